@@ -166,7 +166,7 @@ static void tell_group(const struct run *run, const struct err *err)
 	const struct applier_config *config = &run->applier->config;
 
 	if (group_of(run) && config->group_ended)
-		config->group_ended(config->arg, group_of(run), run->op, err);
+		config->group_ended(run->arg, group_of(run), run->op, err);
 }
 
 static void fail_group(struct run *run, const struct err *err)
@@ -614,7 +614,7 @@ static void on_evicted(void *arg, const struct kube_response *response, const st
 	if (!json_at(answer, "reason"))
 		note_done(run);
 	json_put_str(answer, "uid", op_str(run->op, "uid"));
-	applier->config.evicted(applier->config.arg, key, answer);
+	applier->config.evicted(run->arg, key, answer);
 	proceed(run);
 }
 
@@ -663,7 +663,7 @@ static bool op_finding(struct run *run, const struct kube_resource *resource, co
 {
 	const struct applier_config *config = &run->applier->config;
 
-	if (config->found(config->arg, run->op, present) && present && json_at(run->op, "reason"))
+	if (config->found(run->arg, run->op, present) && present && json_at(run->op, "reason"))
 		emit(run, resource, present, true, op_str(run->op, "reason"),
 		     op_str(run->op, "message"));
 	return false;
@@ -690,11 +690,15 @@ static bool carry_out(struct run *run)
 		return false;
 	}
 	if (str_eq(op, "report")) {
-		config->report(config->arg, op_str(run->op, "node"), json_at(run->op, "policies"));
+		config->report(run->arg, op_str(run->op, "node"), json_at(run->op, "policies"));
+		return false;
+	}
+	if (str_eq(op, "post") && str_eq(op_str(run->op, "box"), BOX_LOOK)) {
+		config->look(run->arg, op_str(run->op, "key"), json_at(run->op, "value"));
 		return false;
 	}
 	if (str_eq(op, "post")) {
-		config->posted(config->arg, op_str(run->op, "box"), op_str(run->op, "key"),
+		config->posted(run->arg, op_str(run->op, "box"), op_str(run->op, "key"),
 			       json_at(run->op, "value"));
 		return false;
 	}

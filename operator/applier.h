@@ -28,10 +28,14 @@ struct applier_config {
 	struct mirror *mirror;
 	struct recorder *recorder;
 	struct metrics *metrics; /* orbweaver_writes_total{kind,verb,outcome} */
-	/* "report" operations. */
+	/*
+	 * What plans say beside writes; arg is that of applier_run. "report" operations.
+	 */
 	void (*report)(void *arg, const char *node, const json_t *policies);
 	/* "post" operations; value NULL: nothing is there any more. */
 	void (*posted)(void *arg, const char *box, const char *key, json_t *value);
+	/* … of BOX_LOOK: read this of the API server. */
+	void (*look)(void *arg, const char *key, const json_t *wanted);
 	/*
 	 * "evict" operations: what the API server answered (evictions.h), with the pod's "uid".
 	 * Borrowed.
@@ -42,14 +46,17 @@ struct applier_config {
 	 * What is becomes an event.
 	 */
 	bool (*found)(void *arg, const json_t *op, const json_t *object);
-	/* A write has ended, after this time; kind and verb are static. May be NULL. */
-	void (*answered)(void *arg, const char *kind, const char *verb, int64_t took_us,
-			 const struct err *err);
 	/*
 	 * A write of a group (plan_group()) was carried out, err NULL, or was refused. Operations
 	 * that need the group are left out then. All is borrowed. May be NULL.
 	 */
 	void (*group_ended)(void *arg, const char *group, const json_t *op, const struct err *err);
+	/*
+	 * Of all plans, with the arg below. A write has ended, after this time; kind and verb are
+	 * static. May be NULL.
+	 */
+	void (*answered)(void *arg, const char *kind, const char *verb, int64_t took_us,
+			 const struct err *err);
 	/* Before and after the cache learns the answer to our own write. */
 	void (*learning)(void *arg, bool begins);
 	void *arg;

@@ -5,7 +5,10 @@
 #include "operator/controllers.h"
 
 #include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "operator/address_metrics.h"
 #include "operator/controllers_internal.h"
+#include "operator/ipam_book.h"
 #include "operator/kinds.h"
 #include "operator/webhook_setup.h"
 #include "reconcilers/admission/inject_check.h"
@@ -24,6 +27,14 @@
 #include "reconcilers/sriov/pool_config.h"
 #include "reconcilers/sriov/shared_offers.h"
 #include "reconcilers/sriov/sriov_network.h"
+
+#define NETWORK(name_, kind_, reconcile_)                                                          \
+	{                                                                                          \
+		.name = (name_), .kind = (kind_), .reconcile = (reconcile_),                       \
+		.finalizer = SRIOV_NETWORK_FINALIZER,                                              \
+		.needs = {(kind_), KIND_NAD, KIND_NAMESPACE, KIND_NODE}, .gather = network_gather, \
+		.status_waits = true,                                                              \
+	}
 
 const struct controller controllers[CONTROLLER_COUNT] = {
 	[CONTROLLER_MULTUS_CONFIG] =
@@ -74,6 +85,7 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 			.needs = {KIND_NODE, KIND_NODE_STATE, KIND_POLICY, KIND_POOL_CONFIG,
 				  KIND_AGENT_POD},
 			.gather = node_gather,
+			.reported = node_reported,
 		},
 	[CONTROLLER_POLICY_STATUS] =
 		{
@@ -99,35 +111,10 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 			.status_waits = true,
 		},
 	[CONTROLLER_SRIOV_NETWORK] =
-		{
-			.name = "sriov-network",
-			.kind = KIND_SRIOV_NETWORK,
-			.reconcile = sriov_network_reconcile,
-			.finalizer = SRIOV_NETWORK_FINALIZER,
-			.needs = {KIND_SRIOV_NETWORK, KIND_NAD, KIND_NAMESPACE, KIND_NODE},
-			.gather = network_gather,
-			.status_waits = true,
-		},
+		NETWORK("sriov-network", KIND_SRIOV_NETWORK, sriov_network_reconcile),
 	[CONTROLLER_SRIOV_IB_NETWORK] =
-		{
-			.name = "sriov-ib-network",
-			.kind = KIND_SRIOV_IB_NETWORK,
-			.reconcile = sriov_ib_network_reconcile,
-			.finalizer = SRIOV_NETWORK_FINALIZER,
-			.needs = {KIND_SRIOV_IB_NETWORK, KIND_NAD, KIND_NAMESPACE, KIND_NODE},
-			.gather = network_gather,
-			.status_waits = true,
-		},
-	[CONTROLLER_OVS_NETWORK] =
-		{
-			.name = "ovs-network",
-			.kind = KIND_OVS_NETWORK,
-			.reconcile = ovs_network_reconcile,
-			.finalizer = SRIOV_NETWORK_FINALIZER,
-			.needs = {KIND_OVS_NETWORK, KIND_NAD, KIND_NAMESPACE, KIND_NODE},
-			.gather = network_gather,
-			.status_waits = true,
-		},
+		NETWORK("sriov-ib-network", KIND_SRIOV_IB_NETWORK, sriov_ib_network_reconcile),
+	[CONTROLLER_OVS_NETWORK] = NETWORK("ovs-network", KIND_OVS_NETWORK, ovs_network_reconcile),
 	[CONTROLLER_RESERVED_IP] =
 		{
 			.name = "reserved-ip",
@@ -169,6 +156,10 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 			.every_ms = 50,
 			.after = CONTROLLER_ADDRESSES,
 			.awaited = true,
+			.gathered = addresses_gathered,
+			.posted = ipam_book_posted,
+			.group_ended = addresses_ledger_written,
+			.overtaken = addresses_overtaken,
 		},
 	[CONTROLLER_ENDPOINT] =
 		{
@@ -179,6 +170,9 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 			.needs = {KIND_BOUND_POD, KIND_ENDPOINT, KIND_NODE, MIRROR_SPIDERPOOL_CONF},
 			.gather = endpoint_gather,
 			.awaited = true,
+			.gathered = endpoint_gathered,
+			.posted = ipam_book_posted,
+			.read = endpoint_read,
 		},
 	[CONTROLLER_STRAYS] =
 		{
@@ -188,8 +182,9 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 			.needs = {KIND_BOUND_POD, KIND_ENDPOINT, KIND_IP_POOL},
 			.gather = strays_gather,
 			.every_ms = 10000,
-			.urgent_without = BOX_LEARNED,
 			.after = CONTROLLER_ADDRESSES,
+			.is_urgent = strays_are_urgent,
+			.posted = ipam_book_posted,
 		},
 	[CONTROLLER_LEFTOVER] =
 		{
@@ -221,6 +216,8 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 			.gather = drain_gather,
 			.every_ms = 250,
 			.after = CONTROLLER_DRAIN,
+			.evicted = drain_evicted,
+			.read = drain_read,
 		},
 };
 
@@ -233,41 +230,70 @@ bool controllers_are_for(const char *kind)
 }
 
 void controllers_map(const struct controller_sources *from, const char *kind, const char *key,
-		     const json_t *old, const json_t *now,
-		     void (*wake_fn)(void *arg, enum controller_id id, const char *key), void *arg)
+		     const json_t *old, const json_t *now)
 {
-	const struct change c = {from, kind, key, old, now, wake_fn, arg};
-
+	const struct change c = {from, kind, key, old, now};
 	const struct operator_kind *row = operator_kind_find(kind);
 
 	for (size_t i = 0; i < KIND_RULES_MAX && row->changed[i]; i++)
 		row->changed[i](&c);
 }
 
-void controllers_map_finding(const struct controller_sources *from, const char *kind,
-			     const char *key,
-			     void (*wake_fn)(void *arg, enum controller_id id, const char *key),
-			     void *arg)
+bool controllers_found(const struct controller_sources *from, const json_t *op,
+		       const json_t *object)
 {
-	const struct change c = {
-		.from = from, .kind = kind, .key = key, .wake = wake_fn, .arg = arg};
+	const char *kind = json_str_at(op, "kind"), *key = json_str_at(op, "key");
+	const char *reason = json_str_at(op, "reason");
+	const struct change c = {.from = from, .kind = kind, .key = key};
+	const struct operator_kind *row = operator_kind_find(kind);
 
-	if (str_eq(kind, KIND_POD))
-		inject_pod_found(&c);
+	if (!findings_set(from->findings, kind, key, json_uid(object), object ? reason : NULL,
+			  json_str_at(op, "message")))
+		return false;
+	if (row && row->found)
+		row->found(&c, reason);
+	return true;
 }
 
-void controllers_map_passed(const struct controller_sources *from,
-			    void (*wake_fn)(void *arg, enum controller_id id, const char *key),
-			    void *arg)
+void controllers_gather(const struct controller_sources *from, enum controller_id id,
+			const char *key, json_t *world)
 {
-	const struct cache *pools = mirror_cache(from->mirror, KIND_IP_POOL);
-	const char *key = NULL;
-	size_t iter = 0;
+	const struct controller *controller = &controllers[id];
 
-	while ((key = cache_next(pools, &iter))) {
-		json_auto_t *pool = cache_get(pools, key);
+	controller->gather(from, controller, key, world);
+	if (controller->gathered)
+		controller->gathered(from, key, world);
+}
 
-		if (ip_pool_says_waiting(pool))
-			wake_fn(arg, CONTROLLER_IP_POOL, key);
-	}
+void controllers_posted(const struct controller_sources *from, enum controller_id id,
+			const char *box, const char *key, json_t *value)
+{
+	if (controllers[id].posted)
+		controllers[id].posted(from, box, key, value);
+	else
+		controllers_keep(from, box, key, value);
+}
+
+void controller_sources_init(struct controller_sources *from, struct metrics *metrics)
+{
+	from->reports = reports_new();
+	from->findings = findings_new();
+	from->pools = ip_pool_index_new();
+	from->resources = node_names_new();
+	from->links = node_names_new();
+	from->addresses = ipam_book_new();
+	from->address_metrics = address_metrics_new(metrics);
+	from->notes = json_object();
+}
+
+void controller_sources_done(struct controller_sources *from)
+{
+	reports_free(from->reports);
+	findings_free(from->findings);
+	ip_pool_index_free(from->pools);
+	node_names_free(from->resources);
+	node_names_free(from->links);
+	ipam_book_free(from->addresses);
+	address_metrics_free(from->address_metrics);
+	json_decref(from->notes);
 }

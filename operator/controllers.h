@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "operator/boxes.h"
+#include "lib/kube/queue.h"
 #include "operator/findings.h"
 #include "operator/mirror.h"
 #include "operator/reports.h"
@@ -43,17 +43,29 @@ enum controller_id {
 
 enum { CONTROLLER_MAX_NEEDS = 10 };
 
+struct address_metrics;  /* operator/address_metrics.h */
+struct ipam_book;        /* operator/ipam_book.h */
 struct webhook_settings; /* operator/webhook_setup.h */
+
+/* Look at the key. In QUEUE_LATER: its status only has something new to say. */
+typedef void controller_wake_fn(void *arg, enum controller_id id, const char *key,
+				enum queue_lane lane);
 
 /* What worlds are made of. */
 struct controller_sources {
 	const struct mirror *mirror;
-	const struct reports *reports;
-	const struct findings *findings;
+	controller_wake_fn *wake; /* when something in here changes */
+	void *wake_arg;
+	int64_t (*now_ms)(void); /* a clock that never goes back */
+	/* What is kept in memory: controller_sources_init. */
+	struct reports *reports;
+	struct findings *findings;
 	struct ip_pool_index *pools;
 	struct node_names *resources; /* that nodes offer */
 	struct node_names *links;     /* interfaces of nodes */
-	struct boxes *boxes;
+	struct ipam_book *addresses;
+	struct address_metrics *address_metrics;
+	json_t *notes; /* { box: { key: value } }: what controllers post to themselves */
 	/* While it is true changes are the answers to writes of our own; NULL: never. */
 	const bool *own_write;
 	const char *ns;              /* the operator's namespace */
@@ -64,11 +76,40 @@ struct controller_sources {
 	const struct webhook_settings *webhook;
 };
 
+/* Make what is kept in memory, empty. The rest is the caller's; metrics may be NULL. */
+void controller_sources_init(struct controller_sources *from, struct metrics *metrics);
+void controller_sources_done(struct controller_sources *from);
+
+static inline void controller_wake(const struct controller_sources *from, enum controller_id id,
+				   const char *key, enum queue_lane lane)
+{
+	from->wake(from->wake_arg, id, key, lane);
+}
+
 struct controller;
 
 /* Add to the world what a decision on `key` may look at. */
 typedef void controller_gather_fn(const struct controller_sources *from,
 				  const struct controller *self, const char *key, json_t *world);
+
+typedef void controller_gathered_fn(const struct controller_sources *from, const char *key,
+				    const json_t *world);
+typedef void controller_posted_fn(const struct controller_sources *from, const char *box,
+				  const char *key, json_t *value);
+typedef void controller_reported_fn(const struct controller_sources *from, const char *node,
+				    const json_t *policies);
+/* The answer to an eviction (evictions.h); the callback may keep it. */
+typedef void controller_evicted_fn(const struct controller_sources *from, const char *key,
+				   json_t *answer);
+/*
+ * What was read for the key (looks.h); the callback may change and keep it. With err it could not
+ * be read, and the key is looked at again.
+ */
+typedef void controller_read_fn(const struct controller_sources *from, const char *key,
+				json_t *found, const struct err *err);
+/* A write of a group was carried out, err NULL, or was refused (plan_group). */
+typedef void controller_group_ended_fn(const struct controller_sources *from, const char *kind,
+				       const char *group, const struct err *err);
 
 struct controller {
 	const char *name; /* in logs and metrics */
@@ -85,12 +126,24 @@ struct controller {
 	 */
 	int64_t every_ms;
 	enum controller_id after;
-	/* A key that this box lacks does not wait for every_ms: pods wait for it. NULL: all do. */
-	const char *urgent_without;
+	/* The key does not wait for every_ms: pods wait for it. NULL: all keys do. */
+	bool (*is_urgent)(const struct controller_sources *from, const char *key);
 	/* Its statuses and events are for people: in a crowd of objects they wait. */
 	bool status_waits;
 	/* The sandbox of a pod waits for what it writes: it need not keep to the pace (pace.h). */
 	bool awaited;
+	/*
+	 * What comes of its decisions, and is kept for the next ones. gather changes nothing; what
+	 * a decision uses up goes in `gathered`. NULL: never happens, but for `posted`: then a post
+	 * is for the same controller, and is kept in from->notes.
+	 */
+	controller_gathered_fn *gathered;
+	controller_posted_fn *posted;
+	controller_reported_fn *reported;
+	controller_evicted_fn *evicted;
+	controller_read_fn *read;
+	controller_group_ended_fn *group_ended;
+	void (*overtaken)(const struct controller_sources *from); /* by another writer */
 };
 
 /* The one key of CONTROLLER_ADDRESSES: all pods that wait. */
@@ -102,22 +155,25 @@ extern const struct controller controllers[CONTROLLER_COUNT];
 bool controllers_are_for(const char *kind);
 
 /*
- * An object changed: call wake for each key that has to be looked at. old or now is NULL when it
+ * An object changed: wake each key that has to be looked at. old or now is NULL when it
  * appeared or went. Keeps from->pools, from->resources and from->links up to date.
  */
 void controllers_map(const struct controller_sources *from, const char *kind, const char *key,
-		     const json_t *old, const json_t *now,
-		     void (*wake)(void *arg, enum controller_id id, const char *key), void *arg);
+		     const json_t *old, const json_t *now);
 
-/* The same when something else than before is found wrong with an object (from->findings). */
-void controllers_map_finding(const struct controller_sources *from, const char *kind,
-			     const char *key,
-			     void (*wake)(void *arg, enum controller_id id, const char *key),
-			     void *arg);
+/*
+ * A plan found this wrong with an object, or nothing any more (plan_finding); object NULL: it is
+ * gone. Returns true, and wakes, when that is something else than before.
+ */
+bool controllers_found(const struct controller_sources *from, const json_t *op,
+		       const json_t *object);
 
-/* The same when a pass has seen all pods that wait for addresses: pools that say some do. */
-void controllers_map_passed(const struct controller_sources *from,
-			    void (*wake)(void *arg, enum controller_id id, const char *key),
-			    void *arg);
+/* What the controller is to look at for a decision: gather, then gathered. Adds to world. */
+void controllers_gather(const struct controller_sources *from, enum controller_id id,
+			const char *key, json_t *world);
+
+/* A plan of the controller posted this (plan_post). */
+void controllers_posted(const struct controller_sources *from, enum controller_id id,
+			const char *box, const char *key, json_t *value);
 
 #endif

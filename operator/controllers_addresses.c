@@ -4,10 +4,15 @@
  */
 #include <string.h>
 
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/rfc3339.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "operator/address_metrics.h"
 #include "operator/controllers_internal.h"
 #include "operator/gather.h"
+#include "operator/ipam_book.h"
 #include "operator/kinds.h"
 #include "reconcilers/core/networks.h"
 #include "reconcilers/core/owner.h"
@@ -21,6 +26,9 @@
 #include "reconcilers/ipam/settings.h"
 #include "reconcilers/ipam/strays.h"
 #include "reconcilers/spider/ip_pool.h"
+
+/* A ledger that the API server refused is written again after this. */
+enum { LEDGER_AGAIN_MS = 30000 };
 
 /* ---- worlds ---------------------------------------------------------------------------------- */
 
@@ -138,7 +146,7 @@ static bool add_waiting(const struct controller_sources *from, json_t *world, co
 
 static void add_ending(const struct controller_sources *from, json_t *world)
 {
-	const json_t *all = boxes_all(from->boxes, BOX_ENDING);
+	const json_t *all = ipam_book_all(from->addresses, IPAM_ENDING);
 	struct collecting c = {from, world};
 	const char *key;
 	json_t *ended, *record;
@@ -147,7 +155,7 @@ static void add_ending(const struct controller_sources *from, json_t *world)
 	json_each (all, key, ended) {
 		if (n++ >= ASSIGN_MAX)
 			break;
-		boxes_add(from->boxes, world, BOX_ENDING, key);
+		ipam_book_add(from->addresses, world, IPAM_ENDING, key);
 		add_present_pools(&c, ended);
 		json_array_foreach (json_at(ended, "records"), i, record)
 			add_named_pool(&c, json_str_or(json_at(record, "pool"), ""));
@@ -165,33 +173,16 @@ static void add_neighbours(const struct controller_sources *from, json_t *world)
 		gather_neighbours(from, world, pool);
 }
 
-/* These go behind all others that wait. */
-static void put_behind(const struct controller_sources *from, const json_t *pods)
-{
-	const char *key;
-	json_t *value;
-
-	json_each (pods, key, value) {
-		boxes_put(from->boxes, BOX_WAITING, key, NULL);
-		boxes_put(from->boxes, BOX_WAITING, key, value);
-	}
-}
-
-/*
- * The first of those that wait, as many as one pass takes on (assign_slice_take). All that were
- * looked at go behind the others, so that a thousand pods of a pool that is full, or a thousand
- * large ones, do not keep others waiting.
- */
+/* The first of those that wait, as many as one pass takes on (assign_slice_take). */
 void addresses_gather(const struct controller_sources *from, const struct controller *self,
 		      const char *key, json_t *world)
 {
-	const json_t *waiting = boxes_all(from->boxes, BOX_WAITING);
+	const json_t *waiting = ipam_book_all(from->addresses, IPAM_WAITING);
 	auto_free char *config = str_printf("%s/" IPAM_CONFIG_MAP, from->config_ns);
 	struct ipam_settings settings = {0};
 	size_t pools = cache_len(mirror_cache(from->mirror, KIND_IP_POOL));
-	json_auto_t *put_off = json_object();
 	struct assign_slice slice = {0};
-	bool any_pool = false, is_part;
+	bool any_pool = false;
 	const char *pod_key, *pool;
 	json_t *value;
 	size_t n = 0, left = json_object_size(waiting);
@@ -200,10 +191,10 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 	gather_passed(from, world);
 	mirror_add_all(from->mirror, world, KIND_RESERVED_IP);
 	json_need_object(world, KIND_IP_POOL);
-	json_each (boxes_all(from->boxes, BOX_SHORT_POOL), pool, value)
-		boxes_add(from->boxes, world, BOX_SHORT_POOL, pool);
-	json_each (boxes_all(from->boxes, BOX_UNWRITTEN), pool, value)
-		boxes_add(from->boxes, world, BOX_UNWRITTEN, pool);
+	json_each (ipam_book_all(from->addresses, IPAM_SHORT), pool, value)
+		ipam_book_add(from->addresses, world, IPAM_SHORT, pool);
+	json_each (ipam_book_all(from->addresses, IPAM_UNWRITTEN), pool, value)
+		ipam_book_add(from->addresses, world, IPAM_UNWRITTEN, pool);
 	json_put_bool(json_need_object(world, "env"), "learns", true);
 	add_ending(from, world);
 	if (ipam_settings_read(world_get(world, MIRROR_SPIDERPOOL_CONF, config), from->config_ns,
@@ -218,28 +209,27 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 			add_pod(from, world, pod_key);
 			pod = world_get(world, KIND_POD, pod_key);
 		}
-		if (pod && !assign_slice_take(&slice, pod, pools)) {
-			json_object_set(put_off, pod_key, value);
+		if (pod && !assign_slice_take(&slice, pod, pools))
 			continue;
-		}
-		boxes_add(from->boxes, world, BOX_WAITING, pod_key);
-		boxes_add(from->boxes, world, BOX_CLAIMANTS, pod_key);
+		ipam_book_add(from->addresses, world, IPAM_WAITING, pod_key);
+		ipam_book_add(from->addresses, world, IPAM_CLAIMANT, pod_key);
 		if (pod)
 			any_pool |= add_waiting(from, world, pod, &settings);
 	}
-	is_part = left > json_object_size(world_kind(world, BOX_WAITING));
-	if (is_part)
+	if (left > json_object_size(world_kind(world, BOX_WAITING)))
 		json_put_bool(json_need_object(world, "env"), "isPart", true);
 	if (any_pool)
 		mirror_add_all(from->mirror, world, KIND_IP_POOL);
 	else
 		add_neighbours(from, world);
 	json_each (world_kind(world, KIND_IP_POOL), pool, value)
-		boxes_add(from->boxes, world, BOX_LEARNED, pool);
-	if (is_part) {
-		put_behind(from, put_off);
-		put_behind(from, world_kind(world, BOX_WAITING));
-	}
+		ipam_book_add(from->addresses, world, IPAM_LEARNED, pool);
+}
+
+void addresses_gathered(const struct controller_sources *from, const char *key, const json_t *world)
+{
+	if (json_is_true(json_at(world, "env", "isPart")))
+		ipam_book_take_pass(from->addresses, world_kind(world, BOX_WAITING), ASSIGN_MAX);
 }
 
 void endpoint_gather(const struct controller_sources *from, const struct controller *self,
@@ -251,13 +241,12 @@ void endpoint_gather(const struct controller_sources *from, const struct control
 	const char *node = NULL;
 
 	mirror_add(from->mirror, world, KIND_ENDPOINT, key);
-	boxes_add(from->boxes, world, BOX_DECIDED, key);
-	boxes_add(from->boxes, world, BOX_STRAYS, key);
+	ipam_book_add(from->addresses, world, IPAM_DECIDED, key);
+	ipam_book_add(from->addresses, world, IPAM_STRAYS, key);
 	decided = world_get(world, BOX_DECIDED, key);
-	if (boxes_get(from->boxes, BOX_LIVE, key) && (!decided || json_at(decided, "unwritten"))) {
-		/* What was read is good for one decision. */
-		boxes_add(from->boxes, world, BOX_LIVE, key);
-		boxes_put(from->boxes, BOX_LIVE, key, NULL);
+	if (ipam_book_get(from->addresses, IPAM_LIVE, key) &&
+	    (!decided || json_at(decided, "unwritten"))) {
+		ipam_book_add(from->addresses, world, IPAM_LIVE, key);
 		add_settings(from, world);
 	}
 	add_pods_named(&c, key);
@@ -270,53 +259,44 @@ void endpoint_gather(const struct controller_sources *from, const struct control
 		mirror_add(from->mirror, world, KIND_NODE, node);
 }
 
+/* What was read is good for one decision. */
+void endpoint_gathered(const struct controller_sources *from, const char *key, const json_t *world)
+{
+	if (world_get(world, BOX_LIVE, key))
+		ipam_book_set(from, IPAM_LIVE, key, NULL);
+}
+
 static void add_named(void *arg, const char *key)
 {
 	struct collecting *c = arg;
 
 	mirror_add(c->from->mirror, c->world, KIND_ENDPOINT, key);
-	boxes_add(c->from->boxes, c->world, BOX_STRAYS, key);
+	ipam_book_add(c->from->addresses, c->world, IPAM_STRAYS, key);
 	add_pods_named(c, key);
-}
-
-static void add_claims(const struct controller_sources *from, const char *pool, json_t *world)
-{
-	auto_free char *prefix = str_printf("%s ", pool);
-	const char *key;
-	json_t *value;
-
-	json_each (boxes_all(from->boxes, BOX_CLAIMED), key, value)
-		if (str_starts(key, prefix))
-			boxes_add(from->boxes, world, BOX_CLAIMED, key);
-	json_each (boxes_all(from->boxes, BOX_CLAIMANTS), key, value)
-		boxes_add(from->boxes, world, BOX_CLAIMANTS, key);
 }
 
 void strays_gather(const struct controller_sources *from, const struct controller *self,
 		   const char *key, json_t *world)
 {
+	auto_free char *prefix = str_printf("%s ", key);
 	struct collecting c = {from, world};
+	const char *name;
+	json_t *value;
 
 	mirror_add(from->mirror, world, KIND_IP_POOL, key);
-	boxes_add(from->boxes, world, BOX_LEARNED, key);
-	boxes_add(from->boxes, world, BOX_LEARNING, key);
-	boxes_add(from->boxes, world, BOX_UNWRITTEN, key);
-	add_claims(from, key, world);
+	ipam_book_add(from->addresses, world, IPAM_LEARNED, key);
+	ipam_book_add(from->addresses, world, IPAM_LEARNING, key);
+	ipam_book_add(from->addresses, world, IPAM_UNWRITTEN, key);
+	json_each (ipam_book_all(from->addresses, IPAM_CLAIMED), name, value)
+		if (str_starts(name, prefix))
+			ipam_book_add(from->addresses, world, IPAM_CLAIMED, name);
+	json_each (ipam_book_all(from->addresses, IPAM_CLAIMANT), name, value)
+		ipam_book_add(from->addresses, world, IPAM_CLAIMANT, name);
 	strays_visit(world_get(world, KIND_IP_POOL, key), add_named, &c);
 	cache_find(mirror_cache(from->mirror, KIND_ENDPOINT), ENDPOINT_BY_POOL, key, add_named, &c);
 }
 
 /* ---- waking ---------------------------------------------------------------------------------- */
-
-static void wait_for_addresses(const struct change *c, const char *pod)
-{
-	if (!boxes_get(c->from->boxes, BOX_WAITING, pod)) {
-		json_auto_t *mirrored = json_true();
-
-		boxes_put(c->from->boxes, BOX_WAITING, pod, mirrored);
-	}
-	wake(c, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
-}
 
 static bool same_annotations(const json_t *old, const json_t *now)
 {
@@ -325,32 +305,33 @@ static bool same_annotations(const json_t *old, const json_t *now)
 			 json_at(now, "metadata", "annotations"));
 }
 
-static void wake_endpoint_of(const struct change *c, const json_t *pod)
-{
-	const char *machine = pod_machine(pod);
-	auto_free char *key = machine ? str_printf("%s/%s", json_namespace(pod), machine) : NULL;
-
-	wake(c, CONTROLLER_ENDPOINT, c->key);
-	if (key)
-		wake(c, CONTROLLER_ENDPOINT, key);
-}
-
 /* A pod that begins to run has had its addresses for long; one that ends may give them back. */
 void bound_pod_changed(const struct change *c)
 {
 	bool is_same = c->old && c->now && str_eq(json_uid(c->old), json_uid(c->now));
+	const char *machine = c->old ? pod_machine(c->old) : NULL;
 
+	address_metrics_changed(c->from->address_metrics, c->kind, c->key, c->old, c->now,
+				c->from->now_ms());
 	if (c->now && !(is_same && same_annotations(c->old, c->now)))
-		wait_for_addresses(c, c->key);
-	else if (!c->now && boxes_get(c->from->boxes, BOX_WAITING, c->key))
+		ipam_book_wait(c->from, c->key);
+	else if (!c->now && ipam_book_get(c->from->addresses, IPAM_WAITING, c->key))
 		wake(c, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
-	if (c->old && !(is_same && pod_is_alive(c->now)))
-		wake_endpoint_of(c, c->old);
+	if (!c->old || (is_same && pod_is_alive(c->now)))
+		return;
+	wake(c, CONTROLLER_ENDPOINT, c->key);
+	if (machine) {
+		auto_free char *key = str_printf("%s/%s", json_namespace(c->old), machine);
+
+		wake(c, CONTROLLER_ENDPOINT, key);
+	}
 }
 
 static void wait_again(void *arg, const char *key)
 {
-	wait_for_addresses(arg, key);
+	const struct change *c = arg;
+
+	ipam_book_wait(c->from, key);
 }
 
 /*
@@ -362,7 +343,7 @@ void endpoint_changed(const struct change *c)
 	const struct cache *pods = mirror_cache(c->from->mirror, KIND_BOUND_POD);
 
 	if (!c->now && cache_has(pods, c->key))
-		wait_for_addresses(c, c->key);
+		ipam_book_wait(c->from, c->key);
 	if (!c->now)
 		cache_find(pods, BOUND_POD_BY_MACHINE, c->key, wait_again, (void *)c);
 	if (c->now && (!c->old || !same_annotations(c->old, c->now) ||
@@ -400,24 +381,74 @@ void addresses_pool_changed(const struct change *c)
 	const char *before = json_str_at(c->old, "status", "allocatedIPs");
 	const char *after = json_str_at(c->now, "status", "allocatedIPs");
 
+	address_metrics_changed(c->from->address_metrics, c->kind, c->key, c->old, c->now,
+				c->from->now_ms());
 	/*
 	 * New, another one of the name, one that could not be read, or one of which another program
 	 * took a record out: living pods may have addresses.
 	 */
 	if (!str_eq(json_uid(c->old), json_uid(c->now)) || was_unreadable(c) ||
 	    (!(c->from->own_write && *c->from->own_write) && strays_lost(before, after))) {
-		boxes_put(c->from->boxes, BOX_LEARNED, c->key, NULL);
-		boxes_put(c->from->boxes, BOX_LEARNING, c->key, NULL);
+		ipam_book_set(c->from, IPAM_LEARNED, c->key, NULL);
+		ipam_book_set(c->from, IPAM_LEARNING, c->key, NULL);
 	}
 	addresses_source_changed(c);
-	if (!boxes_get(c->from->boxes, BOX_PASSED, ADDRESSES_KEY) && ip_pool_says_waiting(c->now))
+	if (!ipam_book_get(c->from->addresses, IPAM_PASSED, ADDRESSES_KEY) &&
+	    ip_pool_says_waiting(c->now))
 		wake(c, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
-	if (c->now && (!str_eq(before, after) || !boxes_get(c->from->boxes, BOX_LEARNED, c->key)))
+	if (c->now &&
+	    (!str_eq(before, after) || !ipam_book_get(c->from->addresses, IPAM_LEARNED, c->key)))
 		wake(c, CONTROLLER_STRAYS, c->key);
 }
 
 void addresses_source_changed(const struct change *c)
 {
-	if (boxes_all(c->from->boxes, BOX_WAITING))
+	if (ipam_book_all(c->from->addresses, IPAM_WAITING))
 		wake(c, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
+}
+
+/* ---- what comes of decisions ----------------------------------------------------------------- */
+
+bool strays_are_urgent(const struct controller_sources *from, const char *pool)
+{
+	return !ipam_book_get(from->addresses, IPAM_LEARNED, pool);
+}
+
+void bound_pod_found(const struct change *c, const char *reason)
+{
+	if (reason)
+		address_metrics_refused(c->from->address_metrics, reason);
+}
+
+void endpoint_read(const struct controller_sources *from, const char *key, json_t *found,
+		   const struct err *err)
+{
+	if (err)
+		log_debug("cannot read what may have ended, will retry", F_STR("key", key),
+			  F_ERR(err));
+	else
+		ipam_book_set(from, IPAM_LIVE, key, found);
+}
+
+/* A ledger that the API server refused: its pods wait, those of other pools do not. */
+void addresses_ledger_written(const struct controller_sources *from, const char *kind,
+			      const char *pool, const struct err *err)
+{
+	json_auto_t *trouble = NULL;
+	char until[RFC3339_SIZE];
+
+	if (!str_eq(kind, KIND_IP_POOL))
+		return;
+	if (!err && !ipam_book_get(from->addresses, IPAM_UNWRITTEN, pool))
+		return;
+	rfc3339_write(clock_wall_us() + LEDGER_AGAIN_MS * INT64_C(1000), until);
+	if (err)
+		trouble = json_pack("{s:s, s:s, s:s}", "reason", err->reason, "text", err->text,
+				    "until", until);
+	ipam_book_set(from, IPAM_UNWRITTEN, pool, trouble);
+}
+
+void addresses_overtaken(const struct controller_sources *from)
+{
+	address_metrics_conflict(from->address_metrics);
 }

@@ -78,7 +78,7 @@ void inject_pod_changed(const struct change *c)
 	wake_pod_configs(c, c->old, namespace);
 }
 
-void inject_pod_found(const struct change *c)
+void inject_pod_found(const struct change *c, const char *reason)
 {
 	json_auto_t *pod = cache_get(mirror_cache(c->from->mirror, KIND_POD), c->key);
 	json_auto_t *namespace =

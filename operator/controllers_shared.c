@@ -35,6 +35,24 @@ void controllers_wake_all(const struct change *c, const char *kind, enum control
 		wake(c, id, key);
 }
 
+void controllers_keep(const struct controller_sources *from, const char *box, const char *key,
+		      json_t *value)
+{
+	if (value)
+		json_object_set(json_need_object(from->notes, box), key, value);
+	else
+		json_object_del(json_object_get(from->notes, box), key);
+}
+
+void controllers_add_kept(const struct controller_sources *from, json_t *world, const char *box,
+			  const char *key)
+{
+	json_t *value = json_at(from->notes, box, key);
+
+	if (value)
+		json_object_set(json_need_object(world, box), key, value);
+}
+
 void leftover_changed(const struct change *c)
 {
 	auto_free char *key = str_printf("%s %s", c->kind, c->key);

@@ -6,6 +6,7 @@
 #include "lib/json/json.h"
 #include "operator/controllers_internal.h"
 #include "operator/gather.h"
+#include "operator/ipam_book.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/ipam/assign.h"
@@ -104,9 +105,10 @@ void pool_gather(const struct controller_sources *from, const struct controller 
 	json_auto_t *pool = cache_get(mirror_cache(from->mirror, KIND_IP_POOL), key);
 
 	mirror_add(from->mirror, world, KIND_IP_POOL, key);
-	boxes_add(from->boxes, world, BOX_SHORT_POOL, key);
-	boxes_add(from->boxes, world, BOX_UNWRITTEN, key);
-	if (!str_eq(json_string_value(boxes_get(from->boxes, BOX_LEARNED, key)), json_uid(pool)))
+	ipam_book_add(from->addresses, world, IPAM_SHORT, key);
+	ipam_book_add(from->addresses, world, IPAM_UNWRITTEN, key);
+	if (!str_eq(json_string_value(ipam_book_get(from->addresses, IPAM_LEARNED, key)),
+		    json_uid(pool)))
 		json_put_bool(json_need_object(world, "env"), "ledgerUnsure", true);
 	gather_passed(from, world);
 	mirror_add_all(from->mirror, world, KIND_RESERVED_IP);

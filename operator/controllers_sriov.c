@@ -28,7 +28,22 @@ void node_gather(const struct controller_sources *from, const struct controller 
 	/* "None of them" is not "not looked for". */
 	json_need_object(world, KIND_AGENT_POD);
 	mirror_add_indexed(from->mirror, world, KIND_AGENT_POD, AGENT_POD_BY_NODE, key);
-	boxes_add(from->boxes, world, BOX_NO_AGENT_POD, key);
+	controllers_add_kept(from, world, BOX_NO_AGENT_POD, key);
+}
+
+/* key: of a policy, or of a pool config behind POOL_REPORT_PREFIX */
+static void wake_reported(void *arg, const char *key)
+{
+	if (str_starts(key, POOL_REPORT_PREFIX))
+		controller_wake(arg, CONTROLLER_POOL_CONFIG, key + strlen(POOL_REPORT_PREFIX),
+				QUEUE_MAIN);
+	else
+		controller_wake(arg, CONTROLLER_POLICY_STATUS, key, QUEUE_MAIN);
+}
+
+void node_reported(const struct controller_sources *from, const char *node, const json_t *policies)
+{
+	reports_set(from->reports, node, policies, wake_reported, (void *)from);
 }
 
 static void wake_resource(void *arg, const char *resource)

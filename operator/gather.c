@@ -7,6 +7,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
+#include "operator/ipam_book.h"
 #include "operator/webhook_setup.h"
 #include "reconcilers/admission/pod_inject.h"
 #include "reconcilers/ipam/assign.h"
@@ -27,7 +28,7 @@ void gather_env(const struct controller_sources *from, json_t *world)
 
 void gather_passed(const struct controller_sources *from, json_t *world)
 {
-	if (!boxes_get(from->boxes, BOX_PASSED, ADDRESSES_KEY))
+	if (!ipam_book_get(from->addresses, IPAM_PASSED, ADDRESSES_KEY))
 		json_put_bool(json_need_object(world, "env"), "waitingUnknown", true);
 }
 

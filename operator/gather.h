@@ -13,7 +13,7 @@
 /* "env": now, namespace, resourcePrefix, policyNamespaces. */
 void gather_env(const struct controller_sources *from, json_t *world);
 
-/* "env": waitingUnknown, until a pass has seen all pods that wait for addresses (BOX_PASSED). */
+/* "env": waitingUnknown, until a pass has seen all pods that wait for addresses (IPAM_PASSED). */
 void gather_passed(const struct controller_sources *from, json_t *world);
 
 /*

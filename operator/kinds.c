@@ -363,6 +363,7 @@ const struct operator_kind operator_kinds[] = {
 			  .project = inject_check_project,
 			  .indexes = {index_asked_group, index_namespace}},
 		.changed = {inject_pod_changed},
+		.found = inject_pod_found,
 	},
 	{
 		/*
@@ -379,6 +380,7 @@ const struct operator_kind operator_kinds[] = {
 			  .project = assign_project,
 			  .indexes = {index_machine}},
 		.changed = {bound_pod_changed},
+		.found = bound_pod_found,
 	},
 	{
 		.kind = KIND_POLICY,
@@ -444,6 +446,7 @@ const struct operator_kind operator_kinds[] = {
 		DROP(drop_common),
 		.cache = {.project = project_object},
 		.changed = {pool_changed, addresses_pool_changed},
+		.tells_own_writes = true,
 		.gather = gather_neighbours,
 		.writes = KIND_PATCHED | KIND_STATUS,
 	},

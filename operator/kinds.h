@@ -122,6 +122,16 @@ struct operator_kind {
 	/* Who is woken by a change, up to the first NULL. */
 	void (*changed[KIND_RULES_MAX])(const struct change *c);
 	/*
+	 * Who is woken when a plan finds something else than before wrong with an object
+	 * (plan_finding); reason NULL: nothing any more.
+	 */
+	void (*found)(const struct change *c, const char *reason);
+	/*
+	 * A watch may bring our own write of a status before its answer comes: it is asked for
+	 * (applier_is_writing), since what other programs write is looked into.
+	 */
+	bool tells_own_writes;
+	/*
 	 * What the verdict on an object that is not stored yet may look at. NULL: the object alone.
 	 */
 	void (*gather)(const struct controller_sources *from, json_t *world, const json_t *object);

@@ -32,6 +32,7 @@ struct reading {
 
 struct look {
 	struct looks *looks;
+	unsigned int of;
 	char *name;
 	json_t *found;
 	struct err err;        /* the first */
@@ -100,7 +101,8 @@ static void finish(struct look *look)
 	struct looks *looks = look->looks;
 
 	(void)map_take(&looks->running, look->name);
-	looks->done(looks->arg, look->name, look->err.class == ERR_NONE ? look->found : NULL,
+	looks->done(looks->arg, look->of, look->name,
+		    look->err.class == ERR_NONE ? look->found : NULL,
 		    look->err.class == ERR_NONE ? NULL : &look->err);
 	look_free(look);
 }
@@ -161,7 +163,7 @@ static void list_all(struct look *look)
 			look->readings[i].call = list_pods(&look->readings[i]);
 }
 
-void looks_begin(struct looks *looks, const char *name, const json_t *wanted)
+void looks_begin(struct looks *looks, unsigned int of, const char *name, const json_t *wanted)
 {
 	size_t n = json_array_size(wanted), i;
 	struct look *look;
@@ -171,6 +173,7 @@ void looks_begin(struct looks *looks, const char *name, const json_t *wanted)
 		return;
 	look = mem_zalloc(sizeof(*look) + n * sizeof(look->readings[0]));
 	look->looks = looks;
+	look->of = of;
 	look->name = str_dup(name);
 	look->found = json_object();
 	json_array_foreach (wanted, i, item) {

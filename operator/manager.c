@@ -15,7 +15,6 @@
 #include "lib/json/json.h"
 #include "lib/kube/queue.h"
 #include "lib/kube/status.h"
-#include "operator/address_metrics.h"
 #include "operator/applier.h"
 #include "operator/census.h"
 #include "operator/controllers.h"
@@ -28,23 +27,13 @@
 #include "operator/webhook_setup.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/ipam/assign.h"
-#include "reconcilers/ipam/lifecycle.h"
-#include "reconcilers/maintenance/drain.h"
-#include "reconcilers/spider/ip_pool.h"
-#include "reconcilers/sriov/node_agent.h"
 
 struct manager {
 	struct manager_config config;
 	struct mirror *mirror;
-	struct reports *reports;
-	struct findings *findings;
-	struct boxes *boxes;
 	struct looks *looks;
-	struct address_metrics *address_metrics;
 	struct census *census;
 	struct nad_definition *nad_definition;
-	struct ip_pool_index *pools;
-	struct node_names *resources, *links;
 	struct applier *applier;
 	struct controller_sources sources;
 	struct controller_state {
@@ -99,9 +88,8 @@ static int64_t summary_delay_ms(const struct manager *manager, enum controller_i
 				const char *key)
 {
 	int64_t rest_ms = manager->controllers[id].took_cpu_us * MANAGER_SUMMARY_REST / 1000;
-	const char *box = controllers[id].urgent_without;
 
-	if (box && !boxes_get(manager->boxes, box, key))
+	if (controllers[id].is_urgent && controllers[id].is_urgent(&manager->sources, key))
 		return MANAGER_URGENT_MS;
 	if (!controllers[id].status_waits || rest_ms < controllers[id].every_ms)
 		return controllers[id].every_ms;
@@ -112,7 +100,7 @@ static int64_t summary_delay_ms(const struct manager *manager, enum controller_i
  * What follows from our own writes (a status, above all) waits until nothing else does: first every
  * object gets what it asked for, then the conditions say so.
  */
-static void wake(void *arg, enum controller_id id, const char *key)
+static void wake(void *arg, enum controller_id id, const char *key, enum queue_lane lane)
 {
 	struct manager *manager = arg;
 	struct queue *queue = manager->controllers[id].queue;
@@ -120,7 +108,7 @@ static void wake(void *arg, enum controller_id id, const char *key)
 	if (controllers[id].every_ms)
 		queue_add_after(queue, key, summary_delay_ms(manager, id, key));
 	else
-		queue_add(queue, key, manager->learning ? QUEUE_LATER : QUEUE_MAIN);
+		queue_add(queue, key, manager->learning ? QUEUE_LATER : lane);
 }
 
 /* Look again at all objects that may carry a finalizer. */
@@ -179,7 +167,8 @@ static void on_changed(void *arg, const char *kind, const char *key, const json_
 	struct manager *manager = arg;
 	bool is_answer = manager->learning;
 
-	manager->learning |= now && manager->applier && str_eq(kind, KIND_IP_POOL) &&
+	manager->learning |= now && manager->applier &&
+			     operator_kind_find(kind)->tells_own_writes &&
 			     applier_is_writing(manager->applier, kind, now);
 	if (is_users_change(manager, kind, old, now))
 		pace_seen(&manager->pace, clock_ms());
@@ -188,121 +177,71 @@ static void on_changed(void *arg, const char *kind, const char *key, const json_
 	mirror_want(manager->mirror, KIND_POD, pod_demand_is_there(&manager->pod_demand));
 	mirror_want(manager->mirror, KIND_BOUND_POD, manager->pod_demand.pools > 0);
 	census_update(manager->census, kind, old, now);
-	address_metrics_changed(manager->address_metrics, kind, key, old, now, clock_ms());
-	controllers_map(&manager->sources, kind, key, old, now, wake, manager);
+	controllers_map(&manager->sources, kind, key, old, now);
 	if (manager->config.changed)
 		manager->config.changed(manager->config.arg, kind, now);
 	manager->learning = is_answer;
 }
 
-/* key: of a policy, or of a pool config behind POOL_REPORT_PREFIX */
-static void on_report_changed(void *arg, const char *key)
-{
-	if (str_starts(key, POOL_REPORT_PREFIX))
-		wake(arg, CONTROLLER_POOL_CONFIG, key + strlen(POOL_REPORT_PREFIX));
-	else
-		wake(arg, CONTROLLER_POLICY_STATUS, key);
-}
+/* ---- what plans say beside writes ------------------------------------------------------------ */
 
 static void on_report(void *arg, const char *node, const json_t *policies)
 {
-	struct manager *manager = arg;
+	const struct job *job = arg;
 
-	reports_set(manager->reports, node, policies, on_report_changed, manager);
+	controllers[job->id].reported(&job->manager->sources, node, policies);
 }
 
 static bool on_found(void *arg, const json_t *op, const json_t *object)
 {
-	struct manager *manager = arg;
-	const char *kind = json_str_at(op, "kind"), *key = json_str_at(op, "key");
+	const struct job *job = arg;
 
-	if (!findings_set(manager->findings, kind, key, json_uid(object),
-			  object ? json_str_at(op, "reason") : NULL, json_str_at(op, "message")))
+	if (!controllers_found(&job->manager->sources, op, object))
 		return false;
 	if (object && json_at(op, "reason"))
-		log_info("found something that needs somebody", F_STR("kind", kind),
-			 F_STR("key", key), F_STR("reason", json_str_at(op, "reason")),
+		log_info("found something that needs somebody",
+			 F_STR("kind", json_str_at(op, "kind")),
+			 F_STR("key", json_str_at(op, "key")),
+			 F_STR("reason", json_str_at(op, "reason")),
 			 F_STR("message", json_str_at(op, "message")));
-	if (str_eq(kind, KIND_BOUND_POD) && json_str_at(op, "reason"))
-		address_metrics_refused(manager->address_metrics, json_str_at(op, "reason"));
-	controllers_map_finding(&manager->sources, kind, key, wake, manager);
 	return true;
 }
 
-static void count_posted(const struct manager *manager, const char *box, const char *key,
-			 const json_t *value)
+static void on_posted(void *arg, const char *box, const char *key, json_t *value)
 {
-	struct address_metrics *m = manager->address_metrics;
+	const struct job *job = arg;
 
-	if (str_eq(box, BOX_DECIDED) && json_at(value, "endpoint"))
-		address_metrics_allocated(m, key, clock_ms());
-	else if (str_eq(box, BOX_WAITING) && !value)
-		address_metrics_settled(m, key);
-	else if (str_eq(box, BOX_ENDING) && !value && strchr(key, ' '))
-		address_metrics_repaired(m);
-	else if (str_eq(box, BOX_ENDING) && !value)
-		address_metrics_released(m);
+	controllers_posted(&job->manager->sources, job->id, box, key, value);
 }
 
-/* Who finds the message in its world, once it is there. */
-static void on_posted(void *arg, const char *box, const char *key, json_t *value)
+static void on_evicted(void *arg, const char *key, json_t *answer)
+{
+	const struct job *job = arg;
+
+	controllers[job->id].evicted(&job->manager->sources, key, answer);
+}
+
+static void on_look(void *arg, const char *key, const json_t *wanted)
+{
+	const struct job *job = arg;
+
+	looks_begin(job->manager->looks, job->id, key, wanted);
+}
+
+static void on_looked(void *arg, unsigned int of, const char *key, json_t *found,
+		      const struct err *err)
 {
 	struct manager *manager = arg;
 
-	if (str_eq(box, BOX_LOOK)) {
-		looks_begin(manager->looks, key, value);
-		return;
-	}
-	count_posted(manager, box, key, value);
-	boxes_put(manager->boxes, box, key, value);
-	if (str_eq(box, BOX_SHORT_POOL)) {
-		queue_add(manager->controllers[CONTROLLER_IP_POOL].queue, key, QUEUE_LATER);
-		return;
-	}
-	if (str_eq(box, BOX_PASSED)) {
-		controllers_map_passed(&manager->sources, wake, manager);
-		return;
-	}
-	if (str_eq(box, BOX_EVICTIONS) || str_eq(box, BOX_NO_AGENT_POD) ||
-	    str_eq(box, BOX_CLAIMED) || str_eq(box, BOX_CLAIMANTS) || str_eq(box, BOX_LEARNING))
-		return;
-	if (!value && str_eq(box, BOX_DECIDED) &&
-	    (boxes_get(manager->boxes, BOX_LIVE, key) ||
-	     boxes_get(manager->boxes, BOX_STRAYS, key)))
-		wake(manager, CONTROLLER_ENDPOINT, key);
-	if (!value)
-		return;
-	/* Its status says so. */
-	if (str_eq(box, BOX_LEARNED))
-		queue_add(manager->controllers[CONTROLLER_IP_POOL].queue, key, QUEUE_LATER);
-	if (str_eq(box, BOX_WAITING) || str_eq(box, BOX_ENDING) || str_eq(box, BOX_LEARNED))
-		wake(manager, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
-	else
-		wake(manager, CONTROLLER_ENDPOINT, key);
-}
-
-/* A ledger that the server refused: its pods wait, those of other pools do not. */
-static void note_ledger(struct manager *manager, const char *pool, const struct err *err)
-{
-	json_auto_t *trouble = NULL;
-	char until[RFC3339_SIZE];
-	bool is_known = boxes_get(manager->boxes, BOX_UNWRITTEN, pool) != NULL;
-
-	if (!err && !is_known)
-		return;
-	rfc3339_write(clock_wall_us() + MANAGER_LEDGER_AGAIN_MS * INT64_C(1000), until);
+	controllers[of].read(&manager->sources, key, found, err);
 	if (err)
-		trouble = json_pack("{s:s, s:s, s:s}", "reason", err->reason, "text", err->text,
-				    "until", until);
-	boxes_put(manager->boxes, BOX_UNWRITTEN, pool, trouble);
-	address_metrics_unwritten(manager->address_metrics,
-				  json_object_size(boxes_all(manager->boxes, BOX_UNWRITTEN)));
-	queue_add(manager->controllers[CONTROLLER_IP_POOL].queue, pool, QUEUE_LATER);
+		queue_add_after(manager->controllers[of].queue, key, MANAGER_LOOK_AGAIN_MS);
 }
 
 static void on_group_ended(void *arg, const char *group, const json_t *op, const struct err *err)
 {
-	struct manager *manager = arg;
+	const struct job *job = arg;
+	struct manager *manager = job->manager;
 	const char *kind = json_str_or(json_at(op, "kind"), "");
 	const char *key = json_str_or(json_at(op, "key"), "");
 	json_auto_t *object = NULL;
@@ -312,8 +251,8 @@ static void on_group_ended(void *arg, const char *group, const json_t *op, const
 			  F_ERR(err));
 		return;
 	}
-	if (str_eq(kind, KIND_IP_POOL))
-		note_ledger(manager, group, err);
+	if (controllers[job->id].group_ended)
+		controllers[job->id].group_ended(&manager->sources, kind, group, err);
 	if (!err)
 		return;
 	log_error("cannot write an object, its part of the decision waits", F_STR("kind", kind),
@@ -328,75 +267,6 @@ static void on_group_ended(void *arg, const char *group, const json_t *op, const
 				      .uid = json_uid(object),
 			      },
 			      true, "ObjectNotWritten", err->text);
-}
-
-static void project_pods(json_t *pods)
-{
-	const char *key;
-	json_t *pod;
-
-	json_each (pods, key, pod)
-		drain_project(pod);
-}
-
-/* What is being drained was read: keep little of it. */
-static void put_drain_look(struct manager *manager, json_t *found)
-{
-	json_t *objects, *object;
-	const char *kind, *key;
-
-	json_each (found, kind, objects)
-		json_each (objects, key, object)
-			if (str_eq(kind, BOX_PODS_OF_NODE))
-				project_pods(object);
-			else if (json_is_object(object))
-				drain_project(object);
-	json_put_int(found, "atMs", clock_ms());
-	boxes_put(manager->boxes, BOX_DRAIN_LOOK, DRAIN_KEY, found);
-	wake(manager, CONTROLLER_DRAIN, DRAIN_KEY);
-}
-
-static void on_evicted(void *arg, const char *key, json_t *answer)
-{
-	struct manager *manager = arg;
-	const json_t *before = boxes_get(manager->boxes, BOX_EVICTIONS, key);
-	bool same = str_eq(json_str_at(before, "uid"), json_str_at(answer, "uid"));
-
-	json_put_int(answer, "atMs", clock_ms());
-	json_put_int(answer, "tries",
-		     (same ? json_integer_value(json_at(before, "tries")) : 0) + 1);
-	boxes_put(manager->boxes, BOX_EVICTIONS, key, answer);
-	wake(manager, CONTROLLER_DRAIN, DRAIN_KEY);
-}
-
-static void on_drain_looked(struct manager *manager, json_t *found, const struct err *err)
-{
-	if (!err) {
-		put_drain_look(manager, found);
-		return;
-	}
-	log_warn("cannot read what is being drained, will retry", F_ERR(err));
-	queue_add_after(manager->controllers[CONTROLLER_DRAIN].queue, DRAIN_KEY,
-			MANAGER_LOOK_AGAIN_MS);
-}
-
-static void on_looked(void *arg, const char *name, json_t *found, const struct err *err)
-{
-	struct manager *manager = arg;
-
-	if (str_eq(name, DRAIN_KEY)) {
-		on_drain_looked(manager, found, err);
-		return;
-	}
-	if (err) {
-		log_debug("cannot read what may have ended, will retry", F_STR("key", name),
-			  F_ERR(err));
-		queue_add_after(manager->controllers[CONTROLLER_ENDPOINT].queue, name,
-				MANAGER_LOOK_AGAIN_MS);
-		return;
-	}
-	boxes_put(manager->boxes, BOX_LIVE, name, found);
-	wake(manager, CONTROLLER_ENDPOINT, name);
 }
 
 static void on_answered(void *arg, const char *kind, const char *verb, int64_t took_us,
@@ -515,16 +385,6 @@ static void on_trouble(void *arg, const char *kind, const struct err *err)
 
 /* ---- working --------------------------------------------------------------------------------- */
 
-static json_t *new_world(struct manager *manager, const struct controller *controller,
-			 const char *key)
-{
-	json_t *world = json_object();
-
-	gather_env(&manager->sources, world);
-	controller->gather(&manager->sources, controller, key, world);
-	return world;
-}
-
 /* Overtaken decisions are made again as a matter of course; the rest is somebody's business. */
 static void tell_failure(struct manager *manager, const struct job *job, const struct err *err)
 {
@@ -584,8 +444,8 @@ static void on_carried_out(void *arg, const struct applier_result *result, const
 		   err ? err->reason : (result->wrote ? "wrote" : "nothing to do"));
 	if (err)
 		tell_failure(manager, job, err);
-	if (err && job->id == CONTROLLER_ADDRESSES && err->class == ERR_CONFLICT)
-		address_metrics_conflict(manager->address_metrics);
+	if (err && err->class == ERR_CONFLICT && controllers[job->id].overtaken)
+		controllers[job->id].overtaken(&manager->sources);
 	note_outcome(manager, job, err);
 	if (!str_empty(result->did))
 		lanes_wrote(&manager->lanes, clock_ms());
@@ -624,13 +484,15 @@ static void work_on(struct manager *manager, enum controller_id id, const char *
 {
 	const struct controller *controller = &controllers[id];
 	int64_t started_us = clock_us(), started_cpu_us = clock_cpu_us();
-	json_auto_t *world = new_world(manager, controller, key);
 	struct applier_result nothing = {.again_ms = -1};
+	json_auto_t *world = json_object();
 	auto_plan struct plan plan = {0};
 	struct err err = {0};
 	struct job *job = mem_new(struct job);
 	int result = 0;
 
+	gather_env(&manager->sources, world);
+	controllers_gather(&manager->sources, id, key, world);
 	if (!manager->removed)
 		result = controller->reconcile(world, key, &plan, &err);
 	else if (world_get(world, controller->kind, key))
@@ -906,7 +768,7 @@ static void collect_findings(struct manager *manager)
 	if (!manager->leading)
 		return;
 	count_drains(manager);
-	findings_count(manager->findings, set_found, manager);
+	findings_count(manager->sources.findings, set_found, manager);
 	census_findings(manager->census, set_found, manager);
 	census_conditions(manager->census, set_condition, manager);
 	census_policies(manager->census, set_policy, manager);
@@ -1004,16 +866,9 @@ struct manager *manager_new(const struct manager_config *config)
 	manager->turn = deferred_new(config->loop, take_turn, manager);
 	manager->later = timer_new(config->loop, wake_turn, manager);
 	manager->errors = json_object();
-	manager->reports = reports_new();
-	manager->findings = findings_new();
-	manager->boxes = boxes_new();
-	manager->address_metrics = address_metrics_new(config->metrics);
 	manager->looks = looks_new(config->client, on_looked, manager);
 	manager->census = census_new();
 	manager->nad_definition = nad_definition_new(config->client);
-	manager->pools = ip_pool_index_new();
-	manager->resources = node_names_new();
-	manager->links = node_names_new();
 	for (size_t i = 0; i < CONTROLLER_COUNT; i++) {
 		manager->controllers[i] = (struct controller_state){
 			.queue = queue_new(config->loop, wake_turn, manager),
@@ -1023,6 +878,19 @@ struct manager *manager_new(const struct manager_config *config)
 	for (size_t i = 0; (kind = operator_kinds[i].kind); i++)
 		troubles_add(config->troubles, kind,
 			     operator_kinds[i].optional || operator_kinds[i].on_demand);
+	manager->sources = (struct controller_sources){
+		.wake = wake,
+		.wake_arg = manager,
+		.now_ms = clock_ms,
+		.own_write = &manager->learning,
+		.ns = config->ns,
+		.resource_prefix = config->resource_prefix,
+		.config_ns = config->config_ns,
+		.cilium_config = config->cilium_config,
+		.policy_namespaces = config->policy_namespaces,
+		.webhook = config->webhook,
+	};
+	controller_sources_init(&manager->sources, config->metrics);
 	manager->mirror = mirror_new(config->loop, config->client,
 				     &(struct mirror_config){
 					     .ns = config->ns,
@@ -1034,22 +902,7 @@ struct manager *manager_new(const struct manager_config *config)
 					     .trouble = on_trouble,
 					     .arg = manager,
 				     });
-	manager->sources = (struct controller_sources){
-		.mirror = manager->mirror,
-		.reports = manager->reports,
-		.findings = manager->findings,
-		.boxes = manager->boxes,
-		.own_write = &manager->learning,
-		.pools = manager->pools,
-		.resources = manager->resources,
-		.links = manager->links,
-		.ns = config->ns,
-		.resource_prefix = config->resource_prefix,
-		.config_ns = config->config_ns,
-		.cilium_config = config->cilium_config,
-		.policy_namespaces = config->policy_namespaces,
-		.webhook = config->webhook,
-	};
+	manager->sources.mirror = manager->mirror;
 	manager->applier = applier_new(&(struct applier_config){
 		.client = config->client,
 		.mirror = manager->mirror,
@@ -1057,6 +910,7 @@ struct manager *manager_new(const struct manager_config *config)
 		.metrics = config->metrics,
 		.report = on_report,
 		.posted = on_posted,
+		.look = on_look,
 		.evicted = on_evicted,
 		.group_ended = on_group_ended,
 		.found = on_found,
@@ -1082,14 +936,8 @@ void manager_free(struct manager *manager)
 	deferred_free(manager->turn);
 	timer_free(manager->later);
 	json_decref(manager->errors);
-	reports_free(manager->reports);
-	findings_free(manager->findings);
-	boxes_free(manager->boxes);
-	address_metrics_free(manager->address_metrics);
+	controller_sources_done(&manager->sources);
 	census_free(manager->census);
-	ip_pool_index_free(manager->pools);
-	node_names_free(manager->resources);
-	node_names_free(manager->links);
 	mem_free(manager);
 }
 

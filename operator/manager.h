@@ -31,8 +31,6 @@ enum {
 	MANAGER_SUMMARY_REST = 20,
 	/* What could not be read from the API server is read again after this. */
 	MANAGER_LOOK_AGAIN_MS = 1000,
-	/* A ledger that the API server refused is written again after this. */
-	MANAGER_LEDGER_AGAIN_MS = 30000,
 	/* While our namespace is being deleted, keys without an object are kept at this pace. */
 	MANAGER_KEEP_MS = 30000,
 };

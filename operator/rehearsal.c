@@ -11,6 +11,7 @@
 #include "lib/json/json.h"
 #include "operator/applier.h"
 #include "operator/controllers.h"
+#include "operator/gather.h"
 #include "operator/pod_demand.h"
 #include "operator/webhook_setup.h"
 #include "reconcilers/ipam/assign.h"
@@ -29,8 +30,6 @@ struct wakefulness {
 struct rehearsal {
 	const struct rehearsal_config *config;
 	struct mirror *mirror;
-	struct reports *reports;
-	struct findings *findings;
 	struct controller_sources sources;
 	struct webhook_settings webhook;
 	struct pod_demand demand;
@@ -39,7 +38,7 @@ struct rehearsal {
 
 /* ---- waking ---------------------------------------------------------------------------------- */
 
-static void wake(void *arg, enum controller_id id, const char *key)
+static void wake(void *arg, enum controller_id id, const char *key, enum queue_lane lane)
 {
 	struct rehearsal *r = arg;
 	struct wakefulness *w = &r->controllers[id];
@@ -56,16 +55,7 @@ static void on_changed(void *arg, const char *kind, const char *key, const json_
 	struct rehearsal *r = arg;
 
 	pod_demand_changed(&r->demand, kind, old, now);
-	controllers_map(&r->sources, kind, key, old, now, wake, r);
-}
-
-/* key: of a policy, or of a pool config behind POOL_REPORT_PREFIX */
-static void on_report_changed(void *arg, const char *key)
-{
-	if (str_starts(key, POOL_REPORT_PREFIX))
-		wake(arg, CONTROLLER_POOL_CONFIG, key + strlen(POOL_REPORT_PREFIX));
-	else
-		wake(arg, CONTROLLER_POLICY_STATUS, key);
+	controllers_map(&r->sources, kind, key, old, now);
 }
 
 /* ---- what is read of the API server before something is taken from a pod --------------------- */
@@ -87,69 +77,33 @@ static json_t *look(const struct rehearsal *r, const json_t *wanted)
 	return found;
 }
 
-static void on_look(struct rehearsal *r, const char *key, const json_t *wanted)
-{
-	json_auto_t *found = look(r, wanted);
-	json_t *objects, *object;
-	const char *kind, *name;
-
-	if (!str_eq(key, DRAIN_KEY)) {
-		boxes_put(r->sources.boxes, BOX_LIVE, key, found);
-		wake(r, CONTROLLER_ENDPOINT, key);
-		return;
-	}
-	json_each (found, kind, objects)
-		json_each (objects, name, object)
-			if (json_is_object(object))
-				drain_project(object);
-	json_put_int(found, "atMs", 0);
-	boxes_put(r->sources.boxes, BOX_DRAIN_LOOK, DRAIN_KEY, found);
-	wake(r, CONTROLLER_DRAIN, DRAIN_KEY);
-}
-
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* As the manager hands messages on. */
-static void on_post(struct rehearsal *r, const json_t *op)
+/* Time stands still; what was read was read now. */
+static int64_t stands_still(void)
+{
+	return 0;
+}
+
+/* True when something else than before is found. */
+static bool on_finding(const struct rehearsal *r, const json_t *op, const json_t *object)
+{
+	return controllers_found(&r->sources, op, object) && object && json_at(op, "reason");
+}
+
+static void on_post(const struct rehearsal *r, enum controller_id id, const json_t *op)
 {
 	const char *box = json_str_or(json_at(op, "box"), "");
 	const char *key = json_str_or(json_at(op, "key"), "");
 	json_t *value = json_at(op, "value");
-	struct boxes *boxes = r->sources.boxes;
 
 	if (str_eq(box, BOX_LOOK)) {
-		on_look(r, key, value);
-		return;
+		json_auto_t *found = look(r, value);
+
+		controllers[id].read(&r->sources, key, found, NULL);
+	} else {
+		controllers_posted(&r->sources, id, box, key, value);
 	}
-	boxes_put(boxes, box, key, value);
-	if (str_eq(box, BOX_LEARNED))
-		wake(r, CONTROLLER_IP_POOL, key);
-	if (str_eq(box, BOX_SHORT_POOL))
-		wake(r, CONTROLLER_IP_POOL, key);
-	else if (str_eq(box, BOX_PASSED))
-		controllers_map_passed(&r->sources, wake, r);
-	else if (str_eq(box, BOX_EVICTIONS) || str_eq(box, BOX_NO_AGENT_POD) ||
-		 str_eq(box, BOX_CLAIMED) || str_eq(box, BOX_CLAIMANTS) ||
-		 str_eq(box, BOX_LEARNING))
-		return;
-	else if (value &&
-		 (str_eq(box, BOX_WAITING) || str_eq(box, BOX_ENDING) || str_eq(box, BOX_LEARNED)))
-		wake(r, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
-	else if (value || (str_eq(box, BOX_DECIDED) &&
-			   (boxes_get(boxes, BOX_LIVE, key) || boxes_get(boxes, BOX_STRAYS, key))))
-		wake(r, CONTROLLER_ENDPOINT, key);
-}
-
-/* True when something else than before is found. */
-static bool on_finding(struct rehearsal *r, const json_t *op, const json_t *object)
-{
-	const char *kind = json_str_at(op, "kind"), *key = json_str_at(op, "key");
-
-	if (!findings_set(r->findings, kind, key, json_uid(object),
-			  object ? json_str_at(op, "reason") : NULL, json_str_at(op, "message")))
-		return false;
-	controllers_map_finding(&r->sources, kind, key, wake, r);
-	return object && json_at(op, "reason");
 }
 
 /* True when people are told of it. */
@@ -161,12 +115,12 @@ static bool remember(struct rehearsal *r, enum controller_id id, const char *key
 	if (str_eq(what, "finding"))
 		return on_finding(r, op, object);
 	if (str_eq(what, "report"))
-		reports_set(r->reports, json_str_at(op, "node"), json_at(op, "policies"),
-			    on_report_changed, r);
+		controllers[id].reported(&r->sources, json_str_at(op, "node"),
+					 json_at(op, "policies"));
 	else if (str_eq(what, "post"))
-		on_post(r, op);
+		on_post(r, id, op);
 	else if (str_eq(what, "requeue") && id == CONTROLLER_ADDRESSES)
-		wake(r, id, key);
+		wake(r, id, key, QUEUE_MAIN);
 	return false;
 }
 
@@ -251,19 +205,13 @@ static struct rehearsal_op judge(const json_t *op, const json_t *present)
 
 /* ---- deciding -------------------------------------------------------------------------------- */
 
-static json_t *new_world(const struct rehearsal *r, const struct controller *controller,
-			 const char *key)
+static json_t *new_world(const struct rehearsal *r, enum controller_id id, const char *key)
 {
-	json_t *world = json_object(), *env = json_need_object(world, "env");
+	json_t *world = json_object();
 
-	json_put_str(env, "now", r->config->now);
-	json_put_str(env, "namespace", r->config->ns);
-	json_put_str(env, "resourcePrefix", r->config->resource_prefix);
-	json_put(env, "policyNamespaces", json_incref(r->config->policy_namespaces));
-	controller->gather(&r->sources, controller, key, world);
-	/* Time stands still; what was read was read now. */
-	if (json_at(env, "nowMs"))
-		json_put_int(env, "nowMs", 0);
+	gather_env(&r->sources, world);
+	json_put_str(json_at(world, "env"), "now", r->config->now);
+	controllers_gather(&r->sources, id, key, world);
 	return world;
 }
 
@@ -275,10 +223,11 @@ static bool is_removed(const struct rehearsal *r)
 	return json_at(ns, "metadata", "deletionTimestamp") != NULL;
 }
 
-static int make_plan(const struct rehearsal *r, const struct controller *controller,
-		     const char *key, struct plan *plan, struct err *err)
+static int make_plan(const struct rehearsal *r, enum controller_id id, const char *key,
+		     struct plan *plan, struct err *err)
 {
-	json_auto_t *world = new_world(r, controller, key);
+	const struct controller *controller = &controllers[id];
+	json_auto_t *world = new_world(r, id, key);
 	const json_t *object = world_get(world, controller->kind, key);
 
 	if (!is_removed(r))
@@ -290,13 +239,12 @@ static int make_plan(const struct rehearsal *r, const struct controller *control
 
 static void decide(struct rehearsal *r, enum controller_id id, const char *key)
 {
-	const struct controller *controller = &controllers[id];
 	auto_plan struct plan plan = {0};
 	struct err err = {0};
-	struct rehearsal_step step = {.controller = controller->name, .key = key};
+	struct rehearsal_step step = {.controller = controllers[id].name, .key = key};
 	struct rehearsal_op *ops;
 
-	if (make_plan(r, controller, key, &plan, &err) < 0)
+	if (make_plan(r, id, key, &plan, &err) < 0)
 		step.err = &err;
 	ops = mem_calloc(json_array_size(plan.ops) + 1, sizeof(*ops));
 	for (; step.n < json_array_size(plan.ops); step.n++) {
@@ -410,15 +358,10 @@ static void rehearsal_init(struct rehearsal *r, const struct rehearsal_config *c
 	r->demand.listening = config->webhooks;
 	for (size_t i = 0; i < CONTROLLER_COUNT; i++)
 		r->controllers[i] = (struct wakefulness){json_object(), json_object(), false};
-	r->reports = reports_new();
-	r->findings = findings_new();
 	r->sources = (struct controller_sources){
-		.reports = r->reports,
-		.findings = r->findings,
-		.boxes = boxes_new(),
-		.pools = ip_pool_index_new(),
-		.resources = node_names_new(),
-		.links = node_names_new(),
+		.wake = wake,
+		.wake_arg = r,
+		.now_ms = stands_still,
 		.ns = config->ns,
 		.resource_prefix = config->resource_prefix,
 		.policy_namespaces = config->policy_namespaces,
@@ -426,6 +369,7 @@ static void rehearsal_init(struct rehearsal *r, const struct rehearsal_config *c
 		.cilium_config = config->cilium_config,
 		.webhook = &r->webhook,
 	};
+	controller_sources_init(&r->sources, NULL);
 	r->mirror = mirror_new(NULL, NULL,
 			       &(struct mirror_config){
 				       .ns = config->ns,
@@ -442,12 +386,7 @@ static void rehearsal_init(struct rehearsal *r, const struct rehearsal_config *c
 static void rehearsal_done(struct rehearsal *r)
 {
 	mirror_free(r->mirror);
-	reports_free(r->reports);
-	findings_free(r->findings);
-	boxes_free(r->sources.boxes);
-	ip_pool_index_free(r->sources.pools);
-	node_names_free(r->sources.resources);
-	node_names_free(r->sources.links);
+	controller_sources_done(&r->sources);
 	for (size_t i = 0; i < CONTROLLER_COUNT; i++) {
 		json_decref(r->controllers[i].keys);
 		json_decref(r->controllers[i].times);

@@ -189,7 +189,7 @@ counted-build: $(OUT)/tests/one-key
 SCRIPTED := $(addprefix $(OUT)/tests/fakes/,http_script.o scripted.o)
 $(foreach t,client informer lease recorder,$(OUT)/tests/unit/kube/$(t)_test): $(SCRIPTED)
 $(foreach t,addresses/addresses addresses/leaderless agent/pod_events agent/pod_owners attachments/foresee attachments/settings_reader,$(OUT)/tests/unit/nodeagent/$(t)_test): $(SCRIPTED)
-$(foreach t,applier_run controllers metrics_access mirror nad_definition pod_demand webhook,$(OUT)/tests/unit/operator/$(t)_test): $(SCRIPTED)
+$(foreach t,applier_run controllers ipam_book metrics_access mirror nad_definition pod_demand webhook,$(OUT)/tests/unit/operator/$(t)_test): $(SCRIPTED)
 $(OUT)/tests/integration/kube_test: private EXTRA_LIBS += -lcmocka
 test-build: $(OUT)/tests/integration/kube_test
 # ---- end of tests of lib/kube -----------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@
 #include <unistd.h>
 #include <valgrind/callgrind.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "lib/kube/feed.h"
@@ -217,8 +218,6 @@ struct cluster {
 	struct loop *loop;
 	struct mirror *mirror;
 	struct feed *feeds; /* as operator_kinds */
-	struct reports *reports;
-	struct findings *findings;
 	struct census *census;
 	struct controller_sources sources;
 	struct webhook_settings webhook;
@@ -544,7 +543,7 @@ static void changes(struct cluster *c, const char *kind, const char *key, const 
 
 /* ---- the operator ---------------------------------------------------------------------------- */
 
-static void wake(void *arg, enum controller_id id, const char *key)
+static void wake(void *arg, enum controller_id id, const char *key, enum queue_lane lane)
 {
 	struct cluster *c = arg;
 
@@ -557,7 +556,7 @@ static void on_changed(void *arg, const char *kind, const char *key, const json_
 	struct cluster *c = arg;
 
 	census_update(c->census, kind, old, now);
-	controllers_map(&c->sources, kind, key, old, now, wake, c);
+	controllers_map(&c->sources, kind, key, old, now);
 }
 
 static void on_synced(void *arg, const char *kind)
@@ -577,23 +576,19 @@ static void operator_open(struct cluster *c)
 	size_t n = 0;
 
 	c->loop = loop_new();
-	c->reports = reports_new();
-	c->findings = findings_new();
 	c->census = census_new();
 	for (size_t i = 0; i < CONTROLLER_COUNT; i++)
 		c->queues[i] = queue_new(c->loop, on_complete, c);
 	c->sources = (struct controller_sources){
-		.reports = c->reports,
-		.findings = c->findings,
-		.boxes = boxes_new(),
-		.pools = ip_pool_index_new(),
-		.resources = node_names_new(),
-		.links = node_names_new(),
+		.wake = wake,
+		.wake_arg = c,
+		.now_ms = clock_ms,
 		.ns = NAMESPACE,
 		.resource_prefix = "spidernet.io",
 		.config_ns = NAMESPACE,
 		.webhook = &c->webhook,
 	};
+	controller_sources_init(&c->sources, NULL);
 	c->mirror = mirror_new(NULL, NULL,
 			       &(struct mirror_config){
 				       .ns = NAMESPACE,
@@ -626,58 +621,31 @@ static void operator_close(struct cluster *c)
 	mirror_free(c->mirror);
 	for (size_t i = 0; i < CONTROLLER_COUNT; i++)
 		queue_free(c->queues[i]);
-	reports_free(c->reports);
-	findings_free(c->findings);
+	controller_sources_done(&c->sources);
 	census_free(c->census);
-	boxes_free(c->sources.boxes);
-	ip_pool_index_free(c->sources.pools);
-	node_names_free(c->sources.resources);
-	node_names_free(c->sources.links);
 	loop_free(c->loop);
 }
 
 /* ---- what decisions keep in memory: as the manager hands it on ------------------------------- */
 
-static void on_report_changed(void *arg, const char *key)
+static void on_post(const struct cluster *c, enum controller_id id, const json_t *op)
 {
-	if (str_starts(key, POOL_REPORT_PREFIX))
-		wake(arg, CONTROLLER_POOL_CONFIG, key + strlen(POOL_REPORT_PREFIX));
-	else
-		wake(arg, CONTROLLER_POLICY_STATUS, key);
+	controllers_posted(&c->sources, id, json_str_or(json_at(op, "box"), ""),
+			   json_str_or(json_at(op, "key"), ""), json_at(op, "value"));
 }
 
-static void on_post(struct cluster *c, const json_t *op)
-{
-	const char *box = json_str_or(json_at(op, "box"), "");
-	const char *key = json_str_or(json_at(op, "key"), "");
-	json_t *value = json_at(op, "value");
-
-	boxes_put(c->sources.boxes, box, key, value);
-	if (!value || str_eq(box, BOX_EVICTIONS) || str_eq(box, BOX_NO_AGENT_POD))
-		return;
-	if (str_eq(box, BOX_SHORT_POOL))
-		wake(c, CONTROLLER_IP_POOL, key);
-	else if (str_eq(box, BOX_PASSED))
-		controllers_map_passed(&c->sources, wake, c);
-	else if (str_eq(box, BOX_WAITING) || str_eq(box, BOX_ENDING))
-		wake(c, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
-	else
-		wake(c, CONTROLLER_ENDPOINT, key);
-}
-
-static void remember(struct cluster *c, const json_t *op, const json_t *object)
+static void remember(const struct cluster *c, enum controller_id id, const json_t *op,
+		     const json_t *object)
 {
 	const char *what = json_str_at(op, "op");
 
 	if (str_eq(what, "report"))
-		reports_set(c->reports, json_str_at(op, "node"), json_at(op, "policies"),
-			    on_report_changed, c);
+		controllers[id].reported(&c->sources, json_str_at(op, "node"),
+					 json_at(op, "policies"));
 	else if (str_eq(what, "post"))
-		on_post(c, op);
+		on_post(c, id, op);
 	else if (str_eq(what, "finding"))
-		(void)findings_set(c->findings, json_str_at(op, "kind"), json_str_at(op, "key"),
-				   json_uid(object), json_str_at(op, "reason"),
-				   json_str_at(op, "message"));
+		(void)controllers_found(&c->sources, op, object);
 }
 
 /* ---- writes ---------------------------------------------------------------------------------- */
@@ -735,9 +703,18 @@ static const char *serve(struct cluster *c, const char *kind, const char *key, c
 	return stored->text;
 }
 
+static const char *const write_names[CONTROLLER_COUNT] = {
+	[CONTROLLER_MULTUS_CONFIG] = "writes for a SpiderMultusConfig, each",
+	[CONTROLLER_IP_POOL] = "writes for a SpiderIPPool, each",
+	[CONTROLLER_NODE_STATE] = "writes for a node, each",
+	[CONTROLLER_ADDRESSES] = "writes of ledgers, each",
+	[CONTROLLER_ENDPOINT] = "writes of SpiderEndpoints, each",
+};
+
 /* One operation of a plan; everything but the server's part of it is counted. */
-static void carry_out(struct cluster *c, const char *what, const json_t *op)
+static void carry_out(struct cluster *c, enum controller_id id, const json_t *op)
 {
+	const char *what = write_names[id] ? write_names[id] : "other writes, each";
 	const char *kind = json_str_or(json_at(op, "kind"), "");
 	const char *key = json_str_or(json_at(op, "key"), "");
 	struct cache *cache = mirror_cache(c->mirror, kind);
@@ -748,7 +725,7 @@ static void carry_out(struct cluster *c, const char *what, const json_t *op)
 	const char *text = NULL;
 	bool is_new = !present;
 
-	remember(c, op, present);
+	remember(c, id, op, present);
 	body = body_of(op, present);
 	if (body)
 		json_write(body, &sent);
@@ -767,14 +744,6 @@ static void carry_out(struct cluster *c, const char *what, const json_t *op)
 
 /* ---- decisions ------------------------------------------------------------------------------- */
 
-static const char *const write_names[CONTROLLER_COUNT] = {
-	[CONTROLLER_MULTUS_CONFIG] = "writes for a SpiderMultusConfig, each",
-	[CONTROLLER_IP_POOL] = "writes for a SpiderIPPool, each",
-	[CONTROLLER_NODE_STATE] = "writes for a node, each",
-	[CONTROLLER_ADDRESSES] = "writes of ledgers, each",
-	[CONTROLLER_ENDPOINT] = "writes of SpiderEndpoints, each",
-};
-
 static void decide(struct cluster *c, enum controller_id id, const char *key)
 {
 	const struct controller *controller = &controllers[id];
@@ -786,7 +755,7 @@ static void decide(struct cluster *c, enum controller_id id, const char *key)
 	size_t i = 0;
 
 	gather_env(&c->sources, world);
-	controller->gather(&c->sources, controller, key, world);
+	controllers_gather(&c->sources, id, key, world);
 	if (controller->reconcile(world, key, &plan, &err) < 0) {
 		fprintf(stderr, "bench-size: %s %s: %s\n", controller->name, key, err.text);
 		exit(1);
@@ -802,7 +771,7 @@ static void decide(struct cluster *c, enum controller_id id, const char *key)
 				queue_add(c->queues[id], key, QUEUE_MAIN);
 			continue;
 		}
-		carry_out(c, write_names[id] ? write_names[id] : "other writes, each", op);
+		carry_out(c, id, op);
 	}
 }
 

@@ -134,7 +134,7 @@ static void decide(const struct cluster *c, const char *node, struct plan *plan)
 	struct err err = {0};
 
 	gather_env(c->sources, world);
-	controller->gather(c->sources, controller, node, world);
+	controllers_gather(c->sources, CONTROLLER_NODE_STATE, node, world);
 	if (controller->reconcile(world, node, plan, &err) < 0) {
 		fprintf(stderr, "one-key: %s: %s\n", node, err.text);
 		exit(1);

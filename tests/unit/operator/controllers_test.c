@@ -5,6 +5,7 @@
  */
 #include "tests/unit/operator/mirrored.h"
 
+#include "operator/ipam_book.h"
 #include "reconcilers/admission/inject_check.h"
 #include "reconcilers/admission/pod_inject.h"
 #include "reconcilers/core/leftovers.h"
@@ -58,14 +59,17 @@ static json_t *world_of(const struct mirrored_test *t, enum controller_id id, co
 {
 	json_t *world = json_object();
 
-	controllers[id].gather(&t->sources, &controllers[id], key, world);
+	controllers_gather(&t->sources, id, key, world);
 	return world;
 }
 
 static void found(struct mirrored_test *t, const char *pod, const char *reason)
 {
-	if (findings_set(t->findings, KIND_POD, pod, "u", reason, "x"))
-		controllers_map_finding(&t->sources, KIND_POD, pod, mirrored_woke, t);
+	json_auto_t *object = mirrored_yaml("{metadata: {uid: u}}");
+	json_auto_t *op = json_pack("{s:s, s:s, s:s*, s:s}", "kind", KIND_POD, "key", pod, "reason",
+				    reason, "message", "x");
+
+	(void)controllers_found(&t->sources, op, object);
 }
 
 static void a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes(void **state)
@@ -108,13 +112,13 @@ static void a_pool_that_can_be_read_again_is_learned_again(void **state)
 		json_auto_t *uid = json_string("q-1");
 
 		mirrored_put(t, KIND_IP_POOL, before);
-		boxes_put(t->sources.boxes, BOX_LEARNED, "q", uid);
+		ipam_book_set(&t->sources, IPAM_LEARNED, "q", uid);
 		mirrored_put(
 			t, KIND_IP_POOL,
 			"{metadata: {name: q, uid: q-1, generation: 2}, spec: {subnet: "
 			"10.0.0.0/24, ips: [10.0.0.1-10.0.0.9]}, status: {allocatedIPs: '{" RECORD(
 				"10.0.0.1", "a") "}'}}");
-		if (boxes_get(t->sources.boxes, BOX_LEARNED, "q"))
+		if (ipam_book_get(t->sources.addresses, IPAM_LEARNED, "q"))
 			fail_msg("case %zu", i);
 		mirrored_remove(t, KIND_IP_POOL, "q");
 	}
@@ -165,12 +169,12 @@ static void a_pool_that_lost_a_record_is_learned_again(void **state)
 
 		t->sources.own_write = &cases[i].own_write;
 		mirrored_put(t, KIND_IP_POOL, cases[i].before);
-		boxes_put(t->sources.boxes, BOX_LEARNED, "q", uid);
+		ipam_book_set(&t->sources, IPAM_LEARNED, "q", uid);
 		free(mirrored_woken(t));
 		mirrored_put(t, KIND_IP_POOL, cases[i].after);
 		is_woken = json_at(t->woken, "strays q") != NULL;
-		if (!is_woken ||
-		    (boxes_get(t->sources.boxes, BOX_LEARNED, "q") != NULL) != cases[i].is_learned)
+		if (!is_woken || (ipam_book_get(t->sources.addresses, IPAM_LEARNED, "q") != NULL) !=
+					 cases[i].is_learned)
 			fail_msg("case %zu", i);
 		mirrored_remove(t, KIND_IP_POOL, "q");
 	}
@@ -551,22 +555,21 @@ static void a_node_wakes_the_pools_that_it_is_a_conflict_between(void **state)
 
 #define mirrored_unit_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-/* The pods of one pass, as gathered, leave the box as if they had been served. */
-static json_t *pass_over(struct mirrored_test *t, struct boxes *boxes)
+/* The pods of one pass, as gathered, leave the book as if they had been served. */
+static json_t *pass_over(struct mirrored_test *t)
 {
 	json_auto_t *world = world_of(t, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
 	json_t *taken = json_copy(json_at(world, BOX_WAITING)), *value;
 	const char *key;
 
 	json_each (taken, key, value)
-		boxes_put(boxes, BOX_WAITING, key, NULL);
+		ipam_book_set(&t->sources, IPAM_WAITING, key, NULL);
 	assert_int_equal(json_is_true(json_at(world, "env", "isPart")),
-			 boxes_all(boxes, BOX_WAITING) != NULL);
+			 ipam_book_all(t->sources.addresses, IPAM_WAITING) != NULL);
 	return taken;
 }
 
-static void put_waiting(struct mirrored_test *t, struct boxes *boxes, const char *name,
-			const char *networks)
+static void put_waiting(struct mirrored_test *t, const char *name, const char *networks)
 {
 	auto_free char *key = str_printf("ml/%s", name);
 	auto_free char *text =
@@ -576,13 +579,12 @@ static void put_waiting(struct mirrored_test *t, struct boxes *boxes, const char
 	json_auto_t *mirrored = json_true();
 
 	mirrored_put(t, KIND_BOUND_POD, text);
-	boxes_put(boxes, BOX_WAITING, key, mirrored);
+	ipam_book_set(&t->sources, IPAM_WAITING, key, mirrored);
 }
 
 static void large_pods_keep_no_small_one_waiting(void **state)
 {
 	struct mirrored_test *t = *state;
-	struct boxes *boxes = t->sources.boxes;
 	auto_strbuf struct strbuf networks = {0};
 	size_t passes = 0, left = 3 * ASSIGN_MAX;
 
@@ -591,19 +593,19 @@ static void large_pods_keep_no_small_one_waiting(void **state)
 	for (size_t i = 0; i < left; i++) {
 		auto_free char *name = str_printf("large-%zu", i);
 
-		put_waiting(t, boxes, name, strbuf_str(&networks));
+		put_waiting(t, name, strbuf_str(&networks));
 	}
-	put_waiting(t, boxes, "small", "a");
-	while (boxes_get(boxes, BOX_WAITING, "ml/small")) {
-		json_auto_t *taken = pass_over(t, boxes);
+	put_waiting(t, "small", "a");
+	while (ipam_book_get(t->sources.addresses, IPAM_WAITING, "ml/small")) {
+		json_auto_t *taken = pass_over(t);
 
 		/* Each pass has some of the large ones, and not too many. */
 		assert_in_range(json_object_size(taken), 1, ASSIGN_HEAVY_WORK / 60 + 1);
 		passes++;
 	}
 	assert_in_range(passes, 1, 4);
-	while (boxes_all(boxes, BOX_WAITING)) {
-		json_auto_t *taken = pass_over(t, boxes);
+	while (ipam_book_all(t->sources.addresses, IPAM_WAITING)) {
+		json_auto_t *taken = pass_over(t);
 
 		assert_in_range(json_object_size(taken), 1, ASSIGN_HEAVY_WORK / 60 + 1);
 	}
@@ -612,16 +614,15 @@ static void large_pods_keep_no_small_one_waiting(void **state)
 static void a_pod_of_many_small_ones_is_in_the_next_pass(void **state)
 {
 	struct mirrored_test *t = *state;
-	struct boxes *boxes = t->sources.boxes;
 	json_auto_t *first = NULL, *second = NULL;
 
 	for (size_t i = 0; i < ASSIGN_MAX + 5; i++) {
 		auto_free char *name = str_printf("p-%zu", i);
 
-		put_waiting(t, boxes, name, "a,a");
+		put_waiting(t, name, "a,a");
 	}
-	first = pass_over(t, boxes);
-	second = pass_over(t, boxes);
+	first = pass_over(t);
+	second = pass_over(t);
 	assert_int_equal(json_object_size(first), ASSIGN_MAX);
 	assert_int_equal(json_object_size(second), 5);
 }

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -28,7 +29,6 @@
 struct mirrored_test {
 	struct scripted server;
 	struct mirror *mirror;
-	struct findings *findings;
 	struct webhook_settings webhook;
 	struct controller_sources sources;
 	uint64_t version; /* the last resourceVersion given out */
@@ -47,7 +47,7 @@ static json_t *mirrored_yaml(const char *text)
 	return value;
 }
 
-static void mirrored_woke(void *arg, enum controller_id id, const char *key)
+static void mirrored_woke(void *arg, enum controller_id id, const char *key, enum queue_lane lane)
 {
 	struct mirrored_test *t = arg;
 	auto_free char *text = str_printf("%s %s", controllers[id].name, key);
@@ -60,7 +60,7 @@ static void mirrored_changed(void *arg, const char *kind, const char *key, const
 {
 	struct mirrored_test *t = arg;
 
-	controllers_map(&t->sources, kind, key, old, now, mirrored_woke, t);
+	controllers_map(&t->sources, kind, key, old, now);
 	if (t->changed)
 		t->changed(t->arg, kind, now);
 }
@@ -77,19 +77,17 @@ SUPPORT void mirrored_open(struct mirrored_test *t)
 {
 	*t = (struct mirrored_test){.version = 1, .woken = json_object()};
 	scripted_open(&t->server);
-	t->findings = findings_new();
 	t->sources = (struct controller_sources){
-		.findings = t->findings,
-		.boxes = boxes_new(),
-		.pools = ip_pool_index_new(),
-		.resources = node_names_new(),
-		.links = node_names_new(),
+		.wake = mirrored_woke,
+		.wake_arg = t,
+		.now_ms = clock_ms,
 		.ns = "orbweaver-system",
 		.resource_prefix = "spidernet.io",
 		.config_ns = "spiderpool",
 		.policy_namespaces = json_pack("[s]", "net"),
 		.webhook = &t->webhook,
 	};
+	controller_sources_init(&t->sources, NULL);
 	t->mirror = mirror_new(t->server.loop, t->server.client,
 			       &(struct mirror_config){
 				       .ns = t->sources.ns,
@@ -105,11 +103,7 @@ SUPPORT void mirrored_open(struct mirrored_test *t)
 SUPPORT void mirrored_close(struct mirrored_test *t)
 {
 	mirror_free(t->mirror);
-	findings_free(t->findings);
-	boxes_free(t->sources.boxes);
-	ip_pool_index_free(t->sources.pools);
-	node_names_free(t->sources.resources);
-	node_names_free(t->sources.links);
+	controller_sources_done(&t->sources);
 	json_decref(t->woken);
 	scripted_close(&t->server);
 	json_decref(t->sources.policy_namespaces);

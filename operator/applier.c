@@ -663,7 +663,7 @@ static bool op_finding(struct run *run, const struct kube_resource *resource, co
 {
 	const struct applier_config *config = &run->applier->config;
 
-	if (config->found(run->arg, run->op, present) && present && json_at(run->op, "reason"))
+	if (config->remember(run->arg, run->op, present) && present && json_at(run->op, "reason"))
 		emit(run, resource, present, true, op_str(run->op, "reason"),
 		     op_str(run->op, "message"));
 	return false;
@@ -689,17 +689,12 @@ static bool carry_out(struct run *run)
 		again_after(run, json_integer_value(json_at(run->op, "after_ms")));
 		return false;
 	}
-	if (str_eq(op, "report")) {
-		config->report(run->arg, op_str(run->op, "node"), json_at(run->op, "policies"));
-		return false;
-	}
 	if (str_eq(op, "post") && str_eq(op_str(run->op, "box"), BOX_LOOK)) {
 		config->look(run->arg, op_str(run->op, "key"), json_at(run->op, "value"));
 		return false;
 	}
-	if (str_eq(op, "post")) {
-		config->posted(run->arg, op_str(run->op, "box"), op_str(run->op, "key"),
-			       json_at(run->op, "value"));
+	if (str_eq(op, "report") || str_eq(op, "post")) {
+		(void)config->remember(run->arg, run->op, NULL);
 		return false;
 	}
 	present = cache_get(mirror_cache(config->mirror, kind), op_str(run->op, "key"));

@@ -29,23 +29,18 @@ struct applier_config {
 	struct recorder *recorder;
 	struct metrics *metrics; /* orbweaver_writes_total{kind,verb,outcome} */
 	/*
-	 * What plans say beside writes; arg is that of applier_run. "report" operations.
+	 * What plans say beside writes; arg is that of applier_run. "report", "post" and "finding"
+	 * operations: remember it. object: that of a finding, NULL when it is gone. True when the
+	 * finding is news: it becomes an event.
 	 */
-	void (*report)(void *arg, const char *node, const json_t *policies);
-	/* "post" operations; value NULL: nothing is there any more. */
-	void (*posted)(void *arg, const char *box, const char *key, json_t *value);
-	/* … of BOX_LOOK: read this of the API server. */
+	bool (*remember)(void *arg, const json_t *op, const json_t *object);
+	/* "post" operations with BOX_LOOK: read this of the API server. */
 	void (*look)(void *arg, const char *key, const json_t *wanted);
 	/*
 	 * "evict" operations: what the API server answered (evictions.h), with the pod's "uid".
 	 * Borrowed.
 	 */
 	void (*evicted)(void *arg, const char *key, json_t *answer);
-	/*
-	 * "finding" operations: remember it (object NULL: it is gone), and say whether it is news.
-	 * What is becomes an event.
-	 */
-	bool (*found)(void *arg, const json_t *op, const json_t *object);
 	/*
 	 * A write of a group (plan_group()) was carried out, err NULL, or was refused. Operations
 	 * that need the group are left out then. All is borrowed. May be NULL.

@@ -239,22 +239,6 @@ void controllers_map(const struct controller_sources *from, const char *kind, co
 		row->changed[i](&c);
 }
 
-bool controllers_found(const struct controller_sources *from, const json_t *op,
-		       const json_t *object)
-{
-	const char *kind = json_str_at(op, "kind"), *key = json_str_at(op, "key");
-	const char *reason = json_str_at(op, "reason");
-	const struct change c = {.from = from, .kind = kind, .key = key};
-	const struct operator_kind *row = operator_kind_find(kind);
-
-	if (!findings_set(from->findings, kind, key, json_uid(object), object ? reason : NULL,
-			  json_str_at(op, "message")))
-		return false;
-	if (row && row->found)
-		row->found(&c, reason);
-	return true;
-}
-
 void controllers_gather(const struct controller_sources *from, enum controller_id id,
 			const char *key, json_t *world)
 {
@@ -265,13 +249,27 @@ void controllers_gather(const struct controller_sources *from, enum controller_i
 		controller->gathered(from, key, world);
 }
 
-void controllers_posted(const struct controller_sources *from, enum controller_id id,
-			const char *box, const char *key, json_t *value)
+bool controllers_remember(const struct controller_sources *from, enum controller_id id,
+			  const json_t *op, const json_t *object)
 {
-	if (controllers[id].posted)
-		controllers[id].posted(from, box, key, value);
-	else
-		controllers_keep(from, box, key, value);
+	const char *what = json_str_at(op, "op"), *reason = json_str_at(op, "reason");
+	const struct change c = {
+		.from = from, .kind = json_str_at(op, "kind"), .key = json_str_at(op, "key")};
+	const struct operator_kind *row;
+
+	if (str_eq(what, "report"))
+		controllers[id].reported(from, json_str_at(op, "node"), json_at(op, "policies"));
+	else if (str_eq(what, "post"))
+		(controllers[id].posted ? controllers[id].posted : controllers_keep)(
+			from, json_str_at(op, "box"), c.key, json_at(op, "value"));
+	if (!str_eq(what, "finding") ||
+	    !findings_set(from->findings, c.kind, c.key, json_uid(object), object ? reason : NULL,
+			  json_str_at(op, "message")))
+		return false;
+	row = operator_kind_find(c.kind);
+	if (row && row->found)
+		row->found(&c, reason);
+	return true;
 }
 
 void controller_sources_init(struct controller_sources *from, struct metrics *metrics)

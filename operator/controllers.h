@@ -161,19 +161,15 @@ bool controllers_are_for(const char *kind);
 void controllers_map(const struct controller_sources *from, const char *kind, const char *key,
 		     const json_t *old, const json_t *now);
 
-/*
- * A plan found this wrong with an object, or nothing any more (plan_finding); object NULL: it is
- * gone. Returns true, and wakes, when that is something else than before.
- */
-bool controllers_found(const struct controller_sources *from, const json_t *op,
-		       const json_t *object);
-
 /* What the controller is to look at for a decision: gather, then gathered. Adds to world. */
 void controllers_gather(const struct controller_sources *from, enum controller_id id,
 			const char *key, json_t *world);
 
-/* A plan of the controller posted this (plan_post). */
-void controllers_posted(const struct controller_sources *from, enum controller_id id,
-			const char *box, const char *key, json_t *value);
+/*
+ * A plan of the controller says this: a "report", "post" or "finding" (plan.h); object: that of the
+ * finding, NULL when it is gone. True for a finding that is another one than before.
+ */
+bool controllers_remember(const struct controller_sources *from, enum controller_id id,
+			  const json_t *op, const json_t *object);
 
 #endif

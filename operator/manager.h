@@ -14,8 +14,6 @@
 #include "operator/troubles.h"
 
 enum {
-	/* Plans being carried out at a time, at most: each has one write in flight (pace.h). */
-	MANAGER_WINDOW = 64,
 	/*
 	 * A turn of decisions ends after this time: an admission review may be waiting for the
 	 * loop.
@@ -23,12 +21,6 @@ enum {
 	MANAGER_TURN_US = 100,
 	/* Failures that are remembered, for the debug pages. */
 	MANAGER_ERRORS_MAX = 256,
-	/* A summary waits for what it sums up, but not longer than this. */
-	MANAGER_SUMMARY_MS = 30000,
-	/* How soon a key of an aggregate is looked at that is urgent (urgent_without). */
-	MANAGER_URGENT_MS = 100,
-	/* It rests so many times what it took, up to as long: 5 % of the time for each of them. */
-	MANAGER_SUMMARY_REST = 20,
 	/* What could not be read from the API server is read again after this. */
 	MANAGER_LOOK_AGAIN_MS = 1000,
 	/* While our namespace is being deleted, keys without an object are kept at this pace. */
@@ -51,7 +43,7 @@ struct manager_config {
 	const char *cilium_config;       /* as in controller_sources */
 	json_t *policy_namespaces; /* array of names, see reconcilers/core/trust.h; NULL: none */
 	const struct webhook_settings *webhook;
-	unsigned int writes_max; /* in flight; mostly MANAGER_WINDOW */
+	unsigned int writes_max; /* in flight; mostly SCHEDULE_WINDOW */
 	/*
 	 * An object changed in a cache; now is NULL when it went. Restrictions as for
 	 * cache_changed_fn. May be NULL.

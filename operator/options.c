@@ -14,7 +14,7 @@
 #include "lib/base/str.h"
 #include "lib/kube/lease.h"
 #include "operator/certificates.h"
-#include "operator/manager.h"
+#include "operator/schedule.h"
 #include "operator/webhook_setup.h"
 #include "reconcilers/spider/coordinator.h"
 
@@ -224,11 +224,11 @@ static int take_max_in_flight(void *options, const char *value, struct err *err)
 {
 	struct options *o = options;
 
-	if (str_to_int(value, 1, MANAGER_WINDOW, &o->api_max_in_flight))
+	if (str_to_int(value, 1, SCHEDULE_WINDOW, &o->api_max_in_flight))
 		return 0;
 	return err_set(err, ERR_INVALID, "BadFlag",
 		       "--api-max-in-flight %s: must be a number from 1 to %d", value,
-		       MANAGER_WINDOW);
+		       SCHEDULE_WINDOW);
 }
 
 static int take_log_level(void *options, const char *value, struct err *err)
@@ -303,7 +303,7 @@ int options_parse(int argc, char *const *argv, const char *(*env)(const char *na
 		.lease_timing = lease_default_timing,
 		.webhook_service = "orbweaver-webhook",
 		.webhook_certificate_s = CERTIFICATES_LIFETIME_S,
-		.api_max_in_flight = MANAGER_WINDOW,
+		.api_max_in_flight = SCHEDULE_WINDOW,
 		.leader_elect = true,
 	};
 

@@ -9,6 +9,7 @@
 #include "lib/base/str.h"
 #include "operator/kinds.h"
 #include "reconcilers/admission/pod_inject.h"
+#include "reconcilers/ipam/assign.h"
 
 static void note_group(void *arg, const char *group)
 {
@@ -46,4 +47,10 @@ void pod_demand_changed(struct pod_demand *demand, const char *kind, const json_
 bool pod_demand_is_there(const struct pod_demand *demand)
 {
 	return demand->grouped > 0 || (demand->listening && demand->injecting);
+}
+
+void pod_demand_tell(const struct pod_demand *demand, struct mirror *mirror)
+{
+	mirror_want(mirror, KIND_POD, pod_demand_is_there(demand));
+	mirror_want(mirror, KIND_BOUND_POD, demand->pools > 0);
 }

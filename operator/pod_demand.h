@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "operator/mirror.h"
+
 /* All zero at first, but for listening. */
 struct pod_demand {
 	bool listening; /* webhooks are served */
@@ -27,5 +29,8 @@ void pod_demand_changed(struct pod_demand *demand, const char *kind, const json_
 			const json_t *now);
 
 bool pod_demand_is_there(const struct pod_demand *demand);
+
+/* Have the mirror watch the pods that are worth it, and no others. */
+void pod_demand_tell(const struct pod_demand *demand, struct mirror *mirror);
 
 #endif

@@ -85,43 +85,21 @@ static int64_t stands_still(void)
 	return 0;
 }
 
-/* True when something else than before is found. */
-static bool on_finding(const struct rehearsal *r, const json_t *op, const json_t *object)
-{
-	return controllers_found(&r->sources, op, object) && object && json_at(op, "reason");
-}
-
-static void on_post(const struct rehearsal *r, enum controller_id id, const json_t *op)
-{
-	const char *box = json_str_or(json_at(op, "box"), "");
-	const char *key = json_str_or(json_at(op, "key"), "");
-	json_t *value = json_at(op, "value");
-
-	if (str_eq(box, BOX_LOOK)) {
-		json_auto_t *found = look(r, value);
-
-		controllers[id].read(&r->sources, key, found, NULL);
-	} else {
-		controllers_posted(&r->sources, id, box, key, value);
-	}
-}
-
 /* True when people are told of it. */
 static bool remember(struct rehearsal *r, enum controller_id id, const char *key, const json_t *op,
 		     const json_t *object)
 {
 	const char *what = json_str_at(op, "op");
 
-	if (str_eq(what, "finding"))
-		return on_finding(r, op, object);
-	if (str_eq(what, "report"))
-		controllers[id].reported(&r->sources, json_str_at(op, "node"),
-					 json_at(op, "policies"));
-	else if (str_eq(what, "post"))
-		on_post(r, id, op);
-	else if (str_eq(what, "requeue") && id == CONTROLLER_ADDRESSES)
+	if (str_eq(json_str_at(op, "box"), BOX_LOOK)) {
+		json_auto_t *found = look(r, json_at(op, "value"));
+
+		controllers[id].read(&r->sources, json_str_at(op, "key"), found, NULL);
+		return false;
+	}
+	if (str_eq(what, "requeue") && id == CONTROLLER_ADDRESSES)
 		wake(r, id, key, QUEUE_MAIN);
-	return false;
+	return controllers_remember(&r->sources, id, op, object) && object && json_at(op, "reason");
 }
 
 /* ---- what an operation would change ---------------------------------------------------------- */
@@ -401,8 +379,7 @@ void rehearse(const struct rehearsal_config *config)
 	leave_out(&r);
 	show_all(&r);
 	/* Pods are mirrored only where something else calls for it. */
-	mirror_want(r.mirror, KIND_POD, pod_demand_is_there(&r.demand));
-	mirror_want(r.mirror, KIND_BOUND_POD, r.demand.pools > 0);
+	pod_demand_tell(&r.demand, r.mirror);
 	show_all(&r);
 	while (decide_one(&r))
 		;

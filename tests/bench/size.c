@@ -626,28 +626,6 @@ static void operator_close(struct cluster *c)
 	loop_free(c->loop);
 }
 
-/* ---- what decisions keep in memory: as the manager hands it on ------------------------------- */
-
-static void on_post(const struct cluster *c, enum controller_id id, const json_t *op)
-{
-	controllers_posted(&c->sources, id, json_str_or(json_at(op, "box"), ""),
-			   json_str_or(json_at(op, "key"), ""), json_at(op, "value"));
-}
-
-static void remember(const struct cluster *c, enum controller_id id, const json_t *op,
-		     const json_t *object)
-{
-	const char *what = json_str_at(op, "op");
-
-	if (str_eq(what, "report"))
-		controllers[id].reported(&c->sources, json_str_at(op, "node"),
-					 json_at(op, "policies"));
-	else if (str_eq(what, "post"))
-		on_post(c, id, op);
-	else if (str_eq(what, "finding"))
-		(void)controllers_found(&c->sources, op, object);
-}
-
 /* ---- writes ---------------------------------------------------------------------------------- */
 
 /* The body that the applier would send, new; NULL: the object is so already. */
@@ -725,7 +703,7 @@ static void carry_out(struct cluster *c, enum controller_id id, const json_t *op
 	const char *text = NULL;
 	bool is_new = !present;
 
-	remember(c, id, op, present);
+	(void)controllers_remember(&c->sources, id, op, present);
 	body = body_of(op, present);
 	if (body)
 		json_write(body, &sent);

@@ -21,6 +21,7 @@
 #include "operator/controllers.h"
 #include "operator/gather.h"
 #include "operator/manager.h"
+#include "operator/schedule.h"
 #include "operator/webhook_setup.h"
 #include "tests/fakes/node_inventory.h"
 
@@ -126,7 +127,7 @@ static json_t *pool_config_object(struct cluster *c, int64_t n)
 
 /* ---- decisions ------------------------------------------------------------------------------- */
 
-/* As work_on in operator/manager.c, up to the finished plan. */
+/* As work_on() in operator/manager.c, up to the finished plan. */
 static void decide(const struct cluster *c, const char *node, struct plan *plan)
 {
 	const struct controller *controller = &controllers[CONTROLLER_NODE_STATE];
@@ -226,7 +227,7 @@ static int cluster_open(struct cluster *c, struct err *err)
 		.resource_prefix = "spidernet.io",
 		.config_ns = NAMESPACE,
 		.webhook = &no_webhooks,
-		.writes_max = MANAGER_WINDOW,
+		.writes_max = SCHEDULE_WINDOW,
 	});
 	c->sources = manager_sources(c->manager);
 	return 0;

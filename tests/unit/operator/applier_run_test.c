@@ -43,23 +43,16 @@ static struct fixture {
 	struct strbuf groups, posted;
 } f;
 
-static void no_report(void *arg, const char *node, const json_t *policies)
+static bool note_posted(void *arg, const json_t *op, const json_t *object)
 {
-}
-
-static void note_posted(void *arg, const char *box, const char *key, json_t *value)
-{
-	strbuf_addf(&f.posted, "%s; ", key);
+	if (str_eq(json_str_at(op, "op"), "post"))
+		strbuf_addf(&f.posted, "%s; ", json_str_at(op, "key"));
+	return false;
 }
 
 static void note_group(void *arg, const char *group, const json_t *op, const struct err *err)
 {
 	strbuf_addf(&f.groups, "%s %s; ", group, err ? err->reason : "ok");
-}
-
-static bool no_finding(void *arg, const json_t *op, const json_t *object)
-{
-	return false;
 }
 
 static void no_learning(void *arg, bool begins)
@@ -91,11 +84,9 @@ static int set_up(void **state)
 		.client = f.t.server.client,
 		.mirror = f.t.mirror,
 		.recorder = f.recorder,
-		.report = no_report,
+		.remember = note_posted,
 		.evicted = on_evicted,
-		.posted = note_posted,
 		.group_ended = note_group,
-		.found = no_finding,
 		.answered = count_answered,
 		.learning = no_learning,
 	});

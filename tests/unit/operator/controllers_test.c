@@ -66,10 +66,10 @@ static json_t *world_of(const struct mirrored_test *t, enum controller_id id, co
 static void found(struct mirrored_test *t, const char *pod, const char *reason)
 {
 	json_auto_t *object = mirrored_yaml("{metadata: {uid: u}}");
-	json_auto_t *op = json_pack("{s:s, s:s, s:s*, s:s}", "kind", KIND_POD, "key", pod, "reason",
-				    reason, "message", "x");
+	json_auto_t *op = json_pack("{s:s, s:s, s:s, s:s*, s:s}", "op", "finding", "kind", KIND_POD,
+				    "key", pod, "reason", reason, "message", "x");
 
-	(void)controllers_found(&t->sources, op, object);
+	(void)controllers_remember(&t->sources, CONTROLLER_INJECT_POD, op, object);
 }
 
 static void a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes(void **state)

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Gauges about objects, to alert on: findings, conditions, VFs, resources, drains.
+ */
+#ifndef ORBWEAVER_OPERATOR_OBJECT_METRICS_H
+#define ORBWEAVER_OPERATOR_OBJECT_METRICS_H
+
+#include "lib/base/metrics.h"
+#include "operator/controllers.h"
+
+struct object_metrics {
+	struct census *census; /* updated by the manager when objects change */
+	struct metric *found, *conditions, *policy_vfs, *resource_nodes, *drains, *oldest_drain;
+};
+
+void object_metrics_init(struct object_metrics *m, struct metrics *metrics);
+void object_metrics_done(struct object_metrics *m);
+
+/* Set them; from NULL: to nothing, on a standby. A sum over the replicas counts nothing twice. */
+void object_metrics_collect(struct object_metrics *m, const struct controller_sources *from);
+
+#endif

@@ -426,29 +426,19 @@ static bool sent(struct run *run, const char *verb, struct kube_call *call)
 	return true;
 }
 
-/*
- * What the server wants at the top of every body; plans leave it out, their kind says it. Returns
- * new.
- */
-static json_t *with_type(const struct kube_resource *resource, const json_t *object)
-{
-	json_t *typed = json_copy((json_t *)object);
-
-	json_put(typed, "apiVersion",
-		 json_fmt("%s%s%s", resource->group, *resource->group ? "/" : "",
-			  resource->version));
-	json_put_str(typed, "kind", resource->kind);
-	return typed;
-}
-
 /* Create an object of the plan. Without force: one that somebody has made meanwhile stays. */
 static struct kube_call *send_create(struct run *run, const struct kube_resource *resource,
 				     const json_t *wanted)
 {
 	const struct operator_kind *kind = operator_kind_find(op_str(run->op, "kind"));
 	struct kube_client *client = run->applier->config.client;
-	json_auto_t *typed = with_type(resource, wanted);
+	json_auto_t *typed = json_copy((json_t *)wanted);
 
+	/* Plans leave it out, their kind says it. */
+	json_put(typed, "apiVersion",
+		 json_fmt("%s%s%s", resource->group, *resource->group ? "/" : "",
+			  resource->version));
+	json_put_str(typed, "kind", resource->kind);
 	if (kind && kind->created_by_name)
 		return kube_patch(client, resource, json_namespace(wanted), json_name(wanted),
 				  KUBE_PATCH_APPLY, typed, &write_main, on_written, run);
@@ -466,18 +456,14 @@ static bool op_apply(struct run *run, const struct kube_resource *resource, cons
 	struct kube_client *client = run->applier->config.client;
 	json_auto_t *patch = NULL;
 
-	if (!present) {
-		overtaken = is_overtaken(run);
-		if (overtaken != OVERTAKEN_NOT)
-			return overtaken == OVERTAKEN_RUN;
-		return sent(run, "create", send_create(run, resource, wanted));
-	}
-	patch = applier_patch(present, wanted);
-	if (!patch)
+	patch = present ? applier_patch(present, wanted) : NULL;
+	if (present && !patch)
 		return false;
 	overtaken = is_overtaken(run);
 	if (overtaken != OVERTAKEN_NOT)
 		return overtaken == OVERTAKEN_RUN;
+	if (!present)
+		return sent(run, "create", send_create(run, resource, wanted));
 	if (is_held_back(run, resource, present, patch))
 		return false;
 	return sent(run, "patch",
@@ -492,23 +478,26 @@ static bool status_waits(struct run *run)
 	return run->statuses_wait;
 }
 
-/* On the version that we know. */
+/* A merge patch on the version that we know, unless that was overtaken. Takes patch. */
+static bool send_patch(struct run *run, const struct kube_resource *resource, const json_t *present,
+		       const char *verb, json_t *patch, const struct kube_write *how)
+{
+	json_auto_t *body = conditional(patch, present);
+	enum overtaken overtaken = is_overtaken(run);
+
+	if (overtaken != OVERTAKEN_NOT)
+		return overtaken == OVERTAKEN_RUN;
+	return sent(run, verb,
+		    kube_patch(run->applier->config.client, resource, json_namespace(present),
+			       json_name(present), KUBE_PATCH_MERGE, body, how, on_written, run));
+}
+
 static bool patch_status(struct run *run, const struct kube_resource *resource,
 			 const json_t *present, json_t *difference)
 {
-	enum overtaken overtaken;
-	json_auto_t *patch = NULL;
-
-	if (status_waits(run))
-		return false;
-	overtaken = is_overtaken(run);
-	if (overtaken != OVERTAKEN_NOT)
-		return overtaken == OVERTAKEN_RUN;
-	patch = conditional(json_pack("{s:O}", "status", difference), present);
-	return sent(run, "status",
-		    kube_patch(run->applier->config.client, resource, json_namespace(present),
-			       json_name(present), KUBE_PATCH_MERGE, patch, &write_status,
-			       on_written, run));
+	return !status_waits(run) &&
+	       send_patch(run, resource, present, "status",
+			  json_pack("{s:O}", "status", difference), &write_status);
 }
 
 /*
@@ -536,41 +525,24 @@ static bool op_status_part(struct run *run, const struct kube_resource *resource
 
 static bool op_meta(struct run *run, const struct kube_resource *resource, const json_t *present)
 {
-	enum overtaken overtaken;
-	struct kube_client *client = run->applier->config.client;
 	const json_t *wanted = json_at(run->op, "metadata");
-	json_auto_t *patch = NULL;
 
-	if (!present || !json_merge_changes(json_at(present, "metadata"), wanted))
-		return false;
-	overtaken = is_overtaken(run);
-	if (overtaken != OVERTAKEN_NOT)
-		return overtaken == OVERTAKEN_RUN;
-	patch = json_pack("{s:o}", "metadata", json_deep_copy(wanted));
-	conditional(patch, present);
-	return sent(run, "meta",
-		    kube_patch(client, resource, json_namespace(present), json_name(present),
-			       KUBE_PATCH_MERGE, patch, &write_main, on_written, run));
+	return present && json_merge_changes(json_at(present, "metadata"), wanted) &&
+	       send_patch(run, resource, present, "meta",
+			  json_pack("{s:o}", "metadata", json_deep_copy(wanted)), &write_main);
 }
 
 static bool op_cordon(struct run *run, const struct kube_resource *resource, const json_t *present)
 {
-	enum overtaken overtaken;
 	const json_t *spec = json_at(run->op, "spec"), *metadata = json_at(run->op, "metadata");
-	json_auto_t *patch = NULL;
 
 	if (!present || (!json_merge_changes(json_at(present, "spec"), spec) &&
 			 !json_merge_changes(json_at(present, "metadata"), metadata)))
 		return false;
-	overtaken = is_overtaken(run);
-	if (overtaken != OVERTAKEN_NOT)
-		return overtaken == OVERTAKEN_RUN;
-	patch = json_pack("{s:o, s:o}", "spec", json_deep_copy(spec), "metadata",
-			  json_deep_copy(metadata));
-	conditional(patch, present);
-	return sent(run, "cordon",
-		    kube_patch(run->applier->config.client, resource, NULL, json_name(present),
-			       KUBE_PATCH_MERGE, patch, &write_main, on_written, run));
+	return send_patch(run, resource, present, "cordon",
+			  json_pack("{s:o, s:o}", "spec", json_deep_copy(spec), "metadata",
+				    json_deep_copy(metadata)),
+			  &write_main);
 }
 
 static bool op_delete(struct run *run, const struct kube_resource *resource, const json_t *present)
@@ -715,21 +687,15 @@ static void proceed(struct run *run)
 	finish(run, NULL);
 }
 
-static bool writes_status(const struct run *run, const char *kind, const char *key,
-			  const json_t *status)
-{
-	return run->call && str_eq(run->verb, "status") && str_eq(op_str(run->op, "kind"), kind) &&
-	       str_eq(op_str(run->op, "key"), key) && str_eq(op_str(run->op, "op"), "status") &&
-	       json_same(json_at(run->op, "status"), status);
-}
-
 bool applier_is_writing(const struct applier *applier, const char *kind, const json_t *object)
 {
 	auto_free char *key = json_key(object);
 	const struct run *run;
 
 	TAILQ_FOREACH(run, &applier->runs, link)
-	if (writes_status(run, kind, key, json_at(object, "status")))
+	if (run->call && str_eq(run->verb, "status") && str_eq(op_str(run->op, "kind"), kind) &&
+	    str_eq(op_str(run->op, "key"), key) && str_eq(op_str(run->op, "op"), "status") &&
+	    json_same(json_at(run->op, "status"), json_at(object, "status")))
 		return true;
 	return false;
 }

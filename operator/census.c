@@ -146,12 +146,6 @@ static void count_resources(struct census *census, const json_t *resources, int 
 	}
 }
 
-static bool is_untrusted(const json_t *status)
-{
-	return str_eq(reason_of(json_at(status, "conditions"), "Ready", "False"),
-		      "NamespaceNotTrusted");
-}
-
 static void count_object(struct census *census, const char *kind, const json_t *object, int sign)
 {
 	const json_t *status = json_at(object, "status");
@@ -160,7 +154,9 @@ static void count_object(struct census *census, const char *kind, const json_t *
 	count_conditions(census, kind, json_at(status, "conditions"),
 			 is_node_state && node_state_is_kept(object), sign);
 	/* The number of series is limited: those of users' namespaces take none. */
-	if (str_eq(kind, KIND_POLICY) && status && !is_untrusted(status)) {
+	if (str_eq(kind, KIND_POLICY) && status &&
+	    !str_eq(reason_of(json_at(status, "conditions"), "Ready", "False"),
+		    "NamespaceNotTrusted")) {
 		auto_free char *key = json_key(object);
 
 		count(&census->policies, key, sign,

@@ -162,17 +162,6 @@ static void add_ending(const struct controller_sources *from, json_t *world)
 	}
 }
 
-/* Those that the pools may overlap: verdicts, which the allocator obeys, depend on them. */
-static void add_neighbours(const struct controller_sources *from, json_t *world)
-{
-	json_auto_t *named = json_copy((json_t *)world_kind(world, KIND_IP_POOL));
-	const char *name;
-	json_t *pool;
-
-	json_each (named, name, pool)
-		gather_neighbours(from, world, pool);
-}
-
 /* The first of those that wait, as many as one pass takes on (assign_slice_take). */
 void addresses_gather(const struct controller_sources *from, const struct controller *self,
 		      const char *key, json_t *world)
@@ -182,6 +171,7 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 	struct ipam_settings settings = {0};
 	size_t pools = cache_len(mirror_cache(from->mirror, KIND_IP_POOL));
 	struct assign_slice slice = {0};
+	json_auto_t *named = NULL;
 	bool any_pool = false;
 	const char *pod_key, *pool;
 	json_t *value;
@@ -220,8 +210,10 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 		json_put_bool(json_need_object(world, "env"), "isPart", true);
 	if (any_pool)
 		mirror_add_all(from->mirror, world, KIND_IP_POOL);
-	else
-		add_neighbours(from, world);
+	/* Those that the pools may overlap: verdicts, which the allocator obeys, depend on them. */
+	named = any_pool ? NULL : json_copy((json_t *)world_kind(world, KIND_IP_POOL));
+	json_each (named, pool, value)
+		gather_neighbours(from, world, value);
 	json_each (world_kind(world, KIND_IP_POOL), pool, value)
 		ipam_book_add(from->addresses, world, IPAM_LEARNED, pool);
 }

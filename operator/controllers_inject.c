@@ -92,15 +92,6 @@ static void note_group(void *arg, const char *group)
 	*(bool *)arg = true;
 }
 
-/* In a group, or still saying so. */
-static bool is_about_injection(const json_t *config)
-{
-	bool found = condition_find(json_at(config, "status", "conditions"), INJECTED_CONDITION);
-
-	pod_inject_groups(config, note_group, &found);
-	return found;
-}
-
 /* All that pods get from it. */
 static bool same_for_pods(const json_t *old, const json_t *now)
 {
@@ -115,7 +106,11 @@ static bool same_for_pods(const json_t *old, const json_t *now)
 
 void inject_config_changed(const struct change *c)
 {
-	if (is_about_injection(c->now))
+	/* In a group, or still saying so. */
+	bool is_about = condition_find(json_at(c->now, "status", "conditions"), INJECTED_CONDITION);
+
+	pod_inject_groups(c->now, note_group, &is_about);
+	if (is_about)
 		wake(c, CONTROLLER_INJECT_CONFIG, c->key);
 	if (same_for_pods(c->old, c->now))
 		return;

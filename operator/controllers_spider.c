@@ -121,22 +121,18 @@ static void wake_pool(void *arg, const char *name)
 	wake(arg, CONTROLLER_IP_POOL, name);
 }
 
-/* A person who restores a status may put back records that the spec does not have any more. */
-static bool has_others_records(const struct change *c)
-{
-	return !(c->from->own_write && *c->from->own_write) &&
-	       !str_eq(json_str_at(c->old, "status", "allocatedIPs"),
-		       json_str_at(c->now, "status", "allocatedIPs"));
-}
-
 /* The pool, and the neighbours whose verdict depends on what it was and is. */
 void pool_changed(const struct change *c)
 {
+	bool is_own_write = c->from->own_write && *c->from->own_write;
+
 	wake(c, CONTROLLER_IP_POOL, c->key);
 	if (!c->old || !c->now)
 		controllers_wake_configs(c, CONFIG_BY_POOL, c->key);
 	if (controllers_same_spec(c->old, c->now)) {
-		if (has_others_records(c))
+		/* A person who restores a status may put back records that the spec has no more. */
+		if (!is_own_write && !str_eq(json_str_at(c->old, "status", "allocatedIPs"),
+					     json_str_at(c->now, "status", "allocatedIPs")))
 			ip_pool_index_put(c->from->pools, c->now);
 		return;
 	}

@@ -29,20 +29,19 @@ struct debug {
 	void *arg;
 };
 
-static json_t *queue_json(const struct queue *queue)
-{
-	return json_pack(
-		"{s:I, s:I, s:I, s:I}", "waiting", (json_int_t)queue_waiting(queue, QUEUE_MAIN),
-		"waitingForQuiet", (json_int_t)queue_waiting(queue, QUEUE_LATER), "working",
-		(json_int_t)queue_working(queue), "delayed", (json_int_t)queue_delayed(queue));
-}
-
 static json_t *queues_json(const struct debug *debug)
 {
 	json_t *page = json_object();
 
-	for (enum controller_id id = 0; id < CONTROLLER_COUNT; id++)
-		json_put(page, controllers[id].name, queue_json(manager_queue(debug->manager, id)));
+	for (enum controller_id id = 0; id < CONTROLLER_COUNT; id++) {
+		const struct queue *queue = manager_queue(debug->manager, id);
+		json_t *counts = json_need_object(page, controllers[id].name);
+
+		json_put_int(counts, "waiting", (int64_t)queue_waiting(queue, QUEUE_MAIN));
+		json_put_int(counts, "waitingForQuiet", (int64_t)queue_waiting(queue, QUEUE_LATER));
+		json_put_int(counts, "working", (int64_t)queue_working(queue));
+		json_put_int(counts, "delayed", (int64_t)queue_delayed(queue));
+	}
 	return page;
 }
 

@@ -52,12 +52,6 @@ struct metrics_access {
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-static void wipe(char *token)
-{
-	explicit_bzero(token, strlen(token));
-	mem_free(token);
-}
-
 /* Answer all that wait. They may ask again at once. */
 static void answer_waiting(struct entry *entry, int status)
 {
@@ -78,7 +72,8 @@ static void entry_free(struct entry *entry)
 	access->n_entries--;
 	kube_call_cancel(entry->call);
 	answer_waiting(entry, 503);
-	wipe(entry->token);
+	explicit_bzero(entry->token, strlen(entry->token));
+	mem_free(entry->token);
 	mem_free(entry->path);
 	mem_free(entry);
 }

@@ -113,16 +113,6 @@ static void look(void *arg)
 	timer_start(server->looking, LOOK_MS);
 }
 
-static void follow_certificate(struct metrics_server *server, struct loop *loop, const char *path)
-{
-	server->certificate_path = str_printf("%s/" METRICS_SERVER_CERTIFICATE, path);
-	server->key_path = str_printf("%s/" METRICS_SERVER_KEY, path);
-	server->certificate = (struct file_watch){.path = server->certificate_path, .max = PEM_MAX};
-	server->key = (struct file_watch){.path = server->key_path, .max = PEM_MAX};
-	server->looking = timer_new(loop, look, server);
-	look(server);
-}
-
 /* ---- serving --------------------------------------------------------------------------------- */
 
 static int start_secure(struct metrics_server *server, struct loop *loop,
@@ -148,8 +138,15 @@ static int start_secure(struct metrics_server *server, struct loop *loop,
 				 },
 				 &server->http, err) < 0)
 		return -1;
-	if (server->http && config->certificate_path)
-		follow_certificate(server, loop, config->certificate_path);
+	if (!server->http || !config->certificate_path)
+		return 0;
+	server->certificate_path =
+		str_printf("%s/" METRICS_SERVER_CERTIFICATE, config->certificate_path);
+	server->key_path = str_printf("%s/" METRICS_SERVER_KEY, config->certificate_path);
+	server->certificate = (struct file_watch){.path = server->certificate_path, .max = PEM_MAX};
+	server->key = (struct file_watch){.path = server->key_path, .max = PEM_MAX};
+	server->looking = timer_new(loop, look, server);
+	look(server);
 	return 0;
 }
 

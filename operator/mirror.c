@@ -58,14 +58,6 @@ static void on_synced(void *arg)
 	config->synced(config->arg, kind->mirrored->kind);
 }
 
-/* It becomes part of a path. */
-static bool is_version(const char *text)
-{
-	size_t len = str_empty(text) ? 0 : strlen(text);
-
-	return len > 0 && len < 64 && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789") == len;
-}
-
 /*
  * The version after the one that is not served, around: with which the group's list begins is the
  * server's choice, and that the group has a version does not mean that the kind is in it.
@@ -84,11 +76,15 @@ static void on_versions(void *arg, json_t *group, const struct err *err)
 {
 	struct mirror_kind *kind = arg;
 	const char *next = NULL;
+	size_t len;
 
 	kind->asking = NULL;
 	timer_start(kind->ask_again, ABSENT_RETRY_MS);
 	next = next_version(json_at(group, "versions"), kind->resource.version);
-	if (err || !is_version(next) || str_eq(next, kind->resource.version))
+	len = str_empty(next) ? 0 : strlen(next);
+	/* It becomes part of a path. */
+	if (err || len == 0 || len >= 64 || str_eq(next, kind->resource.version) ||
+	    strspn(next, "abcdefghijklmnopqrstuvwxyz0123456789") != len)
 		return;
 	log_info("asking for a kind in another version", F_STR("resource", kind->resource.plural),
 		 F_STR("group", kind->resource.group), F_STR("version", next));
@@ -147,16 +143,6 @@ static void start_informer(struct mirror_kind *kind)
 }
 
 /* What ails a kind that nobody wants is no trouble. */
-static void stop_informer(struct mirror_kind *kind)
-{
-	const struct mirror_config *config = &kind->mirror->config;
-
-	informer_free(take_ptr(kind->informer));
-	cache_list_begin(kind->cache);
-	cache_list_end(kind->cache, UINT64_MAX);
-	config->trouble(config->arg, kind->mirrored->kind, NULL);
-}
-
 /* Not from a callback of another informer, whose call may be the one that is being served. */
 static void switch_informers(void *arg)
 {
@@ -170,8 +156,12 @@ static void switch_informers(void *arg)
 		kind->moved = false;
 		if (kind->wanted && !kind->informer)
 			start_informer(kind);
-		else if (!kind->wanted && kind->informer)
-			stop_informer(kind);
+		if (kind->wanted || !kind->informer)
+			continue;
+		informer_free(take_ptr(kind->informer));
+		cache_list_begin(kind->cache);
+		cache_list_end(kind->cache, UINT64_MAX);
+		mirror->config.trouble(mirror->config.arg, kind->mirrored->kind, NULL);
 	}
 }
 

@@ -7,6 +7,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/rfc3339.h"
+#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "operator/census.h"
 #include "operator/kinds.h"
@@ -104,15 +105,13 @@ static void count_drain(void *arg, const char *key)
 
 void object_metrics_collect(struct object_metrics *m, const struct controller_sources *from)
 {
+	struct metric *const all[] = {m->found,          m->conditions, m->policy_vfs,
+				      m->resource_nodes, m->drains,     m->oldest_drain};
 	json_auto_t *oldest = json_object();
 	struct drain_count drains = {.m = m, .oldest = oldest};
 
-	metric_clear(m->found);
-	metric_clear(m->conditions);
-	metric_clear(m->policy_vfs);
-	metric_clear(m->resource_nodes);
-	metric_clear(m->drains);
-	metric_clear(m->oldest_drain);
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		metric_clear(all[i]);
 	if (!from)
 		return;
 	drains.states = mirror_cache(from->mirror, KIND_NODE_STATE);

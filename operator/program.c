@@ -366,14 +366,6 @@ static void finish(void *arg)
 		loop_stop(op->loop);
 }
 
-static void give_back_lease(struct orbweaver *op)
-{
-	if (op->lease)
-		lease_release(op->lease, finish, op);
-	else
-		finish(op);
-}
-
 static void on_leaving(void *arg)
 {
 	struct orbweaver *op = arg;
@@ -385,7 +377,10 @@ static void on_leaving(void *arg)
 	}
 	if (working > 0)
 		log_warn("writes abandoned at shutdown", F_INT("plans", (int64_t)working));
-	give_back_lease(op);
+	if (op->lease)
+		lease_release(op->lease, finish, op);
+	else
+		finish(op);
 }
 
 /* No new decisions; what is being written is finished while we still hold the lease. */

@@ -104,16 +104,6 @@ static bool remember(struct rehearsal *r, enum controller_id id, const char *key
 
 /* ---- what an operation would change ---------------------------------------------------------- */
 
-/* A copy of the object with this member merged into it. Returns new. */
-static json_t *merged(const json_t *object, const char *member, const json_t *part)
-{
-	json_t *copy = json_deep_copy(object);
-	json_auto_t *patch = json_pack("{s:O}", member, part);
-
-	json_merge_patch(copy, patch);
-	return copy;
-}
-
 static void judge_apply(struct rehearsal_op *ret, const json_t *present, const json_t *op)
 {
 	json_auto_t *patch = NULL;
@@ -149,10 +139,13 @@ static void judge_status(struct rehearsal_op *ret, const json_t *present, const 
 static void judge_part(struct rehearsal_op *ret, const json_t *present, const char *member,
 		       const json_t *part, const char *does)
 {
+	json_auto_t *patch = json_pack("{s:O}", member, part);
+
 	if (!present || !json_merge_changes(json_object_get(present, member), part))
 		return;
 	ret->does = does;
-	ret->after = merged(present, member, part);
+	ret->after = json_deep_copy(present);
+	json_merge_patch((json_t *)ret->after, patch);
 }
 
 /* As the applier would. before and after are new. */
@@ -183,33 +176,21 @@ static struct rehearsal_op judge(const json_t *op, const json_t *present)
 
 /* ---- deciding -------------------------------------------------------------------------------- */
 
-static json_t *new_world(const struct rehearsal *r, enum controller_id id, const char *key)
-{
-	json_t *world = json_object();
-
-	gather_env(&r->sources, world);
-	json_put_str(json_at(world, "env"), "now", r->config->now);
-	controllers_gather(&r->sources, id, key, world);
-	return world;
-}
-
-/* Its namespace is being deleted: nothing is decided, finalizers are taken off. */
-static bool is_removed(const struct rehearsal *r)
-{
-	json_auto_t *ns = cache_get(mirror_cache(r->mirror, KIND_NAMESPACE), r->config->ns);
-
-	return json_at(ns, "metadata", "deletionTimestamp") != NULL;
-}
-
 static int make_plan(const struct rehearsal *r, enum controller_id id, const char *key,
 		     struct plan *plan, struct err *err)
 {
 	const struct controller *controller = &controllers[id];
-	json_auto_t *world = new_world(r, id, key);
-	const json_t *object = world_get(world, controller->kind, key);
+	json_auto_t *ns = cache_get(mirror_cache(r->mirror, KIND_NAMESPACE), r->config->ns);
+	json_auto_t *world = json_object();
+	const json_t *object = NULL;
 
-	if (!is_removed(r))
+	gather_env(&r->sources, world);
+	json_put_str(json_at(world, "env"), "now", r->config->now);
+	controllers_gather(&r->sources, id, key, world);
+	if (!json_at(ns, "metadata", "deletionTimestamp"))
 		return controller->reconcile(world, key, plan, err);
+	/* It is being deleted: nothing is decided, finalizers are taken off. */
+	object = world_get(world, controller->kind, key);
 	if (object && controller->finalizer)
 		plan_release(plan, controller->kind, key, object, controller->finalizer);
 	return 0;
@@ -361,16 +342,6 @@ static void rehearsal_init(struct rehearsal *r, const struct rehearsal_config *c
 	r->sources.mirror = r->mirror;
 }
 
-static void rehearsal_done(struct rehearsal *r)
-{
-	mirror_free(r->mirror);
-	controller_sources_done(&r->sources);
-	for (size_t i = 0; i < CONTROLLER_COUNT; i++) {
-		json_decref(r->controllers[i].keys);
-		json_decref(r->controllers[i].times);
-	}
-}
-
 void rehearse(const struct rehearsal_config *config)
 {
 	struct rehearsal r = {0};
@@ -383,5 +354,10 @@ void rehearse(const struct rehearsal_config *config)
 	show_all(&r);
 	while (decide_one(&r))
 		;
-	rehearsal_done(&r);
+	mirror_free(r.mirror);
+	controller_sources_done(&r.sources);
+	for (size_t i = 0; i < CONTROLLER_COUNT; i++) {
+		json_decref(r.controllers[i].keys);
+		json_decref(r.controllers[i].times);
+	}
 }

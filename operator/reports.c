@@ -53,32 +53,6 @@ static struct map *need_map(struct map *maps, const char *key, void (*free_value
 	return map;
 }
 
-/* True when that is new. */
-static bool say(struct reports *reports, const char *node, const char *policy, const json_t *report)
-{
-	struct map *nodes = need_map(&reports->by_policy, policy, mem_free);
-	struct map *policies = need_map(&reports->by_node, node, NULL);
-	auto_free char *text = json_text(report);
-	const char *before = map_get(nodes, node);
-
-	if (str_eq(before, text))
-		return false;
-	map_set(nodes, node, take_ptr(text));
-	map_set(policies, policy, reports);
-	return true;
-}
-
-static void unsay(struct reports *reports, const char *node, const char *policy)
-{
-	struct map *nodes = map_get(&reports->by_policy, policy);
-
-	if (!nodes)
-		return;
-	map_del(nodes, node);
-	if (nodes->len == 0)
-		map_del(&reports->by_policy, policy);
-}
-
 void reports_set(struct reports *reports, const char *node, const json_t *policies,
 		 void (*changed)(void *arg, const char *policy), void *arg)
 {
@@ -89,18 +63,29 @@ void reports_set(struct reports *reports, const char *node, const json_t *polici
 	size_t iter = 0;
 
 	while (before && map_next(before, &iter, &policy, &ignored)) {
+		struct map *nodes = map_get(&reports->by_policy, policy);
 		auto_free char *gone = NULL;
 
 		if (json_object_get(policies, policy))
 			continue;
 		gone = str_dup(policy);
-		unsay(reports, node, gone);
+		if (nodes)
+			map_del(nodes, node);
+		if (nodes && nodes->len == 0)
+			map_del(&reports->by_policy, gone);
 		map_del(before, gone);
 		changed(arg, gone);
 	}
-	json_each (policies, policy, report)
-		if (say(reports, node, policy, report))
-			changed(arg, policy);
+	json_each (policies, policy, report) {
+		struct map *nodes = need_map(&reports->by_policy, policy, mem_free);
+		auto_free char *text = json_text(report);
+
+		map_set(need_map(&reports->by_node, node, NULL), policy, reports);
+		if (str_eq(map_get(nodes, node), text))
+			continue;
+		map_set(nodes, node, take_ptr(text));
+		changed(arg, policy);
+	}
 	before = map_get(&reports->by_node, node);
 	if (before && before->len == 0)
 		map_del(&reports->by_node, node);

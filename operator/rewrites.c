@@ -47,16 +47,6 @@ void rewrites_free(struct rewrites *rewrites)
 	mem_free(rewrites);
 }
 
-static uint64_t hash_of(const json_t *patch)
-{
-	json_auto_t *copy = json_deep_copy(patch);
-	auto_free char *text = NULL;
-
-	json_object_del(json_at(copy, "metadata"), "resourceVersion");
-	text = json_text(copy);
-	return str_hash(text, strlen(text));
-}
-
 static int64_t pause_after(unsigned int times)
 {
 	int64_t pause = REWRITES_PAUSE_FIRST_MS;
@@ -73,9 +63,14 @@ int64_t rewrites_pause_ms(struct rewrites *rewrites, const char *kind, const cha
 {
 	auto_free char *name = str_printf("%s %s", kind, key);
 	struct rewrite *rewrite = map_get(&rewrites->objects, name);
-	uint64_t hash = hash_of(patch);
+	json_auto_t *copy = json_deep_copy(patch);
+	auto_free char *text = NULL;
 	int64_t due_ms = 0;
+	uint64_t hash;
 
+	json_object_del(json_at(copy, "metadata"), "resourceVersion");
+	text = json_text(copy);
+	hash = str_hash(text, strlen(text));
 	if (!rewrite) {
 		if (rewrites->objects.len >= REWRITES_MAX)
 			map_done(&rewrites->objects);

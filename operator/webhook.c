@@ -237,16 +237,6 @@ static bool same_certificate(const json_t *a, const json_t *b)
 	       json_same(json_at(a, "data", "tls.key"), json_at(b, "data", "tls.key"));
 }
 
-/* A Secret that went is made anew by the leader; what is served stays as it is until then. */
-static void secret_changed(struct webhook *webhook, const json_t *secret)
-{
-	if (!secret || same_certificate(webhook->secret, secret))
-		return;
-	json_decref(webhook->secret);
-	webhook->secret = json_deep_copy(secret);
-	use_certificate(webhook, secret);
-}
-
 /* Settings that cannot be read change nothing: the last good ones stay. */
 static void settings_changed(struct webhook *webhook, const json_t *config_map)
 {
@@ -267,12 +257,16 @@ static void settings_changed(struct webhook *webhook, const json_t *config_map)
 
 void webhook_changed(struct webhook *webhook, const char *kind, const json_t *now)
 {
-	if (str_eq(kind, MIRROR_CERTIFICATE))
-		secret_changed(webhook, now);
-	else if (str_eq(kind, MIRROR_SPIDERPOOL_CONF))
+	/* A Secret that went is made again by the leader; what is served stays until then. */
+	if (str_eq(kind, MIRROR_CERTIFICATE) && now && !same_certificate(webhook->secret, now)) {
+		json_decref(webhook->secret);
+		webhook->secret = json_deep_copy(now);
+		use_certificate(webhook, now);
+	} else if (str_eq(kind, MIRROR_SPIDERPOOL_CONF)) {
 		settings_changed(webhook, now);
-	else if (str_eq(kind, KIND_MULTUS_CONFIG))
+	} else if (str_eq(kind, KIND_MULTUS_CONFIG)) {
 		forget_group(webhook);
+	}
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -236,15 +236,6 @@ static void plan_configuration(const json_t *world, struct plan *plan, const cha
 	plan_apply(plan, kind, object);
 }
 
-static void plan_validating(const json_t *world, struct plan *plan, const char *bundle)
-{
-	static const struct webhook_text text = {"validate.orbweaver.spidernet.io", "/validate",
-						 WEBHOOK_TIMEOUT_S};
-
-	plan_configuration(world, plan, MIRROR_VALIDATING, WEBHOOK_VALIDATING,
-			   json_pack("[o]", users_kinds(world, &text, bundle, false)));
-}
-
 static json_t *new_pod_webhook(const json_t *world, struct plan *plan, const char *bundle)
 {
 	auto_inject_settings struct inject_settings settings = {0};
@@ -290,15 +281,6 @@ static char *secret_key(const json_t *world)
 	return str_printf("%s/%s", world_env(world, "namespace"), CERTIFICATES_SECRET);
 }
 
-static void remove_all(const json_t *world, struct plan *plan)
-{
-	auto_free char *secret = secret_key(world);
-
-	plan_removal(world, plan, MIRROR_MUTATING, WEBHOOK_MUTATING);
-	plan_removal(world, plan, MIRROR_VALIDATING, WEBHOOK_VALIDATING);
-	plan_removal(world, plan, MIRROR_CERTIFICATE, secret);
-}
-
 /*
  * The bundle that all webhooks of both configurations show; NULL when they differ, or one
  * configuration is missing.
@@ -330,32 +312,28 @@ static const char *published_bundle(const json_t *world)
 	return bundle;
 }
 
-/* What an API server calls us by. Returns new; free(). */
-static char *server_name(const json_t *world)
-{
-	const json_t *settings = json_at(world, "env", "webhook");
-	const char *url = json_str_at(settings, "url");
-
-	if (url)
-		return webhook_url_host(url);
-	return str_printf("%s.%s.svc", json_str_or(json_at(settings, "service"), ""),
-			  world_env(world, "namespace"));
-}
-
 int webhook_setup_reconcile(const json_t *world, const char *key, struct plan *plan,
 			    struct err *err)
 {
+	static const struct webhook_text text = {"validate.orbweaver.spidernet.io", "/validate",
+						 WEBHOOK_TIMEOUT_S};
 	const json_t *settings = json_at(world, "env", "webhook");
 	auto_certificates_answer struct certificates_answer answer = {0};
 	auto_free char *secret = secret_key(world);
-	auto_free char *name = NULL;
+	auto_free char *name = NULL; /* of the server, in its certificate */
+	const char *url = NULL;
 	struct certificates_question question = {0};
 
 	if (!settings) {
-		remove_all(world, plan);
+		plan_removal(world, plan, MIRROR_MUTATING, WEBHOOK_MUTATING);
+		plan_removal(world, plan, MIRROR_VALIDATING, WEBHOOK_VALIDATING);
+		plan_removal(world, plan, MIRROR_CERTIFICATE, secret);
 		return 0;
 	}
-	name = server_name(world);
+	url = json_str_at(settings, "url");
+	name = url ? webhook_url_host(url)
+		   : str_printf("%s.%s.svc", json_str_or(json_at(settings, "service"), ""),
+				world_env(world, "namespace"));
 	question = (struct certificates_question){
 		.ns = world_env(world, "namespace"),
 		.secret = world_get(world, MIRROR_CERTIFICATE, secret),
@@ -369,7 +347,8 @@ int webhook_setup_reconcile(const json_t *world, const char *key, struct plan *p
 		return -1;
 	if (answer.secret)
 		plan_apply(plan, MIRROR_CERTIFICATE, json_incref(answer.secret));
-	plan_validating(world, plan, answer.bundle);
+	plan_configuration(world, plan, MIRROR_VALIDATING, WEBHOOK_VALIDATING,
+			   json_pack("[o]", users_kinds(world, &text, answer.bundle, false)));
 	plan_mutating(world, plan, answer.bundle);
 	plan_requeue(plan, answer.again_ms);
 	return 0;

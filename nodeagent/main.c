@@ -284,6 +284,18 @@ static void raise_descriptors(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/* A socket in place of one that was closed would be replaced in a child (lib/base/child.h). */
+static void open_standard_descriptors(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		(void)close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	auto_free char *kubelet_dir = NULL;
@@ -293,6 +305,7 @@ int main(int argc, char **argv)
 	mem_tune();
 	json_init();
 	raise_descriptors();
+	open_standard_descriptors();
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (agent_options_parse(argc, argv, from_environment, &options, &err) < 0) {
 		(void)refuse("", &err);

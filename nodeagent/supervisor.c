@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/base/child.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/own_fd.h"
@@ -57,27 +58,20 @@ struct supervisor {
 
 /* ---- a new process --------------------------------------------------------------------------- */
 
-static void settle(const char *name, pid_t parent)
+/*
+ * Returns 0 in the child. -1: tried again like one that ended. A process with its own session does
+ * not get Ctrl-C at a terminal, which is for the supervisor.
+ */
+static pid_t fork_process(struct process *process, bool leads_session)
 {
-	sigset_t none;
-
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	(void)prctl(PR_SET_NAME, name, 0, 0, 0);
-	/* The supervisor may have ended before this took effect. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
-		_exit(1);
-}
-
-/* Returns 0 in the child. -1: tried again like one that ended. */
-static pid_t fork_process(struct process *process)
-{
-	pid_t parent = getpid(), pid = fork();
+	pid_t pid = child_fork(&(struct child_config){
+		.name = process->name,
+		.dies_by = SIGKILL,
+		.leads_session = leads_session,
+	});
 
 	if (pid < 0)
 		log_error("cannot fork", F_STR("process", process->name), F_INT("errno", errno));
-	if (pid == 0)
-		settle(process->name, parent);
 	if (pid > 0)
 		*process =
 			(struct process){.name = process->name, .pid = pid, .heard_ms = clock_ms()};
@@ -114,9 +108,8 @@ static void start_cnid(struct supervisor *s)
 	s->cnid_started_ms = clock_ms();
 	if (!s->config->serve_cni || !make_pair(SOCK_SEQPACKET, pair))
 		return;
-	pid = fork_process(&s->cnid);
+	pid = fork_process(&s->cnid, true);
 	if (pid == 0) {
-		(void)setsid();
 		(void)close(s->signals);
 		(void)close(s->control);
 		(void)close(s->workers.fd);
@@ -139,10 +132,8 @@ static void start_kubeletd(struct supervisor *s)
 
 	if (!make_pair(SOCK_SEQPACKET, pair))
 		return;
-	pid = fork_process(&s->kubeletd);
+	pid = fork_process(&s->kubeletd, true);
 	if (pid == 0) {
-		/* Ctrl-C at a terminal is for the supervisor. */
-		(void)setsid();
 		(void)close(s->signals);
 		(void)close(s->cni);
 		(void)close(pair[0]);
@@ -214,7 +205,7 @@ static void start_agent(struct supervisor *s)
 	};
 	pid = sockets.orders < 0 || sockets.meters < 0 || s->connections < 0
 		      ? -1
-		      : fork_process(&s->agent);
+		      : fork_process(&s->agent, false);
 	if (pid == 0) {
 		(void)close(pair[0]);
 		be_agent(s, &sockets);

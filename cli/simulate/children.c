@@ -9,10 +9,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "cli/simulate/nodes/program.h"
+#include "lib/base/child.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "operator/program.h"
@@ -37,35 +37,25 @@ bool child_is_asked_for(int argc, char **argv, int *ret_status)
 	return false;
 }
 
-/* In the child: only what signal-safety(7) allows. */
-_Noreturn static void become(const char *const *argv, int log, pid_t parent)
+/* In the child: only what signal-safety(7) allows. `log` is closed by execve(2). */
+_Noreturn static void become(const char *const *argv, int log)
 {
-	int nothing = open("/dev/null", O_RDONLY);
-	sigset_t none;
-
-	sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-	/* It may have ended before that. */
-	if (getppid() != parent || nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 ||
-	    dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0)
-		_exit(NO_EXEC);
-	(void)close_range(STDERR_FILENO + 1, ~0U, 0);
-	(void)execv("/proc/self/exe", (char *const *)argv);
+	if (dup2(log, STDOUT_FILENO) >= 0 && dup2(log, STDERR_FILENO) >= 0)
+		(void)execv("/proc/self/exe", (char *const *)argv);
 	_exit(NO_EXEC);
 }
 
 pid_t child_start(const char *const *argv, const char *log, struct err *err)
 {
 	auto_close int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	pid_t self = getpid(), pid;
+	pid_t pid;
 
 	if (fd < 0)
 		return err_sys(err, "ChildFailed", "%s: open %s", argv[0], log);
-	pid = fork();
+	pid = child_fork(&(struct child_config){.dies_by = SIGTERM, .keep = &fd, .n_keep = 1});
 	if (pid < 0)
 		return err_sys(err, "ChildFailed", "%s: fork", argv[0]);
 	if (pid == 0)
-		become(argv, fd, self);
+		become(argv, fd);
 	return pid;
 }

@@ -7,11 +7,11 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/base/child.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
@@ -116,7 +116,6 @@ void crew_begin(struct crew *crew, const struct meta_step *step, const char *typ
 		const json_t *env, const json_t *config)
 {
 	struct member *member = mem_new(struct member);
-	pid_t self = getpid();
 	struct err err = {0};
 	int pair[2] = {-1, -1};
 
@@ -125,13 +124,9 @@ void crew_begin(struct crew *crew, const struct meta_step *step, const char *typ
 	member->next = crew->members;
 	member->line.fd = -1;
 	crew->members = member;
-	/*
-	 * Not fork(): libuv's handler closes two descriptors in the child, by the numbers that its
-	 * signal pipe had in the server. This process has closed that pipe, and the numbers are
-	 * ours by now.
-	 */
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0 ||
-	    (member->pid = _Fork()) < 0) {
+	    (member->pid = child_fork(
+		     &(struct child_config){.dies_by = SIGKILL, .skips_handlers = true})) < 0) {
 		(void)err_sys(&err, "WorkerEnded", "start a process for plugin %s", type);
 		end_failed(member, &err);
 		json_put_bool(member->said, "unstarted", true);
@@ -142,8 +137,6 @@ void crew_begin(struct crew *crew, const struct meta_step *step, const char *typ
 		return;
 	}
 	if (member->pid == 0) {
-		if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != self)
-			_exit(1);
 		/* Its end of the line is the one way it knows that we have gone. */
 		(void)close(pair[0]);
 		for (const struct member *m = member->next; m; m = m->next)

@@ -11,12 +11,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/file.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cni/delegates.h"
 #include "cni/wire.h"
+#include "lib/base/child.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -107,7 +107,6 @@ static _Noreturn void run_in_root(int root, const json_t *env, const struct wire
 	const char *name;
 	const json_t *value;
 
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	/* A program that ends before it has read its stdin, or never began, must not end this. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (fchdir(root) < 0 || chroot(".") < 0)
@@ -228,12 +227,11 @@ static json_t *run_here(const struct attachment *a, const struct wire_buffer *or
 	pid_t pid;
 
 	(void)turn; /* given back at the end of this call */
-	/* Not fork(), whose handler of libuv closes descriptors of ours (crew.c). */
 	if (pipe2(fds, O_CLOEXEC) < 0) {
 		(void)err_sys(err, "PluginFailed", "make a pipe");
 		return NULL;
 	}
-	pid = _Fork();
+	pid = child_fork(&(struct child_config){.dies_by = SIGKILL, .skips_handlers = true});
 	if (pid < 0) {
 		(void)err_sys(err, "PluginFailed", "start a process");
 		(void)close(fds[0]);

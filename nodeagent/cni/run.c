@@ -4,18 +4,12 @@
  */
 #include "nodeagent/cni/run.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "lib/base/fs.h"
+#include "lib/base/child.h"
 #include "lib/base/mem.h"
-#include "lib/base/own_fd.h"
-#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/kubeletd/channel.h"
 
@@ -26,50 +20,6 @@ struct run {
 	pid_t pid;
 	bool has_ended;
 };
-
-/* ---- in the worker --------------------------------------------------------------------------- */
-
-/* Close what is between descriptors to keep; stdin and stdout become /dev/null. */
-static void keep_only(int *fds, size_t n)
-{
-	unsigned int next = STDERR_FILENO + 1;
-	int null = open("/dev/null", O_RDWR);
-
-	(void)dup2(null, STDIN_FILENO);
-	(void)dup2(null, STDOUT_FILENO);
-	for (;;) {
-		unsigned int least = UINT_MAX;
-
-		for (size_t i = 0; i < n; i++)
-			if (fds[i] >= (int)next && (unsigned int)fds[i] < least)
-				least = (unsigned int)fds[i];
-		if (least > next)
-			fs_close_between(next, least == UINT_MAX ? UINT_MAX : least - 1);
-		if (least == UINT_MAX)
-			return;
-		next = least + 1;
-	}
-}
-
-static _Noreturn void be_worker(const struct worker_job *job, int line, pid_t parent)
-{
-	int keep[] = {line, job->state, job->root, job->call ? job->call->netns : -1};
-	sigset_t none;
-
-	for (int i = 1; i < NSIG; i++)
-		(void)signal(i, SIG_DFL);
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	(void)prctl(PR_SET_NAME, CNI_WORKER_NAME, 0, 0, 0);
-	/* The server may have ended before this took effect. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
-		_exit(1);
-	keep_only(keep, ARRAY_LEN(keep));
-	cni_worker_run(line, job);
-	_exit(0);
-}
-
-/* ---- in the server --------------------------------------------------------------------------- */
 
 static void end(struct run *run, const json_t *done)
 {
@@ -108,18 +58,27 @@ static void on_deadline(void *arg)
 
 struct run *run_new(const struct run_config *config, struct err *err)
 {
+	const struct worker_job *job = config->job;
 	struct run *run;
-	pid_t self = getpid(), pid;
 	int pair[2];
+	pid_t pid;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
 		(void)err_sys(err, "WorkerEnded",
 			      "start a process for the call: make a socket pair");
 		return NULL;
 	}
-	pid = fork();
-	if (pid == 0)
-		be_worker(config->job, pair[1], self);
+	pid = child_fork(&(struct child_config){
+		.name = CNI_WORKER_NAME,
+		.dies_by = SIGKILL,
+		.resets_handlers = true,
+		.keep = (int[]){pair[1], job->state, job->root, job->call ? job->call->netns : -1},
+		.n_keep = 4,
+	});
+	if (pid == 0) {
+		cni_worker_run(pair[1], job);
+		_exit(0);
+	}
 	(void)close(pair[1]);
 	if (pid < 0) {
 		(void)err_sys(err, "WorkerEnded", "start a process for the call");

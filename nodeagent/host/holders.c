@@ -10,6 +10,7 @@
 #include <linux/net_namespace.h>
 #include <linux/rtnetlink.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/base/child.h"
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
@@ -273,7 +275,7 @@ static int ask_child(const struct namespaces *namespaces, int own, json_t *ret, 
 	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
 		return err_sys(err, "HostUnreadable", "make a pipe");
 	in = fdopen(pipe_fds[0], "r");
-	child = in ? fork() : -1;
+	child = in ? child_fork(&(struct child_config){.dies_by = SIGKILL}) : -1;
 	if (child == 0)
 		_exit(visit_all(pipe_fds[1], namespaces, own));
 	(void)close(pipe_fds[1]);

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/base/child.h"
 #include "nodeagent/host/sysfs.h"
 
 /* Only async-signal-safe calls until exec. */
@@ -31,7 +32,8 @@ int program_run(const struct host *host, char *const arguments[], char *said, si
 	said[0] = '\0';
 	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
 		return -1;
-	child = fork();
+	/* modprobe is not cut off by the end of a worker that hangs. */
+	child = child_fork(&(struct child_config){0});
 	if (child == 0)
 		become(host->root, arguments, pipe_fds[1]);
 	(void)close(pipe_fds[1]);

@@ -9,17 +9,15 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "lib/base/child.h"
 #include "lib/base/fs.h"
 #include "lib/base/packet.h"
 #include "lib/base/str.h"
 #include "nodeagent/hostd/privileges.h"
 
-/* Standard descriptors and one socket. */
-#define SOCKET_FD 3
 /*
  * Added to a worker's oom_score_adj: in a container that runs into its memory limit (what counts
  * there is a share of that limit) the worker goes first, which is replaced, then the others. Among
@@ -57,33 +55,6 @@ static int report(const struct workers *workers, enum workers_event_kind kind, p
 
 /* ---- a worker -------------------------------------------------------------------------------- */
 
-static void reset_signals(void)
-{
-	sigset_t none;
-
-	for (int i = 1; i < NSIG; i++)
-		(void)signal(i, SIG_DFL);
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-/* Close all but stderr and this socket, which becomes descriptor 3. -1 with errno set. */
-static int keep_only(int fd)
-{
-	/* Never one of the standard descriptors, which are replaced. */
-	int socket = fd > STDERR_FILENO ? fd : fcntl(fd, F_DUPFD_CLOEXEC, SOCKET_FD);
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (socket < 0 || null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
-		return -1;
-	if (fcntl(STDERR_FILENO, F_GETFD) < 0 && dup2(null, STDERR_FILENO) < 0)
-		return -1;
-	if (socket != SOCKET_FD && dup3(socket, SOCKET_FD, O_CLOEXEC) < 0)
-		return -1;
-	closefrom(SOCKET_FD + 1);
-	return 0;
-}
-
 static void raise_oom_score(void)
 {
 	auto_strbuf struct strbuf text = {0};
@@ -102,38 +73,37 @@ static void raise_oom_score(void)
 	(void)close(fd);
 }
 
-static _Noreturn void be_worker(const struct workers *workers, int fd, pid_t parent)
+static _Noreturn void be_worker(const struct workers *workers, int fd)
 {
 	struct err err = {0};
 
-	reset_signals();
-	/* Ctrl-C at a terminal is for the supervisor, which has the agent finish a step. */
-	(void)setsid();
-	if (keep_only(fd) < 0)
-		_exit(1);
-	(void)prctl(PR_SET_NAME, workers->are_meters ? METER_NAME : WORKER_NAME, 0, 0, 0);
-	/* The supervisor may have ended before this took effect. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
-		_exit(1);
 	raise_oom_score();
 	if ((workers->are_meters ? privileges_limit_meter(&err) : privileges_limit_hostd(&err)) < 0)
 		_exit(1);
-	workers->work(SOCKET_FD, workers->arg);
+	workers->work(fd, workers->arg);
 	_exit(0);
 }
 
 /* 0 or errno. *ret_fd: the agent's end. */
 static int fork_worker(const struct workers *workers, pid_t *ret_pid, int *ret_fd)
 {
-	pid_t self = getpid(), pid;
 	int pair[2], failed;
+	pid_t pid;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return errno;
-	pid = fork();
+	/* Ctrl-C at a terminal is for the supervisor, which has the agent finish a step. */
+	pid = child_fork(&(struct child_config){
+		.name = workers->are_meters ? METER_NAME : WORKER_NAME,
+		.dies_by = SIGKILL,
+		.leads_session = true,
+		.resets_handlers = true,
+		.keep = &pair[1],
+		.n_keep = 1,
+	});
 	failed = pid < 0 ? errno : 0;
 	if (pid == 0)
-		be_worker(workers, pair[1], self);
+		be_worker(workers, pair[1]);
 	(void)close(pair[1]);
 	if (failed) {
 		(void)close(pair[0]);

@@ -20,6 +20,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "lib/base/child.h"
 #include "lib/base/fs.h"
 #include "lib/base/own_fd.h"
 #include "nodeagent/host/netlink.h"
@@ -275,7 +276,7 @@ static int read_verdict(int fd, uint32_t last)
  */
 static void close_in_child(const int *fd)
 {
-	if (*fd > 0 && _Fork() == 0) {
+	if (*fd > 0 && child_fork(&(struct child_config){.skips_handlers = true}) == 0) {
 		/* Locks and lines are not its own. */
 		fs_close_between(0, (unsigned int)*fd - 1);
 		fs_close_between((unsigned int)*fd + 1, ~0U);

@@ -11,8 +11,8 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
-#include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/exec_wire.h"
 
 enum {
 	CHUNK = 16384,
@@ -72,23 +72,9 @@ static bool transmit(struct conversation *c)
 
 static void on_result(struct conversation *c, const struct wire_message *message)
 {
-	json_auto_t *end = json_object();
-	struct wire_field field;
-	uint32_t id = 0;
-	size_t at = 0;
+	uint32_t id;
+	json_auto_t *end = exec_wire_read(message, &id);
 
-	while (wire_next(message, &at, &field)) {
-		auto_free char *text = str_ndup((const char *)field.data, field.len);
-
-		if (field.tag == WIRE_ID)
-			id = wire_number(&field, 0);
-		else if (field.tag == WIRE_STATUS)
-			json_put_int(end, "status", wire_number(&field, 1));
-		else if (field.tag == WIRE_STDOUT)
-			json_put_str(end, "stdout", text);
-		else if (field.tag == WIRE_STDERR)
-			json_put_str(end, "stderr", text);
-	}
 	c->config.resulted(c->config.arg, id, end);
 }
 
@@ -211,15 +197,7 @@ struct conversation *conversation_new(const struct conversation_config *config)
 
 int conversation_exec(struct conversation *c, uint32_t id, const json_t *exec)
 {
-	size_t begun = wire_begin(&c->out, WIRE_EXEC), i;
-	const json_t *change;
-
-	wire_add_number(&c->out, WIRE_ID, id);
-	wire_add_text(&c->out, WIRE_PATH, json_str_or(json_at(exec, "path"), ""));
-	json_array_foreach (json_at(exec, "env"), i, change)
-		wire_add_text(&c->out, WIRE_ENV, json_str_or(change, ""));
-	wire_add_text(&c->out, WIRE_STDIN, json_str_or(json_at(exec, "stdin"), ""));
-	if (wire_end(&c->out, begun) < 0)
+	if (exec_wire_write(&c->out, id, exec) < 0)
 		return -1;
 	if (!c->is_closed)
 		poller_want(c->poller, POLL_READ | POLL_WRITE);

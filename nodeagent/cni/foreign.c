@@ -20,6 +20,7 @@
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/exec_wire.h"
 
 /*
  * Bytes of configuration and environment: a message to the plugin takes them, and a frame to the
@@ -220,10 +221,9 @@ static json_t *run_here(const struct attachment *a, const struct wire_buffer *or
 {
 	auto_strbuf struct strbuf in = {0};
 	struct wire_message message;
-	struct wire_field field;
 	auto_close int turn = take_turn(a->state);
-	json_t *end;
 	int fds[2], status = 0;
+	uint32_t id;
 	pid_t pid;
 
 	(void)turn; /* given back at the end of this call */
@@ -247,27 +247,15 @@ static json_t *run_here(const struct attachment *a, const struct wire_buffer *or
 		tell_lost(a->root, status, err);
 		return NULL;
 	}
-	end = json_object();
-	for (size_t at = 0; wire_next(&message, &at, &field);) {
-		auto_free char *text = str_ndup((const char *)field.data, field.len);
-
-		if (field.tag == WIRE_STATUS)
-			json_put_int(end, "status", wire_number(&field, 1));
-		else if (field.tag == WIRE_STDOUT)
-			json_put_str(end, "stdout", text);
-		else if (field.tag == WIRE_STDERR)
-			json_put_str(end, "stderr", text);
-	}
-	return end;
+	return exec_wire_read(&message, &id);
 }
 
 json_t *foreign_program(struct attachment *a, const char *type, const char *command,
 			const json_t *config, struct err *err)
 {
 	auto_free char *change = str_printf("CNI_COMMAND=%s", command), *text = json_text(config);
-	json_auto_t *env = json_array();
+	json_auto_t *env = json_array(), *exec = NULL;
 	struct wire_buffer order = {0};
-	size_t begun, i;
 	const char *name;
 	json_t *value, *end = NULL;
 
@@ -280,17 +268,10 @@ json_t *foreign_program(struct attachment *a, const char *type, const char *comm
 		foreign_too_large(type, err);
 		return NULL;
 	}
+	exec = json_pack("{s:s, s:O, s:s}", "path", type, "env", env, "stdin", text);
 	if (a->has_plugin)
-		return line_ask(
-			a->line, "exec",
-			json_pack("{s:s, s:O, s:s}", "path", type, "env", env, "stdin", text), err);
-	begun = wire_begin(&order, WIRE_EXEC);
-	wire_add_number(&order, WIRE_ID, 1);
-	wire_add_text(&order, WIRE_PATH, type);
-	json_array_foreach (env, i, value)
-		wire_add_text(&order, WIRE_ENV, json_string_value(value));
-	wire_add_text(&order, WIRE_STDIN, text);
-	if (wire_end(&order, begun) == 0)
+		return line_ask(a->line, "exec", take_ptr(exec), err);
+	if (exec_wire_write(&order, 1, exec) == 0)
 		end = run_here(a, &order, err);
 	free(order.data);
 	return end;

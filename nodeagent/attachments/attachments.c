@@ -10,9 +10,9 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "lib/json/ask.h"
 #include "lib/json/json.h"
 #include "nodeagent/attachments/settings_reader.h"
-#include "nodeagent/cni/line.h"
 #include "nodeagent/kubeletd/channel.h"
 #include "nodeagent/networks/networks.h"
 #include "reconcilers/core/limits.h"
@@ -25,7 +25,6 @@ static const struct kube_resource pods = {"", "v1", "pods", "Pod", true};
 struct question {
 	struct attachments *attachments;
 	struct question *next;
-	int64_t id;
 	json_t *ask;
 	struct addresses_want *want;
 	struct networks_question *networks;
@@ -66,13 +65,11 @@ static void question_free(struct question *q)
 	mem_free(q);
 }
 
-/* Takes the value. */
-static void reply(struct question *q, const char *key, json_t *value)
+/* Takes the result; NULL: the error. */
+static void reply(struct question *q, json_t *result, const struct err *err)
 {
-	json_auto_t *message = json_object();
+	json_auto_t *message = ask_reply_new(q->ask, result, err);
 
-	json_put_int(message, "id", q->id);
-	json_put(message, key, value);
 	if (q->attachments->server && !q->is_over)
 		channel_send(q->attachments->server, message);
 	question_free(q);
@@ -80,7 +77,7 @@ static void reply(struct question *q, const char *key, json_t *value)
 
 static void refuse(struct question *q, const struct err *err)
 {
-	reply(q, "error", line_error_new(err));
+	reply(q, NULL, err);
 }
 
 static const char *container_of_question(const struct question *q)
@@ -98,7 +95,7 @@ static void on_settings(void *arg, const json_t *settings, const struct err *err
 	if (err)
 		refuse(q, err);
 	else
-		reply(q, "answer", json_incref((json_t *)settings));
+		reply(q, json_incref((json_t *)settings), NULL);
 }
 
 static void ask_settings(struct question *q, const json_t *pod)
@@ -145,7 +142,7 @@ static void on_addresses(void *arg, const json_t *status, const struct err *err)
 	/* Not before: a pod waits for its address, and its interface has to be made after it. */
 	if (settings_are_in_use(q->attachments->settings))
 		foresee_settings(q);
-	reply(q, "answer", json_incref(result));
+	reply(q, json_incref(result), NULL);
 }
 
 static void want_addresses(struct question *q)
@@ -170,7 +167,7 @@ static void on_said(void *arg, const struct err *err)
 	if (err && !q->is_over)
 		refuse(q, err);
 	else
-		reply(q, "answer", json_object());
+		reply(q, json_object(), NULL);
 }
 
 static void release(struct question *q)
@@ -245,7 +242,7 @@ static void on_networks(void *arg, const json_t *answer, const struct err *err)
 		return;
 	}
 	foresee(q, json_at(answer, "nads"));
-	reply(q, "answer", json_incref((json_t *)answer));
+	reply(q, json_incref((json_t *)answer), NULL);
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */
@@ -265,7 +262,7 @@ static void start_without_uid(struct question *q, const char *what)
 	struct err err = {0};
 
 	if (!str_eq(what, "addresses")) {
-		reply(q, "answer", json_object());
+		reply(q, json_object(), NULL);
 		return;
 	}
 	(void)err_set(
@@ -278,7 +275,7 @@ static void start_without_uid(struct question *q, const char *what)
 
 static void start(struct question *q)
 {
-	const char *what = json_str_or(json_at(q->ask, "what"), "");
+	const char *what = json_str_or(json_at(q->ask, "kind"), "");
 	const json_t *pod = json_at(q->ask, "pod");
 	struct err err = {0};
 
@@ -310,8 +307,7 @@ static void on_question(struct attachments *a, const json_t *message)
 	struct question *q = mem_new(struct question);
 
 	q->attachments = a;
-	q->id = json_integer_value(json_at(message, "id"));
-	q->ask = json_incref(json_object_get(message, "ask"));
+	q->ask = json_incref((json_t *)message);
 	q->next = a->questions;
 	a->questions = q;
 	start(q);
@@ -354,7 +350,7 @@ static void on_heard(void *arg, const json_t *message)
 	}
 	if (json_object_get(message, "podNetworks"))
 		take_pod_networks(a, json_object_get(message, "podNetworks"));
-	if (json_object_get(message, "ask")) {
+	if (json_at(message, "kind")) {
 		on_question(a, message);
 	} else if (json_object_get(message, "event")) {
 		on_event(a, json_object_get(message, "event"));

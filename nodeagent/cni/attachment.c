@@ -13,6 +13,7 @@
 #include "lib/base/fs.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
+#include "lib/json/ask.h"
 #include "lib/json/json.h"
 #include "nodeagent/attach/attach.h"
 #include "nodeagent/attach/result.h"
@@ -227,26 +228,13 @@ static void note_step(struct attachment *a, const char *step, int64_t took_us, b
 
 /* ---- the agent ------------------------------------------------------------------------------- */
 
-/* A question about this attachment, new; what is known of it goes along. */
-static json_t *question_new(const struct attachment *a, const char *what)
-{
-	json_t *question = json_object();
-
-	json_put_str(question, "what", what);
-	json_put_str(question, "container", a->container);
-	json_put_str(question, "ifname", a->key.ifname);
-	json_put_str(question, "netns", json_str_at(a->env, "CNI_NETNS"));
-	json_put(question, "pod", json_deep_copy(a->pod));
-	return question;
-}
-
 static json_t *ask_agent(struct attachment *a, const char *step, json_t *question, struct err *err)
 {
 	int64_t begun = clock_us();
-	json_auto_t *reply = line_ask(a->line, "ask", question, err);
+	json_t *answer = line_ask(a->line, question, err);
 
-	note_step(a, step, clock_us() - begun, reply != NULL);
-	return json_incref(json_object_get(reply, "answer"));
+	note_step(a, step, clock_us() - begun, answer != NULL);
+	return answer;
 }
 
 /* ---- spiderpool ------------------------------------------------------------------------------ */
@@ -282,7 +270,7 @@ static json_t *addresses_question_new(const struct attachment *a, struct err *er
 		return NULL;
 	if (matches)
 		json_put(wish, "masterAddresses", master_addresses(a->config, a->root));
-	question = question_new(a, "addresses");
+	question = line_request_new(a, "addresses");
 	json_put_str(question, "version", list_version(a));
 	json_put(question, "wish", wish);
 	return question;
@@ -317,7 +305,7 @@ static int spiderpool_add(struct attachment *a, json_t **ret_result, struct err 
 static void spiderpool_delete(struct attachment *a)
 {
 	struct err err = {0};
-	json_auto_t *answer = ask_agent(a, "release", question_new(a, "release"), &err);
+	json_auto_t *answer = ask_agent(a, "release", line_request_new(a, "release"), &err);
 
 	if (answer)
 		(void)put_record(a, (struct record){.is_gone = true}, true, NULL);
@@ -380,7 +368,7 @@ static bool owns(void *context, const char *address)
 static void report(void *context, const json_t *conflicts)
 {
 	struct attachment *a = context;
-	json_t *question = question_new(a, "conflict");
+	json_t *question = line_request_new(a, "conflict");
 
 	json_put(question, "conflicts", json_incref((json_t *)conflicts));
 	json_decref(ask_agent(a, "conflict", question, NULL));
@@ -472,7 +460,7 @@ static json_t *work(struct attachment *a, const char *command)
 		said = json_object();
 	json_put(said, "result", result);
 	if (rc < 0)
-		json_put(said, "error", line_error_new(&err));
+		json_put(said, "error", ask_error_new(&err));
 	return said;
 }
 
@@ -565,7 +553,7 @@ static int get_settings(struct attachment *a, json_t **ret, struct err *err)
 {
 	if (!str_eq(a->key.plugin, "coordinator"))
 		return 0;
-	*ret = ask_agent(a, "settings", question_new(a, "coordinator"), err);
+	*ret = ask_agent(a, "settings", line_request_new(a, "coordinator"), err);
 	return *ret ? 0 : -1;
 }
 

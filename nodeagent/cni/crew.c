@@ -4,7 +4,6 @@
  */
 #include "nodeagent/cni/crew.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -12,23 +11,22 @@
 #include <unistd.h>
 
 #include "lib/base/child.h"
-#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
-#include "lib/json/frame.h"
+#include "lib/json/ask.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/line.h"
 #include "nodeagent/meta/delegates.h"
 
 enum {
-	CHUNK = 16384,
 	/* One plugin of each network runs at a time. */
 	CREW_MAX = 2 * META_NETWORKS_MAX,
 };
 
 struct member {
 	struct member *next;
-	int64_t id; /* of what the host runs for it */
+	int64_t asked; /* id of its request, on its own line */
+	int64_t id;    /* and on the line to the server; 0: none was sent there */
 	struct meta_step step;
 	pid_t pid;
 	struct line line;
@@ -41,7 +39,6 @@ struct crew {
 	struct attachment *of;
 	crew_work_fn *work;
 	struct member *members;
-	int64_t last_id;
 	json_t *settings; /* the server's message with the coordinator's; NULL: not asked yet */
 };
 
@@ -88,7 +85,7 @@ static void end_failed(struct member *member, const struct err *err)
 	if (member->said)
 		return;
 	member->said = json_object();
-	json_put(member->said, "error", line_error_new(err));
+	json_put(member->said, "error", ask_error_new(err));
 }
 
 /* ---- in a member's process ------------------------------------------------------------------- */
@@ -120,7 +117,6 @@ void crew_begin(struct crew *crew, const struct meta_step *step, const char *typ
 	int pair[2] = {-1, -1};
 
 	member->step = *step;
-	member->id = ++crew->last_id;
 	member->next = crew->members;
 	member->line.fd = -1;
 	crew->members = member;
@@ -150,25 +146,19 @@ void crew_begin(struct crew *crew, const struct meta_step *step, const char *typ
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* Take what has come. False: nothing comes any more. */
-static bool take_in(struct line *line)
+static void send_up(const struct crew *crew, struct member *member, const json_t *request)
 {
-	ssize_t n;
+	json_auto_t *message = ask_with_id(request, ++crew->of->line->last_id);
 
-	strbuf_reserve(&line->in, CHUNK);
-	n = recv(line->fd, line->in.data + line->in.len, CHUNK, MSG_DONTWAIT);
-	if (n < 0)
-		return errno == EINTR || errno == EAGAIN;
-	line->in.len += (size_t)n;
-	return n > 0;
+	member->id = crew->of->line->last_id;
+	line_pass(crew->of->line, message);
 }
 
-/* The next whole message, new, or NULL. */
-static json_t *next_message(struct line *line)
+static void send_down(struct member *member, const json_t *reply)
 {
-	json_t *message = NULL;
+	json_auto_t *message = ask_with_id(reply, member->asked);
 
-	return json_frame_read(&line->in, &message, NULL) < 0 ? NULL : message;
+	line_pass(&member->line, message);
 }
 
 /* Nobody else has asked: the server answers one question at a time. */
@@ -185,13 +175,13 @@ static void ask_next(struct crew *crew)
 	if (!next)
 		return;
 	next->is_asked = true;
-	line_send(crew->of->line, "ask", json_incref(next->question));
+	send_up(crew, next, next->question);
 }
 
 /* They are the pod's, whatever its interface, and the coordinators of its networks take turns. */
 static bool is_about_settings(const json_t *question)
 {
-	return str_eq(json_str_at(question, "what"), "coordinator");
+	return str_eq(json_str_at(question, "kind"), "coordinator");
 }
 
 static void take_steps(struct crew *crew, json_t *said)
@@ -203,44 +193,46 @@ static void take_steps(struct crew *crew, json_t *said)
 	(void)json_object_del(said, "steps");
 }
 
+static void hear_request(struct crew *crew, struct member *member, const json_t *request)
+{
+	member->asked = json_integer_value(json_at(request, "id"));
+	if (str_eq(json_str_at(request, "kind"), "exec")) {
+		send_up(crew, member, request);
+	} else if (crew->settings && is_about_settings(request)) {
+		send_down(member, crew->settings);
+	} else {
+		member->question = json_incref((json_t *)request);
+		member->is_asked = false;
+	}
+}
+
 static void hear_member(struct crew *crew, struct member *member, const json_t *message)
 {
-	json_t *exec = json_object_get(message, "exec");
-
-	if (exec) {
-		json_put_int(exec, "id", member->id);
-		line_send(crew->of->line, "exec", json_incref(exec));
-	} else if (crew->settings && is_about_settings(json_object_get(message, "ask"))) {
-		line_pass(&member->line, crew->settings);
-	} else if (json_object_get(message, "ask")) {
-		member->question = json_incref(json_object_get(message, "ask"));
-		member->is_asked = false;
-	} else if (json_object_get(message, "done")) {
+	if (json_at(message, "kind")) {
+		hear_request(crew, member, message);
+	} else if (json_at(message, "done")) {
 		member->said = json_incref(json_object_get(message, "done"));
 		take_steps(crew, member->said);
 	}
 }
 
-/* An answer has no id, a program's end has. */
+/* Each member has one request on its way at a time. */
 static void hear_server(struct crew *crew, const json_t *message)
 {
-	int64_t id = json_integer_value(json_object_get(message, "id"));
+	int64_t id = json_integer_value(json_at(message, "id"));
+	struct member *m = crew->members;
 
-	for (struct member *m = crew->members; m; m = m->next) {
-		if (id > 0 ? m->id != id : !m->is_asked)
-			continue;
-		if (id == 0) {
-			if (is_about_settings(m->question) && json_object_get(message, "answer")) {
-				json_decref(crew->settings);
-				crew->settings = json_incref((json_t *)message);
-			}
-			json_decref(m->question);
-			m->question = NULL;
-			m->is_asked = false;
-		}
-		line_pass(&m->line, message);
+	while (m && m->id != id)
+		m = m->next;
+	if (!m || id == 0)
 		return;
+	if (m->question && is_about_settings(m->question) && json_at(message, "result")) {
+		json_decref(crew->settings);
+		crew->settings = json_incref((json_t *)message);
 	}
+	json_decref(take_ptr(m->question));
+	m->is_asked = false;
+	send_down(m, message);
 }
 
 static void lose_member(struct member *member)
@@ -282,9 +274,9 @@ static void turn(struct crew *crew)
 	if (poll(fds, n, -1) < 0)
 		return;
 	for (nfds_t i = 1; i < n; i++) {
-		bool is_there = !fds[i].revents || take_in(&of[i]->line);
+		bool is_there = !fds[i].revents || line_take_in(&of[i]->line);
 
-		while (fds[i].revents && (message = next_message(&of[i]->line))) {
+		while (fds[i].revents && (message = line_next(&of[i]->line))) {
 			hear_member(crew, of[i], message);
 			json_decref(message);
 		}
@@ -293,9 +285,9 @@ static void turn(struct crew *crew)
 	}
 	if (!fds[0].revents)
 		return;
-	if (!take_in(crew->of->line))
+	if (!line_take_in(crew->of->line))
 		lose_server(crew);
-	while ((message = next_message(crew->of->line))) {
+	while ((message = line_next(crew->of->line))) {
 		hear_server(crew, message);
 		json_decref(message);
 	}
@@ -315,28 +307,4 @@ bool crew_wait(struct crew *crew, struct crew_end *ret)
 		turn(crew);
 	}
 	return false;
-}
-
-json_t *crew_ask(struct crew *crew, json_t *question, int64_t wait_ms, struct err *err)
-{
-	struct line *line = crew->of->line;
-	int64_t until = clock_ms() + wait_ms;
-	json_auto_t *reply = NULL;
-
-	line_send(line, "ask", question);
-	while (!(reply = next_message(line))) {
-		struct pollfd fd = {.fd = line->fd, .events = POLLIN};
-		int64_t left = until - clock_ms();
-
-		if (left <= 0 || (poll(&fd, 1, (int)left) > 0 && !take_in(line))) {
-			(void)err_set(err, ERR_TRANSIENT, "AgentAway",
-				      "the agent of this node did not answer in time");
-			return NULL;
-		}
-	}
-	if (json_object_get(reply, "error")) {
-		(void)line_error_read(json_object_get(reply, "error"), err);
-		return NULL;
-	}
-	return json_incref(json_object_get(reply, "answer"));
 }

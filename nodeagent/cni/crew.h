@@ -40,7 +40,7 @@ void crew_begin(struct crew *crew, const struct meta_step *step, const char *typ
 
 /*
  * How a call ended; `said` is new: {"status", "stdout", "stderr"} of a foreign one; {"result"} or
- * {"error"} (line.h). With "unstarted": true the plugin never began.
+ * {"error"} (lib/json/ask.h). With "unstarted": true the plugin never began.
  */
 struct crew_end {
 	struct meta_step step;
@@ -49,11 +49,5 @@ struct crew_end {
 
 /* Wait until one ends. False: nothing runs. */
 bool crew_wait(struct crew *crew, struct crew_end *ret);
-
-/*
- * Ask the agent, and wait no longer than this. The answer, new; NULL with err, ERR_TRANSIENT
- * "AgentAway" when it took longer; nothing can be asked after that. Only while nothing runs.
- */
-json_t *crew_ask(struct crew *crew, json_t *question, int64_t wait_ms, struct err *err);
 
 #endif

@@ -268,9 +268,10 @@ json_t *foreign_program(struct attachment *a, const char *type, const char *comm
 		foreign_too_large(type, err);
 		return NULL;
 	}
-	exec = json_pack("{s:s, s:O, s:s}", "path", type, "env", env, "stdin", text);
+	exec = json_pack("{s:s, s:s, s:O, s:s}", "kind", "exec", "path", type, "env", env, "stdin",
+			 text);
 	if (a->has_plugin)
-		return line_ask(a->line, "exec", take_ptr(exec), err);
+		return line_ask(a->line, take_ptr(exec), err);
 	if (exec_wire_write(&order, 1, exec) == 0)
 		end = run_here(a, &order, err);
 	free(order.data);

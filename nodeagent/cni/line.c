@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * The worker's and the crew's end of a line. A request waits for the reply with its id: a late
+ * reply to the request before is passed over.
  */
 #include "nodeagent/cni/line.h"
 
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "lib/base/clock.h"
+#include "lib/json/ask.h"
 #include "lib/json/frame_io.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/attachment.h"
+
+enum { CHUNK = 16384 };
 
 void line_pass(struct line *line, const json_t *message)
 {
@@ -23,45 +33,88 @@ void line_send(struct line *line, const char *key, json_t *value)
 	line_pass(line, message);
 }
 
-json_t *line_ask(struct line *line, const char *key, json_t *value, struct err *err)
+bool line_take_in(struct line *line)
+{
+	ssize_t n;
+
+	strbuf_reserve(&line->in, CHUNK);
+	n = recv(line->fd, line->in.data + line->in.len, CHUNK, MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EINTR || errno == EAGAIN;
+	line->in.len += (size_t)n;
+	return n > 0;
+}
+
+json_t *line_next(struct line *line)
+{
+	json_t *message = NULL;
+
+	return json_frame_read(&line->in, &message, NULL) < 0 ? NULL : message;
+}
+
+/* The reply with this id, new. NULL with err: none has come until then, clock_ms(); 0: for ever. */
+static json_t *await_reply(struct line *line, int64_t id, int64_t until, struct err *err)
+{
+	for (;;) {
+		struct pollfd fd = {.fd = line->fd, .events = POLLIN};
+		json_auto_t *message = NULL;
+		bool is_there = json_frame_read(&line->in, &message, NULL) == 0;
+		int64_t left = until - clock_ms();
+
+		if (message && json_integer_value(json_at(message, "id")) == id)
+			return take_ptr(message);
+		if (message)
+			continue;
+		if (until && left <= 0) {
+			(void)err_set(err, ERR_TRANSIENT, "AgentAway",
+				      "the agent of this node did not answer in time");
+			return NULL;
+		}
+		if (!is_there ||
+		    (poll(&fd, 1, until ? (int)left : -1) > 0 && !line_take_in(line))) {
+			(void)err_set(err, ERR_TRANSIENT, "ServerGone",
+				      "the server of this node's networks has ended; the runtime "
+				      "tries again");
+			return NULL;
+		}
+	}
+}
+
+static json_t *ask_until(struct line *line, json_t *request, int64_t until, struct err *err)
 {
 	json_auto_t *reply = NULL;
+	const json_t *result = NULL;
+	struct err why = {0};
 
-	line_send(line, key, value);
-	reply = json_frame_receive(line->fd, &line->in);
-	if (!reply) {
-		(void)err_set(err, ERR_TRANSIENT, "ServerGone",
-			      "the server of this node's networks has ended; the runtime tries "
-			      "again");
-		return NULL;
-	}
-	if (json_object_get(reply, "error")) {
-		(void)line_error_read(json_object_get(reply, "error"), err);
-		return NULL;
-	}
-	return take_ptr(reply);
-}
-
-json_t *line_error_new(const struct err *err)
-{
-	json_t *error = json_object();
-
-	json_put_int(error, "class", err->class);
-	json_put_int(error, "sys", err->sys);
-	json_put_str(error, "reason", err->reason);
-	json_put_str(error, "text", err->text);
-	return error;
-}
-
-int line_error_read(const json_t *error, struct err *err)
-{
-	int64_t class = json_integer_value(json_at(error, "class"));
-	const char *reason = json_str_at(error, "reason"), *text = json_str_at(error, "text");
-
-	if (class <= ERR_NONE || class > ERR_BUG || !reason || !text)
-		return err_set(err, ERR_BUG, "BadAnswer", "an error that is none");
-	(void)err_set(err, (enum err_class) class, reason, "%s", text);
+	json_put_int(request, "id", ++line->last_id);
+	line_pass(line, request);
+	json_decref(request);
+	reply = await_reply(line, line->last_id, until, &why);
+	if (reply && ask_reply_read(reply, &result, &why, &why) == 0 && result)
+		return json_incref((json_t *)result);
 	if (err)
-		err->sys = (int)json_integer_value(json_at(error, "sys"));
-	return -1;
+		*err = why;
+	return NULL;
+}
+
+json_t *line_ask(struct line *line, json_t *request, struct err *err)
+{
+	return ask_until(line, request, 0, err);
+}
+
+json_t *line_ask_within(struct line *line, json_t *request, int64_t wait_ms, struct err *err)
+{
+	return ask_until(line, request, clock_ms() + wait_ms, err);
+}
+
+json_t *line_request_new(const struct attachment *attachment, const char *kind)
+{
+	json_t *request = json_object();
+
+	json_put_str(request, "kind", kind);
+	json_put_str(request, "container", attachment->container);
+	json_put_str(request, "ifname", attachment->key.ifname);
+	json_put_str(request, "netns", json_str_at(attachment->env, "CNI_NETNS"));
+	json_put(request, "pod", json_deep_copy(attachment->pod));
+	return request;
 }

@@ -2,42 +2,50 @@
 /*
  * A worker's line to the server that forked it: JSON frames on a stream socket, in blocking code.
  *
- * To the server:
+ * To the server: requests (lib/json/ask.h), of one process one at a time, and {"done": {…}}, the
+ * last. The agent replies to a request, but to
  *
- *	{"ask": {…}}	of the agent: answered by {"answer": …} or {"error": {…}}
- *	{"exec": {…}}	a program on the host, run by the plugin: answered by {"status": 0,
- *			"stdout": "…", "stderr": "…"} or {"error": {…}}, with "id" where it had one:
- *			several may run then
- *	{"done": {…}}	the last
+ *	{"kind": "exec", "path", "env": ["K=V"], "stdin"}
+ *
+ * a program on the host, run by the plugin: {"status": 0, "stdout": "…", "stderr": "…"}.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_LINE_H
 #define ORBWEAVER_NODEAGENT_CNI_LINE_H
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "lib/base/err.h"
 #include "lib/base/str.h"
 
+struct attachment;
+
 struct line {
 	int fd;
 	struct strbuf in;
+	int64_t last_id;
 };
 
 /* Send {"key": value}; takes the value. A server that is gone ends us by a signal. */
 void line_send(struct line *line, const char *key, json_t *value);
-
-/*
- * The same, and wait for what comes back, new. NULL with err: the error of the answer, or
- * ERR_TRANSIENT "ServerGone".
- */
-json_t *line_ask(struct line *line, const char *key, json_t *value, struct err *err);
-
 /* Send a whole message as it is. */
 void line_pass(struct line *line, const json_t *message);
 
-/* Errors in frames: {"class": 3, "sys": 0, "reason": "…", "text": "…"}, new; and back. */
-json_t *line_error_new(const struct err *err);
-/* Returns -1 and fills err in. Anything else than an error is ERR_BUG "BadAnswer". */
-int line_error_read(const json_t *error, struct err *err);
+/*
+ * Send a request, taken, of which the id is set here, and wait for the reply: its result, new. NULL
+ * with err: the error of the reply, or ERR_TRANSIENT "ServerGone".
+ */
+json_t *line_ask(struct line *line, json_t *request, struct err *err);
+/* The same, but no longer than this; ERR_TRANSIENT "AgentAway" then. */
+json_t *line_ask_within(struct line *line, json_t *request, int64_t wait_ms, struct err *err);
+
+/* A request of the agent about this attachment, new; what is known of it goes along. */
+json_t *line_request_new(const struct attachment *attachment, const char *kind);
+
+/* Take in what has come. False: nothing comes any more. */
+bool line_take_in(struct line *line);
+/* The next whole message of it, new, or NULL. */
+json_t *line_next(struct line *line);
 
 #endif

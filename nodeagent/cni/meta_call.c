@@ -15,6 +15,7 @@
 #include "lib/base/own_fd.h"
 #include "lib/base/root.h"
 #include "lib/base/str.h"
+#include "lib/json/ask.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/allocated.h"
 #include "nodeagent/cni/conf.h"
@@ -44,26 +45,13 @@ struct meta_call {
 
 /* ---- what is known of the pod ---------------------------------------------------------------- */
 
-static json_t *question_new(const struct attachment *a, const char *what)
-{
-	json_t *question = json_object();
-
-	json_put_str(question, "what", what);
-	json_put_str(question, "container", a->container);
-	json_put_str(question, "ifname", a->key.ifname);
-	json_put(question, "pod", json_deep_copy(a->pod));
-	return question;
-}
-
 /* {"pod", "nads", "devices"}, new. */
 static json_t *ask_networks(struct attachment *a, struct err *err)
 {
-	json_t *question = question_new(a, "networks");
-	json_auto_t *reply = NULL;
+	json_t *question = line_request_new(a, "networks");
 
 	json_put(question, "config", json_deep_copy(a->config));
-	reply = line_ask(a->line, "ask", question, err);
-	return json_incref(json_object_get(reply, "answer"));
+	return line_ask(a->line, question, err);
 }
 
 /*
@@ -455,7 +443,7 @@ static json_t *read_end(const json_t *delegate, const struct crew_end *end, bool
 
 	*ret_ok = false;
 	if (json_at(end->said, "error")) {
-		(void)line_error_read(json_at(end->said, "error"), err);
+		(void)ask_error_read(json_at(end->said, "error"), err);
 		(void)err_in(err, "network %s (%s): %s", json_str_at(delegate, "name"),
 			     json_str_at(delegate, "interface"),
 			     delegate_plugin_type(delegate, end->step.plugin));
@@ -542,9 +530,8 @@ static int move_default_route(const struct meta_call *m, json_t *results, struct
 static void report(const struct meta_call *m, const json_t *results, const json_t *infos)
 {
 	auto_free char *text = network_status_text(m->delegates, results, infos);
-	json_t *question = question_new(m->a, "status"), *added = json_array(), *delegate;
+	json_t *question = line_request_new(m->a, "status"), *added = json_array(), *delegate;
 	json_auto_t *answer = NULL;
-	struct crew *crew;
 	struct err err = {0};
 	size_t i;
 
@@ -557,9 +544,7 @@ static void report(const struct meta_call *m, const json_t *results, const json_
 	json_put_str(json_need_object(question, "pod"), "uid", m->pod_uid);
 	json_put_str(question, "text", text);
 	json_put(question, "added", added);
-	crew = crew_new(m->a, m->services->work);
-	answer = crew_ask(crew, question, META_STATUS_MS, &err);
-	crew_free(crew);
+	answer = line_ask_within(m->a->line, question, META_STATUS_MS, &err);
 	if (!answer)
 		log_warn("network-status of a pod is not written yet",
 			 F_STR("namespace", json_str_or(json_at(m->a->pod, "namespace"), "")),

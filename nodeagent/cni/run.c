@@ -34,10 +34,8 @@ static void on_heard(void *arg, const json_t *message)
 {
 	struct run *run = arg;
 
-	if (json_object_get(message, "ask"))
-		run->config.asked(run->config.arg, json_object_get(message, "ask"));
-	else if (json_object_get(message, "exec"))
-		run->config.exec(run->config.arg, json_object_get(message, "exec"));
+	if (json_at(message, "kind"))
+		run->config.asked(run->config.arg, message);
 	else if (json_object_get(message, "done"))
 		end(run, json_object_get(message, "done"));
 }

@@ -19,13 +19,13 @@
 #include "lib/base/own_fd.h"
 #include "lib/base/root.h"
 #include "lib/base/str.h"
+#include "lib/json/ask.h"
 #include "lib/json/json.h"
 #include "nodeagent/attach/cni_error.h"
 #include "nodeagent/cni/attachment.h"
 #include "nodeagent/cni/conversation.h"
 #include "nodeagent/cni/foreign.h"
 #include "nodeagent/cni/ledger.h"
-#include "nodeagent/cni/line.h"
 #include "nodeagent/cni/meta_call.h"
 #include "nodeagent/cni/notes.h"
 #include "nodeagent/cni/run.h"
@@ -263,21 +263,13 @@ static int64_t scaled(const struct cni_server *server, int64_t ms)
 
 /* ---- what a worker asks ---------------------------------------------------------------------- */
 
-static void answer_question(struct task *task, const char *key, json_t *value)
+/* Takes the reply, which has the worker's id. */
+static void answer_question(struct task *task, json_t *reply)
 {
-	json_t *reply = json_object();
-
-	json_put(reply, key, value);
-	json_decref(task->question);
-	task->question = NULL;
+	json_decref(take_ptr(task->question));
 	task->question_id = 0;
 	timer_stop(task->patience);
 	run_answer(task->run, reply);
-}
-
-static void fail_question(struct task *task, const struct err *err)
-{
-	answer_question(task, "error", line_error_new(err));
 }
 
 static void fail_without_agent(struct task *task)
@@ -288,7 +280,7 @@ static void fail_without_agent(struct task *task)
 		      "the agent of this node, which asks the API server for addresses and "
 		      "settings, does not answer: see whether the pod orbweaver-agent runs on it; "
 		      "the runtime tries again");
-	fail_question(task, &err);
+	answer_question(task, ask_reply_new(task->question, NULL, &err));
 }
 
 static void on_patience(void *arg)
@@ -316,21 +308,20 @@ static bool pod_has_more(struct cni_server *server, const struct task *task)
 static void send_question(struct task *task)
 {
 	struct cni_server *server = task->server;
-	json_auto_t *message = json_object();
+	json_auto_t *message = ask_with_id(task->question, ++server->last_id);
 
-	task->question_id = ++server->last_id;
-	json_put_int(message, "id", task->question_id);
-	json_put(message, "ask", json_incref(task->question));
+	task->question_id = server->last_id;
 	channel_send(server->agent, message);
 }
 
-static void on_asked(void *arg, const json_t *question)
+static void ask_agent(struct task *task, const json_t *question)
 {
-	struct task *task = arg;
 	struct cni_server *server = task->server;
+
+	json_decref(task->question);
 	task->question = json_incref((json_t *)question);
-	if (str_eq(json_str_at(question, "what"), "release") && pod_has_more(server, task)) {
-		answer_question(task, "answer", json_object());
+	if (str_eq(json_str_at(question, "kind"), "release") && pod_has_more(server, task)) {
+		answer_question(task, ask_reply_new(question, json_object(), NULL));
 		return;
 	}
 	if (!server->agent && !may_wait(task)) {
@@ -342,23 +333,27 @@ static void on_asked(void *arg, const json_t *question)
 	timer_start(task->patience, scaled(server, SERVER_AGENT_MS));
 }
 
-static void on_exec(void *arg, const json_t *exec)
+static void run_program(struct task *task, const json_t *exec)
 {
-	struct task *task = arg;
-	json_t *id = json_object_get(exec, "id"), *reply;
+	int64_t id = json_integer_value(json_at(exec, "id"));
 	struct err err = {0};
 
 	if (!task->conversation)
 		(void)err_set(&err, ERR_TRANSIENT, "IpamFailed",
 			      "the runtime has given the call up, and nobody runs programs for it");
-	else if (conversation_exec(task->conversation, (uint32_t)json_integer_value(id), exec) < 0)
+	else if (conversation_exec(task->conversation, (uint32_t)id, exec) < 0)
 		foreign_too_large(json_str_or(json_at(exec, "path"), "?"), &err);
 	else
 		return;
-	reply = json_object();
-	json_put(reply, "error", line_error_new(&err));
-	json_put(reply, "id", json_incref(id));
-	run_answer(task->run, reply);
+	run_answer(task->run, ask_reply_new(exec, NULL, &err));
+}
+
+static void on_asked(void *arg, const json_t *request)
+{
+	if (str_eq(json_str_at(request, "kind"), "exec"))
+		run_program(arg, request);
+	else
+		ask_agent(arg, request);
 }
 
 /* ---- a worker's end -------------------------------------------------------------------------- */
@@ -413,7 +408,7 @@ static void on_answered(struct task *task, const json_t *done)
 	struct err err = {0};
 
 	if (error)
-		(void)line_error_read(error, &err);
+		(void)ask_error_read(error, &err);
 	else
 		drop_note(task);
 	/* A note that is left is tried again with the rest. */
@@ -477,7 +472,6 @@ static void start(struct task *task)
 					     .deadline_ms = scaled(server, is_add ? SERVER_ADD_MS
 										  : SERVER_DEL_MS),
 					     .asked = on_asked,
-					     .exec = on_exec,
 					     .ended = on_ended,
 					     .arg = task},
 			&err);
@@ -654,14 +648,10 @@ static void on_called(void *arg, const struct wire_message *message, int netns)
 static void on_resulted(void *arg, uint32_t id, const json_t *end)
 {
 	struct task *task = arg;
-	json_t *reply = json_copy((json_t *)end);
+	json_auto_t *request = ask_new(id, "exec");
 
-	if (id > 0)
-		json_put_int(reply, "id", id);
 	if (task->run)
-		run_answer(task->run, reply);
-	else
-		json_decref(reply);
+		run_answer(task->run, ask_reply_new(request, json_incref((json_t *)end), NULL));
 }
 
 /* The runtime has given up, or has its answer. */
@@ -776,17 +766,14 @@ static void on_agent_heard(void *arg, const json_t *message)
 	struct cni_server *server = arg;
 	int64_t id = json_integer_value(json_at(message, "id"));
 	struct task *task = id > 0 ? asker(server, id) : NULL;
-	json_t *error = json_object_get(message, "error");
 
 	if (json_str_at(message, "profile"))
 		on_profile(server, json_str_at(message, "profile"));
 	/* It may have waited for too long. */
 	if (!task)
 		return;
-	if (error)
-		answer_question(task, "error", json_incref(error));
-	else
-		answer_question(task, "answer", json_incref(json_object_get(message, "answer")));
+	id = json_integer_value(json_at(task->question, "id"));
+	answer_question(task, ask_with_id(message, id));
 }
 
 static void on_agent_lost(void *arg, const struct err *err)

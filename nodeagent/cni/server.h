@@ -12,9 +12,9 @@
  * it leaves is finished when the agent is back. A runtime that gives up an ADD has it taken away
  * again.
  *
- * With the agent (channel.h): to it {"id", "ask": {…}}, {"attachments": […], "adding": [UIDs]}
- * whenever they change, {"adding"} alone before a call begins to give a pod something, {"event":
- * {"pod", "reason", "message"}}, {"metrics": "…"}; from it {"id", "answer"} or {"id", "error"}, and
+ * With the agent (channel.h): to it requests of workers (lib/json/ask.h), {"attachments": […],
+ * "adding": [UIDs]} whenever they change, {"adding"} alone before a call begins to give a pod
+ * something, {"event": {"pod", "reason", "message"}}, {"metrics": "…"}; from it replies, and
  * {"profile": "auto"} once it has read its Node, and when that changes. "podNetworks"
  * (nodeagent/meta/profile.h) stands beside "attachments".
  */

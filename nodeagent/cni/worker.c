@@ -9,6 +9,7 @@
 #include "lib/base/log.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
+#include "lib/json/ask.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/attachment.h"
 #include "nodeagent/cni/ledger.h"
@@ -214,7 +215,7 @@ void cni_worker_run(int fd, const struct worker_job *job)
 		rc = tidy_up(job, &line, steps, &err);
 	json_put(done, "result", result);
 	if (rc < 0)
-		json_put(done, "error", line_error_new(&err));
+		json_put(done, "error", ask_error_new(&err));
 	known = sandbox_load(job->state, job->container, &sandbox, NULL);
 	json_put_bool(done, "left", known < 0 || has_left(sandbox));
 	if (known == 0)

@@ -5,6 +5,7 @@
  */
 #include "nodeagent/hostd/answer.h"
 
+#include "lib/json/ask.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/counters.h"
 #include "nodeagent/host/execute.h"
@@ -82,13 +83,13 @@ json_t *answer_meter(struct host *host, const json_t *message)
 	struct err err = {0};
 
 	if (protocol_request_read(message, &request, &err) < 0)
-		return protocol_reply_new(request.id, NULL, &err);
+		return ask_reply_new(message, NULL, &err);
 	if (request.kind == PROTOCOL_DEVICES || request.kind == PROTOCOL_COUNTERS)
 		result = read_counters(host, &request, &err);
 	else
 		(void)err_set(&err, ERR_BUG, "BadRequest", "a meter carries out no %s",
 			      protocol_kind_name(request.kind));
-	return protocol_reply_new(request.id, result, &err);
+	return ask_reply_new(message, result, &err);
 }
 
 json_t *answer_request(struct host *host, const json_t *message)
@@ -99,5 +100,5 @@ json_t *answer_request(struct host *host, const json_t *message)
 
 	if (protocol_request_read(message, &request, &err) == 0)
 		result = carry_out(host, &request, &err);
-	return protocol_reply_new(request.id, result, &err);
+	return ask_reply_new(message, result, &err);
 }

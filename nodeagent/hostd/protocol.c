@@ -7,10 +7,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "lib/json/ask.h"
 #include "lib/json/json.h"
-
-/* Above all errno there are; the kernel's own limit (include/linux/err.h). */
-#define SYS_MAX 4095
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
@@ -36,10 +34,8 @@ const char *protocol_kind_name(enum protocol_kind kind)
 json_t *protocol_request_new(const struct protocol_request *request)
 {
 	const struct shape *shape = &shapes[request->kind];
-	json_t *message = json_object();
+	json_t *message = ask_new(request->id, shape->name);
 
-	json_put_int(message, "id", request->id);
-	json_put_str(message, "kind", shape->name);
 	if (shape->flags)
 		json_put_int(message, "flags", request->flags);
 	if (shape->addresses && request->addresses)
@@ -138,41 +134,12 @@ int protocol_request_read(const json_t *message, struct protocol_request *ret, s
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
-json_t *protocol_reply_new(int64_t id, json_t *result, const struct err *error)
-{
-	json_t *message = json_object(), *object;
-
-	json_put_int(message, "id", id);
-	if (result) {
-		json_put(message, "result", result);
-		return message;
-	}
-	object = json_need_object(message, "error");
-	json_put_str(object, "class", err_class_name(error->class));
-	json_put_int(object, "sys", error->sys);
-	json_put_str(object, "reason", error->reason);
-	json_put_str(object, "text", error->text);
-	return message;
-}
-
-static enum err_class class_of(const char *name)
-{
-	static const enum err_class classes[] = {ERR_INVALID, ERR_CONFLICT, ERR_TRANSIENT, ERR_HOST,
-						 ERR_BUG};
-
-	for (size_t i = 0; i < ARRAY_LEN(classes); i++)
-		if (str_eq(err_class_name(classes[i]), name))
-			return classes[i];
-	return ERR_NONE;
-}
-
 /* It becomes the reason of a condition and a label of a metric. */
 static bool is_reason(const char *text)
 {
-	size_t len = text ? strlen(text) : 0;
+	size_t len = strlen(text);
 
-	if (len == 0 || len >= sizeof(((struct err *)NULL)->reason) ||
-	    !isupper((unsigned char)text[0]))
+	if (len >= sizeof(((struct err *)NULL)->reason) || !isupper((unsigned char)text[0]))
 		return false;
 	for (; *text; text++)
 		if (!isalnum((unsigned char)*text))
@@ -180,25 +147,11 @@ static bool is_reason(const char *text)
 	return true;
 }
 
-static int read_error(const json_t *object, struct err *ret, struct err *err)
-{
-	const char *class = json_str_at(object, "class"), *reason = json_str_at(object, "reason");
-	const char *text = json_str_at(object, "text");
-	int64_t sys = 0;
-
-	if (json_get_int(object, "error", "sys", 0, SYS_MAX, 0, &sys, err) < 0)
-		return -1;
-	if (class_of(class) == ERR_NONE || !is_reason(reason) || str_empty(text))
-		return err_set(err, ERR_BUG, "BadReply", "an error without class, reason or text");
-	(void)err_set(ret, class_of(class), reason, "%s", text);
-	ret->sys = (int)sys;
-	return 0;
-}
-
 static int read_reply(const json_t *message, int64_t id, const json_t **ret_result,
 		      struct err *ret_error, struct err *err)
 {
-	const json_t *result = json_at(message, "result"), *error = json_at(message, "error");
+	const json_t *result = NULL;
+	struct err error = {0};
 	int64_t got = 0;
 
 	if (json_get_int(message, "", "id", 0, INT64_MAX, -1, &got, err) < 0)
@@ -206,14 +159,13 @@ static int read_reply(const json_t *message, int64_t id, const json_t **ret_resu
 	if (got != id)
 		return err_set(err, ERR_BUG, "BadReply", "an answer to request %lld, not %lld",
 			       (long long)got, (long long)id);
-	if (!result == !error)
-		return err_set(err, ERR_BUG, "BadReply", "neither a result nor an error, or both");
-	if (!json_is_object(result ? result : error))
-		return err_set(err, ERR_BUG, "BadReply", "%s is not an object",
-			       result ? "result" : "error");
-	if (error && read_error(error, ret_error, err) < 0)
+	if (ask_reply_read(message, &result, &error, err) < 0)
 		return -1;
+	if (!result && !is_reason(json_str_at(message, "error", "reason")))
+		return err_set(err, ERR_BUG, "BadReply", "an error whose reason is not CamelCase");
 	*ret_result = result;
+	if (!result)
+		*ret_error = error;
 	return 0;
 }
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the agent and a worker say to each other: requests one way, replies the other, each a frame
- * (lib/json/frame.h). An observed document has about 700 bytes per VF.
+ * What the agent asks of a worker (lib/json/ask.h). An observed document has about 700 bytes per
+ * VF.
  *
  *	{"id": 7, "kind": "step", "addresses": ["192.0.2.1"],
  *	 "held": {"0000:3b:00.2": "ns/pod"}, "step": {…}}
- *	{"id": 7, "result": {…}}
- *	{"id": 7, "error": {"class": "Host", "sys": 16, "reason": "RdmaModeBusy", "text": "…"}}
  *
  * Pure. Neither side trusts the other: the agent talks to the network, the worker to drivers.
  */
@@ -52,10 +50,8 @@ json_t *protocol_request_new(const struct protocol_request *request);
  */
 int protocol_request_read(const json_t *message, struct protocol_request *ret, struct err *err);
 
-/* Takes result; NULL: the error. Returns new. */
-json_t *protocol_reply_new(int64_t id, json_t *result, const struct err *error);
 /*
- * The answer to request `id`: *ret_result borrowed, or NULL and *ret_error filled. -1 with err
+ * The reply to request `id`: *ret_result borrowed, or NULL and *ret_error filled. -1 with err
  * ERR_BUG "BadReply" when it is no reply or not to this request.
  */
 int protocol_reply_read(const json_t *message, int64_t id, const json_t **ret_result,

@@ -6,13 +6,13 @@
 
 #include <unistd.h>
 
+#include "lib/json/ask.h"
 #include "lib/json/frame_io.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/connections.h"
 #include "nodeagent/hostd/addresses.h"
 #include "nodeagent/hostd/answer.h"
 #include "nodeagent/hostd/given.h"
-#include "nodeagent/hostd/protocol.h"
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
@@ -23,8 +23,7 @@ static int write_reply(int fd, const json_t *reply)
 	struct err err = {0};
 
 	if (json_frame_write(reply, &out, &err) < 0) {
-		json_auto_t *instead =
-			protocol_reply_new(json_integer_value(json_at(reply, "id")), NULL, &err);
+		json_auto_t *instead = ask_reply_new(reply, NULL, &err);
 
 		(void)json_frame_write(instead, &out, NULL);
 	}
@@ -74,7 +73,7 @@ static void tell_why_not(int fd, const struct err *err)
 
 	if (!message)
 		return;
-	reply = protocol_reply_new(json_integer_value(json_at(message, "id")), NULL, err);
+	reply = ask_reply_new(message, NULL, err);
 	(void)write_reply(fd, reply);
 }
 

@@ -6,6 +6,7 @@
 
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/json/ask.h"
 #include "lib/json/json.h"
 #include "nodeagent/kubeletd/channel.h"
 
@@ -66,8 +67,8 @@ static void on_heard(void *arg, const json_t *message)
 		emit_event(kubeletd, body);
 	else if (json_at(message, "allocated"))
 		kubeletd->config.allocated(kubeletd->config.arg);
-	else if ((body = json_at(message, "claim")) && kubeletd->config.asked)
-		kubeletd->config.asked(kubeletd->config.arg, body);
+	else if (str_eq(json_str_at(message, "kind"), "claim") && kubeletd->config.asked)
+		kubeletd->config.asked(kubeletd->config.arg, message);
 	else
 		log_error("kubeletd sent an unknown message");
 }
@@ -137,15 +138,10 @@ void kubeletd_set(struct kubeletd *kubeletd, const json_t *pools, const json_t *
 void kubeletd_answer(struct kubeletd *kubeletd, const char *uid, const json_t *claim,
 		     const struct err *why)
 {
-	json_auto_t *message = json_object();
-	json_t *answer = json_need_object(message, "claim");
+	json_auto_t *request = json_object(), *message = NULL;
 
-	json_put_str(answer, "uid", uid);
-	json_put(answer, "claim", json_incref((json_t *)claim));
-	if (!claim) {
-		json_put_str(answer, "reason", why->reason);
-		json_put_str(answer, "error", why->text);
-	}
+	json_put_str(request, "id", uid);
+	message = ask_reply_new(request, json_incref((json_t *)claim), why);
 	channel_send(kubeletd->channel, message);
 }
 

@@ -7,6 +7,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/metrics.h"
+#include "lib/json/ask.h"
 #include "lib/json/json.h"
 #include "nodeagent/kubeletd/channel.h"
 #include "nodeagent/plugins/device_plugins.h"
@@ -128,11 +129,15 @@ static void on_allocated(void *arg)
 static void on_ask(void *arg, const json_t *claim)
 {
 	const struct kubeletd_server *server = arg;
+	json_auto_t *request = json_copy((json_t *)claim);
 
-	if (server->agent)
-		say(server, "claim", json_incref((json_t *)claim));
-	else
+	if (!server->agent) {
 		deferred_run(server->unheard);
+		return;
+	}
+	json_put_str(request, "id", json_str_at(claim, "uid"));
+	json_put_str(request, "kind", "claim");
+	channel_send(server->agent, request);
 }
 
 static void on_unheard(void *arg)
@@ -220,17 +225,16 @@ static void take_claims_pools(const struct kubeletd_server *server, const json_t
 	dra_driver_set(server->driver, allowed, json_str_or(json_at(claims, "boot"), ""));
 }
 
-static void take_claim(const struct kubeletd_server *server, const json_t *answer)
+static void take_claim(const struct kubeletd_server *server, const json_t *reply)
 {
-	const json_t *claim = json_at(answer, "claim");
-	const char *uid = json_str_or(json_at(answer, "uid"), "");
-	struct err err = {0};
+	const json_t *claim = NULL;
+	struct err err = {0}, bad = {0};
 
 	if (!server->driver)
 		return;
-	(void)err_set(&err, ERR_TRANSIENT, json_str_or(json_at(answer, "reason"), "BadClaim"), "%s",
-		      json_str_or(json_at(answer, "error"), "the agent does not say why"));
-	dra_driver_answer(server->driver, uid, json_is_object(claim) ? claim : NULL, &err);
+	if (ask_reply_read(reply, &claim, &err, &bad) < 0)
+		(void)err_set(&err, ERR_TRANSIENT, "BadClaim", "%s", bad.text);
+	dra_driver_answer(server->driver, json_str_or(json_at(reply, "id"), ""), claim, &err);
 }
 
 static void on_heard(void *arg, const json_t *message)
@@ -238,8 +242,8 @@ static void on_heard(void *arg, const json_t *message)
 	struct kubeletd_server *server = arg;
 	const json_t *pools = json_at(message, "pools"), *number = json_at(message, "number");
 
-	if (json_at(message, "claim")) {
-		take_claim(server, json_at(message, "claim"));
+	if (json_at(message, "id")) {
+		take_claim(server, message);
 	} else if (are_pools(pools) && json_is_integer(number)) {
 		take_claims_pools(server, json_at(message, "claims"));
 		take_pools(server, pools, json_integer_value(number));

@@ -12,11 +12,12 @@
  *			"prepared": {…}}}
  *			{"event": {"warning": true, "reason": "…", "message": "…"}}
  *			{"allocated": true}		a pod was given devices
- *			{"claim": {"namespace", "name", "uid"}}	what is it? (plugins/dra_driver.h)
+ *			{"id": uid, "kind": "claim", "namespace", "name", "uid"}	a request
+ *			(lib/json/ask.h): what is it? (plugins/dra_driver.h)
  *	to the server:	{"pools": {…}, "number": 3, "claims": {"pools": {…}, "boot": "…"}} what is
  *			to be offered from now on, by device plugins (pools.h) and to claims
  *			(dra/choice.h); "claims" is absent where there is no driver
- *			{"claim": {"uid", "claim": {…}}} or {"claim": {"uid", "reason", "error"}}
+ *			the reply to a request
  *
  * `of` is the number of the last pools that are in the state. `metrics` is text as Prometheus reads
  * it. `prepared` is what claims have (dra/state.h); null: nobody knows; absent without a driver.

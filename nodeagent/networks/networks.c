@@ -414,7 +414,7 @@ struct networks_question *networks_ask(struct networks *networks, const json_t *
 			"send them");
 		q->deferred = deferred_new(networks->config.loop, on_refused, q);
 		deferred_run(q->deferred);
-	} else if (str_eq(json_str_at(question, "what"), "status")) {
+	} else if (str_eq(json_str_at(question, "kind"), "status")) {
 		write_status(q);
 	} else {
 		q->call = kube_get(networks->config.client, &pods, pod_ns(q), pod_name(q), NULL,

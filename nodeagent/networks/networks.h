@@ -52,9 +52,9 @@ typedef void networks_done_fn(void *arg, const json_t *answer, const struct err 
 struct networks_question;
 
 /*
- * question, copied: {"what": "networks", "pod": {"namespace", "name"}, "config": the meta plugin's}
+ * question, copied: {"kind": "networks", "pod": {"namespace", "name"}, "config": the meta plugin's}
  * is answered by {"pod", "nads", "devices", "served"} as meta_delegates() wants them, without "pod"
- * when there is none of that name; {"what": "status", "pod", "text", "added": [text]} by {} when
+ * when there is none of that name; {"kind": "status", "pod", "text", "added": [text]} by {} when
  * network-status is written and events are on their way.
  *
  * done comes once, never before this returns. Errors: those of meta_wanted(), ERR_TRANSIENT

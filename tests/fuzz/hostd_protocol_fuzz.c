@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "lib/json/ask.h"
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
 #include "nodeagent/hostd/protocol.h"
@@ -72,7 +73,7 @@ static void check_reply(const json_t *message)
 		return;
 	}
 	check(!result == (error.class != ERR_NONE));
-	written = protocol_reply_new(id, json_incref((json_t *)result), &error);
+	written = ask_reply_new(message, json_incref((json_t *)result), &error);
 	check(protocol_reply_read(written, id, &result_again, &error_again, NULL) == 0);
 	check(json_same(result_again, result));
 	check(error_again.class == error.class && error_again.sys == error.sys &&

@@ -26,23 +26,15 @@
 #include "cni/plugin.h"
 #include "lib/base/own.h"
 #include "lib/base/packet.h"
+#include "lib/json/ask.h"
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
-#include "nodeagent/cni/line.h"
 #include "nodeagent/cni/process.h"
 #include "tests/support/scratch.h"
 
 struct cni_shared *cni_shared;
 
 /* ---- the agent ------------------------------------------------------------------------------- */
-
-static json_t *refusal(void)
-{
-	struct err err = {0};
-
-	(void)err_set(&err, ERR_TRANSIENT, "AddressesPending", "no address yet");
-	return line_error_new(&err);
-}
 
 void cni_stand_say(struct cni_stand *s, const json_t *message)
 {
@@ -54,21 +46,21 @@ void cni_stand_say(struct cni_stand *s, const json_t *message)
 
 static void answer(struct cni_stand *s, const json_t *message)
 {
-	const char *what = json_str_or(json_at(message, "ask", "what"), "");
-	json_auto_t *reply = json_object();
+	bool is_wanted = str_eq(json_str_at(message, "kind"), "addresses");
+	json_auto_t *reply = NULL;
+	json_t *result = NULL;
+	struct err err = {0};
 
-	json_put(reply, "id", json_incref(json_at(message, "id")));
-	if (str_eq(what, "addresses") && s->is_refused) {
-		json_put(reply, "error", refusal());
-	} else if (str_eq(what, "addresses")) {
-		s->has_given = true;
-		json_put(reply, "answer",
-			 json_pack("{s:s, s:[{s:s}]}", "cniVersion", "1.0.0", "ips", "address",
-				   "10.6.0.2/16"));
-	} else {
-		s->has_given = false;
-		json_put(reply, "answer", json_object());
-	}
+	if (is_wanted && s->is_refused)
+		(void)err_set(&err, ERR_TRANSIENT, "AddressesPending", "no address yet");
+	else if (is_wanted)
+		result = json_pack("{s:s, s:[{s:s}]}", "cniVersion", "1.0.0", "ips", "address",
+				   "10.6.0.2/16");
+	else
+		result = json_object();
+	if (result)
+		s->has_given = is_wanted;
+	reply = ask_reply_new(message, result, &err);
 	cni_stand_say(s, reply);
 }
 
@@ -90,7 +82,7 @@ static void be_agent(struct cni_stand *s)
 	s->in.len += (size_t)n;
 	while (json_frame_read(&s->in, &message, NULL) == 0 && message) {
 		json_array_append(s->heard, message);
-		if (json_at(message, "ask"))
+		if (json_at(message, "kind"))
 			answer(s, message);
 		json_decref(message);
 	}

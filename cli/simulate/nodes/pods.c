@@ -399,7 +399,7 @@ static void take_results(struct sim_pod *pod, const json_t *status)
 	text = network_status_text(pod->delegates, pod->results, infos);
 	metadata = json_pack("{s:s, s:s, s:s}", "namespace", pod->ns, "name", pod->name, "uid",
 			     pod->uid);
-	question = json_pack("{s:s, s:O, s:s, s:o}", "what", "status", "pod", metadata, "text",
+	question = json_pack("{s:s, s:O, s:s, s:o}", "kind", "status", "pod", metadata, "text",
 			     text, "added", added_texts(pod));
 	json_put(pod->node->attachments, pod->key,
 		 pod_networks_attachments(metadata, pod->delegates, pod->results));
@@ -591,7 +591,7 @@ static void begin_try(struct sim_pod *pod, const json_t *object)
 		return;
 	}
 	need_machinery(pod->node);
-	question = json_pack("{s:s, s:{s:s, s:s}, s:O}", "what", "networks", "pod", "namespace",
+	question = json_pack("{s:s, s:{s:s, s:s}, s:O}", "kind", "networks", "pod", "namespace",
 			     pod->ns, "name", pod->name, "config", config);
 	pod->state = POD_READING;
 	pod->question = networks_ask(pod->node->networks, question, on_networks, pod);

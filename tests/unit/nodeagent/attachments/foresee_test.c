@@ -137,7 +137,7 @@ static void ask(const char *text)
 
 	channel_send(server, message);
 	scripted_until(&s, &n_answers, before + 1);
-	assert_non_null(json_at(answer, "answer"));
+	assert_non_null(json_at(answer, "result"));
 	scripted_for(&s, 100);
 }
 
@@ -145,20 +145,20 @@ static void ask_networks(const char *network)
 {
 	reply(POD, 200, THE_POD);
 	reply(NAD, 200, network);
-	ask("{id: 1, ask: {what: networks, container: c1, config: {},"
-	    " pod: {namespace: ml, name: p, uid: u-1}}}");
+	ask("{id: 1, kind: networks, container: c1, config: {},"
+	    " pod: {namespace: ml, name: p, uid: u-1}}");
 }
 
 static void ask_addresses(void)
 {
-	ask("{id: 2, ask: {what: addresses, container: c1, ifname: net1, version: 1.0.0,"
-	    " wish: {nic: net1}, pod: {namespace: ml, name: p, uid: u-1}}}");
+	ask("{id: 2, kind: addresses, container: c1, ifname: net1, version: 1.0.0,"
+	    " wish: {nic: net1}, pod: {namespace: ml, name: p, uid: u-1}}");
 }
 
 static void ask_coordinator(void)
 {
-	ask("{id: 3, ask: {what: coordinator, container: c1, ifname: net1,"
-	    " pod: {namespace: ml, name: p, uid: u-1}}}");
+	ask("{id: 3, kind: coordinator, container: c1, ifname: net1,"
+	    " pod: {namespace: ml, name: p, uid: u-1}}");
 }
 
 static void definitions_say_what_plugins_will_ask_for(void **state)
@@ -172,7 +172,7 @@ static void definitions_say_what_plugins_will_ask_for(void **state)
 	/* All is there. */
 	ask_addresses();
 	ask_coordinator();
-	assert_string_equal(json_str_at(answer, "answer", "mode"), "underlay");
+	assert_string_equal(json_str_at(answer, "result", "mode"), "underlay");
 	assert_int_equal(http_script_unexpected(s.http), 0);
 }
 
@@ -191,8 +191,8 @@ static void where_coordinators_ask_one_is_expected_behind_an_address(void **stat
 	ask_coordinator();
 	reply(ENDPOINT, 200, ANSWERS);
 	reply_settings();
-	ask("{id: 4, ask: {what: addresses, container: c2, ifname: net1, version: 1.0.0,"
-	    " wish: {nic: net1}, pod: {namespace: ml, name: p, uid: u-1}}}");
+	ask("{id: 4, kind: addresses, container: c2, ifname: net1, version: 1.0.0,"
+	    " wish: {nic: net1}, pod: {namespace: ml, name: p, uid: u-1}}");
 	assert_int_equal(http_script_unused(s.http), 0);
 	assert_int_equal(http_script_unexpected(s.http), 0);
 }

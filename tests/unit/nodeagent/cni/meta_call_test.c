@@ -23,6 +23,7 @@
 
 #include "lib/base/fs.h"
 #include "lib/base/root.h"
+#include "lib/json/ask.h"
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/attachment.h"
@@ -161,7 +162,7 @@ static _Noreturn void be_worker(struct node *node, int fd, const char *command)
 		rc = attachment_delete(&attachment, &err);
 	json_put(done, "result", result);
 	if (rc < 0)
-		json_put(done, "error", line_error_new(&err));
+		json_put(done, "error", ask_error_new(&err));
 	line_send(&line, "done", done);
 	_exit(0);
 }
@@ -188,19 +189,19 @@ static json_t *receive(struct line *line)
 
 static void answer_question(struct node *node, const json_t *question)
 {
-	const char *what = json_str_at(question, "what");
+	const char *kind = json_str_at(question, "kind");
 	json_t *answer = json_object(), *reply;
 
-	if (str_eq(what, "networks")) {
+	if (str_eq(kind, "networks")) {
 		json_put(answer, "pod", json_incref(node->pod));
 		json_put(answer, "nads", json_incref(node->nads));
 		json_put(answer, "devices", json_incref(node->devices));
 	} else {
-		assert_string_equal(what, "status");
+		assert_string_equal(kind, "status");
 		json_decref(node->status);
 		node->status = json_deep_copy(question);
 	}
-	reply = json_pack("{s:o}", "answer", answer);
+	reply = ask_reply_new(question, answer, NULL);
 	line_pass(&node->line, reply);
 	json_decref(reply);
 }
@@ -230,13 +231,13 @@ static void end_program(struct node *node, const json_t *exec)
 			   dev);
 	bool fails = json_list_has(node->refused, text);
 	bool is_missing = json_list_has(node->missing, json_str_at(exec, "path"));
-	json_t *reply = json_pack(
-		"{s:O, s:i, s:s, s:s}", "id", json_object_get(exec, "id"), "status",
-		is_missing ? 127 : fails, "stdout",
+	json_t *end = json_pack(
+		"{s:i, s:s, s:s}", "status", is_missing ? 127 : fails, "stdout",
 		is_missing ? ""
 		: fails    ? "{\"code\":7,\"msg\":\"no cable\"}"
 			   : result,
 		"stderr", is_missing ? "failed to find plugin \"x\" in path [/opt/cni/bin]" : "");
+	json_t *reply = ask_reply_new(exec, end, NULL);
 
 	if (node->writes && str_eq(command, "ADD") && !str_eq(dev, "mt0"))
 		assert_int_equal(root_write_atomic(node->root, node->writes, node->written,
@@ -274,10 +275,10 @@ static json_t *call(struct node *node, const char *command)
 	node->line = (struct line){.fd = pair[0]};
 	while (!done) {
 		json_auto_t *message = receive(&node->line);
-		json_t *exec = json_object_get(message, "exec");
+		json_t *exec = str_eq(json_str_at(message, "kind"), "exec") ? message : NULL;
 
-		if (json_object_get(message, "ask"))
-			answer_question(node, json_object_get(message, "ask"));
+		if (!exec && json_at(message, "kind"))
+			answer_question(node, message);
 		else if (json_object_get(message, "done"))
 			done = json_incref(json_object_get(message, "done"));
 		if (!exec)

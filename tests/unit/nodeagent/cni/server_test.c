@@ -32,6 +32,7 @@
 #include "lib/base/own.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/root.h"
+#include "lib/json/ask.h"
 #include "lib/json/json.h"
 #include "nodeagent/attach/attach.h"
 #include "nodeagent/cni/foreign.h"
@@ -192,8 +193,8 @@ static void addresses_come_from_the_agent(void **state)
 
 	assert_int_equal(call("ADD", "", "spiderpool"), 0);
 	assert_non_null(strstr(stand.printed, "10.6.0.2/16"));
-	asked = json_at(cni_stand_heard(&stand, "ask"), "ask");
-	assert_string_equal(json_str_at(asked, "what"), "addresses");
+	asked = cni_stand_heard(&stand, "kind");
+	assert_string_equal(json_str_at(asked, "kind"), "addresses");
 	assert_string_equal(json_str_at(asked, "pod", "uid"), "u1");
 	assert_string_equal(json_str_at(asked, "wish", "nic"), "net1");
 	assert_int_equal(call("CHECK", "", "spiderpool"), 0);
@@ -226,8 +227,7 @@ static void the_coordinator_has_the_cluster_s_settings(void **state)
 	auto_free char *config = config_of("", NULL);
 
 	assert_int_equal(cni_stand_call(&stand, "coordinator", "ADD", "c1", config), 0);
-	assert_string_equal(json_str_at(cni_stand_heard(&stand, "ask"), "ask", "what"),
-			    "coordinator");
+	assert_string_equal(json_str_at(cni_stand_heard(&stand, "kind"), "kind"), "coordinator");
 }
 
 static void another_ipam_plugin_is_run_by_the_plugin(void **state)
@@ -1224,25 +1224,34 @@ static void a_line_whose_server_is_gone_says_so(void **state)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	(void)close(pair[1]);
 	line.fd = pair[0];
-	assert_null(line_ask(&line, "ask", json_object(), &err));
+	assert_null(line_ask(&line, json_object(), &err));
 	assert_string_equal(err.reason, "ServerGone");
 	strbuf_done(&line.in);
 	(void)close(pair[0]);
 }
 
-static void an_error_survives_a_line(void **state)
+static void a_reply_that_comes_too_late_is_not_taken_for_the_next_one(void **state)
 {
-	struct err err = {0}, again = {0};
-	json_auto_t *error = NULL, *none = json_object();
+	struct line line = {0}, server = {0};
+	json_auto_t *request = ask_new(1, "status"), *late = NULL, *reply = NULL, *result = NULL;
+	struct err err = {0};
+	int pair[2];
 
-	(void)err_set(&err, ERR_CONFLICT, "Taken", "by %s", "another");
-	error = line_error_new(&err);
-	assert_int_equal(line_error_read(error, &again), -1);
-	assert_int_equal(again.class, ERR_CONFLICT);
-	assert_string_equal(again.reason, "Taken");
-	assert_string_equal(again.text, "by another");
-	assert_int_equal(line_error_read(none, &again), -1);
-	assert_string_equal(again.reason, "BadAnswer");
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	line.fd = pair[0];
+	server.fd = pair[1];
+	assert_null(line_ask_within(&line, ask_new(0, "status"), 1, &err));
+	assert_string_equal(err.reason, "AgentAway");
+	late = ask_reply_new(request, json_pack("{s:b}", "late", 1), NULL);
+	line_pass(&server, late);
+	json_put_int(request, "id", 2);
+	reply = ask_reply_new(request, json_pack("{s:b}", "late", 0), NULL);
+	line_pass(&server, reply);
+	result = line_ask(&line, ask_new(0, "release"), &err);
+	assert_true(json_is_false(json_at(result, "late")));
+	strbuf_done(&line.in);
+	(void)close(pair[0]);
+	(void)close(pair[1]);
 }
 
 static void a_program_that_prints_no_result_is_an_error(void **state)
@@ -1314,7 +1323,7 @@ int main(void)
 		TEST(a_network_of_which_too_much_would_be_kept_is_refused_before_anything_is_changed),
 		TEST(a_server_without_descriptors_waits_until_a_call_ends),
 		cmocka_unit_test(a_line_whose_server_is_gone_says_so),
-		cmocka_unit_test(an_error_survives_a_line),
+		cmocka_unit_test(a_reply_that_comes_too_late_is_not_taken_for_the_next_one),
 		cmocka_unit_test(a_program_that_prints_no_result_is_an_error),
 	};
 

@@ -16,6 +16,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/packet.h"
+#include "lib/json/ask.h"
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
 #include "nodeagent/hostd/exchange.h"
@@ -148,7 +149,8 @@ static void say(struct fixture *f, const void *bytes, size_t len)
 
 static void reply(struct fixture *f, int64_t id)
 {
-	json_auto_t *message = protocol_reply_new(id, json_pack("{s:b}", "changed", 1), NULL);
+	json_auto_t *request = ask_new(id, "step");
+	json_auto_t *message = ask_reply_new(request, json_pack("{s:b}", "changed", 1), NULL);
 	auto_strbuf struct strbuf out = {0};
 
 	(void)json_frame_write(message, &out, NULL);
@@ -306,7 +308,7 @@ static void replies_and_requests_come_in_pieces(void **state)
 		turn(f);
 	}
 	assert_true(json_same(got, f->message));
-	answer = protocol_reply_new(7, json_incref(f->message), NULL);
+	answer = ask_reply_new(f->message, json_incref(f->message), NULL);
 	(void)json_frame_write(answer, &out, NULL);
 	for (size_t at = 0; at < out.len; at += 50000) {
 		assert_int_equal(f->done, 0);

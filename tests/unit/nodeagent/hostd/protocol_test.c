@@ -74,39 +74,6 @@ static void refuses_what_is_no_request(void **state)
 	}
 }
 
-static void errors_arrive_with_all_they_have(void **state)
-{
-	static const enum err_class classes[] = {ERR_INVALID, ERR_CONFLICT, ERR_TRANSIENT, ERR_HOST,
-						 ERR_BUG};
-
-	for (size_t i = 0; i < ARRAY_LEN(classes); i++) {
-		struct err sent = {0}, got = {0};
-		json_auto_t *message = NULL;
-		const json_t *result = NULL;
-
-		(void)err_set(&sent, classes[i], "RdmaModeBusy", "set-rdma-netns-mode: „busy“");
-		sent.sys = EBUSY;
-		message = protocol_reply_new(9, NULL, &sent);
-		assert_int_equal(protocol_reply_read(message, 9, &result, &got, NULL), 0);
-		assert_null(result);
-		assert_int_equal(got.class, classes[i]);
-		assert_int_equal(got.sys, EBUSY);
-		assert_string_equal(got.reason, sent.reason);
-		assert_string_equal(got.text, sent.text);
-	}
-}
-
-static void results_arrive_as_they_were_sent(void **state)
-{
-	json_auto_t *message = protocol_reply_new(1, json_pack("{s:b}", "changed", 1), NULL);
-	const json_t *result = NULL;
-	struct err error = {0};
-
-	assert_int_equal(protocol_reply_read(message, 1, &result, &error, NULL), 0);
-	assert_true(json_is_true(json_at(result, "changed")));
-	assert_int_equal(error.class, ERR_NONE);
-}
-
 static void refuses_what_is_no_answer_to_this_request(void **state)
 {
 	static const char *const bad[] = {
@@ -145,8 +112,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(requests_arrive_as_they_were_sent),
 		cmocka_unit_test(refuses_what_is_no_request),
-		cmocka_unit_test(errors_arrive_with_all_they_have),
-		cmocka_unit_test(results_arrive_as_they_were_sent),
 		cmocka_unit_test(refuses_what_is_no_answer_to_this_request),
 	};
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Blocking reads and writes around frame.c, for workers: each serves one connection, and its
- * deadline is kept by the process that started it.
+ * Reads and writes around frame.c, for workers: each serves one connection, and its deadline is
+ * kept by the process that started it. Processes with a loop have lib/loop/stream.c.
  */
 #include "lib/json/frame_io.h"
 
 #include <errno.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define CHUNK 16384
 
@@ -29,20 +28,24 @@ int json_frame_send(int fd, const struct strbuf *frames)
 	return 0;
 }
 
+bool json_frame_take_in(int fd, struct strbuf *in, int flags)
+{
+	ssize_t n;
+
+	strbuf_reserve(in, CHUNK);
+	n = recv(fd, in->data + in->len, CHUNK, flags);
+	if (n < 0)
+		return errno == EINTR || errno == EAGAIN;
+	in->len += (size_t)n;
+	return n > 0;
+}
+
 json_t *json_frame_receive(int fd, struct strbuf *in)
 {
 	json_t *message = NULL;
-	ssize_t n;
 
-	for (;;) {
-		if (json_frame_read(in, &message, NULL) < 0 || message)
-			return message;
-		strbuf_reserve(in, CHUNK);
-		n = read(fd, in->data + in->len, CHUNK);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
+	while (json_frame_read(in, &message, NULL) == 0 && !message)
+		if (!json_frame_take_in(fd, in, 0))
 			return NULL;
-		in->len += (size_t)n;
-	}
+	return message;
 }

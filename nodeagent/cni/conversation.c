@@ -1,73 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Messages of the plugin (cni/wire.h) on a stream (lib/loop/stream.h), and how long they may take
+ * to come whole. Between the server and each connection.
  */
 #include "nodeagent/cni/conversation.h"
 
-#include <errno.h>
-#include <string.h>
-#include <sys/socket.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
 #include "lib/json/json.h"
+#include "lib/loop/stream.h"
 #include "nodeagent/cni/exec_wire.h"
 
-enum {
-	CHUNK = 16384,
-	/* For a call to come whole, or an answer to go. */
-	PATIENCE_MS = 30000,
-};
+/* For a call to come whole, or an answer to go. */
+enum { PATIENCE_MS = 30000 };
 
 struct conversation {
 	struct conversation_config config;
-	struct poller *poller;
+	struct stream *stream;
 	struct timer *patience;
-	struct wire_buffer in, out;
 	int netns; /* came along; -1 */
-	bool has_called, is_done, is_closed;
-	bool *freed; /* while a callback runs: set when it frees us */
+	bool has_called, is_done;
 };
 
-static void close_it(struct conversation *c)
+static void lose(const struct conversation *c, const char *why)
 {
-	if (c->is_closed)
-		return;
-	c->is_closed = true;
-	poller_want(c->poller, 0);
+	struct err err = {0};
+
+	(void)err_set(&err, ERR_TRANSIENT, "ChannelClosed", "%s", why);
+	stream_lose(c->stream, &err);
+}
+
+static void on_lost(void *arg, const struct err *err)
+{
+	const struct conversation *c = arg;
+
 	timer_stop(c->patience);
 	c->config.closed(c->config.arg);
 }
 
 static void on_patience(void *arg)
 {
-	close_it(arg);
-}
-
-/* False: it was closed, and may be freed. */
-static bool transmit(struct conversation *c)
-{
-	while (c->out.len > 0) {
-		ssize_t n =
-			send(c->config.fd, c->out.data, c->out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-		if (n > 0) {
-			wire_consume(&c->out, (size_t)n);
-		} else if (errno == EAGAIN) {
-			poller_want(c->poller, POLL_READ | POLL_WRITE);
-			return true;
-		} else if (errno != EINTR) {
-			close_it(c);
-			return false;
-		}
-	}
-	if (c->is_done) {
-		close_it(c);
-		return false;
-	}
-	poller_want(c->poller, POLL_READ);
-	return true;
+	lose(arg, "the plugin takes too long");
 }
 
 static void on_result(struct conversation *c, const struct wire_message *message)
@@ -78,108 +54,46 @@ static void on_result(struct conversation *c, const struct wire_message *message
 	c->config.resulted(c->config.arg, id, end);
 }
 
-/* False: this is no message that may come now. */
-static bool take(struct conversation *c, const struct wire_message *message)
+static void on_call(struct conversation *c, const struct wire_message *message)
 {
-	if (!c->has_called && message->kind == WIRE_CALL) {
-		c->has_called = true;
-		timer_stop(c->patience);
-		c->config.called(c->config.arg, message, take_fd(&c->netns));
-		return true;
-	}
-	if (!c->has_called || message->kind != WIRE_RESULT)
+	c->has_called = true;
+	timer_stop(c->patience);
+	c->config.called(c->config.arg, message, take_fd(&c->netns));
+}
+
+static bool take(void *arg, struct strbuf *in)
+{
+	struct conversation *c = arg;
+	auto_strbuf struct strbuf bytes = {0};
+	struct wire_message message;
+	int rc = wire_read(in->data, in->len, &message);
+
+	if (rc == 0)
 		return false;
-	on_result(c, message);
+	if (rc < 0 || message.kind != (c->has_called ? WIRE_RESULT : WIRE_CALL)) {
+		lose(c, "the plugin sent no message that may come now");
+		return false;
+	}
+	/* A copy, since what is called now may free us. */
+	strbuf_add(&bytes, in->data, message.bytes);
+	strbuf_consume(in, message.bytes);
+	(void)wire_read(bytes.data, bytes.len, &message);
+	if (c->has_called)
+		on_result(c, &message);
+	else
+		on_call(c, &message);
 	return true;
 }
 
-static void hear(struct conversation *c)
-{
-	bool freed = false;
-
-	c->freed = &freed;
-	for (;;) {
-		struct wire_message message;
-		int rc = wire_read(c->in.data, c->in.len, &message);
-
-		if (rc == 0)
-			break;
-		if (rc < 0 || !take(c, &message)) {
-			close_it(c);
-			if (freed)
-				return;
-			break;
-		}
-		if (freed)
-			return;
-		if (c->is_closed)
-			break;
-		wire_consume(&c->in, message.bytes);
-	}
-	c->freed = NULL;
-}
-
-/* Of several descriptors the first counts. */
-static int descriptor_of(struct msghdr *message)
-{
-	int first = -1;
-
-	for (struct cmsghdr *head = CMSG_FIRSTHDR(message); head;
-	     head = CMSG_NXTHDR(message, head)) {
-		size_t n = head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS
-				   ? (head->cmsg_len - CMSG_LEN(0)) / sizeof(int)
-				   : 0;
-
-		for (size_t i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(head) + i * sizeof(int), sizeof(fd));
-			if (first < 0)
-				first = fd;
-			else
-				(void)close(fd);
-		}
-	}
-	return first;
-}
-
-static void receive(struct conversation *c)
-{
-	unsigned char chunk[CHUNK];
-	union {
-		char bytes[CMSG_SPACE(4 * sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec part = {.iov_base = chunk, .iov_len = sizeof(chunk)};
-	struct msghdr message = {.msg_iov = &part,
-				 .msg_iovlen = 1,
-				 .msg_control = control.bytes,
-				 .msg_controllen = sizeof(control.bytes)};
-	ssize_t n = recvmsg(c->config.fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	int fd = n >= 0 ? descriptor_of(&message) : -1;
-
-	if (fd >= 0 && c->netns < 0 && !c->has_called)
-		c->netns = fd;
-	else if (fd >= 0)
-		(void)close(fd);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n <= 0) {
-		close_it(c);
-		return;
-	}
-	wire_append(&c->in, chunk, (size_t)n);
-	hear(c);
-}
-
-static void on_socket(void *arg, int events)
+/* Of several the first counts. */
+static void on_descriptor(void *arg, int fd)
 {
 	struct conversation *c = arg;
 
-	if ((events & POLL_WRITE) && !transmit(c))
-		return;
-	if (events & ~POLL_WRITE)
-		receive(c);
+	if (c->netns < 0 && !c->has_called)
+		c->netns = fd;
+	else
+		(void)close(fd);
 }
 
 struct conversation *conversation_new(const struct conversation_config *config)
@@ -190,50 +104,56 @@ struct conversation *conversation_new(const struct conversation_config *config)
 	c->netns = -1;
 	c->patience = timer_new(config->loop, on_patience, c);
 	timer_start(c->patience, PATIENCE_MS);
-	c->poller = poller_new(config->loop, config->fd, on_socket, c);
-	poller_want(c->poller, POLL_READ);
+	c->stream = stream_new(&(struct stream_config){
+		.loop = config->loop,
+		.fd = config->fd,
+		.take = take,
+		.lost = on_lost,
+		.descriptor = on_descriptor,
+		.arg = c,
+	});
 	return c;
 }
 
 int conversation_exec(struct conversation *c, uint32_t id, const json_t *exec)
 {
-	if (exec_wire_write(&c->out, id, exec) < 0)
-		return -1;
-	if (!c->is_closed)
-		poller_want(c->poller, POLL_READ | POLL_WRITE);
-	return 0;
+	struct wire_buffer out = {0};
+	int rc = exec_wire_write(&out, id, exec);
+
+	if (rc == 0)
+		stream_send(c->stream, out.data, out.len);
+	free(out.data);
+	return rc;
 }
 
 void conversation_done(struct conversation *c, const char *text, int status)
 {
+	struct wire_buffer out = {0};
+	struct err err = {0};
 	size_t begun;
 
-	if (c->is_closed || c->is_done)
+	if (c->is_done)
 		return;
-	begun = wire_begin(&c->out, WIRE_DONE);
-	wire_add_number(&c->out, WIRE_STATUS, (uint32_t)status);
+	begun = wire_begin(&out, WIRE_DONE);
+	wire_add_number(&out, WIRE_STATUS, (uint32_t)status);
 	if (text)
-		wire_add_text(&c->out, WIRE_STDOUT, text);
+		wire_add_text(&out, WIRE_STDOUT, text);
 	/* A plugin that hears nothing says to try again. */
-	(void)wire_end(&c->out, begun);
+	(void)wire_end(&out, begun);
+	stream_send(c->stream, out.data, out.len);
+	free(out.data);
 	c->is_done = true;
 	timer_start(c->patience, PATIENCE_MS);
-	/* From the loop, so that `closed` never comes from here. */
-	poller_want(c->poller, POLL_READ | POLL_WRITE);
+	(void)err_set(&err, ERR_TRANSIENT, "ChannelClosed", "the plugin has its answer");
+	stream_finish(c->stream, &err);
 }
 
 void conversation_free(struct conversation *c)
 {
 	if (!c)
 		return;
-	if (c->freed)
-		*c->freed = true;
-	poller_free(c->poller);
+	stream_free(c->stream);
 	timer_free(c->patience);
-	(void)close(c->config.fd);
-	if (c->netns >= 0)
-		(void)close(c->netns);
-	free(c->in.data);
-	free(c->out.data);
+	own_close_p(&c->netns);
 	mem_free(c);
 }

@@ -14,6 +14,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/ask.h"
+#include "lib/json/frame_io.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/line.h"
 #include "nodeagent/meta/delegates.h"
@@ -146,6 +147,20 @@ void crew_begin(struct crew *crew, const struct meta_step *step, const char *typ
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
+/* False: nothing comes any more. */
+static bool take_in(struct line *line)
+{
+	return json_frame_take_in(line->fd, &line->in, MSG_DONTWAIT);
+}
+
+/* The next whole message, new, or NULL. */
+static json_t *next_message(struct line *line)
+{
+	json_t *message = NULL;
+
+	return json_frame_read(&line->in, &message, NULL) < 0 ? NULL : message;
+}
+
 static void send_up(const struct crew *crew, struct member *member, const json_t *request)
 {
 	json_auto_t *message = ask_with_id(request, ++crew->of->line->last_id);
@@ -274,9 +289,9 @@ static void turn(struct crew *crew)
 	if (poll(fds, n, -1) < 0)
 		return;
 	for (nfds_t i = 1; i < n; i++) {
-		bool is_there = !fds[i].revents || line_take_in(&of[i]->line);
+		bool is_there = !fds[i].revents || take_in(&of[i]->line);
 
-		while (fds[i].revents && (message = line_next(&of[i]->line))) {
+		while (fds[i].revents && (message = next_message(&of[i]->line))) {
 			hear_member(crew, of[i], message);
 			json_decref(message);
 		}
@@ -285,9 +300,9 @@ static void turn(struct crew *crew)
 	}
 	if (!fds[0].revents)
 		return;
-	if (!line_take_in(crew->of->line))
+	if (!take_in(crew->of->line))
 		lose_server(crew);
-	while ((message = line_next(crew->of->line))) {
+	while ((message = next_message(crew->of->line))) {
 		hear_server(crew, message);
 		json_decref(message);
 	}

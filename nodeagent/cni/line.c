@@ -5,7 +5,6 @@
  */
 #include "nodeagent/cni/line.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -14,8 +13,6 @@
 #include "lib/json/frame_io.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/attachment.h"
-
-enum { CHUNK = 16384 };
 
 void line_pass(struct line *line, const json_t *message)
 {
@@ -31,25 +28,6 @@ void line_send(struct line *line, const char *key, json_t *value)
 
 	json_put(message, key, value);
 	line_pass(line, message);
-}
-
-bool line_take_in(struct line *line)
-{
-	ssize_t n;
-
-	strbuf_reserve(&line->in, CHUNK);
-	n = recv(line->fd, line->in.data + line->in.len, CHUNK, MSG_DONTWAIT);
-	if (n < 0)
-		return errno == EINTR || errno == EAGAIN;
-	line->in.len += (size_t)n;
-	return n > 0;
-}
-
-json_t *line_next(struct line *line)
-{
-	json_t *message = NULL;
-
-	return json_frame_read(&line->in, &message, NULL) < 0 ? NULL : message;
 }
 
 /* The reply with this id, new. NULL with err: none has come until then, clock_ms(); 0: for ever. */
@@ -70,8 +48,8 @@ static json_t *await_reply(struct line *line, int64_t id, int64_t until, struct 
 				      "the agent of this node did not answer in time");
 			return NULL;
 		}
-		if (!is_there ||
-		    (poll(&fd, 1, until ? (int)left : -1) > 0 && !line_take_in(line))) {
+		if (!is_there || (poll(&fd, 1, until ? (int)left : -1) > 0 &&
+				  !json_frame_take_in(line->fd, &line->in, MSG_DONTWAIT))) {
 			(void)err_set(err, ERR_TRANSIENT, "ServerGone",
 				      "the server of this node's networks has ended; the runtime "
 				      "tries again");

@@ -13,7 +13,6 @@
 #define ORBWEAVER_NODEAGENT_CNI_LINE_H
 
 #include <jansson.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "lib/base/err.h"
@@ -42,10 +41,5 @@ json_t *line_ask_within(struct line *line, json_t *request, int64_t wait_ms, str
 
 /* A request of the agent about this attachment, new; what is known of it goes along. */
 json_t *line_request_new(const struct attachment *attachment, const char *kind);
-
-/* Take in what has come. False: nothing comes any more. */
-bool line_take_in(struct line *line);
-/* The next whole message of it, new, or NULL. */
-json_t *line_next(struct line *line);
 
 #endif

@@ -13,20 +13,18 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "lib/base/mem.h"
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
+#include "lib/loop/stream.h"
 #include "nodeagent/hostd/protocol.h"
 
 /* A fork takes milliseconds; a machine without free memory may need some time for it. */
 #define START_MS 10000
 /* From SIGKILL to the end of a process that is not asleep in the kernel. */
 #define KILL_MS 2000
-#define CHUNK   65536
 
 /* A worker that was killed in vain. */
 struct stuck {
@@ -43,16 +41,14 @@ struct exchange {
 
 	/* The worker in service; pid 0: none. */
 	pid_t pid;
-	int fd;
-	struct poller *poller;
+	struct stream *stream;
 	bool was_one; /* before this one, and it did not end because it rested */
 
 	enum state { IDLE, STARTING, TALKING, ENDING } state;
 	struct timer *timer;
 	json_t *message;
 	int64_t id, deadline_ms;
-	struct strbuf in, out;
-	size_t out_at;
+	struct strbuf out; /* until the worker is there */
 
 	/* ENDING: who, and what to say then. `died`: it is the worker's end that has to be told. */
 	pid_t ending;
@@ -73,7 +69,6 @@ static void finish(struct exchange *x, const json_t *result, const struct err *e
 	x->state = IDLE;
 	timer_start(x->timer, x->hooks.rest_ms);
 	strbuf_done(&x->out);
-	strbuf_done(&x->in);
 	x->hooks.done(x->hooks.arg, result, err);
 }
 
@@ -91,8 +86,7 @@ static void drop_worker(struct exchange *x)
 {
 	if (!x->pid)
 		return;
-	poller_free(take_ptr(x->poller));
-	(void)close(x->fd);
+	stream_free(take_ptr(x->stream));
 	x->pid = 0;
 }
 
@@ -216,121 +210,54 @@ static void on_timer(void *arg)
 
 /* ---- talking to the worker ------------------------------------------------------------------- */
 
-enum heard { HEARD_NOTHING, HEARD_REPLY, HEARD_END, HEARD_NONSENSE };
-
-/* Read what is there. *ret_message new, with HEARD_REPLY; err with HEARD_NONSENSE. */
-static enum heard listen_to(struct exchange *x, json_t **ret_message, struct err *err)
-{
-	ssize_t n;
-
-	for (;;) {
-		if (json_frame_read(&x->in, ret_message, err) < 0)
-			return HEARD_NONSENSE;
-		if (*ret_message)
-			return HEARD_REPLY;
-		strbuf_reserve(&x->in, CHUNK);
-		n = recv(x->fd, x->in.data + x->in.len, CHUNK, MSG_DONTWAIT);
-		if (n > 0)
-			x->in.len += (size_t)n;
-		else if (n == 0 || errno != EINTR)
-			return n < 0 && errno == EAGAIN ? HEARD_NOTHING : HEARD_END;
-	}
-}
-
 /* The reply that we wait for, and nothing behind it. */
-static int read_reply(const struct exchange *x, const json_t *message, const json_t **ret_result,
-		      struct err *ret_error, struct err *err)
+static int read_reply(const struct exchange *x, const json_t *message, const struct strbuf *behind,
+		      const json_t **ret_result, struct err *ret_error, struct err *err)
 {
-	if (x->in.len > 0)
+	if (behind->len > 0)
 		return err_set(err, ERR_BUG, "BadReply", "more than one reply");
 	return protocol_reply_read(message, x->id, ret_result, ret_error, err);
 }
 
-static void take_reply(struct exchange *x, const json_t *message)
+/* Any path out of here may have freed us. */
+static bool on_heard(void *arg, struct strbuf *in)
 {
+	struct exchange *x = arg;
+	json_auto_t *message = NULL;
 	const json_t *result = NULL;
 	struct err error = {0}, bad = {0};
 
-	if (read_reply(x, message, &result, &error, &bad) < 0)
-		give_up(x, &bad);
-	else
-		finish(x, result, result ? NULL : &error);
-}
-
-static void bad_frame(struct exchange *x, const struct err *frame)
-{
-	struct err err = {0};
-
-	(void)err_set(&err, ERR_BUG, "BadReply", "%s", frame->text);
-	give_up(x, &err);
-}
-
-static void receive(struct exchange *x)
-{
-	json_auto_t *message = NULL;
-	struct err err = {0};
-	enum heard heard = listen_to(x, &message, &err);
-
 	if (x->state != TALKING) {
-		if (heard == HEARD_NOTHING && x->in.len == 0)
-			return;
-		/*
-		 * It ended between two requests, or speaks without being asked: the next one gets
-		 * another.
-		 */
+		/* It speaks without being asked: the next request gets another one. */
 		kill_worker(x);
-		strbuf_done(&x->in);
-		return;
+	} else if (json_frame_read(in, &message, &bad) < 0) {
+		(void)err_set(&error, ERR_BUG, "BadReply", "%s", bad.text);
+		give_up(x, &error);
+	} else if (message) {
+		if (read_reply(x, message, in, &result, &error, &bad) < 0)
+			give_up(x, &bad);
+		else
+			finish(x, result, result ? NULL : &error);
 	}
-	switch (heard) {
-	case HEARD_NOTHING:
-		return;
-	case HEARD_REPLY:
-		take_reply(x, message);
-		return;
-	case HEARD_END:
-		give_up(x, NULL);
-		return;
-	case HEARD_NONSENSE:
-		bad_frame(x, &err);
-		return;
-	}
+	return false;
 }
 
-/* False: the worker does not listen any more. */
-static bool transmit(struct exchange *x)
-{
-	while (x->out_at < x->out.len) {
-		ssize_t n = send(x->fd, x->out.data + x->out_at, x->out.len - x->out_at,
-				 MSG_DONTWAIT | MSG_NOSIGNAL);
-
-		if (n >= 0)
-			x->out_at += (size_t)n;
-		else if (errno == EAGAIN)
-			break;
-		else if (errno != EINTR)
-			return false;
-	}
-	poller_want(x->poller, POLL_READ | (x->out_at < x->out.len ? POLL_WRITE : 0));
-	return true;
-}
-
-static void on_worker(void *arg, int events)
+static void on_lost_worker(void *arg, const struct err *err)
 {
 	struct exchange *x = arg;
 
-	if (x->state == TALKING && (events & POLL_WRITE) && !transmit(x))
+	if (x->state == TALKING)
 		give_up(x, NULL);
-	else if (events & ~POLL_WRITE)
-		receive(x);
+	else
+		kill_worker(x);
 }
 
 static void talk(struct exchange *x)
 {
 	x->state = TALKING;
 	timer_start(x->timer, x->deadline_ms);
-	if (!transmit(x))
-		give_up(x, NULL);
+	stream_send(x->stream, x->out.data, x->out.len);
+	strbuf_done(&x->out);
 }
 
 /* ---- the supervisor -------------------------------------------------------------------------- */
@@ -340,9 +267,13 @@ static void on_started(void *arg, pid_t pid, int fd)
 	struct exchange *x = arg;
 
 	x->pid = pid;
-	x->fd = fd;
-	x->poller = poller_new(x->loop, fd, on_worker, x);
-	poller_want(x->poller, POLL_READ);
+	x->stream = stream_new(&(struct stream_config){
+		.loop = x->loop,
+		.fd = fd,
+		.take = on_heard,
+		.lost = on_lost_worker,
+		.arg = x,
+	});
 	if (x->was_one)
 		metric_add(x->restarts, 1);
 	x->was_one = true;
@@ -370,14 +301,16 @@ static void on_end_of_worker(struct exchange *x, int status)
 {
 	json_auto_t *message = NULL;
 	const json_t *result = NULL;
-	struct err error = {0}, bad = {0};
+	struct err error = {0};
+	struct strbuf *in;
 
 	if (x->state != TALKING) {
 		drop_worker(x);
 		return;
 	}
-	if (listen_to(x, &message, &bad) == HEARD_REPLY &&
-	    read_reply(x, message, &result, &error, &bad) == 0) {
+	in = stream_rest(x->stream);
+	if (json_frame_read(in, &message, NULL) == 0 && message &&
+	    read_reply(x, message, in, &result, &error, NULL) == 0) {
 		drop_worker(x);
 		finish(x, result, result ? NULL : &error);
 		return;
@@ -425,7 +358,6 @@ void exchange_begin(struct exchange *x, const json_t *message, int64_t id, int64
 	x->message = json_incref((json_t *)message);
 	x->id = id;
 	x->deadline_ms = deadline_ms;
-	x->out_at = 0;
 	if (json_frame_write(message, &x->out, &err) < 0) {
 		finish(x, NULL, &err);
 		return;
@@ -481,7 +413,6 @@ void exchange_free(struct exchange *x)
 		free_stuck(stuck);
 	}
 	json_decref(x->message);
-	strbuf_done(&x->in);
 	strbuf_done(&x->out);
 	mem_free(x);
 }

@@ -25,9 +25,10 @@
 
 #include "cni/plugin.h"
 #include "lib/base/own.h"
+#include "lib/base/own_fd.h"
 #include "lib/base/packet.h"
 #include "lib/json/ask.h"
-#include "lib/json/frame.h"
+#include "lib/json/frame_io.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/process.h"
 #include "tests/support/scratch.h"
@@ -68,18 +69,13 @@ static void be_agent(struct cni_stand *s)
 {
 	struct pollfd poll_fd = {.fd = s->line, .events = POLLIN};
 	json_t *message;
-	ssize_t n;
 
 	if (poll(&poll_fd, 1, 2) <= 0)
 		return;
-	strbuf_reserve(&s->in, 65536);
-	n = recv(s->line, s->in.data + s->in.len, 65536, MSG_DONTWAIT);
-	if (n <= 0) {
-		(void)close(s->line);
-		s->line = -1;
+	if (!json_frame_take_in(s->line, &s->in, MSG_DONTWAIT)) {
+		(void)close(take_fd(&s->line));
 		return;
 	}
-	s->in.len += (size_t)n;
 	while (json_frame_read(&s->in, &message, NULL) == 0 && message) {
 		json_array_append(s->heard, message);
 		if (json_at(message, "kind"))

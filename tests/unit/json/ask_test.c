@@ -67,7 +67,8 @@ static void what_is_no_reply_changes_nothing(void **state)
 		"{\"id\": 7, \"error\": {\"class\": \"None\", \"reason\": \"A\", \"text\": \"t\"}}",
 		"{\"id\": 7, \"error\": {\"class\": \"Host\", \"text\": \"t\"}}",
 		"{\"id\": 7, \"error\": {\"class\": \"Host\", \"reason\": \"A\", \"text\": \"\"}}",
-		"{\"id\": 7, \"error\": {\"class\": \"Host\", \"sys\": -1, \"reason\": \"A\", "
+		"{\"id\": 7, \"error\": \"no\"}",
+		"{\"id\": 7, \"error\": {\"class\": \"Host\", \"sys\": 5000, \"reason\": \"A\", "
 		"\"text\": \"t\"}}",
 	};
 

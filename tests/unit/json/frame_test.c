@@ -32,22 +32,6 @@ static void takes_a_frame_in_any_pieces(void **state)
 	}
 }
 
-static void takes_one_frame_after_the_other(void **state)
-{
-	json_auto_t *first = json_pack("{s:i}", "n", 1), *second = json_pack("{s:i}", "n", 2);
-	auto_strbuf struct strbuf bytes = {0};
-
-	(void)json_frame_write(first, &bytes, NULL);
-	(void)json_frame_write(second, &bytes, NULL);
-	for (int i = 1; i <= 2; i++) {
-		json_auto_t *got = NULL;
-
-		assert_int_equal(json_frame_read(&bytes, &got, NULL), 0);
-		assert_int_equal(json_integer_value(json_at(got, "n")), i);
-	}
-	assert_int_equal(bytes.len, 0);
-}
-
 static void refuses_what_is_no_frame(void **state)
 {
 	static const struct {
@@ -94,7 +78,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(takes_a_frame_in_any_pieces),
-		cmocka_unit_test(takes_one_frame_after_the_other),
 		cmocka_unit_test(refuses_what_is_no_frame),
 		cmocka_unit_test(does_not_write_what_the_other_side_would_refuse),
 	};

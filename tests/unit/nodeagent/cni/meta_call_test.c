@@ -24,7 +24,7 @@
 #include "lib/base/fs.h"
 #include "lib/base/root.h"
 #include "lib/json/ask.h"
-#include "lib/json/frame.h"
+#include "lib/json/frame_io.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/attachment.h"
 #include "nodeagent/cni/devices.h"
@@ -167,24 +167,6 @@ static _Noreturn void be_worker(struct node *node, int fd, const char *command)
 	_exit(0);
 }
 
-static json_t *receive(struct line *line)
-{
-	json_t *message = NULL;
-	ssize_t n;
-
-	for (;;) {
-		if (json_frame_read(&line->in, &message, NULL) < 0)
-			fail_msg("no frame");
-		if (message)
-			return message;
-		strbuf_reserve(&line->in, 65536);
-		n = read(line->fd, line->in.data + line->in.len, 65536);
-		if (n <= 0)
-			fail_msg("the worker has ended without a word");
-		line->in.len += (size_t)n;
-	}
-}
-
 /* ---- the server ------------------------------------------------------------------------------ */
 
 static void answer_question(struct node *node, const json_t *question)
@@ -274,9 +256,10 @@ static json_t *call(struct node *node, const char *command)
 	(void)close(pair[1]);
 	node->line = (struct line){.fd = pair[0]};
 	while (!done) {
-		json_auto_t *message = receive(&node->line);
+		json_auto_t *message = json_frame_receive(node->line.fd, &node->line.in);
 		json_t *exec = str_eq(json_str_at(message, "kind"), "exec") ? message : NULL;
 
+		assert_non_null(message);
 		if (!exec && json_at(message, "kind"))
 			answer_question(node, message);
 		else if (json_object_get(message, "done"))

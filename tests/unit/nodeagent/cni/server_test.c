@@ -1215,22 +1215,7 @@ static void a_server_without_descriptors_waits_until_a_call_ends(void **state)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-static void a_line_whose_server_is_gone_says_so(void **state)
-{
-	struct line line = {0};
-	struct err err = {0};
-	int pair[2];
-
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	(void)close(pair[1]);
-	line.fd = pair[0];
-	assert_null(line_ask(&line, json_object(), &err));
-	assert_string_equal(err.reason, "ServerGone");
-	strbuf_done(&line.in);
-	(void)close(pair[0]);
-}
-
-static void a_reply_that_comes_too_late_is_not_taken_for_the_next_one(void **state)
+static void a_line_passes_late_replies_over_and_says_when_the_server_is_gone(void **state)
 {
 	struct line line = {0}, server = {0};
 	json_auto_t *request = ask_new(1, "status"), *late = NULL, *reply = NULL, *result = NULL;
@@ -1249,9 +1234,11 @@ static void a_reply_that_comes_too_late_is_not_taken_for_the_next_one(void **sta
 	line_pass(&server, reply);
 	result = line_ask(&line, ask_new(0, "release"), &err);
 	assert_true(json_is_false(json_at(result, "late")));
+	(void)close(pair[1]);
+	assert_null(line_ask(&line, ask_new(0, "release"), &err));
+	assert_string_equal(err.reason, "ServerGone");
 	strbuf_done(&line.in);
 	(void)close(pair[0]);
-	(void)close(pair[1]);
 }
 
 static void a_program_that_prints_no_result_is_an_error(void **state)
@@ -1322,8 +1309,7 @@ int main(void)
 		TEST(plugins_stay_as_long_as_a_pod_uses_them),
 		TEST(a_network_of_which_too_much_would_be_kept_is_refused_before_anything_is_changed),
 		TEST(a_server_without_descriptors_waits_until_a_call_ends),
-		cmocka_unit_test(a_line_whose_server_is_gone_says_so),
-		cmocka_unit_test(a_reply_that_comes_too_late_is_not_taken_for_the_next_one),
+		cmocka_unit_test(a_line_passes_late_replies_over_and_says_when_the_server_is_gone),
 		cmocka_unit_test(a_program_that_prints_no_result_is_an_error),
 	};
 

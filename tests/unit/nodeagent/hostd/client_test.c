@@ -331,22 +331,6 @@ static void tells_errors_of_the_operation(void **state)
 	expect(f, 2, "BadStep");
 }
 
-static void tells_of_a_damaged_state_once(void **state)
-{
-	struct fixture *f = *state;
-	auto_free char *path = state_path(f->root);
-
-	save(f, 1, json_pack("{s:i}", "n", 1));
-	wait_answers(f, 1);
-	assert_int_equal(truncate(path, 3), 0);
-	load(f, 2);
-	load(f, 3);
-	wait_answers(f, 3);
-	expect(f, 1, "StateDamaged");
-	expect(f, 2, "");
-	assert_int_equal(json_object_size(f->answers[2].result), 0);
-}
-
 static void a_worker_killed_in_the_middle_is_told_and_replaced(void **state)
 {
 	struct fixture *f = *state;
@@ -656,7 +640,6 @@ int main(void)
 		TEST(saves_and_loads_a_state_in_order),
 		TEST(a_request_is_what_it_was_when_it_was_made),
 		TEST(tells_errors_of_the_operation),
-		TEST(tells_of_a_damaged_state_once),
 		TEST(a_worker_killed_in_the_middle_is_told_and_replaced),
 		cmocka_unit_test_setup_teardown(two_requests_run_side_by_side_and_the_third_waits,
 						set_up_two, tear_down),

@@ -287,38 +287,6 @@ static void last_words_count(void **state)
 	assert_non_null(strstr(f->err.text, "link-up: the worker ended with status 3"));
 }
 
-static void replies_and_requests_come_in_pieces(void **state)
-{
-	struct fixture *f = *state;
-	auto_free char *text = mem_zalloc((1 << 20) + 1);
-	auto_strbuf struct strbuf in = {0}, out = {0};
-	json_auto_t *got = NULL, *answer = NULL;
-
-	memset(text, 'x', 1 << 20);
-	json_put_str(f->message, "text", text);
-	begin(f, LONG_MS);
-	start_worker(f, 100);
-	while (!got) {
-		ssize_t n;
-
-		strbuf_reserve(&in, 65536);
-		n = recv(f->worker, in.data + in.len, 65536, MSG_DONTWAIT);
-		in.len += n > 0 ? (size_t)n : 0;
-		assert_int_equal(json_frame_read(&in, &got, NULL), 0);
-		turn(f);
-	}
-	assert_true(json_same(got, f->message));
-	answer = ask_reply_new(f->message, json_incref(f->message), NULL);
-	(void)json_frame_write(answer, &out, NULL);
-	for (size_t at = 0; at < out.len; at += 50000) {
-		assert_int_equal(f->done, 0);
-		say(f, out.data + at, out.len - at < 50000 ? out.len - at : 50000);
-		turn(f);
-	}
-	wait_done(f, 1);
-	assert_true(json_same(f->result, f->message));
-}
-
 static void a_worker_that_cannot_be_started_is_told_with_the_reason(void **state)
 {
 	struct fixture *f = *state;
@@ -462,7 +430,6 @@ int main(void)
 		TEST(a_worker_that_talks_nonsense_is_replaced),
 		TEST(a_worker_that_speaks_unasked_is_replaced),
 		TEST(last_words_count),
-		TEST(replies_and_requests_come_in_pieces),
 		TEST(a_worker_that_cannot_be_started_is_told_with_the_reason),
 		TEST(a_supervisor_that_talks_nonsense_is_lost),
 		TEST(exchanges_side_by_side_do_not_mix),

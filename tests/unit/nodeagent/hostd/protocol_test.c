@@ -82,15 +82,9 @@ static void refuses_what_is_no_answer_to_this_request(void **state)
 		"{\"id\": 6, \"result\": {}}",
 		"{\"id\": 7}",
 		"{\"id\": 7, \"result\": []}",
-		"{\"id\": 7, \"result\": {}, \"error\": {}}",
 		"{\"id\": 7, \"error\": {}}",
-		"{\"id\": 7, \"error\": \"no\"}",
-		"{\"id\": 7, \"error\": {\"class\": \"None\", \"reason\": \"A\", \"text\": \"t\"}}",
 		"{\"id\": 7, \"error\": {\"class\": \"Host\", \"reason\": \"a b\", \"text\": "
 		"\"t\"}}",
-		"{\"id\": 7, \"error\": {\"class\": \"Host\", \"reason\": \"A\", \"text\": \"\"}}",
-		"{\"id\": 7, \"error\": {\"class\": \"Host\", \"sys\": 5000, \"reason\": \"A\", "
-		"\"text\": \"t\"}}",
 		"{\"id\": 7, \"error\": {\"class\": \"Host\", \"reason\": "
 		"\"A2345678901234567890123456789012\", \"text\": \"t\"}}",
 	};

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Both ends of a channel on one loop; or ours against a socket that the test plays itself. */
+/*
+ * Both ends of a channel on one loop; or ours against a socket that the test plays itself. How it
+ * ends and is freed: tests/unit/loop/stream_test.c.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,9 +26,7 @@ struct end {
 	size_t text_len;     /* of the last message */
 	int n_heard, n_lost;
 	struct err why;
-	int free_at; /* the message at which the channel is freed; 0: none */
-	bool answers, free_when_lost;
-	size_t answer_len;
+	bool answers;
 };
 
 struct stand {
@@ -57,9 +58,7 @@ static void on_heard(void *arg, const json_t *said)
 	end->text_len = strlen(json_str_at(said, "text"));
 	strbuf_addf(&end->heard, "%lld;", json_integer_value(json_at(said, "n")));
 	if (end->answers)
-		tell(end, 100 + end->n_heard, end->answer_len);
-	if (end->n_heard == end->free_at)
-		channel_free(take_ptr(end->channel));
+		tell(end, 100 + end->n_heard, 0);
 }
 
 static void on_lost(void *arg, const struct err *err)
@@ -68,8 +67,6 @@ static void on_lost(void *arg, const struct err *err)
 
 	end->n_lost++;
 	end->why = *err;
-	if (end->free_when_lost)
-		channel_free(take_ptr(end->channel));
 }
 
 static void open_end(struct stand *s, struct end *end, int which)
@@ -82,12 +79,6 @@ static void open_end(struct stand *s, struct end *end, int which)
 		.arg = end,
 	});
 	s->fds[which] = -1;
-}
-
-static void end_socket(struct stand *s)
-{
-	(void)close(s->fds[1]);
-	s->fds[1] = -1;
 }
 
 static int set_up(void **state)
@@ -164,62 +155,6 @@ static void large_messages_arrive_whole_and_in_order(void **state)
 	assert_int_equal(s->a.text_len, large);
 }
 
-static void a_message_may_come_in_pieces(void **state)
-{
-	static const char frames[] = "\0\0\0\x13{\"n\":1,\"text\":\"ab\"}"
-				     "\0\0\0\x12{\"n\":2,\"text\":\"c\"}";
-	struct stand *s = *state;
-
-	for (size_t i = 0; i < sizeof(frames) - 1; i++) {
-		say_bytes(s, frames + i, 1);
-		loop_turn(s->loop, false);
-		assert_int_equal(s->a.n_heard, i < 22 ? 0 : i < 44 ? 1 : 2);
-	}
-	assert_string_equal(s->a.heard.data, "1;2;");
-	assert_int_equal(s->a.text_len, 1);
-}
-
-static void the_last_words_are_heard_before_the_end(void **state)
-{
-	struct stand *s = *state;
-
-	say_messages(s, 1, 3, 20000);
-	say_bytes(s, "\0\0", 2);
-	end_socket(s);
-	until(s->loop, s->a.n_lost == 1);
-	assert_string_equal(s->a.heard.data, "1;2;3;");
-	assert_string_equal(s->a.why.reason, "ChannelClosed");
-	assert_int_equal(s->a.why.class, ERR_TRANSIENT);
-	pass(s->loop, 20);
-	assert_int_equal(s->a.n_lost, 1);
-}
-
-/* The kernel makes an error of what was not read. */
-static void they_are_when_the_other_side_had_something_to_read(void **state)
-{
-	struct stand *s = *state;
-
-	tell(&s->a, 7, 10);
-	say_messages(s, 1, 6, 30000);
-	end_socket(s);
-	until(s->loop, s->a.n_lost == 1);
-	assert_string_equal(s->a.heard.data, "1;2;3;4;5;6;");
-	assert_string_equal(s->a.why.reason, "ChannelClosed");
-}
-
-static void they_are_when_we_still_talk(void **state)
-{
-	struct stand *s = *state;
-
-	s->a.answers = true;
-	say_messages(s, 1, 3, 50000);
-	end_socket(s);
-	tell(&s->a, 7, 10);
-	until(s->loop, s->a.n_lost == 1);
-	assert_string_equal(s->a.heard.data, "1;2;3;");
-	assert_string_equal(s->a.why.reason, "ChannelClosed");
-}
-
 /* What is ready all the time makes the loop turn all the time. */
 static void expect_rest(struct stand *s)
 {
@@ -294,71 +229,15 @@ static void a_message_that_is_too_large_ends_it(void **state)
 	assert_string_equal(s->a.why.reason, "MessageTooLarge");
 }
 
-static void lost_by_an_answer_it_hears_no_more(void **state)
-{
-	struct stand *s = *state;
-
-	s->a.answers = true;
-	s->a.answer_len = JSON_FRAME_MAX;
-	say_messages(s, 1, 3, 10);
-	until(s->loop, s->a.n_lost == 1);
-	assert_string_equal(s->a.heard.data, "1;");
-	assert_string_equal(s->a.why.reason, "MessageTooLarge");
-}
-
-static void it_may_be_freed_when_something_is_heard(void **state)
-{
-	struct stand *s = *state;
-
-	s->a.free_at = 2;
-	s->a.answers = true;
-	say_messages(s, 1, 3, 10);
-	until(s->loop, !s->a.channel);
-	pass(s->loop, 20);
-	assert_string_equal(s->a.heard.data, "1;2;");
-	assert_int_equal(s->a.n_lost, 0);
-}
-
-static void it_may_be_freed_when_it_is_lost(void **state)
-{
-	struct stand *s = *state;
-
-	s->a.free_when_lost = true;
-	end_socket(s);
-	until(s->loop, !s->a.channel);
-	pass(s->loop, 20);
-	assert_int_equal(s->a.n_lost, 1);
-}
-
-static void freed_before_it_is_told_of_the_loss_it_is_not(void **state)
-{
-	struct stand *s = *state;
-
-	tell(&s->a, 1, JSON_FRAME_MAX);
-	channel_free(take_ptr(s->a.channel));
-	pass(s->loop, 20);
-	assert_int_equal(s->a.n_lost, 0);
-	assert_int_equal(recv(s->fds[1], &(char){0}, 1, MSG_DONTWAIT), 0);
-	channel_free(NULL);
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(messages_go_both_ways),
 		TEST(large_messages_arrive_whole_and_in_order),
-		TEST(a_message_may_come_in_pieces),
-		TEST(the_last_words_are_heard_before_the_end),
-		TEST(they_are_when_the_other_side_had_something_to_read),
-		TEST(they_are_when_we_still_talk),
 		TEST(what_is_no_frame_ends_it),
 		TEST(who_does_not_read_is_given_up),
 		TEST(a_message_that_is_too_large_ends_it),
-		TEST(lost_by_an_answer_it_hears_no_more),
-		TEST(it_may_be_freed_when_something_is_heard),
-		TEST(it_may_be_freed_when_it_is_lost),
-		TEST(freed_before_it_is_told_of_the_loss_it_is_not),
 	};
 
 	json_init();

@@ -211,11 +211,11 @@ vm:
 # ---- end of tests on virtual nodes ------------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/host: a host made of files, and the library from a shell for tests on virtual nodes ---------------------
-$(addprefix $(OUT)/tests/unit/nodeagent/,host/sockets_test.o netns/ib_sriov_run_test.o netns/marks_test.o netns/observe_host_test.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
-$(OUT)/tests/unit/nodeagent/host/sockets_test: private EXTRA_LIBS = -Wl,--wrap=nl_recv
+$(addprefix $(OUT)/tests/unit/nodeagent/,hostd/worker_test.o netlink/netlink_test.o netns/ib_sriov_run_test.o netns/marks_test.o netns/observe_host_test.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
+$(OUT)/tests/unit/nodeagent/netlink/netlink_test: private EXTRA_LIBS = -Wl,--wrap=nl_recv
 $(OUT)/tests/unit/nodeagent/netns/ib_sriov_run_test: private EXTRA_LIBS = -Wl,--wrap=ib_sriov_guid_of
 
-$(OUT)/tests/host-tool: $(addprefix $(OUT)/,tests/support/host_tool.o nodeagent/host.a nodeagent/dra.a nodeagent/model.a lib/json.a lib/base.a)
+$(OUT)/tests/host-tool: $(addprefix $(OUT)/,tests/support/host_tool.o nodeagent/host.a nodeagent/netlink.a nodeagent/dra.a nodeagent/model.a lib/json.a lib/base.a)
 	$(LINK)
 vm-build: $(OUT)/tests/host-tool
 # ---- end of tests of nodeagent/host -----------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ $(OUT)/tests/unit/nodeagent/kubeletd/claims_test: $(OUT)/tests/fakes/dra_kubelet
 FAKE_KUBELETS := $(patsubst %.c,$(OUT)/%.o,$(wildcard tests/fakes/kubelet*.c))
 $(OUT)/tests/unit/nodeagent/kubeletd/kubelet_versions_test: $(FAKE_KUBELETS)
 
-KUBELET_ARCHIVES := $(foreach l,nodeagent nodeagent/hostd nodeagent/host nodeagent/model nodeagent/kubeletd nodeagent/plugins nodeagent/dra nodeagent/pools lib/grpc lib/loop lib/json lib/base,$(OUT)/$(l).a)
+KUBELET_ARCHIVES := $(foreach l,nodeagent nodeagent/hostd nodeagent/host nodeagent/netlink nodeagent/model nodeagent/kubeletd nodeagent/plugins nodeagent/dra nodeagent/pools lib/grpc lib/loop lib/json lib/base,$(OUT)/$(l).a)
 $(OUT)/tests/kubelet-tool: $(OUT)/tests/support/kubelet_tool.o $(KUBELET_ARCHIVES)
 	$(LINK)
 $(OUT)/tests/bench-allocate: $(OUT)/tests/bench/allocate.o $(KUBELET_ARCHIVES)
@@ -266,7 +266,7 @@ vm-build test-build: $(OUT)/tests/kubelet-play
 # ---- end of tests of nodeagent/plugins ------------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/netns: recorded CNI calls in real namespaces ---------------------------------------------------------------
-NETNS_ARCHIVES := $(foreach l,nodeagent/netns nodeagent/attach reconcilers/core nodeagent/host nodeagent/dra nodeagent/model lib/json lib/base,$(OUT)/$(l).a)
+NETNS_ARCHIVES := $(foreach l,nodeagent/netns nodeagent/attach reconcilers/core nodeagent/host nodeagent/netlink nodeagent/dra nodeagent/model lib/json lib/base,$(OUT)/$(l).a)
 $(addprefix $(OUT)/tests/,support/coordinator_replay.o fuzz/netns_fuzz.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
 $(OUT)/tests/coordinator-replay: $(addprefix $(OUT)/tests/support/,coordinator_replay.o conformance.o) $(NETNS_ARCHIVES)
 	$(LINK)

@@ -283,7 +283,7 @@ static void give_rdma_here(struct host *host, const struct visit *visit, const j
 	auto_rdma_devices struct rdma_devices list = {0};
 	struct err err = {0};
 
-	if (rdma_list_names(host, &list, &err) < 0)
+	if (rdma_list_names(host->netlink, &list, &err) < 0)
 		return;
 	for (size_t i = 0; i < list.n; i++) {
 		struct rdma_device *device = &list.items[i];
@@ -417,7 +417,7 @@ json_t *counters_list(struct host *host, const json_t *vfs, struct err *err)
 	    read_functions(&search, vfs, err) == 0) {
 		/* A kernel without RDMA has devices all the same. */
 		if (rdma_list(host, &search.rdma, &none) == 0)
-			(void)rdma_get_mode(host, &search.mode, &none);
+			(void)rdma_get_mode(host->netlink, &search.mode, &none);
 		ret = listed(&search);
 	}
 	rtnl_interfaces_done(&search.interfaces);

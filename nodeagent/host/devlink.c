@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/host/netlink.h"
 #include "nodeagent/host/pci.h"
+#include "nodeagent/netlink/message.h"
 
 /*
  * Types of values as they are on the way, which are the kernel's of its attributes
@@ -68,7 +68,7 @@ static int find_family(struct host *host, uint16_t *ret, struct err *err)
 	auto_strbuf struct strbuf answer = {0};
 
 	netlink_put_str(msg, CTRL_ATTR_FAMILY_NAME, DEVLINK_GENL_NAME);
-	if (netlink_ask(host, NETLINK_GENERIC, msg, &answer, err) < 0)
+	if (netlink_ask(host->netlink, NETLINK_GENERIC, msg, &answer, err) < 0)
 		return -1;
 	*ret = devlink_decode_family(answer.data, answer.len);
 	if (*ret)
@@ -103,7 +103,7 @@ static int ask(struct host *host, uint8_t command, uint16_t flags, const char *a
 		return -1;
 	if (mode != DEVLINK_MODE_UNKNOWN)
 		netlink_put_u16(msg, DEVLINK_ATTR_ESWITCH_MODE, (uint16_t)mode);
-	return netlink_ask(host, NETLINK_GENERIC, msg, answer, err);
+	return netlink_ask(host->netlink, NETLINK_GENERIC, msg, answer, err);
 }
 
 json_t *devlink_decode_list(const void *bytes, size_t len)
@@ -290,7 +290,7 @@ int devlink_get_setting(struct host *host, const char *address, const char *name
 	if (request(host, DEVLINK_CMD_PARAM_GET, 0, address, &msg, err) < 0)
 		return -1;
 	netlink_put_str(msg, DEVLINK_ATTR_PARAM_NAME, name);
-	if (netlink_ask(host, NETLINK_GENERIC, msg, &answer, err) < 0)
+	if (netlink_ask(host->netlink, NETLINK_GENERIC, msg, &answer, err) < 0)
 		return err_in(err, "%s: ask for %s", address, name);
 	if (devlink_decode_setting(answer.data, answer.len, ret))
 		return 0;
@@ -313,7 +313,7 @@ int devlink_set_setting(struct host *host, const char *address, const char *name
 		netlink_put_u32(msg, DEVLINK_ATTR_PARAM_VALUE_DATA, setting->value);
 	else if (setting->value)
 		netlink_put(msg, DEVLINK_ATTR_PARAM_VALUE_DATA, NULL, 0);
-	if (netlink_ask(host, NETLINK_GENERIC, msg, &answer, err) < 0)
+	if (netlink_ask(host->netlink, NETLINK_GENERIC, msg, &answer, err) < 0)
 		return err_in(err, "%s: set %s", address, name);
 	return 0;
 }
@@ -326,7 +326,7 @@ int devlink_activate(struct host *host, const char *address, struct err *err)
 	if (request(host, DEVLINK_CMD_RELOAD, 0, address, &msg, err) < 0)
 		return -1;
 	netlink_put_u8(msg, DEVLINK_ATTR_RELOAD_ACTION, DEVLINK_RELOAD_ACTION_FW_ACTIVATE);
-	if (netlink_ask(host, NETLINK_GENERIC, msg, &answer, err) < 0)
+	if (netlink_ask(host->netlink, NETLINK_GENERIC, msg, &answer, err) < 0)
 		return err_in(err, "%s: reset the card", address);
 	return 0;
 }

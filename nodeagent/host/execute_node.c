@@ -40,7 +40,7 @@ int run_set_rdma_netns_mode(struct run *run, struct err *err)
 {
 	enum rdma_mode mode = rdma_mode_of(run_str(run, "mode")), now;
 
-	if (rdma_get_mode(run->host, &now, err) < 0) {
+	if (rdma_get_mode(run->host->netlink, &now, err) < 0) {
 		static const struct hint hints[] = {{EPROTONOSUPPORT, "load the module ib_core"},
 						    {0, NULL}};
 
@@ -50,7 +50,7 @@ int run_set_rdma_netns_mode(struct run *run, struct err *err)
 	json_put_str(run->result, "now", rdma_mode_name(mode));
 	if (now == mode)
 		return 0;
-	if (set_mode(run, mode, err) < 0 || rdma_get_mode(run->host, &now, err) < 0)
+	if (set_mode(run, mode, err) < 0 || rdma_get_mode(run->host->netlink, &now, err) < 0)
 		return -1;
 	if (now != mode)
 		return run_not_as_asked(err, "the RDMA netns mode is not %s", rdma_mode_name(mode));

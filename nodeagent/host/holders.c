@@ -27,17 +27,14 @@
 #include "nodeagent/dra/names.h"
 #include "nodeagent/dra/state.h"
 #include "nodeagent/host/namespaces.h"
-#include "nodeagent/host/netlink.h"
 #include "nodeagent/host/netns_life.h"
 #include "nodeagent/host/nextboot.h"
 #include "nodeagent/host/rtnl.h"
+#include "nodeagent/netlink/message.h"
 
 /* Before the index of an interface, and before words of a failure, where else is a PCI address. */
 #define UPPER  '@'
 #define FAILED '!'
-
-/* A list that changes while it is read: as often as pods come and go at once. */
-#define DUMP_TRIES 8
 
 /* ---- network namespaces ---------------------------------------------------------------------- */
 
@@ -124,18 +121,6 @@ static void tell_functions(int to, size_t number, const struct rtnl_interfaces *
 			(void)dprintf(to, "%zu %s\n", number, list->items[i].parent);
 }
 
-static int dump_once_more(struct netlink *netlink, struct nl_msg *msg, struct strbuf *answer,
-			  struct err *err)
-{
-	for (int i = 0; i < DUMP_TRIES; i++) {
-		if (netlink_transact(netlink, NETLINK_ROUTE, nlmsg_hdr(msg), answer, err) == 0)
-			return 0;
-		if (err->class != ERR_TRANSIENT)
-			break;
-	}
-	return -1;
-}
-
 /* The number that our namespace has in the one where the socket is; negative: none. */
 static int own_nsid(struct netlink *netlink, int own, int *ret, struct err *err)
 {
@@ -148,7 +133,7 @@ static int own_nsid(struct netlink *netlink, int own, int *ret, struct err *err)
 	size_t at = 0;
 
 	netlink_put_u32(msg, NETNSA_FD, (uint32_t)own);
-	if (netlink_transact(netlink, NETLINK_ROUTE, nlmsg_hdr(msg), &answer, err) < 0)
+	if (netlink_ask(netlink, NETLINK_ROUTE, msg, &answer, err) < 0)
 		return -1;
 	message = netlink_next(answer.data, answer.len, &at);
 	if (!message || message->nlmsg_type != RTM_NEWNSID ||
@@ -188,22 +173,16 @@ static int visit_namespace(int to, size_t number, const struct namespace *namesp
 	auto_nl_msg struct nl_msg *msg = NULL;
 	auto_interfaces struct rtnl_interfaces list = {0};
 	auto_strbuf struct strbuf answer = {0};
-	struct netlink *netlink;
-	int rc;
+	auto_netlink struct netlink *netlink = netlink_new();
 
 	if (setns(namespace->fd, CLONE_NEWNET) < 0)
 		return err_sys(err, "NamespaceRefused", "enter it");
-	/* A socket belongs to the namespace in which it was made. */
-	netlink = netlink_new();
 	msg = netlink_request(RTM_GETLINK, NLM_F_DUMP, &header, sizeof(header));
-	rc = dump_once_more(netlink, msg, &answer, err);
-	if (rc == 0) {
-		rtnl_decode_interfaces(answer.data, answer.len, &list);
-		tell_functions(to, number, &list);
-		rc = tell_uppers(to, number, &list, netlink, own, err);
-	}
-	netlink_free(netlink);
-	return rc;
+	if (netlink_ask(netlink, NETLINK_ROUTE, msg, &answer, err) < 0)
+		return -1;
+	rtnl_decode_interfaces(answer.data, answer.len, &list);
+	tell_functions(to, number, &list);
+	return tell_uppers(to, number, &list, netlink, own, err);
 }
 
 /* The child: its last line is FAILED where something could not be seen, and says what. */

@@ -20,7 +20,6 @@
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/root.h"
-#include "nodeagent/host/netlink.h"
 #include "nodeagent/host/reboot.h"
 #include "nodeagent/host/sysfs.h"
 
@@ -46,14 +45,6 @@ static int kernel_write(void *ctx, int root_fd, const char *path, const char *da
 		return err_set(err, ERR_HOST, "WriteRefused", "%s took %zd of %zu bytes", path, n,
 			       len);
 	return 0;
-}
-
-static int kernel_transact(void *ctx, int protocol, const struct nlmsghdr *request,
-			   struct strbuf *answer, struct err *err)
-{
-	struct host *host = ctx;
-
-	return netlink_transact(host->netlink, protocol, request, answer, err);
 }
 
 static void kernel_sleep_ms(void *ctx, int ms)
@@ -83,8 +74,7 @@ static int kernel_enter(void *ctx, int fd, struct err *err)
 
 	if (setns(fd, CLONE_NEWNET) < 0)
 		return err_sys(err, "NamespaceRefused", "enter a network namespace");
-	netlink_free(host->netlink);
-	host->netlink = netlink_new();
+	netlink_reset(host->netlink);
 	return 0;
 }
 
@@ -97,7 +87,7 @@ static int kernel_reboot(void *ctx, enum init_system init, struct err *err)
 
 static const struct host_doors kernel_doors = {
 	.write = kernel_write,
-	.transact = kernel_transact,
+	.exchange = NULL, /* sockets */
 	.sleep_ms = kernel_sleep_ms,
 	.ethtool = kernel_ethtool,
 	.enter = kernel_enter,
@@ -134,10 +124,10 @@ void host_close(struct host *host)
 
 void host_set_doors(struct host *host, const struct host_doors *doors, void *ctx)
 {
-	assert(doors->write && doors->transact && doors->sleep_ms && doors->ethtool &&
-	       doors->enter);
+	assert(doors->write && doors->sleep_ms && doors->ethtool && doors->enter);
 	host->doors = doors;
 	host->doors_ctx = ctx;
+	netlink_set_door(host->netlink, doors->exchange, ctx);
 }
 
 void host_allow_primary_nic(struct host *host)

@@ -11,12 +11,12 @@
 #define ORBWEAVER_NODEAGENT_HOST_HOST_H
 
 #include <jansson.h>
-#include <linux/netlink.h>
 #include <stddef.h>
 
 #include "lib/base/err.h"
 #include "lib/base/own.h"
 #include "lib/base/str.h"
+#include "nodeagent/netlink/netlink.h"
 
 struct host;
 
@@ -33,12 +33,8 @@ enum init_system {
  *
  * write     one open, one write, one close of an existing file
  *           (Documentation/filesystems/sysfs.rst: the driver's answer is that of write).
- * transact  send one netlink request to `protocol` (NETLINK_ROUTE, NETLINK_RDMA, NETLINK_GENERIC)
- *           and append all messages of the answer, each padded to NLMSG_ALIGN, without the
- *           acknowledgement or the end of the dump. The kernel's refusal is ERR_HOST
- *           "NetlinkRefused" with its errno in err->sys and its own words in the text;
- *           ERR_TRANSIENT "DumpInterrupted" when the kernel's list changed meanwhile. `answer` is
- *           unchanged on failure.
+ * exchange  that of netlink (netlink/netlink.h), with NETLINK_ROUTE, NETLINK_RDMA and
+ *           NETLINK_GENERIC.
  * sleep_ms  between two looks at something that is to happen.
  * ethtool   one SIOCETHTOOL for an interface (linux/ethtool.h), of which only those that read are
  *           used. ERR_HOST "EthtoolRefused" with errno.
@@ -52,8 +48,7 @@ enum init_system {
 struct host_doors {
 	int (*write)(void *ctx, int root_fd, const char *path, const char *data, size_t len,
 		     struct err *err);
-	int (*transact)(void *ctx, int protocol, const struct nlmsghdr *request,
-			struct strbuf *answer, struct err *err);
+	netlink_exchange_fn *exchange;
 	void (*sleep_ms)(void *ctx, int ms);
 	int (*ethtool)(void *ctx, const char *interface, void *command, struct err *err);
 	int (*enter)(void *ctx, int fd, struct err *err);

@@ -251,7 +251,7 @@ void view_read_rdma(struct view *view)
 	}
 	read_char_devices(view, "infiniband_verbs");
 	read_char_devices(view, "infiniband_mad");
-	if (rdma_get_mode(view->host, &view->rdma_mode, &err) < 0)
+	if (rdma_get_mode(view->host->netlink, &view->rdma_mode, &err) < 0)
 		view_problem(view, NULL, &err);
 	qsort(view->rdma.items, view->rdma.n, sizeof(*view->rdma.items), compare_devices);
 }

@@ -11,7 +11,8 @@
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/counted.h"
-#include "nodeagent/host/netlink.h"
+#include "nodeagent/host/sysfs.h"
+#include "nodeagent/netlink/message.h"
 
 /*
  * RDMA_NLDEV_ATTR_MAX of the headers is one past the last they know; kernels know more
@@ -104,19 +105,19 @@ int rdma_list_ports(struct host *host, struct rdma_device *device, struct err *e
 	auto_strbuf struct strbuf answer = {0};
 
 	netlink_put_u32(msg, RDMA_NLDEV_ATTR_DEV_INDEX, device->index);
-	if (netlink_ask(host, NETLINK_RDMA, msg, &answer, err) < 0)
+	if (netlink_ask(host->netlink, NETLINK_RDMA, msg, &answer, err) < 0)
 		return -1;
 	rdma_decode_ports(answer.data, answer.len, device);
 	return 0;
 }
 
-int rdma_list_names(struct host *host, struct rdma_devices *ret, struct err *err)
+int rdma_list_names(struct netlink *netlink, struct rdma_devices *ret, struct err *err)
 {
 	auto_nl_msg struct nl_msg *msg =
 		netlink_request(NLDEV_TYPE(RDMA_NLDEV_CMD_GET), NLM_F_DUMP, NULL, 0);
 	auto_strbuf struct strbuf answer = {0};
 
-	if (netlink_ask(host, NETLINK_RDMA, msg, &answer, err) < 0)
+	if (netlink_ask(netlink, NETLINK_RDMA, msg, &answer, err) < 0)
 		return err_in(err, "list RDMA devices");
 	rdma_decode_devices(answer.data, answer.len, ret);
 	return 0;
@@ -126,7 +127,7 @@ int rdma_list(struct host *host, struct rdma_devices *ret, struct err *err)
 {
 	struct err gone = {0};
 
-	if (rdma_list_names(host, ret, err) < 0)
+	if (rdma_list_names(host->netlink, ret, err) < 0)
 		return -1;
 	/* EINVAL: the device went away between the two questions; it then has no ports. */
 	for (size_t i = 0; i < ret->n; i++)
@@ -175,7 +176,7 @@ int rdma_counters(struct host *host, uint32_t device, uint32_t port, json_t *cou
 
 	netlink_put_u32(msg, RDMA_NLDEV_ATTR_DEV_INDEX, device);
 	netlink_put_u32(msg, RDMA_NLDEV_ATTR_PORT_INDEX, port);
-	if (netlink_ask(host, NETLINK_RDMA, msg, &answer, &why) == 0) {
+	if (netlink_ask(host->netlink, NETLINK_RDMA, msg, &answer, &why) == 0) {
 		rdma_decode_counters(answer.data, answer.len, counters);
 		return 0;
 	}
@@ -239,7 +240,7 @@ json_t *rdma_contexts(struct host *host, struct err *err)
 	auto_strbuf struct strbuf answer = {0};
 	json_t *ret;
 
-	if (netlink_ask(host, NETLINK_RDMA, msg, &answer, err) < 0)
+	if (netlink_ask(host->netlink, NETLINK_RDMA, msg, &answer, err) < 0)
 		return NULL;
 	ret = json_object();
 	rdma_decode_contexts(answer.data, answer.len, ret);
@@ -314,7 +315,7 @@ char *rdma_kernel_user(struct host *host, uint32_t device, struct err *err)
 		struct err why = {0};
 
 		netlink_put_u32(msg, RDMA_NLDEV_ATTR_DEV_INDEX, device);
-		if (netlink_ask(host, NETLINK_RDMA, msg, &answer, &why) == 0) {
+		if (netlink_ask(host->netlink, NETLINK_RDMA, msg, &answer, &why) == 0) {
 			if (rdma_decode_kernel_user(answer.data, answer.len, name))
 				return str_dup(name);
 			continue;
@@ -367,13 +368,13 @@ enum rdma_mode rdma_decode_mode(const void *bytes, size_t len)
 	return RDMA_MODE_UNKNOWN;
 }
 
-int rdma_get_mode(struct host *host, enum rdma_mode *ret, struct err *err)
+int rdma_get_mode(struct netlink *netlink, enum rdma_mode *ret, struct err *err)
 {
 	auto_nl_msg struct nl_msg *msg =
 		netlink_request(NLDEV_TYPE(RDMA_NLDEV_CMD_SYS_GET), 0, NULL, 0);
 	auto_strbuf struct strbuf answer = {0};
 
-	if (netlink_ask(host, NETLINK_RDMA, msg, &answer, err) < 0)
+	if (netlink_ask(netlink, NETLINK_RDMA, msg, &answer, err) < 0)
 		return err_in(err, "ask for the RDMA subsystem's mode");
 	*ret = rdma_decode_mode(answer.data, answer.len);
 	return 0;
@@ -386,7 +387,7 @@ int rdma_set_mode(struct host *host, enum rdma_mode mode, struct err *err)
 	auto_strbuf struct strbuf answer = {0};
 
 	netlink_put_u8(msg, RDMA_NLDEV_SYS_ATTR_NETNS_MODE, (uint8_t)mode);
-	return netlink_ask(host, NETLINK_RDMA, msg, &answer, err);
+	return netlink_ask(host->netlink, NETLINK_RDMA, msg, &answer, err);
 }
 
 /* ---- names and events ------------------------------------------------------------------------ */

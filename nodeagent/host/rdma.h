@@ -46,7 +46,7 @@ void rdma_devices_done(struct rdma_devices *devices);
  */
 int rdma_list(struct host *host, struct rdma_devices *ret, struct err *err);
 /* The same without ports, and the ports of one of them. */
-int rdma_list_names(struct host *host, struct rdma_devices *ret, struct err *err);
+int rdma_list_names(struct netlink *netlink, struct rdma_devices *ret, struct err *err);
 int rdma_list_ports(struct host *host, struct rdma_device *device, struct err *err);
 void rdma_decode_devices(const void *bytes, size_t len, struct rdma_devices *ret);
 void rdma_decode_ports(const void *bytes, size_t len, struct rdma_device *device);
@@ -92,7 +92,7 @@ enum rdma_mode {
 const char *rdma_mode_name(enum rdma_mode mode);
 enum rdma_mode rdma_mode_of(const char *name);
 
-int rdma_get_mode(struct host *host, enum rdma_mode *ret, struct err *err);
+int rdma_get_mode(struct netlink *netlink, enum rdma_mode *ret, struct err *err);
 enum rdma_mode rdma_decode_mode(const void *bytes, size_t len);
 /* EBUSY: there is another network namespace. */
 int rdma_set_mode(struct host *host, enum rdma_mode mode, struct err *err);

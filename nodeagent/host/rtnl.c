@@ -15,8 +15,8 @@
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/counted.h"
-#include "nodeagent/host/netlink.h"
 #include "nodeagent/host/vf_list.h"
+#include "nodeagent/netlink/message.h"
 
 /* All that there are, so that nothing we look for is out of range with older headers. */
 #define LINK_ATTR_MAX 80
@@ -150,7 +150,7 @@ static int ask_links(struct host *host, int index, struct rtnl_interfaces *ret, 
 		netlink_request(RTM_GETLINK, index ? 0 : NLM_F_DUMP, &header, sizeof(header));
 	auto_strbuf struct strbuf answer = {0};
 
-	if (netlink_ask(host, NETLINK_ROUTE, msg, &answer, err) < 0)
+	if (netlink_ask(host->netlink, NETLINK_ROUTE, msg, &answer, err) < 0)
 		return -1;
 	rtnl_decode_interfaces(answer.data, answer.len, ret);
 	return 0;
@@ -277,7 +277,7 @@ static int ask_vfs(struct host *host, int pf_index, uint32_t filter, struct strb
 	auto_nl_msg struct nl_msg *msg = netlink_request(RTM_GETLINK, 0, &header, sizeof(header));
 
 	netlink_put_u32(msg, IFLA_EXT_MASK, RTEXT_FILTER_VF | filter);
-	if (netlink_ask(host, NETLINK_ROUTE, msg, answer, err) < 0)
+	if (netlink_ask(host->netlink, NETLINK_ROUTE, msg, answer, err) < 0)
 		return err_in(err, "list the VFs of network interface %d", pf_index);
 	return 0;
 }
@@ -479,7 +479,7 @@ static int list_next_hops(struct host *host, struct rtnl_indices *ret, struct er
 		netlink_request(RTM_GETNEXTHOP, NLM_F_DUMP, &header, sizeof(header));
 	auto_strbuf struct strbuf answer = {0};
 
-	if (netlink_ask(host, NETLINK_ROUTE, msg, &answer, err) < 0)
+	if (netlink_ask(host->netlink, NETLINK_ROUTE, msg, &answer, err) < 0)
 		return err_in(err, "list next hops");
 	rtnl_decode_next_hops(answer.data, answer.len, ret);
 	return 0;
@@ -498,7 +498,7 @@ static int list_routes(struct host *host,
 			netlink_request(RTM_GETROUTE, NLM_F_DUMP, &header, sizeof(header));
 		auto_strbuf struct strbuf answer = {0};
 
-		if (netlink_ask(host, NETLINK_ROUTE, msg, &answer, err) < 0)
+		if (netlink_ask(host->netlink, NETLINK_ROUTE, msg, &answer, err) < 0)
 			return err_in(err, "list routes");
 		decode(answer.data, answer.len, ret);
 	}
@@ -559,7 +559,7 @@ static int list_addresses(struct host *host, struct strbuf *answer, struct err *
 	auto_nl_msg struct nl_msg *msg =
 		netlink_request(RTM_GETADDR, NLM_F_DUMP, &header, sizeof(header));
 
-	return netlink_ask(host, NETLINK_ROUTE, msg, answer, err) < 0
+	return netlink_ask(host->netlink, NETLINK_ROUTE, msg, answer, err) < 0
 		       ? err_in(err, "list addresses")
 		       : 0;
 }
@@ -616,7 +616,7 @@ static int send_change(struct host *host, struct nl_msg *msg, struct err *err)
 {
 	auto_strbuf struct strbuf answer = {0};
 
-	return netlink_ask(host, NETLINK_ROUTE, msg, &answer, err);
+	return netlink_ask(host->netlink, NETLINK_ROUTE, msg, &answer, err);
 }
 
 int rtnl_set_mtu(struct host *host, int index, uint32_t mtu, struct err *err)

@@ -20,7 +20,7 @@ struct host {
 	int root;
 	const struct host_doors *doors;
 	void *doors_ctx;
-	struct netlink *netlink; /* what the kernel's doors use */
+	struct netlink *netlink; /* above the door doors->exchange */
 	bool may_force;          /* VFs onto a protected PF */
 	bool may_set_firmware;   /* of a card */
 	json_t *node_addresses;  /* array of strings */

@@ -9,8 +9,6 @@
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 
-#include "nodeagent/host/netlink.h"
-
 struct vf_list vf_list_of(const struct nlmsghdr *message)
 {
 	const struct nlattr *attr;

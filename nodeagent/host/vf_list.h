@@ -10,9 +10,9 @@
 #ifndef ORBWEAVER_NODEAGENT_HOST_VF_LIST_H
 #define ORBWEAVER_NODEAGENT_HOST_VF_LIST_H
 
-#include <netlink/attr.h>
-#include <netlink/msg.h>
 #include <stdint.h>
+
+#include "nodeagent/netlink/message.h"
 
 struct vf_list {
 	const struct nlattr *next; /* in the message */

@@ -14,10 +14,10 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
-#include "nodeagent/host/netlink.h"
 #include "nodeagent/host/pci.h"
 #include "nodeagent/host/rdma.h"
 #include "nodeagent/host/rtnl.h"
+#include "nodeagent/netlink/message.h"
 
 /* A burst: 128 VFs make about a thousand messages. */
 #define BUFFER_BYTES (1 << 20)

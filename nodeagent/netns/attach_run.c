@@ -72,7 +72,8 @@ static int add(const struct plugin *plugin, const struct plugin_call *call, cons
 	if (plugin->add(call, &result, err))
 		return -1;
 	services->took(services->context,
-		       netns_kernel_us(call->pair.pod) + netns_kernel_us(call->pair.host));
+		       netlink_kernel_us(netns_netlink(call->pair.pod)) +
+			       netlink_kernel_us(netns_netlink(call->pair.host)));
 	*ret_result = result_write(result, version);
 	return 0;
 }

@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-#include "nodeagent/netns/netns.h"
+#include "nodeagent/netlink/netns.h"
 
 /* Lists of texts, with a prefix length or without; NULL and empty: nothing of that kind. */
 struct detect_request {

@@ -12,7 +12,6 @@
 #include "lib/json/json.h"
 #include "nodeagent/attach/look.h"
 #include "nodeagent/attach/steps.h"
-#include "nodeagent/host/netlink.h"
 #include "nodeagent/netns/marks.h"
 #include "nodeagent/netns/messages.h"
 #include "nodeagent/netns/observe.h"
@@ -55,7 +54,7 @@ static bool is_settled(const json_t *step, int code)
 	return code == EEXIST;
 }
 
-static void judge(struct run *run, const json_t *step, const struct netns_answer *answer)
+static void judge(struct run *run, const json_t *step, const struct netlink_answer *answer)
 {
 	auto_free char *text = NULL;
 	struct err problem = {0};
@@ -76,13 +75,14 @@ static void judge(struct run *run, const json_t *step, const struct netns_answer
 
 static void flush(struct run *run)
 {
-	auto_free struct netns_answer *answers = NULL;
+	auto_free struct netlink_answer *answers = NULL;
 	struct err problem = {0};
 
 	if (run->n == 0)
 		return;
 	answers = mem_calloc(run->n, sizeof(*answers));
-	if (netns_send(run->ns, run->messages, run->n, answers, &problem))
+	if (netlink_send(netns_netlink(run->ns), NETLINK_ROUTE, run->messages, run->n, answers,
+			 &problem))
 		count_failure(run, &problem);
 	for (size_t i = 0; i < run->n; i++) {
 		judge(run, run->steps[i], &answers[i]);
@@ -140,11 +140,11 @@ static bool has_mac(struct netns *ns, int index, const char *mac)
 	return str_eq(json_str_at(link, "mac"), mac);
 }
 
-static bool send_mac(struct netns *ns, const json_t *step, int index, struct netns_answer *ret)
+static bool send_mac(struct netns *ns, const json_t *step, int index, struct netlink_answer *ret)
 {
 	auto_nl_msg struct nl_msg *msg = message_of_step(step, index, -1, NULL);
 
-	return msg && netns_send(ns, &msg, 1, ret, NULL) == 0;
+	return msg && netlink_send(netns_netlink(ns), NETLINK_ROUTE, &msg, 1, ret, NULL) == 0;
 }
 
 /* What the VF's PF says it is; zeros: nothing. */
@@ -153,7 +153,7 @@ static bool tell_pf(struct run *run, const json_t *step, const char *mac)
 	const char *pf = json_str_at(step, "pf");
 	json_auto_t *told =
 		json_pack("{s:s, s:O, s:s}", "do", "vf", "vf", json_at(step, "vf"), "mac", mac);
-	struct netns_answer answer;
+	struct netlink_answer answer;
 	int index = 0;
 
 	return index_of(run, run->pair->host, NULL, pf, &index, NULL) == 1 &&
@@ -166,7 +166,7 @@ static bool tell_pf(struct run *run, const json_t *step, const char *mac)
  * PF forgets it for a moment; the interface is down.
  */
 static void set_mac_past_pf(struct run *run, struct netns *ns, const json_t *step, int index,
-			    struct netns_answer *ret)
+			    struct netlink_answer *ret)
 {
 	const char *mac = json_str_at(step, "mac");
 
@@ -183,7 +183,7 @@ static void set_mac_past_pf(struct run *run, struct netns *ns, const json_t *ste
 static void do_mac(struct run *run, struct netns *ns, const json_t *step, int index)
 {
 	const struct timespec pause = {.tv_nsec = MAC_PAUSE_MS * 1000000L};
-	struct netns_answer answer = {0};
+	struct netlink_answer answer = {0};
 
 	flush(run);
 	for (int i = 0; i < MAC_TRIES; i++) {
@@ -249,7 +249,7 @@ static void do_step(struct run *run, const json_t *step)
 		int found = index_of(run, ns, step, json_str_at(step, "dev"), &index, &problem);
 
 		if (found == 0) {
-			struct netns_answer gone = {.code = ENODEV};
+			struct netlink_answer gone = {.code = ENODEV};
 
 			judge(run, step, &gone);
 			return;

@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "nodeagent/netns/netns.h"
+#include "nodeagent/netlink/netns.h"
 
 struct netns_pair {
 	struct netns *pod, *host; /* pod may be NULL: its steps count as done */

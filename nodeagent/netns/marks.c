@@ -23,7 +23,7 @@
 #include "lib/base/child.h"
 #include "lib/base/fs.h"
 #include "lib/base/own_fd.h"
-#include "nodeagent/host/netlink.h"
+#include "nodeagent/netlink/message.h"
 
 #define TABLE    "orbweaver"
 #define PRIORITY (-150) /* "mangle" */

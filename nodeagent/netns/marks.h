@@ -6,7 +6,7 @@
 #ifndef ORBWEAVER_NODEAGENT_NETNS_MARKS_H
 #define ORBWEAVER_NODEAGENT_NETNS_MARKS_H
 
-#include "nodeagent/netns/netns.h"
+#include "nodeagent/netlink/netns.h"
 
 /*
  * As a ruleset of nft(8), replaced as a whole in one transaction:

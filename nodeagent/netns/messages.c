@@ -19,7 +19,6 @@
 #include "nodeagent/attach/addr.h"
 #include "nodeagent/attach/look.h"
 #include "nodeagent/attach/steps.h"
-#include "nodeagent/host/netlink.h"
 #include "nodeagent/model/text.h"
 
 static int family_of(const struct addr *address)

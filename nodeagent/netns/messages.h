@@ -6,9 +6,9 @@
 #define ORBWEAVER_NODEAGENT_NETNS_MESSAGES_H
 
 #include <jansson.h>
-#include <netlink/msg.h>
 
 #include "lib/base/err.h"
+#include "nodeagent/netlink/message.h"
 
 /*
  * The message for a step in a namespace where its device has the number `index` (0: it needs none).

@@ -16,10 +16,10 @@
 #include "lib/base/own.h"
 #include "lib/json/json.h"
 #include "nodeagent/attach/look.h"
-#include "nodeagent/host/netlink.h"
 #include "nodeagent/host/pci.h"
 #include "nodeagent/host/vf_list.h"
 #include "nodeagent/model/text.h"
+#include "nodeagent/netlink/message.h"
 
 /* All that there are, so that nothing we look for is out of range with older headers. */
 #define LINK_ATTR_MAX 80
@@ -432,7 +432,7 @@ static int ask(struct netns *ns, struct nl_msg *request, json_t *look, struct er
 	auto_nl_msg struct nl_msg *msg = request;
 	auto_strbuf struct strbuf answer = {0};
 
-	if (netns_ask(ns, msg, &answer, err))
+	if (netlink_ask(netns_netlink(ns), NETLINK_ROUTE, msg, &answer, err))
 		return -1;
 	netns_decode(answer.data, answer.len, look);
 	return 0;
@@ -534,7 +534,7 @@ static json_t *ask_route(struct netns *ns, const struct addr *address, unsigned 
 	header.rtm_dst_len = (unsigned char)(addr_len(address) * 8);
 	msg = netlink_request(RTM_GETROUTE, 0, &header, sizeof(header));
 	netlink_put(msg, RTA_DST, address->octets, addr_len(address));
-	if (netns_ask(ns, msg, &answer, &problem) == 0) {
+	if (netlink_ask(netns_netlink(ns), NETLINK_ROUTE, msg, &answer, &problem) == 0) {
 		message = netlink_next(answer.data, answer.len, &at);
 		if (message && message->nlmsg_type == RTM_NEWROUTE)
 			decode_route(message, true, look);
@@ -672,7 +672,7 @@ int netns_observe_vf(struct netns *ns, const char *pf, int64_t vf, json_t **ret,
 	netlink_put_str(msg, IFLA_IFNAME, pf);
 	/* Statistics would make the list too long for new kernels (host/vf_list.h). */
 	netlink_put_u32(msg, IFLA_EXT_MASK, RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS);
-	if (netns_ask(ns, msg, &answer, err))
+	if (netlink_ask(netns_netlink(ns), NETLINK_ROUTE, msg, &answer, err))
 		return err_in(err, "look at the VFs of %s", pf);
 	found = netns_decode_vf(answer.data, answer.len, vf);
 	if (!found)

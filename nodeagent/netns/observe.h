@@ -11,7 +11,7 @@
 #include <jansson.h>
 #include <stddef.h>
 
-#include "nodeagent/netns/netns.h"
+#include "nodeagent/netlink/netns.h"
 
 enum netns_part {
 	NETNS_LINKS = 1,
@@ -21,7 +21,7 @@ enum netns_part {
 	NETNS_NEIGHBOURS = 16, /* permanent ones; needs NETNS_LINKS */
 };
 
-/* The parts asked for; *ret is new. Errors as of netns_ask(). */
+/* The parts asked for; *ret is new. Errors as of netlink_ask(). */
 int netns_observe(struct netns *ns, unsigned int parts, json_t **ret, struct err *err);
 
 /*

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "nodeagent/netns/netns.h"
+#include "nodeagent/netlink/netns.h"
 
 /* True in exclusive mode. ERR_HOST "RdmaUnavailable" when there is no RDMA subsystem. */
 int rdma_is_exclusive(struct netns *ns, bool *ret, struct err *err);

@@ -4,8 +4,8 @@
  */
 #include "nodeagent/netns/visit.h"
 
+#include "nodeagent/netlink/netns.h"
 #include "nodeagent/netns/execute.h"
-#include "nodeagent/netns/netns.h"
 #include "nodeagent/netns/observe.h"
 
 int netns_visit(int fd, json_t **ret, struct err *err)

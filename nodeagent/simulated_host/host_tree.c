@@ -27,8 +27,8 @@
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
 #include "lib/json/json.h"
-#include "nodeagent/host/netlink.h"
 #include "nodeagent/model/text.h"
+#include "nodeagent/netlink/message.h"
 
 #define RXE_INDEX      9000
 #define DEVLINK_FAMILY 0x1c
@@ -852,9 +852,7 @@ static int door_write(void *ctx, int root_fd, const char *path, const char *data
 
 static void add_message(struct strbuf *answer, struct nl_msg *msg)
 {
-	strbuf_add(answer, nlmsg_hdr(msg), nlmsg_hdr(msg)->nlmsg_len);
-	while (answer->len % NLMSG_ALIGNTO)
-		strbuf_addc(answer, '\0');
+	netlink_add(answer, nlmsg_hdr(msg));
 	nlmsg_free(msg);
 }
 
@@ -1574,19 +1572,26 @@ static int generic_request(struct host_tree *tree, const struct nlmsghdr *reques
 	return 0;
 }
 
-static int door_transact(void *ctx, int protocol, const struct nlmsghdr *request,
-			 struct strbuf *answer, struct err *err)
+static int netlink_request_of(struct host_tree *tree, int protocol, const struct nlmsghdr *request,
+			      struct strbuf *data)
 {
-	struct host_tree *tree = ctx;
-	int code;
+	switch (protocol) {
+	case NETLINK_ROUTE:
+		return route_request(tree, request, data);
+	case NETLINK_RDMA:
+		return rdma_request(tree, request, data);
+	default:
+		return generic_request(tree, request, data);
+	}
+}
 
-	if (protocol == NETLINK_ROUTE)
-		code = route_request(tree, request, answer);
-	else if (protocol == NETLINK_RDMA)
-		code = rdma_request(tree, request, answer);
-	else
-		code = generic_request(tree, request, answer);
-	return code < 0 ? refuse(code, err) : 0;
+static int door_exchange(void *ctx, int protocol, struct nl_msg *const *messages, size_t n,
+			 struct netlink_answer *answers, struct strbuf *data, struct err *err)
+{
+	for (size_t i = 0; i < n; i++)
+		answers[i] = (struct netlink_answer){
+			.code = -netlink_request_of(ctx, protocol, nlmsg_hdr(messages[i]), data)};
+	return 0;
 }
 
 static void door_sleep(void *ctx, int ms)
@@ -1714,7 +1719,7 @@ static int door_reboot(void *ctx, enum init_system init, struct err *err)
 
 static const struct host_doors doors = {
 	.write = door_write,
-	.transact = door_transact,
+	.exchange = door_exchange,
 	.sleep_ms = door_sleep,
 	.ethtool = door_ethtool,
 	.enter = door_enter,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Netlink sockets that the kernel refuses, and those that break. */
+/* Sockets for events that the kernel refuses, and those that break. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,61 +8,11 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
-#include <linux/rtnetlink.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "lib/base/own_fd.h"
-#include "nodeagent/host/netlink.h"
 #include "nodeagent/host/watch.h"
-
-/* The list of interfaces changes while the kernel sends it. */
-int __real_nl_recv(struct nl_sock *socket, struct sockaddr_nl *from, unsigned char **bytes,
-		   struct ucred **credentials);
-int __wrap_nl_recv(struct nl_sock *socket, struct sockaddr_nl *from, unsigned char **bytes,
-		   struct ucred **credentials);
-int __wrap_nl_recv(struct nl_sock *socket, struct sockaddr_nl *from, unsigned char **bytes,
-		   struct ucred **credentials)
-{
-	int n = __real_nl_recv(socket, from, bytes, credentials);
-
-	if (n >= (int)sizeof(struct nlmsghdr))
-		((struct nlmsghdr *)*bytes)->nlmsg_flags |= NLM_F_DUMP_INTR;
-	return n;
-}
-
-static int ask(int protocol, struct err *err)
-{
-	const struct ifinfomsg header = {.ifi_family = AF_UNSPEC};
-	auto_nl_msg struct nl_msg *request =
-		netlink_request(RTM_GETLINK, NLM_F_DUMP, &header, sizeof(header));
-	struct netlink *netlink = netlink_new();
-	auto_strbuf struct strbuf answer = {0};
-	int rc = netlink_transact(netlink, protocol, nlmsg_hdr(request), &answer, err);
-
-	assert_int_equal(answer.len, 0);
-	netlink_free(netlink);
-	return rc;
-}
-
-static void a_list_that_changed_on_the_way_is_no_answer(void **state)
-{
-	struct err err = {0};
-
-	assert_int_equal(ask(NETLINK_ROUTE, &err), -1);
-	assert_int_equal(err.class, ERR_TRANSIENT);
-	assert_string_equal(err.reason, "DumpInterrupted");
-}
-
-static void a_kernel_without_the_protocol_says_so(void **state)
-{
-	struct err err = {0};
-
-	assert_int_equal(ask(MAX_LINKS - 1, &err), -1);
-	assert_int_equal(err.class, ERR_HOST);
-	assert_string_equal(err.reason, "NetlinkUnavailable");
-	assert_int_equal(err.sys, EPROTONOSUPPORT);
-}
 
 static void events_need_a_socket(void **state)
 {
@@ -101,8 +51,6 @@ static void a_socket_that_breaks_is_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_list_that_changed_on_the_way_is_no_answer),
-		cmocka_unit_test(a_kernel_without_the_protocol_says_so),
 		cmocka_unit_test(events_need_a_socket),
 		cmocka_unit_test(a_socket_that_breaks_is_named),
 	};

@@ -29,6 +29,7 @@
 #include "nodeagent/hostd/protocol.h"
 #include "nodeagent/hostd/state.h"
 #include "nodeagent/hostd/worker.h"
+#include "nodeagent/netlink/message.h"
 #include "nodeagent/simulated_host/host_tree.h"
 
 #define PF     TREE_MLX
@@ -94,16 +95,16 @@ static int gate_write(void *ctx, int root, const char *path, const char *data, s
 	return host_tree_doors()->write(gate->tree, root, path, data, len, err);
 }
 
-static int gate_transact(void *ctx, int protocol, const struct nlmsghdr *request,
-			 struct strbuf *answer, struct err *err)
+static int gate_exchange(void *ctx, int protocol, struct nl_msg *const *messages, size_t n,
+			 struct netlink_answer *answers, struct strbuf *data, struct err *err)
 {
 	struct gate *gate = ctx;
 
 	if (fails(gate, err))
 		return -1;
-	if (is_change(protocol, request) && ++gate->changes == gate->swallow_at)
+	if (is_change(protocol, nlmsg_hdr(messages[0])) && ++gate->changes == gate->swallow_at)
 		return 0;
-	return host_tree_doors()->transact(gate->tree, protocol, request, answer, err);
+	return host_tree_doors()->exchange(gate->tree, protocol, messages, n, answers, data, err);
 }
 
 /* Waiting in vain for something is not waited for here. */
@@ -132,7 +133,7 @@ static int gate_enter(void *ctx, int fd, struct err *err)
 
 static const struct host_doors gate_doors = {
 	.write = gate_write,
-	.transact = gate_transact,
+	.exchange = gate_exchange,
 	.sleep_ms = gate_sleep,
 	.ethtool = gate_ethtool,
 	.enter = gate_enter,

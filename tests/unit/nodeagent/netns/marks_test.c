@@ -26,8 +26,8 @@
 #include <cmocka.h>
 
 #include "lib/base/own_fd.h"
+#include "nodeagent/netlink/netns.h"
 #include "nodeagent/netns/marks.h"
-#include "nodeagent/netns/netns.h"
 
 enum { PORT = 4791, FOREIGN_MARK = 0x1234, PATIENCE_S = 10 };
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/netns/netns.h"
+#include "nodeagent/netlink/netns.h"
 #include "nodeagent/netns/observe.h"
 
 static bool make_node(void)

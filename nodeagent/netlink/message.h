@@ -1,35 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Netlink through the host's door: requests built with libnl, answers as bytes.
+ * Netlink messages: requests, built with libnl, and a bounds-checked walk over answers as bytes.
  *
- * Answers are decoded by pure functions over the bytes, so that recorded and broken ones can be
- * tried.
+ * Pure: recorded answers and broken ones can be tried without a kernel. Only this folder includes
+ * libnl's headers; users get nla_*() and nlmsg_*() from here.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_NETLINK_H
-#define ORBWEAVER_NODEAGENT_HOST_NETLINK_H
+#ifndef ORBWEAVER_NODEAGENT_NETLINK_MESSAGE_H
+#define ORBWEAVER_NODEAGENT_NETLINK_MESSAGE_H
 
 #include <netlink/attr.h>
 #include <netlink/msg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "lib/base/own.h"
 #include "lib/base/str.h"
-#include "nodeagent/host/host.h"
-
-/* The sockets of the kernel's door; opened when first used. */
-struct netlink;
-struct netlink *netlink_new(void);
-void netlink_free(struct netlink *netlink);
-int netlink_transact(struct netlink *netlink, int protocol, const struct nlmsghdr *request,
-		     struct strbuf *answer, struct err *err);
 
 OWN_DEFINE(struct nl_msg, nlmsg_free)
 #define auto_nl_msg auto_call(nlmsg_free_p)
 
 /*
- * A message with room for `len` bytes of payload to come: header structures, then attributes. Ends
- * the process when out of memory.
+ * A message with a header structure of its family; attributes follow. Ends the process when out of
+ * memory.
  */
 struct nl_msg *netlink_request(uint16_t type, uint16_t flags, const void *header,
 			       size_t header_len);
@@ -43,12 +36,8 @@ void netlink_put_u16(struct nl_msg *msg, int type, uint16_t value);
 void netlink_put_u32(struct nl_msg *msg, int type, uint32_t value);
 void netlink_put_str(struct nl_msg *msg, int type, const char *value);
 
-/*
- * Send and gather the answer. A dump that was interrupted is asked for again, a few times. `answer`
- * is emptied first. Errors as of the door.
- */
-int netlink_ask(struct host *host, int protocol, struct nl_msg *request, struct strbuf *answer,
-		struct err *err);
+/* Append a message, padded to NLMSG_ALIGN. */
+void netlink_add(struct strbuf *bytes, const struct nlmsghdr *message);
 
 /*
  * The next whole message in the answer: `size_t at = 0; while ((m = netlink_next(bytes, len, &at)))

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One network namespace: a netlink socket that lives in it, and a way to run code inside.
+ * One network namespace: netlink sockets that live in it, and a way to run code inside.
  *
  * A socket belongs to the namespace it was made in (network_namespaces(7)), so the thread enters
  * once to open it and comes back. Blocking, for one thread; the process is a worker of its own.
  */
-#ifndef ORBWEAVER_NODEAGENT_NETNS_NETNS_H
-#define ORBWEAVER_NODEAGENT_NETNS_NETNS_H
+#ifndef ORBWEAVER_NODEAGENT_NETLINK_NETNS_H
+#define ORBWEAVER_NODEAGENT_NETLINK_NETNS_H
 
-#include <netlink/msg.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "lib/base/err.h"
 #include "lib/base/own.h"
-#include "lib/base/str.h"
+#include "nodeagent/netlink/netlink.h"
 
 struct netns;
 
@@ -27,8 +25,6 @@ struct netns;
  *   ERR_HOST "NetlinkUnavailable"  no netlink socket in it
  */
 struct netns *netns_open(int fd, struct err *err);
-/* The same with a socket of another protocol (NETLINK_RDMA). */
-struct netns *netns_open_protocol(int fd, int protocol, struct err *err);
 void netns_close(struct netns *ns);
 OWN_DEFINE(struct netns, netns_close)
 #define auto_netns auto_call(netns_close_p)
@@ -42,34 +38,16 @@ bool netns_is_same(const struct netns *a, const struct netns *b);
 /*
  * Run `work` with the thread inside the namespace, and come back. Returns what it returned, or -1
  * with err "BadNetns". A thread that cannot come back ends the process: it would act on the wrong
- * namespace from then on.
+ * namespace from then on. `work` may call this again.
  */
 int netns_within(struct netns *ns, int (*work)(void *context, struct err *err), void *context,
 		 struct err *err);
 
-/* What became of one message. */
-struct netns_answer {
-	int code;       /* errno, 0: done */
-	char words[80]; /* the kernel's own, "" when it said none */
-};
+/* Its sockets: that of NETLINK_ROUTE is open. The namespace's. */
+struct netlink *netns_netlink(const struct netns *ns);
 
-/*
- * Send all messages in few system calls and wait for each to be acknowledged; they are carried out
- * in order, a refusal does not stop those behind it. answers: n of them. -1 with err
- * "NetlinkUnavailable" when the kernel could not be asked; answers that are unknown then say EIO.
- */
-int netns_send(struct netns *ns, struct nl_msg *const *messages, size_t n,
-	       struct netns_answer *answers, struct err *err);
-
-/*
- * Ask one question and append all messages of the answer, each padded, without acknowledgement or
- * end of dump. ERR_HOST "NetlinkRefused" with errno; a dump that was interrupted is asked for
- * again.
- */
-int netns_ask(struct netns *ns, struct nl_msg *request, struct strbuf *answer, struct err *err);
-
-/* How long the kernel took for what it was sent and asked so far. NULL: 0. */
-int64_t netns_kernel_us(const struct netns *ns);
+/* Open the socket of another protocol. Errors as of netlink_open(). */
+int netns_open_socket(struct netns *ns, int protocol, struct err *err);
 
 /*
  * Read and write /proc/sys/<path> of the namespace; text without the line's end. errno in err->sys.

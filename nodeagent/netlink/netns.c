@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * One network namespace: the thread enters it to make a socket or to read a sysctl, and comes back.
+ */
+#include "nodeagent/netlink/netns.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/nsfs.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/own_fd.h"
+
+struct netns {
+	int fd, home;
+	bool is_inside; /* the thread */
+	struct netlink *netlink;
+};
+
+/* ---- inside ---------------------------------------------------------------------------------- */
+
+int netns_within(struct netns *ns, int (*work)(void *context, struct err *err), void *context,
+		 struct err *err)
+{
+	int code;
+
+	if (ns->is_inside)
+		return work(context, err);
+	if (setns(ns->fd, CLONE_NEWNET) < 0)
+		return err_sys(err, "BadNetns", "enter the network namespace");
+	ns->is_inside = true;
+	code = work(context, err);
+	ns->is_inside = false;
+	if (setns(ns->home, CLONE_NEWNET) < 0)
+		abort();
+	return code;
+}
+
+/* ---- netlink --------------------------------------------------------------------------------- */
+
+struct opening {
+	struct netlink *netlink;
+	int protocol;
+};
+
+static int open_socket(void *context, struct err *err)
+{
+	const struct opening *opening = context;
+
+	return netlink_open(opening->netlink, opening->protocol, err);
+}
+
+int netns_open_socket(struct netns *ns, int protocol, struct err *err)
+{
+	if (netlink_is_open(ns->netlink, protocol))
+		return 0;
+	return netns_within(ns, open_socket, &(struct opening){ns->netlink, protocol}, err);
+}
+
+struct netlink *netns_netlink(const struct netns *ns)
+{
+	return ns->netlink;
+}
+
+/* ---- opening and closing --------------------------------------------------------------------- */
+
+struct netns *netns_open(int fd, struct err *err)
+{
+	auto_netns struct netns *ns = mem_new(struct netns);
+
+	ns->netlink = netlink_new();
+	ns->fd = -1;
+	ns->home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	if (ns->home < 0) {
+		(void)err_sys(err, "BadNetns", "open /proc/self/ns/net");
+		return NULL;
+	}
+	ns->fd = fcntl(fd < 0 ? ns->home : fd, F_DUPFD_CLOEXEC, 3);
+	if (ns->fd < 0 || ioctl(ns->fd, NS_GET_NSTYPE) != CLONE_NEWNET) {
+		(void)err_set(err, ERR_HOST, "BadNetns", "CNI_NETNS is no network namespace");
+		return NULL;
+	}
+	return netns_open_socket(ns, NETLINK_ROUTE, err) < 0 ? NULL : take_ptr(ns);
+}
+
+void netns_close(struct netns *ns)
+{
+	if (!ns)
+		return;
+	own_close_p(&ns->fd);
+	own_close_p(&ns->home);
+	netlink_free(ns->netlink);
+	free(ns);
+}
+
+int netns_fd(const struct netns *ns)
+{
+	return ns->fd;
+}
+
+bool netns_is_same(const struct netns *a, const struct netns *b)
+{
+	struct stat first, second;
+
+	return fstat(a->fd, &first) == 0 && fstat(b->fd, &second) == 0 &&
+	       first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+/* ---- sysctl ---------------------------------------------------------------------------------- */
+
+struct sysctl {
+	const char *path;
+	char *read;
+	size_t size;
+	const char *write;
+};
+
+static int do_sysctl(void *context, struct err *err)
+{
+	struct sysctl *sysctl = context;
+	auto_free char *path = str_below("/proc/sys", sysctl->path);
+	auto_close int fd = open(path, (sysctl->write ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return err_sys(err, "StepRefused", "open %s", path);
+	if (sysctl->write) {
+		if (write(fd, sysctl->write, strlen(sysctl->write)) < 0)
+			return err_sys(err, "StepRefused", "write %s to %s", sysctl->write, path);
+		return 0;
+	}
+	n = read(fd, sysctl->read, sysctl->size - 1);
+	if (n < 0)
+		return err_sys(err, "StepRefused", "read %s", path);
+	sysctl->read[n] = '\0';
+	sysctl->read[strcspn(sysctl->read, "\n")] = '\0';
+	return 0;
+}
+
+int netns_read_sysctl(struct netns *ns, const char *path, char *ret, size_t size, struct err *err)
+{
+	assert(size > 1);
+	return netns_within(ns, do_sysctl,
+			    &(struct sysctl){.path = path, .read = ret, .size = size}, err);
+}
+
+int netns_write_sysctl(struct netns *ns, const char *path, const char *value, struct err *err)
+{
+	return netns_within(ns, do_sysctl, &(struct sysctl){.path = path, .write = value}, err);
+}

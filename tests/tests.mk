@@ -267,7 +267,7 @@ vm-build test-build: $(OUT)/tests/kubelet-play
 
 # ---- tests of nodeagent/netns: recorded CNI calls in real namespaces ---------------------------------------------------------------
 NETNS_ARCHIVES := $(foreach l,nodeagent/netns nodeagent/attach reconcilers/core nodeagent/host nodeagent/netlink nodeagent/dra nodeagent/model lib/json lib/base,$(OUT)/$(l).a)
-$(addprefix $(OUT)/tests/,support/coordinator_replay.o fuzz/netns_fuzz.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
+$(addprefix $(OUT)/tests/,support/coordinator_replay.o fuzz/netlink_fuzz.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
 $(OUT)/tests/coordinator-replay: $(addprefix $(OUT)/tests/support/,coordinator_replay.o conformance.o) $(NETNS_ARCHIVES)
 	$(LINK)
 test-build: $(OUT)/tests/coordinator-replay

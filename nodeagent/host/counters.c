@@ -15,8 +15,9 @@
 #include "nodeagent/host/namespaces.h"
 #include "nodeagent/host/pci.h"
 #include "nodeagent/host/rdma.h"
-#include "nodeagent/host/rtnl.h"
 #include "nodeagent/model/text.h"
+#include "nodeagent/netlink/rtnl_link.h"
+#include "nodeagent/netlink/rtnl_vf.h"
 
 /* ---- where they are -------------------------------------------------------------------------- */
 
@@ -307,7 +308,7 @@ static int look_inside(struct host *host, void *arg, struct err *err)
 	auto_interfaces struct rtnl_interfaces list = {0};
 	json_auto_t *owners = json_object();
 
-	if (rtnl_list(host, &list, err) < 0)
+	if (rtnl_list(host->netlink, &list, err) < 0)
 		return -1;
 	for (size_t i = 0; i < list.n; i++) {
 		struct rtnl_interface *interface = &list.items[i];
@@ -413,7 +414,7 @@ json_t *counters_list(struct host *host, const json_t *vfs, struct err *err)
 	struct err none = {0};
 	json_t *ret = NULL;
 
-	if (rtnl_list(host, &search.interfaces, err) == 0 &&
+	if (rtnl_list(host->netlink, &search.interfaces, err) == 0 &&
 	    read_functions(&search, vfs, err) == 0) {
 		/* A kernel without RDMA has devices all the same. */
 		if (rdma_list(host, &search.rdma, &none) == 0)
@@ -533,6 +534,59 @@ static json_t *read_vf_files(struct host *host, const char *netdev)
 	return ret;
 }
 
+/* NULL: it has counted nothing, or does not count. */
+static json_t *counters_of_vf(const struct rtnl_vf *vf)
+{
+	static const struct {
+		const char *name;
+		int type;
+	} counters[] = {
+		{"rx_packets", IFLA_VF_STATS_RX_PACKETS},
+		{"tx_packets", IFLA_VF_STATS_TX_PACKETS},
+		{"rx_bytes", IFLA_VF_STATS_RX_BYTES},
+		{"tx_bytes", IFLA_VF_STATS_TX_BYTES},
+		{"rx_broadcast", IFLA_VF_STATS_BROADCAST},
+		{"rx_multicast", IFLA_VF_STATS_MULTICAST},
+		{"rx_dropped", IFLA_VF_STATS_RX_DROPPED},
+		{"tx_dropped", IFLA_VF_STATS_TX_DROPPED},
+	};
+	json_auto_t *ret = json_object();
+	bool has_any = false;
+
+	for (size_t i = 0; i < ARRAY_LEN(counters); i++) {
+		uint64_t value = vf->counters[counters[i].type];
+
+		if (value == RTNL_VF_NOT_COUNTED)
+			continue;
+		counted_add(ret, counters[i].name, value);
+		has_any |= value != 0;
+	}
+	return has_any ? take_ptr(ret) : NULL;
+}
+
+/*
+ * What a PF has counted for its VFs, wherever they are: { "0": { "rx_bytes": 1, … } }, new. NULL
+ * with err.
+ */
+static json_t *ask_vf_counters(struct host *host, int pf_index, struct err *err)
+{
+	auto_vfs struct rtnl_vfs list = {0};
+	json_t *ret;
+
+	if (rtnl_list_vfs(host->netlink, pf_index, true, &list, err) < 0)
+		return NULL;
+	ret = json_object();
+	for (size_t i = 0; i < list.n; i++) {
+		char key[16];
+
+		if (!list.items[i].has_counters)
+			continue;
+		(void)snprintf(key, sizeof(key), "%u", list.items[i].index);
+		json_put(ret, key, counters_of_vf(&list.items[i]));
+	}
+	return ret;
+}
+
 static void read_vfs(struct host *host, const struct reading *reading)
 {
 	const char *netdev = json_str_at(reading->device, "netdev");
@@ -544,7 +598,7 @@ static void read_vfs(struct host *host, const struct reading *reading)
 		return;
 	vfs = read_vf_files(host, netdev);
 	if (!vfs)
-		vfs = rtnl_vf_counters(host, (int)index, &err);
+		vfs = ask_vf_counters(host, (int)index, &err);
 	if (vfs)
 		json_put(reading->ret, "vfs", vfs);
 	else

@@ -40,7 +40,7 @@ json_t *counters_list(struct host *host, const json_t *vfs, struct err *err);
  *	ethernet    statistics of the interface: virtual ports, and per priority pauses and discards
  *	speedMbps   of the interface, while it is known
  *	trafficClass  that the RDMA device's connections get, where its driver tells
- *	vfs         { "0": { … } } of a PF: what it has counted for its VFs (rtnl_vf_counters())
+ *	vfs         { "0": { … } } of a PF: what it has counted for its VFs
  *	problem     text: why something of this is missing that should be there
  *
  * NULL with err when the namespace is gone (ERR_TRANSIENT "NamespaceGone") or what is asked for is

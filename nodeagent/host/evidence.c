@@ -16,8 +16,8 @@
 #include "nodeagent/host/holders.h"
 #include "nodeagent/host/pci.h"
 #include "nodeagent/host/rdma.h"
-#include "nodeagent/host/rtnl.h"
 #include "nodeagent/model/observed.h"
+#include "nodeagent/netlink/rtnl_route.h"
 
 /* As many as are open at once while a device is looked at. */
 enum { DESCRIPTORS_MIN = 16 };
@@ -82,7 +82,8 @@ static int need_interfaces(struct evidence *evidence, struct err *err)
 {
 	if (evidence->has_interfaces)
 		return 0;
-	if (need_descriptors(err) < 0 || rtnl_list(evidence->host, &evidence->interfaces, err) < 0)
+	if (need_descriptors(err) < 0 ||
+	    rtnl_list(evidence->host->netlink, &evidence->interfaces, err) < 0)
 		return -1;
 	evidence->has_interfaces = true;
 	return 0;
@@ -105,8 +106,8 @@ static int need_ip(struct evidence *evidence, struct err *err)
 {
 	if (evidence->has_ip)
 		return 0;
-	if (rtnl_with_any_address(evidence->host, &evidence->addressed, err) < 0 ||
-	    rtnl_with_routes(evidence->host, &evidence->routed, err) < 0)
+	if (rtnl_with_any_address(evidence->host->netlink, &evidence->addressed, err) < 0 ||
+	    rtnl_with_routes(evidence->host->netlink, &evidence->routed, err) < 0)
 		return -1;
 	evidence->has_ip = true;
 	return 0;
@@ -402,7 +403,7 @@ static char *ip_user(struct evidence *evidence, const struct rtnl_interface *int
 		return str_printf("the node: %s has an address", interface->name);
 	if (rtnl_has_index(&evidence->routed, interface->index))
 		return str_printf("the node: routes lead out of %s", interface->name);
-	if (interface->has_xdp)
+	if (interface->xdp)
 		return str_printf("the node: an XDP program is attached to %s", interface->name);
 	return NULL;
 }

@@ -11,7 +11,6 @@
 #include "nodeagent/host/evidence.h"
 #include "nodeagent/host/execute.h"
 #include "nodeagent/host/pci.h"
-#include "nodeagent/host/rtnl.h"
 #include "nodeagent/model/step.h"
 #include "nodeagent/model/text.h"
 

@@ -8,6 +8,8 @@
 #include <stdio.h>
 
 #include "nodeagent/host/execute_internal.h"
+#include "nodeagent/netlink/rtnl_link.h"
+#include "nodeagent/netlink/rtnl_vf.h"
 
 /* ---- interfaces ------------------------------------------------------------------------------ */
 
@@ -28,7 +30,7 @@ static int interface_of(const struct run *run, const char *address, struct rtnl_
 	if (!sysfs_read_int(run->host, path, &index))
 		return err_set(err, ERR_TRANSIENT, "InterfaceGone", "%s: interface %s is gone",
 			       address, name.text);
-	return rtnl_get(run->host, (int)index, list, err);
+	return rtnl_get(run->host->netlink, (int)index, list, err);
 }
 
 /* The field "device" may be a PF or a VF. */
@@ -83,7 +85,7 @@ int run_set_mtu(struct run *run, struct err *err)
 		return 0;
 	if (check_mtu(run, device, mtu, &before.items[0], err) < 0)
 		return -1;
-	if (rtnl_set_mtu(run->host, before.items[0].index, mtu, err) < 0)
+	if (rtnl_set_mtu(run->host->netlink, before.items[0].index, mtu, err) < 0)
 		return run_refused(err, "MtuRefused", hints, "%s (%s): set MTU %u", device,
 				   before.items[0].name, mtu);
 	if (interface_of(run, device, &after, err) < 0)
@@ -107,7 +109,7 @@ int run_link_up(struct run *run, struct err *err)
 	json_put_str(run->result, "now", "up");
 	if (before.items[0].up)
 		return 0;
-	if (rtnl_set_up(run->host, before.items[0].index, err) < 0)
+	if (rtnl_set_up(run->host->netlink, before.items[0].index, err) < 0)
 		return run_refused(err, "LinkRefused", NULL, "%s (%s): set up", device,
 				   before.items[0].name);
 	if (interface_of(run, device, &after, err) < 0)
@@ -167,7 +169,7 @@ static int list_vfs(struct giving *giving, struct err *err)
 		return -1;
 	giving->index = interface.items[0].index;
 	rtnl_vfs_done(&giving->list);
-	return rtnl_list_vfs(giving->run->host, giving->index, &giving->list, err);
+	return rtnl_list_vfs(giving->run->host->netlink, giving->index, false, &giving->list, err);
 }
 
 /* 1: it was changed, 0: it is so already, -1 with err. */
@@ -287,6 +289,12 @@ static bool is_mac(const struct run *run, const struct rtnl_vf *vf, const char *
 	return memcmp(vf->mac, mac, sizeof(mac)) == 0;
 }
 
+static int set_vf(const struct giving *giving, int attribute, const void *value, size_t size,
+		  struct err *err)
+{
+	return rtnl_set_vf(giving->run->host->netlink, giving->index, attribute, value, size, err);
+}
+
 static int give_mac(const struct giving *giving, uint32_t number, const char *text, struct err *err)
 {
 	static const struct hint hints[] = {
@@ -295,10 +303,10 @@ static int give_mac(const struct giving *giving, uint32_t number, const char *te
 		{EPERM, "this function does not manage the switch of the NIC"},
 		{0, NULL},
 	};
-	unsigned char mac[6] = {0};
+	struct ifla_vf_mac value = {.vf = number};
 
-	(void)text_to_mac(text, mac);
-	if (rtnl_set_vf_mac(giving->run->host, giving->index, number, mac, err) == 0)
+	(void)text_to_mac(text, value.mac);
+	if (set_vf(giving, IFLA_VF_MAC, &value, sizeof(value), err) == 0)
 		return 0;
 	return run_refused(err, "VfMacRefused", hints, "%s: set the MAC address of VF %u",
 			   giving->pf, number);
@@ -335,13 +343,14 @@ static int give_guid(const struct giving *giving, uint32_t number, const char *t
 			     "from its MAC address"},
 		{0, NULL},
 	};
+	const int attribute =
+		is_node_guid(giving->run) ? IFLA_VF_IB_NODE_GUID : IFLA_VF_IB_PORT_GUID;
+	struct ifla_vf_guid value = {.vf = number};
 	uint64_t guid = 0;
 
 	(void)text_to_guid(text, &guid);
-	if (rtnl_set_vf_guid(giving->run->host, giving->index, number,
-			     is_node_guid(giving->run) ? IFLA_VF_IB_NODE_GUID
-						       : IFLA_VF_IB_PORT_GUID,
-			     guid, err) == 0)
+	value.guid = guid;
+	if (set_vf(giving, attribute, &value, sizeof(value), err) == 0)
 		return 0;
 	return run_refused(err, "VfGuidRefused", hints, "%s: set the %s GUID of VF %u", giving->pf,
 			   run_str(giving->run, "which"), number);
@@ -377,9 +386,9 @@ static int give_link_state(const struct giving *giving, uint32_t number, const c
 		{EOPNOTSUPP, "the PF's driver has no link state for VFs"},
 		{0, NULL},
 	};
+	const struct ifla_vf_link_state value = {number, link_state_of(text)};
 
-	if (rtnl_set_vf_link_state(giving->run->host, giving->index, number, link_state_of(text),
-				   err) == 0)
+	if (set_vf(giving, IFLA_VF_LINK_STATE, &value, sizeof(value), err) == 0)
 		return 0;
 	return run_refused(err, "VfLinkRefused", hints, "%s: set the link of VF %u to %s",
 			   giving->pf, number, text);

@@ -29,8 +29,8 @@
 #include "nodeagent/host/namespaces.h"
 #include "nodeagent/host/netns_life.h"
 #include "nodeagent/host/nextboot.h"
-#include "nodeagent/host/rtnl.h"
 #include "nodeagent/netlink/message.h"
+#include "nodeagent/netlink/rtnl_link.h"
 
 /* Before the index of an interface, and before words of a failure, where else is a PCI address. */
 #define UPPER  '@'
@@ -169,18 +169,13 @@ static int tell_uppers(int to, size_t number, const struct rtnl_interfaces *list
 static int visit_namespace(int to, size_t number, const struct namespace *namespace, int own,
 			   struct err *err)
 {
-	struct ifinfomsg header = {.ifi_family = AF_UNSPEC};
-	auto_nl_msg struct nl_msg *msg = NULL;
 	auto_interfaces struct rtnl_interfaces list = {0};
-	auto_strbuf struct strbuf answer = {0};
 	auto_netlink struct netlink *netlink = netlink_new();
 
 	if (setns(namespace->fd, CLONE_NEWNET) < 0)
 		return err_sys(err, "NamespaceRefused", "enter it");
-	msg = netlink_request(RTM_GETLINK, NLM_F_DUMP, &header, sizeof(header));
-	if (netlink_ask(netlink, NETLINK_ROUTE, msg, &answer, err) < 0)
+	if (rtnl_list(netlink, &list, err) < 0)
 		return -1;
-	rtnl_decode_interfaces(answer.data, answer.len, &list);
 	tell_functions(to, number, &list);
 	return tell_uppers(to, number, &list, netlink, own, err);
 }

@@ -136,7 +136,7 @@ static void put_vfs(struct view *view, const char *address, const struct rtnl_in
 	int n = 0;
 
 	if (interface && pci_virtfn(view->host, address, 0, &vf) &&
-	    rtnl_list_vfs(view->host, interface->index, &reported, &err) < 0)
+	    rtnl_list_vfs(view->host->netlink, interface->index, false, &reported, &err) < 0)
 		view_problem(view, address, &err);
 	for (; n < PCI_VFS_MAX && pci_virtfn(view->host, address, n, &vf); n++) {
 		json_t *entry = view_vf_entry(view, address, n, vf.text, &reported);

@@ -15,6 +15,7 @@
 #include "nodeagent/host/module.h"
 #include "nodeagent/host/nextboot.h"
 #include "nodeagent/host/view.h"
+#include "nodeagent/netlink/rtnl_route.h"
 
 /* A chain of VLAN on bond on bridge is three deep. */
 #define DEPTH_MAX 16
@@ -85,8 +86,9 @@ static int read_protected(struct view *view, struct err *err)
 	auto_indices struct rtnl_indices routes = {0};
 	auto_indices struct rtnl_indices addresses = {0};
 
-	if (rtnl_default_routes(view->host, &routes, err) < 0 ||
-	    rtnl_with_addresses(view->host, view->host->node_addresses, &addresses, err) < 0)
+	if (rtnl_default_routes(view->host->netlink, &routes, err) < 0 ||
+	    rtnl_with_addresses(view->host->netlink, view->host->node_addresses, &addresses, err) <
+		    0)
 		return -1;
 	protect_all(view, &routes, "the default route");
 	protect_all(view, &addresses, "the node's address");

@@ -169,7 +169,7 @@ static void put_reported(const struct rtnl_vf *reported, json_t *host)
 	static const char *const states[] = {"auto", "enable", "disable"};
 	char text[TEXT_MAC_SIZE];
 
-	if (reported->has_mac && !text_mac_is_zero(reported->mac)) {
+	if (!text_mac_is_zero(reported->mac)) {
 		text_from_octets(reported->mac, sizeof(reported->mac), text);
 		json_put_str(host, "adminMac", text);
 	}

@@ -66,7 +66,7 @@ int view_read_interfaces(struct view *view, struct err *err)
 	view->rdma_mode = RDMA_MODE_UNKNOWN;
 	if (read_functions(view, err) < 0)
 		return -1;
-	if (rtnl_list(view->host, &view->interfaces, err) < 0)
+	if (rtnl_list(view->host->netlink, &view->interfaces, err) < 0)
 		return err_in(err, "observe");
 	read_interface_names(view);
 	return 0;

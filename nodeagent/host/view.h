@@ -15,8 +15,9 @@
 #include "nodeagent/host/observe.h"
 #include "nodeagent/host/pci.h"
 #include "nodeagent/host/rdma.h"
-#include "nodeagent/host/rtnl.h"
 #include "nodeagent/model/text.h"
+#include "nodeagent/netlink/rtnl_link.h"
+#include "nodeagent/netlink/rtnl_vf.h"
 
 struct view {
 	struct host *host;

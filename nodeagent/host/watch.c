@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <linux/if.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
@@ -16,7 +17,6 @@
 #include "lib/base/own_fd.h"
 #include "nodeagent/host/pci.h"
 #include "nodeagent/host/rdma.h"
-#include "nodeagent/host/rtnl.h"
 #include "nodeagent/netlink/message.h"
 
 /* A burst: 128 VFs make about a thousand messages. */

@@ -20,6 +20,7 @@
 #include "nodeagent/attach/look.h"
 #include "nodeagent/attach/steps.h"
 #include "nodeagent/model/text.h"
+#include "nodeagent/netlink/rtnl_link.h"
 
 static int family_of(const struct addr *address)
 {
@@ -77,8 +78,7 @@ static struct nl_msg *link_message(const json_t *step, int index)
  */
 static struct nl_msg *move_message(const json_t *step, int index, int other)
 {
-	struct ifinfomsg header = {.ifi_index = index};
-	struct nl_msg *msg = netlink_request(RTM_SETLINK, 0, &header, sizeof(header));
+	struct nl_msg *msg = rtnl_link_request(RTM_SETLINK, 0, index);
 
 	if (other >= 0)
 		netlink_put_u32(msg, IFLA_NET_NS_FD, (uint32_t)other);
@@ -88,8 +88,7 @@ static struct nl_msg *move_message(const json_t *step, int index, int other)
 
 static struct nl_msg *unalt_message(const json_t *step, int index)
 {
-	struct ifinfomsg header = {.ifi_index = index};
-	struct nl_msg *msg = netlink_request(RTM_DELLINKPROP, 0, &header, sizeof(header));
+	struct nl_msg *msg = rtnl_link_request(RTM_DELLINKPROP, 0, index);
 	struct nlattr *list = nla_nest_start(msg, IFLA_PROP_LIST | NLA_F_NESTED);
 
 	netlink_put_str(msg, IFLA_ALT_IFNAME, json_str_or(json_at(step, "name"), ""));
@@ -99,8 +98,7 @@ static struct nl_msg *unalt_message(const json_t *step, int index)
 
 static struct nl_msg *alias_message(const json_t *step, int index)
 {
-	struct ifinfomsg header = {.ifi_index = index};
-	struct nl_msg *msg = netlink_request(RTM_SETLINK, 0, &header, sizeof(header));
+	struct nl_msg *msg = rtnl_link_request(RTM_SETLINK, 0, index);
 	const char *alias = json_str_or(json_at(step, "as"), "");
 
 	/* Without the NUL, which the kernel would take for a text of one byte. */
@@ -110,8 +108,7 @@ static struct nl_msg *alias_message(const json_t *step, int index)
 
 static struct nl_msg *unxdp_message(const json_t *step, int index)
 {
-	struct ifinfomsg header = {.ifi_index = index};
-	struct nl_msg *msg = netlink_request(RTM_SETLINK, 0, &header, sizeof(header));
+	struct nl_msg *msg = rtnl_link_request(RTM_SETLINK, 0, index);
 	struct nlattr *xdp = nla_nest_start(msg, IFLA_XDP | NLA_F_NESTED);
 	const int32_t none = -1;
 
@@ -172,8 +169,7 @@ static void put_vf(struct nl_msg *msg, uint32_t vf, const json_t *step)
 
 static struct nl_msg *vf_message(const json_t *step, int index)
 {
-	struct ifinfomsg header = {.ifi_index = index};
-	struct nl_msg *msg = netlink_request(RTM_SETLINK, 0, &header, sizeof(header));
+	struct nl_msg *msg = rtnl_link_request(RTM_SETLINK, 0, index);
 	struct nlattr *list = nla_nest_start(msg, IFLA_VFINFO_LIST | NLA_F_NESTED);
 	struct nlattr *info = nla_nest_start(msg, IFLA_VF_INFO | NLA_F_NESTED);
 
@@ -181,13 +177,6 @@ static struct nl_msg *vf_message(const json_t *step, int index)
 	(void)nla_nest_end(msg, info);
 	(void)nla_nest_end(msg, list);
 	return msg;
-}
-
-static struct nl_msg *unlink_message(int index)
-{
-	struct ifinfomsg header = {.ifi_index = index};
-
-	return netlink_request(RTM_DELLINK, 0, &header, sizeof(header));
 }
 
 static void put_end_of_pair(struct nl_msg *msg, const json_t *step, const char *name,
@@ -223,9 +212,8 @@ static struct nl_msg *veth_message(const json_t *step, int other)
 
 static struct nl_msg *ipoib_message(const json_t *step)
 {
-	struct ifinfomsg header = {.ifi_index = (int)look_number(step, "index")};
-	struct nl_msg *msg =
-		netlink_request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &header, sizeof(header));
+	struct nl_msg *msg = rtnl_link_request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL,
+					       (int)look_number(step, "index"));
 	struct nlattr *info, *data;
 
 	netlink_put_str(msg, IFLA_IFNAME, json_str_or(json_at(step, "dev"), ""));
@@ -260,9 +248,7 @@ static void put_upper_data(struct nl_msg *msg, const json_t *step)
 /* In the other namespace from the beginning: a move would wait for an RCU grace period. */
 static struct nl_msg *upper_message(const json_t *step, int other)
 {
-	struct ifinfomsg header = {0};
-	struct nl_msg *msg =
-		netlink_request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &header, sizeof(header));
+	struct nl_msg *msg = rtnl_link_request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, 0);
 	struct nlattr *info, *data;
 
 	netlink_put_str(msg, IFLA_IFNAME, json_str_or(json_at(step, "dev"), ""));
@@ -416,7 +402,7 @@ struct nl_msg *message_of_step(const json_t *step, int index, int other, struct 
 	else if (str_eq(what, "vf"))
 		msg = vf_message(step, index);
 	else if (str_eq(what, "unlink"))
-		msg = unlink_message(index);
+		msg = rtnl_link_request(RTM_DELLINK, 0, index);
 	else if (str_eq(what, "ipoib"))
 		msg = ipoib_message(step);
 	else if (str_eq(what, "upper"))

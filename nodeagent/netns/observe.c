@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a network namespace looks like. See the header.
+ * What a network namespace looks like: values of nodeagent/netlink as the members that planners
+ * read, and the questions to the kernel.
  */
 #include "nodeagent/netns/observe.h"
 
@@ -16,13 +17,10 @@
 #include "lib/base/own.h"
 #include "lib/json/json.h"
 #include "nodeagent/attach/look.h"
-#include "nodeagent/host/pci.h"
-#include "nodeagent/host/vf_list.h"
 #include "nodeagent/model/text.h"
 #include "nodeagent/netlink/message.h"
-
-/* All that there are, so that nothing we look for is out of range with older headers. */
-#define LINK_ATTR_MAX 80
+#include "nodeagent/netlink/rtnl_route.h"
+#include "nodeagent/netlink/rtnl_vf.h"
 
 static const char *const lists[] = {"links", "addresses", "routes", "rules", "neighbours"};
 
@@ -36,15 +34,7 @@ static json_t *new_look(void)
 	return look;
 }
 
-/* ---- decoding -------------------------------------------------------------------------------- */
-
-static void put_u32(json_t *object, const char *key, const struct nlattr *attr)
-{
-	uint32_t value;
-
-	if (netlink_u32(attr, &value) && value)
-		json_put_int(object, key, value);
-}
+/* ---- values as JSON -------------------------------------------------------------------------- */
 
 static void put_number(json_t *object, const char *key, int64_t value)
 {
@@ -52,35 +42,39 @@ static void put_number(json_t *object, const char *key, int64_t value)
 		json_put_int(object, key, value);
 }
 
-/* An address of the family and, with `with_prefix`, its length. Nothing when it is malformed. */
-static void put_address(json_t *object, const char *key, const struct nlattr *attr, int family,
-			unsigned int prefix, bool with_prefix)
+/* With its prefix length; nothing for an empty address or a length beyond it. */
+static void put_prefix(json_t *object, const char *key, const struct rtnl_address *address,
+		       unsigned int prefix)
 {
-	struct addr address = {.family = family == AF_INET ? 4 : 6, .prefix = (uint8_t)prefix};
+	struct addr value = {.family = address->len == 4 ? 4 : 6, .prefix = (uint8_t)prefix};
 	char text[ADDR_TEXT_SIZE];
 
-	if ((family != AF_INET && family != AF_INET6) || prefix > addr_len(&address) * 8)
+	if (!address->len || prefix > address->len * 8)
 		return;
-	if (attr && (unsigned int)nla_len(attr) != addr_len(&address))
-		return;
-	if (attr)
-		memcpy(address.octets, nla_data(attr), addr_len(&address));
-	else if (prefix)
-		return;
-	if (with_prefix)
-		addr_print_prefix(&address, text);
-	else
-		addr_print(&address, text);
+	memcpy(value.octets, address->octets, address->len);
+	addr_print_prefix(&value, text);
 	json_put_str(object, key, text);
 }
 
-static void put_mac(json_t *object, const char *key, const struct nlattr *attr)
+static void put_address(json_t *object, const char *key, const struct rtnl_address *address)
 {
-	char text[3 * 32];
+	struct addr value = {.family = address->len == 4 ? 4 : 6};
+	char text[ADDR_TEXT_SIZE];
 
-	if (!attr || nla_len(attr) < 1 || nla_len(attr) > 32)
+	if (!address->len)
 		return;
-	text_from_octets(nla_data(attr), (size_t)nla_len(attr), text);
+	memcpy(value.octets, address->octets, address->len);
+	addr_print(&value, text);
+	json_put_str(object, key, text);
+}
+
+static void put_mac(json_t *object, const char *key, const struct rtnl_address *address)
+{
+	char text[3 * RTNL_ADDRESS_MAX];
+
+	if (!address->len)
+		return;
+	text_from_octets(address->octets, address->len, text);
 	json_put_str(object, key, text);
 }
 
@@ -90,220 +84,137 @@ static void put_dev(json_t *object, const json_t *look, int64_t index)
 	json_put_str(object, "dev", json_str_at(look_link_by_index(look, index), "name"));
 }
 
-static void decode_alt_names(const struct nlattr *list, json_t *link)
+static void put_of_kind(json_t *object, const char *key, int64_t value)
 {
-	json_t *names = json_array();
-	const struct nlattr *attr;
-	int left;
-
-	nla_for_each_nested(attr, list, left)
-	{
-		char name[128]; /* ALTIFNAMSIZ */
-
-		if (nla_type(attr) == IFLA_ALT_IFNAME && netlink_str(attr, name, sizeof(name)))
-			json_array_append_new(names, json_fmt("%s", name));
-	}
-	json_put(link, "altNames", names);
+	if (value >= 0)
+		json_put_int(object, key, value);
 }
 
-/* enum of IFLA_XDP_ATTACHED, linux/if_link.h. */
-static void decode_xdp(const struct nlattr *xdp, json_t *link)
+static void put_link(const struct rtnl_interface *value, json_t *look)
 {
-	struct nlattr *attrs[IFLA_XDP_MAX + 1];
-	uint8_t attached;
+	json_t *link = json_object();
 
-	netlink_parse_nested(xdp, attrs, IFLA_XDP_MAX);
-	if (netlink_u8(attrs[IFLA_XDP_ATTACHED], &attached) && attached)
-		json_put_int(link, "xdp", attached);
+	json_array_append_new(json_at(look, "links"), link);
+	json_put_int(link, "index", value->index);
+	put_number(link, "xdp", value->xdp);
+	if (value->alias[0])
+		json_put(link, "alias", json_fmt("%s", value->alias));
+	json_put_str(link, "name", value->name);
+	json_put_int(link, "type", value->type);
+	json_put_int(link, "flags", value->flags);
+	put_mac(link, "mac", &value->address);
+	put_number(link, "mtu", value->mtu);
+	put_number(link, "txqlen", value->txqlen);
+	put_number(link, "lower", value->lower ? value->lower : value->outer);
+	if (value->kind[0])
+		json_put_str(link, "kind", value->kind);
+	put_of_kind(link, "pkey", value->of_kind.pkey);
+	put_of_kind(link, "mode", value->of_kind.mode);
+	put_of_kind(link, "vlan", value->of_kind.vlan);
+	if (value->parent[0])
+		json_put_str(link, "parent", value->parent);
+	json_put(link, "altNames", json_incref(value->alt_names));
 }
 
-/* What links of some kinds have, by the number of its attribute. */
-static const struct {
-	const char *kind, *key;
-	int type;
-} kind_numbers[] = {
-	{"ipoib", "pkey", IFLA_IPOIB_PKEY},     {"ipoib", "mode", IFLA_IPOIB_MODE},
-	{"macvlan", "mode", IFLA_MACVLAN_MODE}, {"ipvlan", "mode", IFLA_IPVLAN_MODE},
-	{"vlan", "vlan", IFLA_VLAN_ID},
-};
-
-static void decode_kind(const char *kind, const struct nlattr *data, json_t *link)
+static void put_ifaddr(const struct rtnl_ifaddr *value, json_t *look)
 {
-	enum { NUMBER_MAX = IFLA_MACVLAN_MAX };
-	struct nlattr *attrs[NUMBER_MAX + 1];
-	uint16_t small;
-	uint32_t large;
-
-	netlink_parse_nested(data, attrs, NUMBER_MAX);
-	for (size_t i = 0; i < ARRAY_LEN(kind_numbers); i++) {
-		const struct nlattr *attr = attrs[kind_numbers[i].type];
-
-		if (!str_eq(kind, kind_numbers[i].kind))
-			continue;
-		if (netlink_u16(attr, &small))
-			json_put_int(link, kind_numbers[i].key, small);
-		else if (netlink_u32(attr, &large))
-			json_put_int(link, kind_numbers[i].key, large);
-	}
-}
-
-static void decode_link(const struct nlmsghdr *message, json_t *look)
-{
-	struct nlattr *attrs[LINK_ATTR_MAX + 1], *info[IFLA_INFO_MAX + 1];
-	const struct ifinfomsg *header = nlmsg_data(message);
-	char name[IFNAMSIZ], kind[32], parent[32], alias[256]; /* IFALIASZ */
-	json_auto_t *link = json_object();
-
-	if (!netlink_parse(message, sizeof(*header), attrs, LINK_ATTR_MAX) ||
-	    header->ifi_index <= 0 || !netlink_str(attrs[IFLA_IFNAME], name, sizeof(name)))
-		return;
-	json_put_int(link, "index", header->ifi_index);
-	if (attrs[IFLA_XDP])
-		decode_xdp(attrs[IFLA_XDP], link);
-	if (netlink_str(attrs[IFLA_IFALIAS], alias, sizeof(alias)) && alias[0])
-		json_put(link, "alias", json_fmt("%s", alias));
-	json_put_str(link, "name", name);
-	json_put_int(link, "type", header->ifi_type);
-	json_put_int(link, "flags", header->ifi_flags);
-	put_mac(link, "mac", attrs[IFLA_ADDRESS]);
-	put_u32(link, "mtu", attrs[IFLA_MTU]);
-	put_u32(link, "txqlen", attrs[IFLA_TXQLEN]);
-	put_u32(link, "lower", attrs[IFLA_LINK]);
-	if (attrs[IFLA_LINKINFO]) {
-		netlink_parse_nested(attrs[IFLA_LINKINFO], info, IFLA_INFO_MAX);
-		if (netlink_str(info[IFLA_INFO_KIND], kind, sizeof(kind)))
-			json_put_str(link, "kind", kind);
-		if (json_at(link, "kind") && info[IFLA_INFO_DATA])
-			decode_kind(kind, info[IFLA_INFO_DATA], link);
-	}
-	if (netlink_str(attrs[IFLA_PARENT_DEV_NAME], parent, sizeof(parent)) &&
-	    pci_address_is_valid(parent))
-		json_put_str(link, "parent", parent);
-	if (attrs[IFLA_PROP_LIST])
-		decode_alt_names(attrs[IFLA_PROP_LIST], link);
-	json_array_append(json_at(look, "links"), link);
-}
-
-static void decode_address(const struct nlmsghdr *message, json_t *look)
-{
-	struct nlattr *attrs[IFA_MAX + 1];
-	const struct ifaddrmsg *header = nlmsg_data(message);
 	json_auto_t *address = json_object();
 
-	if (!netlink_parse(message, sizeof(*header), attrs, IFA_MAX))
-		return;
-	/* With a peer IFA_ADDRESS is the other end's. */
-	put_address(address, "address", attrs[IFA_LOCAL] ? attrs[IFA_LOCAL] : attrs[IFA_ADDRESS],
-		    header->ifa_family, header->ifa_prefixlen, true);
-	put_dev(address, look, (int64_t)header->ifa_index);
-	json_put_int(address, "index", (int64_t)header->ifa_index);
-	put_number(address, "scope", header->ifa_scope);
+	put_prefix(address, "address", &value->address, value->prefix);
+	put_dev(address, look, value->index);
+	json_put_int(address, "index", value->index);
+	put_number(address, "scope", value->scope);
 	if (json_at(address, "address"))
 		json_array_append(json_at(look, "addresses"), address);
 }
 
-static void decode_nexthops(const struct nlattr *attr, int family, const json_t *look,
-			    json_t *route)
+static json_t *hops_of(const struct rtnl_route *route, const json_t *look)
 {
-	const struct rtnexthop *hop = nla_data(attr);
 	json_t *hops = json_array();
-	int left = nla_len(attr);
 
-	for (; left >= (int)sizeof(*hop) && hop->rtnh_len >= sizeof(*hop) && hop->rtnh_len <= left;
-	     left -= NLMSG_ALIGN(hop->rtnh_len), hop = RTNH_NEXT(hop)) {
-		json_auto_t *object = json_object();
-		const struct nlattr *inner = (const void *)RTNH_DATA(hop);
-		int inner_left = (int)(hop->rtnh_len - sizeof(*hop));
+	for (size_t i = 0; i < route->n_hops; i++) {
+		json_t *hop = json_object();
 
-		put_dev(object, look, hop->rtnh_ifindex);
-		put_number(object, "flags", hop->rtnh_flags & RTNH_F_ONLINK);
-		for (; nla_ok(inner, inner_left); inner = nla_next(inner, &inner_left))
-			if (nla_type(inner) == RTA_GATEWAY)
-				put_address(object, "gw", inner, family,
-					    family == AF_INET ? 32 : 128, false);
-		json_array_append(hops, object);
+		put_dev(hop, look, route->hops[i].index);
+		put_number(hop, "flags", route->hops[i].flags & RTNH_F_ONLINK);
+		put_address(hop, "gw", &route->hops[i].gateway);
+		json_array_append_new(hops, hop);
 	}
-	json_put(route, "nexthops", hops);
+	return hops;
 }
 
-/* of_cache: those that the kernel makes of routes for one address count, too. */
-static void decode_route(const struct nlmsghdr *message, bool of_cache, json_t *look)
+static void put_route(const struct rtnl_route *value, json_t *look)
 {
-	struct nlattr *attrs[RTA_MAX + 1], *metrics[RTAX_MAX + 1];
-	const struct rtmsg *header = nlmsg_data(message);
-	unsigned int full;
-	json_auto_t *route = json_object();
-	uint32_t table = 0, oif = 0;
+	json_t *route = json_object();
 
-	if (!netlink_parse(message, sizeof(*header), attrs, RTA_MAX) ||
-	    (header->rtm_family != AF_INET && header->rtm_family != AF_INET6) ||
-	    (header->rtm_flags & RTM_F_CLONED && !of_cache))
-		return;
-	full = header->rtm_family == AF_INET ? 32 : 128;
-	json_put_int(route, "family", header->rtm_family == AF_INET ? 4 : 6);
-	json_put_int(route, "table",
-		     netlink_u32(attrs[RTA_TABLE], &table) ? table : header->rtm_table);
-	put_address(route, "dst", attrs[RTA_DST], header->rtm_family, header->rtm_dst_len, true);
-	put_address(route, "gw", attrs[RTA_GATEWAY], header->rtm_family, full, false);
-	/* Of the other family: how IPv4 goes by gateways of IPv6. */
-	if (attrs[RTA_VIA])
+	json_array_append_new(json_at(look, "routes"), route);
+	json_put_int(route, "family", value->family == AF_INET ? 4 : 6);
+	json_put_int(route, "table", value->table);
+	put_prefix(route, "dst", &value->dst, value->prefix);
+	put_address(route, "gw", &value->gateway);
+	/* How IPv4 goes by gateways of IPv6. */
+	if (value->has_via)
 		json_put_bool(route, "via", true);
-	put_address(route, "src", attrs[RTA_PREFSRC], header->rtm_family, full, false);
-	if (netlink_u32(attrs[RTA_OIF], &oif))
-		put_dev(route, look, oif);
-	put_number(route, "scope", header->rtm_scope);
-	put_number(route, "protocol", header->rtm_protocol);
-	put_number(route, "type", header->rtm_type);
-	put_number(route, "flags", header->rtm_flags & RTNH_F_ONLINK);
-	put_u32(route, "metric", attrs[RTA_PRIORITY]);
-	if (attrs[RTA_METRICS]) {
-		netlink_parse_nested(attrs[RTA_METRICS], metrics, RTAX_MAX);
-		put_u32(route, "mtu", metrics[RTAX_MTU]);
+	put_address(route, "src", &value->src);
+	put_dev(route, look, value->index);
+	put_number(route, "scope", value->scope);
+	put_number(route, "protocol", value->protocol);
+	put_number(route, "type", value->type);
+	put_number(route, "flags", value->flags & RTNH_F_ONLINK);
+	put_number(route, "metric", value->metric);
+	put_number(route, "mtu", value->mtu);
+	if (value->hops)
+		json_put(route, "nexthops", hops_of(value, look));
+}
+
+static void put_rule(const struct rtnl_rule *value, json_t *look)
+{
+	json_t *rule = json_object();
+
+	json_array_append_new(json_at(look, "rules"), rule);
+	json_put_int(rule, "family", value->family == AF_INET ? 4 : 6);
+	json_put_int(rule, "table", value->table);
+	put_number(rule, "priority", value->priority);
+	put_number(rule, "mark", value->mark);
+	put_prefix(rule, "from", &value->from, value->from_prefix);
+	put_prefix(rule, "to", &value->to, value->to_prefix);
+}
+
+static void put_neighbour(const struct rtnl_neighbour *value, json_t *look)
+{
+	json_t *neighbour = json_object();
+
+	json_array_append_new(json_at(look, "neighbours"), neighbour);
+	put_address(neighbour, "address", &value->address);
+	put_mac(neighbour, "mac", &value->mac);
+	put_dev(neighbour, look, value->index);
+	json_put_int(neighbour, "index", value->index);
+	json_put_bool(neighbour, "permanent", (value->state & NUD_PERMANENT) != 0);
+}
+
+static void decode(const struct nlmsghdr *message, json_t *look)
+{
+	struct rtnl_interface link;
+	struct rtnl_ifaddr ifaddr;
+	struct rtnl_route route;
+	struct rtnl_rule rule;
+	struct rtnl_neighbour neighbour;
+
+	if (rtnl_decode_interface(message, &link)) {
+		put_link(&link, look);
+		rtnl_interface_done(&link);
+	} else if (rtnl_decode_ifaddr(message, &ifaddr)) {
+		put_ifaddr(&ifaddr, look);
+	} else if (rtnl_decode_route(message, &route)) {
+		/* Those that the kernel makes of routes for one address do not count. */
+		if (!(route.flags & RTM_F_CLONED))
+			put_route(&route, look);
+		rtnl_route_done(&route);
+	} else if (rtnl_decode_rule(message, &rule) && rule.action == FR_ACT_TO_TBL) {
+		put_rule(&rule, look);
+	} else if (rtnl_decode_neighbour(message, &neighbour)) {
+		put_neighbour(&neighbour, look);
 	}
-	if (attrs[RTA_MULTIPATH])
-		decode_nexthops(attrs[RTA_MULTIPATH], header->rtm_family, look, route);
-	if (json_at(route, "dst"))
-		json_array_append(json_at(look, "routes"), route);
-}
-
-static void decode_rule(const struct nlmsghdr *message, json_t *look)
-{
-	struct nlattr *attrs[FRA_MAX + 1];
-	const struct fib_rule_hdr *header = nlmsg_data(message);
-	json_auto_t *rule = json_object();
-	uint32_t table = 0;
-
-	if (!netlink_parse(message, sizeof(*header), attrs, FRA_MAX) ||
-	    (header->family != AF_INET && header->family != AF_INET6) ||
-	    header->action != FR_ACT_TO_TBL)
-		return;
-	json_put_int(rule, "family", header->family == AF_INET ? 4 : 6);
-	json_put_int(rule, "table", netlink_u32(attrs[FRA_TABLE], &table) ? table : header->table);
-	put_u32(rule, "priority", attrs[FRA_PRIORITY]);
-	put_u32(rule, "mark", attrs[FRA_FWMARK]);
-	if (attrs[FRA_SRC])
-		put_address(rule, "from", attrs[FRA_SRC], header->family, header->src_len, true);
-	if (attrs[FRA_DST])
-		put_address(rule, "to", attrs[FRA_DST], header->family, header->dst_len, true);
-	json_array_append(json_at(look, "rules"), rule);
-}
-
-static void decode_neighbour(const struct nlmsghdr *message, json_t *look)
-{
-	struct nlattr *attrs[NDA_MAX + 1];
-	const struct ndmsg *header = nlmsg_data(message);
-	json_auto_t *neighbour = json_object();
-
-	if (!netlink_parse(message, sizeof(*header), attrs, NDA_MAX) || !attrs[NDA_DST])
-		return;
-	put_address(neighbour, "address", attrs[NDA_DST], header->ndm_family,
-		    header->ndm_family == AF_INET ? 32 : 128, false);
-	put_mac(neighbour, "mac", attrs[NDA_LLADDR]);
-	put_dev(neighbour, look, header->ndm_ifindex);
-	json_put_int(neighbour, "index", header->ndm_ifindex);
-	json_put_bool(neighbour, "permanent", (header->ndm_state & NUD_PERMANENT) != 0);
-	if (json_at(neighbour, "address"))
-		json_array_append(json_at(look, "neighbours"), neighbour);
 }
 
 void netns_decode(const void *bytes, size_t len, json_t *look)
@@ -311,118 +222,56 @@ void netns_decode(const void *bytes, size_t len, json_t *look)
 	const struct nlmsghdr *message;
 	size_t at = 0;
 
-	while ((message = netlink_next(bytes, len, &at))) {
-		switch (message->nlmsg_type) {
-		case RTM_NEWLINK:
-			decode_link(message, look);
-			break;
-		case RTM_NEWADDR:
-			decode_address(message, look);
-			break;
-		case RTM_NEWROUTE:
-			decode_route(message, false, look);
-			break;
-		case RTM_NEWRULE:
-			decode_rule(message, look);
-			break;
-		case RTM_NEWNEIGH:
-			decode_neighbour(message, look);
-			break;
-		}
-	}
+	while ((message = netlink_next(bytes, len, &at)))
+		decode(message, look);
 }
 
-/* Each value starts with the VF's number. */
-static bool vf_value(const struct nlattr *attr, int64_t vf, void *ret, size_t size)
+static void put_guid(json_t *object, const char *key, uint64_t guid)
 {
-	uint32_t number;
+	char text[TEXT_GUID_SIZE];
 
-	if (!attr || (size_t)nla_len(attr) < size)
-		return false;
-	memcpy(ret, nla_data(attr), size);
-	memcpy(&number, ret, sizeof(number));
-	return number == vf;
+	text_from_guid(guid, text);
+	json_put_str(object, key, text);
 }
 
-static void decode_vf_vlan(const struct nlattr *const *attrs, int64_t vf, json_t *ret)
+static json_t *vf_as_json(const struct rtnl_vf *vf)
 {
-	struct ifla_vf_vlan vlan;
-	struct ifla_vf_vlan_info info;
-	const struct nlattr *attr;
-	int left;
+	json_t *ret = json_object();
+	char text[TEXT_MAC_SIZE];
 
-	if (vf_value(attrs[IFLA_VF_VLAN], vf, &vlan, sizeof(vlan))) {
-		json_put_int(ret, "vlan", vlan.vlan);
-		json_put_int(ret, "qos", vlan.qos);
-	}
-	if (!attrs[IFLA_VF_VLAN_LIST])
-		return;
-	nla_for_each_nested(attr, attrs[IFLA_VF_VLAN_LIST],
-			    left) if (nla_type(attr) == IFLA_VF_VLAN_INFO &&
-				      vf_value(attr, vf, &info, sizeof(info)))
-		json_put_int(ret, "proto", ntohs(info.vlan_proto));
-}
-
-static json_t *decode_vf(const struct nlattr *info, int64_t vf)
-{
-	struct nlattr *attrs[IFLA_VF_MAX + 1];
-	struct ifla_vf_mac mac;
-	struct ifla_vf_rate rate;
-	struct ifla_vf_spoofchk spoofchk;
-	struct ifla_vf_trust trust;
-	struct ifla_vf_link_state state;
-	struct ifla_vf_guid guid;
-	char text[18], guid_text[TEXT_GUID_SIZE];
-	json_t *ret;
-
-	netlink_parse_nested(info, attrs, IFLA_VF_MAX);
-	if (!vf_value(attrs[IFLA_VF_MAC], vf, &mac, sizeof(mac)))
-		return NULL;
-	ret = json_object();
-	text_from_octets(mac.mac, 6, text);
+	text_from_octets(vf->mac, sizeof(vf->mac), text);
 	json_put_str(ret, "mac", text);
-	decode_vf_vlan((const struct nlattr *const *)attrs, vf, ret);
-	if (vf_value(attrs[IFLA_VF_RATE], vf, &rate, sizeof(rate))) {
-		json_put_int(ret, "minRate", rate.min_tx_rate);
-		json_put_int(ret, "maxRate", rate.max_tx_rate);
+	if (vf->has_vlan) {
+		json_put_int(ret, "vlan", vf->vlan);
+		json_put_int(ret, "qos", vf->qos);
 	}
-	/* All ones: the driver does not say. */
-	if (vf_value(attrs[IFLA_VF_SPOOFCHK], vf, &spoofchk, sizeof(spoofchk)) &&
-	    spoofchk.setting != UINT32_MAX)
-		json_put_bool(ret, "spoofchk", spoofchk.setting != 0);
-	if (vf_value(attrs[IFLA_VF_TRUST], vf, &trust, sizeof(trust)) &&
-	    trust.setting != UINT32_MAX)
-		json_put_bool(ret, "trust", trust.setting != 0);
-	if (vf_value(attrs[IFLA_VF_LINK_STATE], vf, &state, sizeof(state)))
-		json_put_int(ret, "linkState", state.link_state);
-	if (vf_value(attrs[IFLA_VF_IB_NODE_GUID], vf, &guid, sizeof(guid))) {
-		text_from_guid(guid.guid, guid_text);
-		json_put_str(ret, "nodeGuid", guid_text);
+	if (vf->has_proto)
+		json_put_int(ret, "proto", vf->proto);
+	if (vf->has_rate) {
+		json_put_int(ret, "minRate", vf->min_rate);
+		json_put_int(ret, "maxRate", vf->max_rate);
 	}
-	if (vf_value(attrs[IFLA_VF_IB_PORT_GUID], vf, &guid, sizeof(guid))) {
-		text_from_guid(guid.guid, guid_text);
-		json_put_str(ret, "portGuid", guid_text);
-	}
+	if (vf->has_spoofchk)
+		json_put_bool(ret, "spoofchk", vf->spoofchk);
+	if (vf->has_trust)
+		json_put_bool(ret, "trust", vf->trust);
+	if (vf->has_link_state)
+		json_put_int(ret, "linkState", vf->link_state);
+	if (vf->has_node_guid)
+		put_guid(ret, "nodeGuid", vf->node_guid);
+	if (vf->has_port_guid)
+		put_guid(ret, "portGuid", vf->port_guid);
 	return ret;
 }
 
 json_t *netns_decode_vf(const void *bytes, size_t len, int64_t vf)
 {
-	const struct nlmsghdr *message;
-	size_t at = 0;
+	auto_vfs struct rtnl_vfs list = {0};
+	const struct rtnl_vf *found;
 
-	while ((message = netlink_next(bytes, len, &at))) {
-		struct vf_list list = vf_list_of(message);
-		const struct nlattr *info;
-
-		while ((info = vf_list_next(&list))) {
-			json_t *found = decode_vf(info, vf);
-
-			if (found)
-				return found;
-		}
-	}
-	return NULL;
+	rtnl_decode_vfs(bytes, len, &list);
+	found = vf < 0 ? NULL : rtnl_vf_by_number(&list, (uint32_t)vf);
+	return found ? vf_as_json(found) : NULL;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -476,7 +325,6 @@ int netns_observe(struct netns *ns, unsigned int parts, json_t **ret, struct err
 int netns_observe_link(struct netns *ns, const char *name, int index, json_t *look,
 		       const json_t **ret, struct err *err)
 {
-	struct ifinfomsg header = {.ifi_index = name ? 0 : index};
 	struct nl_msg *msg;
 	struct err problem = {0};
 	const json_t *known = name ? look_link(look, name) : look_link_by_index(look, index);
@@ -485,7 +333,7 @@ int netns_observe_link(struct netns *ns, const char *name, int index, json_t *lo
 		*ret = known;
 		return 0;
 	}
-	msg = netlink_request(RTM_GETLINK, 0, &header, sizeof(header));
+	msg = rtnl_link_request(RTM_GETLINK, 0, name ? 0 : index);
 	if (name)
 		netlink_put_str(msg, strlen(name) < IFNAMSIZ ? IFLA_IFNAME : IFLA_ALT_IFNAME, name);
 	if (ask(ns, msg, look, &problem) && problem.sys != ENODEV) {
@@ -524,6 +372,7 @@ static json_t *ask_route(struct netns *ns, const struct addr *address, unsigned 
 {
 	auto_strbuf struct strbuf answer = {0};
 	auto_nl_msg struct nl_msg *msg = NULL;
+	auto_route struct rtnl_route route = {0};
 	const struct nlmsghdr *message;
 	json_auto_t *look = new_look();
 	struct rtmsg header = {.rtm_flags = flags};
@@ -536,8 +385,8 @@ static json_t *ask_route(struct netns *ns, const struct addr *address, unsigned 
 	netlink_put(msg, RTA_DST, address->octets, addr_len(address));
 	if (netlink_ask(netns_netlink(ns), NETLINK_ROUTE, msg, &answer, &problem) == 0) {
 		message = netlink_next(answer.data, answer.len, &at);
-		if (message && message->nlmsg_type == RTM_NEWROUTE)
-			decode_route(message, true, look);
+		if (message && rtnl_decode_route(message, &route))
+			put_route(&route, look);
 		return json_incref(json_array_get(json_at(look, "routes"), 0));
 	}
 	/* No route: the node does not speak to it. */
@@ -664,13 +513,12 @@ int netns_observe_host(struct netns *ns, const json_t *addresses, unsigned int t
 
 int netns_observe_vf(struct netns *ns, const char *pf, int64_t vf, json_t **ret, struct err *err)
 {
-	struct ifinfomsg header = {0};
-	auto_nl_msg struct nl_msg *msg = netlink_request(RTM_GETLINK, 0, &header, sizeof(header));
+	auto_nl_msg struct nl_msg *msg = rtnl_link_request(RTM_GETLINK, 0, 0);
 	auto_strbuf struct strbuf answer = {0};
 	json_t *found;
 
 	netlink_put_str(msg, IFLA_IFNAME, pf);
-	/* Statistics would make the list too long for new kernels (host/vf_list.h). */
+	/* Statistics would make the list too long for new kernels (netlink/rtnl_vf.h). */
 	netlink_put_u32(msg, IFLA_EXT_MASK, RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS);
 	if (netlink_ask(netns_netlink(ns), NETLINK_ROUTE, msg, &answer, err))
 		return err_in(err, "look at the VFs of %s", pf);

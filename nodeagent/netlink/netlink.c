@@ -5,6 +5,7 @@
  */
 #include "nodeagent/netlink/netlink.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netlink/netlink.h>
 #include <netlink/socket.h>
@@ -209,10 +210,25 @@ void netlink_set_door(struct netlink *netlink, netlink_exchange_fn *door, void *
 
 void netlink_reset(struct netlink *netlink)
 {
+	for (size_t i = 0; i < ARRAY_LEN(netlink->sockets); i++)
+		netlink_close(netlink, netlink->sockets[i].protocol);
+}
+
+void netlink_close(struct netlink *netlink, int protocol)
+{
 	for (size_t i = 0; i < ARRAY_LEN(netlink->sockets); i++) {
+		if (netlink->sockets[i].protocol != protocol)
+			continue;
 		nl_socket_free(netlink->sockets[i].socket);
 		netlink->sockets[i].socket = NULL;
 	}
+}
+
+int netlink_fd(const struct netlink *netlink, int protocol)
+{
+	struct nl_sock *socket = socket_of(netlink, protocol);
+
+	return socket ? nl_socket_get_fd(socket) : -1;
 }
 
 bool netlink_is_open(const struct netlink *netlink, int protocol)
@@ -270,6 +286,35 @@ int netlink_send(struct netlink *netlink, int protocol, struct nl_msg *const *me
 	return 0;
 }
 
+static int refused(const struct netlink_answer *answer, struct err *err)
+{
+	errno = answer->code;
+	return err_sys(err, "NetlinkRefused", "%s",
+		       answer->words[0] ? answer->words : "the kernel refuses");
+}
+
+/*
+ * Refusals come by themselves; an acknowledgement of the last change says that there were none.
+ * (The end of the transaction itself is acknowledged by Linux 6.10 and up only.)
+ */
+int netlink_commit(struct netlink *netlink, int protocol, struct nl_msg *const *messages, size_t n,
+		   struct err *err)
+{
+	auto_free struct netlink_answer *answers = mem_calloc(n, sizeof(*answers));
+	auto_strbuf struct strbuf data = {0};
+
+	assert(n > 2 && n <= BATCH_MAX);
+	for (size_t i = 0; i < n; i++)
+		nlmsg_hdr(messages[i])->nlmsg_flags |= NLM_F_REQUEST;
+	nlmsg_hdr(messages[n - 2])->nlmsg_flags |= NLM_F_ACK;
+	if (pass(netlink, protocol, messages, n, answers, &data, err) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		if (answers[i].code)
+			return refused(&answers[i], err);
+	return 0;
+}
+
 int netlink_ask(struct netlink *netlink, int protocol, struct nl_msg *request,
 		struct strbuf *answer, struct err *err)
 {
@@ -286,10 +331,8 @@ int netlink_ask(struct netlink *netlink, int protocol, struct nl_msg *request,
 		strbuf_reset(answer);
 		if (code < 0)
 			return -1;
-		errno = end.code;
 		if (end.code)
-			return err_sys(err, "NetlinkRefused", "%s",
-				       end.words[0] ? end.words : "the kernel refuses");
+			return refused(&end, err);
 	}
 	return err_set(err, ERR_TRANSIENT, "DumpInterrupted",
 		       "a netlink dump was interrupted by a change, look again");

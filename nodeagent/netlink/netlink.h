@@ -60,6 +60,9 @@ void netlink_reset(struct netlink *netlink);
  */
 bool netlink_is_open(const struct netlink *netlink, int protocol);
 int netlink_open(struct netlink *netlink, int protocol, struct err *err);
+/* Its descriptor, borrowed; -1: there is none. Close it before its time. */
+int netlink_fd(const struct netlink *netlink, int protocol);
+void netlink_close(struct netlink *netlink, int protocol);
 
 /* How long the kernel took for what NETLINK_ROUTE was sent and asked so far. */
 int64_t netlink_kernel_us(const struct netlink *netlink);
@@ -71,6 +74,13 @@ int64_t netlink_kernel_us(const struct netlink *netlink);
  */
 int netlink_send(struct netlink *netlink, int protocol, struct nl_msg *const *messages, size_t n,
 		 struct netlink_answer *answers, struct err *err);
+
+/*
+ * A transaction of nfnetlink (net/netfilter/nfnetlink.c): all messages are carried out, or none.
+ * The first and the last are its edges. Errors as of netlink_ask(), the kernel's first refusal.
+ */
+int netlink_commit(struct netlink *netlink, int protocol, struct nl_msg *const *messages, size_t n,
+		   struct err *err);
 
 /*
  * Ask one question, or send one change. `answer` is emptied first, and stays empty on failure. A

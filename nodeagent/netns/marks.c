@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Packet marks with nf_tables, in its netlink language (linux/netfilter/nf_tables.h). See the
- * header.
+ * Packet marks with nf_tables, in its netlink language (linux/netfilter/nf_tables.h).
  *
  * Three rules without sets or names to keep: libnftnl would take as many lines, and be one more
  * library in the image.
@@ -9,6 +8,7 @@
 #include "nodeagent/netns/marks.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_conntrack_common.h>
@@ -16,13 +16,10 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <net/if.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "lib/base/child.h"
 #include "lib/base/fs.h"
-#include "lib/base/own_fd.h"
 #include "nodeagent/netlink/message.h"
 
 #define TABLE    "orbweaver"
@@ -31,22 +28,20 @@
 
 /* Messages of one transaction; nothing happens before its end. */
 struct batch {
-	struct strbuf bytes;
-	size_t last; /* where the message that was added last begins */
-	uint32_t sequence;
+	struct nl_msg *messages[16];
+	size_t n;
 };
+
+static void batch_done(struct batch *batch)
+{
+	for (size_t i = 0; i < batch->n; i++)
+		nlmsg_free(batch->messages[i]);
+}
 
 static void add_message(struct batch *batch, struct nl_msg *message)
 {
-	auto_nl_msg struct nl_msg *msg = message;
-	struct nlmsghdr *header = nlmsg_hdr(msg);
-
-	header->nlmsg_seq = ++batch->sequence;
-	header->nlmsg_flags |= NLM_F_REQUEST;
-	batch->last = batch->bytes.len;
-	strbuf_add(&batch->bytes, header, header->nlmsg_len);
-	while (batch->bytes.len % NLMSG_ALIGNTO)
-		strbuf_addc(&batch->bytes, '\0');
+	assert(batch->n < ARRAY_LEN(batch->messages));
+	batch->messages[batch->n++] = message;
 }
 
 static struct nl_msg *request(int type, int flags)
@@ -229,83 +224,40 @@ static void add_rules(struct batch *batch, const char *dev)
 
 /* ---- the transaction ------------------------------------------------------------------------- */
 
-static int open_socket(void *context, struct err *err)
-{
-	struct sockaddr_nl address = {.nl_family = AF_NETLINK};
-	struct timeval patience = {.tv_sec = 5};
-	int *fd = context;
-
-	*fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
-	if (*fd >= 0)
-		(void)setsockopt(*fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	if (*fd < 0 || bind(*fd, (void *)&address, sizeof(address)) < 0)
-		return err_sys(err, "StepRefused", "open a netfilter socket in the namespace");
-	return 0;
-}
-
-/* 0 when the kernel has carried it out; else an errno, the first that it named. */
-static int read_verdict(int fd, uint32_t last)
-{
-	for (;;) {
-		char bytes[8192];
-		ssize_t n = recv(fd, bytes, sizeof(bytes), 0);
-		const struct nlmsghdr *message;
-		size_t at = 0;
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return errno;
-		while ((message = netlink_next(bytes, (size_t)n, &at))) {
-			const struct nlmsgerr *error = nlmsg_data(message);
-
-			if (message->nlmsg_type != NLMSG_ERROR ||
-			    message->nlmsg_len < NLMSG_LENGTH(sizeof(*error)))
-				continue;
-			if (error->error || message->nlmsg_seq == last)
-				return -error->error;
-		}
-	}
-}
-
 /*
  * The last close of a socket that changed rules waits until the kernel has freed what they
  * replaced, a grace period of RCU: 10 ms and more (nft_rcv_nl_event() in
  * net/netfilter/nf_tables_api.c). A child has the last one, so that no pod waits for that. Without
  * a child we wait ourselves.
  */
-static void close_in_child(const int *fd)
+static void close_in_child(struct netns *ns)
 {
-	if (*fd > 0 && child_fork(&(struct child_config){.skips_handlers = true}) == 0) {
+	int fd = netlink_fd(netns_netlink(ns), NETLINK_NETFILTER);
+
+	if (fd > 0 && child_fork(&(struct child_config){.skips_handlers = true}) == 0) {
 		/* Locks and lines are not its own. */
-		fs_close_between(0, (unsigned int)*fd - 1);
-		fs_close_between((unsigned int)*fd + 1, ~0U);
+		fs_close_between(0, (unsigned int)fd - 1);
+		fs_close_between((unsigned int)fd + 1, ~0U);
 		_exit(0);
 	}
-	own_close_p(fd);
+	netlink_close(netns_netlink(ns), NETLINK_NETFILTER);
 }
 
-/*
- * Refusals come by themselves; an acknowledgement of the last change says that there were none.
- * (The end of the batch itself is acknowledged by Linux 6.10 and up only.)
- */
 static int commit(struct netns *ns, struct batch *batch, struct err *err)
 {
-	struct nlmsghdr *header = (void *)(batch->bytes.data + batch->last);
-	auto_call(close_in_child) int fd = -1;
-	uint32_t last = header->nlmsg_seq;
+	struct err problem = {0};
 	int code;
 
-	header->nlmsg_flags |= NLM_F_ACK;
 	add_edge(batch, NFNL_MSG_BATCH_END);
-	if (netns_within(ns, open_socket, &fd, err))
-		return -1;
-	if (send(fd, batch->bytes.data, batch->bytes.len, 0) < 0)
-		return err_sys(err, "StepRefused", "send to netfilter");
-	code = read_verdict(fd, last);
-	if (!code)
+	code = netns_open_socket(ns, NETLINK_NETFILTER, &problem);
+	if (code == 0)
+		code = netlink_commit(netns_netlink(ns), NETLINK_NETFILTER, batch->messages,
+				      batch->n, &problem);
+	close_in_child(ns);
+	batch_done(batch);
+	if (code == 0)
 		return 0;
-	errno = code;
+	errno = problem.sys;
 	return err_sys(err, "StepRefused",
 		       "set packet marks with nf_tables; load nf_tables and nft_ct on the node");
 }
@@ -321,25 +273,19 @@ static void begin_without_table(struct batch *batch)
 int marks_set(struct netns *ns, const char *dev, struct err *err)
 {
 	struct batch batch = {0};
-	int code;
 
 	begin_without_table(&batch);
 	add_table(&batch, NFT_MSG_NEWTABLE, NLM_F_CREATE);
 	add_chain(&batch, "prerouting", "filter", NF_INET_PRE_ROUTING);
 	add_chain(&batch, "output", "route", NF_INET_LOCAL_OUT);
 	add_rules(&batch, dev);
-	code = commit(ns, &batch, err);
-	strbuf_done(&batch.bytes);
-	return code;
+	return commit(ns, &batch, err);
 }
 
 int marks_clear(struct netns *ns, struct err *err)
 {
 	struct batch batch = {0};
-	int code;
 
 	begin_without_table(&batch);
-	code = commit(ns, &batch, err);
-	strbuf_done(&batch.bytes);
-	return code;
+	return commit(ns, &batch, err);
 }

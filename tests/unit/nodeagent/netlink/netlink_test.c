@@ -3,7 +3,9 @@
  * The transport on sockets of the kernel: refusals, dumps that are interrupted, and several
  * messages at once. Nothing is changed: what it asks to remove is not there.
  */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <linux/netfilter/nfnetlink.h>
 #include <linux/rtnetlink.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,12 +90,33 @@ static void each_message_has_its_answer_in_whatever_batch_it_was_sent(void **sta
 	}
 }
 
+/* nfnetlink refuses a transaction at its first message, which wants no answer. */
+static void a_transaction_that_is_refused_at_its_edge_is_not_waited_for(void **state)
+{
+	const struct nfgenmsg edge = {.res_id = htons(NFNL_SUBSYS_COUNT)};
+	const uint16_t types[] = {NFNL_MSG_BATCH_BEGIN, NFNL_SUBSYS_COUNT << 8, NFNL_MSG_BATCH_END};
+	auto_netlink struct netlink *netlink = netlink_new();
+	struct nl_msg *messages[ARRAY_LEN(types)];
+	struct err err = {0};
+
+	for (size_t i = 0; i < ARRAY_LEN(types); i++)
+		messages[i] = netlink_request(types[i], 0, &edge, sizeof(edge));
+	assert_int_equal(
+		netlink_commit(netlink, NETLINK_NETFILTER, messages, ARRAY_LEN(types), &err), -1);
+	for (size_t i = 0; i < ARRAY_LEN(types); i++)
+		nlmsg_free(messages[i]);
+	if (err.sys == EPROTONOSUPPORT)
+		skip(); /* a kernel without nfnetlink */
+	assert_string_equal(err.reason, "NetlinkRefused");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_list_that_changed_on_the_way_is_no_answer),
 		cmocka_unit_test(a_kernel_without_the_protocol_says_so),
 		cmocka_unit_test(each_message_has_its_answer_in_whatever_batch_it_was_sent),
+		cmocka_unit_test(a_transaction_that_is_refused_at_its_edge_is_not_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

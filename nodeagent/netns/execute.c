@@ -132,10 +132,9 @@ static void do_sysctl(struct run *run, struct netns *ns, const json_t *step)
 
 static bool has_mac(struct netns *ns, int index, const char *mac)
 {
-	json_auto_t *look = json_object();
+	json_auto_t *look = netns_look_new();
 	const json_t *link = NULL;
 
-	json_put(look, "links", json_array());
 	(void)netns_observe_link(ns, NULL, index, look, &link, NULL);
 	return str_eq(json_str_at(link, "mac"), mac);
 }
@@ -287,7 +286,7 @@ static int execute(const struct netns_pair *pair, const json_t *steps, bool all,
 	size_t n = json_array_size(steps), i;
 	auto_free struct nl_msg **messages = mem_calloc(n + 1, sizeof(*messages));
 	auto_free const json_t **gathered = mem_calloc(n + 1, sizeof(*gathered));
-	json_auto_t *pod = json_object(), *host = json_object();
+	json_auto_t *pod = netns_look_new(), *host = netns_look_new();
 	struct run run = {
 		.pair = pair,
 		.err = err,
@@ -299,8 +298,6 @@ static int execute(const struct netns_pair *pair, const json_t *steps, bool all,
 	};
 	json_t *step;
 
-	json_put(pod, "links", json_array());
-	json_put(host, "links", json_array());
 	json_array_foreach (steps, i, step) {
 		if (run.failures && !all)
 			break;

@@ -36,19 +36,11 @@
 #define LOOK_MS  10
 #define NO_GUID  "ff:ff:ff:ff:ff:ff:ff:ff"
 
-static json_t *new_look(void)
-{
-	json_t *look = json_object();
-
-	json_put(look, "links", json_array());
-	return look;
-}
-
 static int check(const struct plugin_call *call, const struct ib_sriov_config *config,
 		 const struct device *device, struct err *err)
 {
 	const struct attach_services *services = call->call->services;
-	json_auto_t *pod = new_look();
+	json_auto_t *pod = netns_look_new();
 	const json_t *taken = NULL;
 	bool exclusive = true;
 
@@ -133,7 +125,7 @@ static bool changes_guid(const json_t *steps)
 static bool settings_back(const struct plugin_call *call, const json_t *saved,
 			  const struct device *device)
 {
-	json_auto_t *steps = json_deep_copy(json_at(saved, "settings")), *links = new_look();
+	json_auto_t *steps = json_deep_copy(json_at(saved, "settings")), *links = netns_look_new();
 	const json_t *pf = NULL;
 	size_t i;
 	json_t *step;
@@ -151,7 +143,7 @@ static bool settings_back(const struct plugin_call *call, const json_t *saved,
 
 static bool name_back(const struct plugin_call *call, const char *name, const struct device *device)
 {
-	json_auto_t *steps = json_array(), *links = new_look();
+	json_auto_t *steps = json_array(), *links = netns_look_new();
 	const json_t *link = NULL;
 
 	if (device_link(call->pair.host, device->netdev, device->netdev_index, links, &link,
@@ -265,7 +257,7 @@ static int move_interface(const struct plugin_call *call, const struct ib_sriov_
 	int64_t end = clock_ms() + MOVED_MS;
 
 	for (;;) {
-		json_auto_t *pod = NULL, *node = new_look(), *steps = json_array();
+		json_auto_t *pod = NULL, *node = netns_look_new(), *steps = json_array();
 		const json_t *link = NULL;
 		const char *in = "pod";
 		struct device device;
@@ -331,7 +323,7 @@ static int ib_sriov_add(const struct plugin_call *call, json_t **ret_result, str
 {
 	auto_ib_sriov_config struct ib_sriov_config config = {0};
 	auto_host struct host *host = device_host(call->call->root, err);
-	json_auto_t *links = new_look(), *now = NULL, *settings = json_array(), *undo = NULL;
+	json_auto_t *links = netns_look_new(), *now = NULL, *settings = json_array(), *undo = NULL;
 	json_auto_t *state = json_object(), *result = result_new();
 	const json_t *link = NULL, *pf_link = NULL;
 	struct device device;

@@ -20,14 +20,6 @@
 
 #define INDEX_BASE (1 << 20)
 
-static json_t *new_look(void)
-{
-	json_t *look = json_object();
-
-	json_put(look, "links", json_array());
-	return look;
-}
-
 static int find_in_pod(const struct plugin_call *call, json_t *look, const json_t **ret,
 		       struct err *err)
 {
@@ -36,7 +28,7 @@ static int find_in_pod(const struct plugin_call *call, json_t *look, const json_
 
 static int finish(const struct plugin_call *call, json_t *result, json_t *done, struct err *err)
 {
-	json_auto_t *look = new_look(), *up = json_array();
+	json_auto_t *look = netns_look_new(), *up = json_array();
 	const json_t *link = NULL;
 
 	if (find_in_pod(call, look, &link, err))
@@ -54,10 +46,10 @@ static int ipoib_add(const struct plugin_call *call, json_t **ret_result, struct
 {
 	const struct attach_services *services = call->call->services;
 	const char *name = json_str_at(call->call->config, "master");
-	json_auto_t *look = new_look(), *steps = json_array(), *done = json_array();
+	json_auto_t *look = netns_look_new(), *steps = json_array(), *done = json_array();
 	json_auto_t *state = json_object(), *result = result_new(), *undo = NULL;
 	const json_t *master = NULL, *taken = NULL;
-	json_auto_t *pod = new_look(), *child = json_object();
+	json_auto_t *pod = netns_look_new(), *child = json_object();
 	char spare[16];
 	uint32_t number;
 
@@ -98,7 +90,7 @@ static int ipoib_add(const struct plugin_call *call, json_t **ret_result, struct
 
 static int ipoib_check(const struct plugin_call *call, struct err *err)
 {
-	json_auto_t *look = new_look();
+	json_auto_t *look = netns_look_new();
 	const json_t *link = NULL;
 
 	if (find_in_pod(call, look, &link, err))
@@ -113,7 +105,7 @@ static int ipoib_check(const struct plugin_call *call, struct err *err)
 static void plan_spare(const struct plugin_call *call, const json_t *saved, json_t *steps)
 {
 	int index = (int)json_integer_value(json_at(saved, "index"));
-	json_auto_t *look = new_look();
+	json_auto_t *look = netns_look_new();
 	const json_t *link = NULL;
 
 	if (!index) {
@@ -131,7 +123,7 @@ static int ipoib_del(const struct plugin_call *call, struct err *err)
 {
 	const struct attach_services *services = call->call->services;
 	const json_t *saved = call->call->saved;
-	json_auto_t *steps = json_array(), *look = new_look(), *rest = NULL;
+	json_auto_t *steps = json_array(), *look = netns_look_new(), *rest = NULL;
 	const json_t *link = NULL;
 	bool done = true;
 

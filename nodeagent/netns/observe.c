@@ -22,10 +22,9 @@
 #include "nodeagent/netlink/rtnl_route.h"
 #include "nodeagent/netlink/rtnl_vf.h"
 
-static const char *const lists[] = {"links", "addresses", "routes", "rules", "neighbours"};
-
-static json_t *new_look(void)
+json_t *netns_look_new(void)
 {
+	static const char *const lists[] = {"links", "addresses", "routes", "rules", "neighbours"};
 	json_t *look = json_object();
 
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
@@ -312,7 +311,7 @@ int netns_observe(struct netns *ns, unsigned int parts, json_t **ret, struct err
 		{NETNS_RULES, RTM_GETRULE, &rules, sizeof(rules), "rules"},
 		{NETNS_NEIGHBOURS, RTM_GETNEIGH, &neighbours, sizeof(neighbours), "neighbours"},
 	};
-	json_auto_t *look = new_look();
+	json_auto_t *look = netns_look_new();
 
 	for (size_t i = 0; i < ARRAY_LEN(dumps); i++)
 		if (parts & dumps[i].part &&
@@ -374,7 +373,7 @@ static json_t *ask_route(struct netns *ns, const struct addr *address, unsigned 
 	auto_nl_msg struct nl_msg *msg = NULL;
 	auto_route struct rtnl_route route = {0};
 	const struct nlmsghdr *message;
-	json_auto_t *look = new_look();
+	json_auto_t *look = netns_look_new();
 	struct rtmsg header = {.rtm_flags = flags};
 	struct err problem = {0};
 	size_t at = 0;

@@ -21,6 +21,9 @@ enum netns_part {
 	NETNS_NEIGHBOURS = 16, /* permanent ones; needs NETNS_LINKS */
 };
 
+/* With nothing in its lists. */
+json_t *netns_look_new(void);
+
 /* The parts asked for; *ret is new. Errors as of netlink_ask(). */
 int netns_observe(struct netns *ns, unsigned int parts, json_t **ret, struct err *err);
 

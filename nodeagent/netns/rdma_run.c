@@ -47,7 +47,7 @@ static const char *id_of_interface(const struct plugin_call *call, json_t **ret_
 		name = json_str_at(interface, "name");
 		n++;
 	}
-	*ret_look = json_pack("{s:[]}", "links");
+	*ret_look = netns_look_new();
 	if (n != 1 || !name || netns_observe_link(call->pair.pod, name, 0, *ret_look, &link, NULL))
 		return NULL;
 	return json_str_at(link, "parent");

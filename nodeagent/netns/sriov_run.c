@@ -25,14 +25,6 @@
 #define CARRIER_MS 200
 #define LOOK_MS    10
 
-static json_t *new_look(void)
-{
-	json_t *look = json_object();
-
-	json_put(look, "links", json_array());
-	return look;
-}
-
 /* ---- ADD ------------------------------------------------------------------------------------- */
 
 static int check_device(const struct plugin_call *call, const struct sriov_config *config,
@@ -40,7 +32,7 @@ static int check_device(const struct plugin_call *call, const struct sriov_confi
 {
 	const struct attach_services *services = call->call->services;
 	const json_t *taken = NULL;
-	json_auto_t *pod = new_look();
+	json_auto_t *pod = netns_look_new();
 
 	if (!services->owns(services->context, config->device))
 		return err_set(
@@ -108,7 +100,7 @@ static void wait_for_carrier(const struct plugin_call *call)
 {
 	for (int waited = 0; waited < CARRIER_MS; waited += LOOK_MS) {
 		const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
-		json_auto_t *look = new_look();
+		json_auto_t *look = netns_look_new();
 		const json_t *link = NULL;
 
 		if (netns_observe_link(call->pair.pod, call->call->ifname, 0, look, &link, NULL) ||
@@ -170,7 +162,7 @@ static int sriov_add(const struct plugin_call *call, json_t **ret_result, struct
 {
 	auto_sriov_config struct sriov_config config = {0};
 	auto_host struct host *host = device_host(call->call->root, err);
-	json_auto_t *links = new_look(), *state = NULL, *result = NULL;
+	json_auto_t *links = netns_look_new(), *state = NULL, *result = NULL;
 	const json_t *pf_link = NULL;
 	struct sriov_facts facts = {.ifname = call->call->ifname};
 	struct device device;
@@ -212,7 +204,7 @@ static int sriov_add(const struct plugin_call *call, json_t **ret_result, struct
 static bool restore(const struct plugin_call *call, const struct host *host, const json_t *saved)
 {
 	const char *name = json_str_at(saved, "name");
-	json_auto_t *steps = json_array(), *links = new_look();
+	json_auto_t *steps = json_array(), *links = netns_look_new();
 	struct sriov_return facts = {.saved = saved};
 	const json_t *pf_link = NULL;
 	struct device device;

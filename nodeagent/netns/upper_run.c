@@ -16,14 +16,6 @@
 #include "nodeagent/netns/observe.h"
 #include "nodeagent/netns/plugins.h"
 
-static json_t *new_look(void)
-{
-	json_t *look = json_object();
-
-	json_put(look, "links", json_array());
-	return look;
-}
-
 static int find_in_pod(const struct plugin_call *call, const char *name, json_t *look,
 		       const json_t **ret, struct err *err)
 {
@@ -50,7 +42,7 @@ static int find_master(const struct plugin_call *call, const struct upper_config
 	const char *name = config->master;
 
 	if (name)
-		*ret_look = new_look();
+		*ret_look = netns_look_new();
 	else if (netns_observe(ns, NETNS_LINKS | NETNS_ROUTES, ret_look, err))
 		return -1;
 	if (!name)
@@ -68,7 +60,7 @@ static int find_master(const struct plugin_call *call, const struct upper_config
 static int finish(const struct plugin_call *call, const struct upper_config *config, json_t *result,
 		  json_t *done, struct err *err)
 {
-	json_auto_t *look = new_look(), *up = json_array();
+	json_auto_t *look = netns_look_new(), *up = json_array();
 	const char *ifname = call->call->ifname;
 	const json_t *link = NULL, *dns = json_at(config->folded, "dns");
 
@@ -101,7 +93,7 @@ static bool take_back(const struct plugin_call *call, const char *spare, const j
 
 static int refuse_taken(const struct plugin_call *call, struct err *err)
 {
-	json_auto_t *look = new_look();
+	json_auto_t *look = netns_look_new();
 	const json_t *taken = NULL;
 
 	if (find_in_pod(call, call->call->ifname, look, &taken, err))
@@ -182,7 +174,7 @@ static int upper_check_run(const struct plugin_call *call, struct err *err)
  */
 static bool add_unlink(const struct plugin_call *call, const char *name, json_t *steps)
 {
-	json_auto_t *look = new_look();
+	json_auto_t *look = netns_look_new();
 	const json_t *link = NULL;
 
 	if (!name)

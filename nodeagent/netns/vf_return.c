@@ -14,14 +14,6 @@
 /* A name that the kernel makes unique, for when the old one is somebody else's by now. */
 #define SPARE_NAME "vf%d"
 
-static json_t *new_look(void)
-{
-	json_t *look = json_object();
-
-	json_put(look, "links", json_array());
-	return look;
-}
-
 /*
  * The VF's interface in the pod: by its device; on kernels that do not name it (before 5.14), by
  * its name. A virtual interface that the pod made in its place has another number.
@@ -63,7 +55,7 @@ int vf_settings(const struct plugin_call *call, const struct device *device, con
 
 bool vf_name_is_free(struct netns *ns, const char *name, int64_t but)
 {
-	json_auto_t *look = new_look();
+	json_auto_t *look = netns_look_new();
 	const json_t *links = json_at(look, "links"), *link = NULL;
 
 	/* The kernel looks at alternative names, too; it answers with the name that counts. */

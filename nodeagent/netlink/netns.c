@@ -20,7 +20,8 @@
 
 struct netns {
 	int fd, home;
-	bool is_inside; /* the thread */
+	bool is_inside;      /* the thread; always, where the namespace is simulated */
+	const char *sysctls; /* folder */
 	struct netlink *netlink;
 };
 
@@ -71,12 +72,28 @@ struct netlink *netns_netlink(const struct netns *ns)
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
+static struct netns *new_netns(const char *sysctls)
+{
+	struct netns *ns = mem_new(struct netns);
+
+	*ns = (struct netns){.fd = -1, .home = -1, .netlink = netlink_new(), .sysctls = sysctls};
+	return ns;
+}
+
+struct netns *netns_open_door(int fd, netlink_exchange_fn *exchange, void *ctx, const char *sysctls)
+{
+	struct netns *ns = new_netns(sysctls);
+
+	ns->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	ns->is_inside = true;
+	netlink_set_door(ns->netlink, exchange, ctx);
+	return ns;
+}
+
 struct netns *netns_open(int fd, struct err *err)
 {
-	auto_netns struct netns *ns = mem_new(struct netns);
+	auto_netns struct netns *ns = new_netns("/proc/sys");
 
-	ns->netlink = netlink_new();
-	ns->fd = -1;
 	ns->home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	if (ns->home < 0) {
 		(void)err_sys(err, "BadNetns", "open /proc/self/ns/net");
@@ -116,7 +133,7 @@ bool netns_is_same(const struct netns *a, const struct netns *b)
 /* ---- sysctl ---------------------------------------------------------------------------------- */
 
 struct sysctl {
-	const char *path;
+	const char *folder, *path;
 	char *read;
 	size_t size;
 	const char *write;
@@ -125,7 +142,7 @@ struct sysctl {
 static int do_sysctl(void *context, struct err *err)
 {
 	struct sysctl *sysctl = context;
-	auto_free char *path = str_below("/proc/sys", sysctl->path);
+	auto_free char *path = str_below(sysctl->folder, sysctl->path);
 	auto_close int fd = open(path, (sysctl->write ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
 	ssize_t n;
 
@@ -148,10 +165,11 @@ int netns_read_sysctl(struct netns *ns, const char *path, char *ret, size_t size
 {
 	assert(size > 1);
 	return netns_within(ns, do_sysctl,
-			    &(struct sysctl){.path = path, .read = ret, .size = size}, err);
+			    &(struct sysctl){ns->sysctls, path, .read = ret, .size = size}, err);
 }
 
 int netns_write_sysctl(struct netns *ns, const char *path, const char *value, struct err *err)
 {
-	return netns_within(ns, do_sysctl, &(struct sysctl){.path = path, .write = value}, err);
+	return netns_within(ns, do_sysctl, &(struct sysctl){ns->sysctls, path, .write = value},
+			    err);
 }

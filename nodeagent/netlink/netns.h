@@ -25,6 +25,14 @@ struct netns;
  *   ERR_HOST "NetlinkUnavailable"  no netlink socket in it
  */
 struct netns *netns_open(int fd, struct err *err);
+
+/*
+ * The same on a simulated host, in place of the kernel: `exchange` with `ctx` is the door of its
+ * sockets (netlink.h), `sysctls` the folder that stands for /proc/sys, `fd` what messages that move
+ * devices name it by. Strings and `ctx` outlive it.
+ */
+struct netns *netns_open_door(int fd, netlink_exchange_fn *exchange, void *ctx,
+			      const char *sysctls);
 void netns_close(struct netns *ns);
 OWN_DEFINE(struct netns, netns_close)
 #define auto_netns auto_call(netns_close_p)

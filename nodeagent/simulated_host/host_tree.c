@@ -37,7 +37,9 @@
 
 struct interface {
 	char name[16], parent[24], kind[16], master[16];
-	int index;
+	int index, lower; /* lower: of the interface that it is upon; 0: none */
+	void *info;       /* with a lower: the IFLA_LINKINFO that it was made with */
+	size_t info_len;
 	uint32_t mtu;
 	uint16_t type; /* ARPHRD_… */
 	bool up, away, no_carrier;
@@ -69,9 +71,17 @@ struct tree_texts {
 	unsigned int last;
 };
 
+/* What the door of a namespace gets. */
+struct tree_netns {
+	struct host_tree *tree;
+	ino_t inode; /* of its file; 0: the node's own */
+};
+
 struct host_tree {
-	char *folder;
+	char *folder, *sysctls;
 	int root;
+	struct tree_netns **netns;
+	size_t n_netns;
 	struct tree_texts *texts; /* NULL: each file has its own */
 	struct host *host;
 	struct pf **pfs;
@@ -272,10 +282,42 @@ static struct interface *interface_at(struct host_tree *tree, const char *parent
 	return NULL;
 }
 
-static struct interface *add_interface(struct host_tree *tree, const char *name, const char *parent)
+static void show_interface(struct host_tree *tree, const struct interface *interface)
 {
-	auto_free char *path = str_printf("sys/class/net/%s/ifindex", name);
-	auto_free char *text = NULL;
+	auto_free char *path = str_printf("sys/class/net/%s/ifindex", interface->name);
+	auto_free char *text = str_printf("%d\n", interface->index);
+	auto_free char *folder = str_printf("net/%s/x", interface->name);
+
+	host_tree_file(tree, path, text);
+	if (interface->parent[0])
+		pci_file(tree, interface->parent, folder, "");
+}
+
+static void hide_interface(struct host_tree *tree, const struct interface *interface)
+{
+	auto_free char *path = str_printf("sys/class/net/%s", interface->name);
+	auto_free char *folder = str_printf("net/%s", interface->name);
+
+	host_tree_remove(tree, path);
+	if (interface->parent[0])
+		pci_remove(tree, interface->parent, folder);
+}
+
+/* It goes to another namespace, or gets another name. */
+static void place_interface(struct host_tree *tree, struct interface *interface, ino_t netns,
+			    const char *name)
+{
+	if (!interface->away)
+		hide_interface(tree, interface);
+	interface->away = netns != 0;
+	interface->netns = netns;
+	(void)snprintf(interface->name, sizeof(interface->name), "%s", name);
+	if (!interface->away)
+		show_interface(tree, interface);
+}
+
+static struct interface *new_interface(struct host_tree *tree, const char *name)
+{
 	struct interface *added;
 
 	if (tree->n_interfaces == tree->interfaces_cap) {
@@ -290,29 +332,31 @@ static struct interface *add_interface(struct host_tree *tree, const char *name,
 		.type = str_eq(name, "lo") ? ARPHRD_LOOPBACK : ARPHRD_ETHER,
 	};
 	(void)snprintf(added->name, sizeof(added->name), "%s", name);
-	(void)snprintf(added->parent, sizeof(added->parent), "%s", parent ? parent : "");
 	/* Random at each creation, like those of VFs that nobody gave one. */
 	tree->random++;
 	memcpy(added->mac,
 	       (unsigned char[]){2, 0, 0, 0, (unsigned char)(tree->random >> 8),
 				 (unsigned char)tree->random},
 	       6);
-	text = str_printf("%d\n", added->index);
-	host_tree_file(tree, path, text);
-	if (parent) {
-		auto_free char *folder = str_printf("net/%s/x", name);
+	return added;
+}
 
-		pci_file(tree, parent, folder, "");
-	}
+static struct interface *add_interface(struct host_tree *tree, const char *name, const char *parent)
+{
+	struct interface *added = new_interface(tree, name);
+
+	(void)snprintf(added->parent, sizeof(added->parent), "%s", parent ? parent : "");
+	show_interface(tree, added);
 	return added;
 }
 
 static void remove_interface(struct host_tree *tree, struct interface *interface)
 {
-	auto_free char *path = str_printf("sys/class/net/%s", interface->name);
-
-	host_tree_remove(tree, path);
-	pci_remove(tree, interface->parent, "net");
+	if (!interface->away || interface->parent[0])
+		hide_interface(tree, interface);
+	if (interface->parent[0])
+		pci_remove(tree, interface->parent, "net");
+	mem_free(interface->info);
 	*interface = tree->interfaces[--tree->n_interfaces];
 }
 
@@ -955,6 +999,10 @@ static void add_link(struct host_tree *tree, const struct interface *interface, 
 		netlink_put_str(msg, IFLA_INFO_KIND, interface->kind);
 		nla_nest_end(msg, info);
 	}
+	if (interface->lower) {
+		netlink_put_u32(msg, IFLA_LINK, (uint32_t)interface->lower);
+		netlink_put(msg, IFLA_LINKINFO, interface->info, interface->info_len);
+	}
 	/* From where it does not hide what we find out otherwise. */
 	if (tree->here && interface->parent[0]) {
 		netlink_put_str(msg, IFLA_PARENT_DEV_BUS_NAME, "pci");
@@ -970,9 +1018,22 @@ static void add_link(struct host_tree *tree, const struct interface *interface, 
 	add_message(answer, msg);
 }
 
+static bool is_in(ino_t netns, const struct interface *interface)
+{
+	return netns ? interface->netns == netns : !interface->away;
+}
+
 static bool is_here(const struct host_tree *tree, const struct interface *interface)
 {
-	return tree->here ? interface->netns == tree->here : !interface->away;
+	return is_in(tree->here, interface);
+}
+
+static struct interface *interface_in(struct host_tree *tree, ino_t netns, const char *name)
+{
+	for (size_t i = 0; i < tree->n_interfaces; i++)
+		if (is_in(netns, &tree->interfaces[i]) && str_eq(tree->interfaces[i].name, name))
+			return &tree->interfaces[i];
+	return NULL;
 }
 
 static struct interface *interface_by_index(struct host_tree *tree, int index)
@@ -988,13 +1049,16 @@ static int get_links(struct host_tree *tree, const struct nlmsghdr *request, str
 	const struct ifinfomsg *header = nlmsg_data(request);
 	struct nlattr *attrs[IFLA_MAX + 1];
 	struct interface *one;
+	char name[IFNAMSIZ] = "";
 	uint32_t filter = 0;
 
 	(void)netlink_parse(request, sizeof(*header), attrs, IFLA_MAX);
 	(void)netlink_u32(attrs[IFLA_EXT_MASK], &filter);
 	tree->vf_lists += (filter & RTEXT_FILTER_VF) != 0;
 	if (!(request->nlmsg_flags & NLM_F_DUMP)) {
-		one = interface_by_index(tree, header->ifi_index);
+		(void)netlink_str(attrs[IFLA_IFNAME], name, sizeof(name));
+		one = header->ifi_index ? interface_by_index(tree, header->ifi_index)
+					: interface_in(tree, tree->here, name);
 		if (!one)
 			return -ENODEV;
 		add_link(tree, one, filter, answer);
@@ -1040,6 +1104,36 @@ static int set_vf(struct pf *pf, const struct nlattr *list)
 	return 0;
 }
 
+/* Where a request sends an interface: here without a word of it; the root folder is the node's. */
+static ino_t netns_of(const struct host_tree *tree, struct nlattr *const *attrs)
+{
+	struct stat root, st;
+	uint32_t fd;
+
+	if (!netlink_u32(attrs[IFLA_NET_NS_FD], &fd))
+		return tree->here;
+	assert(fstat(tree->root, &root) == 0 && fstat((int)fd, &st) == 0);
+	return st.st_ino == root.st_ino ? 0 : st.st_ino;
+}
+
+/* Name and namespace (net/core/rtnetlink.c, do_setlink()). */
+static int move_link(struct host_tree *tree, struct interface *interface,
+		     struct nlattr *const *attrs)
+{
+	ino_t netns = netns_of(tree, attrs);
+	char name[IFNAMSIZ];
+	const struct interface *other;
+
+	if (!netlink_str(attrs[IFLA_IFNAME], name, sizeof(name)))
+		(void)snprintf(name, sizeof(name), "%s", interface->name);
+	other = interface_in(tree, netns, name);
+	if (other && other != interface)
+		return -EEXIST;
+	interface->up = interface->up && is_in(netns, interface);
+	place_interface(tree, interface, netns, name);
+	return 0;
+}
+
 static int set_link(struct host_tree *tree, const struct nlmsghdr *request)
 {
 	const struct ifinfomsg *header = nlmsg_data(request);
@@ -1050,8 +1144,12 @@ static int set_link(struct host_tree *tree, const struct nlmsghdr *request)
 	if (!interface)
 		return -ENODEV;
 	if (header->ifi_change & IFF_UP)
-		interface->up = true;
+		interface->up = (header->ifi_flags & IFF_UP) != 0;
 	(void)netlink_u32(attrs[IFLA_MTU], &interface->mtu);
+	if (attrs[IFLA_ADDRESS] && nla_len(attrs[IFLA_ADDRESS]) == sizeof(interface->mac))
+		memcpy(interface->mac, nla_data(attrs[IFLA_ADDRESS]), sizeof(interface->mac));
+	if (attrs[IFLA_NET_NS_FD] || attrs[IFLA_IFNAME])
+		return move_link(tree, interface, attrs);
 	if (attrs[IFLA_VFINFO_LIST]) {
 		struct pf *pf = pf_by(tree, interface->parent);
 
@@ -1060,12 +1158,52 @@ static int set_link(struct host_tree *tree, const struct nlmsghdr *request)
 	return 0;
 }
 
+/* Upon another interface; in another namespace from the beginning, if the request says so. */
+static int new_link(struct host_tree *tree, const struct nlmsghdr *request)
+{
+	struct nlattr *attrs[IFLA_MAX + 1];
+	char name[IFNAMSIZ];
+	struct interface *added;
+	uint32_t lower = 0;
+
+	if (!(request->nlmsg_flags & NLM_F_CREATE))
+		return set_link(tree, request);
+	(void)netlink_parse(request, sizeof(struct ifinfomsg), attrs, IFLA_MAX);
+	if (!attrs[IFLA_LINKINFO] || !netlink_str(attrs[IFLA_IFNAME], name, sizeof(name)))
+		return -EINVAL;
+	if (!netlink_u32(attrs[IFLA_LINK], &lower) || !interface_by_index(tree, (int)lower))
+		return -ENODEV;
+	if (interface_in(tree, netns_of(tree, attrs), name))
+		return -EEXIST;
+	added = new_interface(tree, name);
+	added->lower = (int)lower;
+	added->info_len = (size_t)nla_len(attrs[IFLA_LINKINFO]);
+	added->info = mem_dup(nla_data(attrs[IFLA_LINKINFO]), added->info_len);
+	(void)netlink_u32(attrs[IFLA_MTU], &added->mtu);
+	added->away = true;
+	place_interface(tree, added, netns_of(tree, attrs), name);
+	return 0;
+}
+
+static int delete_link(struct host_tree *tree, const struct nlmsghdr *request)
+{
+	const struct ifinfomsg *header = nlmsg_data(request);
+	struct interface *interface = interface_by_index(tree, header->ifi_index);
+
+	if (!interface)
+		return -ENODEV;
+	if (!interface->lower)
+		return -EOPNOTSUPP;
+	remove_interface(tree, interface);
+	return 0;
+}
+
 static void get_routes(struct host_tree *tree, const struct nlmsghdr *request,
 		       struct strbuf *answer)
 {
 	const struct rtmsg *asked = nlmsg_data(request);
 
-	for (int i = 0; asked->rtm_family == AF_INET && i < tree->n_routes; i++) {
+	for (int i = 0; asked->rtm_family != AF_INET6 && !tree->here && i < tree->n_routes; i++) {
 		struct rtmsg header = {
 			.rtm_family = AF_INET, .rtm_table = RT_TABLE_MAIN, .rtm_type = RTN_UNICAST};
 		struct nl_msg *msg = netlink_request(RTM_NEWROUTE, 0, &header, sizeof(header));
@@ -1095,6 +1233,10 @@ static int route_request(struct host_tree *tree, const struct nlmsghdr *request,
 		return get_links(tree, request, answer);
 	case RTM_SETLINK:
 		return fails_now(tree) ? -EIO : set_link(tree, request);
+	case RTM_NEWLINK:
+		return fails_now(tree) ? -EIO : new_link(tree, request);
+	case RTM_DELLINK:
+		return fails_now(tree) ? -EIO : delete_link(tree, request);
 	case RTM_GETROUTE:
 		get_routes(tree, request, answer);
 		return 0;
@@ -1594,6 +1736,38 @@ static int door_exchange(void *ctx, int protocol, struct nl_msg *const *messages
 	return 0;
 }
 
+/* That of a namespace: the host's own look comes back where it was. */
+static int netns_exchange(void *ctx, int protocol, struct nl_msg *const *messages, size_t n,
+			  struct netlink_answer *answers, struct strbuf *data, struct err *err)
+{
+	const struct tree_netns *netns = ctx;
+	ino_t before = netns->tree->here;
+	int code;
+
+	netns->tree->here = netns->inode;
+	code = door_exchange(netns->tree, protocol, messages, n, answers, data, err);
+	netns->tree->here = before;
+	return code;
+}
+
+struct netns *host_tree_netns(struct host_tree *tree, const char *name)
+{
+	auto_free char *path = str_printf("run/netns/%s", name ? name : "");
+	struct tree_netns *netns = mem_new(struct tree_netns);
+	auto_close int fd = -1;
+	struct stat st;
+
+	/* Not a text that others share: its number says which namespace it is. */
+	if (name && fstatat(tree->root, path, &st, 0) < 0)
+		host_tree_bytes(tree, path, "", 0);
+	fd = openat(tree->root, name ? path : ".", O_PATH | O_CLOEXEC);
+	assert(fd >= 0 && fstat(fd, &st) == 0);
+	*netns = (struct tree_netns){.tree = tree, .inode = name ? st.st_ino : 0};
+	tree->netns = mem_realloc(tree->netns, (tree->n_netns + 1) * sizeof(tree->netns[0]));
+	tree->netns[tree->n_netns++] = netns;
+	return netns_open_door(fd, netns_exchange, netns, tree->sysctls);
+}
+
 static void door_sleep(void *ctx, int ms)
 {
 	struct timespec time = {0, 100000};
@@ -1763,6 +1937,7 @@ struct host_tree *host_tree_new_in(const char *parent, struct tree_texts *texts)
 	tree->folder = str_printf("%s/host-tree-XXXXXX", parent);
 	tree->texts = texts;
 	need(mkdtemp(tree->folder) != NULL, tree->folder);
+	tree->sysctls = str_printf("%s/proc/sys", tree->folder);
 	tree->root = open(tree->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	tree->host = host_open(tree->folder, NULL);
 	assert(tree->root >= 0 && tree->host);
@@ -1814,8 +1989,14 @@ void host_tree_free(struct host_tree *tree)
 		mem_free(tree->pfs[i]);
 	}
 	mem_free(tree->pfs);
+	for (size_t i = 0; i < tree->n_netns; i++)
+		mem_free(tree->netns[i]);
+	mem_free(tree->netns);
+	for (size_t i = 0; i < tree->n_interfaces; i++)
+		mem_free(tree->interfaces[i].info);
 	mem_free(tree->interfaces);
 	mem_free(tree->verbs);
+	mem_free(tree->sysctls);
 	mem_free(tree->folder);
 	mem_free(tree);
 }

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "nodeagent/host/host.h"
+#include "nodeagent/netlink/netns.h"
 
 /* When the driver of a PF takes a mode for its switch; see tree_pf.eswitch. */
 enum tree_eswitch {
@@ -93,6 +94,14 @@ void host_tree_refuse_reboots(struct host_tree *tree, bool refuses);
 
 /* The host in front of it, with the tree's doors. The tree's. */
 struct host *host_tree_host(struct host_tree *tree);
+
+/*
+ * A network namespace, for code of nodeagent/netns: run/netns/`name`, made when it is not there;
+ * NULL: the node's own. To be closed before the tree. Interfaces of the kinds macvlan, ipvlan and
+ * vlan can be made and removed in both, and any can move and be named; addresses and rules cannot
+ * be set yet.
+ */
+struct netns *host_tree_netns(struct host_tree *tree, const char *name);
 
 void host_tree_add_pf(struct host_tree *tree, const struct tree_pf *pf);
 /* An interface without function below it (bridge, bond), kind may be NULL. */

@@ -98,7 +98,7 @@ endef
 # What decides, as one word for programs that link all of it; in link order.
 RECONCILERS := $(addprefix reconcilers/,admission ipam maintenance spider sriov core)
 
-include $(sort $(wildcard $(addsuffix module.mk,lib/*/ lib/*/*/ reconcilers/*/ operator/ cli/ cli/*/ cli/*/*/ cni/ nodeagent/ nodeagent/*/)))
+include $(sort $(wildcard $(addsuffix module.mk,lib/*/ lib/*/*/ reconcilers/*/ operator/ cli/ cli/*/ cli/*/*/ nodeagent/ nodeagent/*/ nodeagent/*/*/)))
 
 ALL_PACKAGES := $(sort $(foreach l,$(LIBRARIES),$(packages.$(l))))
 # First those of which a program takes only what it calls.
@@ -156,7 +156,7 @@ include hack/hack.mk
 
 # ---- looking at the code ----------------------------------------------------------------------------------------------
 
-C_FILES := $(sort $(shell find lib reconcilers operator nodeagent cli cni tests -name '*.[ch]' 2>/dev/null))
+C_FILES := $(sort $(shell find lib reconcilers operator nodeagent cli tests -name '*.[ch]' 2>/dev/null))
 SHELL_FILES = $(shell grep -rlI '^\#!/bin/bash' hack tests .ci)
 OWN_SOURCES := $(filter-out tests/%,$(filter %.c,$(C_FILES)))
 

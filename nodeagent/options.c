@@ -7,11 +7,11 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "cni/wire.h"
 #include "lib/base/flags.h"
 #include "lib/base/log.h"
 #include "lib/base/own.h"
 #include "lib/base/str.h"
+#include "nodeagent/cni/plugin/wire.h"
 #include "nodeagent/cni/server.h"
 #include "nodeagent/hostd/client.h"
 #include "nodeagent/hostd/sandbox.h"

@@ -9,8 +9,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "cni/wire.h"
 #include "lib/base/err.h"
+#include "nodeagent/cni/plugin/wire.h"
 
 enum cni_command {
 	CALL_ADD,

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cni/wire.h"
 #include "lib/base/fs.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -19,6 +18,7 @@
 #include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/plugin/wire.h"
 
 enum {
 	FILE_SIZE_MAX = 1 << 20,

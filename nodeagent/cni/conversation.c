@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Messages of the plugin (cni/wire.h) on a stream (lib/loop/stream.h), and how long they may take
- * to come whole. Between the server and each connection.
+ * Messages of the plugin (nodeagent/cni/plugin/wire.h) on a stream (lib/loop/stream.h), and how
+ * long they may take to come whole. Between the server and each connection.
  */
 #include "nodeagent/cni/conversation.h"
 

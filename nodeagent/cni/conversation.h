@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A connection of a plugin (cni/wire.h): brings one call, runs programs, takes the answer.
+ * A connection of a plugin (nodeagent/cni/plugin/wire.h): brings one call, runs programs, takes the
+ * answer.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_CONVERSATION_H
 #define ORBWEAVER_NODEAGENT_CNI_CONVERSATION_H
 
 #include <jansson.h>
 
-#include "cni/wire.h"
 #include "lib/loop/loop.h"
+#include "nodeagent/cni/plugin/wire.h"
 
 struct conversation;
 

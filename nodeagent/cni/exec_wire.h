@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A program on the host, as requests of workers have it (line.h) and as the plugin is asked to run
- * it (cni/wire.h). Pure.
+ * it (nodeagent/cni/plugin/wire.h). Pure.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_EXEC_WIRE_H
 #define ORBWEAVER_NODEAGENT_CNI_EXEC_WIRE_H
@@ -9,7 +9,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "cni/wire.h"
+#include "nodeagent/cni/plugin/wire.h"
 
 /*
  * Append a WIRE_EXEC of {"path", "env": ["K=V"], "stdin"}. -1: that is too large for a message, and

@@ -14,13 +14,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cni/delegates.h"
-#include "cni/wire.h"
 #include "lib/base/child.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/exec_wire.h"
+#include "nodeagent/cni/plugin/delegates.h"
+#include "nodeagent/cni/plugin/wire.h"
 
 /*
  * Bytes of configuration and environment: a message to the plugin takes them, and a frame to the

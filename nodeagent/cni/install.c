@@ -13,7 +13,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "cni/plugin.h"
 #include "lib/base/fs.h"
 #include "lib/base/log.h"
 #include "lib/base/own_fd.h"
@@ -21,6 +20,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/attach/attach.h"
+#include "nodeagent/cni/plugin/plugin.h"
 
 const char *const install_names[] = {
 	"orbweaver-cni", "spiderpool", "coordinator", "sriov", "ib-sriov", "rdma",      "ipoib",

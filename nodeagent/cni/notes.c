@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cni/wire.h"
 #include "lib/base/fs.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
+#include "nodeagent/cni/plugin/wire.h"
 
 /* Where the version of a message is, behind the length of all that follows that (wire.h). */
 #define VERSION_AT 4

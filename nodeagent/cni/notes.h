@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The notes that plugins left while nobody took their calls (cni/note.h), as the server reads them.
+ * The notes that plugins left while nobody took their calls (nodeagent/cni/plugin/note.h), as the
+ * server reads them.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_NOTES_H
 #define ORBWEAVER_NODEAGENT_CNI_NOTES_H

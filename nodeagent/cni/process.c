@@ -16,7 +16,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "cni/wire.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
@@ -24,6 +23,7 @@
 #include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "nodeagent/cni/cached.h"
+#include "nodeagent/cni/plugin/wire.h"
 #include "nodeagent/cni/profile_keeper.h"
 #include "nodeagent/cni/rdma_keeper.h"
 #include "nodeagent/cni/server.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cni/wire.h"
+#include "nodeagent/cni/plugin/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

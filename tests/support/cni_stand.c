@@ -23,13 +23,13 @@
 
 #include <cmocka.h>
 
-#include "cni/plugin.h"
 #include "lib/base/own.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/packet.h"
 #include "lib/json/ask.h"
 #include "lib/json/frame_io.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/plugin/plugin.h"
 #include "nodeagent/cni/process.h"
 #include "tests/support/scratch.h"
 

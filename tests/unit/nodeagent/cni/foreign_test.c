@@ -162,7 +162,7 @@ static void a_call_that_no_message_takes_is_told_as_such(void **state)
 	(void)close(pair[0]);
 }
 
-/* By the words of cni/delegates.c; a script may end with that status, too. */
+/* By the words of nodeagent/cni/plugin/delegates.c; a script may end with that status, too. */
 static void knows_what_could_not_be_started(void **state)
 {
 	static const struct {

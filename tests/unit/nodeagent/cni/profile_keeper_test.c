@@ -17,13 +17,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cni/plugin.h"
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"
 #include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/install.h"
+#include "nodeagent/cni/plugin/plugin.h"
 #include "nodeagent/cni/profile_keeper.h"
 
 #define BIN     "opt/cni/bin"

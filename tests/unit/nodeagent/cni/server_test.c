@@ -24,7 +24,6 @@
 
 #include <cmocka.h>
 
-#include "cni/plugin.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs.h"
 #include "lib/base/log.h"
@@ -37,6 +36,7 @@
 #include "nodeagent/attach/attach.h"
 #include "nodeagent/cni/foreign.h"
 #include "nodeagent/cni/line.h"
+#include "nodeagent/cni/plugin/plugin.h"
 #include "nodeagent/cni/server.h"
 #include "tests/support/cni_stand.h"
 

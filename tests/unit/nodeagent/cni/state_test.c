@@ -14,7 +14,6 @@
 
 #include <cmocka.h>
 
-#include "cni/plugin.h"
 #include "lib/base/fs.h"
 #include "lib/base/own.h"
 #include "lib/base/own_fd.h"
@@ -25,6 +24,7 @@
 #include "nodeagent/cni/install.h"
 #include "nodeagent/cni/ledger.h"
 #include "nodeagent/cni/notes.h"
+#include "nodeagent/cni/plugin/plugin.h"
 #include "nodeagent/cni/sandboxes.h"
 #include "tests/support/scratch.h"
 #include "tests/support/yaml.h"

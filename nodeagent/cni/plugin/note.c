@@ -2,7 +2,7 @@
 /*
  * See the header.
  */
-#include "cni/note.h"
+#include "nodeagent/cni/plugin/note.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cni/wire.h"
+#include "nodeagent/cni/plugin/wire.h"
 
 static int write_all(int fd, const unsigned char *data, size_t len)
 {

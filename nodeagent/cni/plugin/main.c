@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "cni/plugin.h"
+#include "nodeagent/cni/plugin/plugin.h"
 
 int main(int argc, char **argv)
 {

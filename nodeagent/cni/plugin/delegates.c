@@ -2,7 +2,7 @@
 /*
  * See the header.
  */
-#include "cni/delegates.h"
+#include "nodeagent/cni/plugin/delegates.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 /*
  * See the header.
  */
-#include "cni/plugin.h"
+#include "nodeagent/cni/plugin/plugin.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,9 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cni/delegates.h"
-#include "cni/note.h"
-#include "cni/wire.h"
+#include "nodeagent/cni/plugin/delegates.h"
+#include "nodeagent/cni/plugin/note.h"
+#include "nodeagent/cni/plugin/wire.h"
 
 /* Codes of the CNI specification. */
 enum { CODE_ENVIRONMENT = 4, CODE_IO = 5, CODE_CONFIG = 7, CODE_LATER = 11, CODE_UNAVAILABLE = 50 };

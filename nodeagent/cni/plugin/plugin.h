@@ -13,8 +13,8 @@
  * From the environment besides CNI_*: ORBWEAVER_CNI_SOCKET and ORBWEAVER_CNI_STATE in place of
  * WIRE_SOCKET and WIRE_STATE, for a caller that has them mounted elsewhere; ORBWEAVER_CNI_WAIT_MS.
  */
-#ifndef ORBWEAVER_CNI_PLUGIN_H
-#define ORBWEAVER_CNI_PLUGIN_H
+#ifndef ORBWEAVER_NODEAGENT_CNI_PLUGIN_PLUGIN_H
+#define ORBWEAVER_NODEAGENT_CNI_PLUGIN_PLUGIN_H
 
 enum { PLUGIN_WAIT_MS = 10000 };
 

@@ -2,7 +2,7 @@
 /*
  * See the header.
  */
-#include "cni/wire.h"
+#include "nodeagent/cni/plugin/wire.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -12,8 +12,8 @@
  * raises WIRE_VERSION. The descriptor of the pod's network namespace comes with the first byte of
  * WIRE_CALL.
  */
-#ifndef ORBWEAVER_CNI_WIRE_H
-#define ORBWEAVER_CNI_WIRE_H
+#ifndef ORBWEAVER_NODEAGENT_CNI_PLUGIN_WIRE_H
+#define ORBWEAVER_NODEAGENT_CNI_PLUGIN_WIRE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * A DEL that nobody could take: the whole call in a file of its own, on the disk before the plugin
  * says that it is done.
  */
-#ifndef ORBWEAVER_CNI_NOTE_H
-#define ORBWEAVER_CNI_NOTE_H
+#ifndef ORBWEAVER_NODEAGENT_CNI_PLUGIN_NOTE_H
+#define ORBWEAVER_NODEAGENT_CNI_PLUGIN_NOTE_H
 
 #include <stddef.h>
 

@@ -2,12 +2,12 @@
 /*
  * Programs that the plugin runs for the server: any number side by side.
  */
-#ifndef ORBWEAVER_CNI_DELEGATES_H
-#define ORBWEAVER_CNI_DELEGATES_H
+#ifndef ORBWEAVER_NODEAGENT_CNI_PLUGIN_DELEGATES_H
+#define ORBWEAVER_NODEAGENT_CNI_PLUGIN_DELEGATES_H
 
 #include <poll.h>
 
-#include "cni/wire.h"
+#include "nodeagent/cni/plugin/wire.h"
 
 /* That run at the same time; a message for one more is no message of our server. */
 enum { DELEGATES_MAX = 64, DELEGATES_POLL_MAX = 3 * DELEGATES_MAX };

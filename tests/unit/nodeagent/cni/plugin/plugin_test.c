@@ -20,11 +20,11 @@
 
 #include <cmocka.h>
 
-#include "cni/plugin.h"
-#include "cni/wire.h"
 #include "lib/base/fs.h"
 #include "lib/base/own.h"
 #include "lib/base/str.h"
+#include "nodeagent/cni/plugin/plugin.h"
+#include "nodeagent/cni/plugin/wire.h"
 #include "tests/support/scratch.h"
 
 struct stand {

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "cni/wire.h"
 #include "lib/base/own.h"
+#include "nodeagent/cni/plugin/wire.h"
 
 static struct wire_buffer a_call(void)
 {

@@ -12,7 +12,7 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "nodeagent/cni/plugin/wire.h"
-#include "nodeagent/cni/server.h"
+#include "nodeagent/cni/server/server.h"
 #include "nodeagent/hostd/client.h"
 #include "nodeagent/hostd/sandbox.h"
 #include "nodeagent/meta/plugin_types.h"

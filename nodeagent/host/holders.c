@@ -376,8 +376,8 @@ static bool is_of_earlier_boot(const struct host *host, const json_t *owner)
 }
 
 /*
- * Ours (nodeagent/cni/devices.h): written before the VF is changed, and there until it is put back;
- * the server of CNI plugins itself finds sandboxes that are gone.
+ * Ours (nodeagent/cni/state/devices.h): written before the VF is changed, and there until it is put
+ * back; the server of CNI plugins itself finds sandboxes that are gone.
  */
 static bool is_owned(const struct host *host, const char *vf, struct sysfs_text *ret)
 {

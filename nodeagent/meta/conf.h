@@ -5,7 +5,7 @@
  *
  * A Multus that was installed after us may have taken our file for the cluster's network. Then the
  * file stays as long as Multus has it: without it no pod would start. Our plugin sets up the
- * cluster's network alone where a Multus is configured (nodeagent/cni/meta_call.c).
+ * cluster's network alone where a Multus is configured (nodeagent/cni/worker/meta_call.c).
  *
  * A runtime takes the first file by name that ends in .conf, .conflist or .json. Ours sorts before
  * the usual ones and carries the cluster's network within it: that of the Multus before us, else

@@ -13,9 +13,9 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/attach/result.h"
-#include "nodeagent/cni/call.h"
-#include "nodeagent/cni/devices.h"
-#include "nodeagent/cni/spiderpool.h"
+#include "nodeagent/cni/state/devices.h"
+#include "nodeagent/cni/worker/call.h"
+#include "nodeagent/cni/worker/spiderpool.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,8 +10,8 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/cni/ledger.h"
-#include "nodeagent/cni/sandboxes.h"
+#include "nodeagent/cni/state/ledger.h"
+#include "nodeagent/cni/state/sandboxes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

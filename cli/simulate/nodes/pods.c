@@ -23,7 +23,7 @@
 #include "lib/json/condition.h"
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
-#include "nodeagent/cni/spiderpool.h"
+#include "nodeagent/cni/worker/spiderpool.h"
 #include "nodeagent/meta/delegates.h"
 #include "nodeagent/meta/status.h"
 #include "nodeagent/pools/pools.h"

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A worker as the server sees it: forked, heard, ended.
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_SERVER_RUN_H
+#define ORBWEAVER_NODEAGENT_CNI_SERVER_RUN_H
+
+#include "lib/loop/loop.h"
+#include "nodeagent/cni/worker/worker.h"
+
+struct run;
+
+struct run_config {
+	struct loop *loop;
+	const struct worker_job *job; /* borrowed while run_new() runs: the worker has a copy */
+	int64_t deadline_ms;
+	/* The worker's requests (line.h), from the loop, borrowed: run_answer() is due. */
+	void (*asked)(void *arg, const json_t *request);
+	/*
+	 * Once, from the loop, after which the run may be freed. done: the worker's last frame,
+	 * borrowed; NULL: it ended without, was killed, or took longer than the deadline.
+	 */
+	void (*ended)(void *arg, const json_t *done);
+	void *arg;
+};
+
+/* NULL with err ERR_HOST "WorkerEnded": none could be started. */
+struct run *run_new(const struct run_config *config, struct err *err);
+/* A reply with the id of a request; taken. */
+void run_answer(struct run *run, json_t *reply);
+/* ended(NULL) comes from the loop. */
+void run_kill(struct run *run);
+/* A worker that runs is killed. Not from `asked`. Accepts NULL. */
+void run_free(struct run *run);
+
+#endif

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * See the header.
+ */
+#include "nodeagent/cni/state/conf.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/fs.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/root.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/cni/plugin/wire.h"
+
+enum {
+	FILE_SIZE_MAX = 1 << 20,
+	FILES_MAX = 256,
+};
+
+/* Multus removes its own when its pod ends: what it said is kept here, below the host's root. */
+#define MULTUS_WAS WIRE_STATE "/multus.conf"
+
+struct conf {
+	struct conf_config config;
+	char *multus_was;   /* the text of MULTUS_WAS; NULL: there is none, or it was not read */
+	bool was_there;     /* ours, when we looked last */
+	int fights;         /* times that it was put back */
+	int peaceful_looks; /* in a row */
+};
+
+/* What a runtime looks at. */
+static int is_conf(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.' &&
+	       (str_ends(entry->d_name, ".conf") || str_ends(entry->d_name, ".conflist") ||
+		str_ends(entry->d_name, ".json"));
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+json_t *conf_files(int root, const char *folder)
+{
+	auto_close int dir = root_open(root, folder, O_RDONLY | O_DIRECTORY, 0);
+	struct dirent **entries = NULL;
+	json_t *files = json_array();
+	int n = dir < 0 ? 0 : scandirat(dir, ".", &entries, is_conf, by_name);
+
+	for (int i = 0; i < n; i++) {
+		auto_strbuf struct strbuf text = {0};
+		json_t *file = json_object();
+
+		json_put_str(file, "name", entries[i]->d_name);
+		/* One that cannot be read is in the way of the runtime all the same. */
+		if (fs_read(dir, entries[i]->d_name, FILE_SIZE_MAX, &text, NULL) == 0)
+			json_put_str(file, "text", strbuf_str(&text));
+		if (i < FILES_MAX)
+			json_array_append(files, file);
+		json_decref(file);
+		free(entries[i]);
+	}
+	free(entries);
+	return files;
+}
+
+/* Names in the folder of plugins, new. */
+static json_t *programs_in(int root, const char *folder)
+{
+	int fd = root_open(root, folder, O_RDONLY | O_DIRECTORY, 0);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	json_t *programs = json_array();
+	const struct dirent *entry;
+
+	if (!dir && fd >= 0)
+		(void)close(fd);
+	while (dir && (entry = readdir(dir)))
+		json_array_append_new(programs, json_string(entry->d_name));
+	if (dir)
+		(void)closedir(dir);
+	return programs;
+}
+
+static char *path_of(const char *dir)
+{
+	return str_below(dir, META_CONF_FILE);
+}
+
+/* -1: another program removes it again and again, and it is left to that. */
+static int may_put_back(struct conf *conf, bool is_there, struct err *err)
+{
+	if (is_there && ++conf->peaceful_looks >= CONF_PEACE_LOOKS)
+		conf->fights = 0;
+	if (!is_there)
+		conf->peaceful_looks = 0;
+	if (conf->was_there && !is_there && conf->fights <= CONF_FIGHTS_MAX)
+		conf->fights++;
+	conf->was_there = is_there;
+	if (conf->fights <= CONF_FIGHTS_MAX)
+		return 0;
+	return err_set(err, ERR_HOST, "ConfRemoved",
+		       "another program has removed %s %d times, so it is not put back: keep other "
+		       "network plugins from it (Cilium: cni.exclusive=false), then restart the "
+		       "agent",
+		       META_CONF_FILE, conf->fights);
+}
+
+static int write_file(struct conf *conf, const char *text, struct err *err)
+{
+	auto_free char *path = path_of(conf->config.dir);
+	struct err why = {0};
+
+	if (root_write_atomic(conf->config.root, path, text, strlen(text), 0644, &why) == 0) {
+		conf->was_there = true;
+		log_info("CNI configuration written", F_STR("file", path));
+		return 0;
+	}
+	return err_set(err, ERR_HOST, "ConfNotWritten", "%s; pods get the cluster's network alone",
+		       why.text);
+}
+
+int conf_remove(int root, const char *dir, struct err *err)
+{
+	auto_free char *path = path_of(dir);
+
+	if (root_remove(root, path) == 0 || errno == ENOENT)
+		return 0;
+	return err_sys(err, "ConfNotWritten", "remove %s", path);
+}
+
+/* ---- the Multus before us -------------------------------------------------------------------- */
+
+static char *read_multus_was(int root)
+{
+	auto_close int dir = root_open(root, WIRE_STATE, O_RDONLY | O_DIRECTORY, 0);
+	auto_strbuf struct strbuf text = {0};
+
+	if (dir < 0 || fs_read(dir, strrchr(MULTUS_WAS, '/') + 1, FILE_SIZE_MAX, &text, NULL) < 0)
+		return NULL;
+	return strbuf_take(&text);
+}
+
+/* While a Multus is configured, keep what it says; it is tried at each look until it succeeds. */
+static void remember_multus(struct conf *conf, const json_t *files)
+{
+	const char *name = meta_conf_multus(files), *text;
+	struct err err = {0};
+
+	if (!conf->multus_was)
+		conf->multus_was = read_multus_was(conf->config.root);
+	text = name ? json_str_at(json_find(files, "name", name), "text") : NULL;
+	if (!text || str_eq(text, conf->multus_was))
+		return;
+	if (root_make_dirs(conf->config.root, WIRE_STATE, 0700) < 0 ||
+	    root_write_atomic(conf->config.root, MULTUS_WAS, text, strlen(text), 0600, &err) < 0) {
+		log_warn("what Multus is configured with cannot be kept for the time after it",
+			 F_STR("file", MULTUS_WAS), F_ERR(&err));
+		return;
+	}
+	mem_free(conf->multus_was);
+	conf->multus_was = str_dup(text);
+}
+
+void conf_look(struct conf *conf, enum meta_mode mode, const json_t *files, struct err *ret_note)
+{
+	json_auto_t *programs = programs_in(conf->config.root, conf->config.bin_dir);
+	bool is_there = json_find(files, "name", META_CONF_FILE) != NULL;
+	struct meta_conf wanted;
+	struct err err = {0};
+
+	remember_multus(conf, files);
+	meta_conf_decide(&(struct meta_conf_input){.mode = mode,
+						   .files = files,
+						   .programs = programs,
+						   .multus_was = conf->multus_was,
+						   .dir = conf->config.dir,
+						   .bin_dir = conf->config.bin_dir,
+						   .isolates = conf->config.isolates,
+						   .shared = conf->config.shared},
+			 &wanted);
+	if (wanted.action == META_CONF_REMOVE) {
+		conf->was_there = false;
+		(void)conf_remove(conf->config.root, conf->config.dir, &err);
+	} else if (mode != META_OFF && may_put_back(conf, is_there, &err) == 0 &&
+		   wanted.action == META_CONF_WRITE) {
+		(void)write_file(conf, wanted.text, &err);
+	}
+	*ret_note = err.class != ERR_NONE ? err : wanted.note;
+	meta_conf_done(&wanted);
+}
+
+struct conf *conf_new(const struct conf_config *config)
+{
+	struct conf *conf = mem_new(struct conf);
+
+	conf->config = *config;
+	return conf;
+}
+
+void conf_free(struct conf *conf)
+{
+	if (conf)
+		mem_free(conf->multus_was);
+	mem_free(conf);
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Our file in the runtime's CNI folder (nodeagent/meta/conf.h), kept as it should be: written when
+ * the server of plugins can be asked, anew when the cluster's network changes, put back when
+ * somebody removes it. It stays when we end: a node that boots finds its networks as they were.
+ *
+ * What a Multus is configured with is kept in our state, so that ours goes on with it once that
+ * Multus has gone (nodeagent/meta/takeover.h). Delete /var/lib/orbweaver/cni/multus.conf and
+ * restart the agent to forget it.
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_STATE_CONF_H
+#define ORBWEAVER_NODEAGENT_CNI_STATE_CONF_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "lib/base/err.h"
+#include "nodeagent/meta/conf.h"
+
+enum {
+	/* How often it is put back before it is left to who removes it. */
+	CONF_FIGHTS_MAX = 3,
+	/* So many looks in a row that find it end a fight: ten minutes. */
+	CONF_PEACE_LOOKS = 200,
+};
+
+struct conf_config {
+	int root;            /* descriptor of the host's root */
+	const char *dir;     /* folder on the host: "/etc/cni/net.d" */
+	const char *bin_dir; /* where our plugins are: "/opt/cni/bin" */
+	bool isolates;       /* as in struct meta_conf_input */
+	const char *shared;  /* the same */
+};
+
+struct conf;
+
+/*
+ * What the folder has for a runtime, as struct meta_conf_input wants it, new. A file that cannot be
+ * read has no "text".
+ */
+json_t *conf_files(int root, const char *dir);
+
+/* Borrowed, all of it. */
+struct conf *conf_new(const struct conf_config *config);
+/* The file stays. Accepts NULL. */
+void conf_free(struct conf *conf);
+
+/*
+ * Do what is to be done, given what conf_files() returned. *ret_note is what an administrator
+ * should know: as of meta_conf_decide(), or ERR_HOST "ConfRemoved", "ConfNotWritten"; class
+ * ERR_NONE: all is well.
+ */
+void conf_look(struct conf *conf, enum meta_mode mode, const json_t *files, struct err *ret_note);
+
+/* Take the file away, for who removes all that is ours. ERR_HOST "ConfNotWritten". */
+int conf_remove(int root, const char *dir, struct err *err);
+
+#endif

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * See the header.
+ */
+#include "nodeagent/cni/state/devices.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/fs.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/cni/state/boot.h"
+#include "nodeagent/cni/state/draft.h"
+#include "nodeagent/model/pci_address.h"
+
+#define FOLDER DEVICES_FOLDER
+
+enum { OWNER_MAX = 65536 };
+
+const char *device_of(const json_t *config)
+{
+	const char *const names[] = {json_str_at(config, "deviceID"),
+				     json_str_at(config, "runtimeConfig", "deviceID"),
+				     json_str_at(config, "pciBusID")};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (names[i] && pci_address_is_valid(names[i]))
+			return names[i];
+	return NULL;
+}
+
+int device_lock(int state, const char *address, struct err *err)
+{
+	auto_free char *path = str_printf(FOLDER "/%s.lock", address);
+	auto_close int fd = -1;
+
+	(void)mkdirat(state, FOLDER, 0700);
+	/* The file stays, so that nobody locks one that is not there any more. */
+	fd = openat(state, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 || flock(fd, LOCK_EX) < 0)
+		return err_sys(err, "DeviceNotLocked", "lock %s", path);
+	return take_fd(&fd);
+}
+
+/* New; NULL: nobody's. -1: it cannot be known. */
+static int read_owner(int state, const char *path, json_t **ret, struct err *err)
+{
+	auto_strbuf struct strbuf text = {0};
+
+	*ret = NULL;
+	if (fs_read(state, path, OWNER_MAX, &text, err) < 0)
+		return err->sys == ENOENT ? 0 : -1;
+	*ret = json_parse(text.data, text.len, NULL);
+	return *ret ? 0 : -1;
+}
+
+static bool is_of_this_boot(const json_t *owner)
+{
+	const char *boot = json_str_at(owner, "boot");
+	auto_free char *now = boot_id();
+
+	return !boot || !*now || str_eq(boot, now);
+}
+
+static int write_owner(int state, const char *name, const json_t *owner)
+{
+	auto_free char *text = json_text(owner);
+
+	return draft_write(state, FOLDER, name, text, strlen(text), true);
+}
+
+int device_claim(int state, const char *address, const char *container, const char *ifname,
+		 struct err *err)
+{
+	auto_free char *name = str_printf("%s.json", address), *path = str_below(FOLDER, name);
+	auto_free char *boot = boot_id();
+	json_auto_t *before = NULL, *owner = json_object();
+	struct err why = {0};
+
+	/* A file that nobody can read names nobody. */
+	(void)read_owner(state, path, &before, &why);
+	if (str_eq(json_str_at(before, "container"), container) && is_of_this_boot(before))
+		return 0;
+	json_put_str(owner, "container", container);
+	json_put_str(owner, "ifname", ifname);
+	json_put_str(owner, "boot", *boot ? boot : NULL);
+	/* Of a chain of owners that were never deleted the last one counts, unless a boot did. */
+	if (before && is_of_this_boot(before)) {
+		(void)json_object_del(before, "before");
+		json_put(owner, "before", json_incref(before));
+	}
+	return write_owner(state, name, owner) < 0
+		       ? err_sys(err, "DeviceNotClaimed", "claim %s", address)
+		       : 0;
+}
+
+int device_owner(int state, const char *address, char **ret, struct err *err)
+{
+	auto_free char *path = str_printf(FOLDER "/%s.json", address);
+	json_auto_t *owner = NULL;
+	struct err why = {0};
+
+	*ret = NULL;
+	if (read_owner(state, path, &owner, &why) < 0 && why.sys)
+		return err_set(err, ERR_HOST, "DeviceNotClaimed", "who has %s: %s", address,
+			       why.text);
+	*ret = str_dup(json_str_at(owner, "container"));
+	return 0;
+}
+
+bool device_is_owned(int state, const char *address, const char *container)
+{
+	auto_free char *path = str_printf(FOLDER "/%s.json", address);
+	json_auto_t *owner = NULL;
+	struct err why = {0};
+
+	if (read_owner(state, path, &owner, &why) < 0)
+		return false;
+	return !owner ||
+	       (str_eq(json_str_at(owner, "container"), container) && is_of_this_boot(owner));
+}
+
+void device_release(int state, const char *address, const char *container)
+{
+	auto_free char *name = str_printf("%s.json", address), *path = str_below(FOLDER, name);
+	auto_free char *file = NULL;
+	json_auto_t *owner = NULL;
+	const json_t *before;
+	struct err why = {0};
+	struct stat st;
+
+	if (read_owner(state, path, &owner, &why) < 0 ||
+	    (owner && !str_eq(json_str_at(owner, "container"), container)))
+		return;
+	before = json_at(owner, "before");
+	file = str_printf("sandboxes/%s.json", json_str_or(json_at(before, "container"), ""));
+	if (before && fstatat(state, file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    write_owner(state, name, before) == 0)
+		return;
+	(void)draft_remove(state, FOLDER, name, false);
+}

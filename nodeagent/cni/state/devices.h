@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Which sandbox a device belongs to: one file per device below the state's folder,
+ * devices/ADDRESS.json, of {"container": "…", "ifname": "…", "boot": "…", "before": {…}}; `before`
+ * is the owner whose DEL has not come yet. An owner of an earlier boot owns nothing: the device was
+ * made anew since then, and there is nothing of the sandbox to put back. One without "boot", as
+ * first versions wrote it, may be of this boot.
+ *
+ * The kubelet may give a device to the next pod before the runtime has sent the DEL of the last
+ * one, whose sandbox is gone without it: a sandbox that is not the owner any more must leave the
+ * device alone. Whoever changes a device, or asks before it does, holds the lock of it; the lock
+ * ends with the process. All calls block.
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_STATE_DEVICES_H
+#define ORBWEAVER_NODEAGENT_CNI_STATE_DEVICES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "lib/base/err.h"
+
+/* The device that a configuration names, borrowed; NULL: none, or no PCI address. */
+const char *device_of(const json_t *config);
+
+/* A descriptor that holds the lock until it is closed; -1 with ERR_HOST "DeviceNotLocked". */
+int device_lock(int state, const char *address, struct err *err);
+
+/* Below the state's folder: ADDRESS.json, and ADDRESS.lock. */
+#define DEVICES_FOLDER "devices"
+
+/* Make the sandbox the owner. On the disk when it returns. ERR_HOST "DeviceNotClaimed". */
+int device_claim(int state, const char *address, const char *container, const char *ifname,
+		 struct err *err);
+
+/*
+ * *ret: the container that has it, new; NULL: none, or the file is none of ours. -1 with err
+ * ERR_HOST "DeviceNotClaimed": it cannot be known now.
+ */
+int device_owner(int state, const char *address, char **ret, struct err *err);
+
+/*
+ * Is it this sandbox's, or nobody's? What cannot be read is somebody else's; what this sandbox had
+ * before a boot is not its own any more.
+ */
+bool device_is_owned(int state, const char *address, const char *container);
+
+/*
+ * Give it up; the owner before is the owner again if it has a file still. Another's is left alone.
+ */
+void device_release(int state, const char *address, const char *container);
+
+#endif

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * See the header.
+ */
+#include "nodeagent/cni/state/ledger.h"
+
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/attach/attach.h"
+#include "nodeagent/cni/state/devices.h"
+
+struct ledger {
+	json_t *sandboxes; /* container -> attachments */
+};
+
+static json_t *addresses_of(const json_t *result)
+{
+	json_t *addresses = json_array();
+	const json_t *ip;
+	size_t i;
+
+	json_array_foreach (json_at(result, "ips"), i, ip)
+		if (json_str_at(ip, "address"))
+			json_array_append_new(addresses, json_string(json_str_at(ip, "address")));
+	return addresses;
+}
+
+/* Of the interface inside; the host's end of a pair comes first in some results. */
+static const char *mac_of(const json_t *result, const char *ifname)
+{
+	return json_str_at(json_find(json_at(result, "interfaces"), "name", ifname), "mac");
+}
+
+json_t *ledger_describe(const json_t *sandbox)
+{
+	json_t *list = json_array();
+	const json_t *record;
+	size_t i;
+
+	json_array_foreach (json_at(sandbox, "attachments"), i, record) {
+		const json_t *result = json_at(record, "result");
+		const char *ifname = json_str_at(record, "ifname");
+		json_t *entry = json_object();
+
+		json_put(entry, "pod", json_deep_copy(json_at(sandbox, "pod")));
+		json_put_str(entry, "container", json_str_at(sandbox, "container"));
+		json_put_str(entry, "plugin", json_str_at(record, "plugin"));
+		json_put_str(entry, "network", json_str_at(record, "network"));
+		json_put_str(entry, "ifname", ifname);
+		json_put_str(entry, "phase", json_str_at(record, "phase"));
+		/* One that other pods have, too, is not this one's. */
+		if (!attach_is_common(json_str_or(json_at(record, "plugin"), "")))
+			json_put_str(entry, "device", device_of(json_at(record, "config")));
+		json_put_str(entry, "rdmaDevice", json_str_at(record, "saved", "rdma"));
+		json_put_str(entry, "guid", json_str_at(record, "saved", "guid"));
+		json_put_str(entry, "mac", mac_of(result, ifname));
+		if (result)
+			json_put(entry, "addresses", addresses_of(result));
+		json_array_append_new(list, entry);
+	}
+	return list;
+}
+
+struct ledger *ledger_new(void)
+{
+	struct ledger *ledger = mem_new(struct ledger);
+
+	ledger->sandboxes = json_object();
+	return ledger;
+}
+
+void ledger_free(struct ledger *ledger)
+{
+	json_decref(ledger->sandboxes);
+	mem_free(ledger);
+}
+
+void ledger_set(struct ledger *ledger, const char *container, json_t *attachments)
+{
+	if (json_array_size(attachments) == 0)
+		(void)json_object_del(ledger->sandboxes, container);
+	else
+		json_put(ledger->sandboxes, container, json_incref(attachments));
+}
+
+json_t *ledger_list(const struct ledger *ledger)
+{
+	json_t *list = json_array();
+	const char *container;
+	json_t *attachments;
+
+	json_each (ledger->sandboxes, container, attachments)
+		(void)json_array_extend(list, attachments);
+	return list;
+}
+
+void ledger_mark(struct ledger *ledger, const char *container, const char *plugin,
+		 const char *ifname)
+{
+	json_t *attachment;
+	size_t i;
+
+	json_array_foreach (json_object_get(ledger->sandboxes, container), i, attachment)
+		if (str_eq(json_str_at(attachment, "plugin"), plugin) &&
+		    str_eq(json_str_at(attachment, "ifname"), ifname))
+			json_put_str(attachment, "phase", "deleting");
+}
+
+bool ledger_carries(const struct ledger *ledger, const char *container, const char *plugin)
+{
+	return json_find(json_object_get(ledger->sandboxes, container), "plugin", plugin);
+}
+
+bool ledger_has(const struct ledger *ledger, const char *plugin, const char *uid)
+{
+	const char *container;
+	json_t *attachments;
+	const json_t *attachment;
+	size_t i;
+
+	json_each (ledger->sandboxes, container, attachments)
+		json_array_foreach (attachments, i, attachment)
+			if (str_eq(json_str_at(attachment, "plugin"), plugin) &&
+			    str_eq(json_str_at(attachment, "pod", "uid"), uid) &&
+			    !str_eq(json_str_at(attachment, "phase"), "deleting"))
+				return true;
+	return false;
+}

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * See the header.
+ */
+#include "nodeagent/cni/state/sandboxes.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/fs.h"
+#include "lib/base/log.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/cni/state/boot.h"
+#include "nodeagent/cni/state/devices.h"
+#include "nodeagent/cni/state/draft.h"
+
+#define FOLDER   "sandboxes"
+#define SUFFIX   ".json"
+#define VERSION  1
+#define UNSYNCED "unsynced" /* in the file; absent: it was synced */
+
+static char *path_of(const char *container)
+{
+	return str_printf(FOLDER "/%s" SUFFIX, container);
+}
+
+/*
+ * The file as it last was synced, while one is in its place that was not: that one says so by
+ * UNSYNCED. Beside one that was synced it may be older, and nobody reads it.
+ */
+static char *synced_path_of(const char *container)
+{
+	return str_printf(FOLDER "/.%s" SUFFIX ".synced", container);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static bool is_attachment(const json_t *value)
+{
+	return json_str_at(value, "plugin") && json_str_at(value, "network") &&
+	       json_str_at(value, "ifname");
+}
+
+json_t *sandbox_parse(const char *text, size_t len, struct err *err)
+{
+	json_auto_t *sandbox = json_parse(text, len, err);
+	const json_t *attachments = json_at(sandbox, "attachments");
+	const json_t *version = json_at(sandbox, "version"), *attachment;
+	size_t i;
+
+	if (!sandbox)
+		return NULL;
+	/* Before anything else: the rest may be anything then. */
+	if (version && (!json_is_integer(version) || json_integer_value(version) > VERSION)) {
+		(void)err_set(err, ERR_HOST, "SandboxTooNew",
+			      "a newer agent wrote it (version %lld, this one reads up to %d): "
+			      "install that agent again, and delete the node's pods that have "
+			      "networks before a downgrade",
+			      (long long)json_integer_value(version), VERSION);
+		return NULL;
+	}
+	if (!json_is_array(attachments) || !json_str_at(sandbox, "container")) {
+		(void)err_set(err, ERR_INVALID, "BadSandbox", "has no container or no attachments");
+		return NULL;
+	}
+	json_array_foreach ((json_t *)attachments, i, attachment) {
+		if (is_attachment(attachment))
+			continue;
+		(void)err_set(err, ERR_INVALID, "BadSandbox",
+			      "attachments[%zu] has no plugin, network or ifname", i);
+		return NULL;
+	}
+	return take_ptr(sandbox);
+}
+
+/* *ret is new; NULL: the file is empty, as one is that a crash left right after it was made. */
+static int read_file(int fd, json_t **ret, struct err *err)
+{
+	auto_strbuf struct strbuf text = {0};
+	char path[32];
+
+	/* By its descriptor: the name may be another file's by now. */
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (fs_read(AT_FDCWD, path, SANDBOX_MAX, &text, err) < 0)
+		return -1;
+	*ret = NULL;
+	if (text.len == 0)
+		return 0;
+	*ret = sandbox_parse(text.data, text.len, err);
+	return *ret ? 0 : -1;
+}
+
+/* New; NULL: there is none, or none that can be read. */
+static json_t *read_synced(int state, const char *container)
+{
+	auto_free char *path = synced_path_of(container);
+	auto_close int fd = openat(state, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	json_t *sandbox = NULL;
+
+	if (fd >= 0)
+		(void)read_file(fd, &sandbox, NULL);
+	return sandbox;
+}
+
+/* No disk, no descriptors: what is in the file is not known. Else it is known to be no sandbox. */
+static bool is_unknown(const struct err *err)
+{
+	return err->class != ERR_INVALID;
+}
+
+static bool is_cut_off(const struct err *err)
+{
+	return !is_unknown(err) && !str_eq(err->reason, "FileTooLarge");
+}
+
+/*
+ * read_file(); what a power cut left of a file that was not synced is empty, or half of it: the one
+ * before it then.
+ */
+static int read_either(int state, const char *container, int fd, json_t **ret, struct err *err)
+{
+	struct err why = {0};
+	int rc = read_file(fd, ret, &why);
+
+	if (rc == 0 && *ret)
+		return 0;
+	/* What is there may be newer and whole. */
+	if (rc < 0 && !is_cut_off(&why)) {
+		if (err)
+			*err = why;
+		return -1;
+	}
+	*ret = read_synced(state, container);
+	if (*ret)
+		json_put_bool(*ret, UNSYNCED, true);
+	if (rc == 0 || *ret)
+		return 0;
+	if (err)
+		*err = why;
+	return -1;
+}
+
+json_t *sandbox_read(int state, const char *container, struct err *err)
+{
+	auto_free char *path = path_of(container);
+	auto_close int fd = openat(state, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	json_t *sandbox = NULL;
+
+	if (fd < 0 && errno == ENOENT)
+		return NULL;
+	if (fd < 0)
+		(void)err_sys(err, "SandboxUnreadable", "open %s", path);
+	else if (read_either(state, container, fd, &sandbox, err) < 0)
+		(void)err_in(err, "%s", path);
+	return sandbox;
+}
+
+int sandbox_load(int state, const char *container, json_t **ret, struct err *err)
+{
+	struct err why = {0};
+
+	*ret = sandbox_read(state, container, &why);
+	if (*ret || why.class == ERR_NONE || !is_unknown(&why))
+		return 0;
+	return err_set(err, ERR_HOST, "SandboxUnreadable", "%s", why.text);
+}
+
+json_t *sandbox_find(const json_t *sandbox, const struct sandbox_key *key)
+{
+	json_t *attachment;
+	size_t i;
+
+	json_array_foreach (json_at(sandbox, "attachments"), i, attachment)
+		if (str_eq(json_str_at(attachment, "plugin"), key->plugin) &&
+		    str_eq(json_str_at(attachment, "network"), key->network) &&
+		    str_eq(json_str_at(attachment, "ifname"), key->ifname))
+			return attachment;
+	return NULL;
+}
+
+json_t *sandboxes_list(int state)
+{
+	auto_close int fd = openat(state, FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_closedir DIR *dir = fd >= 0 ? fdopendir(fcntl(fd, F_DUPFD_CLOEXEC, 0)) : NULL;
+	json_auto_t *set = json_object();
+	json_t *list = json_array();
+	const struct dirent *entry;
+	auto_free char *text = NULL;
+
+	while (dir && (entry = readdir(dir))) {
+		auto_free char *name = NULL;
+
+		if (entry->d_name[0] == '.' || !str_ends(entry->d_name, SUFFIX))
+			continue;
+		name = str_ndup(entry->d_name, strlen(entry->d_name) - strlen(SUFFIX));
+		json_put_bool(set, name, true);
+	}
+	/* Sorted, so that what happens at a start does not hang on the file system. */
+	text = json_text(set);
+	json_decref(set);
+	set = json_parse(text, strlen(text), NULL);
+	for (void *at = json_object_iter(set); at; at = json_object_iter_next(set, at))
+		json_array_append_new(list, json_string(json_object_iter_key(at)));
+	return list;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+/*
+ * Open and lock the file of that name, made when it is missing. Whoever had the lock before may
+ * have replaced or removed it: then once more.
+ */
+static int open_locked(int state, const char *path)
+{
+	for (;;) {
+		auto_close int fd =
+			openat(state, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		struct stat ours, now;
+
+		if (fd < 0 || flock(fd, LOCK_EX) < 0 || fstat(fd, &ours) < 0)
+			return -1;
+		if (fstatat(state, path, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    now.st_dev == ours.st_dev && now.st_ino == ours.st_ino)
+			return take_fd(&fd);
+	}
+}
+
+static void put_aside(int state, const char *path)
+{
+	auto_free char *aside = str_printf("%s.unreadable", path);
+
+	(void)renameat(state, path, state, aside);
+}
+
+/*
+ * The file was synced and is to be replaced by one that is not: its second name, in the place of an
+ * older one. Journals keep the order: with the rename that follows this is there, too. Whoever
+ * syncs takes nothing away here, for the lock is the old file's, and the next has come by then.
+ */
+static int keep_synced(int state, const char *container)
+{
+	auto_free char *path = path_of(container), *synced = synced_path_of(container);
+	auto_free char *draft = str_printf("%s" DRAFT_SUFFIX, synced);
+
+	(void)unlinkat(state, draft, 0);
+	if (linkat(state, path, state, draft, 0) < 0)
+		return errno == ENOENT ? 0 : -1; /* it was put aside */
+	if (renameat(state, draft, state, synced) < 0)
+		return -1;
+	/* Both names were one file: then a rename does nothing. */
+	(void)unlinkat(state, draft, 0);
+	return 0;
+}
+
+/* Replace the file, whose last synced content, if it has any, a power cut must not take along. */
+static int write_file(int state, const char *container, json_t *sandbox, bool is_new, bool sync)
+{
+	auto_free char *name = str_printf("%s" SUFFIX, container);
+	auto_strbuf struct strbuf text = {0};
+
+	if (sync)
+		(void)json_object_del(sandbox, UNSYNCED);
+	else if (!is_new && !json_at(sandbox, UNSYNCED) && keep_synced(state, container) < 0)
+		return -1;
+	else
+		json_put_bool(sandbox, UNSYNCED, true);
+	json_write(sandbox, &text);
+	if (text.len > SANDBOX_MAX) {
+		errno = EFBIG;
+		return -1;
+	}
+	return draft_write(state, FOLDER, name, text.data, text.len, sync);
+}
+
+static int remove_file(int state, const char *container, bool sync)
+{
+	auto_free char *name = str_printf("%s" SUFFIX, container);
+	auto_free char *synced = synced_path_of(container);
+
+	/* First, for it is nobody's without the other. */
+	if (unlinkat(state, synced, 0) < 0 && errno != ENOENT)
+		return -1;
+	return draft_remove(state, FOLDER, name, sync);
+}
+
+int sandbox_change(int state, const char *container, bool sync, sandbox_change_fn *change,
+		   void *arg, struct err *err)
+{
+	auto_free char *path = path_of(container);
+	auto_close int fd = open_locked(state, path);
+	json_auto_t *sandbox = NULL;
+	bool is_new, is_changed;
+	struct err why = {0};
+	int rc = 0;
+
+	if (fd < 0)
+		return err_sys(err, "SandboxNotWritten", "lock %s", path);
+	if (read_either(state, container, fd, &sandbox, &why) < 0) {
+		if (is_unknown(&why))
+			return err_set(err, ERR_HOST, "SandboxUnreadable", "%s: %s", path,
+				       why.text);
+		/* What is in it nobody can undo; a DEL must not hang on that for ever. */
+		log_error("what is known of a sandbox is no JSON of ours, putting it aside",
+			  F_STR("file", path), F_ERR(&why));
+		put_aside(state, path);
+	}
+	is_new = !sandbox;
+	if (is_new) {
+		sandbox = json_object();
+		json_put_int(sandbox, "version", VERSION);
+		json_put_str(sandbox, "container", container);
+		json_put(sandbox, "attachments", json_array());
+	}
+	is_changed = change(arg, sandbox);
+	if (json_array_size(json_at(sandbox, "attachments")) == 0) {
+		rc = remove_file(state, container, sync && !is_new);
+	} else if (is_changed) {
+		/* The lock is the old file's. */
+		rc = write_file(state, container, sandbox, is_new, sync);
+	}
+	if (rc < 0 && errno == EFBIG)
+		return err_set(err, ERR_INVALID, "SandboxTooLarge",
+			       "what is known of the sandbox would have more than %u bytes: give "
+			       "the pod fewer networks, or smaller ones",
+			       SANDBOX_MAX);
+	return rc < 0 ? err_sys(err, "SandboxNotWritten", "write %s", path) : 0;
+}
+
+static bool change_nothing(void *arg, json_t *sandbox)
+{
+	return false;
+}
+
+/* One without attachments has no file. */
+void sandbox_remove_empty(int state, const char *container)
+{
+	(void)sandbox_change(state, container, false, change_nothing, NULL, NULL);
+}
+
+int sandboxes_prepare(int state, struct err *err)
+{
+	if (mkdirat(state, FOLDER, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, "StateUnusable", "make %s", FOLDER);
+	draft_clean(state, FOLDER);
+	draft_clean(state, DEVICES_FOLDER);
+	return 0;
+}
+
+/* ---- namespaces ------------------------------------------------------------------------------ */
+
+static bool is_in(const json_t *sandbox, const struct stat *netns)
+{
+	const json_t *known = json_at(sandbox, "netns");
+
+	return json_integer_value(json_at(known, "device")) == (int64_t)netns->st_dev &&
+	       json_integer_value(json_at(known, "inode")) == (int64_t)netns->st_ino;
+}
+
+/*
+ * A DEL may come without a namespace, when the runtime has none any more (SPEC.md, CNI_NETNS). A
+ * sandbox that is known by such calls only is gone.
+ */
+static bool is_of_del_alone(const json_t *sandbox)
+{
+	const json_t *record;
+	size_t i;
+
+	if (!str_empty(json_str_at(sandbox, "netns", "path")))
+		return false;
+	json_array_foreach (json_at(sandbox, "attachments"), i, record)
+		if (!str_eq(json_str_at(record, "phase"), "deleting"))
+			return false;
+	return true;
+}
+
+enum netns_life sandbox_life(const json_t *sandbox, int root, int *ret_netns)
+{
+	const json_t *netns = json_at(sandbox, "netns");
+	auto_free char *boot = boot_id();
+	const struct netns_known known = {
+		.path = json_str_at(netns, "path"),
+		.device = (uint64_t)json_integer_value(json_at(netns, "device")),
+		.inode = (uint64_t)json_integer_value(json_at(netns, "inode")),
+		.boot = json_str_at(sandbox, "boot"),
+		.boot_now = boot,
+	};
+	enum netns_life life = netns_life(root, &known, ret_netns);
+
+	return life == NETNS_UNKNOWN && is_of_del_alone(sandbox) ? NETNS_GONE : life;
+}
+
+bool sandbox_is_of_other_pod(const json_t *sandbox, const char *uid)
+{
+	const char *known = json_str_at(sandbox, "pod", "uid");
+
+	return !str_empty(known) && !str_empty(uid) && !str_eq(known, uid);
+}
+
+bool sandbox_is_of(const json_t *sandbox, const struct stat *netns, const char *path,
+		   const char *uid)
+{
+	auto_free char *boot = boot_id();
+
+	return is_in(sandbox, netns) && (!*boot || str_eq(json_str_at(sandbox, "boot"), boot)) &&
+	       (str_eq(json_str_at(sandbox, "netns", "path"), path) ||
+		!sandbox_is_of_other_pod(sandbox, uid));
+}

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The kubelet's file against what a configuration names.
+ */
+#include "nodeagent/cni/worker/allocated.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "lib/base/fs.h"
+#include "lib/base/log.h"
+#include "lib/base/root.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/meta/checkpoint.h"
+#include "nodeagent/meta/network_config.h"
+#include "nodeagent/meta/plugin_call.h"
+#include "nodeagent/model/pci_address.h"
+#include "nodeagent/netns/visit.h"
+
+/* With the answers of device plugins, for a node full of pods with hundreds of devices. */
+#define CHECKPOINT_MAX (16U << 20)
+
+/* New; NULL: there is none. */
+static json_t *read_checkpoint(const char *kubelet_dir)
+{
+	auto_free char *path = str_below(kubelet_dir, CHECKPOINT_FILE);
+	auto_strbuf struct strbuf text = {0};
+	struct err err = {0};
+	json_t *checkpoint = NULL;
+
+	if (fs_read(AT_FDCWD, path, CHECKPOINT_MAX, &text, &err) == 0)
+		checkpoint = json_parse(strbuf_str(&text), text.len, &err);
+	if (!checkpoint && err.sys != ENOENT)
+		log_warn("the kubelet's record of devices cannot be read; devices are not checked "
+			 "against it",
+			 F_STR("file", path), F_ERR(&err));
+	return checkpoint;
+}
+
+/* The kubelet makes a pod's folder before its sandbox, and removes it once the pod is gone. */
+static bool has_folder(const char *kubelet_dir, const char *pod_uid)
+{
+	auto_free char *path = str_printf("%s/pods/%s", kubelet_dir, pod_uid);
+
+	return !str_empty(pod_uid) && !strchr(pod_uid, '/') && access(path, F_OK) == 0;
+}
+
+/*
+ * A device that is ill is not offered, and stays with the pod that has it. Of pods that are gone
+ * the record says nothing: a claim may have the device by now.
+ */
+static bool is_with_other_pod(const json_t *checkpoint, const char *kubelet_dir, const char *device)
+{
+	json_auto_t *pods = checkpoint_pods_of(checkpoint, device);
+	const json_t *uid;
+	size_t i;
+
+	json_array_foreach (pods, i, uid)
+		if (has_folder(kubelet_dir, json_string_value(uid)))
+			return true;
+	return false;
+}
+
+static int judge(const json_t *checkpoint, const char *kubelet_dir, const char *device,
+		 const char *pod_uid, struct err *err)
+{
+	switch (checkpoint_holder_of(checkpoint, device, pod_uid)) {
+	case CHECKPOINT_UNKNOWN:
+		log_warn("the kubelet's record of devices has another form; devices are not "
+			 "checked against it");
+		return 0;
+	case CHECKPOINT_OF_POD:
+		return 0;
+	case CHECKPOINT_UNMANAGED:
+		if (!is_with_other_pod(checkpoint, kubelet_dir, device))
+			return 0;
+		break;
+	case CHECKPOINT_OTHER:
+		break;
+	}
+	return err_set(err, ERR_INVALID, "DeviceNotGiven",
+		       "the kubelet has not given device %.32s to this pod, and gives it to pods "
+		       "that request its resource: request it, with the annotation "
+		       "k8s.v1.cni.cncf.io/resourceName on the network, and do not name the device "
+		       "in the network's configuration",
+		       device);
+}
+
+/* ---- configurations -------------------------------------------------------------------------- */
+
+struct search {
+	int root;
+	json_t *devices; /* found, by address */
+};
+
+static void add_device(const struct search *search, const char *address)
+{
+	if (pci_address_is_valid(address) && !json_list_has(search->devices, address))
+		json_array_append_new(search->devices, json_string(address));
+}
+
+/* only_vf: a PF carries many pods' interfaces. False: the node has no such interface. */
+static bool add_function(const struct search *search, const char *interface, bool only_vf)
+{
+	auto_free char *path = str_printf("sys/class/net/%s/device", interface);
+	auto_free char *link = root_read_link(search->root, path), *physfn = NULL, *pf = NULL;
+	const char *address = link && strrchr(link, '/') ? strrchr(link, '/') + 1 : "";
+
+	if (!pci_address_is_valid(address))
+		return link;
+	physfn = str_printf("sys/bus/pci/devices/%s/physfn", address);
+	pf = root_read_link(search->root, physfn);
+	if (pf || !only_vf)
+		add_device(search, address);
+	return true;
+}
+
+/* The kernel finds interfaces by alternative names, too; sysfs has none of these. */
+static void add_named(const struct search *search, const char *name, bool only_vf)
+{
+	json_auto_t *look = NULL;
+	const json_t *link;
+	size_t i;
+
+	if (!*name || strchr(name, '/') || add_function(search, name, only_vf) ||
+	    netns_visit_links(-1, &look, NULL) < 0)
+		return;
+	json_array_foreach (json_at(look, "links"), i, link)
+		if (json_list_has(json_at(link, "altNames"), name))
+			(void)add_function(search, json_str_or(json_at(link, "name"), ""), only_vf);
+}
+
+static void add_lower(const struct search *search, const char *name)
+{
+	add_named(search, name, true);
+}
+
+/* One that the pod gets itself. */
+static void add_interface(const struct search *search, const char *name)
+{
+	add_named(search, name, false);
+}
+
+static bool is_separator(char c)
+{
+	return c == ':' || c == '-' || c == '.';
+}
+
+/* Go reads MACs in several spellings. */
+static bool same_mac(const char *a, const char *b)
+{
+	for (;;) {
+		while (is_separator(*a))
+			a++;
+		while (is_separator(*b))
+			b++;
+		if (!*a || strncasecmp(a, b, 1) != 0)
+			return *a == *b;
+		a++;
+		b++;
+	}
+}
+
+static void add_mac(const struct search *search, const char *mac)
+{
+	json_auto_t *look = NULL;
+	const json_t *link;
+	size_t i;
+
+	if (netns_visit_links(-1, &look, NULL) < 0)
+		return;
+	json_array_foreach (json_at(look, "links"), i, link)
+		if (same_mac(json_str_or(json_at(link, "mac"), ""), mac))
+			(void)add_function(search, json_str_or(json_at(link, "name"), ""), false);
+}
+
+/* Without "." and "..", as filepath.Join() of Go makes paths before the kernel sees them. New. */
+static char *clean(const char *path)
+{
+	auto_free char *copy = str_dup(path);
+	auto_strbuf struct strbuf out = {0};
+	char *rest = copy, *part;
+
+	while ((part = strsep(&rest, "/"))) {
+		const char *slash = out.len ? strrchr(strbuf_str(&out), '/') : NULL;
+
+		if (str_eq(part, "..") && slash)
+			strbuf_cut(&out, (size_t)(slash - strbuf_str(&out)));
+		else if (*part && !str_eq(part, ".") && !str_eq(part, ".."))
+			strbuf_addf(&out, "/%s", part);
+	}
+	return strbuf_take(&out);
+}
+
+/* The last PCI function on the path is the one that has what is there. */
+static void add_path(const struct search *search, const char *path)
+{
+	auto_free char *wanted = clean(path), *real = root_real_path(search->root, wanted);
+	char *rest = real ? real : wanted, *part;
+	const char *last = "";
+
+	while ((part = strsep(&rest, "/")))
+		if (pci_address_is_valid(part))
+			last = part;
+	add_device(search, last);
+}
+
+/* Some plugins have the name of an interface there. */
+static void add_id(const struct search *search, const char *id)
+{
+	auto_free char *path = str_printf("/sys/bus/pci/devices/%s", id);
+
+	if (pci_address_is_valid(id)) {
+		add_device(search, id);
+		return;
+	}
+	add_path(search, path);
+	add_interface(search, id);
+}
+
+typedef void add_fn(const struct search *search, const char *text);
+
+static const struct key {
+	const char *name;
+	add_fn *add;
+	bool is_master; /* may be an interface of the pod */
+} keys[] = {
+	{"deviceID", add_id, false},      {"pciBusID", add_id, false},
+	{"kernelpath", add_path, false},  {"hwaddr", add_mac, false},
+	{"device", add_interface, false}, {"if0", add_interface, false},
+	{"master", add_lower, true},      {"masters", add_lower, true},
+	{"interfaces", add_lower, true},  {"links", add_lower, true},
+};
+
+static const struct key *find_key(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		if (network_key_is(name, keys[i].name))
+			return &keys[i];
+	return NULL;
+}
+
+/* Of two spellings of the switch a plugin takes the last one. */
+static bool is_in_pod(const json_t *config)
+{
+	static const char *const types[] = {"macvlan", "ipvlan", "vlan", "bond"};
+	const char *type = json_str_at(config, "type"), *key;
+	bool is_on = false, is_off = true;
+	json_t *value;
+
+	for (size_t i = 0; i < ARRAY_LEN(types); i++)
+		if (str_eq(types[i], type))
+			is_off = false;
+	json_each (config, key, value)
+		if (network_key_is(key,
+				   str_eq(type, "bond") ? "linksInContainer" : "linkInContainer")) {
+			is_on = true;
+			is_off = is_off || !json_is_true(value);
+		}
+	return is_on && !is_off;
+}
+
+static void search_config(const struct search *search, const json_t *config);
+
+/* Recursive, as the next one: JSON of a bounded depth. key: NULL: of another meaning. */
+static void search_value(const struct search *search, const struct key *key, const json_t *value)
+{
+	const char *name;
+	json_t *item;
+	size_t i;
+
+	if (key && json_is_string(value))
+		key->add(search, json_string_value(value));
+	json_array_foreach ((json_t *)value, i, item)
+		search_value(search, key, item);
+	if (!json_is_object(value))
+		return;
+	/* As "links" of bond. */
+	json_each (value, name, item)
+		if (key && network_key_is(name, "name"))
+			search_value(search, key, item);
+	search_config(search, value);
+}
+
+/* Those of plugins that this one calls included. */
+static void search_config(const struct search *search, const json_t *config)
+{
+	bool in_pod = is_in_pod(config);
+	const char *name;
+	json_t *value;
+
+	json_each (config, name, value) {
+		const struct key *key = find_key(name);
+
+		if (!network_key_is(name, "prevResult") && !network_key_is(name, "args") &&
+		    !(key && key->is_master && in_pod))
+			search_value(search, key, value);
+	}
+}
+
+int allocated_check(const char *kubelet_dir, int root, const json_t *config, const char *pod_uid,
+		    struct err *err)
+{
+	json_auto_t *devices = json_array(), *checkpoint = NULL;
+	const json_t *device;
+	size_t i;
+
+	if (!kubelet_dir || str_empty(pod_uid))
+		return 0;
+	search_config(&(struct search){root, devices}, config);
+	if (json_array_size(devices) == 0)
+		return 0;
+	checkpoint = read_checkpoint(kubelet_dir);
+	json_array_foreach (devices, i, device)
+		if (checkpoint &&
+		    judge(checkpoint, kubelet_dir, json_string_value(device), pod_uid, err) < 0)
+			return -1;
+	return 0;
+}
+
+int allocated_check_delegates(const char *kubelet_dir, int root, const json_t *delegates,
+			      const char *pod_uid, struct err *err)
+{
+	const json_t *delegate;
+	size_t i;
+
+	json_array_foreach ((json_t *)delegates, i, delegate)
+		for (size_t k = 0; k < delegate_plugins(delegate); k++) {
+			json_auto_t *config = delegate_stdin(delegate, k, "ADD", NULL);
+
+			if (allocated_check(kubelet_dir, root, config, pod_uid, err) < 0)
+				return err_in(err, "network %.128s (%.16s): %.64s",
+					      json_str_at(delegate, "name"),
+					      json_str_at(delegate, "interface"),
+					      delegate_plugin_type(delegate, k));
+		}
+	return 0;
+}

@@ -1,0 +1,818 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * See the header.
+ */
+#include "nodeagent/cni/worker/attachment.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/fs.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/str.h"
+#include "lib/json/ask.h"
+#include "lib/json/json.h"
+#include "nodeagent/attach/attach.h"
+#include "nodeagent/attach/result.h"
+#include "nodeagent/cni/state/boot.h"
+#include "nodeagent/cni/state/devices.h"
+#include "nodeagent/cni/state/install.h"
+#include "nodeagent/cni/state/upstream.h"
+#include "nodeagent/cni/worker/allocated.h"
+#include "nodeagent/cni/worker/foreign.h"
+#include "nodeagent/cni/worker/master.h"
+#include "nodeagent/cni/worker/meta_call.h"
+#include "nodeagent/cni/worker/spiderpool.h"
+
+#define SPIDERPOOL "spiderpool"
+
+/* ---- what the disk says ---------------------------------------------------------------------- */
+
+/* One change of the attachment's record. */
+struct record {
+	const struct attachment *attachment;
+	const char *phase;   /* NULL: as it is */
+	const json_t *saved; /* with has_saved: NULL removes it */
+	bool has_saved;
+	const json_t *result; /* NULL: as it is */
+	bool is_gone;         /* remove it */
+	bool must_exist;      /* change nothing when there is none */
+	bool is_too_large;    /* found out: nothing was written */
+	size_t size;          /* then: of the record */
+};
+
+/*
+ * Bytes of one record: a file with those of all networks that a pod can have stays below
+ * SANDBOX_MAX, or the newest would not be read any more.
+ */
+enum { RECORD_MAX = 64 << 10, META_RECORD_MAX = 1 << 20 };
+
+static bool has_netns_open(const json_t *sandbox, const struct attachment *a)
+{
+	auto_close int netns = -1;
+
+	return sandbox_life(sandbox, a->root, &netns) == NETNS_EXISTS;
+}
+
+/*
+ * A file that is there may be of a namespace before this one: what is attached now would be taken
+ * for gone with that. One of this namespace keeps its pod, and its path while that leads there.
+ */
+static void describe_sandbox(json_t *sandbox, const struct attachment *a)
+{
+	const char *path = json_str_at(a->env, "CNI_NETNS");
+	const char *uid = json_str_at(a->pod, "uid");
+	bool has_netns, is_same;
+	auto_free char *boot = NULL;
+	struct stat st;
+	json_t *netns;
+
+	has_netns = a->netns >= 0 && fstat(a->netns, &st) == 0;
+	is_same = has_netns && sandbox_is_of(sandbox, &st, path, uid);
+	if (json_object_get(sandbox, "boot") &&
+	    (a->is_going || !has_netns || (is_same && has_netns_open(sandbox, a))))
+		return;
+	boot = boot_id();
+	if (*boot || !json_object_get(sandbox, "boot"))
+		json_put_str(sandbox, "boot", boot);
+	if (!is_same)
+		json_put(sandbox, "pod", json_deep_copy(a->pod));
+	netns = json_need_object(sandbox, "netns");
+	json_put_str(netns, "path", path);
+	if (!has_netns)
+		return;
+	json_put_int(netns, "device", (int64_t)st.st_dev);
+	json_put_int(netns, "inode", (int64_t)st.st_ino);
+}
+
+/*
+ * What DEL needs of the configuration: all but the result of the plugin before, which only ADD and
+ * CHECK read, and which they are given. New.
+ */
+static json_t *config_to_keep(const struct attachment *a)
+{
+	json_auto_t *kept = json_copy((json_t *)a->config);
+
+	/* The meta plugin's is how it takes down what was set up before it came. */
+	if (!str_eq(a->key.plugin, META_PLUGIN))
+		(void)json_object_del(kept, "prevResult");
+	return json_deep_copy(kept);
+}
+
+static json_t *add_record(json_t *sandbox, const struct attachment *a)
+{
+	json_t *record = json_object();
+
+	json_put_str(record, "plugin", a->key.plugin);
+	json_put_str(record, "network", a->key.network);
+	json_put_str(record, "ifname", a->key.ifname);
+	json_put(record, "config", config_to_keep(a));
+	json_put(record, "env", json_deep_copy(a->env));
+	json_array_append_new(json_at(sandbox, "attachments"), record);
+	return record;
+}
+
+static void remove_record(json_t *sandbox, const json_t *record)
+{
+	json_t *list = json_at(sandbox, "attachments");
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (list, i, item) {
+		if (item != record)
+			continue;
+		json_array_remove(list, i);
+		return;
+	}
+}
+
+static size_t size_of(const json_t *record)
+{
+	return record ? json_dumpb(record, NULL, 0, JSON_COMPACT) : 0;
+}
+
+/* The meta plugin keeps the configurations of all networks of its pod. */
+static size_t record_max(const struct attachment *a)
+{
+	return str_eq(a->key.plugin, META_PLUGIN) ? META_RECORD_MAX : RECORD_MAX;
+}
+
+static bool change_record(void *arg, json_t *sandbox)
+{
+	struct record *change = arg;
+	const struct attachment *a = change->attachment;
+	json_t *record = sandbox_find(sandbox, &a->key);
+	size_t before = size_of(record);
+	json_auto_t *config = NULL;
+
+	if (!record && (change->is_gone || change->must_exist))
+		return false;
+	if (change->is_gone) {
+		remove_record(sandbox, record);
+		return true;
+	}
+	describe_sandbox(sandbox, a);
+	if (!record)
+		record = add_record(sandbox, a);
+	/* Of an ADD before this one, which changed nothing: DEL would be about its device. */
+	config = config_to_keep(a);
+	if (!a->is_going && !(json_equal(json_at(record, "config"), config) &&
+			      json_equal(json_at(record, "env"), a->env))) {
+		json_put(record, "config", json_incref(config));
+		json_put(record, "env", json_deep_copy(a->env));
+	}
+	json_put_str(record, "phase", change->phase);
+	if (change->has_saved)
+		(void)json_object_del(record, "saved");
+	if (change->saved)
+		json_put(record, "saved", json_deep_copy(change->saved));
+	if (change->result)
+		json_put(record, "result", json_deep_copy(change->result));
+	change->size = size_of(record);
+	change->is_too_large = change->size > record_max(a) && change->size > before;
+	return !change->is_too_large;
+}
+
+/*
+ * What a power cut need not leave: a sync takes longer than all else. Interfaces that were made,
+ * and links, routes and rules of a coordinator, end with the power. Addresses are the pod's: DEL
+ * gives them back without a record, too, and so does the agent that comes up afterwards
+ * (addresses.h). A process that is killed takes nothing along.
+ */
+static bool outlives_power(const struct attachment *a)
+{
+	return !str_eq(a->key.plugin, "coordinator") && !str_eq(a->key.plugin, SPIDERPOOL) &&
+	       !attach_is_common(a->key.plugin);
+}
+
+static int put_record(const struct attachment *a, struct record change, bool sync, struct err *err)
+{
+	change.attachment = a;
+	if (sandbox_change(a->state, a->container, sync && outlives_power(a), change_record,
+			   &change, err) < 0)
+		return -1;
+	if (change.is_too_large)
+		return err_set(err, ERR_INVALID, "SandboxTooLarge",
+			       "%s: what DEL would need of network %s has %zu bytes, of which %zu "
+			       "can be kept: make its configuration smaller",
+			       a->key.plugin, a->key.network, change.size, record_max(a));
+	return 0;
+}
+
+/* *ret: new, NULL: there is none. -1: it cannot be known (sandbox_load). */
+static int load_record(const struct attachment *a, json_t **ret, struct err *err)
+{
+	json_auto_t *sandbox = NULL;
+
+	*ret = NULL;
+	if (sandbox_load(a->state, a->container, &sandbox, err) < 0)
+		return -1;
+	*ret = json_incref(sandbox_find(sandbox, &a->key));
+	return 0;
+}
+
+/* ---- steps, for the metrics ------------------------------------------------------------------ */
+
+static void note_step(struct attachment *a, const char *step, int64_t took_us, bool ok)
+{
+	json_t *entry = json_object();
+
+	json_put_str(entry, "step", step);
+	json_put(entry, "seconds", json_real((double)took_us / 1e6));
+	json_put_bool(entry, "ok", ok);
+	json_array_append_new(a->steps, entry);
+}
+
+/* ---- the agent ------------------------------------------------------------------------------- */
+
+static json_t *ask_agent(struct attachment *a, const char *step, json_t *question, struct err *err)
+{
+	int64_t begun = clock_us();
+	json_t *answer = line_ask(a->line, question, err);
+
+	note_step(a, step, clock_us() - begun, answer != NULL);
+	return answer;
+}
+
+/* ---- spiderpool ------------------------------------------------------------------------------ */
+
+/* The network's version; 0.3.1 for those before, which have no list of addresses. */
+static const char *list_version(const struct attachment *a)
+{
+	const char *version = result_version_of(a->config);
+
+	return result_version_is_at_least(version, "0.3.0") ? version : "0.3.1";
+}
+
+static int in_own_version(const struct attachment *a, json_t **result, struct err *err)
+{
+	const char *version = result_version_of(a->config);
+	json_auto_t *addresses = NULL;
+
+	if (str_eq(version, list_version(a)))
+		return 0;
+	if (result_read(*result, NULL, &addresses, err) < 0)
+		return -1;
+	json_decref(*result);
+	*result = result_write(addresses, version);
+	return 0;
+}
+
+static json_t *addresses_question_new(const struct attachment *a, struct err *err)
+{
+	bool matches = false;
+	json_t *wish = spiderpool_wish(a->config, a->key.ifname, &matches, err), *question;
+
+	if (!wish)
+		return NULL;
+	if (matches)
+		json_put(wish, "masterAddresses", master_addresses(a->config, a->root));
+	question = line_request_new(a, "addresses");
+	json_put_str(question, "version", list_version(a));
+	json_put(question, "wish", wish);
+	return question;
+}
+
+/*
+ * Nothing is changed on the node, so nothing is written before; afterwards, since whoever has a
+ * record here has the addresses. What failed may have been asked for, and is given back.
+ */
+static int spiderpool_add(struct attachment *a, json_t **ret_result, struct err *err)
+{
+	json_t *question = addresses_question_new(a, err);
+	json_auto_t *result = NULL;
+
+	if (!question)
+		return -1;
+	result = ask_agent(a, "addresses", question, err);
+	if (!result || in_own_version(a, &result, err) < 0) {
+		(void)put_record(a, (struct record){.phase = "deleting"}, true, NULL);
+		return -1;
+	}
+	if (put_record(a, (struct record){.phase = "added", .result = result}, false, err) < 0)
+		return -1;
+	*ret_result = take_ptr(result);
+	return 0;
+}
+
+/*
+ * The agent is away, or cannot say now: that is worked off later, also when there was no record,
+ * for addresses may have been asked for. What it refuses for good it refuses again.
+ */
+static void spiderpool_delete(struct attachment *a)
+{
+	struct err err = {0};
+	json_auto_t *answer = ask_agent(a, "release", line_request_new(a, "release"), &err);
+
+	if (answer)
+		(void)put_record(a, (struct record){.is_gone = true}, true, NULL);
+	else
+		(void)put_record(a,
+				 (struct record){.phase = "deleting",
+						 .must_exist = err.class != ERR_TRANSIENT},
+				 true, NULL);
+}
+
+/* ---- services for the planners --------------------------------------------------------------- */
+
+static int save(void *context, const json_t *state, struct err *err)
+{
+	const struct attachment *a = context;
+
+	/* A DEL without a record has one as soon as something has to wait. */
+	return put_record(a,
+			  (struct record){.phase = a->is_going ? "deleting" : "adding",
+					  .saved = state,
+					  .has_saved = true,
+					  .must_exist = !state},
+			  true, err);
+}
+
+static int save_more(void *context, const json_t *state, struct err *err)
+{
+	return put_record(context, (struct record){.saved = state, .has_saved = true}, false, err);
+}
+
+static void keep(void *context, const json_t *state)
+{
+	struct attachment *a = context;
+
+	json_decref(a->kept);
+	a->kept = json_deep_copy(state);
+}
+
+/* It is there now: what is known of it, and what it printed. */
+static int put_added(struct attachment *a, const json_t *result, struct err *err)
+{
+	json_auto_t *kept = take_ptr(a->kept);
+
+	return put_record(a,
+			  (struct record){.phase = "added",
+					  .saved = kept,
+					  .has_saved = kept != NULL,
+					  .result = result},
+			  false, err);
+}
+
+static bool owns(void *context, const char *address)
+{
+	const struct attachment *a = context;
+
+	return device_is_owned(a->state, address, a->container);
+}
+
+/* The call fails whether the agent hears it or not. */
+static void report(void *context, const json_t *conflicts)
+{
+	struct attachment *a = context;
+	json_t *question = line_request_new(a, "conflict");
+
+	json_put(question, "conflicts", json_incref((json_t *)conflicts));
+	json_decref(ask_agent(a, "conflict", question, NULL));
+}
+
+static void took(void *context, int64_t kernel_us)
+{
+	note_step(context, "kernel", kernel_us, true);
+}
+
+/*
+ * Is the call for us? Under the names of containernetworking-plugins a program of theirs that is on
+ * the node goes before ours, but for what ours has attached.
+ */
+static bool is_ours(const struct attachment *a)
+{
+	json_auto_t *record = NULL;
+
+	if (!attachment_knows(a->key.plugin))
+		return false;
+	return !attach_is_common(a->key.plugin) || load_record(a, &record, NULL) < 0 || record ||
+	       !install_is_other(a->root, json_str_or(json_at(a->env, "CNI_PATH"), ""),
+				 a->key.plugin);
+}
+
+/* IPAM that is an attachment of ours, as its own record and files have it. */
+static bool is_own_ipam(const struct attachment *a)
+{
+	return (str_eq(a->key.plugin, "static") || str_eq(a->key.plugin, "host-local")) &&
+	       is_ours(a);
+}
+
+/* The program that a plugin of ours is would ask us, and wait for the call that it is part of. */
+static bool is_own_without_addresses(const struct attachment *a)
+{
+	return !str_eq(a->key.plugin, SPIDERPOOL) && !is_own_ipam(a) && is_ours(a);
+}
+
+static int ipam(void *context, const char *command, const json_t *config, json_t **ret_result,
+		struct err *err)
+{
+	struct attachment *a = context;
+	const char *type = json_str_at(config, "ipam", "type");
+	struct attachment inner = *a; /* as its IPAM plugin sees it: the same call */
+	int64_t begun = clock_us();
+	int rc;
+
+	if (a->is_handed_over || (a->has_no_ipam && str_eq(command, "DEL")))
+		return 0;
+	if (!type)
+		return err_set(err, ERR_INVALID, "NoIpam", "ipam has no type");
+	inner.key.plugin = type;
+	inner.config = config;
+	inner.kept = NULL;
+	if (is_own_without_addresses(&inner))
+		return str_eq(command, "DEL")
+			       ? 0
+			       : err_set(err, ERR_INVALID, "BadNetworkConfig",
+					 "ipam.type \"%s\" gives no addresses; name an IPAM plugin",
+					 type);
+	if (!str_eq(type, SPIDERPOOL) && !is_own_ipam(&inner)) {
+		rc = foreign_run(a, type, command, config, ret_result, err);
+		note_step(a, "ipam", clock_us() - begun, rc == 0);
+		return rc;
+	}
+	if (str_eq(command, "ADD"))
+		return attachment_add(&inner, ret_result, err);
+	if (str_eq(command, "DEL"))
+		return attachment_delete(&inner, err);
+	return str_eq(type, SPIDERPOOL) ? 0 : attachment_check(&inner, err);
+}
+
+/* A crew_work_fn: one of ours is an attachment like any, a foreign one a program on the host. */
+static json_t *work(struct attachment *a, const char *command)
+{
+	json_t *said = NULL, *result = NULL;
+	struct err err = {0};
+	int rc;
+
+	if (!is_ours(a))
+		rc = (said = foreign_program(a, a->key.plugin, command, a->config, &err)) ? 0 : -1;
+	else if (str_eq(command, "ADD"))
+		rc = attachment_add(a, &result, &err);
+	else if (str_eq(command, "CHECK"))
+		rc = attachment_check(a, &err);
+	else
+		rc = attachment_delete(a, &err);
+	if (!said)
+		said = json_object();
+	json_put(said, "result", result);
+	if (rc < 0)
+		json_put(said, "error", ask_error_new(&err));
+	return said;
+}
+
+static void add_text(json_t *list, const json_t *address)
+{
+	if (json_is_string(address))
+		json_array_append(list, (json_t *)address);
+}
+
+/* Addresses that the sandbox has from IP pools, of whatever interface; new. */
+static json_t *granted_addresses(const struct attachment *a)
+{
+	json_auto_t *sandbox = sandbox_read(a->state, a->container, NULL);
+	json_t *list = json_array();
+	const json_t *record, *ip;
+	size_t i, k;
+
+	json_array_foreach (json_at(sandbox, "attachments"), i, record) {
+		const json_t *result = json_at(record, "result");
+
+		if (!str_eq(json_str_at(record, "plugin"), SPIDERPOOL))
+			continue;
+		json_array_foreach (json_at(result, "ips"), k, ip)
+			add_text(list, json_at(ip, "address"));
+		/* CNI 0.2.0. */
+		add_text(list, json_at(result, "ip4", "ip"));
+		add_text(list, json_at(result, "ip6", "ip"));
+	}
+	return list;
+}
+
+static int run(struct attachment *a, enum attach_command command, const json_t *saved,
+	       const json_t *settings, json_t **ret_result, struct err *err)
+{
+	const struct meta_services meta = {
+		.context = a, .save = save, .save_more = save_more, .work = work};
+	const struct attach_services services = {
+		.context = a,
+		.save = save,
+		.keep = keep,
+		.ipam = ipam,
+		.owns = owns,
+		.report = report,
+		.took = took,
+	};
+	json_auto_t *granted = granted_addresses(a);
+	const struct attach_call call = {
+		.granted = granted,
+		.command = command,
+		.type = a->key.plugin,
+		.container_id = a->container,
+		.ifname = a->key.ifname,
+		.netns_path = json_str_at(a->env, "CNI_NETNS"),
+		.args = json_str_at(a->env, "CNI_ARGS"),
+		.pod_namespace = json_str_at(a->pod, "namespace"),
+		.pod_name = json_str_at(a->pod, "name"),
+		.pod_uid = json_str_at(a->pod, "uid"),
+		.netns = a->netns,
+		.host_netns = -1,
+		.root = a->root,
+		.config = a->config,
+		.settings = settings,
+		.saved = saved,
+		.services = &services,
+	};
+	int64_t begun = clock_us();
+	int rc = str_eq(a->key.plugin, META_PLUGIN)
+			 ? meta_call_run(a, command, saved, &meta, ret_result, err)
+			 : attach_run(&call, ret_result, err);
+
+	note_step(a, "attach", clock_us() - begun, rc == 0);
+	return rc;
+}
+
+/* ---- ADD ------------------------------------------------------------------------------------- */
+
+bool attachment_knows(const char *plugin)
+{
+	return str_eq(plugin, SPIDERPOOL) || str_eq(plugin, META_PLUGIN) || attach_knows(plugin);
+}
+
+static bool takes_device(const char *plugin)
+{
+	return !str_eq(plugin, "coordinator") && !str_eq(plugin, SPIDERPOOL) &&
+	       !str_eq(plugin, META_PLUGIN) && !attach_is_common(plugin);
+}
+
+/* What the cluster says of coordinators; *ret is new, or NULL: nothing is asked for this plugin. */
+static int get_settings(struct attachment *a, json_t **ret, struct err *err)
+{
+	if (!str_eq(a->key.plugin, "coordinator"))
+		return 0;
+	*ret = ask_agent(a, "settings", line_request_new(a, "coordinator"), err);
+	return *ret ? 0 : -1;
+}
+
+/*
+ * Give the device up, unless another plugin of the sandbox has something to put back on it: sriov
+ * comes after rdma, and a pod that came in between would take the VF as it is for its normal state.
+ */
+static void give_up_device(const struct attachment *a, const char *device)
+{
+	json_auto_t *sandbox = sandbox_read(a->state, a->container, NULL);
+	const json_t *own = sandbox_find(sandbox, &a->key), *record;
+	size_t i;
+
+	json_array_foreach (json_at(sandbox, "attachments"), i, record)
+		if (record != own && takes_device(json_str_or(json_at(record, "plugin"), "")) &&
+		    str_eq(device_of(json_at(record, "config")), device))
+			return;
+	device_release(a->state, device, a->container);
+}
+
+/*
+ * Undo what a sandbox that is gone has changed on the device. Its addresses wait for its own DEL.
+ * The device is locked.
+ */
+static int undo_on_device(const struct attachment *a, const json_t *sandbox, const json_t *record,
+			  struct err *err)
+{
+	struct attachment last = *a;
+	json_auto_t *left = NULL, *saved = NULL;
+
+	last.container = json_str_at(sandbox, "container");
+	last.key =
+		(struct sandbox_key){json_str_at(record, "plugin"), json_str_at(record, "network"),
+				     json_str_at(record, "ifname")};
+	last.config = json_at(record, "config");
+	last.env = json_at(record, "env");
+	last.pod = json_at(sandbox, "pod");
+	last.netns = -1;
+	last.is_going = last.is_handed_over = true;
+	if (run(&last, ATTACH_DEL, json_at(record, "saved"), NULL, NULL, err) < 0)
+		return -1;
+	if (load_record(&last, &left, err) < 0)
+		return -1;
+	if (!json_at(left, "saved"))
+		return 0;
+	/* Its own DEL finds that its addresses are still to be given back. */
+	saved = json_deep_copy(json_at(left, "saved"));
+	json_put(saved, "ipam", json_incref(json_at(record, "saved", "ipam")));
+	(void)put_record(&last, (struct record){.saved = saved, .has_saved = true}, true, NULL);
+	return err_set(err, ERR_TRANSIENT, "DeviceBusy", "its PF does not answer");
+}
+
+/* The same for a sandbox that sriov-cni set up before we came. */
+static int take_over_from_upstream(const struct attachment *a, const char *device, struct err *err)
+{
+	json_auto_t *holder = upstream_holder(a->root, device);
+	struct sandbox_key key;
+
+	if (!holder)
+		return 0;
+	if (json_is_true(json_at(holder, "lives")))
+		return err_set(err, ERR_CONFLICT, "DeviceBusy",
+			       "%s: a pod that sriov-cni set up has the device %s still; it is "
+			       "free when that pod has gone",
+			       a->key.plugin, device);
+	if (!json_at(holder, "saved"))
+		return 0;
+	if (undo_on_device(a, holder, holder, err) < 0)
+		return err_in(err, "%s: put %s back as it was before sriov-cni attached it",
+			      a->key.plugin, device);
+	key = (struct sandbox_key){"sriov", json_str_at(holder, "network"),
+				   json_str_at(holder, "ifname")};
+	upstream_forget(a->root, json_str_at(holder, "container"), &key, device);
+	return 0;
+}
+
+/*
+ * The kubelet may give a device away before its last pod's DEL has come. Never from a sandbox that
+ * lives; of one that is gone, what it changed is undone first, or the next pod would take that for
+ * the device's normal state.
+ */
+static int take_over(const struct attachment *a, const char *device, struct err *err)
+{
+	auto_free char *owner = NULL;
+	json_auto_t *sandbox = NULL;
+	const json_t *records, *record;
+	const char *ns, *name;
+
+	if (device_owner(a->state, device, &owner, err) < 0)
+		return -1;
+	if (!owner)
+		return take_over_from_upstream(a, device, err);
+	if (str_eq(owner, a->container))
+		return 0;
+	if (sandbox_load(a->state, owner, &sandbox, err) < 0)
+		return -1;
+	ns = json_str_or(json_at(sandbox, "pod", "namespace"), "?");
+	name = json_str_or(json_at(sandbox, "pod", "name"), "?");
+	records = json_at(sandbox, "attachments");
+	for (size_t i = json_array_size(records); i > 0; i--) {
+		record = json_array_get(records, i - 1);
+		if (!takes_device(json_str_or(json_at(record, "plugin"), "")) ||
+		    !str_eq(device_of(json_at(record, "config")), device))
+			continue;
+		if (sandbox_life(sandbox, a->root, NULL) != NETNS_GONE)
+			return err_set(err, ERR_CONFLICT, "DeviceBusy",
+				       "%s: pod %s/%s has the device %s still; it is free when "
+				       "that pod has gone",
+				       a->key.plugin, ns, name, device);
+		if (undo_on_device(a, sandbox, record, err) < 0)
+			return err_in(err, "%s: put %s back as it was before pod %s/%s",
+				      a->key.plugin, device, ns, name);
+	}
+	return 0;
+}
+
+/* What could not be undone is in `saved`, and waits. */
+static void clean_up(struct attachment *a, const char *device)
+{
+	json_auto_t *record = NULL;
+
+	/* What there is to undo may be in it. */
+	if (load_record(a, &record, NULL) < 0 || json_at(record, "saved")) {
+		(void)put_record(a, (struct record){.phase = "deleting"}, true, NULL);
+		return;
+	}
+	if (device)
+		give_up_device(a, device);
+	(void)put_record(a, (struct record){.is_gone = true}, true, NULL);
+}
+
+static int add_with_device(struct attachment *a, const char *device, json_t **ret_result,
+			   struct err *err)
+{
+	json_auto_t *settings = NULL, *result = NULL;
+	auto_close int lock = device ? device_lock(a->state, device, err) : -1;
+	int rc;
+
+	if (device && lock < 0)
+		return -1;
+	if (allocated_check(a->kubelet_dir, a->root, a->config, json_str_at(a->pod, "uid"), err) <
+	    0)
+		return err_in(err, "%s", a->key.plugin);
+	if (get_settings(a, &settings, err) < 0)
+		return -1;
+	if (device && take_over(a, device, err) < 0)
+		return -1;
+	/* Whoever has no device has changed nothing before the first save(). */
+	if (device && put_record(a, (struct record){.phase = "adding"}, true, err) < 0)
+		return -1;
+	rc = device ? device_claim(a->state, device, a->container, a->key.ifname, err) : 0;
+	if (rc == 0)
+		rc = run(a, ATTACH_ADD, NULL, settings, &result, err);
+	if (rc == 0)
+		rc = put_added(a, result, err);
+	if (rc == 0)
+		*ret_result = take_ptr(result);
+	else
+		clean_up(a, device);
+	json_decref(take_ptr(a->kept));
+	return rc;
+}
+
+int attachment_add(struct attachment *a, json_t **ret_result, struct err *err)
+{
+	if (str_eq(a->key.plugin, SPIDERPOOL))
+		return spiderpool_add(a, ret_result, err);
+	return add_with_device(a, takes_device(a->key.plugin) ? device_of(a->config) : NULL,
+			       ret_result, err);
+}
+
+/* ---- CHECK ----------------------------------------------------------------------------------- */
+
+int attachment_check(struct attachment *a, struct err *err)
+{
+	json_auto_t *record = NULL, *settings = NULL;
+
+	if (load_record(a, &record, err) < 0)
+		return -1;
+	/* What containernetworking-plugins made is compared with prevResult, as they do. */
+	if (!record && !attach_is_common(a->key.plugin))
+		return err_set(err, ERR_INVALID, "NotAttached",
+			       "%s has not attached %s to network %s in this sandbox: make the pod "
+			       "anew",
+			       a->key.plugin, a->key.ifname, a->key.network);
+	if (str_eq(a->key.plugin, SPIDERPOOL))
+		return 0;
+	if (get_settings(a, &settings, err) < 0)
+		return -1;
+	return run(a, ATTACH_CHECK, json_at(record, "saved"), settings, NULL, err);
+}
+
+/* ---- DEL ------------------------------------------------------------------------------------- */
+
+static int delete_with_device(struct attachment *a, const json_t *record, struct err *err)
+{
+	const char *device = takes_device(a->key.plugin) ? device_of(a->config) : NULL;
+	auto_close int lock = device ? device_lock(a->state, device, NULL) : -1;
+	json_auto_t *left = NULL;
+	int rc;
+
+	/* Without the lock its owner cannot be known: later. */
+	if (device && lock < 0)
+		return 0;
+	rc = run(a, ATTACH_DEL, json_at(record, "saved"), NULL, NULL, err);
+	if (rc < 0 || load_record(a, &left, err) < 0)
+		return -1;
+	if (json_at(left, "saved"))
+		return 0;
+	if (device)
+		give_up_device(a, device);
+	return left ? put_record(a, (struct record){.is_gone = true}, true, err) : 0;
+}
+
+/*
+ * What another plugin, whose name we have now, kept of this attachment becomes our record, once.
+ * New; NULL: nothing is known.
+ */
+static json_t *adopt_record(const struct attachment *a)
+{
+	json_auto_t *saved = upstream_read(a->root, a->container, &a->key);
+	json_auto_t *config = NULL;
+	struct attachment then = *a;
+
+	if (!saved)
+		return NULL;
+	config = json_copy((json_t *)a->config);
+	json_put(config, "deviceID", json_incref(json_at(saved, "device")));
+	then.config = config;
+	/* Without a disk it is done all the same, and done again. */
+	if (put_record(&then,
+		       (struct record){.phase = "deleting", .saved = saved, .has_saved = true},
+		       true, NULL) == 0)
+		upstream_forget(a->root, a->container, &a->key, json_str_at(saved, "device"));
+	return json_pack("{s:s, s:O, s:O}", "phase", "deleting", "config", config, "saved", saved);
+}
+
+int attachment_delete(struct attachment *a, struct err *err)
+{
+	json_auto_t *record = NULL;
+	struct attachment then = *a;
+	int rc = 0;
+
+	then.is_going = true;
+	if (load_record(a, &record, err) < 0)
+		return -1;
+	/* What the disk cannot take now is tried all the same. */
+	if (!record)
+		record = adopt_record(&then);
+	if (record && !str_eq(json_str_at(record, "phase"), "deleting"))
+		(void)put_record(&then, (struct record){.phase = "deleting", .must_exist = true},
+				 true, NULL);
+	if (json_at(record, "config"))
+		then.config = json_at(record, "config");
+	if (!a->has_plugin && json_at(record, "env"))
+		then.env = json_at(record, "env");
+	if (str_eq(a->key.plugin, SPIDERPOOL))
+		spiderpool_delete(&then);
+	else
+		rc = delete_with_device(&then, record, err);
+	return rc;
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * One attachment, made, checked, taken away: a plugin's work for one network and interface of one
+ * sandbox, with what is on the disk about it. In a worker: blocks, and may be killed at any line;
+ * what is left then is enough for attachment_delete().
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_ATTACHMENT_H
+#define ORBWEAVER_NODEAGENT_CNI_WORKER_ATTACHMENT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "lib/base/err.h"
+#include "nodeagent/cni/state/sandboxes.h"
+#include "nodeagent/cni/worker/line.h"
+
+/* Borrowed, but for `steps` and `kept`. */
+struct attachment {
+	struct line *line;
+	int state, root; /* descriptors: of the state's folder, of the host's root */
+	const char *container;
+	struct sandbox_key key;
+	const json_t *config;
+	const json_t *env; /* CNI_… of the call, as it was made or is made now */
+	const json_t *pod; /* {"namespace", "name", "uid"}, each where it is known */
+	int netns;         /* -1: gone */
+	/* Of others, which may run besides (meta/plugin_types.h); NULL: none. */
+	const char *plugin_types;
+	const char *kubelet_dir; /* as allocated.h has it */
+	/*
+	 * A plugin waits on the host that runs programs for us; else they are run by ourselves in
+	 * the host's root.
+	 */
+	bool has_plugin;
+	bool is_going;       /* attachment_delete() sets it */
+	bool is_handed_over; /* another sandbox has its device next; addresses stay */
+	bool has_no_ipam;    /* the IPAM program could not be started: there is nothing to undo */
+	json_t *steps;       /* array: what was done, {"step", "seconds", "ok"} */
+	json_t *kept;        /* of attach_services, until its record has it; NULL at first */
+};
+
+/* Does this program know the plugin? */
+bool attachment_knows(const char *plugin);
+
+/*
+ * *ret_result: new, the CNI result in the configuration's version. On an error all is undone, or
+ * marked as to be deleted.
+ */
+int attachment_add(struct attachment *attachment, json_t **ret_result, struct err *err);
+int attachment_check(struct attachment *attachment, struct err *err);
+
+/*
+ * Take it away, by what the disk knows; `attachment` says where that says nothing. 0 also when
+ * something has to wait: it stays marked on the disk. -1: the device is in the pod's living
+ * namespace and could not be moved.
+ */
+int attachment_delete(struct attachment *attachment, struct err *err);
+
+#endif

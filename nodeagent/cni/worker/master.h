@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The addresses of the NIC that an attachment lies on.
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_MASTER_H
+#define ORBWEAVER_NODEAGENT_CNI_WORKER_MASTER_H
+
+#include <jansson.h>
+
+/*
+ * Of the configuration's `master`, else of the PF of its device: ["10.1.0.5/24", …], new; empty
+ * where there is none. root: descriptor of the host's root. Asks the kernel, in the node's network
+ * namespace.
+ */
+json_t *master_addresses(const json_t *config, int root);
+
+#endif

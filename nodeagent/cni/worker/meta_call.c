@@ -1,0 +1,702 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * See the header.
+ */
+#include "nodeagent/cni/worker/meta_call.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/fs.h"
+#include "lib/base/log.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/root.h"
+#include "lib/base/str.h"
+#include "lib/json/ask.h"
+#include "lib/json/json.h"
+#include "nodeagent/cni/state/conf.h"
+#include "nodeagent/cni/state/devices.h"
+#include "nodeagent/cni/state/sandboxes.h"
+#include "nodeagent/cni/worker/allocated.h"
+#include "nodeagent/cni/worker/crew.h"
+#include "nodeagent/cni/worker/foreign.h"
+#include "nodeagent/cni/worker/line.h"
+#include "nodeagent/meta/default_route.h"
+#include "nodeagent/meta/delegates.h"
+#include "nodeagent/meta/multus_state.h"
+#include "nodeagent/meta/plugin_call.h"
+#include "nodeagent/meta/plugin_types.h"
+#include "nodeagent/meta/run.h"
+#include "nodeagent/meta/status.h"
+#include "nodeagent/model/pci_address.h"
+#include "nodeagent/netns/visit.h"
+
+#define DEVICE_INFO_MAX 65536
+
+struct meta_call {
+	struct attachment *a;
+	const struct meta_services *services;
+	json_t *delegates;
+	char *pod_uid; /* as the API server has it; a static pod has another one on its node */
+};
+
+/* ---- what is known of the pod ---------------------------------------------------------------- */
+
+/* {"pod", "nads", "devices"}, new. */
+static json_t *ask_networks(struct attachment *a, struct err *err)
+{
+	json_t *question = line_request_new(a, "networks");
+
+	json_put(question, "config", json_deep_copy(a->config));
+	return line_ask(a->line, question, err);
+}
+
+/*
+ * The configurations of the node, in the order of their files. One that cannot be read stands in
+ * nobody's way.
+ */
+static void read_confs_of(const struct attachment *a, const char *folder, json_t *confs)
+{
+	json_auto_t *files = conf_files(a->root, folder);
+	json_t *file, *conf;
+	size_t i;
+
+	json_array_foreach (files, i, file) {
+		const char *text = json_str_or(json_at(file, "text"), "");
+
+		conf = json_parse(text, strlen(text), NULL);
+		if (conf)
+			json_array_append_new(confs, conf);
+	}
+}
+
+/* Where a Multus before us looked, first. */
+static json_t *read_confs(const struct attachment *a)
+{
+	const char *multus = json_str_at(a->config, "multusConfDir");
+	json_t *confs = json_array();
+
+	if (multus)
+		read_confs_of(a, multus, confs);
+	read_confs_of(a, json_str_or(json_at(a->config, "confDir"), META_CONF_DIR), confs);
+	return confs;
+}
+
+/* For definitions that leave their configuration to the node, and names that may be files'. */
+static bool needs_confs(const json_t *config, const json_t *nads)
+{
+	const char *key;
+	json_t *nad;
+
+	if (json_array_size(json_at(config, "defaultNetworks")))
+		return true;
+
+	json_each (nads, key, nad)
+		if (str_empty(json_str_at(nad, "spec", "config")))
+			return true;
+	return false;
+}
+
+static json_t *names_of(const json_t *look)
+{
+	json_t *names = json_array(), *link;
+	size_t i;
+
+	json_array_foreach (json_at(look, "links"), i, link)
+		json_array_append(names, json_at(link, "name"));
+	return names;
+}
+
+/* Has the sandbox of another pod this device still, or may it have? */
+static bool is_of_other(const struct attachment *a, const char *device)
+{
+	auto_free char *owner = NULL;
+	json_auto_t *sandbox = NULL;
+
+	if (!pci_address_is_valid(device) || device_owner(a->state, device, &owner, NULL) < 0 ||
+	    !owner || str_eq(owner, a->container) ||
+	    sandbox_load(a->state, owner, &sandbox, NULL) < 0 || !sandbox)
+		return false;
+	return sandbox_is_of_other_pod(sandbox, json_str_at(a->pod, "uid")) &&
+	       sandbox_life(sandbox, a->root, NULL) != NETNS_GONE;
+}
+
+/*
+ * The kubelet names pods by namespace and name: beside a pod of a StatefulSet that was made anew
+ * the one before it, deleted by force and ending still, has devices of the same name. By UID they
+ * are told apart here. New.
+ */
+static json_t *own_devices(const struct attachment *a, const json_t *devices)
+{
+	json_t *own = json_deep_copy(devices), *entry;
+	size_t i;
+
+	json_array_foreach (own, i, entry) {
+		json_t *ids = json_at(entry, "ids");
+
+		for (size_t k = json_array_size(ids); k-- > 0;)
+			if (is_of_other(a, json_str_or(json_array_get(ids, k), "")))
+				json_array_remove(ids, k);
+	}
+	return own;
+}
+
+/*
+ * Networks are what the agent says. What the runtime's configuration and the node's files name is
+ * the administrator's: only root writes them.
+ */
+static int check_types(const struct attachment *a, const json_t *delegates, struct err *err)
+{
+	struct plugin_types types = {.more = a->plugin_types};
+	json_auto_t *own = json_pack("[O]", a->config), *files = NULL;
+
+	types.own = own;
+	if (plugin_types_check(delegates, &types, NULL) == 0)
+		return 0;
+	files = read_confs(a);
+	json_array_extend(own, files);
+	return plugin_types_check(delegates, &types, err);
+}
+
+/* The delegates, new. */
+static json_t *decide(const struct attachment *a, const json_t *known, struct err *err)
+{
+	json_t *delegates;
+	json_auto_t *look = NULL, *links = NULL, *files = NULL;
+	json_auto_t *devices = own_devices(a, json_at(known, "devices"));
+	struct meta_input in = {
+		.container_id = a->container,
+		.ifname = a->key.ifname,
+		.args = json_str_at(a->env, "CNI_ARGS"),
+		.config = a->config,
+		.pod = json_at(known, "pod"),
+		.nads = json_at(known, "nads"),
+		.devices = devices,
+		.served = json_at(known, "served"),
+	};
+
+	if (netns_visit(a->netns, &look, err) < 0)
+		return NULL;
+	links = names_of(look);
+	in.links = links;
+	if (needs_confs(a->config, in.nads)) {
+		files = read_confs(a);
+		in.files = files;
+	}
+	delegates = meta_delegates(&in, err);
+	if (delegates && (check_types(a, delegates, err) < 0 ||
+			  allocated_check_delegates(a->kubelet_dir, a->root, delegates,
+						    json_str_at(a->pod, "uid"), err) < 0)) {
+		json_decref(delegates);
+		return NULL;
+	}
+	return delegates;
+}
+
+/* ---- device-info files ----------------------------------------------------------------------- */
+
+/* A file of the host with JSON, new; NULL: there is none. Its text is appended to ret_text. */
+static json_t *read_json(const struct attachment *a, const char *path, size_t max,
+			 struct strbuf *ret_text)
+{
+	auto_free char *folder = str_ndup(path, (size_t)(strrchr(path, '/') - path));
+	auto_close int dir = root_open(a->root, folder, O_RDONLY | O_DIRECTORY, 0);
+
+	if (dir < 0 || fs_read(dir, strrchr(path, '/') + 1, max, ret_text, NULL) < 0)
+		return NULL;
+	return json_parse(strbuf_str(ret_text), ret_text->len, NULL);
+}
+
+/*
+ * Give the attachment a copy of what the device plugin says of the device, if it says something
+ * (Device Information Specification 1.1.0). Its plugins may write the file instead, or over it.
+ */
+static void copy_device_info(const struct attachment *a, const json_t *delegate)
+{
+	const char *resource = json_str_at(delegate, "resourceName");
+	const char *device = json_str_at(delegate, "deviceID");
+	const char *to = json_str_at(delegate, "deviceInfo");
+	auto_free char *from = NULL, *folder = NULL;
+	auto_strbuf struct strbuf text = {0};
+	json_auto_t *info = NULL;
+	struct err err = {0};
+
+	if (!to)
+		return;
+	folder = str_ndup(to, (size_t)(strrchr(to, '/') - to));
+	if (resource && device) {
+		from = meta_device_info_source(resource, device);
+		info = read_json(a, from, DEVICE_INFO_MAX, &text);
+	}
+	if (root_make_dirs(a->root, folder, 0755) < 0 ||
+	    (info && root_write_atomic(a->root, to, text.data, text.len, 0444, &err) < 0))
+		log_warn("the device-info file of an attachment is not written", F_STR("file", to),
+			 F_ERR(&err));
+}
+
+static void copy_device_infos(const struct meta_call *m)
+{
+	json_t *delegate;
+	size_t i;
+
+	json_array_foreach (m->delegates, i, delegate)
+		copy_device_info(m->a, delegate);
+}
+
+/*
+ * What the files have once the plugins have run: new, one for each delegate; null where there is no
+ * file: network-status goes without then.
+ */
+static json_t *read_device_infos(const struct meta_call *m)
+{
+	json_t *infos = json_array(), *delegate;
+	size_t i;
+
+	json_array_foreach (m->delegates, i, delegate) {
+		const char *path = json_str_at(delegate, "deviceInfo");
+		auto_strbuf struct strbuf text = {0};
+		json_t *info = path ? read_json(m->a, path, DEVICE_INFO_MAX, &text) : NULL;
+
+		json_array_append_new(infos, info ? info : json_null());
+	}
+	return infos;
+}
+
+static void remove_device_infos(const struct meta_call *m)
+{
+	json_t *delegate;
+	size_t i;
+
+	json_array_foreach (m->delegates, i, delegate)
+		if (json_str_at(delegate, "deviceInfo"))
+			(void)root_remove(m->a->root, json_str_at(delegate, "deviceInfo"));
+}
+
+/* ---- a Multus beside us ---------------------------------------------------------------------- */
+
+static char *multus_file(const struct attachment *a)
+{
+	return str_printf("%s/%s", MULTUS_STATE_DIR, a->container);
+}
+
+/* Where libcni keeps a network's result for Multus. */
+static char *multus_result_file(const struct attachment *a, const json_t *delegate)
+{
+	return str_printf("%s/results/%s-%s-%s", MULTUS_STATE_DIR,
+			  json_str_at(delegate, "config", "name"), a->container,
+			  json_str_at(delegate, "interface"));
+}
+
+static json_t *read_state(const struct attachment *a, const char *path)
+{
+	auto_strbuf struct strbuf text = {0};
+
+	return read_json(a, path, MULTUS_STATE_MAX, &text);
+}
+
+/* Is a Multus installed, which may be asked to take this sandbox down? */
+static bool has_multus(const struct attachment *a)
+{
+	static const char *const names[] = {"multus", "multus-shim"};
+	auto_free char *path = str_dup(json_str_or(json_at(a->env, "CNI_PATH"), ""));
+	char *rest = path, *folder;
+	struct stat st;
+
+	while ((folder = strsep(&rest, ":")))
+		for (size_t i = 0; *folder && i < ARRAY_LEN(names); i++) {
+			auto_free char *file = str_below(folder, names[i]);
+
+			if (root_stat(a->root, file, &st) == 0)
+				return true;
+		}
+	return false;
+}
+
+static void leave_for_multus(const struct meta_call *m)
+{
+	auto_free char *file = multus_file(m->a), *text = NULL;
+	json_auto_t *state = NULL;
+	struct err err = {0};
+
+	if (!has_multus(m->a))
+		return;
+	state = multus_state_write(m->delegates);
+	text = json_text(state);
+	if (root_make_dirs(m->a->root, MULTUS_STATE_DIR, 0700) < 0 ||
+	    root_write_atomic(m->a->root, file, text, strlen(text), 0600, &err) < 0)
+		log_warn("what a Multus would need to take a sandbox down is not written",
+			 F_STR("file", file), F_ERR(&err));
+}
+
+static void find_what_multus_left(struct meta_call *m, json_t **results)
+{
+	const struct attachment *a = m->a;
+	auto_free char *file = multus_file(a);
+	json_auto_t *state = read_state(a, file);
+	json_t *delegate;
+	struct err err = {0};
+	size_t i;
+
+	if (!state)
+		return;
+	m->delegates = multus_state_read(state, a->container, a->key.ifname,
+					 json_str_at(a->env, "CNI_ARGS"), a->pod, &err);
+	if (!m->delegates) {
+		log_error("a sandbox that Multus set up cannot be taken down", F_ERR(&err));
+		return;
+	}
+	*results = json_array();
+	json_array_foreach (m->delegates, i, delegate) {
+		auto_free char *kept = multus_result_file(a, delegate);
+		json_auto_t *cache = read_state(a, kept);
+		json_t *result = json_at(cache, "result");
+
+		json_array_append_new(*results, result ? json_incref(result) : json_null());
+	}
+}
+
+static void remove_what_multus_has(const struct meta_call *m)
+{
+	auto_free char *file = multus_file(m->a);
+	json_t *delegate;
+	size_t i;
+
+	(void)root_remove(m->a->root, file);
+	json_array_foreach (m->delegates, i, delegate) {
+		auto_free char *kept = multus_result_file(m->a, delegate);
+
+		(void)root_remove(m->a->root, kept);
+	}
+}
+
+/*
+ * Multus is configured here, so it calls us for the cluster's network, or will do so soon. The
+ * pod's other networks, its network-status and its file below MULTUS_STATE_DIR are Multus' work.
+ */
+static bool is_multus_configured(const struct attachment *a)
+{
+	json_auto_t *files =
+		conf_files(a->root, json_str_or(json_at(a->config, "confDir"), META_CONF_DIR));
+
+	return meta_conf_multus(files) != NULL;
+}
+
+/* The cluster's network as the runtime would call it; its result is what the runtime kept. */
+static json_t *of_the_cluster(const struct meta_call *m, json_t **results, struct err *err)
+{
+	json_auto_t *pod = json_pack("{s:O?}", "metadata", m->a->pod);
+	const json_t *result = json_at(m->a->config, "prevResult");
+	const struct meta_input in = {
+		.container_id = m->a->container,
+		.ifname = m->a->key.ifname,
+		.args = json_str_at(m->a->env, "CNI_ARGS"),
+		.config = m->a->config,
+		.pod = pod,
+	};
+
+	if (result)
+		*results = json_pack("[O]", result);
+	return meta_delegates(&in, err);
+}
+
+/* ---- plugins --------------------------------------------------------------------------------- */
+
+/*
+ * The environment of one plugin: that of our own call, with the delegate's interface and arguments.
+ */
+static json_t *env_for(const struct attachment *a, const json_t *delegate, const char *command)
+{
+	json_t *env = json_deep_copy(a->env);
+
+	json_put_str(env, "CNI_COMMAND", command);
+	json_put_str(env, "CNI_IFNAME", json_str_at(delegate, "interface"));
+	json_put_str(env, "CNI_ARGS", json_str_at(delegate, "args"));
+	if (a->netns < 0)
+		json_put_str(env, "CNI_NETNS", "");
+	return env;
+}
+
+static void begin(const struct meta_call *m, struct crew *crew, const struct meta_run *run,
+		  const struct meta_step *step)
+{
+	const json_t *delegate = json_array_get(m->delegates, step->delegate);
+	json_auto_t *env = env_for(m->a, delegate, step->command);
+	json_auto_t *config = meta_run_stdin(run, step);
+
+	crew_begin(crew, step, delegate_plugin_type(delegate, step->plugin), env, config);
+}
+
+/*
+ * What a plugin that ended has said: the result of ADD, new, or NULL with why it failed; *ret_ok
+ * says which.
+ */
+static json_t *read_end(const json_t *delegate, const struct crew_end *end, bool *ret_ok,
+			struct err *err)
+{
+	bool is_add = str_eq(end->step.command, "ADD");
+	const char *out = json_str_or(json_at(end->said, "stdout"), "");
+	json_int_t status = json_integer_value(json_at(end->said, "status"));
+	json_t *result = NULL;
+
+	*ret_ok = false;
+	if (json_at(end->said, "error")) {
+		(void)ask_error_read(json_at(end->said, "error"), err);
+		(void)err_in(err, "network %s (%s): %s", json_str_at(delegate, "name"),
+			     json_str_at(delegate, "interface"),
+			     delegate_plugin_type(delegate, end->step.plugin));
+		return NULL;
+	}
+	if (json_at(end->said, "status") && status != 0) {
+		delegate_failure(delegate, end->step.plugin, end->step.command, (int)status, out,
+				 json_str_at(end->said, "stderr"), err);
+		return NULL;
+	}
+	if (is_add && json_at(end->said, "status")) {
+		result = delegate_result(delegate, out, strlen(out), err);
+		if (!result)
+			(void)err_in(err, "network %s (%s): %s", json_str_at(delegate, "name"),
+				     json_str_at(delegate, "interface"),
+				     delegate_plugin_type(delegate, end->step.plugin));
+	} else if (is_add) {
+		result = json_incref(json_at(end->said, "result"));
+	}
+	*ret_ok = !is_add || result;
+	return result;
+}
+
+/* Call plugins until the run has ended. */
+static void carry_out(const struct meta_call *m, struct meta_run *run)
+{
+	struct crew *crew = crew_new(m->a, m->services->work);
+	struct meta_step step;
+	struct crew_end end;
+
+	for (;;) {
+		while (meta_run_next(run, &step))
+			begin(m, crew, run, &step);
+		if (!crew_wait(crew, &end))
+			break;
+		struct err err = {0};
+		bool ok;
+		json_auto_t *result =
+			read_end(json_array_get(m->delegates, end.step.delegate), &end, &ok, &err);
+
+		if (ok)
+			meta_run_succeeded(run, &end.step, result);
+		else if (foreign_has_run(end.said))
+			meta_run_failed(run, &end.step, &err);
+		else
+			meta_run_unstarted(run, &end.step, &err);
+		json_decref(end.said);
+	}
+	crew_free(crew);
+}
+
+/* ---- ADD ------------------------------------------------------------------------------------- */
+
+static int save_delegates(const struct meta_call *m, struct err *err)
+{
+	json_auto_t *state = json_pack("{s:O}", "delegates", m->delegates);
+
+	return m->services->save(m->services->context, state, err);
+}
+
+/* Where the power was cut there is no namespace that a result is about. */
+static int save_results(const struct meta_call *m, const json_t *results, struct err *err)
+{
+	json_auto_t *state = json_pack("{s:O, s:O}", "delegates", m->delegates, "results", results);
+
+	return m->services->save_more(m->services->context, state, err);
+}
+
+/* Give the pod the default route that its annotation asks for; the results say it afterwards. */
+static int move_default_route(const struct meta_call *m, json_t *results, struct err *err)
+{
+	json_auto_t *changes = default_route_apply(m->delegates, results), *look = NULL;
+	json_auto_t *steps = NULL;
+
+	if (json_array_size(changes) == 0)
+		return 0;
+	if (netns_visit(m->a->netns, &look, err) < 0)
+		return -1;
+	steps = default_route_steps(changes, look);
+	return netns_visit_execute(m->a->netns, steps, err);
+}
+
+/* The agent writes the annotation and the events; ADD goes on when that takes long. */
+static void report(const struct meta_call *m, const json_t *results, const json_t *infos)
+{
+	auto_free char *text = network_status_text(m->delegates, results, infos);
+	json_t *question = line_request_new(m->a, "status"), *added = json_array(), *delegate;
+	json_auto_t *answer = NULL;
+	struct err err = {0};
+	size_t i;
+
+	json_array_foreach (m->delegates, i, delegate) {
+		auto_free char *line = network_added_text(delegate, json_array_get(results, i));
+
+		if (line)
+			json_array_append_new(added, json_string(line));
+	}
+	json_put_str(json_need_object(question, "pod"), "uid", m->pod_uid);
+	json_put_str(question, "text", text);
+	json_put(question, "added", added);
+	answer = line_ask_within(m->a->line, question, META_STATUS_MS, &err);
+	if (!answer)
+		log_warn("network-status of a pod is not written yet",
+			 F_STR("namespace", json_str_or(json_at(m->a->pod, "namespace"), "")),
+			 F_STR("pod", json_str_or(json_at(m->a->pod, "name"), "")), F_ERR(&err));
+}
+
+/* Undo networks that are set up already, of which something else failed. */
+static int give_up(const struct meta_call *m, const json_t *results, const struct err *why,
+		   struct err *err)
+{
+	struct meta_run *run = meta_run_new("DEL", m->delegates, results);
+	struct err ignored = {0};
+	int rc;
+
+	carry_out(m, run);
+	rc = meta_run_outcome(run, NULL, &ignored);
+	meta_run_free(run);
+	remove_device_infos(m);
+	if (rc == 0)
+		(void)m->services->save(m->services->context, NULL, NULL);
+	*err = *why;
+	return -1;
+}
+
+static int add_networks(const struct meta_call *m, json_t **ret_result, struct err *err)
+{
+	struct meta_run *run = meta_run_new("ADD", m->delegates, NULL);
+	json_auto_t *infos = NULL, *results = NULL;
+	struct err why = {0};
+	bool left = false;
+	int rc;
+
+	copy_device_infos(m);
+	carry_out(m, run);
+	results = json_incref(meta_run_results(run));
+	rc = meta_run_outcome(run, &left, err);
+	meta_run_free(run);
+	if (rc < 0) {
+		remove_device_infos(m);
+		if (!left)
+			(void)m->services->save(m->services->context, NULL, NULL);
+		return -1;
+	}
+	if (move_default_route(m, results, &why) < 0 || save_results(m, results, &why) < 0)
+		return give_up(m, results, &why, err);
+	infos = read_device_infos(m);
+	report(m, results, infos);
+	*ret_result = json_deep_copy(json_array_get(results, 0));
+	return 0;
+}
+
+static int add_for_multus(struct meta_call *m, json_t **ret_result, struct err *err)
+{
+	struct meta_run *run;
+	json_auto_t *none = NULL, *results = NULL;
+	bool left = false;
+	int rc;
+
+	m->delegates = of_the_cluster(m, &none, err);
+	if (!m->delegates || save_delegates(m, err) < 0)
+		return -1;
+	run = meta_run_new("ADD", m->delegates, NULL);
+	carry_out(m, run);
+	results = json_incref(meta_run_results(run));
+	rc = meta_run_outcome(run, &left, err);
+	meta_run_free(run);
+	if (rc == 0)
+		rc = save_results(m, results, err);
+	else if (!left)
+		(void)m->services->save(m->services->context, NULL, NULL);
+	if (rc == 0)
+		*ret_result = json_deep_copy(json_array_get(results, 0));
+	return rc;
+}
+
+static int add(struct meta_call *m, json_t **ret_result, struct err *err)
+{
+	const struct attachment *a = m->a;
+	json_auto_t *known = NULL;
+
+	if (is_multus_configured(a))
+		return add_for_multus(m, ret_result, err);
+	known = ask_networks(m->a, err);
+	if (!known)
+		return -1;
+	if (!json_at(known, "pod")) {
+		/* DEL has nothing to take down then. */
+		m->delegates = json_array();
+		if (save_delegates(m, err) < 0)
+			return -1;
+		*ret_result =
+			network_gone_result(json_str_at(a->config, "cniVersion"), a->key.ifname,
+					    json_str_or(json_at(a->env, "CNI_NETNS"), ""));
+		return 0;
+	}
+	m->pod_uid = str_dup(json_uid(json_at(known, "pod")));
+	m->delegates = decide(a, known, err);
+	if (!m->delegates || save_delegates(m, err) < 0)
+		return -1;
+	leave_for_multus(m);
+	return add_networks(m, ret_result, err);
+}
+
+/* ---- CHECK and DEL --------------------------------------------------------------------------- */
+
+static int repeat(const struct meta_call *m, const char *command, const json_t *results,
+		  struct err *err)
+{
+	struct meta_run *run = meta_run_new(command, m->delegates, results);
+	int rc;
+
+	carry_out(m, run);
+	rc = meta_run_outcome(run, NULL, err);
+	meta_run_free(run);
+	return rc;
+}
+
+/*
+ * What is on the disk says what there was. Without it the sandbox is of before us: a Multus set it
+ * up, or the runtime called the cluster's network itself.
+ */
+static int delete (struct meta_call *m, const json_t *results, struct err *err)
+{
+	json_auto_t *found = json_incref((json_t *)results);
+
+	if (!m->delegates)
+		find_what_multus_left(m, &found);
+	if (!m->delegates && !(m->delegates = of_the_cluster(m, &found, err)))
+		return -1;
+	if (repeat(m, "DEL", found, err) < 0)
+		return -1;
+	remove_device_infos(m);
+	remove_what_multus_has(m);
+	return m->services->save(m->services->context, NULL, err);
+}
+
+int meta_call_run(struct attachment *attachment, enum attach_command command, const json_t *saved,
+		  const struct meta_services *services, json_t **ret_result, struct err *err)
+{
+	struct meta_call m = {.a = attachment, .services = services};
+	const json_t *results = json_at(saved, "results");
+	int rc;
+
+	if (command != ATTACH_ADD)
+		m.delegates = json_incref(json_at(saved, "delegates"));
+	if (command == ATTACH_ADD)
+		rc = add(&m, ret_result, err);
+	else if (command == ATTACH_CHECK)
+		rc = repeat(&m, "CHECK", results, err);
+	else
+		rc = delete (&m, results, err);
+	json_decref(m.delegates);
+	free(m.pod_uid);
+	return rc;
+}

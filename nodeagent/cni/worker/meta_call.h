@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The meta plugin's calls carried out: asks the agent for the pod, its networks and devices, has
+ * the plugins called as nodeagent/meta decides, keeps what DEL needs on the disk. In a worker:
+ * blocks, and may be killed at any line.
+ *
+ * What is kept: {"delegates": [nodeagent/meta/delegates.h]} before the first plugin is called, and
+ * with {"results": [each's of ADD]}, which DEL hands back (prevResult), when all have ended.
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_META_CALL_H
+#define ORBWEAVER_NODEAGENT_CNI_WORKER_META_CALL_H
+
+#include <jansson.h>
+
+#include "nodeagent/attach/attach.h"
+#include "nodeagent/cni/worker/crew.h"
+
+/* As which the runtime calls it. */
+#define META_PLUGIN "orbweaver"
+/* How long ADD waits for network-status to be written; the agent goes on with it. */
+#define META_STATUS_MS 2000
+
+struct meta_services {
+	void *context;
+	/* As attach_services has it. */
+	int (*save)(void *context, const json_t *state, struct err *err);
+	/* The same, but a power cut may take it along: nothing is to be undone by it alone. */
+	int (*save_more)(void *context, const json_t *state, struct err *err);
+	/* Call one of the plugins that nodeagent/meta decides on. */
+	crew_work_fn *work;
+};
+
+/*
+ * As attach_run(): saved is what the last save() of ADD left, or NULL. ADD of a pod that is gone
+ * has a result that lets the runtime go on and remove the sandbox. Errors as of meta_delegates(),
+ * ERR_HOST "PluginFailed", and those of our own plugins, each naming network and interface.
+ */
+int meta_call_run(struct attachment *attachment, enum attach_command command, const json_t *saved,
+		  const struct meta_services *services, json_t **ret_result, struct err *err);
+
+#endif

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Profiles in folders as nodes have them: with and without Multus, with another program's plugins,
+ * from one profile to another.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/fs.h"
+#include "lib/base/mem.h"
+#include "lib/base/root.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/cni/plugin/plugin.h"
+#include "nodeagent/cni/server/profile_keeper.h"
+#include "nodeagent/cni/state/install.h"
+
+#define BIN     "opt/cni/bin"
+#define CONF    "etc/cni/net.d"
+#define OURS    CONF "/" META_CONF_FILE
+#define MULTUS  "{\"name\":\"multus-cni-network\",\"type\":\"multus-shim\"}"
+#define CLUSTER "{\"cniVersion\":\"0.4.0\",\"name\":\"cbr0\",\"plugins\":[{\"type\":\"bridge\"}]}"
+
+struct node {
+	char path[64];
+	int root;
+	struct loop *loop;
+	struct profile_keeper *keeper;
+	char *program;
+	json_t *networks; /* as said last */
+	enum profile_use use;
+	bool is_meta_used;
+};
+
+static void put(const struct node *node, const char *path, const char *text)
+{
+	assert_int_equal(root_write_atomic(node->root, path, text, strlen(text), 0755, NULL), 0);
+}
+
+/* The text of a file, new; NULL: there is none. */
+static char *get(const struct node *node, const char *path)
+{
+	auto_strbuf struct strbuf text = {0};
+
+	return fs_read(node->root, path, 65536, &text, NULL) < 0 ? NULL : strbuf_take(&text);
+}
+
+static void expect_text(const struct node *node, const char *path, const char *want)
+{
+	auto_free char *text = get(node, path);
+
+	if (!str_eq(text, want))
+		fail_msg("%s: %s, wanted %s", path, text ? text : "none", want ? want : "none");
+}
+
+static void expect_ours(const struct node *node, const char *name)
+{
+	auto_free char *path = str_printf(BIN "/%s", name);
+
+	expect_text(node, path, PLUGIN_MARK);
+}
+
+static void expect_said(const struct node *node, const char *reason)
+{
+	if (!str_eq(json_str_at(node->networks, "reason"), reason))
+		fail_msg("%s, wanted %s", json_text(node->networks), reason);
+}
+
+static struct profile_usage usage(void *arg)
+{
+	const struct node *node = arg;
+
+	return (struct profile_usage){
+		.use = node->use, .is_meta_used = node->is_meta_used, .user = str_dup("lab/a")};
+}
+
+static void said(void *arg, const json_t *networks)
+{
+	struct node *node = arg;
+
+	json_decref(node->networks);
+	node->networks = json_incref((json_t *)networks);
+}
+
+static struct profile_keeper *new_keeper(struct node *node)
+{
+	return profile_keeper_new(&(struct profile_keeper_config){
+		.loop = node->loop,
+		.root = node->root,
+		.bin_dir = "/" BIN,
+		.program = node->program,
+		.conf_dir = "/" CONF,
+		.usage = usage,
+		.said = said,
+		.arg = node,
+	});
+}
+
+static int setup(void **state)
+{
+	static const struct node fresh = {.path = "/tmp/profile-XXXXXX"};
+	struct node *node = mem_new(struct node);
+
+	*node = fresh;
+	assert_non_null(mkdtemp(node->path));
+	node->root = open(node->path, O_RDONLY | O_DIRECTORY);
+	assert_int_equal(root_make_dirs(node->root, BIN, 0755), 0);
+	assert_int_equal(root_make_dirs(node->root, CONF, 0755), 0);
+	put(node, "program", PLUGIN_MARK);
+	put(node, BIN "/bridge", "bridge");
+	put(node, CONF "/10-cluster.conflist", CLUSTER);
+	node->program = str_below(node->path, "program");
+	node->loop = loop_new();
+	node->keeper = new_keeper(node);
+	*state = node;
+	return 0;
+}
+
+static int forget(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+static int teardown(void **state)
+{
+	struct node *node = *state;
+	int rc;
+
+	profile_keeper_free(node->keeper);
+	loop_free(node->loop);
+	json_decref(node->networks);
+	(void)close(node->root);
+	mem_free(node->program);
+	rc = nftw(node->path, forget, 16, FTW_DEPTH | FTW_PHYS);
+	mem_free(node);
+	return rc;
+}
+
+static void be(struct node *node, enum profile profile)
+{
+	profile_keeper_set(node->keeper, profile);
+	profile_keeper_look(node->keeper);
+}
+
+/* ---- auto ------------------------------------------------------------------------------------ */
+
+static void nothing_is_done_before_a_profile_is_set(void **state)
+{
+	struct node *node = *state;
+
+	profile_keeper_look(node->keeper);
+	expect_text(node, BIN "/sriov", NULL);
+	expect_text(node, OURS, NULL);
+	assert_null(node->networks);
+}
+
+static void a_node_without_multus_gets_all(void **state)
+{
+	struct node *node = *state;
+	auto_free char *conf = NULL;
+
+	be(node, PROFILE_AUTO);
+	for (size_t i = 0; i < install_n_names; i++)
+		expect_ours(node, install_names[i]);
+	conf = get(node, OURS);
+	assert_non_null(strstr(conf, "\"cbr0\""));
+	expect_said(node, "MetaPlugin");
+}
+
+/* Name, length, times and content of all that is in the folders, but for names of ours. */
+static char *picture(const struct node *node)
+{
+	auto_strbuf struct strbuf text = {0};
+	static const char *const files[] = {
+		BIN "/bridge",      BIN "/sriov",           BIN "/rdma",
+		BIN "/multus-shim", CONF "/00-multus.conf", CONF "/10-cluster.conflist",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		auto_free char *content = get(node, files[i]);
+		struct stat st;
+
+		assert_int_equal(fstatat(node->root, files[i], &st, AT_SYMLINK_NOFOLLOW), 0);
+		strbuf_addf(&text, "%s %o %ju %jd.%09ld %jd.%09ld %s\n", files[i], st.st_mode,
+			    (uintmax_t)st.st_ino, (intmax_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
+			    (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec, content);
+	}
+	return strbuf_take(&text);
+}
+
+static void put_multus(const struct node *node)
+{
+	put(node, BIN "/multus-shim", "multus");
+	put(node, BIN "/sriov", "theirs");
+	put(node, BIN "/rdma", "theirs, too");
+	put(node, CONF "/00-multus.conf", MULTUS);
+}
+
+static void with_multus_and_sriov_cni_nothing_of_theirs_changes(void **state)
+{
+	struct node *node = *state;
+	auto_free char *before = NULL, *after = NULL;
+
+	put_multus(node);
+	before = picture(node);
+	be(node, PROFILE_AUTO);
+	profile_keeper_look(node->keeper);
+	expect_said(node, "PluginsKept");
+	expect_text(node, OURS, NULL);
+	expect_text(node, BIN "/sriov" INSTALL_SAVED, NULL);
+	expect_ours(node, "spiderpool");
+	expect_ours(node, "ib-sriov");
+	be(node, PROFILE_DEVICES);
+	profile_keeper_look(node->keeper);
+	expect_text(node, BIN "/spiderpool", NULL);
+	after = picture(node);
+	assert_string_equal(before, after);
+}
+
+/* Whenever the agent was restarted meanwhile. */
+static void what_a_multus_was_configured_with_outlives_it(void **state)
+{
+	struct node *node = *state;
+	auto_free char *conf = NULL;
+
+	put(node, CONF "/00-multus.conf",
+	    "{\"name\":\"m\",\"type\":\"multus\",\"clusterNetwork\":\"/etc/cni/net.d/"
+	    "20-b.conflist\","
+	    "\"namespaceIsolation\":true,\"multusNamespace\":\"spiderpool\"}");
+	put(node, CONF "/20-b.conflist",
+	    "{\"cniVersion\":\"0.4.0\",\"name\":\"second\",\"plugins\":[{\"type\":\"bridge\"}]}");
+	be(node, PROFILE_AUTO);
+	expect_said(node, "MultusDelegates");
+	profile_keeper_free(node->keeper);
+	node->keeper = new_keeper(node);
+	assert_int_equal(root_remove(node->root, CONF "/00-multus.conf"), 0);
+	be(node, PROFILE_AUTO);
+	expect_said(node, "MetaPlugin");
+	conf = get(node, OURS);
+	assert_non_null(strstr(conf, "\"second\""));
+	assert_non_null(strstr(conf, "\"namespaceIsolation\":true"));
+	assert_non_null(strstr(conf, "\"multusNamespace\":\"spiderpool\""));
+}
+
+static void a_key_that_it_cannot_obey_is_named_before_multus_is_removed(void **state)
+{
+	struct node *node = *state;
+
+	put(node, CONF "/00-multus.conf",
+	    "{\"name\":\"m\",\"type\":\"multus\",\"auxiliaryCNIChainName\":\"chain\"}");
+	be(node, PROFILE_AUTO);
+	expect_said(node, "MultusDelegates");
+	assert_non_null(strstr(json_str_at(node->networks, "message"), "auxiliaryCNIChainName"));
+	assert_int_equal(root_remove(node->root, CONF "/00-multus.conf"), 0);
+	profile_keeper_look(node->keeper);
+	expect_said(node, "MultusKey");
+	assert_true(json_is_true(json_at(node->networks, "fault")));
+	expect_text(node, OURS, NULL);
+}
+
+static void a_multus_that_is_being_replaced_is_waited_for(void **state)
+{
+	struct node *node = *state;
+
+	assert_int_equal(root_make_dirs(node->root, CONF "/multus.d", 0755), 0);
+	put(node, CONF "/multus.d/multus.kubeconfig", "");
+	be(node, PROFILE_AUTO);
+	expect_said(node, "MultusAway");
+	expect_text(node, OURS, NULL);
+	put(node, CONF "/00-multus.conf", MULTUS);
+	profile_keeper_look(node->keeper);
+	expect_said(node, "MultusDelegates");
+	assert_int_equal(unlinkat(node->root, CONF "/00-multus.conf", 0), 0);
+	profile_keeper_look(node->keeper);
+	expect_said(node, "MultusAway");
+	/* It was removed for good. */
+	assert_int_equal(unlinkat(node->root, CONF "/multus.d/multus.kubeconfig", 0), 0);
+	assert_int_equal(unlinkat(node->root, CONF "/multus.d", AT_REMOVEDIR), 0);
+	profile_keeper_look(node->keeper);
+	expect_said(node, "MetaPlugin");
+}
+
+static void says_why_pods_get_no_networks(void **state)
+{
+	struct node *node = *state;
+
+	assert_int_equal(unlinkat(node->root, CONF "/10-cluster.conflist", 0), 0);
+	be(node, PROFILE_AUTO);
+	expect_said(node, "NoClusterNetwork");
+	assert_false(json_is_true(json_at(node->networks, "fault")));
+	put(node, CONF "/00-first.conflist", CLUSTER);
+	profile_keeper_look(node->keeper);
+	expect_said(node, "ConfNotFirst");
+	assert_true(json_is_true(json_at(node->networks, "fault")));
+}
+
+static void says_that_plugins_cannot_be_installed_and_tries_again(void **state)
+{
+	struct node *node = *state;
+
+	assert_int_equal(unlinkat(node->root, "program", 0), 0);
+	be(node, PROFILE_AUTO);
+	assert_true(json_is_true(json_at(node->networks, "fault")));
+	assert_false(json_is_true(json_at(node->networks, "serves")));
+	put(node, "program", PLUGIN_MARK);
+	profile_keeper_look(node->keeper);
+	expect_said(node, "MetaPlugin");
+}
+
+/* ---- from one to another --------------------------------------------------------------------- */
+
+static void delegate_keeps_theirs_and_auto_brings_it_back(void **state)
+{
+	struct node *node = *state;
+
+	put_multus(node);
+	be(node, PROFILE_DELEGATE);
+	expect_said(node, "PluginsOnly");
+	expect_ours(node, "sriov");
+	expect_text(node, BIN "/sriov" INSTALL_SAVED, "theirs");
+	node->use = PROFILE_USED;
+	be(node, PROFILE_AUTO);
+	expect_said(node, "PluginsInUse");
+	expect_ours(node, "sriov");
+	node->use = PROFILE_UNUSED;
+	profile_keeper_look(node->keeper);
+	expect_text(node, BIN "/sriov", "theirs");
+	expect_text(node, BIN "/rdma", "theirs, too");
+	expect_ours(node, "spiderpool");
+}
+
+static void devices_waits_for_the_last_pod(void **state)
+{
+	struct node *node = *state;
+	auto_free char *before = NULL, *after = NULL;
+
+	be(node, PROFILE_AUTO);
+	before = get(node, OURS);
+	node->use = PROFILE_USE_UNKNOWN;
+	be(node, PROFILE_DEVICES);
+	expect_said(node, "PluginsInUse");
+	node->use = PROFILE_USED;
+	profile_keeper_look(node->keeper);
+	after = get(node, OURS);
+	assert_string_equal(after, before);
+	expect_ours(node, "orbweaver");
+	node->use = PROFILE_UNUSED;
+	profile_keeper_look(node->keeper);
+	/* A runtime that has read the configuration a moment ago still finds the plugin. */
+	expect_text(node, OURS, NULL);
+	expect_ours(node, "orbweaver");
+	profile_keeper_look(node->keeper);
+	expect_said(node, "DevicesOnly");
+	for (size_t i = 0; i < install_n_names; i++) {
+		auto_free char *path = str_printf(BIN "/%s", install_names[i]);
+
+		expect_text(node, path, NULL);
+	}
+	expect_text(node, BIN "/bridge", "bridge");
+}
+
+static void a_pod_that_came_meanwhile_has_the_configuration_back(void **state)
+{
+	struct node *node = *state;
+	auto_free char *conf = NULL;
+
+	be(node, PROFILE_AUTO);
+	be(node, PROFILE_DEVICES);
+	expect_text(node, OURS, NULL);
+	node->use = PROFILE_USED;
+	node->is_meta_used = true;
+	profile_keeper_look(node->keeper);
+	expect_said(node, "PluginsInUse");
+	conf = get(node, OURS);
+	assert_non_null(conf);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(nothing_is_done_before_a_profile_is_set),
+		TEST(a_node_without_multus_gets_all),
+		TEST(with_multus_and_sriov_cni_nothing_of_theirs_changes),
+		TEST(a_multus_that_is_being_replaced_is_waited_for),
+		TEST(what_a_multus_was_configured_with_outlives_it),
+		TEST(a_key_that_it_cannot_obey_is_named_before_multus_is_removed),
+		TEST(says_why_pods_get_no_networks),
+		TEST(says_that_plugins_cannot_be_installed_and_tries_again),
+		TEST(delegate_keeps_theirs_and_auto_brings_it_back),
+		TEST(devices_waits_for_the_last_pod),
+		TEST(a_pod_that_came_meanwhile_has_the_configuration_back),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

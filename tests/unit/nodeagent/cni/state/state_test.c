@@ -1,0 +1,720 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What is on the disk: sandboxes, devices' owners, installed plugins. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "lib/base/fs.h"
+#include "lib/base/own.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/cni/plugin/plugin.h"
+#include "nodeagent/cni/state/devices.h"
+#include "nodeagent/cni/state/install.h"
+#include "nodeagent/cni/state/ledger.h"
+#include "nodeagent/cni/state/notes.h"
+#include "nodeagent/cni/state/sandboxes.h"
+#include "nodeagent/cni/worker/foreign.h"
+#include "tests/support/scratch.h"
+#include "tests/support/yaml.h"
+
+struct stand {
+	char *folder;
+	int state;
+};
+
+static int set_up(void **state)
+{
+	struct stand *s = calloc(1, sizeof(*s));
+
+	s->folder = scratch_new();
+	s->state = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(sandboxes_prepare(s->state, NULL), 0);
+	*state = s;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct stand *s = *state;
+
+	(void)close(s->state);
+	scratch_free(s->folder);
+	free(s);
+	return 0;
+}
+
+static const struct sandbox_key key = {"sriov", "rail0", "net1"};
+
+static void put(const struct stand *s, const char *path, const char *text)
+{
+	assert_int_equal(fs_write_atomic(s->state, path, text, strlen(text), 0755, NULL), 0);
+}
+
+static char *get(const struct stand *s, const char *path)
+{
+	struct strbuf text = {0};
+
+	return fs_read(s->state, path, 1 << 20, &text, NULL) == 0 ? strbuf_take(&text) : NULL;
+}
+
+/* ---- sandboxes ------------------------------------------------------------------------------- */
+
+static bool add_one(void *arg, json_t *sandbox)
+{
+	json_array_append_new(json_at(sandbox, "attachments"),
+			      json_pack("{s:s, s:s, s:s}", "plugin", key.plugin, "network",
+					key.network, "ifname", key.ifname));
+	return true;
+}
+
+static bool add_too_much(void *arg, json_t *sandbox)
+{
+	auto_free char *text = malloc(SANDBOX_MAX + 1);
+
+	memset(text, 'x', SANDBOX_MAX);
+	text[SANDBOX_MAX] = '\0';
+	json_put_str(sandbox, "note", text);
+	return true;
+}
+
+static bool touch(void *arg, json_t *sandbox)
+{
+	return true;
+}
+
+static bool remove_all(void *arg, json_t *sandbox)
+{
+	(void)json_array_clear(json_at(sandbox, "attachments"));
+	return true;
+}
+
+static void a_sandbox_is_there_until_its_last_attachment_goes(void **state)
+{
+	const struct stand *s = *state;
+	json_auto_t *sandbox = NULL, *list = NULL, *after = NULL;
+
+	assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, NULL), 0);
+	sandbox = sandbox_read(s->state, "c1", NULL);
+	assert_non_null(sandbox_find(sandbox, &key));
+	assert_null(sandbox_find(sandbox, &(struct sandbox_key){"sriov", "rail0", "net2"}));
+	list = sandboxes_list(s->state);
+	assert_int_equal(json_array_size(list), 1);
+	assert_int_equal(sandbox_change(s->state, "c1", true, remove_all, NULL, NULL), 0);
+	after = sandboxes_list(s->state);
+	assert_int_equal(json_array_size(after), 0);
+}
+
+static void what_cannot_be_read_is_put_aside(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *aside = NULL;
+	struct err err = {0};
+
+	put(s, "sandboxes/c1.json", "{\"container\": \"c1\", \"attachments\": [{}]}");
+	assert_null(sandbox_read(s->state, "c1", &err));
+	assert_string_equal(err.reason, "BadSandbox");
+	assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, NULL), 0);
+	aside = get(s, "sandboxes/c1.json.unreadable");
+	assert_non_null(aside);
+}
+
+/* A power cut takes the bytes of a file that was not synced, and leaves its name. */
+static void what_was_synced_survives_the_loss_of_what_was_not(void **state)
+{
+	static const char *const lost[] = {"", "{\"container\": \"c1\", \"attachm"};
+	const struct stand *s = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(lost); i++) {
+		json_auto_t *sandbox = NULL;
+		auto_free char *left = NULL, *aside = NULL;
+
+		assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, NULL), 0);
+		/* Twice: what was not synced is no replacement for what was. */
+		assert_int_equal(sandbox_change(s->state, "c1", false, touch, NULL, NULL), 0);
+		assert_int_equal(sandbox_change(s->state, "c1", false, touch, NULL, NULL), 0);
+		put(s, "sandboxes/c1.json", lost[i]);
+		sandbox = sandbox_read(s->state, "c1", NULL);
+		assert_non_null(sandbox_find(sandbox, &key));
+		assert_int_equal(sandbox_change(s->state, "c1", true, touch, NULL, NULL), 0);
+		json_decref(sandbox);
+		sandbox = sandbox_read(s->state, "c1", NULL);
+		assert_non_null(sandbox_find(sandbox, &key));
+		aside = get(s, "sandboxes/c1.json.unreadable");
+		assert_null(aside);
+		assert_int_equal(sandbox_change(s->state, "c1", true, remove_all, NULL, NULL), 0);
+		left = get(s, "sandboxes/.c1.json.synced");
+		assert_null(left);
+	}
+}
+
+/* As a kill leaves it, or another process that came between two lines. */
+static void the_last_synced_one_counts_and_no_older_one(void **state)
+{
+	const struct stand *s = *state;
+	json_auto_t *sandbox = NULL;
+
+	put(s, "sandboxes/.c1.json.synced", "{\"container\": \"c1\", \"attachments\": []}");
+	assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, NULL), 0);
+	assert_int_equal(sandbox_change(s->state, "c1", false, touch, NULL, NULL), 0);
+	put(s, "sandboxes/c1.json", "");
+	/* What was read from the second name is no synced file either. */
+	assert_int_equal(sandbox_change(s->state, "c1", false, touch, NULL, NULL), 0);
+	put(s, "sandboxes/c1.json", "");
+	sandbox = sandbox_read(s->state, "c1", NULL);
+	assert_non_null(sandbox_find(sandbox, &key));
+}
+
+/* As a power cut leaves one that was not synced, and a kill one that was just made. */
+static void a_file_that_says_nothing_is_no_sandbox(void **state)
+{
+	const struct stand *s = *state;
+	struct err err = {0};
+	auto_free char *left = NULL;
+
+	put(s, "sandboxes/c1.json", "");
+	assert_null(sandbox_read(s->state, "c1", &err));
+	assert_int_equal(err.class, ERR_NONE);
+	sandbox_remove_empty(s->state, "c1");
+	left = get(s, "sandboxes/c1.json");
+	assert_null(left);
+	/* One that says something stays. */
+	assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, NULL), 0);
+	sandbox_remove_empty(s->state, "c1");
+	left = get(s, "sandboxes/c1.json");
+	assert_non_null(left);
+}
+
+static void a_file_that_cannot_be_opened_is_an_error(void **state)
+{
+	const struct stand *s = *state;
+	struct err err = {0};
+
+	assert_int_equal(symlinkat("/etc/passwd", s->state, "sandboxes/c1.json"), 0);
+	assert_null(sandbox_read(s->state, "c1", &err));
+	assert_string_equal(err.reason, "SandboxUnreadable");
+	assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, &err), -1);
+	assert_string_equal(err.reason, "SandboxNotWritten");
+}
+
+/* Not what is in it is wrong, but the disk, or this process. */
+static void a_file_that_cannot_be_read_now_is_left_where_it_is(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *after = NULL, *aside = NULL;
+	struct rlimit limit, few;
+	struct err err = {0};
+	int rc = 0, n = 0;
+
+	assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, NULL), 0);
+	assert_int_equal(sandbox_change(s->state, "c1", false, touch, NULL, NULL), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	/* One more each time, from none that is free on. */
+	for (rlim_t i = 0; i < 64; i++) {
+		few = (struct rlimit){i, limit.rlim_max};
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+		err = (struct err){0};
+		rc = sandbox_change(s->state, "c1", true, touch, NULL, &err);
+		if (rc == 0)
+			break;
+		n++;
+		assert_int_equal(err.class, ERR_HOST);
+	}
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_true(n > 0);
+	assert_int_equal(rc, 0);
+	aside = get(s, "sandboxes/c1.json.unreadable");
+	assert_null(aside);
+	after = get(s, "sandboxes/c1.json");
+	assert_non_null(strstr(after, "\"sriov\""));
+}
+
+static void one_that_would_be_too_large_to_be_read_is_not_written(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *before = NULL, *after = NULL;
+	struct err err = {0};
+
+	assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, NULL), 0);
+	before = get(s, "sandboxes/c1.json");
+	assert_int_equal(sandbox_change(s->state, "c1", true, add_too_much, NULL, &err), -1);
+	assert_string_equal(err.reason, "SandboxTooLarge");
+	after = get(s, "sandboxes/c1.json");
+	assert_string_equal(after, before);
+}
+
+static void drafts_of_a_crash_are_removed(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *left = NULL, *owner = NULL;
+
+	assert_int_equal(mkdirat(s->state, "devices", 0700), 0);
+	assert_int_equal(device_claim(s->state, "0000:3b:00.2", "c1", "net1", NULL), 0);
+	put(s, "sandboxes/.c1.json.draft", "half of it");
+	put(s, "devices/.0000:3b:00.2.json.draft", "half of it");
+	assert_int_equal(sandboxes_prepare(s->state, NULL), 0);
+	left = get(s, "sandboxes/.c1.json.draft");
+	assert_null(left);
+	left = get(s, "devices/.0000:3b:00.2.json.draft");
+	assert_null(left);
+	owner = get(s, "devices/0000:3b:00.2.json");
+	assert_non_null(owner);
+}
+
+/* A plugin may be writing the young one now. */
+static void so_are_old_ones_of_notes(void **state)
+{
+	const struct stand *s = *state;
+	const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+	auto_free char *left = NULL, *young = NULL, *note = NULL;
+
+	assert_int_equal(mkdirat(s->state, "notes", 0700), 0);
+	put(s, "notes/.0001", "half of it");
+	put(s, "notes/.0002", "half of it");
+	put(s, "notes/0003", "a note");
+	assert_int_equal(utimensat(s->state, "notes/.0001", old, 0), 0);
+	assert_int_equal(utimensat(s->state, "notes/0003", old, 0), 0);
+	notes_clean(s->state);
+	left = get(s, "notes/.0001");
+	assert_null(left);
+	young = get(s, "notes/.0002");
+	assert_non_null(young);
+	note = get(s, "notes/0003");
+	assert_non_null(note);
+}
+
+/* After a downgrade: what the pod has is not forgotten, and not taken for nothing. */
+static void a_file_of_a_newer_version_stays_as_it_is(void **state)
+{
+	static const char *const versions[] = {"2", "\"2\"", "1.5"};
+	const struct stand *s = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
+		auto_free char *text = str_printf("{\"version\": %s, \"container\": \"c1\", "
+						  "\"attachments\": []}",
+						  versions[i]);
+		auto_free char *after = NULL, *aside = NULL;
+		json_auto_t *loaded = NULL;
+		struct err err = {0};
+
+		put(s, "sandboxes/c1.json", text);
+		assert_null(sandbox_read(s->state, "c1", &err));
+		assert_string_equal(err.reason, "SandboxTooNew");
+		assert_int_equal(sandbox_load(s->state, "c1", &loaded, &err), -1);
+		assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, &err), -1);
+		assert_string_equal(err.reason, "SandboxUnreadable");
+		assert_non_null(strstr(err.text, "downgrade"));
+		sandbox_remove_empty(s->state, "c1");
+		after = get(s, "sandboxes/c1.json");
+		assert_string_equal(after, text);
+		aside = get(s, "sandboxes/c1.json.unreadable");
+		assert_null(aside);
+	}
+}
+
+static void a_state_that_is_no_folder_cannot_be_used(void **state)
+{
+	const struct stand *s = *state;
+	struct err err = {0};
+	int file;
+
+	put(s, "file", "");
+	file = openat(s->state, "file", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(sandboxes_prepare(file, &err), -1);
+	assert_string_equal(err.reason, "StateUnusable");
+	assert_int_equal(device_lock(file, "0000:03:00.2", &err), -1);
+	assert_string_equal(err.reason, "DeviceNotLocked");
+	assert_int_equal(device_claim(file, "0000:03:00.2", "c1", "net1", &err), -1);
+	assert_string_equal(err.reason, "DeviceNotClaimed");
+	(void)close(file);
+}
+
+/* ---- devices --------------------------------------------------------------------------------- */
+
+static void lock_and_let_go(const struct stand *s)
+{
+	(void)close(device_lock(s->state, "0000:03:00.2", NULL));
+}
+
+static void a_device_belongs_to_who_claimed_it_last(void **state)
+{
+	const struct stand *s = *state;
+	const char *vf = "0000:03:00.2";
+
+	lock_and_let_go(s);
+	assert_true(device_is_owned(s->state, vf, "c1"));
+	assert_int_equal(device_claim(s->state, vf, "c1", "net1", NULL), 0);
+	assert_true(device_is_owned(s->state, vf, "c1"));
+	assert_int_equal(device_claim(s->state, vf, "c2", "net1", NULL), 0);
+	assert_false(device_is_owned(s->state, vf, "c1"));
+	/* The DEL of the old one changes nothing. */
+	device_release(s->state, vf, "c1");
+	assert_true(device_is_owned(s->state, vf, "c2"));
+	device_release(s->state, vf, "c2");
+	assert_true(device_is_owned(s->state, vf, "c3"));
+}
+
+static void an_owner_that_is_still_to_be_deleted_has_its_device_back(void **state)
+{
+	const struct stand *s = *state;
+	const char *vf = "0000:03:00.2";
+
+	lock_and_let_go(s);
+	assert_int_equal(sandbox_change(s->state, "c1", false, add_one, NULL, NULL), 0);
+	assert_int_equal(device_claim(s->state, vf, "c1", "net1", NULL), 0);
+	/* The ADD of the next pod fails. */
+	assert_int_equal(device_claim(s->state, vf, "c2", "net1", NULL), 0);
+	device_release(s->state, vf, "c2");
+	assert_true(device_is_owned(s->state, vf, "c1"));
+	assert_false(device_is_owned(s->state, vf, "c2"));
+}
+
+/* A power cut: its DEL comes after the boot, and the VF is another one by then. */
+static void an_owner_of_an_earlier_boot_has_nothing_to_put_back(void **state)
+{
+	const struct stand *s = *state;
+	const char *vf = "0000:03:00.2";
+
+	lock_and_let_go(s);
+	put(s, "devices/0000:03:00.2.json",
+	    "{\"container\": \"c1\", \"ifname\": \"net1\", \"boot\": \"an earlier one\"}");
+	assert_false(device_is_owned(s->state, vf, "c1"));
+	assert_int_equal(device_claim(s->state, vf, "c1", "net1", NULL), 0);
+	assert_true(device_is_owned(s->state, vf, "c1"));
+
+	/* It is not the owner again either, though its file is still there. */
+	assert_int_equal(sandbox_change(s->state, "c1", false, add_one, NULL, NULL), 0);
+	put(s, "devices/0000:03:00.2.json",
+	    "{\"container\": \"c1\", \"ifname\": \"net1\", \"boot\": \"an earlier one\"}");
+	assert_int_equal(device_claim(s->state, vf, "c2", "net1", NULL), 0);
+	device_release(s->state, vf, "c2");
+	assert_true(device_is_owned(s->state, vf, "c3"));
+
+	put(s, "devices/0000:03:00.2.json",
+	    "{\"container\": \"c1\", \"ifname\": \"net1\", \"boot\": \"an earlier one\"}");
+	device_release(s->state, vf, "c1");
+	assert_true(device_is_owned(s->state, vf, "c2"));
+
+	/* As first versions wrote it. */
+	put(s, "devices/0000:03:00.2.json", "{\"container\": \"c1\", \"ifname\": \"net1\"}");
+	assert_true(device_is_owned(s->state, vf, "c1"));
+}
+
+static void an_owner_that_cannot_be_read_is_somebody_else(void **state)
+{
+	const struct stand *s = *state;
+
+	lock_and_let_go(s);
+	put(s, "devices/0000:03:00.2.json", "{");
+	assert_false(device_is_owned(s->state, "0000:03:00.2", "c1"));
+}
+
+static void a_device_is_found_in_a_configuration(void **state)
+{
+	static const struct {
+		const char *config, *device;
+	} cases[] = {
+		{"{\"deviceID\": \"0000:03:00.2\"}", "0000:03:00.2"},
+		{"{\"runtimeConfig\": {\"deviceID\": \"0000:03:00.3\"}}", "0000:03:00.3"},
+		{"{\"pciBusID\": \"0000:03:00.4\"}", "0000:03:00.4"},
+		{"{\"deviceID\": \"../etc/passwd\"}", NULL},
+		{"{}", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *config = json_parse(cases[i].config, strlen(cases[i].config), NULL);
+		const char *device = device_of(config);
+
+		assert_true(str_eq(device, cases[i].device));
+	}
+}
+
+/* ---- the ledger ------------------------------------------------------------------------------ */
+
+static void a_pod_has_something_until_its_last_nic_goes(void **state)
+{
+	struct ledger *ledger = ledger_new();
+	json_auto_t *attachments =
+		json_pack("[{s:s, s:s, s:{s:s}}, {s:s, s:s, s:{s:s}}]", "plugin", "spiderpool",
+			  "ifname", "net1", "pod", "uid", "u1", "plugin", "spiderpool", "ifname",
+			  "net2", "pod", "uid", "u1");
+	json_auto_t *list = NULL;
+
+	ledger_set(ledger, "c1", attachments);
+	list = ledger_list(ledger);
+	assert_int_equal(json_array_size(list), 2);
+	ledger_mark(ledger, "c1", "spiderpool", "net1");
+	assert_true(ledger_has(ledger, "spiderpool", "u1"));
+	assert_false(ledger_has(ledger, "spiderpool", "u2"));
+	ledger_mark(ledger, "c1", "spiderpool", "net2");
+	assert_false(ledger_has(ledger, "spiderpool", "u1"));
+	ledger_set(ledger, "c1", NULL);
+	ledger_free(ledger);
+}
+
+static void tells_what_an_interface_is_made_of(void **state)
+{
+	json_auto_t *sandbox = yaml(
+		"{container: c1, pod: {name: a}, attachments: [{plugin: ib-sriov, network: ib, "
+		"ifname: net1, phase: added, config: {deviceID: '0000:81:00.2'}, saved: {rdma: "
+		"mlx5_4, guid: '02:00:00:00:00:00:00:07'}, result: {interfaces: [{name: net1, "
+		"mac: '80:00'}], ips: [{address: 10.6.0.2/16}]}}]}");
+	json_auto_t *want =
+		yaml("[{container: c1, pod: {name: a}, plugin: ib-sriov, network: ib, ifname: "
+		     "net1, phase: added, device: '0000:81:00.2', rdmaDevice: mlx5_4, guid: "
+		     "'02:00:00:00:00:00:00:07', mac: '80:00', addresses: [10.6.0.2/16]}]");
+	json_auto_t *told = ledger_describe(sandbox);
+
+	assert_true(json_same(told, want));
+}
+
+static void a_shared_device_is_not_told_as_the_pods(void **state)
+{
+	json_auto_t *sandbox = json_pack(
+		"{s:s, s:{}, s:[{s:s, s:s, s:s, s:{s:s}}, {s:s, s:s, s:s, s:{s:s}}]}", "container",
+		"c1", "pod", "attachments", "plugin", "macvlan", "network", "n", "ifname", "net1",
+		"config", "deviceID", "0000:3b:00.0", "plugin", "sriov", "network", "n", "ifname",
+		"net2", "config", "deviceID", "0000:3b:02.0");
+	json_auto_t *told = ledger_describe(sandbox);
+
+	assert_null(json_at(json_find(told, "ifname", "net1"), "device"));
+	assert_string_equal(json_str_at(json_find(told, "ifname", "net2"), "device"),
+			    "0000:3b:02.0");
+}
+
+/* ---- plugins --------------------------------------------------------------------------------- */
+
+static char *program_of(const struct stand *s, const char *version)
+{
+	auto_free char *text = str_printf("%s%s", PLUGIN_MARK, version);
+
+	put(s, "program", text);
+	return str_below(s->folder, "program");
+}
+
+/* Under all names, as profile delegate has it. */
+static int install_all(const struct stand *s, const char *bin_dir, const char *program,
+		       struct err *err)
+{
+	json_auto_t *names = json_array();
+
+	for (size_t i = 0; i < install_n_names; i++)
+		json_array_append_new(names, json_string(install_names[i]));
+	return install_plugins(s->state, bin_dir, program, names, err);
+}
+
+static void plugins_are_one_file_under_all_names(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *program = program_of(s, "1");
+	struct stat first, other;
+
+	assert_int_equal(install_all(s, "/opt/cni/bin", program, NULL), 0);
+	assert_int_equal(fstatat(s->state, "opt/cni/bin/orbweaver-cni", &first, 0), 0);
+	assert_int_equal(first.st_mode & 07777, 0755);
+	for (size_t i = 0; i < install_n_names; i++) {
+		auto_free char *path = str_printf("opt/cni/bin/%s", install_names[i]);
+
+		assert_int_equal(fstatat(s->state, path, &other, 0), 0);
+		assert_int_equal(other.st_ino, first.st_ino);
+	}
+	/* A second time nothing is written. */
+	assert_int_equal(install_all(s, "/opt/cni/bin", program, NULL), 0);
+	assert_int_equal(fstatat(s->state, "opt/cni/bin/orbweaver-cni", &other, 0), 0);
+	assert_int_equal(other.st_ino, first.st_ino);
+	assert_null(get(s, "opt/cni/bin/.orbweaver-cni.draft"));
+}
+
+static void an_update_keeps_nothing_of_ours(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *one = program_of(s, "1"), *two = NULL, *text = NULL, *saved = NULL;
+
+	assert_int_equal(install_all(s, "/bin", one, NULL), 0);
+	two = program_of(s, "2");
+	assert_int_equal(install_all(s, "/bin", two, NULL), 0);
+	text = get(s, "bin/sriov");
+	assert_string_equal(text, PLUGIN_MARK "2");
+	saved = get(s, "bin/sriov" INSTALL_SAVED);
+	assert_null(saved);
+}
+
+static void a_foreign_plugin_is_kept_and_comes_back(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *program = program_of(s, "1"), *ours = NULL, *saved = NULL, *back = NULL;
+
+	assert_int_equal(mkdirat(s->state, "bin", 0755), 0);
+	put(s, "bin/sriov", "theirs");
+	assert_int_equal(install_all(s, "/bin", program, NULL), 0);
+	ours = get(s, "bin/sriov");
+	assert_string_equal(ours, PLUGIN_MARK "1");
+	saved = get(s, "bin/sriov" INSTALL_SAVED);
+	assert_string_equal(saved, "theirs");
+	assert_int_equal(install_remove(s->state, "/bin", NULL), 0);
+	back = get(s, "bin/sriov");
+	assert_string_equal(back, "theirs");
+	assert_null(get(s, "bin/rdma"));
+	assert_null(get(s, "bin/sriov" INSTALL_SAVED));
+}
+
+/* A file in the place of the host's root: nobody enters it. */
+static void a_root_that_cannot_be_entered_is_named_with_what_is_missing(void **state)
+{
+	const struct stand *s = *state;
+	auto_close int file = -1;
+	json_auto_t *env = json_object(), *config = json_object();
+	struct attachment a = {.env = env};
+	struct err err = {0};
+
+	put(s, "file", "");
+	a.root = file = openat(s->state, "file", O_RDONLY | O_CLOEXEC);
+	assert_null(foreign_program(&a, "static", "ADD", config, &err));
+	assert_int_equal(err.sys, ENOTDIR);
+	assert_non_null(strstr(err.text, "enter the host's root /"));
+	assert_non_null(strstr(err.text, "(mount the node's / there, see --host-root"));
+	assert_non_null(strstr(err.text, "SYS_CHROOT"));
+	assert_non_null(strstr(err.text, ": Not a directory"));
+}
+
+static void what_is_somebody_else_s_by_now_is_not_removed(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *program = program_of(s, "1"), *text = NULL;
+
+	assert_int_equal(install_all(s, "/bin", program, NULL), 0);
+	put(s, "bin/sriov", "theirs");
+	assert_int_equal(install_remove(s->state, "/bin", NULL), 0);
+	text = get(s, "bin/sriov");
+	assert_string_equal(text, "theirs");
+}
+
+static void a_name_that_is_not_asked_for_is_not_touched(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *program = program_of(s, "1"), *theirs = NULL, *ours = NULL;
+	json_auto_t *names = json_pack("[s, s]", "spiderpool", "rdma");
+	json_auto_t *seen = NULL;
+
+	assert_int_equal(mkdirat(s->state, "bin", 0755), 0);
+	put(s, "bin/orbweaver-cni", "theirs");
+	put(s, "bin/sriov", "theirs");
+	put(s, "bin/sriov" INSTALL_SAVED, "older");
+	assert_int_equal(install_plugins(s->state, "/bin", program, names, NULL), 0);
+	theirs = get(s, "bin/orbweaver-cni");
+	assert_string_equal(theirs, "theirs");
+	/* Not a link to the other program's file of the first name. */
+	ours = get(s, "bin/rdma");
+	assert_string_equal(ours, PLUGIN_MARK "1");
+	seen = install_look(s->state, "/bin");
+	assert_int_equal(json_array_size(seen), install_n_names);
+	assert_string_equal(json_str_at(json_find(seen, "name", "rdma"), "owner"), "ours");
+	assert_string_equal(json_str_at(json_find(seen, "name", "sriov"), "owner"), "other");
+	assert_true(json_is_true(json_at(json_find(seen, "name", "sriov"), "saved")));
+	assert_string_equal(json_str_at(json_find(seen, "name", "ipoib"), "owner"), "nobody");
+	assert_true(json_is_true(json_at(json_find(seen, "name", "macvlan"), "common")));
+	assert_false(json_is_true(json_at(json_find(seen, "name", "sriov"), "common")));
+	assert_int_equal(install_restore(s->state, "/bin", names, NULL), 0);
+	assert_null(get(s, "bin/rdma"));
+}
+
+static void what_was_kept_comes_back_also_where_ours_has_gone(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *back = NULL;
+	json_auto_t *names = json_pack("[s, s]", "sriov", "rdma");
+
+	assert_int_equal(mkdirat(s->state, "bin", 0755), 0);
+	put(s, "bin/sriov" INSTALL_SAVED, "theirs");
+	assert_int_equal(install_restore(s->state, "/bin", names, NULL), 0);
+	back = get(s, "bin/sriov");
+	assert_string_equal(back, "theirs");
+	assert_null(get(s, "bin/sriov" INSTALL_SAVED));
+}
+
+static void of_two_folders_the_first_that_has_the_name_counts(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *program = program_of(s, "1");
+	const char *const path = "/opt:/bin:relative::/none";
+
+	assert_true(install_is_other(s->state, path, "macvlan"));
+	assert_int_equal(mkdirat(s->state, "bin", 0755), 0);
+	assert_false(install_is_other(s->state, path, "macvlan"));
+	assert_int_equal(install_all(s, "/bin", program, NULL), 0);
+	assert_false(install_is_other(s->state, path, "macvlan"));
+	assert_int_equal(mkdirat(s->state, "opt", 0755), 0);
+	assert_int_equal(mkdirat(s->state, "opt/macvlan", 0755), 0);
+	assert_false(install_is_other(s->state, path, "macvlan"));
+	put(s, "opt/vlan", "theirs");
+	assert_true(install_is_other(s->state, path, "vlan"));
+	assert_false(install_is_other(s->state, "/bin:/opt", "vlan"));
+	/* A link to another program's file, as distributions have them. */
+	assert_int_equal(symlinkat("/opt/vlan", s->state, "opt/ipvlan"), 0);
+	assert_true(install_is_other(s->state, path, "ipvlan"));
+	/* Ours in a version of its own. */
+	put(s, "opt/vlan", PLUGIN_MARK "0");
+	assert_false(install_is_other(s->state, path, "vlan"));
+}
+
+static void a_folder_that_cannot_be_had_is_an_error(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *program = program_of(s, "1");
+	struct err err = {0};
+
+	put(s, "bin", "a file");
+	assert_int_equal(install_all(s, "/bin", program, &err), -1);
+	assert_string_equal(err.reason, "PluginsNotInstalled");
+	assert_non_null(strstr(err.text, "--cni-bin-dir"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(a_sandbox_is_there_until_its_last_attachment_goes),
+		TEST(what_was_synced_survives_the_loss_of_what_was_not),
+		TEST(the_last_synced_one_counts_and_no_older_one),
+		TEST(what_cannot_be_read_is_put_aside),
+		TEST(a_file_that_says_nothing_is_no_sandbox),
+		TEST(a_file_that_cannot_be_opened_is_an_error),
+		TEST(a_file_that_cannot_be_read_now_is_left_where_it_is),
+		TEST(one_that_would_be_too_large_to_be_read_is_not_written),
+		TEST(drafts_of_a_crash_are_removed),
+		TEST(so_are_old_ones_of_notes),
+		TEST(a_file_of_a_newer_version_stays_as_it_is),
+		TEST(a_state_that_is_no_folder_cannot_be_used),
+		TEST(a_device_belongs_to_who_claimed_it_last),
+		TEST(an_owner_that_is_still_to_be_deleted_has_its_device_back),
+		TEST(an_owner_of_an_earlier_boot_has_nothing_to_put_back),
+		TEST(an_owner_that_cannot_be_read_is_somebody_else),
+		TEST(a_device_is_found_in_a_configuration),
+		TEST(a_pod_has_something_until_its_last_nic_goes),
+		TEST(tells_what_an_interface_is_made_of),
+		TEST(plugins_are_one_file_under_all_names),
+		TEST(an_update_keeps_nothing_of_ours),
+		TEST(a_foreign_plugin_is_kept_and_comes_back),
+		TEST(a_root_that_cannot_be_entered_is_named_with_what_is_missing),
+		TEST(what_is_somebody_else_s_by_now_is_not_removed),
+		TEST(a_name_that_is_not_asked_for_is_not_touched),
+		TEST(what_was_kept_comes_back_also_where_ours_has_gone),
+		TEST(a_shared_device_is_not_told_as_the_pods),
+		TEST(of_two_folders_the_first_that_has_the_name_counts),
+		TEST(a_folder_that_cannot_be_had_is_an_error),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

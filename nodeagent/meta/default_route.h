@@ -27,8 +27,8 @@
 json_t *default_route_apply(const json_t *delegates, json_t *results);
 
 /*
- * The steps (nodeagent/attach/steps.h) that make these changes in a namespace that looks so
- * (nodeagent/attach/look.h: links and routes): a new array.
+ * The steps (nodeagent/cni/plan/steps.h) that make these changes in a namespace that looks so
+ * (nodeagent/cni/plan/look.h: links and routes): a new array.
  */
 json_t *default_route_steps(const json_t *changes, const json_t *look);
 

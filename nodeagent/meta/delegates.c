@@ -3,7 +3,7 @@
  * Networks of a pod, made delegates. See the header.
  */
 #include "nodeagent/meta/delegates.h"
-#include "nodeagent/attach/cni_args.h"
+#include "nodeagent/cni/plan/cni_args.h"
 
 #include <arpa/inet.h>
 #include <string.h>

@@ -9,8 +9,8 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/cni_args.h"
-#include "nodeagent/attach/result.h"
+#include "nodeagent/cni/plan/cni_args.h"
+#include "nodeagent/cni/plan/result.h"
 #include "nodeagent/meta/network_config.h"
 
 /* CNI's code for "try again later". */

@@ -5,8 +5,8 @@
 
 #include "lib/base/own.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/attach.h"
-#include "nodeagent/attach/result.h"
+#include "nodeagent/cni/plan/attach.h"
+#include "nodeagent/cni/plan/result.h"
 #include "nodeagent/netns/plugins.h"
 
 static const struct plugin *const plugins[] = {

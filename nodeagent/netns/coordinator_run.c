@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The coordinator plugin: looks, has it decided (nodeagent/attach/coordinator.h), acts.
+ * The coordinator plugin: looks, has it decided (nodeagent/cni/plan/coordinator.h), acts.
  *
  * Kept for DEL: {"peer": the node's end when we made it, "addresses": of the NIC, "undo": steps for
  * the node, "done": all steps, for CHECK}.
@@ -12,9 +12,9 @@
 #include "lib/base/own.h"
 #include "lib/base/random.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/coordinator.h"
-#include "nodeagent/attach/look.h"
-#include "nodeagent/attach/steps.h"
+#include "nodeagent/cni/plan/coordinator.h"
+#include "nodeagent/cni/plan/look.h"
+#include "nodeagent/cni/plan/steps.h"
 #include "nodeagent/netns/detect.h"
 #include "nodeagent/netns/observe.h"
 #include "nodeagent/netns/plugins.h"

@@ -19,8 +19,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/own_fd.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/frame.h"
-#include "nodeagent/attach/look.h"
+#include "nodeagent/cni/plan/frame.h"
+#include "nodeagent/cni/plan/look.h"
 #include "nodeagent/model/text.h"
 #include "nodeagent/netns/observe.h"
 

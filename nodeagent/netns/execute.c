@@ -10,8 +10,8 @@
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/look.h"
-#include "nodeagent/attach/steps.h"
+#include "nodeagent/cni/plan/look.h"
+#include "nodeagent/cni/plan/steps.h"
 #include "nodeagent/netns/marks.h"
 #include "nodeagent/netns/messages.h"
 #include "nodeagent/netns/observe.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Carry out steps (nodeagent/attach/steps.h) in the pod's namespace and the node's.
+ * Carry out steps (nodeagent/cni/plan/steps.h) in the pod's namespace and the node's.
  */
 #ifndef ORBWEAVER_NODEAGENT_NETNS_EXECUTE_H
 #define ORBWEAVER_NODEAGENT_NETNS_EXECUTE_H

@@ -2,7 +2,7 @@
 /*
  * The plugin host-local: addresses that are files of the host, one for each that is given, with the
  * sandbox and the interface that have it. Which are tried is decided in
- * nodeagent/attach/host_local.h.
+ * nodeagent/cni/plan/host_local.h.
  *
  * The files are those of containernetworking-plugins' host-local, of the same folder, below the
  * same lock: both may be at work, one may take over from the other. They are what is known; nothing
@@ -22,8 +22,8 @@
 #include "lib/base/own_fd.h"
 #include "lib/base/root.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/host_local.h"
-#include "nodeagent/attach/result.h"
+#include "nodeagent/cni/plan/host_local.h"
+#include "nodeagent/cni/plan/result.h"
 #include "nodeagent/netns/plugins.h"
 
 #define DRAFT      ".orbweaver.draft"

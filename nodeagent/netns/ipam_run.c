@@ -5,8 +5,8 @@
 #include "nodeagent/netns/ipam_run.h"
 
 #include "lib/json/json.h"
-#include "nodeagent/attach/interface.h"
-#include "nodeagent/attach/result.h"
+#include "nodeagent/cni/plan/interface.h"
+#include "nodeagent/cni/plan/result.h"
 #include "nodeagent/netns/detect.h"
 
 bool ipam_is_wanted(const struct plugin_call *call)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The ipoib plugin: looks, has it decided (nodeagent/attach/ipoib.h), acts. Kept for DEL: {"spare":
- * the child's name before it moves, "index": its number then, "ipam"}.
+ * The ipoib plugin: looks, has it decided (nodeagent/cni/plan/ipoib.h), acts. Kept for DEL:
+ * {"spare": the child's name before it moves, "index": its number then, "ipam"}.
  *
  * udev renames new interfaces of PCI functions, children too. So the child has a number that we
  * choose, far from those of the kernel, and is found by it.
@@ -11,9 +11,9 @@
 #include "lib/base/own.h"
 #include "lib/base/random.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/ipoib.h"
-#include "nodeagent/attach/result.h"
-#include "nodeagent/attach/steps.h"
+#include "nodeagent/cni/plan/ipoib.h"
+#include "nodeagent/cni/plan/result.h"
+#include "nodeagent/cni/plan/steps.h"
 #include "nodeagent/netns/ipam_run.h"
 #include "nodeagent/netns/observe.h"
 #include "nodeagent/netns/plugins.h"

@@ -16,9 +16,9 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/addr.h"
-#include "nodeagent/attach/look.h"
-#include "nodeagent/attach/steps.h"
+#include "nodeagent/cni/plan/addr.h"
+#include "nodeagent/cni/plan/look.h"
+#include "nodeagent/cni/plan/steps.h"
 #include "nodeagent/model/text.h"
 #include "nodeagent/netlink/rtnl_link.h"
 

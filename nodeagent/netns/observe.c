@@ -16,7 +16,7 @@
 
 #include "lib/base/own.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/look.h"
+#include "nodeagent/cni/plan/look.h"
 #include "nodeagent/model/text.h"
 #include "nodeagent/netlink/message.h"
 #include "nodeagent/netlink/rtnl_route.h"

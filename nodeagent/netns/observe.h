@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What a network namespace looks like, as the JSON that planners decide from
- * (nodeagent/attach/look.h has the shape).
+ * (nodeagent/cni/plan/look.h has the shape).
  *
  * Decoding is pure over the kernel's bytes.
  */
@@ -45,8 +45,8 @@ int netns_observe_link(struct netns *ns, const char *name, int index, json_t *lo
 		       const json_t **ret, struct err *err);
 
 /*
- * One VF as its PF, a link of the namespace, knows it: *ret is new, the members of attach/sriov.h.
- * ERR_HOST "InterfaceGone" when the PF does not know it.
+ * One VF as its PF, a link of the namespace, knows it: *ret is new, the members of
+ * cni/plan/sriov.h. ERR_HOST "InterfaceGone" when the PF does not know it.
  */
 int netns_observe_vf(struct netns *ns, const char *pf, int64_t vf, json_t **ret, struct err *err);
 /* The same of an answer's bytes; NULL when it is not in them. */

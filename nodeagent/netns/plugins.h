@@ -5,7 +5,7 @@
 #ifndef ORBWEAVER_NODEAGENT_NETNS_PLUGINS_H
 #define ORBWEAVER_NODEAGENT_NETNS_PLUGINS_H
 
-#include "nodeagent/attach/attach.h"
+#include "nodeagent/cni/plan/attach.h"
 #include "nodeagent/netns/execute.h"
 
 /* A call with its namespaces open. pair.pod is NULL when the pod's is gone (DEL). */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The sriov plugin: looks, has it decided (nodeagent/attach/sriov.h), acts.
+ * The sriov plugin: looks, has it decided (nodeagent/cni/plan/sriov.h), acts.
  *
  * Kept for DEL: {"device", "pf", "name", "mac", "mtu", "altNames", "alias", "index": of the
  * VF's interface before, "settings": steps that put the VF's settings back, "ipam": there are
@@ -11,10 +11,10 @@
 
 #include "lib/base/own.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/look.h"
-#include "nodeagent/attach/result.h"
-#include "nodeagent/attach/sriov.h"
-#include "nodeagent/attach/steps.h"
+#include "nodeagent/cni/plan/look.h"
+#include "nodeagent/cni/plan/result.h"
+#include "nodeagent/cni/plan/sriov.h"
+#include "nodeagent/cni/plan/steps.h"
 #include "nodeagent/netns/device.h"
 #include "nodeagent/netns/ipam_run.h"
 #include "nodeagent/netns/observe.h"

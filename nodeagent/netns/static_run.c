@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The plugin static, which has no state: nodeagent/attach/static_ipam.h is all of it.
+ * The plugin static, which has no state: nodeagent/cni/plan/static_ipam.h is all of it.
  */
 #include "lib/base/own.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/static_ipam.h"
+#include "nodeagent/cni/plan/static_ipam.h"
 #include "nodeagent/netns/plugins.h"
 
 static int static_add(const struct plugin_call *call, json_t **ret_result, struct err *err)

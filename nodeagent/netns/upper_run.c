@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The plugins macvlan, ipvlan and vlan: look, have it decided (nodeagent/attach/upper.h), act. Kept
- * for DEL: {"spare": the name before the interface has its own, "ipam"}. The interface ends with
- * the pod's namespace.
+ * The plugins macvlan, ipvlan and vlan: look, have it decided (nodeagent/cni/plan/upper.h), act.
+ * Kept for DEL: {"spare": the name before the interface has its own, "ipam"}. The interface ends
+ * with the pod's namespace.
  */
 #include <stdio.h>
 
 #include "lib/base/own.h"
 #include "lib/base/random.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/result.h"
-#include "nodeagent/attach/steps.h"
-#include "nodeagent/attach/upper.h"
+#include "nodeagent/cni/plan/result.h"
+#include "nodeagent/cni/plan/steps.h"
+#include "nodeagent/cni/plan/upper.h"
 #include "nodeagent/netns/ipam_run.h"
 #include "nodeagent/netns/observe.h"
 #include "nodeagent/netns/plugins.h"

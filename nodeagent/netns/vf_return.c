@@ -6,9 +6,9 @@
 
 #include "lib/base/own.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/look.h"
-#include "nodeagent/attach/sriov.h"
-#include "nodeagent/attach/steps.h"
+#include "nodeagent/cni/plan/look.h"
+#include "nodeagent/cni/plan/sriov.h"
+#include "nodeagent/cni/plan/steps.h"
 #include "nodeagent/netns/observe.h"
 
 /* A name that the kernel makes unique, for when the old one is somebody else's by now. */

@@ -10,8 +10,8 @@
 #include "lib/base/err.h"
 
 /*
- * Links and routes (nodeagent/attach/look.h) of the namespace behind this descriptor; *ret is new.
- * Errors: netns.h.
+ * Links and routes (nodeagent/cni/plan/look.h) of the namespace behind this descriptor; *ret is
+ * new. Errors: netns.h.
  */
 int netns_visit(int fd, json_t **ret, struct err *err);
 /* Links alone. fd -1: of the namespace that we are in. */

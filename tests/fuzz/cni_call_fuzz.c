@@ -12,7 +12,7 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/result.h"
+#include "nodeagent/cni/plan/result.h"
 #include "nodeagent/cni/state/devices.h"
 #include "nodeagent/cni/worker/call.h"
 #include "nodeagent/cni/worker/spiderpool.h"

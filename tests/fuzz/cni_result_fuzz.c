@@ -4,7 +4,7 @@
  * same.
  */
 #include "lib/json/json.h"
-#include "nodeagent/attach/result.h"
+#include "nodeagent/cni/plan/result.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -4,8 +4,8 @@
  * "host", "peer"}. What is planned can be taken back, and planning twice says the same.
  */
 #include "lib/json/json.h"
-#include "nodeagent/attach/coordinator.h"
-#include "nodeagent/attach/steps.h"
+#include "nodeagent/cni/plan/coordinator.h"
+#include "nodeagent/cni/plan/steps.h"
 #include "tests/fuzz/fuzz.h"
 
 static int plan(const json_t *input, json_t *steps)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/attach/frame.h"
+#include "nodeagent/cni/plan/frame.h"
 #include "nodeagent/netlink/rtnl_route.h"
 #include "nodeagent/netlink/rtnl_vf.h"
 #include "nodeagent/netns/observe.h"

@@ -4,9 +4,9 @@
  * tried once, is in its range and no gateway; a result is one that other plugins read.
  */
 #include "lib/json/json.h"
-#include "nodeagent/attach/host_local.h"
-#include "nodeagent/attach/result.h"
-#include "nodeagent/attach/static_ipam.h"
+#include "nodeagent/cni/plan/host_local.h"
+#include "nodeagent/cni/plan/result.h"
+#include "nodeagent/cni/plan/static_ipam.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { STEPS_MAX = 300 };

@@ -4,9 +4,9 @@
  * can be taken back, and then nothing is left to plan.
  */
 #include "lib/json/json.h"
-#include "nodeagent/attach/ib_sriov.h"
-#include "nodeagent/attach/sriov.h"
-#include "nodeagent/attach/steps.h"
+#include "nodeagent/cni/plan/ib_sriov.h"
+#include "nodeagent/cni/plan/sriov.h"
+#include "nodeagent/cni/plan/steps.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

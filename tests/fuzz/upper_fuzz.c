@@ -5,9 +5,9 @@
  * the same.
  */
 #include "lib/json/json.h"
-#include "nodeagent/attach/result.h"
-#include "nodeagent/attach/steps.h"
-#include "nodeagent/attach/upper.h"
+#include "nodeagent/cni/plan/result.h"
+#include "nodeagent/cni/plan/steps.h"
+#include "nodeagent/cni/plan/upper.h"
 #include "tests/fuzz/fuzz.h"
 
 static const char *type_of(const json_t *input)

@@ -10,8 +10,8 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/steps.h"
-#include "nodeagent/attach/upstream_state.h"
+#include "nodeagent/cni/plan/steps.h"
+#include "nodeagent/cni/plan/upstream_state.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -22,8 +22,8 @@
 #include "lib/base/fs.h"
 #include "lib/base/own_fd.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/attach.h"
-#include "nodeagent/attach/cni_error.h"
+#include "nodeagent/cni/plan/attach.h"
+#include "nodeagent/cni/plan/cni_error.h"
 
 static const char *state_path;
 static json_t *ipam_result;

@@ -29,7 +29,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/json/yaml.h"
-#include "nodeagent/attach/attach.h"
+#include "nodeagent/cni/plan/attach.h"
 #include "nodeagent/netns/detect.h"
 #include "tests/support/conformance.h"
 

@@ -11,8 +11,8 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/interface.h"
-#include "nodeagent/attach/result.h"
+#include "nodeagent/cni/plan/interface.h"
+#include "nodeagent/cni/plan/result.h"
 #include "reconcilers/ipam/allocate.h"
 #include "reconcilers/ipam/endpoint.h"
 

@@ -21,7 +21,7 @@
 #include "lib/base/str.h"
 #include "lib/json/ask.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/cni_error.h"
+#include "nodeagent/cni/plan/cni_error.h"
 #include "nodeagent/cni/server/conversation.h"
 #include "nodeagent/cni/server/run.h"
 #include "nodeagent/cni/state/ledger.h"

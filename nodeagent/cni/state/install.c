@@ -19,7 +19,7 @@
 #include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/attach.h"
+#include "nodeagent/cni/plan/attach.h"
 #include "nodeagent/cni/plugin/plugin.h"
 
 const char *const install_names[] = {

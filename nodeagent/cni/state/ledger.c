@@ -7,7 +7,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/attach.h"
+#include "nodeagent/cni/plan/attach.h"
 #include "nodeagent/cni/state/devices.h"
 
 struct ledger {

@@ -17,7 +17,7 @@
 #include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/upstream_state.h"
+#include "nodeagent/cni/plan/upstream_state.h"
 #include "nodeagent/host/netns_life.h"
 
 /* ---- files ----------------------------------------------------------------------------------- */

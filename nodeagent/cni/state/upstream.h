@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Pods that sriov-cni, ib-sriov-cni or rdma-cni set up, whose DEL comes to us: their files below
- * /var/lib/cni (nodeagent/attach/upstream_state.h). All calls block; `root` is a descriptor of the
- * host's root.
+ * /var/lib/cni (nodeagent/cni/plan/upstream_state.h). All calls block; `root` is a descriptor of
+ * the host's root.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_STATE_UPSTREAM_H
 #define ORBWEAVER_NODEAGENT_CNI_STATE_UPSTREAM_H

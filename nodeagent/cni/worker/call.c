@@ -10,8 +10,8 @@
 #include "lib/base/names.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/config_keys.h"
-#include "nodeagent/attach/result.h"
+#include "nodeagent/cni/plan/config_keys.h"
+#include "nodeagent/cni/plan/result.h"
 
 enum {
 	IFNAME_MAX = 15,

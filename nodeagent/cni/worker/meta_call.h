@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-#include "nodeagent/attach/attach.h"
+#include "nodeagent/cni/plan/attach.h"
 #include "nodeagent/cni/worker/crew.h"
 
 /* As which the runtime calls it. */

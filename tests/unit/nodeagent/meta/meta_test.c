@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/attach/cni_args.h"
+#include "nodeagent/cni/plan/cni_args.h"
 #include "nodeagent/meta/default_route.h"
 #include "nodeagent/meta/delegates.h"
 #include "nodeagent/meta/devices.h"

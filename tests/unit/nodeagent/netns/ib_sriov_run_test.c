@@ -28,7 +28,7 @@
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/look.h"
+#include "nodeagent/cni/plan/look.h"
 #include "nodeagent/model/text.h"
 #include "nodeagent/netns/observe.h"
 #include "nodeagent/netns/plugins.h"

@@ -16,7 +16,7 @@
 
 #include "lib/base/own_fd.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/look.h"
+#include "nodeagent/cni/plan/look.h"
 #include "nodeagent/netns/observe.h"
 #include "nodeagent/netns/plugins.h"
 #include "nodeagent/simulated_host/host_tree.h"

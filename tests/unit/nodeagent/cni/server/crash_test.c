@@ -21,7 +21,7 @@
 #include "lib/base/log.h"
 #include "lib/base/own.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/attach.h"
+#include "nodeagent/cni/plan/attach.h"
 #include "tests/support/cni_stand.h"
 #include "tests/support/steps.h"
 

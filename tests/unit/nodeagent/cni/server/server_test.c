@@ -33,7 +33,7 @@
 #include "lib/base/root.h"
 #include "lib/json/ask.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/attach.h"
+#include "nodeagent/cni/plan/attach.h"
 #include "nodeagent/cni/plugin/plugin.h"
 #include "nodeagent/cni/server/server.h"
 #include "nodeagent/cni/worker/foreign.h"

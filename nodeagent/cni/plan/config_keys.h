@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The keys of a network configuration as our plugins read them. Pure.
+ *
+ * The plugins that ours replace decode configurations with Go's encoding/json: a key matches in any
+ * case ("Vlan" is vlan; of several spellings the last one counts), null counts as absent, and a
+ * value of another type ends the call. Configurations in clusters rely on the first; and if a
+ * setting of the wrong type were ignored, an isolation that a user asked for would be missing.
+ *
+ * Source: https://pkg.go.dev/encoding/json#Unmarshal; the fields of sriov-cni's and ib-sriov-cni's
+ * pkg/types, ipoib-cni's and rdma-cni's NetConf, Spiderpool's coordinator Config, NetConf of
+ * macvlan, ipvlan and vlan and IPAMConfig of static and host-local in containernetworking-plugins.
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_CONFIG_KEYS_H
+#define ORBWEAVER_NODEAGENT_CNI_PLAN_CONFIG_KEYS_H
+
+#include <jansson.h>
+
+#include "lib/base/err.h"
+
+/*
+ * Return new: the configuration of a plugin of this type ("static.ipam": the object "ipam" of one)
+ * with each of its keys in the usual spelling. Keys that the plugin does not have are kept as they
+ * are. The copy is shallow.
+ */
+json_t *config_keys_fold(const json_t *config, const char *type);
+
+/*
+ * The same, and each value of the right type.
+ *
+ * ERR_INVALID "BadField"  a value of another type; the text names key, value and type
+ */
+int config_keys_read(const json_t *config, const char *type, json_t **ret, struct err *err);
+
+#endif

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The decisions of macvlan, ipvlan and vlan: an interface of the pod upon one that exists, its
+ * master. Pure.
+ *
+ * Compatible with the plugins of these names of containernetworking-plugins 1.x
+ * (github.com/containernetworking/plugins, plugins/main): their keys, their result. docs/cni.md
+ * lists what is different on purpose.
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_UPPER_H
+#define ORBWEAVER_NODEAGENT_CNI_PLAN_UPPER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+
+struct upper_config {
+	json_t *folded;          /* what the texts are borrowed from */
+	const char *type;        /* "macvlan", "ipvlan", "vlan": the kind of the interface, too */
+	const char *master;      /* NULL: the interface of the default route */
+	bool is_in_pod;          /* linkInContainer: the master is one of the pod's */
+	bool has_ipam;           /* addresses are asked for */
+	const json_t *inherited; /* ipvlan without IPAM: a result that has its addresses, or NULL */
+	int64_t mode, vlan;      /* enum macvlan_mode, IPVLAN_MODE_… (linux/if_link.h); 802.1Q */
+	int64_t mtu, queue;      /* 0: the kernel's own */
+	char mac[18];            /* "": the kernel's own */
+};
+
+/*
+ * previous: the result of the plugin before (result.h), or NULL; args: CNI_ARGS, or NULL; both are
+ * borrowed by *ret. ERR_INVALID "BadField" names the key and what it must be.
+ */
+int upper_config_read(const char *type, const json_t *config, const char *args,
+		      const json_t *previous, struct upper_config *ret, struct err *err);
+void upper_config_done(struct upper_config *config);
+#define auto_upper_config auto_call(upper_config_done)
+
+/* The name of the interface of the first default route of a namespace (look.h); NULL: none. */
+const char *upper_default_master(const json_t *look);
+
+/*
+ * Append the steps up to an interface of this name in the pod, which is down. It is made in the
+ * pod, under the name `spare`: the kernel looks for a new name in the node's namespace, too
+ * (net/core/rtnetlink.c, before Linux 6.14). master: a link as of look.h, NULL: there is none.
+ * ERR_INVALID "BadField" for master and MTU.
+ */
+int upper_plan(const struct upper_config *config, const json_t *master, const char *spare,
+	       const char *ifname, json_t *steps, struct err *err);
+
+/* What CHECK compares. */
+struct upper_facts {
+	const char *ifname, *netns_path;
+	const json_t *previous; /* result.h; NULL: none came */
+	const json_t *master;   /* a link; NULL: gone */
+	const json_t *pod;      /* look.h: links, addresses, routes */
+};
+
+/*
+ * Is the interface as ADD made it? Addresses and routes of `previous` count, the routes in whatever
+ * table: a coordinator moves them.
+ * ERR_INVALID "BadField"  prevResult is missing
+ * ERR_HOST "NotAsAdded"   the text has what is different
+ */
+int upper_check(const struct upper_config *config, const struct upper_facts *facts,
+		struct err *err);
+
+#endif

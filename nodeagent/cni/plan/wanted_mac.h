@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The MAC address that a pod asks for, from where plugins look for it. Pure.
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_WANTED_MAC_H
+#define ORBWEAVER_NODEAGENT_CNI_PLAN_WANTED_MAC_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "lib/base/err.h"
+
+/* Six octets of one station's address, written as the kernel does; false for other text. */
+bool wanted_mac_parse(const char *text, char ret[18]);
+
+/*
+ * runtimeConfig.mac over MAC of CNI_ARGS over the key "mac"; "": none. type: the plugin, for the
+ * message. ERR_INVALID "BadField".
+ */
+int wanted_mac_read(const char *type, const json_t *config, const char *args, char ret[18],
+		    struct err *err);
+
+#endif

@@ -11,11 +11,11 @@
 #include "lib/base/log.h"
 #include "lib/base/own.h"
 #include "lib/base/str.h"
+#include "nodeagent/cni/meta/plugin_types.h"
 #include "nodeagent/cni/plugin/wire.h"
 #include "nodeagent/cni/server/server.h"
 #include "nodeagent/hostd/client.h"
 #include "nodeagent/hostd/sandbox.h"
-#include "nodeagent/meta/plugin_types.h"
 #include "nodeagent/pools/pools_paths.h"
 
 const char agent_options_help[] =

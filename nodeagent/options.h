@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
-#include "nodeagent/meta/profile.h"
+#include "nodeagent/cni/meta/profile.h"
 #include "nodeagent/meter/exposition.h"
 
 /*
@@ -39,7 +39,7 @@ struct agent_options {
 	const char *cni_program;   /* the plugin, as we see it */
 	const char *cni_conf_dir;  /* the runtime's CNI folder, below host_root */
 	const char *cni_shared;    /* pods get networks of these namespaces, if cni_isolates */
-	const char *cni_plugins;   /* run besides (meta/plugin_types.h); or NULL */
+	const char *cni_plugins;   /* run besides (cni/meta/plugin_types.h); or NULL */
 	bool cni_isolates;         /* besides, of their own namespace only */
 	bool remove_plugins;       /* only take them away again */
 	bool dra;                  /* claims may have devices (nodeagent/dra) */

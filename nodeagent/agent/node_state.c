@@ -16,8 +16,8 @@
 #include "lib/kube/cache.h"
 #include "lib/kube/informer.h"
 #include "lib/kube/status.h"
+#include "nodeagent/cni/meta/profile.h"
 #include "nodeagent/dra/names.h"
-#include "nodeagent/meta/profile.h"
 
 static const struct kube_resource state_resource = {
 	.group = "sriovnetwork.openshift.io",

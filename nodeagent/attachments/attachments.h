@@ -17,7 +17,7 @@
 #include "lib/kube/recorder.h"
 #include "lib/loop/loop.h"
 #include "nodeagent/addresses/addresses.h"
-#include "nodeagent/meta/profile.h"
+#include "nodeagent/cni/meta/profile.h"
 
 enum {
 	/* A line that is lost, or cannot be had, is asked for again. */

@@ -11,8 +11,8 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/kube/api.h"
-#include "nodeagent/meta/delegates.h"
-#include "nodeagent/meta/status.h"
+#include "nodeagent/cni/meta/delegates.h"
+#include "nodeagent/cni/meta/status.h"
 #include "reconcilers/core/networks.h"
 
 static const struct kube_resource pods = {"", "v1", "pods", "Pod", true};

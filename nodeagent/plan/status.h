@@ -38,8 +38,8 @@ struct status_input {
 	/* What is wrong with users' configurations of devices: [{"reason", "message"}]; or NULL. */
 	const json_t *offers;
 	/*
-	 * {"serves", "fault", "reason", "message"} (nodeagent/meta/profile.h); NULL: not known, so
-	 * that the condition PodNetworks stays as it was.
+	 * {"serves", "fault", "reason", "message"} (nodeagent/cni/meta/profile.h); NULL: not known,
+	 * so that the condition PodNetworks stays as it was.
 	 */
 	const json_t *networks;
 	/* What is missing in the agent's container: [{"reason", "message"}]; or NULL. */

@@ -12,12 +12,12 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/meta/default_route.h"
-#include "nodeagent/meta/delegates.h"
-#include "nodeagent/meta/network_config.h"
-#include "nodeagent/meta/plugin_call.h"
-#include "nodeagent/meta/run.h"
-#include "nodeagent/meta/status.h"
+#include "nodeagent/cni/meta/default_route.h"
+#include "nodeagent/cni/meta/delegates.h"
+#include "nodeagent/cni/meta/network_config.h"
+#include "nodeagent/cni/meta/plugin_call.h"
+#include "nodeagent/cni/meta/run.h"
+#include "nodeagent/cni/meta/status.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -471,7 +471,7 @@ t_wait 10 "it has its variable" grep -qx 'PCIDEVICE_SPIDERNET_IO_X=0000:3b:00.0'
 t_eq "and its device, and no other" "1, 3 /dev/infiniband/uverbs0" \
 	"$(pod_log one | awk '/uverbs/ { n++; line = $5 " " $6 " /dev/infiniband/" $NF } END { print n == 1 ? line : n }')"
 t_wait 10 "the kubelet says whose it is" tool_knows a '{"allocated":{"spidernet.io/x":{"0000:3b:00.0":"default/one/c"}}}'
-t_eq "and has written it down with the pod's UID, beside what is on offer, as nodeagent/meta/checkpoint.h reads it" \
+t_eq "and has written it down with the pod's UID, beside what is on offer, as nodeagent/cni/meta/checkpoint.h reads it" \
 	"$(kubectl get pod one -o 'jsonpath={.metadata.uid}') 0000:3b:00.0 $devices" \
 	"$(inside cat "$plugins/kubelet_internal_checkpoint" | jq -r --arg resource "$resource" '.Data | "\(.PodDeviceEntries[0].PodUID) \(
 		.PodDeviceEntries[0].DeviceIDs[][]) \(.RegisteredDevices[$resource] | length)"')"

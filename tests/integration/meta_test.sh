@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The meta plugin, with everything real but the cluster's networks: the plugin's binary, the server of the node, the agent, an
 # API server, namespaces. Plugins behind it are a recorder. The recorded cases of Multus (tests/conformance/multus.json) are
-# replayed but for those that need a kubelet's devices, which tests/unit/nodeagent/meta has, and those that differ on purpose.
+# replayed but for those that need a kubelet's devices, which tests/unit/nodeagent/cni/meta has, and those that differ on purpose.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 

@@ -2,8 +2,8 @@
 /*
  * The networks of a simulated pod: what plugins would have answered that are not called. Pure.
  *
- * Delegates are those of nodeagent/meta/delegates.h; addresses of SpiderIPPools are the pod's own,
- * as the operator has given them.
+ * Delegates are those of nodeagent/cni/meta/delegates.h; addresses of SpiderIPPools are the pod's
+ * own, as the operator has given them.
  */
 #ifndef ORBWEAVER_CLI_SIMULATE_DECIDE_POD_NETWORKS_H
 #define ORBWEAVER_CLI_SIMULATE_DECIDE_POD_NETWORKS_H

@@ -23,9 +23,9 @@
 #include "lib/json/condition.h"
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
+#include "nodeagent/cni/meta/delegates.h"
+#include "nodeagent/cni/meta/status.h"
 #include "nodeagent/cni/worker/spiderpool.h"
-#include "nodeagent/meta/delegates.h"
-#include "nodeagent/meta/status.h"
 #include "nodeagent/pools/pools.h"
 
 enum {

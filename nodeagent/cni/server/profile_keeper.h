@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The node's profile (nodeagent/meta/profile.h), kept: looks at the runtime's folders every few
+ * The node's profile (nodeagent/cni/meta/profile.h), kept: looks at the runtime's folders every few
  * seconds, has it decided, installs or takes away. Other programs change those folders, too.
  *
  * Nothing is done before a profile was set: until the agent has read its Node, all stays as the one
@@ -10,7 +10,7 @@
 #define ORBWEAVER_NODEAGENT_CNI_SERVER_PROFILE_KEEPER_H
 
 #include "lib/loop/loop.h"
-#include "nodeagent/meta/profile.h"
+#include "nodeagent/cni/meta/profile.h"
 
 enum {
 	/* The folder is small: looking costs less than a watch that has to be renewed. */

@@ -16,7 +16,7 @@
  * "adding": [UIDs]} whenever they change, {"adding"} alone before a call begins to give a pod
  * something, {"event": {"pod", "reason", "message"}}, {"metrics": "…"}; from it replies, and
  * {"profile": "auto"} once it has read its Node, and when that changes. "podNetworks"
- * (nodeagent/meta/profile.h) stands beside "attachments".
+ * (nodeagent/cni/meta/profile.h) stands beside "attachments".
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_SERVER_SERVER_H
 #define ORBWEAVER_NODEAGENT_CNI_SERVER_SERVER_H
@@ -64,7 +64,7 @@ struct cni_server_config {
 	int64_t add_ms;
 	int64_t again_ms; /* 0: SERVER_AGAIN_MS */
 	int64_t notes_ms; /* 0: SERVER_NOTES_MS */
-	/* CNI plugins that may run besides (meta/plugin_types.h); NULL: none. */
+	/* CNI plugins that may run besides (cni/meta/plugin_types.h); NULL: none. */
 	const char *plugin_types;
 	const char *kubelet_dir; /* allocated.h; NULL: no kubelet */
 	/* The agent names the profile of this node. May be NULL. From the loop. */

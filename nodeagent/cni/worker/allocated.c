@@ -15,9 +15,9 @@
 #include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/meta/checkpoint.h"
-#include "nodeagent/meta/network_config.h"
-#include "nodeagent/meta/plugin_call.h"
+#include "nodeagent/cni/meta/checkpoint.h"
+#include "nodeagent/cni/meta/network_config.h"
+#include "nodeagent/cni/meta/plugin_call.h"
 #include "nodeagent/model/pci_address.h"
 #include "nodeagent/netns/visit.h"
 

@@ -24,7 +24,7 @@ struct attachment {
 	const json_t *env; /* CNI_… of the call, as it was made or is made now */
 	const json_t *pod; /* {"namespace", "name", "uid"}, each where it is known */
 	int netns;         /* -1: gone */
-	/* Of others, which may run besides (meta/plugin_types.h); NULL: none. */
+	/* Of others, which may run besides (cni/meta/plugin_types.h); NULL: none. */
 	const char *plugin_types;
 	const char *kubelet_dir; /* as allocated.h has it */
 	/*

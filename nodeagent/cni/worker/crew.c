@@ -16,8 +16,8 @@
 #include "lib/json/ask.h"
 #include "lib/json/frame_io.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/meta/delegates.h"
 #include "nodeagent/cni/worker/line.h"
-#include "nodeagent/meta/delegates.h"
 
 enum {
 	/* One plugin of each network runs at a time. */

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "nodeagent/cni/meta/run.h"
 #include "nodeagent/cni/worker/attachment.h"
-#include "nodeagent/meta/run.h"
 
 struct crew;
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The meta plugin's calls carried out: asks the agent for the pod, its networks and devices, has
- * the plugins called as nodeagent/meta decides, keeps what DEL needs on the disk. In a worker:
+ * the plugins called as nodeagent/cni/meta decides, keeps what DEL needs on the disk. In a worker:
  * blocks, and may be killed at any line.
  *
- * What is kept: {"delegates": [nodeagent/meta/delegates.h]} before the first plugin is called, and
- * with {"results": [each's of ADD]}, which DEL hands back (prevResult), when all have ended.
+ * What is kept: {"delegates": [nodeagent/cni/meta/delegates.h]} before the first plugin is called,
+ * and with {"results": [each's of ADD]}, which DEL hands back (prevResult), when all have ended.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_META_CALL_H
 #define ORBWEAVER_NODEAGENT_CNI_WORKER_META_CALL_H
@@ -26,7 +26,7 @@ struct meta_services {
 	int (*save)(void *context, const json_t *state, struct err *err);
 	/* The same, but a power cut may take it along: nothing is to be undone by it alone. */
 	int (*save_more)(void *context, const json_t *state, struct err *err);
-	/* Call one of the plugins that nodeagent/meta decides on. */
+	/* Call one of the plugins that nodeagent/cni/meta decides on. */
 	crew_work_fn *work;
 };
 

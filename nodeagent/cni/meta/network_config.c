@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Configurations of networks. See the header.
+ */
+#include "nodeagent/cni/meta/network_config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/names.h"
+
+#define BAD "BadNetworkConfig"
+
+bool cni_version_at_least(const char *version, int major, int minor)
+{
+	int have_major = 0, have_minor = 1;
+
+	if (!version || sscanf(version, "%3d.%3d", &have_major, &have_minor) != 2)
+		have_major = 0, have_minor = 1;
+	return have_major > major || (have_major == major && have_minor >= minor);
+}
+
+bool network_key_is(const char *key, const char *name)
+{
+	while (*key && *name) {
+		if (*name == 's' && str_starts(key, "\xc5\xbf")) {
+			key += 2;
+			name++;
+		} else if (*name == 'k' && str_starts(key, "\xe2\x84\xaa")) {
+			key += 3;
+			name++;
+		} else if (strncasecmp(key, name, 1) == 0) {
+			key++;
+			name++;
+		} else {
+			return false;
+		}
+	}
+	return *key == *name;
+}
+
+/* They call other plugins for all of a pod's networks. */
+static const char *const metas[] = {"orbweaver", "multus", "multus-shim"};
+
+bool network_type_is_meta(const char *type)
+{
+	for (size_t i = 0; i < ARRAY_LEN(metas); i++)
+		if (str_eq(type, metas[i]))
+			return true;
+	return false;
+}
+
+/* The runtime looks for a file of this name, so it must not lead anywhere else. */
+static int check_plugin(const json_t *plugin, const char *name, size_t position, struct err *err)
+{
+	const char *type = json_str_or(json_at(plugin, "type"), "");
+
+	if (!json_is_object(plugin) || !*type)
+		return err_set(err, ERR_INVALID, BAD,
+			       "network \"%.64s\": plugin %zu has no type; name the plugin there",
+			       name, position);
+	if (strchr(type, '/') || str_eq(type, ".") || str_eq(type, ".."))
+		return err_set(
+			err, ERR_INVALID, BAD,
+			"network \"%.64s\": type \"%.64s\" must be the name of a file in the "
+			"folder of CNI plugins, without '/'",
+			name, type);
+	if (network_type_is_meta(type))
+		return err_set(
+			err, ERR_INVALID, BAD,
+			"network \"%.64s\" is of type %s, which would set up all networks of "
+			"the pod again: name the network's own plugin",
+			name, type);
+	return 0;
+}
+
+static int check_plugins(const json_t *plugins, const char *name, struct err *err)
+{
+	json_t *plugin;
+	size_t i;
+
+	if (!json_is_array(plugins) || json_array_size(plugins) == 0)
+		return err_set(err, ERR_INVALID, BAD,
+			       "network \"%.64s\" has no plugin: write at least one into plugins",
+			       name);
+	if (json_array_size(plugins) > NETWORK_PLUGINS_MAX)
+		return err_set(err, ERR_INVALID, BAD, "network \"%.64s\" has more than %d plugins",
+			       name, NETWORK_PLUGINS_MAX);
+	json_array_foreach (plugins, i, plugin)
+		if (check_plugin(plugin, name, i + 1, err) < 0)
+			return -1;
+	return 0;
+}
+
+json_t *network_config_read(const json_t *config, const char *name, const char *version,
+			    struct err *err)
+{
+	json_auto_t *list = NULL;
+	bool single = !json_at(config, "plugins");
+
+	if (!json_is_object(config)) {
+		err_set(err, ERR_INVALID, BAD,
+			"network \"%.64s\": the configuration must be a JSON object with type or "
+			"plugins",
+			name);
+		return NULL;
+	}
+	if (single) {
+		list = json_pack("{s:b, s:[o]}", "single", true, "plugins", json_deep_copy(config));
+		json_put_str(list, "cniVersion", json_str_or(json_at(config, "cniVersion"), ""));
+		json_put_str(list, "name", json_str_at(config, "name"));
+	} else {
+		list = json_deep_copy(config);
+		json_object_del(list, "single");
+		if (!*json_str_or(json_at(list, "cniVersion"), ""))
+			json_put_str(list, "cniVersion", version);
+	}
+	if (!*json_str_or(json_at(list, "name"), ""))
+		json_put_str(list, "name", name);
+	if (single)
+		json_put_str(json_array_get(json_at(list, "plugins"), 0), "name",
+			     json_str_at(list, "name"));
+	if (!name_is_cni_network(json_str_at(list, "name"))) {
+		err_set(err, ERR_INVALID, BAD,
+			"network \"%.64s\": the name \"%.64s\" in its configuration must have "
+			"letters, digits, '_', '.' and '-' only",
+			name, json_str_at(list, "name"));
+		return NULL;
+	}
+	if (check_plugins(json_at(list, "plugins"), name, err) < 0)
+		return NULL;
+	return json_incref(list);
+}

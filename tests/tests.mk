@@ -211,9 +211,9 @@ vm:
 # ---- end of tests on virtual nodes ------------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/host: a host made of files, and the library from a shell for tests on virtual nodes ---------------------
-$(addprefix $(OUT)/tests/unit/nodeagent/,hostd/worker_test.o netlink/netlink_test.o netns/ib_sriov_run_test.o netns/marks_test.o netns/observe_host_test.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
+$(addprefix $(OUT)/tests/unit/nodeagent/,hostd/worker_test.o netlink/netlink_test.o cni/execute/ib_sriov_run_test.o cni/execute/marks_test.o cni/execute/observe_host_test.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
 $(OUT)/tests/unit/nodeagent/netlink/netlink_test: private EXTRA_LIBS = -Wl,--wrap=nl_recv
-$(OUT)/tests/unit/nodeagent/netns/ib_sriov_run_test: private EXTRA_LIBS = -Wl,--wrap=ib_sriov_guid_of
+$(OUT)/tests/unit/nodeagent/cni/execute/ib_sriov_run_test: private EXTRA_LIBS = -Wl,--wrap=ib_sriov_guid_of
 
 $(OUT)/tests/host-tool: $(addprefix $(OUT)/,tests/support/host_tool.o nodeagent/host.a nodeagent/netlink.a nodeagent/dra.a nodeagent/model.a lib/json.a lib/base.a)
 	$(LINK)
@@ -265,8 +265,8 @@ $(OUT)/tests/kubelet-play: $(OUT)/tests/support/kubelet_play.o $(FAKE_KUBELETS) 
 vm-build test-build: $(OUT)/tests/kubelet-play
 # ---- end of tests of nodeagent/plugins ------------------------------------------------------------------------------------------
 
-# ---- tests of nodeagent/netns: recorded CNI calls in real namespaces ---------------------------------------------------------------
-NETNS_ARCHIVES := $(foreach l,nodeagent/netns nodeagent/cni/plan reconcilers/core nodeagent/host nodeagent/netlink nodeagent/dra nodeagent/model lib/json lib/base,$(OUT)/$(l).a)
+# ---- tests of nodeagent/cni/execute: recorded CNI calls in real namespaces ---------------------------------------------------
+NETNS_ARCHIVES := $(foreach l,nodeagent/cni/execute nodeagent/cni/plan reconcilers/core nodeagent/host nodeagent/netlink nodeagent/dra nodeagent/model lib/json lib/base,$(OUT)/$(l).a)
 $(addprefix $(OUT)/tests/,support/coordinator_replay.o fuzz/netlink_fuzz.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
 $(OUT)/tests/coordinator-replay: $(addprefix $(OUT)/tests/support/,coordinator_replay.o conformance.o) $(NETNS_ARCHIVES)
 	$(LINK)
@@ -281,6 +281,6 @@ $(OUT)/tests/crash-agent: private EXTRA_LIBS += $(STEPS) -Wl,--wrap=sendto
 $(OUT)/tests/crash-agent: $(addprefix $(OUT)/,nodeagent/main.o tests/support/crash_agent.o tests/support/steps.o) $(ARCHIVES)
 	$(LINK)
 vm-build: $(OUT)/tests/crash-agent
-# ---- end of tests of nodeagent/netns ------------------------------------------------------------------------------------------------
+# ---- end of tests of nodeagent/cni/execute -----------------------------------------------------------------------------------
 
 include tests/check.mk

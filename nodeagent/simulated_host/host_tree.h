@@ -96,10 +96,10 @@ void host_tree_refuse_reboots(struct host_tree *tree, bool refuses);
 struct host *host_tree_host(struct host_tree *tree);
 
 /*
- * A network namespace, for code of nodeagent/netns: run/netns/`name`, made when it is not there;
- * NULL: the node's own. To be closed before the tree. Interfaces of the kinds macvlan, ipvlan and
- * vlan can be made and removed in both, and any can move and be named; addresses and rules cannot
- * be set yet.
+ * A network namespace, for code of nodeagent/cni/execute: run/netns/`name`, made when it is not
+ * there; NULL: the node's own. To be closed before the tree. Interfaces of the kinds macvlan,
+ * ipvlan and vlan can be made and removed in both, and any can move and be named; addresses and
+ * rules cannot be set yet.
  */
 struct netns *host_tree_netns(struct host_tree *tree, const char *name);
 

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "lib/json/json.h"
+#include "nodeagent/cni/execute/observe.h"
 #include "nodeagent/cni/plan/frame.h"
 #include "nodeagent/netlink/rtnl_route.h"
 #include "nodeagent/netlink/rtnl_vf.h"
-#include "nodeagent/netns/observe.h"
 #include "tests/fuzz/fuzz.h"
 
 static void links(const void *bytes, size_t len)

@@ -29,8 +29,8 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/json/yaml.h"
+#include "nodeagent/cni/execute/detect.h"
 #include "nodeagent/cni/plan/attach.h"
-#include "nodeagent/netns/detect.h"
 #include "tests/support/conformance.h"
 
 #define DIFFERENCES "tests/conformance/coordinator-differences.txt"

@@ -3,7 +3,7 @@
  * One CNI call of one plugin: what goes in, what comes out, who helps.
  *
  * Runs in a worker process of its own that may block and may be killed at any line. The planners of
- * this folder decide (pure); nodeagent/netns looks and acts, and defines attach_run() in
+ * this folder decide (pure); nodeagent/cni/execute looks and acts, and defines attach_run() in
  * attach_run.c, above both.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_ATTACH_H

@@ -30,7 +30,7 @@
 	100 /* of the pod: answers to what came by veth0, or from the first NIC's address */
 #define TABLE_FIRST   101
 #define RULE_PRIORITY 1000
-#define MARK          1 /* of netns/marks.h */
+#define MARK          1 /* of cni/execute/marks.h */
 
 void coordinator_peer_name(const char *container_id, char ret[COORDINATOR_PEER_SIZE])
 {

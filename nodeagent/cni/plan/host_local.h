@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The decisions of host-local: which addresses a configuration has, and in which order they are
- * tried. Pure; nodeagent/netns/host_local_run.c has the files.
+ * tried. Pure; nodeagent/cni/execute/host_local_run.c has the files.
  *
  * Compatible with host-local of containernetworking-plugins 1.x, with its keys, files and order
  * (github.com/containernetworking/plugins, plugins/ipam/host-local).

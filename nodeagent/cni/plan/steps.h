@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Steps: the changes of namespaces that a planner lists and nodeagent/netns carries out. Pure.
+ * Steps: the changes of namespaces that a planner lists and nodeagent/cni/execute carries out.
+ * Pure.
  *
  * A step is {"in": "pod" or "host", "do": one of the words below, …}; devices are named, so that a
  * plan may speak of one that an earlier step makes. Numbers are the kernel's; what is absent is not
@@ -27,7 +28,7 @@
  *   unxdp        dev, mode (XDP_FLAGS_…_MODE): the XDP program that is attached in this mode
  *   vf           dev (a PF), vf, and one of the groups of sriov.h; was: the same members of before
  *   sysctl       path, value, was; "optional": the kernel may lack it
- *   marks, unmarks          dev: what comes in by dev is answered by dev (netns/marks.h)
+ *   marks, unmarks          dev: what comes in by dev is answered by dev (cni/execute/marks.h)
  *
  * "index": the number of dev, by which it is found then: names change. "shared": others need it,
  * too, so it is never taken back. "announce": tell the network of the interface's addresses.

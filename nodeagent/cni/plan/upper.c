@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * An interface upon another one: read what is asked for, list the steps, compare what is there.
- * nodeagent/netns/upper_run.c looks and acts.
+ * nodeagent/cni/execute/upper_run.c looks and acts.
  */
 #include "nodeagent/cni/plan/upper.h"
 

@@ -8,8 +8,8 @@
 
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "nodeagent/cni/execute/rdma_files.h"
 #include "nodeagent/host/watch.h"
-#include "nodeagent/netns/rdma_files.h"
 
 enum {
 	/* Events come in swarms. */

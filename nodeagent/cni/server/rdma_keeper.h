@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Keeps the folders with device files of RDMA devices right (nodeagent/netns/rdma_files.h) whenever
- * the kernel says that a device came, went or moved.
+ * Keeps the folders with device files of RDMA devices right (nodeagent/cni/execute/rdma_files.h)
+ * whenever the kernel says that a device came, went or moved.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_SERVER_RDMA_KEEPER_H
 #define ORBWEAVER_NODEAGENT_CNI_SERVER_RDMA_KEEPER_H

@@ -15,11 +15,11 @@
 #include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/execute/visit.h"
 #include "nodeagent/cni/meta/checkpoint.h"
 #include "nodeagent/cni/meta/network_config.h"
 #include "nodeagent/cni/meta/plugin_call.h"
 #include "nodeagent/model/pci_address.h"
-#include "nodeagent/netns/visit.h"
 
 /* With the answers of device plugins, for a node full of pods with hundreds of devices. */
 #define CHECKPOINT_MAX (16U << 20)

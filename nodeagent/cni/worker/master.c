@@ -12,9 +12,9 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/execute/device.h"
 #include "nodeagent/cni/state/devices.h"
 #include "nodeagent/host/pci.h"
-#include "nodeagent/netns/device.h"
 
 /* The interface of the function that this VF belongs to, new; NULL: it is no VF, or has none. */
 static char *pf_interface(const char *device, int root)

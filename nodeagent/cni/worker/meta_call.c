@@ -17,6 +17,7 @@
 #include "lib/base/str.h"
 #include "lib/json/ask.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/execute/visit.h"
 #include "nodeagent/cni/meta/default_route.h"
 #include "nodeagent/cni/meta/delegates.h"
 #include "nodeagent/cni/meta/multus_state.h"
@@ -32,7 +33,6 @@
 #include "nodeagent/cni/worker/foreign.h"
 #include "nodeagent/cni/worker/line.h"
 #include "nodeagent/model/pci_address.h"
-#include "nodeagent/netns/visit.h"
 
 #define DEVICE_INFO_MAX 65536
 

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Addresses of IPAM. See the header.
+ */
+#include "nodeagent/cni/execute/ipam_run.h"
+
+#include "lib/json/json.h"
+#include "nodeagent/cni/execute/detect.h"
+#include "nodeagent/cni/plan/interface.h"
+#include "nodeagent/cni/plan/result.h"
+
+bool ipam_is_wanted(const struct plugin_call *call)
+{
+	return !str_empty(json_str_at(call->call->config, "ipam", "type"));
+}
+
+static int configure_interface(const struct plugin_call *call, const json_t *result, json_t *done,
+			       struct err *err)
+{
+	json_auto_t *steps = json_array(), *addresses = json_array();
+	size_t i;
+	json_t *ip;
+
+	interface_plan(call->call->ifname, result, steps);
+	if (netns_execute(&call->pair, steps, done, err))
+		return -1;
+	json_array_foreach (json_at(result, "ips"), i, ip)
+		json_array_append(addresses, json_at(ip, "address"));
+	netns_announce(call->pair.pod, call->call->ifname, addresses);
+	return 0;
+}
+
+int ipam_add(const struct plugin_call *call, bool configure, json_t *result, json_t *done,
+	     struct err *err)
+{
+	const struct attach_services *services = call->call->services;
+	json_auto_t *printed = NULL, *read = NULL;
+
+	if (services->ipam(services->context, "ADD", call->call->config, &printed, err))
+		return err_in(err, "addresses for %s", call->call->ifname);
+	if (result_read(printed, json_str_at(call->call->config, "cniVersion"), &read, err) == 0 &&
+	    interface_adopt(result, read, err) == 0 &&
+	    (!configure || configure_interface(call, result, done, err) == 0))
+		return 0;
+	(void)ipam_del(call, NULL);
+	return -1;
+}
+
+int ipam_inherit(const struct plugin_call *call, const json_t *from, json_t *result, json_t *done,
+		 struct err *err)
+{
+	return interface_adopt(result, from, err) || configure_interface(call, result, done, err)
+		       ? -1
+		       : 0;
+}
+
+int ipam_del(const struct plugin_call *call, struct err *err)
+{
+	const struct attach_services *services = call->call->services;
+	json_auto_t *none = NULL;
+
+	return services->ipam(services->context, "DEL", call->call->config, &none, err);
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What plugins that make interfaces have in common: addresses of IPAM, set on an interface of the
+ * pod.
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_IPAM_RUN_H
+#define ORBWEAVER_NODEAGENT_CNI_EXECUTE_IPAM_RUN_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "nodeagent/cni/execute/plugins.h"
+
+/* Does the configuration name an IPAM plugin? */
+bool ipam_is_wanted(const struct plugin_call *call);
+
+/*
+ * Ask for addresses, put them into result (whose interface 0 is the call's), and, with `configure`,
+ * set them and tell the network of them. done: steps that were done are appended. After a failure
+ * the addresses are given back.
+ */
+int ipam_add(const struct plugin_call *call, bool configure, json_t *result, json_t *done,
+	     struct err *err);
+
+/*
+ * The same with the addresses and routes of another result, in our shape, which stay whose they
+ * are.
+ */
+int ipam_inherit(const struct plugin_call *call, const json_t *from, json_t *result, json_t *done,
+		 struct err *err);
+
+/* Give the addresses back. */
+int ipam_del(const struct plugin_call *call, struct err *err);
+
+#endif

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What each plugin does with a call; attach_run() has looked at what all have in common.
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_PLUGINS_H
+#define ORBWEAVER_NODEAGENT_CNI_EXECUTE_PLUGINS_H
+
+#include "nodeagent/cni/execute/execute.h"
+#include "nodeagent/cni/plan/attach.h"
+
+/* A call with its namespaces open. pair.pod is NULL when the pod's is gone (DEL). */
+struct plugin_call {
+	const struct attach_call *call;
+	struct netns_pair pair;
+	const json_t *previous; /* the result of the plugin before, in our shape; NULL: none */
+};
+
+struct plugin {
+	const char *type;
+	bool chained;   /* ADD needs prevResult */
+	bool is_common; /* attach_is_common() */
+	/* *ret_result is new, in our shape. */
+	int (*add)(const struct plugin_call *call, json_t **ret_result, struct err *err);
+	int (*check)(const struct plugin_call *call, struct err *err);
+	int (*del)(const struct plugin_call *call, struct err *err);
+};
+
+extern const struct plugin plugin_coordinator, plugin_sriov, plugin_ib_sriov, plugin_rdma,
+	plugin_ipoib, plugin_macvlan, plugin_ipvlan, plugin_vlan, plugin_static, plugin_host_local;
+
+#endif

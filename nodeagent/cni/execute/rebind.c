@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Called by the steps that change a VF's GUID or move its RDMA device: the interface of before is
+ * gone then, and the next steps need the number of the new one. Polls; udev's database says when
+ * the name is final.
+ */
+#include "nodeagent/cni/execute/rebind.h"
+
+#include <time.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/own.h"
+#include "lib/base/str.h"
+#include "nodeagent/host/sysfs.h"
+
+enum {
+	LOOK_MS = 10,
+	/* udev writes nothing about a device of which it knows nothing; then we go on. */
+	SETTLE_MS = 3000,
+};
+
+static void pause_ms(long ms)
+{
+	const struct timespec pause = {.tv_nsec = ms * 1000000L};
+
+	(void)nanosleep(&pause, NULL);
+}
+
+/* Is udev through with the interface? It notes each by its number (systemd, sd-device). */
+static bool is_settled(const struct host *host, const struct device *device)
+{
+	auto_free char *path = str_printf("run/udev/data/n%d", device->netdev_index);
+
+	return device->netdev_index > 0 && sysfs_exists(host, path);
+}
+
+int device_wait(const struct host *host, const char *address, int64_t ms, struct device *ret,
+		struct err *err)
+{
+	bool has_udev = sysfs_exists(host, "run/udev/control");
+	int64_t end = clock_ms() + ms, settled = 0;
+
+	for (;;) {
+		bool done = false;
+
+		if (device_look(host, address, ret, NULL) == 0 && ret->netdev[0]) {
+			settled = settled ? settled : clock_ms() + SETTLE_MS;
+			done = !has_udev || clock_ms() > settled || is_settled(host, ret);
+		}
+		/* The name that was read before udev was through may be the old one. */
+		if (done && device_look(host, address, ret, NULL) == 0 && ret->netdev[0])
+			return 0;
+		if (clock_ms() > end && !ret->netdev[0])
+			return err_set(err, ERR_TRANSIENT, "InterfaceGone",
+				       "%s has no interface on the node", address);
+		pause_ms(LOOK_MS);
+	}
+}
+
+int device_rebind(struct host *host, const char *address, struct device *device, struct err *err)
+{
+	auto_free char *unbind = str_printf("sys/bus/pci/drivers/%s/unbind", device->driver);
+	auto_free char *bind = str_printf("sys/bus/pci/drivers/%s/bind", device->driver);
+
+	if (sysfs_write(host, unbind, address, err) || sysfs_write(host, bind, address, err) ||
+	    device_wait(host, address, REBIND_MS, device, err))
+		return err_in(err, "start the driver of %s again", address);
+	return 0;
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Waiting for the new interface of a PCI function: its driver was started again, or its
+ * RDMA device has moved, with which IPoIB interfaces end and others begin.
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_REBIND_H
+#define ORBWEAVER_NODEAGENT_CNI_EXECUTE_REBIND_H
+
+#include <stdint.h>
+
+#include "nodeagent/cni/execute/device.h"
+#include "nodeagent/host/host.h"
+
+enum { REBIND_MS = 10000 };
+
+/*
+ * Look until the function has an interface on the node, `ms` at most, and udev has given it its
+ * name: the kernel's ("ib0") lasts some 10 ms. ERR_TRANSIENT "InterfaceGone".
+ */
+int device_wait(const struct host *host, const char *address, int64_t ms, struct device *ret,
+		struct err *err);
+
+/* Start the driver of `device` again, and wait for the interface: *device is how it is then. */
+int device_rebind(struct host *host, const char *address, struct device *device, struct err *err);
+
+#endif

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The plugins macvlan, ipvlan and vlan: look, have it decided (nodeagent/cni/plan/upper.h), act.
+ * Kept for DEL: {"spare": the name before the interface has its own, "ipam"}. The interface ends
+ * with the pod's namespace.
+ */
+#include <stdio.h>
+
+#include "lib/base/own.h"
+#include "lib/base/random.h"
+#include "lib/json/json.h"
+#include "nodeagent/cni/execute/ipam_run.h"
+#include "nodeagent/cni/execute/observe.h"
+#include "nodeagent/cni/execute/plugins.h"
+#include "nodeagent/cni/plan/result.h"
+#include "nodeagent/cni/plan/steps.h"
+#include "nodeagent/cni/plan/upper.h"
+
+static int find_in_pod(const struct plugin_call *call, const char *name, json_t *look,
+		       const json_t **ret, struct err *err)
+{
+	return netns_observe_link(call->pair.pod, name, 0, look, ret, err);
+}
+
+/* udev gives NICs alternative names, by which the kernel finds them, too. */
+static const json_t *link_called(const json_t *look, const char *name)
+{
+	size_t i;
+	json_t *link;
+
+	json_array_foreach (json_at(look, "links"), i, link)
+		if (json_list_has(json_at(link, "altNames"), name))
+			return link;
+	return NULL;
+}
+
+/* The master's link, of *ret_look, which is new; NULL without an error: there is none. */
+static int find_master(const struct plugin_call *call, const struct upper_config *config,
+		       json_t **ret_look, const json_t **ret, struct err *err)
+{
+	struct netns *ns = config->is_in_pod ? call->pair.pod : call->pair.host;
+	const char *name = config->master;
+
+	if (name)
+		*ret_look = netns_look_new();
+	else if (netns_observe(ns, NETNS_LINKS | NETNS_ROUTES, ret_look, err))
+		return -1;
+	if (!name)
+		name = upper_default_master(*ret_look);
+	if (name && netns_observe_link(ns, name, 0, *ret_look, ret, err))
+		return -1;
+	if (name && !*ret)
+		*ret = link_called(*ret_look, name);
+	return 0;
+}
+
+/* ---- ADD ------------------------------------------------------------------------------------- */
+
+/* The interface that is made has addresses, is up, and stands in the result. */
+static int finish(const struct plugin_call *call, const struct upper_config *config, json_t *result,
+		  json_t *done, struct err *err)
+{
+	json_auto_t *look = netns_look_new(), *up = json_array();
+	const char *ifname = call->call->ifname;
+	const json_t *link = NULL, *dns = json_at(config->folded, "dns");
+
+	if (find_in_pod(call, ifname, look, &link, err))
+		return -1;
+	result_add_interface(result, ifname, json_str_at(link, "mac"), call->call->netns_path, 0,
+			     NULL);
+	if (config->has_ipam && ipam_add(call, true, result, done, err))
+		return -1;
+	if (config->inherited && ipam_inherit(call, config->inherited, result, done, err))
+		return -1;
+	/* The network's, as containernetworking-plugins have it, not what IPAM said. */
+	json_put(result, "dns", json_is_object(dns) ? json_deep_copy(dns) : json_object());
+	if (config->has_ipam || config->inherited)
+		return 0;
+	json_put_bool(steps_add(up, "pod", "link", ifname), "up", true);
+	return netns_execute(&call->pair, up, done, err);
+}
+
+/* What was done before a failure. False: not all could be taken back. */
+static bool take_back(const struct plugin_call *call, const char *spare, const json_t *done)
+{
+	json_auto_t *undo = json_array();
+
+	steps_add(undo, "pod", "unlink", spare);
+	if (json_find(done, "do", "rename"))
+		steps_add(undo, "pod", "unlink", call->call->ifname);
+	return netns_execute_all(&call->pair, undo, NULL) == 0;
+}
+
+static int refuse_taken(const struct plugin_call *call, struct err *err)
+{
+	json_auto_t *look = netns_look_new();
+	const json_t *taken = NULL;
+
+	if (find_in_pod(call, call->call->ifname, look, &taken, err))
+		return -1;
+	return taken ? err_set(err, ERR_INVALID, "InterfaceExists",
+			       "%s: the pod has an interface %s already; name another for this "
+			       "network",
+			       call->call->type, call->call->ifname)
+		     : 0;
+}
+
+static int upper_add(const struct plugin_call *call, json_t **ret_result, struct err *err)
+{
+	const struct attach_services *services = call->call->services;
+	auto_upper_config struct upper_config config = {0};
+	json_auto_t *steps = json_array(), *done = json_array(), *look = NULL;
+	json_auto_t *state = json_object(), *result = result_new();
+	const json_t *master = NULL;
+	char spare[16];
+	uint32_t number;
+
+	random_bytes(&number, sizeof(number));
+	(void)snprintf(spare, sizeof(spare), "ow%08x", number);
+	if (upper_config_read(call->call->type, call->call->config, call->call->args,
+			      call->previous, &config, err) ||
+	    find_master(call, &config, &look, &master, err) ||
+	    upper_plan(&config, master, spare, call->call->ifname, steps, err) ||
+	    refuse_taken(call, err))
+		return -1;
+	json_put_str(state, "spare", spare);
+	json_put_bool(state, "ipam", config.has_ipam);
+	if (services->save(services->context, state, err))
+		return -1;
+	if (netns_execute(&call->pair, steps, done, err) == 0 &&
+	    finish(call, &config, result, done, err) == 0) {
+		*ret_result = take_ptr(result);
+		return 0;
+	}
+	/* What cannot be taken back now, DEL takes back. */
+	if (take_back(call, spare, done))
+		(void)services->save(services->context, NULL, NULL);
+	return -1;
+}
+
+/* ---- CHECK ----------------------------------------------------------------------------------- */
+
+static int upper_check_run(const struct plugin_call *call, struct err *err)
+{
+	const struct attach_services *services = call->call->services;
+	auto_upper_config struct upper_config config = {0};
+	json_auto_t *look = NULL, *pod = NULL, *none = NULL;
+	struct upper_facts facts = {
+		.ifname = call->call->ifname,
+		.netns_path = call->call->netns_path,
+		.previous = call->previous,
+	};
+
+	/* What ipvlan's ADD was given was another result. */
+	if (upper_config_read(call->call->type, call->call->config, call->call->args, NULL, &config,
+			      err))
+		return -1;
+	if (config.has_ipam &&
+	    services->ipam(services->context, "CHECK", call->call->config, &none, err))
+		return -1;
+	if (config.master && find_master(call, &config, &look, &facts.master, err))
+		return -1;
+	if (netns_observe(call->pair.pod, NETNS_LINKS | NETNS_ADDRESSES | NETNS_ROUTES, &pod, err))
+		return -1;
+	facts.pod = pod;
+	return upper_check(&config, &facts, err);
+}
+
+/* ---- DEL ------------------------------------------------------------------------------------- */
+
+/*
+ * By kind and name: of this plugin, or of one of containernetworking-plugins whose place we have
+ * now. Another kind is the pod's own.
+ */
+static bool add_unlink(const struct plugin_call *call, const char *name, json_t *steps)
+{
+	json_auto_t *look = netns_look_new();
+	const json_t *link = NULL;
+
+	if (!name)
+		return true;
+	if (find_in_pod(call, name, look, &link, NULL))
+		return false;
+	if (str_eq(json_str_at(link, "kind"), call->call->type))
+		steps_add(steps, "pod", "unlink", name);
+	return true;
+}
+
+static int upper_del(const struct plugin_call *call, struct err *err)
+{
+	const struct attach_services *services = call->call->services;
+	const json_t *saved = call->call->saved;
+	bool has_ipam = saved ? json_is_true(json_at(saved, "ipam")) : ipam_is_wanted(call);
+	const char *spare = json_str_at(saved, "spare");
+	json_auto_t *steps = json_array(), *rest = NULL;
+	bool done = true;
+
+	if (call->pair.pod)
+		done = add_unlink(call, call->call->ifname, steps) &&
+		       add_unlink(call, spare, steps) &&
+		       netns_execute_all(&call->pair, steps, NULL) == 0;
+	/* Not before the interface has gone: the next pod may have its addresses at once. */
+	if (done && has_ipam && ipam_del(call, NULL) == 0)
+		has_ipam = false;
+	if (!done || has_ipam) {
+		rest = json_object();
+		json_put_str(rest, "spare", spare);
+		json_put_bool(rest, "ipam", has_ipam);
+	}
+	return services->save(services->context, rest, rest ? err : NULL);
+}
+
+const struct plugin plugin_macvlan = {
+	.type = "macvlan",
+	.is_common = true,
+	.add = upper_add,
+	.check = upper_check_run,
+	.del = upper_del,
+};
+
+const struct plugin plugin_ipvlan = {
+	.type = "ipvlan",
+	.is_common = true,
+	.add = upper_add,
+	.check = upper_check_run,
+	.del = upper_del,
+};
+
+const struct plugin plugin_vlan = {
+	.type = "vlan",
+	.is_common = true,
+	.add = upper_add,
+	.check = upper_check_run,
+	.del = upper_del,
+};

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * How the node reaches addresses that pods have, in a network namespace of the test's own: as root.
+ */
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "lib/json/json.h"
+#include "nodeagent/cni/execute/observe.h"
+#include "nodeagent/netlink/netns.h"
+
+static bool make_node(void)
+{
+	return unshare(CLONE_NEWNET) == 0 &&
+	       system("ip link set lo up && ip link add ens1 type veth peer name wire && "
+		      "ip link set wire up && ip link set ens1 up && "
+		      "ip addr add 192.0.2.10/24 dev ens1 && ip route add default via 192.0.2.1 && "
+		      "ip -6 addr add 2001:db8::10/64 dev ens1 nodad && "
+		      "ip -6 route add default via 2001:db8::1 && "
+		      "ip route add 203.0.113.0/24 nexthop via 192.0.2.2 nexthop via 192.0.2.3 && "
+		      "ip route add 10.77.0.0/16 via inet6 2001:db8::2 dev ens1") == 0;
+}
+
+static void tells_what_the_node_has_and_what_it_reaches_through_a_gateway(void **state)
+{
+	auto_netns struct netns *ns = NULL;
+	json_auto_t *addresses = NULL, *look = NULL;
+	const json_t *ways;
+
+	if (!make_node())
+		skip();
+	addresses = json_pack("[s, s, s, s, s, s, s]", "192.0.2.10/24", "192.0.2.77/24",
+			      "198.51.100.7/24", "203.0.113.7/24", "10.77.0.7/16",
+			      "2001:db8::77/64", "2001:db9::7/64");
+	ns = netns_open(-1, NULL);
+	assert_non_null(ns);
+	assert_int_equal(netns_observe_host(ns, addresses, 500, &look, NULL), 0);
+	/* From which address it would speak to each of them; "": to none. */
+	assert_string_equal(json_str_at(look, "sources", "192.0.2.77/24"), "192.0.2.10");
+	assert_string_equal(json_str_at(look, "sources", "198.51.100.7/24"), "192.0.2.10");
+	assert_string_equal(json_str_at(look, "sources", "2001:db8::77/64"), "2001:db8::10");
+	assert_string_equal(json_str_at(look, "sources", "2001:db9::7/64"), "2001:db8::10");
+	ways = json_at(look, "ways");
+	assert_int_equal(json_integer_value(json_at(ways, "192.0.2.10/24", "type")), 2);
+	assert_null(json_at(ways, "192.0.2.77/24", "gw"));
+	assert_int_equal(json_integer_value(json_at(ways, "192.0.2.77/24", "type")), 1);
+	assert_string_equal(json_str_at(ways, "198.51.100.7/24", "gw"), "192.0.2.1");
+	assert_int_equal(json_array_size(json_at(ways, "203.0.113.7/24", "nexthops")), 2);
+	assert_true(json_is_true(json_at(ways, "10.77.0.7/16", "via")));
+	assert_null(json_at(ways, "2001:db8::77/64", "gw"));
+	assert_string_equal(json_str_at(ways, "2001:db9::7/64", "gw"), "2001:db8::1");
+	assert_true(json_list_has(json_at(look, "gateways"), "192.0.2.1"));
+	assert_true(json_list_has(json_at(look, "gateways"), "192.0.2.3"));
+	assert_true(json_list_has(json_at(look, "gateways"), "2001:db8::1"));
+	assert_false(json_list_has(json_at(look, "gateways"), "192.0.2.10"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tells_what_the_node_has_and_what_it_reaches_through_a_gateway),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * CNI plugins on the simulated host: no root, no network namespaces. The simulated kernel refuses
+ * whichever change the test names, which a real one does when it likes.
+ */
+#include <fcntl.h>
+#include <linux/if.h>
+#include <linux/if_link.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/base/own_fd.h"
+#include "lib/json/json.h"
+#include "nodeagent/cni/execute/observe.h"
+#include "nodeagent/cni/execute/plugins.h"
+#include "nodeagent/cni/plan/look.h"
+#include "nodeagent/simulated_host/host_tree.h"
+
+#define VF     "0000:3c:00.1"
+#define MASTER "ens1f0np0"
+
+static struct host_tree *tree;
+static struct netns_pair pair;
+static json_t *saved; /* what DEL would get; NULL: nothing is left to undo */
+
+static int save(void *context, const json_t *state, struct err *err)
+{
+	json_decref(saved);
+	saved = json_deep_copy(state);
+	return 0;
+}
+
+static bool owns(void *context, const char *pci_address)
+{
+	return true;
+}
+
+static int set_up(void **state)
+{
+	tree = host_tree_new();
+	host_tree_add_pf(tree, &tree_mlx);
+	pair.host = host_tree_netns(tree, NULL);
+	pair.pod = host_tree_netns(tree, "pod");
+	return host_tree_doors()->write(tree, -1, "sys/bus/pci/devices/" TREE_MLX "/sriov_numvfs",
+					"2", 1, NULL);
+}
+
+static int tear_down(void **state)
+{
+	netns_close(pair.pod);
+	netns_close(pair.host);
+	host_tree_free(tree);
+	return save(NULL, NULL, NULL);
+}
+
+/* One call of a plugin. The result of ADD comes back, and goes into CHECK. */
+static int call(const struct plugin *plugin, const char *config, enum attach_command command,
+		json_t **result, struct err *err)
+{
+	static const struct attach_services services = {.save = save, .owns = owns};
+	json_auto_t *parsed = json_parse(config, strlen(config), NULL);
+	json_auto_t *before = json_deep_copy(saved);
+	auto_close int root = open(host_tree_folder(tree), O_PATH | O_CLOEXEC);
+	const struct attach_call outer = {
+		.command = command,
+		.type = plugin->type,
+		.ifname = "net1",
+		.netns_path = "/run/netns/pod",
+		.root = root,
+		.config = parsed,
+		.saved = before,
+		.services = &services,
+	};
+	const struct plugin_call inner = {&outer, pair, *result};
+
+	if (command == ATTACH_ADD)
+		return plugin->add(&inner, result, err);
+	return (command == ATTACH_CHECK ? plugin->check : plugin->del)(&inner, err);
+}
+
+static void does(const struct plugin *plugin, const char *config, enum attach_command command,
+		 json_t **result)
+{
+	struct err err = {0};
+
+	if (call(plugin, config, command, result, &err) < 0)
+		fail_msg("%s: %s", err.reason, err.text);
+}
+
+static json_t *links_of(struct netns *ns)
+{
+	json_auto_t *look = NULL;
+
+	assert_int_equal(netns_observe(ns, NETNS_LINKS, &look, NULL), 0);
+	return json_incref(json_at(look, "links"));
+}
+
+static int64_t link_state_of_vf(void)
+{
+	json_auto_t *vf = NULL;
+
+	assert_int_equal(netns_observe_vf(pair.host, MASTER, 1, &vf, NULL), 0);
+	return look_number(vf, "linkState");
+}
+
+/*
+ * ADD with the first change refused, the second, and so on: each time all is as it was before.
+ * Returns how many there are.
+ */
+static int refuse_each_change(const struct plugin *plugin, const char *config)
+{
+	json_auto_t *before = links_of(pair.host);
+	int64_t link_state = link_state_of_vf();
+
+	for (int i = 0;; i++) {
+		json_auto_t *result = NULL, *pod = NULL, *host = NULL;
+		struct err err = {0};
+
+		host_tree_fail_at(tree, i + 1);
+		if (call(plugin, config, ATTACH_ADD, &result, &err) == 0)
+			return i;
+		assert_string_equal(err.reason, "StepRefused");
+		pod = links_of(pair.pod);
+		host = links_of(pair.host);
+		assert_int_equal(json_array_size(pod), 0);
+		assert_true(json_equal(host, before));
+		assert_int_equal(link_state_of_vf(), link_state);
+		assert_null(saved);
+	}
+}
+
+static const char macvlan[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"macvlan\", \"master\": "
+			      "\"" MASTER "\", \"mode\": \"private\", \"mtu\": 1400}";
+
+static void macvlan_makes_an_interface_on_its_master_and_finds_it(void **state)
+{
+	json_auto_t *result = NULL, *pod = NULL, *host = links_of(pair.host);
+	const json_t *link;
+
+	does(&plugin_macvlan, macvlan, ATTACH_ADD, &result);
+	pod = links_of(pair.pod);
+	assert_int_equal(json_array_size(pod), 1);
+	link = json_find(pod, "name", "net1");
+	assert_string_equal(json_str_at(link, "kind"), "macvlan");
+	assert_int_equal(look_number(link, "mode"), MACVLAN_MODE_PRIVATE);
+	assert_int_equal(look_number(link, "mtu"), 1400);
+	assert_int_equal(look_number(link, "lower"),
+			 look_number(json_find(host, "name", MASTER), "index"));
+	assert_true(look_number(link, "flags") & IFF_UP);
+	assert_non_null(json_find(json_at(result, "interfaces"), "mac", json_str_at(link, "mac")));
+	does(&plugin_macvlan, macvlan, ATTACH_CHECK, &result);
+}
+
+static void macvlan_takes_back_what_it_made_whichever_change_is_refused(void **state)
+{
+	/* The interface is made, gets its name, and is set up. */
+	assert_int_equal(refuse_each_change(&plugin_macvlan, macvlan), 3);
+	assert_non_null(saved);
+}
+
+static const char sriov[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"sriov\", \"deviceID\": \"" VF
+			    "\", \"link_state\": \"enable\"}";
+
+static void sriov_gives_a_vf_to_the_pod_and_brings_it_back_as_it_was(void **state)
+{
+	json_auto_t *result = NULL, *pod = NULL, *after = NULL, *before = links_of(pair.host);
+
+	does(&plugin_sriov, sriov, ATTACH_ADD, &result);
+	pod = links_of(pair.pod);
+	assert_string_equal(json_str_at(json_find(pod, "name", "net1"), "parent"), VF);
+	assert_int_equal(link_state_of_vf(), IFLA_VF_LINK_STATE_ENABLE);
+	does(&plugin_sriov, sriov, ATTACH_CHECK, &result);
+	does(&plugin_sriov, sriov, ATTACH_DEL, &result);
+	after = links_of(pair.host);
+	assert_int_equal(json_array_size(after), json_array_size(before));
+	assert_non_null(json_find(after, "name", MASTER "v1"));
+	assert_int_equal(link_state_of_vf(), IFLA_VF_LINK_STATE_AUTO);
+	assert_null(saved);
+}
+
+static void sriov_gives_the_vf_back_whichever_change_is_refused(void **state)
+{
+	assert_true(refuse_each_change(&plugin_sriov, sriov) > 1);
+	assert_non_null(saved);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(macvlan_makes_an_interface_on_its_master_and_finds_it),
+		TEST(macvlan_takes_back_what_it_made_whichever_change_is_refused),
+		TEST(sriov_gives_a_vf_to_the_pod_and_brings_it_back_as_it_was),
+		TEST(sriov_gives_the_vf_back_whichever_change_is_refused),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -11,7 +11,7 @@ $(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(ARCHIVES)
 
 # Tests in which time passes only where they wait.
 VIRTUAL_TIME := loop/loop grpc/server $(addprefix kube/,client informer queue) \
-	$(addprefix nodeagent/,addresses/addresses addresses/leaderless agent/agent attachments/settings_reader kubeletd/channel kubeletd/kubelet_versions plugins/device_plugins plugins/pod_resources)
+	$(addprefix nodeagent/,addresses/addresses addresses/leaderless agent/agent pod_networks/settings_reader kubeletd/channel kubeletd/kubelet_versions plugins/device_plugins plugins/pod_resources)
 $(VIRTUAL_TIME:%=$(OUT)/tests/unit/%_test): $(OUT)/tests/fakes/virtual_time.o
 
 # Steps are counted where files change.
@@ -188,7 +188,7 @@ counted-build: $(OUT)/tests/one-key
 # ---- tests of lib/kube: a scripted server for the unit tests, and what runs on a real API server ---------------------------
 SCRIPTED := $(addprefix $(OUT)/tests/fakes/,http_script.o scripted.o)
 $(foreach t,client informer lease recorder,$(OUT)/tests/unit/kube/$(t)_test): $(SCRIPTED)
-$(foreach t,addresses/addresses addresses/leaderless agent/pod_events agent/pod_owners attachments/foresee attachments/settings_reader,$(OUT)/tests/unit/nodeagent/$(t)_test): $(SCRIPTED)
+$(foreach t,addresses/addresses addresses/leaderless agent/pod_events agent/pod_owners pod_networks/foresee pod_networks/settings_reader,$(OUT)/tests/unit/nodeagent/$(t)_test): $(SCRIPTED)
 $(foreach t,applier_run controllers ipam_book metrics_access mirror nad_definition pod_demand webhook,$(OUT)/tests/unit/operator/$(t)_test): $(SCRIPTED)
 $(OUT)/tests/integration/kube_test: private EXTRA_LIBS += -lcmocka
 test-build: $(OUT)/tests/integration/kube_test

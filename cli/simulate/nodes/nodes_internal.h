@@ -17,7 +17,7 @@
 #include "nodeagent/addresses/addresses.h"
 #include "nodeagent/agent/agent.h"
 #include "nodeagent/agent/pool_sources.h"
-#include "nodeagent/networks/networks.h"
+#include "nodeagent/pod_networks/networks.h"
 
 #define NODES_MANAGER "orbweaver-simulate"
 

@@ -45,7 +45,7 @@ struct coordinator_config {
 };
 
 /*
- * `settings` (nodeagent/attachments/settings.h) may be NULL with a mode of "disable" in the NAD.
+ * `settings` (nodeagent/pod_networks/settings.h) may be NULL with a mode of "disable" in the NAD.
  * The texts are borrowed from both, and live as long as *ret and settings.
  *
  * ERR_INVALID "BadField"                 a value of the NAD or the SpiderCoordinator cannot be

@@ -14,8 +14,8 @@
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
-#include "nodeagent/attachments/attachments.h"
 #include "nodeagent/kubeletd/channel.h"
+#include "nodeagent/pod_networks/attachments.h"
 #include "tests/support/yaml.h"
 
 struct stand {

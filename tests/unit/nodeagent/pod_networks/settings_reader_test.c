@@ -12,7 +12,7 @@
 
 #include "lib/base/own.h"
 #include "lib/json/json.h"
-#include "nodeagent/attachments/settings_reader.h"
+#include "nodeagent/pod_networks/settings_reader.h"
 #include "tests/fakes/scripted.h"
 
 #define POD    "GET /api/v1/namespaces/ml/pods/p"

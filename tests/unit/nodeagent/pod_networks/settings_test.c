@@ -10,7 +10,7 @@
 
 #include "lib/base/own.h"
 #include "lib/json/json.h"
-#include "nodeagent/attachments/settings.h"
+#include "nodeagent/pod_networks/settings.h"
 
 static json_t *read_json(const char *text)
 {

@@ -2,7 +2,7 @@
 /*
  * See the header.
  */
-#include "nodeagent/networks/networks.h"
+#include "nodeagent/pod_networks/networks.h"
 
 #include <string.h>
 

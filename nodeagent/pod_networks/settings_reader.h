@@ -5,8 +5,8 @@
  * They may be read before a coordinator asks, so that it hardly waits for the API server. All NICs
  * of a sandbox that ask within SETTINGS_FRESH_MS share one reading; nothing is watched.
  */
-#ifndef ORBWEAVER_NODEAGENT_ATTACHMENTS_SETTINGS_READER_H
-#define ORBWEAVER_NODEAGENT_ATTACHMENTS_SETTINGS_READER_H
+#ifndef ORBWEAVER_NODEAGENT_POD_NETWORKS_SETTINGS_READER_H
+#define ORBWEAVER_NODEAGENT_POD_NETWORKS_SETTINGS_READER_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -8,8 +8,8 @@
  * connection. No watch: it would hold the whole cluster's on each node, or be late in the very
  * moment that counts, right after the definition was made.
  */
-#ifndef ORBWEAVER_NODEAGENT_NETWORKS_NETWORKS_H
-#define ORBWEAVER_NODEAGENT_NETWORKS_NETWORKS_H
+#ifndef ORBWEAVER_NODEAGENT_POD_NETWORKS_NETWORKS_H
+#define ORBWEAVER_NODEAGENT_POD_NETWORKS_NETWORKS_H
 
 #include <jansson.h>
 

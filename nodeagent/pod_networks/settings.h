@@ -7,8 +7,8 @@
  * default route, which goes before. There it is the first of an unordered list; here the one called
  * "default", else the first by name.
  */
-#ifndef ORBWEAVER_NODEAGENT_ATTACHMENTS_SETTINGS_H
-#define ORBWEAVER_NODEAGENT_ATTACHMENTS_SETTINGS_H
+#ifndef ORBWEAVER_NODEAGENT_POD_NETWORKS_SETTINGS_H
+#define ORBWEAVER_NODEAGENT_POD_NETWORKS_SETTINGS_H
 
 #include <jansson.h>
 

@@ -2,7 +2,7 @@
 /*
  * See the header.
  */
-#include "nodeagent/attachments/settings.h"
+#include "nodeagent/pod_networks/settings.h"
 
 #include <string.h>
 

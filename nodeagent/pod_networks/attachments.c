@@ -2,7 +2,7 @@
 /*
  * See the header.
  */
-#include "nodeagent/attachments/attachments.h"
+#include "nodeagent/pod_networks/attachments.h"
 
 #include <string.h>
 
@@ -12,9 +12,9 @@
 #include "lib/base/str.h"
 #include "lib/json/ask.h"
 #include "lib/json/json.h"
-#include "nodeagent/attachments/settings_reader.h"
 #include "nodeagent/kubeletd/channel.h"
-#include "nodeagent/networks/networks.h"
+#include "nodeagent/pod_networks/networks.h"
+#include "nodeagent/pod_networks/settings_reader.h"
 #include "reconcilers/core/limits.h"
 #include "reconcilers/ipam/allocate.h"
 #include "reconcilers/ipam/endpoint.h"

@@ -7,8 +7,8 @@
  * Objects are read when a pod needs them, or is about to. Nothing is watched: a node with ten
  * thousand others would else hear of every pod's network.
  */
-#ifndef ORBWEAVER_NODEAGENT_ATTACHMENTS_ATTACHMENTS_H
-#define ORBWEAVER_NODEAGENT_ATTACHMENTS_ATTACHMENTS_H
+#ifndef ORBWEAVER_NODEAGENT_POD_NETWORKS_ATTACHMENTS_H
+#define ORBWEAVER_NODEAGENT_POD_NETWORKS_ATTACHMENTS_H
 
 #include <jansson.h>
 
@@ -50,7 +50,7 @@ struct attachments *attachments_new(const struct attachments_config *config);
 /* Before addresses, recorder and client. Accepts NULL. */
 void attachments_free(struct attachments *attachments);
 
-/* As networks_devices() (nodeagent/networks/networks.h). */
+/* As networks_devices() (nodeagent/pod_networks/networks.h). */
 void attachments_devices(struct attachments *attachments, const json_t *named,
 			 const json_t *served);
 

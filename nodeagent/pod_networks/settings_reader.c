@@ -2,7 +2,7 @@
 /*
  * See the header.
  */
-#include "nodeagent/attachments/settings_reader.h"
+#include "nodeagent/pod_networks/settings_reader.h"
 
 #include <sys/queue.h>
 
@@ -12,7 +12,7 @@
 #include "lib/json/json.h"
 #include "lib/kube/api.h"
 #include "lib/kube/status.h"
-#include "nodeagent/attachments/settings.h"
+#include "nodeagent/pod_networks/settings.h"
 #include "reconcilers/ipam/settings.h"
 
 static const struct kube_resource pods = {"", "v1", "pods", "Pod", true};

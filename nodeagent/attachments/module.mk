@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-$(eval $(call library,nodeagent/attachments,lib/base lib/json lib/loop lib/kube nodeagent/addresses nodeagent/networks nodeagent/cni/meta nodeagent/kubeletd reconcilers/core reconcilers/ipam,jansson))

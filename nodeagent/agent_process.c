@@ -14,8 +14,8 @@
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "nodeagent/agent_process_internal.h"
-#include "nodeagent/hostd/sandbox.h"
 #include "nodeagent/node_lock.h"
+#include "nodeagent/process/sandbox.h"
 
 enum {
 	/* How often a second agent asks whether the first one has gone. */

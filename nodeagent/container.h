@@ -34,7 +34,7 @@ struct container_facts {
 /*
  * Look. A host_root that nothing is mounted on is not a container's: the result is empty then.
  * kubelet_dir: as this process sees it; NULL: none. A /sys of the host that cannot be written is
- * the planner's problem (SysfsReadOnly), capabilities are hostd/privileges.h's.
+ * the planner's problem (SysfsReadOnly), capabilities are process/privileges.h's.
  */
 struct container_facts container_look(const char *host_root, const char *kubelet_dir);
 

@@ -25,14 +25,14 @@
 #include "nodeagent/cni/state/install.h"
 #include "nodeagent/container.h"
 #include "nodeagent/dra/names.h"
-#include "nodeagent/hostd/privileges.h"
-#include "nodeagent/hostd/sandbox.h"
-#include "nodeagent/hostd/worker.h"
 #include "nodeagent/kubeletd/process.h"
 #include "nodeagent/kubeletd/server.h"
 #include "nodeagent/options.h"
 #include "nodeagent/plugins/giving.h"
+#include "nodeagent/process/privileges.h"
+#include "nodeagent/process/sandbox.h"
 #include "nodeagent/supervisor.h"
+#include "nodeagent/worker/worker.h"
 
 #define DEVINFO_DIR "run/k8s.cni.cncf.io/devinfo/dp"
 

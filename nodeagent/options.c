@@ -14,9 +14,9 @@
 #include "nodeagent/cni/meta/plugin_types.h"
 #include "nodeagent/cni/plugin/wire.h"
 #include "nodeagent/cni/server/server.h"
-#include "nodeagent/hostd/client.h"
-#include "nodeagent/hostd/sandbox.h"
 #include "nodeagent/pools/pools_paths.h"
+#include "nodeagent/process/client.h"
+#include "nodeagent/process/sandbox.h"
 
 const char agent_options_help[] =
 	"orbweaver-agent: RDMA networking for Kubernetes, the part on each node.\n"

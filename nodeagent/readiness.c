@@ -9,7 +9,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/http/probes.h"
-#include "nodeagent/hostd/workers.h"
+#include "nodeagent/process/workers.h"
 
 enum {
 	/* In the host's network the agent that we replace may still have our port. */

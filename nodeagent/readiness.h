@@ -19,7 +19,7 @@ struct readiness;
 
 /*
  * Make the checks "host", "nodestate" and "resources", which fail at first. loop and metrics are
- * borrowed. `orders` is the agent's socket to the supervisor (hostd/workers.h), also borrowed.
+ * borrowed. `orders` is the agent's socket to the supervisor (process/workers.h), also borrowed.
  */
 struct readiness *readiness_new(struct loop *loop, struct metrics *metrics, int orders);
 /* After readiness_close() has ended, or where nothing was served. NULL is fine. */

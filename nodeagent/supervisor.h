@@ -2,7 +2,7 @@
 /*
  * The first process of the program: the only one that rests with privileges. It starts the agent
  * and kubeletd, starts again what ends before its time or no longer turns, and keeps the agent's
- * workers (hostd/workers.h).
+ * workers (process/workers.h).
  *
  * kubeletd serves the kubelet, the agent does all the rest, without privileges. They end apart:
  * while the agent is gone, because of a bug, for want of memory, by somebody's hand, the kubelet
@@ -24,9 +24,9 @@
 #include <stdint.h>
 
 #include "nodeagent/cni/server/process.h"
-#include "nodeagent/hostd/workers.h"
 #include "nodeagent/kubeletd/process.h"
 #include "nodeagent/plugins/giving.h"
+#include "nodeagent/process/workers.h"
 
 /* Names in ps(1), at most 15 bytes; WORKER_NAME is the fourth. */
 #define SUPERVISOR_NAME "ow-supervisor"
@@ -63,7 +63,7 @@ struct supervisor_past {
 /* Sockets of an agent, which are its own. */
 struct supervisor_agent {
 	int kubeletd; /* to the process that serves the kubelet (kubeletd/client.h) */
-	int orders;   /* to the supervisor: workers, heartbeats (hostd/workers.h) */
+	int orders;   /* to the supervisor: workers, heartbeats (process/workers.h) */
 	int meters;   /* to the supervisor: meters, the workers that read counters */
 	/* To the supervisor: supervisor_connect(). */
 	int connections;
@@ -74,7 +74,7 @@ struct supervisor_agent {
  *
  * serve: `control` is its end of a socket of packets. One with a descriptor brings the next agent
  * (kubeletd/server.h); the end says to end. It sends the packets of kubeletd/process.h.
- * work: the agent; heartbeats are orders (hostd/workers.h).
+ * work: the agent; heartbeats are orders (process/workers.h).
  * worker, meter: what a worker does with its socket; meter NULL: no agent asks for one.
  */
 struct supervisor_config {

@@ -11,7 +11,7 @@ $(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(ARCHIVES)
 
 # Tests in which time passes only where they wait.
 VIRTUAL_TIME := loop/loop grpc/server $(addprefix kube/,client informer queue) \
-	$(addprefix nodeagent/,addresses/addresses addresses/leaderless agent/agent pod_networks/settings_reader kubeletd/channel kubeletd/kubelet_versions plugins/device_plugins plugins/pod_resources)
+	$(addprefix nodeagent/,addresses/addresses addresses/leaderless agent/agent pod_networks/settings_reader process/channel kubeletd/kubelet_versions plugins/device_plugins plugins/pod_resources)
 $(VIRTUAL_TIME:%=$(OUT)/tests/unit/%_test): $(OUT)/tests/fakes/virtual_time.o
 
 # Steps are counted where files change.
@@ -211,26 +211,26 @@ vm:
 # ---- end of tests on virtual nodes ------------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/host: a host made of files, and the library from a shell for tests on virtual nodes ---------------------
-$(addprefix $(OUT)/tests/unit/nodeagent/,hostd/worker_test.o netlink/netlink_test.o cni/execute/ib_sriov_run_test.o cni/execute/marks_test.o cni/execute/observe_host_test.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
+$(addprefix $(OUT)/tests/unit/nodeagent/,worker/worker_test.o netlink/netlink_test.o cni/execute/ib_sriov_run_test.o cni/execute/marks_test.o cni/execute/observe_host_test.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
 $(OUT)/tests/unit/nodeagent/netlink/netlink_test: private EXTRA_LIBS = -Wl,--wrap=nl_recv
 $(OUT)/tests/unit/nodeagent/cni/execute/ib_sriov_run_test: private EXTRA_LIBS = -Wl,--wrap=ib_sriov_guid_of
 
-$(OUT)/tests/host-tool: $(addprefix $(OUT)/,tests/support/host_tool.o nodeagent/host.a nodeagent/netlink.a nodeagent/dra.a nodeagent/model.a lib/json.a lib/base.a)
+$(OUT)/tests/host-tool: $(addprefix $(OUT)/,tests/support/host_tool.o nodeagent/host.a nodeagent/worker.a nodeagent/netlink.a nodeagent/dra.a nodeagent/model.a lib/json.a lib/base.a)
 	$(LINK)
 vm-build: $(OUT)/tests/host-tool
 # ---- end of tests of nodeagent/host -----------------------------------------------------------------------------------------
 
-# ---- tests of nodeagent/hostd: on the host made of files, and with system calls that fail ----------------------------------------
-$(foreach t,client calls,$(OUT)/tests/unit/nodeagent/hostd/$(t)_test): $(OUT)/tests/support/workers_stand.o
+# ---- tests of nodeagent/process: on the host made of files, and with system calls that fail ----------------------------------
+$(foreach t,client calls,$(OUT)/tests/unit/nodeagent/process/$(t)_test): $(OUT)/tests/support/workers_stand.o
 $(OUT)/tests/unit/nodeagent/agent/counting_test: $(OUT)/tests/support/workers_stand.o
 
 HOSTD_CALLS := socketpair fork poll send recv sendmsg recvmsg read write open openat dup2 dup3 fcntl signalfd prctl \
 	sigprocmask waitpid waitid mkdirat fsync renameat
-$(OUT)/tests/unit/nodeagent/hostd/calls_test: private EXTRA_LIBS += $(HOSTD_CALLS:%=-Wl,--wrap=%)
-# ---- end of tests of nodeagent/hostd --------------------------------------------------------------------------------------------
+$(OUT)/tests/unit/nodeagent/process/calls_test: private EXTRA_LIBS += $(HOSTD_CALLS:%=-Wl,--wrap=%)
+# ---- end of tests of nodeagent/process ---------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/plugins: a scripted kubelet, and device plugins from a file for the real one ----------------------------
-KUBELET_TESTS := $(sort $(wildcard tests/unit/nodeagent/plugins/*_test.c tests/unit/nodeagent/kubeletd/*_test.c tests/unit/nodeagent/hostd/given_test.c \
+KUBELET_TESTS := $(sort $(wildcard tests/unit/nodeagent/plugins/*_test.c tests/unit/nodeagent/kubeletd/*_test.c tests/unit/nodeagent/process/*_test.c tests/unit/nodeagent/worker/given_test.c \
 	$(wildcard tests/fakes/kubelet*.c) tests/fakes/dra_kubelet.c tests/support/dra_kubelet_tool.c tests/support/kubelet_tool.c tests/support/kubelet_play.c tests/support/counters_node.c tests/fuzz/pod_resources_fuzz.c tests/bench/allocate.c \
 	tests/bench/agent.c))
 $(KUBELET_TESTS:%.c=$(OUT)/%.o): | $(GRPC_HEADERS)
@@ -241,7 +241,7 @@ $(OUT)/tests/unit/nodeagent/kubeletd/claims_test: $(OUT)/tests/fakes/dra_kubelet
 FAKE_KUBELETS := $(patsubst %.c,$(OUT)/%.o,$(wildcard tests/fakes/kubelet*.c))
 $(OUT)/tests/unit/nodeagent/kubeletd/kubelet_versions_test: $(FAKE_KUBELETS)
 
-KUBELET_ARCHIVES := $(foreach l,nodeagent nodeagent/hostd nodeagent/host nodeagent/netlink nodeagent/model nodeagent/kubeletd nodeagent/plugins nodeagent/dra nodeagent/pools lib/grpc lib/loop lib/json lib/base,$(OUT)/$(l).a)
+KUBELET_ARCHIVES := $(foreach l,nodeagent nodeagent/process nodeagent/worker nodeagent/host nodeagent/netlink nodeagent/model nodeagent/kubeletd nodeagent/plugins nodeagent/dra nodeagent/pools lib/grpc lib/loop lib/json lib/base,$(OUT)/$(l).a)
 $(OUT)/tests/kubelet-tool: $(OUT)/tests/support/kubelet_tool.o $(KUBELET_ARCHIVES)
 	$(LINK)
 $(OUT)/tests/bench-allocate: $(OUT)/tests/bench/allocate.o $(KUBELET_ARCHIVES)
@@ -266,7 +266,7 @@ vm-build test-build: $(OUT)/tests/kubelet-play
 # ---- end of tests of nodeagent/plugins ------------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/cni/execute: recorded CNI calls in real namespaces ---------------------------------------------------
-NETNS_ARCHIVES := $(foreach l,nodeagent/cni/execute nodeagent/cni/plan reconcilers/core nodeagent/host nodeagent/netlink nodeagent/dra nodeagent/model lib/json lib/base,$(OUT)/$(l).a)
+NETNS_ARCHIVES := $(foreach l,nodeagent/cni/execute nodeagent/cni/plan reconcilers/core nodeagent/host nodeagent/worker nodeagent/netlink nodeagent/dra nodeagent/model lib/json lib/base,$(OUT)/$(l).a)
 $(addprefix $(OUT)/tests/,support/coordinator_replay.o fuzz/netlink_fuzz.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
 $(OUT)/tests/coordinator-replay: $(addprefix $(OUT)/tests/support/,coordinator_replay.o conformance.o) $(NETNS_ARCHIVES)
 	$(LINK)

@@ -16,7 +16,7 @@
 
 #include "lib/base/metrics.h"
 #include "lib/loop/loop.h"
-#include "nodeagent/hostd/client.h"
+#include "nodeagent/process/client.h"
 
 /*
  * On a NodeState, written by the operator: the reboot that is allowed, "BOOT-ID CAUSE"; worth

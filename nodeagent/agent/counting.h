@@ -32,7 +32,7 @@ struct counting;
 
 struct counting_config {
 	struct loop *loop;
-	int meters;       /* socket to the supervisor (hostd/workers.h); taken */
+	int meters;       /* socket to the supervisor (process/workers.h); taken */
 	const char *node; /* name of the Node; strings are borrowed */
 	enum exposition_scope scope;
 	const char *excluded; /* exposition_is_excluded() */

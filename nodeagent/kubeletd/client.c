@@ -8,7 +8,7 @@
 #include "lib/base/mem.h"
 #include "lib/json/ask.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubeletd/channel.h"
+#include "nodeagent/process/channel.h"
 
 struct kubeletd {
 	struct kubeletd_config config;

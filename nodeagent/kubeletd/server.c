@@ -9,11 +9,11 @@
 #include "lib/base/metrics.h"
 #include "lib/json/ask.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubeletd/channel.h"
 #include "nodeagent/plugins/device_plugins.h"
 #include "nodeagent/plugins/dra_driver.h"
 #include "nodeagent/plugins/giving.h"
 #include "nodeagent/pools/pools_paths.h"
+#include "nodeagent/process/channel.h"
 
 /* How old the agent's copy of our metrics may be. */
 enum { COUNTING_MS = 10000 };

@@ -35,7 +35,7 @@ struct device_plugins_config {
 	void (*allocated)(void *arg);
 	/*
 	 * The directory was removed under us, as when a kubelet is installed anew: with a root of
-	 * our own (nodeagent/hostd/sandbox.h) we cannot see the one in its place. Once.
+	 * our own (nodeagent/process/sandbox.h) we cannot see the one in its place. Once.
 	 */
 	void (*removed)(void *arg);
 	void *arg;

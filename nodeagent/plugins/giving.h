@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * That an Allocate was answered, and when: in memory that the process which answers shares with
- * those that ask the kubelet before they take a VF (hostd/given.h). Only an Allocate makes the list
- * of what pods have longer, so an answer of the kubelet's may be kept until the next one; and for a
- * while after one the kubelet is not to be asked (POD_RESOURCES_QUIET_MS).
+ * those that ask the kubelet before they take a VF (worker/given.h). Only an Allocate makes the
+ * list of what pods have longer, so an answer of the kubelet's may be kept until the next one; and
+ * for a while after one the kubelet is not to be asked (POD_RESOURCES_QUIET_MS).
  */
 #ifndef ORBWEAVER_NODEAGENT_PLUGINS_GIVING_H
 #define ORBWEAVER_NODEAGENT_PLUGINS_GIVING_H

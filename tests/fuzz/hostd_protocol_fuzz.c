@@ -9,7 +9,7 @@
 #include "lib/json/ask.h"
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
-#include "nodeagent/hostd/protocol.h"
+#include "nodeagent/process/protocol.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

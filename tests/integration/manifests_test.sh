@@ -98,7 +98,7 @@ says_the_same_to_prometheus() {
 
 # Of all of the agent's processes the supervisor has most.
 supervisors_capabilities() {
-	sed -n '/supervisor_needs\[\] = {/,/};/p' nodeagent/hostd/privileges.c | grep -o 'CAP_[A-Z_]*' | sed 's/^CAP_//' | sort
+	sed -n '/supervisor_needs\[\] = {/,/};/p' nodeagent/process/privileges.c | grep -o 'CAP_[A-Z_]*' | sed 's/^CAP_//' | sort
 }
 
 # What the level "restricted" asks of a pod (kubernetes.io: Pod Security Standards), for the pods of Deployments.

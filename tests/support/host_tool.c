@@ -17,10 +17,10 @@
 #include "lib/base/clock.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/counters.h"
-#include "nodeagent/host/execute.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/host/watch.h"
 #include "nodeagent/model/step.h"
+#include "nodeagent/worker/execute.h"
 
 static int usage(void)
 {

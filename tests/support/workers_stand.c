@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "nodeagent/hostd/worker.h"
-#include "nodeagent/hostd/workers.h"
+#include "nodeagent/process/workers.h"
+#include "nodeagent/worker/worker.h"
 
 static void work(int fd, void *root)
 {

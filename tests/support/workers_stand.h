@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-#include "nodeagent/hostd/workers.h"
+#include "nodeagent/process/workers.h"
 
 #define WORKERS_STAND_NAME "workers-stand"
 

@@ -15,11 +15,11 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/agent/dev_names.h"
-#include "nodeagent/hostd/answer.h"
-#include "nodeagent/hostd/client.h"
 #include "nodeagent/plan/history.h"
 #include "nodeagent/plan/status.h"
 #include "nodeagent/pools/pools.h"
+#include "nodeagent/process/client.h"
+#include "nodeagent/worker/answer.h"
 
 /* Of an agent's flags. */
 #define RESOURCE_PREFIX "spidernet.io"

@@ -11,7 +11,7 @@
 #include "lib/base/child.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubeletd/channel.h"
+#include "nodeagent/process/channel.h"
 
 struct run {
 	struct run_config config;

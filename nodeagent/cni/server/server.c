@@ -30,7 +30,7 @@
 #include "nodeagent/cni/worker/attachment.h"
 #include "nodeagent/cni/worker/foreign.h"
 #include "nodeagent/cni/worker/meta_call.h"
-#include "nodeagent/kubeletd/channel.h"
+#include "nodeagent/process/channel.h"
 
 enum {
 	TELL_MS = 50,

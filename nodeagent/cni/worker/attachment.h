@@ -12,7 +12,7 @@
 
 #include "lib/base/err.h"
 #include "nodeagent/cni/state/sandboxes.h"
-#include "nodeagent/cni/worker/line.h"
+#include "nodeagent/process/line.h"
 
 /* Borrowed, but for `steps` and `kept`. */
 struct attachment {

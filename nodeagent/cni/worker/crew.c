@@ -17,7 +17,7 @@
 #include "lib/json/frame_io.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/meta/delegates.h"
-#include "nodeagent/cni/worker/line.h"
+#include "nodeagent/process/line.h"
 
 enum {
 	/* One plugin of each network runs at a time. */

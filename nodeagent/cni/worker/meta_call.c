@@ -31,8 +31,8 @@
 #include "nodeagent/cni/worker/allocated.h"
 #include "nodeagent/cni/worker/crew.h"
 #include "nodeagent/cni/worker/foreign.h"
-#include "nodeagent/cni/worker/line.h"
 #include "nodeagent/model/pci_address.h"
+#include "nodeagent/process/line.h"
 
 #define DEVICE_INFO_MAX 65536
 

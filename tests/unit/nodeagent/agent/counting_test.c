@@ -22,9 +22,9 @@
 #include "lib/json/json.h"
 #include "nodeagent/agent/counting.h"
 #include "nodeagent/host/rdma.h"
-#include "nodeagent/hostd/client.h"
-#include "nodeagent/hostd/worker.h"
+#include "nodeagent/process/client.h"
 #include "nodeagent/simulated_host/host_tree.h"
+#include "nodeagent/worker/worker.h"
 #include "tests/support/workers_stand.h"
 
 #define STANDS_MAX 8

@@ -12,11 +12,11 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/evidence.h"
-#include "nodeagent/host/execute.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/host/pci.h"
 #include "nodeagent/netlink/rtnl_link.h"
 #include "nodeagent/simulated_host/host_tree.h"
+#include "nodeagent/worker/execute.h"
 
 #define PF    TREE_MLX
 #define VF    "0000:3c:00.0"

@@ -12,10 +12,10 @@
 #include <cmocka.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/host/execute.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/model/step.h"
 #include "nodeagent/simulated_host/host_tree.h"
+#include "nodeagent/worker/execute.h"
 
 #define PF   TREE_MLX
 #define VF   "0000:3c:00.0"

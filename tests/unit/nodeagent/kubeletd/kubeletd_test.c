@@ -23,12 +23,12 @@
 #include "lib/grpc/client.h"
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubeletd/channel.h"
 #include "nodeagent/kubeletd/client.h"
 #include "nodeagent/kubeletd/process.h"
 #include "nodeagent/kubeletd/server.h"
 #include "nodeagent/plugins/giving.h"
 #include "nodeagent/pools/pools.h"
+#include "nodeagent/process/channel.h"
 #include "tests/fakes/kubelet.h"
 #include "tests/support/until.h"
 

@@ -13,13 +13,13 @@
 #include <cmocka.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/host/execute.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/model/step.h"
 #include "nodeagent/plan/impact.h"
 #include "nodeagent/plan/planner.h"
 #include "nodeagent/plan/status.h"
 #include "nodeagent/simulated_host/host_tree.h"
+#include "nodeagent/worker/execute.h"
 #include "tests/support/reasons.h"
 
 #define CAUSE "rdma-mode-exclusive"

@@ -12,11 +12,11 @@
 #include <cmocka.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/host/execute.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/model/step.h"
 #include "nodeagent/plan/planner.h"
 #include "nodeagent/simulated_host/host_tree.h"
+#include "nodeagent/worker/execute.h"
 
 #define PF  TREE_MLX
 #define VF0 "0000:3c:00.0"

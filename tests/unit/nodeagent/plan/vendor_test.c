@@ -17,11 +17,11 @@
 #include "lib/base/fs.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/host/execute.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/plan/attempts.h"
 #include "nodeagent/plan/planner.h"
 #include "nodeagent/simulated_host/vendor_nics.h"
+#include "nodeagent/worker/execute.h"
 
 #define ROUNDS_MAX 8
 

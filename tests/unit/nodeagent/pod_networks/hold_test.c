@@ -14,8 +14,8 @@
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubeletd/channel.h"
 #include "nodeagent/pod_networks/attachments.h"
+#include "nodeagent/process/channel.h"
 #include "tests/support/yaml.h"
 
 struct stand {

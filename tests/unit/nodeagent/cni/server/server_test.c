@@ -37,7 +37,7 @@
 #include "nodeagent/cni/plugin/plugin.h"
 #include "nodeagent/cni/server/server.h"
 #include "nodeagent/cni/worker/foreign.h"
-#include "nodeagent/cni/worker/line.h"
+#include "nodeagent/process/line.h"
 #include "tests/support/cni_stand.h"
 
 static struct cni_stand stand;

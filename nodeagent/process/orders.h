@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The agent's line to the supervisor (workers.h), shared by its exchanges: who asked for a worker
+ * gets it, who had one hears of its end.
+ */
+#ifndef ORBWEAVER_NODEAGENT_PROCESS_ORDERS_H
+#define ORBWEAVER_NODEAGENT_PROCESS_ORDERS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "lib/loop/loop.h"
+
+struct orders;
+
+/* Somebody who asks for workers; embedded in it. Functions are called from the loop. */
+struct orders_user {
+	/* fd is the user's. */
+	void (*started)(void *arg, pid_t pid, int fd);
+	void (*not_started)(void *arg, int number); /* number: errno */
+	/* One of its workers has ended; false: it is none of its own. */
+	bool (*ended)(void *arg, pid_t pid, int status);
+	/* The supervisor is gone: nothing comes any more. */
+	void (*lost)(void *arg);
+	void *arg;
+	bool is_asking;            /* a worker is still to come */
+	struct orders_user *next;  /* of all */
+	struct orders_user *asker; /* the next that waits for one */
+};
+
+/*
+ * Takes `socket`. lost: after all users have heard of it, once; it may free everything. A
+ * supervisor that says what makes no sense is lost, too.
+ */
+struct orders *orders_new(struct loop *loop, int socket, void (*lost)(void *arg), void *arg);
+/* Accepts NULL. After its users. */
+void orders_free(struct orders *orders);
+
+/* The user stays where it is until then: when everything ends. */
+void orders_join(struct orders *orders, struct orders_user *user);
+
+/* Ask for a worker, unless one is still to come; 0 or -1 with errno set. Answered in order. */
+int orders_ask(struct orders *orders, struct orders_user *user);
+/* The supervisor sees it at once, or is about to be lost, which ends the worker as well. */
+void orders_kill(const struct orders *orders, pid_t pid);
+
+#endif

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The workers of hostd, as the supervisor keeps them: started, ended and waited for, never waited
+ * on.
+ *
+ * The agent has no privileges and orders workers; the supervisor has them and forks. It makes the
+ * socket pair of each worker itself and passes one end to the agent: descriptors, and orders for
+ * other processes than its own children, never come from the side without privileges. Nothing here
+ * blocks: an agent that does not read its events is given up.
+ *
+ * The agent's socket closes: its workers are killed. The supervisor ends, however: the kernel kills
+ * them (PR_SET_PDEATHSIG).
+ */
+#ifndef ORBWEAVER_NODEAGENT_PROCESS_WORKERS_H
+#define ORBWEAVER_NODEAGENT_PROCESS_WORKERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Names in ps(1), at most 15 bytes. */
+#define WORKER_NAME "ow-worker"
+#define METER_NAME  "ow-meter"
+
+enum {
+	/*
+	 * That live at the same time: as many as the agent leaves behind (HOSTD_STUCK_MAX), and as
+	 * many as it has at work (HOSTD_PARALLEL_MAX).
+	 */
+	WORKERS_MAX = 16,
+};
+
+/* ---- what agent and supervisor say to each other: one packet each, without padding ----------- */
+
+enum workers_order_kind {
+	WORKERS_START = 1,
+	WORKERS_KILL,  /* pid, if it is a worker that has not ended */
+	WORKERS_ALIVE, /* the agent's loop turns: a heartbeat for the watchdog */
+	/*
+	 * Is the agent ready? The supervisor tells probes, for which the agent may write no file.
+	 */
+	WORKERS_READY,
+	WORKERS_NOT_READY,
+};
+
+struct workers_order {
+	uint32_t kind;
+	int32_t pid;
+};
+
+enum workers_event_kind {
+	WORKERS_STARTED = 1, /* pid, with the descriptor of its socket */
+	WORKERS_NOT_STARTED, /* value: errno; EAGAIN: WORKERS_MAX live already */
+	WORKERS_ENDED,       /* pid, value: status as of waitpid(2) */
+};
+
+struct workers_event {
+	uint32_t kind;
+	int32_t pid;
+	int32_t value;
+};
+
+/* The agent's half; neither waits. -1 with errno set. */
+int workers_send(int socket, enum workers_order_kind kind, pid_t pid);
+/*
+ * The next event: 1. 0: there is none now. -1: the supervisor is gone. *ret_fd: the descriptor that
+ * came with it, close-on-exec, the caller's; else -1.
+ */
+int workers_receive(int socket, struct workers_event *ret, int *ret_fd);
+
+/* ---- the supervisor's half ------------------------------------------------------------------- */
+
+/* What a worker does with its end of the pair. It ends when this returns. */
+typedef void worker_fn(int fd, void *arg);
+
+struct workers {
+	/*
+	 * Meters read counters and nothing else, with fewer rights, so that neither a device that
+	 * does not answer nor a step that takes long has the other wait.
+	 */
+	bool are_meters;
+	worker_fn *work;
+	void *arg;              /* for `work`; each worker has its own copy of all memory */
+	int fd;                 /* to the agent; -1: none. To be polled for orders */
+	pid_t ids[WORKERS_MAX]; /* 0: free */
+};
+
+/*
+ * Make the socket of the next agent, and return its end, close-on-exec; -1 with errno set. The
+ * socket and the workers of the agent before must have been dropped.
+ */
+int workers_attach(struct workers *workers);
+
+/*
+ * Carry out the next order. Returns its kind; 0 when there is none now; -1 when the agent is gone,
+ * sends no order, or does not read: call workers_drop() then, and end it.
+ */
+int workers_take_order(struct workers *workers);
+
+/* A child has ended. False: it is no worker. Reported to the agent if there is one. */
+bool workers_ended(struct workers *workers, pid_t pid, int status);
+
+/* Close the socket and kill all workers; they count until workers_ended(). */
+void workers_drop(struct workers *workers);
+
+#endif

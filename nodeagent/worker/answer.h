@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * One request of protocol.h, carried out on a host.
+ */
+#ifndef ORBWEAVER_NODEAGENT_WORKER_ANSWER_H
+#define ORBWEAVER_NODEAGENT_WORKER_ANSWER_H
+
+#include "nodeagent/host/host.h"
+
+/* The reply to one message, new. Blocks as long as the host does. */
+json_t *answer_request(struct host *host, const json_t *message);
+/* The same for a meter (workers.h), which refuses all but the two requests for counters. */
+json_t *answer_meter(struct host *host, const json_t *message);
+
+#endif

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * /proc/PID/net/tcp and tcp6 (proc_pid_net(5), Documentation/networking/proc_net_tcp.rst). See the
+ * header.
+ */
+#include "nodeagent/worker/connections.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "lib/base/own_fd.h"
+#include "lib/base/root.h"
+#include "lib/json/json.h"
+
+/* include/net/tcp_states.h */
+#define ESTABLISHED 1
+
+pid_t connections_listener(const char *path)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	auto_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	struct ucred peer = {0};
+	socklen_t size = sizeof(peer);
+
+	if (fd < 0 || strlen(path) >= sizeof(name.sun_path))
+		return 0;
+	memcpy(name.sun_path, path, strlen(path));
+	if (connect(fd, (const struct sockaddr *)&name, sizeof(name)) < 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+		return 0;
+	return peer.pid;
+}
+
+/* Inodes of a process's sockets: { "4711": true }, new. */
+static json_t *sockets_of(const struct host *host, pid_t pid)
+{
+	auto_closedir DIR *dir = NULL;
+	const struct dirent *file;
+	json_t *ret = json_object();
+	char folder[48];
+	int fd;
+
+	(void)snprintf(folder, sizeof(folder), "proc/%d/fd", (int)pid);
+	fd = root_open(host->root, folder, O_RDONLY | O_DIRECTORY, 0);
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	while (dir && (file = readdir(dir))) {
+		char target[64];
+		ssize_t n = readlinkat(dirfd(dir), file->d_name, target, sizeof(target) - 1);
+
+		if (n <= 0)
+			continue;
+		target[n] = '\0';
+		if (str_starts(target, "socket:[") && str_ends(target, "]")) {
+			target[n - 1] = '\0';
+			json_put_bool(ret, target + strlen("socket:["), true);
+		}
+	}
+	return ret;
+}
+
+/*
+ * "0700A8C0" or 32 digits: words of the machine's byte order. As text; false for loopback and for
+ * what is no address.
+ */
+static bool read_address(const char *hex, char ret[INET6_ADDRSTRLEN])
+{
+	static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
+	size_t n = strlen(hex) / 8;
+	struct in6_addr ip = {0};
+	uint32_t words[4] = {0};
+
+	if ((n != 1 && n != 4) || strlen(hex) % 8 != 0)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (sscanf(hex + 8 * i, "%8x", &words[i]) != 1)
+			return false;
+	memcpy(&ip, words, sizeof(ip));
+	/* A socket of both families has IPv4 addresses of this form. */
+	if (n == 4 && memcmp(&ip, mapped, sizeof(mapped)) == 0) {
+		memmove(&ip, (const char *)&ip + sizeof(mapped), sizeof(words[0]));
+		n = 1;
+	}
+	if (n == 1)
+		return *(const unsigned char *)&ip != 127 &&
+		       inet_ntop(AF_INET, &ip, ret, INET6_ADDRSTRLEN);
+	return !IN6_IS_ADDR_LOOPBACK(&ip) && inet_ntop(AF_INET6, &ip, ret, INET6_ADDRSTRLEN);
+}
+
+static void add_line(const char *line, const json_t *sockets, json_t *ret)
+{
+	char local[33], inode[24], text[INET6_ADDRSTRLEN];
+	unsigned int state;
+
+	if (sscanf(line, " %*u: %32[0-9A-F]:%*x %*[0-9A-F]:%*x %x %*s %*s %*s %*u %*u %23s", local,
+		   &state, inode) == 3 &&
+	    state == ESTABLISHED && json_object_get(sockets, inode) && read_address(local, text) &&
+	    !json_list_has(ret, text))
+		json_array_append_new(ret, json_string(text));
+}
+
+/* Line by line: a node may have a hundred thousand connections. */
+static void add_file(const struct host *host, const char *path, const json_t *sockets, json_t *ret)
+{
+	auto_close int fd = root_open(host->root, path, O_RDONLY, 0);
+	auto_fclose FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+	char line[512];
+
+	if (!file)
+		return;
+	(void)take_fd(&fd);
+	while (fgets(line, sizeof(line), file))
+		add_line(line, sockets, ret);
+}
+
+json_t *connections_addresses(const struct host *host, pid_t pid)
+{
+	static const char *const files[] = {"tcp", "tcp6"};
+	json_auto_t *sockets = sockets_of(host, pid);
+	json_t *ret = json_array();
+
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		char path[48];
+
+		(void)snprintf(path, sizeof(path), "proc/%d/net/%s", (int)pid, files[i]);
+		add_file(host, path, sockets, ret);
+	}
+	return ret;
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A worker: reads requests from its socket and carries them out, one after the other, in plain
+ * blocking code.
+ */
+#ifndef ORBWEAVER_NODEAGENT_WORKER_WORKER_H
+#define ORBWEAVER_NODEAGENT_WORKER_WORKER_H
+
+#include "nodeagent/host/host.h"
+
+struct giving;
+
+struct worker_config {
+	const char *root;       /* of the host */
+	bool allow_primary_nic; /* host_allow_primary_nic() */
+	bool allow_firmware;    /* host_allow_firmware() */
+	/* Of PodResources: for worker_ask_kubelet(), and given.h. NULL: there is no kubelet. */
+	const char *kubelet_socket;
+	const struct giving *giving; /* of given.h */
+};
+
+/* Open the host and serve. When it cannot be opened the first request is told so. */
+void worker_run(int fd, const struct worker_config *config);
+
+/* The same for a meter (workers.h), which refuses all but the two requests for counters. */
+void worker_run_meter(int fd, const struct worker_config *config);
+
+/*
+ * Remember the addresses from which the process talks that listens on this socket: they are the
+ * node's, also when no agent says so. NULL: nobody is asked.
+ */
+void worker_ask_kubelet(const struct host *host, const char *socket);
+
+/* Serve until the socket closes, or the other side says what is no request. */
+void worker_serve(int fd, struct host *host);
+
+#endif

@@ -27,9 +27,9 @@
 #include "nodeagent/dra/names.h"
 #include "nodeagent/dra/state.h"
 #include "nodeagent/host/namespaces.h"
-#include "nodeagent/host/netns_life.h"
 #include "nodeagent/host/nextboot.h"
 #include "nodeagent/netlink/message.h"
+#include "nodeagent/netlink/netns_life.h"
 #include "nodeagent/netlink/rtnl_link.h"
 
 /* Before the index of an interface, and before words of a failure, where else is a PCI address. */

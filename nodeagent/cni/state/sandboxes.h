@@ -24,7 +24,7 @@
 #include <stdbool.h>
 
 #include "lib/base/err.h"
-#include "nodeagent/host/netns_life.h"
+#include "nodeagent/netlink/netns_life.h"
 
 struct stat; /* <sys/stat.h> */
 
@@ -85,9 +85,9 @@ bool sandbox_is_of(const json_t *sandbox, const struct stat *netns, const char *
 bool sandbox_is_of_other_pod(const json_t *sandbox, const char *uid);
 
 /*
- * Does the sandbox's network namespace exist, in this boot (nodeagent/host/netns_life.h)? Nothing
- * is taken from one of which that is unknown. ret_netns, which may be NULL, gets a descriptor of
- * one that exists, -1 else.
+ * Does the sandbox's network namespace exist, in this boot (nodeagent/netlink/netns_life.h)?
+ * Nothing is taken from one of which that is unknown. ret_netns, which may be NULL, gets a
+ * descriptor of one that exists, -1 else.
  */
 enum netns_life sandbox_life(const json_t *sandbox, int root, int *ret_netns);
 

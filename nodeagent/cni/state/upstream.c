@@ -18,7 +18,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/upstream_state.h"
-#include "nodeagent/host/netns_life.h"
+#include "nodeagent/netlink/netns_life.h"
 
 /* ---- files ----------------------------------------------------------------------------------- */
 

@@ -19,7 +19,7 @@
 #include "lib/base/fs.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
-#include "nodeagent/host/netns_life.h"
+#include "nodeagent/netlink/netns_life.h"
 #include "tests/support/scratch.h"
 
 /* A host's root with the processes of this machine, and a pod's process. */

@@ -25,10 +25,10 @@
 #include "nodeagent/cni/state/install.h"
 #include "nodeagent/container.h"
 #include "nodeagent/dra/names.h"
-#include "nodeagent/kubeletd/process.h"
-#include "nodeagent/kubeletd/server.h"
+#include "nodeagent/kubelet/giving.h"
+#include "nodeagent/kubelet/process.h"
+#include "nodeagent/kubelet/server.h"
 #include "nodeagent/options.h"
-#include "nodeagent/plugins/giving.h"
 #include "nodeagent/process/privileges.h"
 #include "nodeagent/process/sandbox.h"
 #include "nodeagent/supervisor.h"
@@ -40,7 +40,7 @@
 struct node_agent {
 	const struct agent_options *options;
 	struct container_facts container;
-	struct giving *giving; /* plugins/giving.h */
+	struct giving *giving; /* kubelet/giving.h */
 };
 
 /* Of a process that cannot begin; its exit status. */

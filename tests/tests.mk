@@ -11,7 +11,7 @@ $(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(ARCHIVES)
 
 # Tests in which time passes only where they wait.
 VIRTUAL_TIME := loop/loop grpc/server $(addprefix kube/,client informer queue) \
-	$(addprefix nodeagent/,addresses/addresses addresses/leaderless agent/agent pod_networks/settings_reader process/channel kubeletd/kubelet_versions plugins/device_plugins plugins/pod_resources)
+	$(addprefix nodeagent/,addresses/addresses addresses/leaderless agent/agent pod_networks/settings_reader process/channel kubelet/kubelet_versions kubelet/device_plugins kubelet/pod_resources)
 $(VIRTUAL_TIME:%=$(OUT)/tests/unit/%_test): $(OUT)/tests/fakes/virtual_time.o
 
 # Steps are counted where files change.
@@ -229,19 +229,19 @@ HOSTD_CALLS := socketpair fork poll send recv sendmsg recvmsg read write open op
 $(OUT)/tests/unit/nodeagent/process/calls_test: private EXTRA_LIBS += $(HOSTD_CALLS:%=-Wl,--wrap=%)
 # ---- end of tests of nodeagent/process ---------------------------------------------------------------------------------------
 
-# ---- tests of nodeagent/plugins: a scripted kubelet, and device plugins from a file for the real one ----------------------------
-KUBELET_TESTS := $(sort $(wildcard tests/unit/nodeagent/plugins/*_test.c tests/unit/nodeagent/kubeletd/*_test.c tests/unit/nodeagent/process/*_test.c tests/unit/nodeagent/worker/given_test.c \
+# ---- tests of nodeagent/kubelet: a scripted kubelet, and device plugins from a file for the real one -------------------------
+KUBELET_TESTS := $(sort $(wildcard tests/unit/nodeagent/kubelet/*_test.c tests/unit/nodeagent/process/*_test.c tests/unit/nodeagent/worker/given_test.c \
 	$(wildcard tests/fakes/kubelet*.c) tests/fakes/dra_kubelet.c tests/support/dra_kubelet_tool.c tests/support/kubelet_tool.c tests/support/kubelet_play.c tests/support/counters_node.c tests/fuzz/pod_resources_fuzz.c tests/bench/allocate.c \
 	tests/bench/agent.c))
 $(KUBELET_TESTS:%.c=$(OUT)/%.o): | $(GRPC_HEADERS)
-$(foreach t,plugins/device_plugins kubeletd/kubeletd,$(OUT)/tests/unit/nodeagent/$(t)_test): $(OUT)/tests/fakes/kubelet.o
+$(foreach t,kubelet/device_plugins kubelet/kubeletd,$(OUT)/tests/unit/nodeagent/$(t)_test): $(OUT)/tests/fakes/kubelet.o
 
-$(OUT)/tests/unit/nodeagent/kubeletd/claims_test: $(OUT)/tests/fakes/dra_kubelet.o
+$(OUT)/tests/unit/nodeagent/kubelet/claims_test: $(OUT)/tests/fakes/dra_kubelet.o
 
 FAKE_KUBELETS := $(patsubst %.c,$(OUT)/%.o,$(wildcard tests/fakes/kubelet*.c))
-$(OUT)/tests/unit/nodeagent/kubeletd/kubelet_versions_test: $(FAKE_KUBELETS)
+$(OUT)/tests/unit/nodeagent/kubelet/kubelet_versions_test: $(FAKE_KUBELETS)
 
-KUBELET_ARCHIVES := $(foreach l,nodeagent nodeagent/process nodeagent/worker nodeagent/host nodeagent/netlink nodeagent/model nodeagent/kubeletd nodeagent/plugins nodeagent/dra nodeagent/pools lib/grpc lib/loop lib/json lib/base,$(OUT)/$(l).a)
+KUBELET_ARCHIVES := $(foreach l,nodeagent nodeagent/process nodeagent/worker nodeagent/host nodeagent/netlink nodeagent/model nodeagent/kubelet nodeagent/dra nodeagent/pools lib/grpc lib/loop lib/json lib/base,$(OUT)/$(l).a)
 $(OUT)/tests/kubelet-tool: $(OUT)/tests/support/kubelet_tool.o $(KUBELET_ARCHIVES)
 	$(LINK)
 $(OUT)/tests/bench-allocate: $(OUT)/tests/bench/allocate.o $(KUBELET_ARCHIVES)
@@ -263,7 +263,7 @@ test-build: $(OUT)/tests/dra-kubelet
 $(OUT)/tests/kubelet-play: $(OUT)/tests/support/kubelet_play.o $(FAKE_KUBELETS) $(KUBELET_ARCHIVES)
 	$(LINK)
 vm-build test-build: $(OUT)/tests/kubelet-play
-# ---- end of tests of nodeagent/plugins ------------------------------------------------------------------------------------------
+# ---- end of tests of nodeagent/kubelet ---------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/cni/execute: recorded CNI calls in real namespaces ---------------------------------------------------
 NETNS_ARCHIVES := $(foreach l,nodeagent/cni/execute nodeagent/cni/plan reconcilers/core nodeagent/host nodeagent/netlink nodeagent/worker nodeagent/dra nodeagent/model lib/json lib/base,$(OUT)/$(l).a)

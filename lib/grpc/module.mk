@@ -19,7 +19,7 @@ $(OUT)/gen/%.pb-c.o: $(OUT)/gen/%.pb-c.c
 .SECONDARY: $(GRPC_OBJECTS:.o=.c) $(GRPC_HEADERS)
 $(OUT)/lib/grpc.a: $(GRPC_OBJECTS)
 
-GRPC_USERS := $(wildcard nodeagent/plugins/*.c tests/unit/grpc/*.c tests/fuzz/grpc_*.c tests/fakes/grpc_*.c)
+GRPC_USERS := $(wildcard nodeagent/kubelet/*.c tests/unit/grpc/*.c tests/fuzz/grpc_*.c tests/fakes/grpc_*.c)
 $(GRPC_USERS:%.c=$(OUT)/%.o): | $(GRPC_HEADERS)
 
 # The peer of tests/integration/grpc_test.sh.

@@ -13,8 +13,8 @@
 #include "nodeagent/agent/dev_names.h"
 #include "nodeagent/agent/pool_sources.h"
 #include "nodeagent/dra/choice.h"
-#include "nodeagent/kubeletd/client.h"
-#include "nodeagent/plugins/pod_resources.h"
+#include "nodeagent/kubelet/client.h"
+#include "nodeagent/kubelet/pod_resources.h"
 #include "nodeagent/pools/pools.h"
 
 /* Of offers_withdraw(). */

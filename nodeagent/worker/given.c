@@ -9,8 +9,8 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/loop/loop.h"
-#include "nodeagent/plugins/giving.h"
-#include "nodeagent/plugins/pod_resources.h"
+#include "nodeagent/kubelet/giving.h"
+#include "nodeagent/kubelet/pod_resources.h"
 #include "nodeagent/pools/pools.h"
 #include "nodeagent/process/protocol.h"
 

@@ -21,8 +21,8 @@
 #include "lib/grpc/client.h"
 #include "lib/grpc/proto/device_plugin.pb-c.h"
 #include "lib/json/json.h"
-#include "nodeagent/plugins/device_plugins.h"
-#include "nodeagent/plugins/endpoint.h"
+#include "nodeagent/kubelet/device_plugins.h"
+#include "nodeagent/kubelet/endpoint.h"
 #include "tests/bench/memory.h"
 
 #define POOLS     16

@@ -18,7 +18,7 @@
 #include "lib/grpc/limits.h"
 #include "lib/grpc/message.h"
 #include "lib/grpc/server.h"
-#include "nodeagent/plugins/endpoint.h"
+#include "nodeagent/kubelet/endpoint.h"
 
 struct endpoint {
 	struct fake_kubelet *kubelet;

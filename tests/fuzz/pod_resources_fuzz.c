@@ -7,7 +7,7 @@
 
 #include "lib/grpc/message.h"
 #include "lib/json/json.h"
-#include "nodeagent/plugins/pod_resources_read.h"
+#include "nodeagent/kubelet/pod_resources_read.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

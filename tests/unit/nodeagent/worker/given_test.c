@@ -24,7 +24,7 @@
 #include "lib/grpc/proto/pod_resources.pb-c.h"
 #include "lib/grpc/server.h"
 #include "lib/loop/loop.h"
-#include "nodeagent/plugins/giving.h"
+#include "nodeagent/kubelet/giving.h"
 #include "nodeagent/worker/given.h"
 
 #define VF      "0000:3b:00.2"

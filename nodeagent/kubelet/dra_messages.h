@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The kubelet's messages about claims, and our documents. Pure.
+ */
+#ifndef ORBWEAVER_NODEAGENT_KUBELET_DRA_MESSAGES_H
+#define ORBWEAVER_NODEAGENT_KUBELET_DRA_MESSAGES_H
+
+#include <jansson.h>
+
+#include "lib/grpc/proto/dra.pb-c.h"
+
+/*
+ * The claims of a NodePrepareResourcesRequest or NodeUnprepareResourcesRequest, which are alike:
+ * [{"namespace", "name", "uid"}], new, each uid once.
+ */
+json_t *dra_message_claims(const struct ProtobufCMessage *request);
+
+/*
+ * Answers, {UID: {"devices": […] (nodeagent/dra/state.h)} or {"error": text} or {}}, as messages.
+ * New: dra_message_free().
+ */
+struct ProtobufCMessage *dra_message_prepared(const json_t *answers);
+struct ProtobufCMessage *dra_message_unprepared(const json_t *answers);
+void dra_message_free(struct ProtobufCMessage *message);
+
+#endif

@@ -11,7 +11,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/agent_process_internal.h"
-#include "nodeagent/dra/choice.h"
+#include "nodeagent/devices/choice.h"
 #include "nodeagent/plan/status.h"
 
 enum {

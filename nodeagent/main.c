@@ -24,7 +24,7 @@
 #include "nodeagent/cni/state/conf.h"
 #include "nodeagent/cni/state/install.h"
 #include "nodeagent/container.h"
-#include "nodeagent/dra/names.h"
+#include "nodeagent/devices/names.h"
 #include "nodeagent/kubelet/giving.h"
 #include "nodeagent/kubelet/process.h"
 #include "nodeagent/kubelet/server.h"

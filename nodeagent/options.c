@@ -14,7 +14,7 @@
 #include "nodeagent/cni/meta/plugin_types.h"
 #include "nodeagent/cni/plugin/wire.h"
 #include "nodeagent/cni/server/server.h"
-#include "nodeagent/pools/pools_paths.h"
+#include "nodeagent/devices/pools_paths.h"
 #include "nodeagent/process/client.h"
 #include "nodeagent/process/sandbox.h"
 

@@ -33,7 +33,7 @@ struct agent_options {
 	const char *shared_config; /* shared RDMA devices: config.json */
 	const char *device_config; /* the SR-IOV device plugin's resourceList: config.json */
 	const char *dev_files;     /* smarter-device-manager's list: conf.yaml */
-	const char *device_paths;  /* pods may get these besides (pools/pools_paths.h); or NULL */
+	const char *device_paths;  /* pods may get these besides (devices/pools_paths.h); or NULL */
 	const char *cni_bin_dir;   /* the runtime's folder of plugins, below host_root */
 	const char *cni_socket;    /* which they ask, below host_root */
 	const char *cni_program;   /* the plugin, as we see it */
@@ -42,7 +42,7 @@ struct agent_options {
 	const char *cni_plugins;   /* run besides (cni/meta/plugin_types.h); or NULL */
 	bool cni_isolates;         /* besides, of their own namespace only */
 	bool remove_plugins;       /* only take them away again */
-	bool dra;                  /* claims may have devices (nodeagent/dra) */
+	bool dra;                  /* claims may have devices (nodeagent/devices) */
 	const char *cdi_dir;       /* CDI files of those go there, below host_root */
 	const char *ready_file;    /* is there while we are ready; NULL: none */
 	bool is_ready;             /* only ask whether ready_file is there */

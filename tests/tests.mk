@@ -215,7 +215,7 @@ $(addprefix $(OUT)/tests/unit/nodeagent/,worker/worker_test.o netlink/netlink_te
 $(OUT)/tests/unit/nodeagent/netlink/netlink_test: private EXTRA_LIBS = -Wl,--wrap=nl_recv
 $(OUT)/tests/unit/nodeagent/cni/execute/ib_sriov_run_test: private EXTRA_LIBS = -Wl,--wrap=ib_sriov_guid_of
 
-$(OUT)/tests/host-tool: $(addprefix $(OUT)/,tests/support/host_tool.o nodeagent/host.a nodeagent/netlink.a nodeagent/worker.a nodeagent/dra.a nodeagent/model.a lib/json.a lib/base.a)
+$(OUT)/tests/host-tool: $(addprefix $(OUT)/,tests/support/host_tool.o nodeagent/host.a nodeagent/netlink.a nodeagent/worker.a nodeagent/devices.a nodeagent/model.a lib/json.a lib/base.a)
 	$(LINK)
 vm-build: $(OUT)/tests/host-tool
 # ---- end of tests of nodeagent/host -----------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ $(OUT)/tests/unit/nodeagent/kubelet/claims_test: $(OUT)/tests/fakes/dra_kubelet.
 FAKE_KUBELETS := $(patsubst %.c,$(OUT)/%.o,$(wildcard tests/fakes/kubelet*.c))
 $(OUT)/tests/unit/nodeagent/kubelet/kubelet_versions_test: $(FAKE_KUBELETS)
 
-KUBELET_ARCHIVES := $(foreach l,nodeagent nodeagent/process nodeagent/worker nodeagent/host nodeagent/netlink nodeagent/model nodeagent/kubelet nodeagent/dra nodeagent/pools lib/grpc lib/loop lib/json lib/base,$(OUT)/$(l).a)
+KUBELET_ARCHIVES := $(foreach l,nodeagent nodeagent/process nodeagent/worker nodeagent/host nodeagent/netlink nodeagent/model nodeagent/kubelet nodeagent/devices lib/grpc lib/loop lib/json lib/base,$(OUT)/$(l).a)
 $(OUT)/tests/kubelet-tool: $(OUT)/tests/support/kubelet_tool.o $(KUBELET_ARCHIVES)
 	$(LINK)
 $(OUT)/tests/bench-allocate: $(OUT)/tests/bench/allocate.o $(KUBELET_ARCHIVES)
@@ -266,7 +266,7 @@ vm-build test-build: $(OUT)/tests/kubelet-play
 # ---- end of tests of nodeagent/kubelet ---------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/cni/execute: recorded CNI calls in real namespaces ---------------------------------------------------
-NETNS_ARCHIVES := $(foreach l,nodeagent/cni/execute nodeagent/cni/plan reconcilers/core nodeagent/host nodeagent/netlink nodeagent/worker nodeagent/dra nodeagent/model lib/json lib/base,$(OUT)/$(l).a)
+NETNS_ARCHIVES := $(foreach l,nodeagent/cni/execute nodeagent/cni/plan reconcilers/core nodeagent/host nodeagent/netlink nodeagent/worker nodeagent/devices nodeagent/model lib/json lib/base,$(OUT)/$(l).a)
 $(addprefix $(OUT)/tests/,support/coordinator_replay.o fuzz/netlink_fuzz.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
 $(OUT)/tests/coordinator-replay: $(addprefix $(OUT)/tests/support/,coordinator_replay.o conformance.o) $(NETNS_ARCHIVES)
 	$(LINK)

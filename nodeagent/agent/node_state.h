@@ -47,7 +47,7 @@ struct node_state_config {
 	/* The addresses of our Node, a list of strings; once it is known, and when they change. */
 	void (*addresses)(void *arg, const json_t *addresses);
 	/*
-	 * Our Node's uid, and its annotation of nodeagent/dra/names.h, NULL without: once it is
+	 * Our Node's uid, and its annotation of nodeagent/devices/names.h, NULL without: once it is
 	 * known, and when they change. May be NULL.
 	 */
 	void (*node_is)(void *arg, const char *uid, const char *dra);

@@ -12,10 +12,10 @@
 #include "lib/json/json.h"
 #include "nodeagent/agent/dev_names.h"
 #include "nodeagent/agent/pool_sources.h"
-#include "nodeagent/dra/choice.h"
+#include "nodeagent/devices/choice.h"
+#include "nodeagent/devices/pools.h"
 #include "nodeagent/kubelet/client.h"
 #include "nodeagent/kubelet/pod_resources.h"
-#include "nodeagent/pools/pools.h"
 
 /* Of offers_withdraw(). */
 enum withdrawing {

@@ -28,7 +28,7 @@ struct offers_config {
 	const char *shared_config;
 	const char *device_config;
 	const char *dev_files;
-	bool dra;     /* devices may be given by claims (nodeagent/dra) */
+	bool dra;     /* devices may be given by claims (nodeagent/devices) */
 	bool packed;  /* preferred allocations fill one PF after the other instead of spreading */
 	int kubeletd; /* connected to the process that serves the kubelet; taken */
 	/* A connection to PodResources (pod_resources.h, `connect`); `arg` is ours. */

@@ -15,7 +15,7 @@
 #include "lib/kube/cache.h"
 #include "lib/kube/informer.h"
 #include "lib/kube/status.h"
-#include "nodeagent/pools/pools.h"
+#include "nodeagent/devices/pools.h"
 
 static const struct kube_resource config_map_resource = {
 	.group = "",

@@ -14,8 +14,8 @@
 #include "lib/kube/informer.h"
 #include "lib/kube/status.h"
 #include "nodeagent/agent/node_state.h"
-#include "nodeagent/dra/names.h"
-#include "nodeagent/dra/slices.h"
+#include "nodeagent/devices/names.h"
+#include "nodeagent/devices/slices.h"
 
 static const struct kube_resource slice_resource = {
 	.group = "resource.k8s.io",

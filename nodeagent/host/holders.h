@@ -37,8 +37,8 @@ bool holders_claim(const struct host *host, const char *vf, struct sysfs_text *r
 
 /*
  * Is it prepared for a ResourceClaim, as kubeletd has written down before it said so
- * (nodeagent/dra/state.h)? ret: whose, "ns/pod/claim"; words when nobody can say, which is true,
- * too.
+ * (nodeagent/devices/state.h)? ret: whose, "ns/pod/claim"; words when nobody can say, which is
+ * true, too.
  */
 bool holders_prepared(const struct host *host, const char *vf, struct sysfs_text *ret);
 

@@ -50,7 +50,8 @@ void kubeletd_free(struct kubeletd *kubeletd);
 void kubeletd_set(struct kubeletd *kubeletd, const json_t *pools, const json_t *claims);
 
 /*
- * The answer to `asked`: `claim` is of dra_claim_read() (dra/claims.h), borrowed, or NULL with why.
+ * The answer to `asked`: `claim` is of dra_claim_read() (devices/claims.h), borrowed, or NULL with
+ * why.
  */
 void kubeletd_answer(struct kubeletd *kubeletd, const char *uid, const json_t *claim,
 		     const struct err *why);

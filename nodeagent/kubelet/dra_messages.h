@@ -16,8 +16,8 @@
 json_t *dra_message_claims(const struct ProtobufCMessage *request);
 
 /*
- * Answers, {UID: {"devices": […] (nodeagent/dra/state.h)} or {"error": text} or {}}, as messages.
- * New: dra_message_free().
+ * Answers, {UID: {"devices": […] (nodeagent/devices/state.h)} or {"error": text} or {}}, as
+ * messages. New: dra_message_free().
  */
 struct ProtobufCMessage *dra_message_prepared(const json_t *answers);
 struct ProtobufCMessage *dra_message_unprepared(const json_t *answers);

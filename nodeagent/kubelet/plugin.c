@@ -17,12 +17,12 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
+#include "nodeagent/devices/pools.h"
 #include "nodeagent/kubelet/devinfo.h"
 #include "nodeagent/kubelet/endpoint.h"
 #include "nodeagent/kubelet/plugin_offer.h"
 #include "nodeagent/kubelet/plugin_service.h"
 #include "nodeagent/kubelet/registration.h"
-#include "nodeagent/pools/pools.h"
 
 struct plugin {
 	struct loop *loop;

@@ -10,9 +10,9 @@
 #include "lib/grpc/message.h"
 #include "lib/grpc/server.h"
 #include "lib/json/json.h"
+#include "nodeagent/devices/allocate.h"
 #include "nodeagent/kubelet/devinfo.h"
 #include "nodeagent/kubelet/plugin_messages.h"
-#include "nodeagent/pools/allocate.h"
 
 /* Calls that are under way at the end; all of ours are answered at once. */
 #define DRAIN_MS 100

@@ -9,10 +9,10 @@
 #include "lib/base/metrics.h"
 #include "lib/json/ask.h"
 #include "lib/json/json.h"
+#include "nodeagent/devices/pools_paths.h"
 #include "nodeagent/kubelet/device_plugins.h"
 #include "nodeagent/kubelet/dra_driver.h"
 #include "nodeagent/kubelet/giving.h"
-#include "nodeagent/pools/pools_paths.h"
 #include "nodeagent/process/channel.h"
 
 /* How old the agent's copy of our metrics may be. */

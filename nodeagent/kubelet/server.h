@@ -16,11 +16,12 @@
  *			(lib/json/ask.h): what is it? (kubelet/dra_driver.h)
  *	to the server:	{"pools": {…}, "number": 3, "claims": {"pools": {…}, "boot": "…"}} what is
  *			to be offered from now on, by device plugins (pools.h) and to claims
- *			(dra/choice.h); "claims" is absent where there is no driver
+ *			(devices/choice.h); "claims" is absent where there is no driver
  *			the reply to a request
  *
  * `of` is the number of the last pools that are in the state. `metrics` is text as Prometheus reads
- * it. `prepared` is what claims have (dra/state.h); null: nobody knows; absent without a driver.
+ * it. `prepared` is what claims have (devices/state.h); null: nobody knows; absent without a
+ * driver.
  */
 #ifndef ORBWEAVER_NODEAGENT_KUBELET_SERVER_H
 #define ORBWEAVER_NODEAGENT_KUBELET_SERVER_H
@@ -41,7 +42,7 @@ struct kubeletd_server_config {
 	const char *devinfo_dir; /* or NULL */
 	/* Of a driver of claims (kubelet/dra_driver.h); NULL: there is none. */
 	const struct dra_folders *dra;
-	/* Host paths that pods may get besides (pools/pools_paths.h), or NULL. */
+	/* Host paths that pods may get besides (devices/pools_paths.h), or NULL. */
 	const char *device_paths;
 	struct giving *giving; /* kubelet/giving.h: notes each Allocate; may be NULL */
 	/* There is something to offer, for the first time. */

@@ -9,9 +9,9 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/loop/loop.h"
+#include "nodeagent/devices/pools.h"
 #include "nodeagent/kubelet/giving.h"
 #include "nodeagent/kubelet/pod_resources.h"
-#include "nodeagent/pools/pools.h"
 #include "nodeagent/process/protocol.h"
 
 struct given {

@@ -10,8 +10,8 @@
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
-#include "nodeagent/pools/allocate.h"
-#include "nodeagent/pools/pools.h"
+#include "nodeagent/devices/allocate.h"
+#include "nodeagent/devices/pools.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/pools/pools.h"
+#include "nodeagent/devices/pools.h"
 #include "tests/fuzz/fuzz.h"
 
 static json_t *observed, *dev_names;

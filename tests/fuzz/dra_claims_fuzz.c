@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/dra/choice.h"
-#include "nodeagent/dra/claims.h"
-#include "nodeagent/dra/slices.h"
-#include "nodeagent/dra/state.h"
+#include "nodeagent/devices/choice.h"
+#include "nodeagent/devices/claims.h"
+#include "nodeagent/devices/slices.h"
+#include "nodeagent/devices/state.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -63,7 +63,7 @@ says() {
 for name in . overlays/{profile-delegate,profile-devices,single-node,webhook,flow-control,metrics-secure,monitoring,node-tokens,policy-writers,endpoint-writers,injection-policy,crd-rules,dra}; do
 	t_ok "manifests/$name is as 1.36 has it" nothing overlay_faults "$name"
 done
-t_ok "so is a ResourceSlice of ours (tests/unit/nodeagent/dra)" nothing faults <tests/unit/nodeagent/dra/slice.json
+t_ok "so is a ResourceSlice of ours (tests/unit/nodeagent/devices)" nothing faults <tests/unit/nodeagent/devices/slice.json
 for kustomization in crds manifests manifests/overlays/*/; do
 	t_ok "${kustomization%/} is the same for kubectl 1.20 and 1.36" same_by_both "$kustomization"
 done

@@ -11,8 +11,8 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/pools/allocate.h"
-#include "nodeagent/pools/pools.h"
+#include "nodeagent/devices/allocate.h"
+#include "nodeagent/devices/pools.h"
 
 json_t *devices_status(const json_t *pools)
 {

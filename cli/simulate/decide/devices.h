@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Devices of a node's pools (nodeagent/pools) in the hands of a kubelet: what the Node says of
+ * Devices of a node's pools (nodeagent/devices) in the hands of a kubelet: what the Node says of
  * them, and which a pod gets. Pure.
  */
 #ifndef ORBWEAVER_CLI_SIMULATE_DECIDE_DEVICES_H

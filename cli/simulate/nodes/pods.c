@@ -26,7 +26,7 @@
 #include "nodeagent/cni/meta/delegates.h"
 #include "nodeagent/cni/meta/status.h"
 #include "nodeagent/cni/worker/spiderpool.h"
-#include "nodeagent/pools/pools.h"
+#include "nodeagent/devices/pools.h"
 
 enum {
 	/* A CNI call, as kubelets give it. */

@@ -15,9 +15,9 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/agent/dev_names.h"
+#include "nodeagent/devices/pools.h"
 #include "nodeagent/plan/history.h"
 #include "nodeagent/plan/status.h"
-#include "nodeagent/pools/pools.h"
 #include "nodeagent/process/client.h"
 #include "nodeagent/worker/answer.h"
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What a container gets for the devices it was given, and which devices to prefer. Pure.
+ */
+#ifndef ORBWEAVER_NODEAGENT_DEVICES_ALLOCATE_H
+#define ORBWEAVER_NODEAGENT_DEVICES_ALLOCATE_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "lib/base/err.h"
+
+/*
+ * `resource`: an entry of "resources" (pools.h); its devices may be in any order, sorted ones are
+ * quicker. Returns new: {"env": {name: value}, "nodes": [{"path", "hostPath", "permissions"}]},
+ * each device node once, sorted by path. NULL with err ERR_INVALID "UnknownDevice",
+ * "DeviceUnhealthy", "BadRequest".
+ *
+ * Time grows with the devices of the resource, and with the request times its logarithm.
+ */
+json_t *allocate_devices(const json_t *resource, const char *const *ids, size_t n, struct err *err);
+
+/*
+ * Choose `size` of `available`, all of `must` among them. ret_chosen: size pointers into available,
+ * sorted by id. Same NUMA node first, then as the resource's policy says: "spread" takes the PF
+ * that has given least, "packed" the one that has given most. Ties by id, so that equal requests
+ * get equal answers. A device that the resource does not know, or that is unhealthy, comes last.
+ * -1 with err ERR_INVALID "BadRequest" when that cannot be done; ret_chosen is untouched then.
+ */
+int allocate_prefer(const json_t *resource, const char *const *available, size_t n_available,
+		    const char *const *must, size_t n_must, size_t size, const char **ret_chosen,
+		    struct err *err);
+
+#endif

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What a container gets for its devices, and which devices are preferred.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "lib/json/json.h"
+#include "nodeagent/devices/allocate.h"
+#include "tests/support/yaml.h"
+
+static const char POOL[] =
+	"name: spidernet.io/x\n"
+	"env: PCIDEVICE_SPIDERNET_IO_X\n"
+	"permissions: rw\n"
+	"devices:\n"
+	"- {id: a, healthy: true, details: {generic: {deviceID: a}}, nodes: "
+	"[/dev/infiniband/uverbs1, /dev/infiniband/rdma_cm]}\n"
+	"- {id: b, healthy: true, details: {extra: {k: '<&>'}}, nodes: [/dev/infiniband/rdma_cm, "
+	"/dev/infiniband/uverbs0]}\n"
+	"- {id: c, healthy: false, cause: no driver is bound to it yet}\n"
+	"- {id: d, healthy: true, cause: 'ns/p/c has it, its RDMA device is out of sight'}\n"
+	"- {id: e, healthy: true, nodes: [{path: /dev/vfio/4, hostPath: /dev/vfio/noiommu-4}]}\n";
+
+/* ids: names of one letter, "ab" are two. */
+static json_t *allocate(const json_t *pool, const char *letters, struct err *err)
+{
+	char names[16][2];
+	const char *ids[16];
+	size_t n = strlen(letters);
+
+	for (size_t i = 0; i < n; i++) {
+		names[i][0] = letters[i];
+		names[i][1] = '\0';
+		ids[i] = names[i];
+	}
+	return allocate_devices(pool, ids, n, err);
+}
+
+static void assert_text(const json_t *value, const char *want)
+{
+	auto_free char *text = json_text(value);
+
+	assert_string_equal(text ? text : "nothing", want);
+}
+
+static void nodes_come_once_and_variables_in_the_order_of_the_request(void **state)
+{
+	json_auto_t *pool = yaml(POOL), *answer = allocate(pool, "ba", NULL);
+
+	assert_text(json_at(answer, "nodes"),
+		    "[{\"hostPath\":\"/dev/infiniband/rdma_cm\",\"path\":\"/dev/infiniband/"
+		    "rdma_cm\",\"permissions\":\"rw\"},"
+		    "{\"hostPath\":\"/dev/infiniband/uverbs0\",\"path\":\"/dev/infiniband/"
+		    "uverbs0\",\"permissions\":\"rw\"},"
+		    "{\"hostPath\":\"/dev/infiniband/uverbs1\",\"path\":\"/dev/infiniband/"
+		    "uverbs1\",\"permissions\":\"rw\"}]");
+	assert_string_equal(json_str_at(answer, "env", "PCIDEVICE_SPIDERNET_IO_X"), "b,a");
+	assert_string_equal(json_str_at(answer, "env", "PCIDEVICE_SPIDERNET_IO_X_INFO"),
+			    "{\"a\":{\"generic\":{\"deviceID\":\"a\"}},"
+			    "\"b\":{\"extra\":{\"k\":\"\\u003c\\u0026\\u003e\"}}}");
+}
+
+static void a_node_may_have_another_name_on_the_host(void **state)
+{
+	json_auto_t *pool = yaml(POOL), *answer = allocate(pool, "e", NULL);
+
+	assert_text(json_at(answer, "nodes"), "[{\"hostPath\":\"/dev/vfio/noiommu-4\",\"path\":\"/"
+					      "dev/vfio/4\",\"permissions\":\"rw\"}]");
+}
+
+static void a_token_brings_what_all_bring(void **state)
+{
+	json_auto_t *pool = yaml("{name: r/x, permissions: rwm, nodes: [/dev/b, /dev/a, /dev/b],"
+				 " devices: [{id: '0', healthy: true}, {id: '1', healthy: true}]}");
+	const char *const ids[] = {"1", "0"};
+	json_auto_t *answer = allocate_devices(pool, ids, 2, NULL);
+
+	assert_text(answer,
+		    "{\"env\":{},\"nodes\":[{\"hostPath\":\"/dev/a\",\"path\":\"/dev/"
+		    "a\",\"permissions\":\"rwm\"},"
+		    "{\"hostPath\":\"/dev/b\",\"path\":\"/dev/b\",\"permissions\":\"rwm\"}]}");
+}
+
+static void what_cannot_be_given_says_why(void **state)
+{
+	static const struct {
+		const char *ids, *reason, *text;
+	} rows[] = {
+		{"az", "UnknownDevice", "spidernet.io/x: there is no device \"z\""},
+		{"ac", "DeviceUnhealthy", "spidernet.io/x: device c: no driver is bound to it yet"},
+		{"d", "DeviceUnhealthy",
+		 "spidernet.io/x: device d: ns/p/c has it, its RDMA device is out of sight"},
+		{"aa", "BadRequest", "spidernet.io/x: device a is asked for twice"},
+		{"abcdea", "BadRequest", "spidernet.io/x: 6 devices are asked for, there are 5"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *pool = yaml(POOL);
+		struct err err = {0};
+
+		assert_null(allocate(pool, rows[i].ids, &err));
+		assert_int_equal(err.class, ERR_INVALID);
+		assert_string_equal(err.reason, rows[i].reason);
+		assert_string_equal(err.text, rows[i].text);
+	}
+}
+
+static void devices_are_found_in_any_order(void **state)
+{
+	json_auto_t *pool = yaml(POOL), *answer = NULL;
+	json_t *devices = json_at(pool, "devices"),
+	       *first = json_incref(json_array_get(devices, 0));
+
+	json_array_remove(devices, 0);
+	json_array_append_new(devices, first);
+	for (const char *id = "abe"; *id; id++) {
+		char one[] = {*id, '\0'};
+
+		json_decref(answer);
+		answer = allocate(pool, one, NULL);
+		assert_non_null(answer);
+	}
+}
+
+static void nothing_asked_for_is_nothing_given(void **state)
+{
+	json_auto_t *pool = yaml(POOL), *answer = allocate(pool, "", NULL);
+
+	assert_text(json_at(answer, "nodes"), "[]");
+	assert_string_equal(json_str_at(answer, "env", "PCIDEVICE_SPIDERNET_IO_X"), "");
+}
+
+/* ---- preferences ----------------------------------------------------------------------------- */
+
+/* a-d on PF p of node 0, e-h on PF q of node 0, i-l on PF r of node 1, m without any. */
+static json_t *machine(const char *policy)
+{
+	json_t *pool = json_pack("{s:s,s:s,s:[]}", "name", "n/x", "policy", policy, "devices");
+	json_t *devices = json_at(pool, "devices");
+
+	for (char c = 'a'; c <= 'l'; c++)
+		json_array_append_new(devices,
+				      json_pack("{s:o,s:b,s:i,s:s}", "id", json_fmt("%c", c),
+						"healthy", 1, "numa", c >= 'i', "pf",
+						c < 'e'   ? "p"
+						: c < 'i' ? "q"
+							  : "r"));
+	json_array_append_new(devices, json_pack("{s:s,s:b}", "id", "m", "healthy", 1));
+	return pool;
+}
+
+static size_t split(const char *letters, char names[][2], const char **ids)
+{
+	size_t n = strlen(letters);
+
+	for (size_t i = 0; i < n; i++) {
+		names[i][0] = letters[i];
+		names[i][1] = '\0';
+		ids[i] = names[i];
+	}
+	return n;
+}
+
+/* What is chosen, as letters; "?" and the error when nothing is. */
+static void prefer(const json_t *pool, const char *available, const char *must, size_t size,
+		   char *ret)
+{
+	char names[2][32][2];
+	const char *ids[32], *needed[32], *chosen[32];
+	size_t n = split(available, names[0], ids), n_must = split(must, names[1], needed), i;
+	struct err err = {0};
+
+	if (allocate_prefer(pool, ids, n, needed, n_must, size, chosen, &err) < 0) {
+		assert_string_equal(err.reason, "BadRequest");
+		(void)snprintf(ret, 64, "?%.60s", err.text);
+		return;
+	}
+	for (i = 0; i < size; i++)
+		ret[i] = chosen[i][0];
+	ret[i] = '\0';
+}
+
+static void preferences_keep_nodes_together_and_spread_or_pack(void **state)
+{
+	static const struct {
+		const char *policy, *available, *must;
+		size_t size;
+		const char *want;
+	} rows[] = {
+		/* The smallest node that is large enough. */
+		{"spread", "abcdefghijklm", "", 2, "ij"},
+		{"spread", "mlkjihgfedcba", "", 2, "ij"},
+		{"spread", "abcdefgh", "", 2, "ae"},
+		{"spread", "abcdefgh", "", 4, "abef"},
+		{"packed", "abcdefgh", "", 4, "abcd"},
+		/* The PF that has given least, or most. */
+		{"spread", "bcdefgh", "", 1, "e"},
+		{"packed", "bcdefgh", "", 1, "b"},
+		{"packed", "abcdfgh", "", 1, "f"},
+		{"packed", "abcdfgh", "", 4, "afgh"},
+		/* What must be included says where. */
+		{"spread", "abcdefghijkl", "k", 2, "ik"},
+		{"spread", "abcdefghijkl", "b", 2, "be"},
+		{"packed", "abcdefghijkl", "f", 2, "ef"},
+		{"spread", "abcdefghijkl", "al", 3, "ail"},
+		/* No node is enough: the largest, then the next. */
+		{"spread", "abcdefijkl", "", 8, "abcdefij"},
+		{"spread", "ijm", "", 3, "ijm"},
+		{"spread", "am", "", 1, "a"},
+		/* What is not known comes last. */
+		{"spread", "zm", "", 1, "m"},
+		{"spread", "za", "", 2, "az"},
+		{"spread", "abc", "", 0, ""},
+		{"spread", "", "", 0, ""},
+		{"spread", "abc", "abc", 3, "abc"},
+		{"spread", "abc", "", 4, "?n/x: 4 devices are wanted, 3 are available"},
+		{"spread", "abc", "ab", 1,
+		 "?n/x: 2 devices must be included, but only 1 are wanted"},
+		{"spread", "abc", "d", 2, "?n/x: device d must be included and is not available"},
+		{"spread", "abc", "aa", 2, "?n/x: device a must be included and is named twice"},
+		{"spread", "aba", "", 2, "?n/x: device a is available twice"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *pool = machine(rows[i].policy);
+		char got[64];
+
+		prefer(pool, rows[i].available, rows[i].must, rows[i].size, got);
+		if (!str_eq(got, rows[i].want))
+			fail_msg("%zu: %s of %s with \"%s\": %s, wanted %s", i, rows[i].policy,
+				 rows[i].available, rows[i].must, got, rows[i].want);
+	}
+}
+
+static void an_unhealthy_device_comes_last(void **state)
+{
+	json_auto_t *pool = machine("spread");
+	char got[64];
+
+	json_put_bool(json_array_get(json_at(pool, "devices"), 0), "healthy", false);
+	prefer(pool, "abm", "", 1, got);
+	assert_string_equal(got, "b");
+	prefer(pool, "am", "", 1, got);
+	assert_string_equal(got, "m");
+	prefer(pool, "am", "", 2, got);
+	assert_string_equal(got, "am");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nodes_come_once_and_variables_in_the_order_of_the_request),
+		cmocka_unit_test(a_node_may_have_another_name_on_the_host),
+		cmocka_unit_test(a_token_brings_what_all_bring),
+		cmocka_unit_test(what_cannot_be_given_says_why),
+		cmocka_unit_test(devices_are_found_in_any_order),
+		cmocka_unit_test(nothing_asked_for_is_nothing_given),
+		cmocka_unit_test(preferences_keep_nodes_together_and_spread_or_pack),
+		cmocka_unit_test(an_unhealthy_device_comes_last),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

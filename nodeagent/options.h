@@ -10,7 +10,7 @@
 
 #include "lib/base/err.h"
 #include "nodeagent/cni/meta/profile.h"
-#include "nodeagent/meter/exposition.h"
+#include "nodeagent/device_metrics/exposition.h"
 
 /*
  * Strings are borrowed from argv and the environment. The three configurations name their source:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Gathers what devices have counted when somebody wants to know: has meters find the devices, then
- * read one after the other, and keeps the text that /metrics shows (nodeagent/meter/exposition.h).
+ * read one after the other, and keeps the text that /metrics shows
+ * (nodeagent/device_metrics/exposition.h).
  *
  * A gathering takes COUNTING_LIMIT_MS at most. A device that is not read by then, or fails, is
  * missing from it; one that did not answer at all is left alone for a while: each question more may
@@ -16,7 +17,7 @@
 
 #include "lib/base/metrics.h"
 #include "lib/loop/loop.h"
-#include "nodeagent/meter/exposition.h"
+#include "nodeagent/device_metrics/exposition.h"
 
 enum {
 	/* How long what was gathered counts as fresh. */

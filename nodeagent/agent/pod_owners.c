@@ -11,7 +11,7 @@
 #include "lib/json/json.h"
 #include "lib/kube/api.h"
 #include "lib/kube/status.h"
-#include "nodeagent/meter/pods.h"
+#include "nodeagent/device_metrics/pods.h"
 
 static const struct kube_resource pod_resource = {
 	.group = "",

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/meter/exposition.h"
-#include "nodeagent/meter/pods.h"
+#include "nodeagent/device_metrics/exposition.h"
+#include "nodeagent/device_metrics/pods.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -15,9 +15,9 @@
 
 #include "lib/base/fs.h"
 #include "lib/json/json.h"
-#include "nodeagent/meter/exposition.h"
-#include "nodeagent/meter/families.h"
-#include "nodeagent/meter/pods.h"
+#include "nodeagent/device_metrics/exposition.h"
+#include "nodeagent/device_metrics/families.h"
+#include "nodeagent/device_metrics/pods.h"
 
 #define FOLDER "tests/golden-exposition/"
 

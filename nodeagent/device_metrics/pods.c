@@ -2,7 +2,7 @@
 /*
  * See the header.
  */
-#include "nodeagent/meter/pods.h"
+#include "nodeagent/device_metrics/pods.h"
 
 #include <string.h>
 

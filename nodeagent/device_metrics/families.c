@@ -2,7 +2,7 @@
 /*
  * See the header.
  */
-#include "nodeagent/meter/families.h"
+#include "nodeagent/device_metrics/families.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * Series are gathered by metric, device by device; then written metric by metric, as the format
  * asks for. The labels of a device are the same in all its series, and made once.
  */
-#include "nodeagent/meter/exposition.h"
+#include "nodeagent/device_metrics/exposition.h"
 
 #include <assert.h>
 #include <fnmatch.h>
@@ -16,7 +16,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/metrics_text.h"
 #include "lib/json/json.h"
-#include "nodeagent/meter/families.h"
+#include "nodeagent/device_metrics/families.h"
 #include "nodeagent/model/pci_address.h"
 
 /* ---- which devices --------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/agent_process_internal.h"
 #include "nodeagent/devices/choice.h"
-#include "nodeagent/plan/status.h"
+#include "nodeagent/host_plan/status.h"
 
 enum {
 	/* Memory is tidied up so long after a report, unless the next one follows. */

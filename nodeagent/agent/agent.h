@@ -46,7 +46,10 @@ struct agent;
 struct agent_config {
 	struct loop *loop;
 	struct hostd *hostd;
-	/* So many steps are under way side by side, 1 to HOSTD_PARALLEL_MAX (plan/card_lanes.h). */
+	/*
+	 * So many steps are under way side by side, 1 to HOSTD_PARALLEL_MAX
+	 * (host_plan/card_lanes.h).
+	 */
 	size_t parallel;
 	/* Look that long after the last look, and up to a quarter more; 0: AGENT_SCAN_MS. */
 	int64_t scan_ms;

@@ -11,11 +11,11 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/agent/agent.h"
-#include "nodeagent/plan/attempts.h"
-#include "nodeagent/plan/card_lanes.h"
-#include "nodeagent/plan/desired.h"
-#include "nodeagent/plan/history.h"
-#include "nodeagent/plan/status.h"
+#include "nodeagent/host_plan/attempts.h"
+#include "nodeagent/host_plan/card_lanes.h"
+#include "nodeagent/host_plan/desired.h"
+#include "nodeagent/host_plan/history.h"
+#include "nodeagent/host_plan/status.h"
 
 /* Keys of failures that are not a PF's. */
 #define KEY_LOOK  "look"

@@ -4,7 +4,7 @@
  * events.
  */
 #include "nodeagent/agent/agent_internal.h"
-#include "nodeagent/plan/made.h"
+#include "nodeagent/host_plan/made.h"
 
 /* ---- failures -------------------------------------------------------------------------------- */
 

@@ -6,8 +6,8 @@
  */
 #include "nodeagent/agent/agent_internal.h"
 #include "nodeagent/host/observe.h"
-#include "nodeagent/plan/impact.h"
-#include "nodeagent/plan/planner.h"
+#include "nodeagent/host_plan/impact.h"
+#include "nodeagent/host_plan/planner.h"
 
 /* ---- looking and planning -------------------------------------------------------------------- */
 

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "lib/json/json.h"
+#include "nodeagent/host_plan/history.h"
+#include "nodeagent/host_plan/planner.h"
 #include "nodeagent/model/observed.h"
-#include "nodeagent/plan/history.h"
-#include "nodeagent/plan/planner.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "lib/json/json.h"
+#include "nodeagent/host_plan/planner.h"
 #include "nodeagent/model/step.h"
-#include "nodeagent/plan/planner.h"
 #include "tests/fuzz/fuzz.h"
 
 #define ROUNDS_MAX  10

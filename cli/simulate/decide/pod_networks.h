@@ -29,7 +29,7 @@ json_t *pod_networks_results(const json_t *delegates, const json_t *status, cons
 			     const char *seed, struct err *err);
 
 /*
- * Entries for NodeState.status.attachments (nodeagent/plan/status.h) of all delegates but the
+ * Entries for NodeState.status.attachments (nodeagent/host_plan/status.h) of all delegates but the
  * cluster's network; a new array. pod: its metadata.
  */
 json_t *pod_networks_attachments(const json_t *pod, const json_t *delegates, const json_t *results);

@@ -16,8 +16,8 @@
 #include "lib/json/json.h"
 #include "nodeagent/agent/dev_names.h"
 #include "nodeagent/devices/pools.h"
-#include "nodeagent/plan/history.h"
-#include "nodeagent/plan/status.h"
+#include "nodeagent/host_plan/history.h"
+#include "nodeagent/host_plan/status.h"
 #include "nodeagent/process/client.h"
 #include "nodeagent/worker/answer.h"
 

@@ -51,9 +51,9 @@ plant nodeagent/model/step.h '#include "lib/base/fs.h"'
 refused "a door of lib/base that a pure header opens for a neighbour" \
 	"-> nodeagent/model/step.h includes lib/base/fs.h, a door"
 
-plant nodeagent/plan/planner.h '#include "nodeagent/host/host.h"'
+plant nodeagent/host_plan/planner.h '#include "nodeagent/host/host.h"'
 refused "a folder that is not for this one" \
-	"nodeagent/plan/planner.h includes nodeagent/host/host.h, but nodeagent/plan may use only"
+	"nodeagent/host_plan/planner.h includes nodeagent/host/host.h, but nodeagent/host_plan may use only"
 
 plant operator/manager.c '#include <curl/curl.h>'
 refused "a library that belongs to another folder" \

@@ -25,7 +25,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/agent/agent.h"
 #include "nodeagent/host/observe.h"
-#include "nodeagent/plan/planner.h"
+#include "nodeagent/host_plan/planner.h"
 
 #define A "0000:0a:00.0"
 #define B "0000:0b:00.0"

@@ -213,7 +213,7 @@ static bool is_in_vain(const struct sim_node *node)
 	return node->boots && node->record && node->record != node->boot;
 }
 
-/* What nodeagent/plan/planner_node.c does with its record. */
+/* What nodeagent/host_plan/planner_node.c does with its record. */
 static void agent_keeps_record(int n)
 {
 	struct sim_node *node = &sim.nodes[n];

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The observed document and those before it. See the header.
+ */
+#include "nodeagent/host_plan/history.h"
+
+#include <assert.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/model/pci_address.h"
+
+/* A copy of the entry with a "host" of its own, *ret_host. New. */
+static json_t *own_entry(const json_t *entry, json_t **ret_host)
+{
+	json_t *copy = json_copy((json_t *)entry);
+	const json_t *host = json_at(entry, "host");
+
+	*ret_host = json_is_object(host) ? json_copy((json_t *)host) : json_object();
+	json_put(copy, "host", *ret_host);
+	return copy;
+}
+
+/* ---- PFs that are gone for a moment ---------------------------------------------------------- */
+
+/* A status comes from elsewhere: what is no VF is left out. */
+static json_t *whole_vfs(const json_t *vfs)
+{
+	json_t *list = json_array();
+	json_t *vf;
+	size_t i;
+
+	json_array_foreach ((json_t *)vfs, i, vf)
+		if (pci_address_is_valid(json_str_or(json_at(vf, "pciAddress"), "")))
+			json_array_append(list, vf);
+	return list;
+}
+
+static json_t *lost_entry(const json_t *entry, int64_t now_ms)
+{
+	json_t *host, *lost = own_entry(entry, &host);
+
+	if (json_at(entry, "Vfs"))
+		json_put(lost, "Vfs", whole_vfs(json_at(entry, "Vfs")));
+	(void)json_object_del(host, "arrivedMs");
+	json_put_int(host, "missingMs", now_ms);
+	return lost;
+}
+
+static json_t *missing_of(const struct history_input *in)
+{
+	const json_t *there = json_at(in->observed, "interfaces");
+	json_t *list = json_array(), *entry;
+	size_t i;
+
+	json_array_foreach (json_at(in->before, "missing"), i, entry) {
+		const char *address = json_str_at(entry, "pciAddress");
+		int64_t since_ms = json_integer_value(json_at(entry, "host", "missingMs"));
+
+		if (address && !json_find(there, "pciAddress", address) &&
+		    in->now_ms - since_ms < HISTORY_KEEP_MS)
+			json_array_append(list, entry);
+	}
+	json_array_foreach (json_at(in->before, "interfaces"), i, entry) {
+		const char *address = json_str_at(entry, "pciAddress");
+
+		if (address && pci_address_is_valid(address) &&
+		    !json_find(there, "pciAddress", address) &&
+		    !json_find(list, "pciAddress", address) &&
+		    json_find(json_at(in->spec, "interfaces"), "pciAddress", address))
+			json_array_append_new(list, lost_entry(entry, in->now_ms));
+	}
+	return list;
+}
+
+/* ---- NICs that the node itself needs --------------------------------------------------------- */
+
+static bool is_same_boot(const json_t *observed, const json_t *before)
+{
+	const char *now = json_str_at(observed, "node", "bootId");
+	const char *then = json_str_at(before, "node", "bootId");
+
+	return !now || !then || str_eq(now, then);
+}
+
+/*
+ * While nothing carries the node's traffic its network is being set up anew, and nobody knows where
+ * it will be: time counts from when something does. NULL: it was long enough elsewhere.
+ */
+static json_t *still_protected(const json_t *entry, bool is_elsewhere, int64_t now_ms)
+{
+	const json_t *gone = json_at(entry, "goneMs");
+	int64_t since = gone ? json_integer_value(gone) : now_ms;
+	json_t *kept;
+
+	if (is_elsewhere && now_ms - since >= HISTORY_PROTECT_MS)
+		return NULL;
+	kept = json_copy((json_t *)entry);
+	(void)json_object_del(kept, "goneMs");
+	if (is_elsewhere)
+		json_put_int(kept, "goneMs", since);
+	return kept;
+}
+
+static json_t *protected_of(const struct history_input *in)
+{
+	json_t *list = json_array(), *entry;
+	bool is_elsewhere;
+	size_t i;
+
+	json_array_foreach (json_at(in->observed, "node", "protected"), i, entry)
+		if (!json_at(entry, "goneMs"))
+			json_array_append(list, entry);
+	if (!is_same_boot(in->observed, in->before))
+		return list;
+	is_elsewhere = json_array_size(list) > 0;
+	json_array_foreach (json_at(in->before, "node", "protected"), i, entry) {
+		const char *address = json_str_at(entry, "pciAddress");
+		json_t *kept = NULL;
+
+		if (address && json_str_at(entry, "reason") &&
+		    !json_find(list, "pciAddress", address))
+			kept = still_protected(entry, is_elsewhere, in->now_ms);
+		if (kept)
+			json_array_append_new(list, kept);
+	}
+	return list;
+}
+
+json_t *history_node(const json_t *observed)
+{
+	json_t *node = json_object(), *list = json_array(), *entry;
+	size_t i;
+
+	json_array_foreach (json_at(observed, "node", "protected"), i, entry) {
+		json_t *copy = json_copy(entry);
+
+		(void)json_object_del(copy, "goneMs");
+		json_array_append_new(list, copy);
+	}
+	json_put_str(node, "bootId", json_str_at(observed, "node", "bootId"));
+	json_put(node, "protected", list);
+	return node;
+}
+
+/* ---- PFs that are there ---------------------------------------------------------------------- */
+
+/* Since when it is there, as far as that matters; -1: long enough, or nobody knows better. */
+static int64_t arrived_ms(const struct history_input *in, const char *address)
+{
+	const json_t *known = json_at(in->before, "interfaces");
+	const json_t *before = json_find(known, "pciAddress", address),
+		     *arrived = json_at(before, "host", "arrivedMs");
+	int64_t since = json_integer_value(arrived);
+
+	if (!json_is_array(known))
+		return -1;
+	if (!before)
+		return in->now_ms;
+	return arrived && in->now_ms - since < HISTORY_SETTLE_MS ? since : -1;
+}
+
+/* When the last fatal error of PCI Express was seen to be new; -1: none lately. */
+static int64_t broken_ms(const struct history_input *in, const json_t *entry)
+{
+	const json_t *before = json_find(json_at(in->before, "interfaces"), "pciAddress",
+					 json_str_at(entry, "pciAddress"));
+	const json_t *errors = json_at(entry, "host", "fatalPciErrors"),
+		     *then = json_at(before, "host", "fatalPciErrors"),
+		     *broken = json_at(before, "host", "brokenMs");
+
+	if (then && json_integer_value(errors) > json_integer_value(then))
+		return in->now_ms;
+	return broken && in->now_ms - json_integer_value(broken) < HISTORY_BROKEN_MS
+		       ? json_integer_value(broken)
+		       : -1;
+}
+
+/* Since when its port has no link; -1: it has one, or nobody knows. */
+static int64_t no_link_ms(const struct history_input *in, const json_t *entry)
+{
+	const json_t *before = json_find(json_at(in->before, "interfaces"), "pciAddress",
+					 json_str_at(entry, "pciAddress"));
+	const json_t *since = json_at(before, "host", "noLinkMs");
+
+	if (!json_is_false(json_at(entry, "host", "carrier")) &&
+	    !str_eq(json_str_at(entry, "linkAdminState"), "down"))
+		return -1;
+	return since ? json_integer_value(since) : in->now_ms;
+}
+
+static json_t *present_entry(const struct history_input *in, json_t *entry, const json_t *protected)
+{
+	const char *address = json_str_at(entry, "pciAddress");
+	const char *why = json_str_at(json_find(protected, "pciAddress", address), "reason");
+	int64_t since = arrived_ms(in, address), broken = broken_ms(in, entry),
+		no_link = no_link_ms(in, entry);
+	json_t *copy, *host;
+
+	if (!address || (since < 0 && broken < 0 && no_link < 0 &&
+			 (!why || json_at(entry, "host", "protected"))))
+		return json_incref(entry);
+	copy = own_entry(entry, &host);
+	if (since >= 0)
+		json_put_int(host, "arrivedMs", since);
+	if (broken >= 0)
+		json_put_int(host, "brokenMs", broken);
+	if (no_link >= 0) {
+		json_put_int(host, "noLinkMs", no_link);
+		json_put_bool(host, "noLink", in->now_ms - no_link >= HISTORY_NO_LINK_MS);
+	}
+	if (!json_at(host, "protected"))
+		json_put_str(host, "protected", why);
+	return copy;
+}
+
+json_t *history_merge(const struct history_input *input)
+{
+	json_t *ret = json_copy((json_t *)input->observed), *protected = protected_of(input);
+	const json_t *node = json_at(input->observed, "node");
+	json_t *present = json_array(), *entry;
+	size_t i;
+
+	assert(json_is_object(input->observed));
+	json_array_foreach (json_at(input->observed, "interfaces"), i, entry)
+		json_array_append_new(present, present_entry(input, entry, protected));
+	json_put(ret, "interfaces", present);
+	json_put(ret, "missing", missing_of(input));
+	json_put(ret, "node", json_is_object(node) ? json_copy((json_t *)node) : json_object());
+	json_put(json_object_get(ret, "node"), "protected", protected);
+	return ret;
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What one look cannot see, added to the observed document from the looks before: PFs that are gone
+ * for a moment, PFs that have just come, and NICs that the node's own traffic went through. Pure.
+ *
+ * The operator decides from the PFs that we report. One that is away for some seconds (its driver
+ * or its firmware starts anew, its bus is scanned again) must not make it forget the PF, nor us put
+ * the PF back to how it was found.
+ */
+#ifndef ORBWEAVER_NODEAGENT_HOST_PLAN_HISTORY_H
+#define ORBWEAVER_NODEAGENT_HOST_PLAN_HISTORY_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+enum {
+	/* How long a PF that is wanted and has vanished is reported as it was. */
+	HISTORY_KEEP_MS = 300000,
+	/*
+	 * A PF that came is not put back to how it was found: whoever decides has to have seen it
+	 * first.
+	 */
+	HISTORY_SETTLE_MS = 30000,
+	/*
+	 * How long another NIC has to carry the node's traffic, and this one none, until this one
+	 * loses its protection.
+	 */
+	HISTORY_PROTECT_MS = 3600000,
+	/* How long a NIC is unhealthy after its last fatal error of PCI Express. */
+	HISTORY_BROKEN_MS = 600000,
+	/*
+	 * How long a port has to be without a link until it is reported: links go down for
+	 * seconds when drivers set an MTU.
+	 */
+	HISTORY_NO_LINK_MS = 20000,
+};
+
+struct history_input {
+	const json_t *observed; /* of host_observe() */
+	/*
+	 * What this function returned last. Before the first look, what is left of earlier ones:
+	 * "interfaces" as in NodeState.status, "node" of history_node(); each absent when not
+	 * known. NULL: nothing is.
+	 */
+	const json_t *before;
+	const json_t *spec; /* NodeState.spec whose PFs are kept; NULL: none */
+	int64_t now_ms; /* of a clock that never goes back, the same for all looks of a process */
+};
+
+/*
+ * The document with "missing", "interfaces[].host.arrivedMs", "brokenMs", "noLinkMs" and "noLink",
+ * and what is kept in "node.protected[]" and "interfaces[].host.protected": docs/node-agent.md,
+ * "The observed document". New; shares what is the same.
+ */
+json_t *history_merge(const struct history_input *input);
+
+/* What of it has to survive this process, until the next boot: {"bootId", "protected"}, new. */
+json_t *history_node(const json_t *observed);
+
+#endif

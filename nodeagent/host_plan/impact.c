@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What a plan costs. See the header.
+ */
+#include "nodeagent/host_plan/impact.h"
+
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+
+/* "ns/pod" of what may be "ns/pod/container". */
+static json_t *pod_key(const char *holder)
+{
+	const char *slash = strchr(holder, '/');
+	const char *second = slash ? strchr(slash + 1, '/') : NULL;
+
+	return second ? json_fmt("%.*s", (int)(second - holder), holder) : json_string(holder);
+}
+
+static void add(json_t *impact, const char *list, const char *more, json_t *entry)
+{
+	json_t *entries = json_object_get(impact, list);
+
+	if (!entries) {
+		entries = json_array();
+		json_put(impact, list, entries);
+	}
+	if (json_array_size(entries) < IMPACT_NAMED_MAX) {
+		json_array_append_new(entries, entry);
+		return;
+	}
+	json_put_int(impact, more, json_integer_value(json_at(impact, more)) + 1);
+	json_decref(entry);
+}
+
+static void add_blocked(json_t *impact, const json_t *blocked)
+{
+	const char *pod = json_str_at(blocked, "pod");
+	json_t *entry = json_object();
+
+	if (pod)
+		json_put(entry, "pod", pod_key(pod));
+	else
+		json_put(entry, "holder",
+			 json_fmt("%.200s", json_str_or(json_at(blocked, "holder"), "someone")));
+	json_put_str(entry, "device", json_str_at(blocked, "vf"));
+	json_put_str(entry, "pciAddress", json_str_at(blocked, "pf"));
+	if (pod)
+		add(impact, "pods", "morePods", entry);
+	else
+		add(impact, "others", "moreOthers", entry);
+}
+
+json_t *plan_impact(const json_t *plan, bool withdrawn)
+{
+	const json_t *reboot = json_at(plan, "reboot"), *blocked;
+	json_t *impact = json_object();
+	const char *class = "none";
+	size_t i;
+
+	json_array_foreach (json_at(plan, "blocked"), i, blocked)
+		add_blocked(impact, blocked);
+	if (json_at(impact, "pods"))
+		class = "evict";
+	if (reboot) {
+		class = "reboot";
+		json_put_str(impact, "reason", json_str_at(reboot, "reason"));
+		json_put_str(impact, "message", json_str_at(reboot, "message"));
+		json_put_str(impact, "cause", json_str_at(reboot, "cause"));
+	}
+	json_put_str(impact, "class", class);
+	if (withdrawn)
+		json_put_bool(impact, "withdrawn", true);
+	return impact;
+}
+
+static void add_all(json_t *devices, const json_t *pf)
+{
+	const json_t *vf;
+	size_t i;
+
+	json_array_foreach (json_at(pf, "Vfs"), i, vf)
+		if (json_str_at(vf, "pciAddress"))
+			json_put_bool(devices, json_str_at(vf, "pciAddress"), true);
+}
+
+json_t *plan_vacated(const json_t *plan, const json_t *observed)
+{
+	json_auto_t *devices = json_object();
+	const json_t *blocked;
+	size_t i;
+
+	json_array_foreach (json_at(plan, "blocked"), i, blocked) {
+		const char *pf = json_str_or(json_at(blocked, "pf"), "");
+
+		if (json_is_true(json_at(blocked, "all")))
+			add_all(devices,
+				json_find(json_at(observed, "interfaces"), "pciAddress", pf));
+		else if (json_str_at(blocked, "vf"))
+			json_put_bool(devices, json_str_at(blocked, "vf"), true);
+	}
+	return json_object_size(devices) ? json_incref(devices) : NULL;
+}

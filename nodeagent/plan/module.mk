@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-$(eval $(call library,nodeagent/plan,lib/base lib/json nodeagent/model,jansson))

@@ -20,7 +20,7 @@
 #include "nodeagent/kubelet/client.h"
 #include "nodeagent/kubelet/pod_resources.h"
 #include "nodeagent/kubelet/process.h"
-#include "nodeagent/supervisor.h"
+#include "nodeagent/supervisor/supervisor.h"
 
 #define POOLS_MAX (16 * 1024 * 1024)
 

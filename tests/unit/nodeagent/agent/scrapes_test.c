@@ -2,7 +2,7 @@
 /* Who scrapes waits for what is fresh, and crowds are turned away. */
 #include "lib/base/clock.h"
 #include "lib/http/probes.h"
-#include "nodeagent/scrapes.h"
+#include "nodeagent/agent/scrapes.h"
 #include "tests/unit/http/client.h"
 
 static int64_t now_us = 1000000;

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "lib/base/own.h"
-#include "nodeagent/options.h"
+#include "nodeagent/supervisor/options.h"
 
 static const char *in_a_pod(const char *name)
 {

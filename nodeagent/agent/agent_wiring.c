@@ -10,7 +10,7 @@
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/agent_process_internal.h"
+#include "nodeagent/agent/agent_process_internal.h"
 #include "nodeagent/devices/choice.h"
 #include "nodeagent/host_plan/status.h"
 

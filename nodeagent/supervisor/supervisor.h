@@ -17,8 +17,8 @@
  * Signals: SIGTERM and SIGINT end the agent in its own order, then kubeletd. Whoever kills the
  * supervisor kills all.
  */
-#ifndef ORBWEAVER_NODEAGENT_SUPERVISOR_H
-#define ORBWEAVER_NODEAGENT_SUPERVISOR_H
+#ifndef ORBWEAVER_NODEAGENT_SUPERVISOR_SUPERVISOR_H
+#define ORBWEAVER_NODEAGENT_SUPERVISOR_SUPERVISOR_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 /*
  * Checks, their server, and the word to the supervisor.
  */
-#include "nodeagent/readiness.h"
+#include "nodeagent/agent/readiness.h"
 
 #include <assert.h>
 

@@ -3,8 +3,8 @@
  * What the agent's process consists of, for agent_process.c (beginning and end) and agent_wiring.c
  * (what goes from one part to another).
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_PROCESS_INTERNAL_H
-#define ORBWEAVER_NODEAGENT_AGENT_PROCESS_INTERNAL_H
+#ifndef ORBWEAVER_NODEAGENT_AGENT_AGENT_PROCESS_INTERNAL_H
+#define ORBWEAVER_NODEAGENT_AGENT_AGENT_PROCESS_INTERNAL_H
 
 #include "lib/kube/auth/config.h"
 #include "lib/kube/client.h"
@@ -18,15 +18,15 @@
 #include "nodeagent/agent/offers.h"
 #include "nodeagent/agent/pod_events.h"
 #include "nodeagent/agent/pod_owners.h"
+#include "nodeagent/agent/readiness.h"
 #include "nodeagent/agent/resource_claims.h"
 #include "nodeagent/agent/resource_slices.h"
-#include "nodeagent/container.h"
-#include "nodeagent/options.h"
+#include "nodeagent/agent/scrapes.h"
 #include "nodeagent/pod_networks/attachments.h"
 #include "nodeagent/process/client.h"
-#include "nodeagent/readiness.h"
-#include "nodeagent/scrapes.h"
-#include "nodeagent/supervisor.h"
+#include "nodeagent/supervisor/container.h"
+#include "nodeagent/supervisor/options.h"
+#include "nodeagent/supervisor/supervisor.h"
 
 struct agent_process {
 	const struct agent_options *options;

@@ -2,8 +2,8 @@
 /*
  * The command line of the node agent.
  */
-#ifndef ORBWEAVER_NODEAGENT_OPTIONS_H
-#define ORBWEAVER_NODEAGENT_OPTIONS_H
+#ifndef ORBWEAVER_NODEAGENT_SUPERVISOR_OPTIONS_H
+#define ORBWEAVER_NODEAGENT_SUPERVISOR_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "nodeagent/node_lock.h"
+#include "nodeagent/agent/node_lock.h"
 
 static char root[64];
 

@@ -5,12 +5,12 @@
  * It follows the host and its NodeState, plans, orders steps of workers, and says what the kubelet
  * is to be offered. What it is made of is in the folders below; agent_wiring.c ties them together.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_PROCESS_H
-#define ORBWEAVER_NODEAGENT_AGENT_PROCESS_H
+#ifndef ORBWEAVER_NODEAGENT_AGENT_AGENT_PROCESS_H
+#define ORBWEAVER_NODEAGENT_AGENT_AGENT_PROCESS_H
 
-#include "nodeagent/container.h"
-#include "nodeagent/options.h"
-#include "nodeagent/supervisor.h"
+#include "nodeagent/supervisor/container.h"
+#include "nodeagent/supervisor/options.h"
+#include "nodeagent/supervisor/supervisor.h"
 
 /*
  * Run until told to end; returns the exit status. Takes the sockets; the rest is borrowed. What

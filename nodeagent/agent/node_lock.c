@@ -2,7 +2,7 @@
 /*
  * See the header.
  */
-#include "nodeagent/node_lock.h"
+#include "nodeagent/agent/node_lock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
  * Who executes on this node: whoever holds flock(2) on a file of the host. It ends with the process
  * that holds it, however that comes.
  */
-#ifndef ORBWEAVER_NODEAGENT_NODE_LOCK_H
-#define ORBWEAVER_NODEAGENT_NODE_LOCK_H
+#ifndef ORBWEAVER_NODEAGENT_AGENT_NODE_LOCK_H
+#define ORBWEAVER_NODEAGENT_AGENT_NODE_LOCK_H
 
 #include "lib/base/err.h"
 

@@ -2,7 +2,7 @@
 /*
  * See the header.
  */
-#include "nodeagent/supervisor.h"
+#include "nodeagent/supervisor/supervisor.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -2,7 +2,7 @@
 /*
  * Flags of the node agent as a table.
  */
-#include "nodeagent/options.h"
+#include "nodeagent/supervisor/options.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /*
  * See the header.
  */
-#include "nodeagent/scrapes.h"
+#include "nodeagent/agent/scrapes.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"

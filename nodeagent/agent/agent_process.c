@@ -2,7 +2,7 @@
 /*
  * Beginning and end of the agent, and who of two agents executes.
  */
-#include "nodeagent/agent_process.h"
+#include "nodeagent/agent/agent_process.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -13,8 +13,8 @@
 #include "lib/base/metrics.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
-#include "nodeagent/agent_process_internal.h"
-#include "nodeagent/node_lock.h"
+#include "nodeagent/agent/agent_process_internal.h"
+#include "nodeagent/agent/node_lock.h"
 #include "nodeagent/process/sandbox.h"
 
 enum {

@@ -3,8 +3,8 @@
  * Scrapes of the agent's /metrics: each waits until what devices have counted is fresh, and no
  * crowd gets more text at a time than there is memory for. The gate of that route.
  */
-#ifndef ORBWEAVER_NODEAGENT_SCRAPES_H
-#define ORBWEAVER_NODEAGENT_SCRAPES_H
+#ifndef ORBWEAVER_NODEAGENT_AGENT_SCRAPES_H
+#define ORBWEAVER_NODEAGENT_AGENT_SCRAPES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
  *
  * At the address there may still be the agent before this one; the file is this agent's.
  */
-#ifndef ORBWEAVER_NODEAGENT_READINESS_H
-#define ORBWEAVER_NODEAGENT_READINESS_H
+#ifndef ORBWEAVER_NODEAGENT_AGENT_READINESS_H
+#define ORBWEAVER_NODEAGENT_AGENT_READINESS_H
 
 #include <stdbool.h>
 

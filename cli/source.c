@@ -20,7 +20,7 @@
 #include "lib/json/json.h"
 #include "lib/json/yaml.h"
 #include "lib/kube/status.h"
-#include "operator/kinds.h"
+#include "operator/cache/kinds.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/audit.h"

@@ -10,7 +10,7 @@
 #include "cli/leader.h"
 #include "cli/print.h"
 #include "lib/json/json.h"
-#include "operator/kinds.h"
+#include "operator/cache/kinds.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/sriov/node_names.h"
 

@@ -9,7 +9,7 @@
 #include <assert.h>
 
 #include "lib/base/str.h"
-#include "operator/kinds.h"
+#include "operator/cache/kinds.h"
 
 #define CONFIG_MAP                                                                                 \
 	{                                                                                          \

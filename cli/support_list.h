@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a support dump asks the API server for: what the operator mirrors (operator/kinds.h), what
- * the agents and our commands read besides, and what tells whether all of it is installed. Never
- * Secrets.
+ * What a support dump asks the API server for: what the operator mirrors (operator/cache/kinds.h),
+ * what the agents and our commands read besides, and what tells whether all of it is installed.
+ * Never Secrets.
  */
 #ifndef ORBWEAVER_CLI_SUPPORT_LIST_H
 #define ORBWEAVER_CLI_SUPPORT_LIST_H

@@ -10,7 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/base/str.h"
 #include "lib/kube/status.h"
-#include "operator/kinds.h"
+#include "operator/cache/kinds.h"
 
 void informer_reports_init(struct informer_reports *r, struct kube_client *client,
 			   struct troubles *troubles, struct recorder *recorder,

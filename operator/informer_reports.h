@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "lib/kube/recorder.h"
-#include "operator/mirror.h"
+#include "operator/cache/mirror.h"
 #include "operator/nad_definition.h"
 #include "operator/troubles.h"
 

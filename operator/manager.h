@@ -10,7 +10,7 @@
 #include "lib/base/metrics.h"
 #include "lib/kube/client.h"
 #include "lib/kube/recorder.h"
-#include "operator/controllers.h"
+#include "operator/controllers/controllers.h"
 #include "operator/troubles.h"
 
 enum {
@@ -65,7 +65,7 @@ void manager_lead(struct manager *manager, bool leading);
 /* Plans at work. 0 after manager_lead(false): nothing of ours is in flight. */
 size_t manager_working(const struct manager *manager);
 
-/* The caches, for others who decide (operator/webhook.h). */
+/* The caches, for others who decide (operator/server/webhook.h). */
 const struct controller_sources *manager_sources(const struct manager *manager);
 
 /* For the debug pages; all borrowed. */

@@ -9,8 +9,8 @@
 #include "lib/base/rfc3339.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "operator/census.h"
-#include "operator/kinds.h"
+#include "operator/cache/census.h"
+#include "operator/cache/kinds.h"
 
 void object_metrics_init(struct object_metrics *m, struct metrics *metrics)
 {

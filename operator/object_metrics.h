@@ -6,7 +6,7 @@
 #define ORBWEAVER_OPERATOR_OBJECT_METRICS_H
 
 #include "lib/base/metrics.h"
-#include "operator/controllers.h"
+#include "operator/controllers/controllers.h"
 
 struct object_metrics {
 	struct census *census; /* updated by the manager when objects change */

@@ -13,9 +13,9 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/kube/lease.h"
-#include "operator/certificates.h"
+#include "operator/controllers/certificates.h"
+#include "operator/controllers/webhook_setup.h"
 #include "operator/schedule.h"
-#include "operator/webhook_setup.h"
 #include "reconcilers/spider/coordinator.h"
 
 const char options_help[] =

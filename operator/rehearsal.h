@@ -18,7 +18,7 @@
 #include <jansson.h>
 
 #include "lib/base/err.h"
-#include "operator/kinds.h"
+#include "operator/cache/kinds.h"
 
 enum {
 	/* A key is not decided more often, whoever wakes it. */

@@ -7,10 +7,10 @@
 #ifndef ORBWEAVER_OPERATOR_SCHEDULE_H
 #define ORBWEAVER_OPERATOR_SCHEDULE_H
 
-#include "operator/applier.h"
-#include "operator/controllers.h"
+#include "operator/controllers/controllers.h"
 #include "operator/lanes.h"
-#include "operator/pace.h"
+#include "operator/writer/applier.h"
+#include "operator/writer/pace.h"
 
 enum {
 	/* Plans being carried out at a time, at most: each has one write in flight (pace.h). */

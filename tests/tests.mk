@@ -175,7 +175,7 @@ $(OUT)/tests/flood: $(OUT)/tests/support/flood.o $(OUT)/lib/base.a
 	$(LINK)
 
 # What callgrind counts is the code as it ships, without sanitizers.
-ONE_KEY_ARCHIVES := $(foreach l,operator $(RECONCILERS) lib/http lib/kube lib/kube/auth lib/loop lib/json lib/base,$(OUT)/$(l).a)
+ONE_KEY_ARCHIVES := $(foreach l,operator operator/controllers operator/cache operator/writer operator/server $(RECONCILERS) lib/http lib/kube lib/kube/auth lib/loop lib/json lib/base,$(OUT)/$(l).a)
 $(OUT)/tests/bench-size: private EXTRA_LIBS += $(MALLOC.$(VARIANT)) $(foreach f,alloc zalloc calloc realloc dup,-Wl,--wrap=mem_$f)
 $(OUT)/tests/bench-size: $(addprefix $(OUT)/tests/,bench/size.o fakes/node_inventory.o) $(ONE_KEY_ARCHIVES)
 	$(LINK)
@@ -189,7 +189,7 @@ counted-build: $(OUT)/tests/one-key
 SCRIPTED := $(addprefix $(OUT)/tests/fakes/,http_script.o scripted.o)
 $(foreach t,client informer lease recorder,$(OUT)/tests/unit/kube/$(t)_test): $(SCRIPTED)
 $(foreach t,addresses/addresses addresses/leaderless agent/pod_events agent/pod_owners pod_networks/foresee pod_networks/settings_reader,$(OUT)/tests/unit/nodeagent/$(t)_test): $(SCRIPTED)
-$(foreach t,applier_run controllers ipam_book metrics_access mirror nad_definition pod_demand webhook,$(OUT)/tests/unit/operator/$(t)_test): $(SCRIPTED)
+$(foreach t,writer/applier_run controllers/controllers controllers/ipam_book server/metrics_access cache/mirror nad_definition cache/pod_demand server/webhook,$(OUT)/tests/unit/operator/$(t)_test): $(SCRIPTED)
 $(OUT)/tests/integration/kube_test: private EXTRA_LIBS += -lcmocka
 test-build: $(OUT)/tests/integration/kube_test
 # ---- end of tests of lib/kube -----------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 /*
  * The kinds that users write, and what admission does with each: rules, warnings, defaults. One row
  * per kind; admission.c judges by it, the operator registers its webhooks from it
- * (operator/webhook_setup.c). Group and version are in reconcilers/core/kinds.h.
+ * (operator/controllers/webhook_setup.c). Group and version are in reconcilers/core/kinds.h.
  */
 #ifndef ORBWEAVER_RECONCILERS_ADMISSION_KIND_RULES_H
 #define ORBWEAVER_RECONCILERS_ADMISSION_KIND_RULES_H

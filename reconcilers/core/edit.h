@@ -9,10 +9,10 @@
 
 /*
  * Plan an event EditUndone on an object whose spec is about to be written over, if somebody else
- * wrote to it (metadata.orbweaver.specWriter, operator/projection.h): who and when, which fields
- * are put back, and that `instead` ("SriovNetworkNodePolicy kube-system/fast") is to be changed.
- * was, wanted: the spec as it is there and as it will be; nothing is said of what does not differ.
- * It stands beside the write, so it comes once.
+ * wrote to it (metadata.orbweaver.specWriter, operator/cache/projection.h): who and when, which
+ * fields are put back, and that `instead` ("SriovNetworkNodePolicy kube-system/fast") is to be
+ * changed. was, wanted: the spec as it is there and as it will be; nothing is said of what does not
+ * differ. It stands beside the write, so it comes once.
  */
 void edit_tell(struct plan *plan, const char *kind, const char *key, const json_t *object,
 	       const json_t *was, const json_t *wanted, const char *instead);

@@ -2,9 +2,10 @@
 /*
  * What a reconciler wants: a list of operations on the cluster, as data.
  *
- * A reconciler appends in the order in which things must happen; the applier (operator/applier.c)
- * compares each operation with what its cache holds, sends only real differences, and keeps the
- * order per object. A plan is JSON, so that golden tests can write it down:
+ * A reconciler appends in the order in which things must happen; the applier
+ * (operator/writer/applier.c) compares each operation with what its cache holds, sends only real
+ * differences, and keeps the order per object. A plan is JSON, so that golden tests can write it
+ * down:
  *
  *	{ "op": "apply",  "kind": ID, "key": KEY, "object": {metadata, spec, …} }
  *	{ "op": "status", "kind": ID, "key": KEY, "status": {…} }

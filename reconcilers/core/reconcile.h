@@ -9,8 +9,8 @@
  *	           "policyNamespaces": [names], see trust.h } }
  *
  * In production each controller names the kinds that it needs and how they are narrowed (the table
- * in operator/controllers.c), and the objects come from the informer caches; in tests the whole
- * world is a file. Borrowed, never changed.
+ * in operator/controllers/controllers.c), and the objects come from the informer caches; in tests
+ * the whole world is a file. Borrowed, never changed.
  *
  * key:  the primary object. A key whose object is not in the world belongs to a deleted object.
  * plan: operations are appended; unchanged on failure.

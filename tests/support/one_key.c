@@ -18,11 +18,11 @@
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "lib/kube/auth/config.h"
-#include "operator/controllers.h"
-#include "operator/gather.h"
+#include "operator/controllers/controllers.h"
+#include "operator/controllers/gather.h"
+#include "operator/controllers/webhook_setup.h"
 #include "operator/manager.h"
 #include "operator/schedule.h"
-#include "operator/webhook_setup.h"
 #include "tests/fakes/node_inventory.h"
 
 #define NAMESPACE "orbweaver-system"
@@ -168,7 +168,7 @@ static json_t *settled_state(struct cluster *c, int64_t n)
 	decide(c, json_name(state), &plan);
 	json_put(state, "spec", json_deep_copy(wanted_spec(&plan, json_name(state))));
 	json_put(state, "status", inventory_status(inventory, state, true, NOW));
-	/* As the informer: drop_node_state in operator/mirror.c. */
+	/* As the informer: drop_node_state in operator/cache/mirror.c. */
 	json_array_foreach (json_at(state, "status", "interfaces"), i, pf)
 		json_object_del(pf, "Vfs");
 	return state;

@@ -19,8 +19,8 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/json/yaml.h"
-#include "operator/controllers.h"
-#include "operator/webhook_setup.h"
+#include "operator/controllers/controllers.h"
+#include "operator/controllers/webhook_setup.h"
 #include "tests/fakes/scripted.h"
 
 /* Not every test needs all of it. */

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Projections: in-place removal, no decisions.
+ */
+#include "operator/cache/projection.h"
+
+#include <string.h>
+
+#include "lib/json/json.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/limits.h"
+#include "reconcilers/ipam/foresight.h"
+#include "reconcilers/maintenance/drain.h"
+#include "reconcilers/sriov/node_names.h"
+#include "reconcilers/sriov/node_state.h"
+#include "reconcilers/sriov/pool_config.h"
+
+/* Remove all members of an object but these. */
+static void keep_only(json_t *object, const char *const *keys)
+{
+	const char *key = NULL;
+	json_t *value = NULL;
+	void *next = NULL;
+
+	json_object_foreach_safe(object, next, key, value)
+	{
+		bool keep = false;
+
+		for (size_t i = 0; keys[i] && !keep; i++)
+			keep = str_eq(keys[i], key);
+		if (!keep)
+			json_object_del(object, key);
+	}
+}
+
+static void trim_metadata(json_t *object)
+{
+	static const char *const kept[] = {
+		"name",
+		"namespace",
+		"uid",
+		"resourceVersion",
+		"generation",
+		"creationTimestamp",
+		"deletionTimestamp",
+		"labels",
+		"annotations",
+		"ownerReferences",
+		"finalizers",
+		"orbweaver",
+		NULL,
+	};
+	json_t *metadata = json_at(object, "metadata");
+	json_t *annotations = json_at(metadata, "annotations");
+
+	keep_only(metadata, kept);
+	/* kubectl's copy of the whole object; reconcilers never look at it. */
+	if (annotations)
+		json_object_del(annotations, "kubectl.kubernetes.io/last-applied-configuration");
+	limits_reduce_annotations(annotations);
+}
+
+/* Every element of a list would carry them; the cache knows its kind. */
+static void drop_type(json_t *object)
+{
+	json_object_del(object, "apiVersion");
+	json_object_del(object, "kind");
+}
+
+void project_object(json_t *object)
+{
+	drop_type(object);
+	trim_metadata(object);
+}
+
+static json_t *ready_condition(const json_t *conditions)
+{
+	const json_t *ready = json_find(conditions, "type", "Ready");
+
+	if (!ready)
+		return NULL;
+	return json_pack("[{s:s, s:s}]", "type", "Ready", "status",
+			 json_str_or(json_at(ready, "status"), "Unknown"));
+}
+
+/* Of a Node: those of drains (reconcilers/maintenance). New; NULL: there is none. */
+static json_t *kept_annotations(const json_t *annotations)
+{
+	static const char *const kept[] = {DRAIN_NODE_STATE, DRAIN_CORDONED_ANNOTATION,
+					   POOL_ALLOW_REBOOT};
+	json_auto_t *ret = json_object();
+
+	for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+		json_put(ret, kept[i], json_incref(json_at(annotations, kept[i])));
+	return json_object_size(ret) ? json_incref(ret) : NULL;
+}
+
+void project_node(json_t *object)
+{
+	static const char *const kept[] = {
+		"name", "uid", "resourceVersion", "labels", "deletionTimestamp", NULL};
+	json_t *taints = json_incref(json_at(object, "spec", "taints"));
+	json_t *ready = ready_condition(json_at(object, "status", "conditions"));
+	json_t *resources = node_resources_of(json_at(object, "status", "allocatable"));
+	json_t *drain = kept_annotations(json_at(object, "metadata", "annotations"));
+	bool is_cordoned = json_is_true(json_at(object, "spec", "unschedulable"));
+
+	drop_type(object);
+	keep_only(json_at(object, "metadata"), kept);
+	json_object_del(object, "spec");
+	json_object_del(object, "status");
+	json_put(json_at(object, "metadata"), "annotations", drain);
+	if (is_cordoned)
+		json_put_bool(json_need_object(object, "spec"), "unschedulable", true);
+	if (taints)
+		json_put(json_need_object(object, "spec"), "taints", taints);
+	if (ready)
+		json_put(json_need_object(object, "status"), "conditions", ready);
+	if (resources)
+		json_put(json_need_object(object, "status"), "allocatable", resources);
+}
+
+void project_namespace(json_t *object)
+{
+	project_object(object);
+	json_object_del(object, "spec");
+	json_object_del(object, "status");
+}
+
+/* FieldsV1: {"f:metadata": {"f:labels": {".": {}, "f:KEY": {}}}}. */
+static void add_owned(json_t *list, const json_t *fields)
+{
+	const char *key = NULL;
+	json_t *value = NULL;
+
+	json_each (fields, key, value)
+		if (str_starts(key, "f:"))
+			json_array_append_new(list, json_string(key + 2));
+}
+
+/*
+ * Remember who, besides us, owns what we decide of a spec: { "manager", "time" } of the latest such
+ * entry. Of a NodeState bridges are for others to enter.
+ */
+static void note_spec_writer(json_t *metadata)
+{
+	static const char *const decided[] = {"f:interfaces", "f:system", "f:config"};
+	const json_t *entry = NULL, *last = NULL;
+	json_t *writer = NULL;
+	size_t i = 0;
+
+	json_array_foreach (json_at(metadata, "managedFields"), i, entry) {
+		const json_t *spec = json_at(entry, "fieldsV1", "f:spec");
+		bool is_decided = false;
+
+		for (size_t k = 0; k < ARRAY_LEN(decided); k++)
+			is_decided = is_decided || json_object_get(spec, decided[k]);
+		if (!is_decided || str_eq(json_str_at(entry, "manager"), OPERATOR_NAME))
+			continue;
+		/* RFC 3339 in UTC sorts as text. */
+		if (!last || strcmp(json_str_or(json_at(entry, "time"), ""),
+				    json_str_or(json_at(last, "time"), "")) > 0)
+			last = entry;
+	}
+	if (!last)
+		return;
+	writer = json_need_object(json_need_object(metadata, "orbweaver"), "specWriter");
+	json_put_str(writer, "manager", json_str_at(last, "manager"));
+	json_put_str(writer, "time", json_str_at(last, "time"));
+}
+
+void project_written(json_t *object)
+{
+	json_t *metadata = json_at(object, "metadata");
+	const json_t *entry = NULL;
+	json_auto_t *labels = json_array();
+	json_auto_t *annotations = json_array();
+	size_t i = 0;
+
+	note_spec_writer(metadata);
+	json_array_foreach (json_at(metadata, "managedFields"), i, entry) {
+		if (!str_eq(json_str_at(entry, "manager"), OPERATOR_NAME))
+			continue;
+		add_owned(labels, json_at(entry, "fieldsV1", "f:metadata", "f:labels"));
+		add_owned(annotations, json_at(entry, "fieldsV1", "f:metadata", "f:annotations"));
+	}
+	if (json_array_size(labels))
+		json_put(json_need_object(metadata, "orbweaver"), "labels", json_incref(labels));
+	if (json_array_size(annotations))
+		json_put(json_need_object(metadata, "orbweaver"), "annotations",
+			 json_incref(annotations));
+	project_object(object);
+}
+
+void project_definition(json_t *object)
+{
+	limits_reduce(json_at(object, "spec"));
+	project_written(object);
+	foresight_project(object);
+}
+
+void project_config(json_t *object)
+{
+	limits_reduce(json_at(object, "spec"));
+	project_object(object);
+}
+
+void project_endpoint(json_t *object)
+{
+	limits_reduce(json_at(object, "status"));
+	project_written(object);
+}
+
+void project_operator_config(json_t *object)
+{
+	bool disables = json_is_true(json_at(object, "spec", "disableDrain"));
+
+	project_namespace(object);
+	if (disables)
+		json_put_bool(json_need_object(object, "spec"), "disableDrain", true);
+}
+
+void project_workload(json_t *object)
+{
+	static const char *const counts[] = {"replicas", "desiredNumberScheduled"};
+	int64_t replicas = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+		replicas += json_integer_value(json_at(object, "status", counts[i]));
+	project_namespace(object);
+	if (replicas > 0)
+		json_put_int(json_need_object(object, "status"), "replicas", replicas);
+}

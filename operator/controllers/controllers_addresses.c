@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Addresses of pods: what decisions on them look at, and what wakes them.
+ */
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/rfc3339.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "operator/cache/address_metrics.h"
+#include "operator/cache/kinds.h"
+#include "operator/controllers/controllers_internal.h"
+#include "operator/controllers/gather.h"
+#include "operator/controllers/ipam_book.h"
+#include "reconcilers/core/networks.h"
+#include "reconcilers/core/owner.h"
+#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/controller.h"
+#include "reconcilers/ipam/endpoint.h"
+#include "reconcilers/ipam/foresight.h"
+#include "reconcilers/ipam/ledger.h"
+#include "reconcilers/ipam/lifecycle.h"
+#include "reconcilers/ipam/pod_networks.h"
+#include "reconcilers/ipam/settings.h"
+#include "reconcilers/ipam/strays.h"
+#include "reconcilers/spider/ip_pool.h"
+
+/* A ledger that the API server refused is written again after this. */
+enum { LEDGER_AGAIN_MS = 30000 };
+
+/* ---- worlds ---------------------------------------------------------------------------------- */
+
+/* What the visitors of names get. */
+struct collecting {
+	const struct controller_sources *from;
+	json_t *world;
+};
+
+static void add_settings(const struct controller_sources *from, json_t *world)
+{
+	auto_free char *config = str_printf("%s/" IPAM_CONFIG_MAP, from->config_ns);
+
+	json_put_str(json_need_object(world, "env"), "configNamespace", from->config_ns);
+	mirror_add(from->mirror, world, MIRROR_SPIDERPOOL_CONF, config);
+}
+
+/*
+ * Pods are mirrored twice, for different purposes; in worlds of addresses they are those that are
+ * bound.
+ */
+static void add_pod(const struct controller_sources *from, json_t *world, const char *key)
+{
+	json_t *pod = NULL;
+
+	if (json_at(world, KIND_POD, key))
+		return;
+	pod = cache_get(mirror_cache(from->mirror, KIND_BOUND_POD), key);
+	if (pod)
+		json_put(json_need_object(world, KIND_POD), key, pod);
+}
+
+static void add_pod_of_machine(void *arg, const char *key)
+{
+	const struct collecting *c = arg;
+
+	add_pod(c->from, c->world, key);
+}
+
+/* Those that a record or an endpoint of this name may be about. */
+static void add_pods_named(struct collecting *c, const char *key)
+{
+	add_pod(c->from, c->world, key);
+	cache_find(mirror_cache(c->from->mirror, KIND_BOUND_POD), BOUND_POD_BY_MACHINE, key,
+		   add_pod_of_machine, c);
+}
+
+static void add_nads(const struct controller_sources *from, json_t *world, const json_t *pod,
+		     const struct ipam_settings *settings)
+{
+	json_auto_t *networks = pod_networks(pod, settings, NULL);
+	json_t *network;
+	size_t i;
+
+	json_array_foreach (networks, i, network) {
+		auto_free char *key = json_is_object(network) ? network_key(network) : NULL;
+		auto_free char *other = pod_network_other_key(network);
+
+		if (key)
+			mirror_add(from->mirror, world, KIND_NAD, key);
+		if (other)
+			mirror_add(from->mirror, world, KIND_NAD, other);
+	}
+}
+
+static void add_named_pool(void *arg, const char *name)
+{
+	const struct collecting *c = arg;
+
+	mirror_add(c->from->mirror, c->world, KIND_IP_POOL, name);
+}
+
+/* What the pod's present addresses are from: they may be taken over. */
+static void add_present_pools(struct collecting *c, const json_t *endpoint)
+{
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (json_at(endpoint, "status", "current", "ips"), i, item) {
+		const char *v4 = json_str_at(item, "ipv4Pool"), *v6 = json_str_at(item, "ipv6Pool");
+
+		if (v4)
+			add_named_pool(c, v4);
+		if (v6)
+			add_named_pool(c, v6);
+	}
+}
+
+/* All that is about one pod; true when any pool may be meant. */
+static bool add_waiting(const struct controller_sources *from, json_t *world, const json_t *pod,
+			const struct ipam_settings *settings)
+{
+	auto_free char *place =
+		str_printf("%s/%s", json_namespace(pod), pod_endpoint_name(pod, settings));
+	struct collecting c = {from, world};
+	json_auto_t *unknown = NULL, *foreseen = NULL, *asked = NULL, *asks = json_array();
+	const json_t *endpoint = NULL;
+
+	mirror_add(from->mirror, world, KIND_NAMESPACE, json_namespace(pod));
+	mirror_add(from->mirror, world, KIND_NODE,
+		   json_str_or(json_at(pod, "spec", "nodeName"), ""));
+	mirror_add(from->mirror, world, KIND_ENDPOINT, place);
+	add_nads(from, world, pod, settings);
+	endpoint = world_get(world, KIND_ENDPOINT, place);
+	add_present_pools(&c, endpoint);
+	foreseen = foresee(world, pod, settings, &unknown, NULL);
+	asked = endpoint_asks(endpoint, json_uid(pod));
+	if (foreseen)
+		json_array_extend(asks, foreseen);
+	if (asked)
+		json_array_extend(asks, asked);
+	return candidates_visit_names(pod, world_get(world, KIND_NAMESPACE, json_namespace(pod)),
+				      asks, add_named_pool, &c);
+}
+
+static void add_ending(const struct controller_sources *from, json_t *world)
+{
+	const json_t *all = ipam_book_all(from->addresses, IPAM_ENDING);
+	struct collecting c = {from, world};
+	const char *key;
+	json_t *ended, *record;
+	size_t n = 0, i;
+
+	json_each (all, key, ended) {
+		if (n++ >= ASSIGN_MAX)
+			break;
+		ipam_book_add(from->addresses, world, IPAM_ENDING, key);
+		add_present_pools(&c, ended);
+		json_array_foreach (json_at(ended, "records"), i, record)
+			add_named_pool(&c, json_str_or(json_at(record, "pool"), ""));
+	}
+}
+
+/* The first of those that wait, as many as one pass takes on (assign_slice_take). */
+void addresses_gather(const struct controller_sources *from, const struct controller *self,
+		      const char *key, json_t *world)
+{
+	const json_t *waiting = ipam_book_all(from->addresses, IPAM_WAITING);
+	auto_free char *config = str_printf("%s/" IPAM_CONFIG_MAP, from->config_ns);
+	struct ipam_settings settings = {0};
+	size_t pools = cache_len(mirror_cache(from->mirror, KIND_IP_POOL));
+	struct assign_slice slice = {0};
+	json_auto_t *named = NULL;
+	bool any_pool = false;
+	const char *pod_key, *pool;
+	json_t *value;
+	size_t n = 0, left = json_object_size(waiting);
+
+	add_settings(from, world);
+	gather_passed(from, world);
+	mirror_add_all(from->mirror, world, KIND_RESERVED_IP);
+	json_need_object(world, KIND_IP_POOL);
+	json_each (ipam_book_all(from->addresses, IPAM_SHORT), pool, value)
+		ipam_book_add(from->addresses, world, IPAM_SHORT, pool);
+	json_each (ipam_book_all(from->addresses, IPAM_UNWRITTEN), pool, value)
+		ipam_book_add(from->addresses, world, IPAM_UNWRITTEN, pool);
+	json_put_bool(json_need_object(world, "env"), "learns", true);
+	add_ending(from, world);
+	if (ipam_settings_read(world_get(world, MIRROR_SPIDERPOOL_CONF, config), from->config_ns,
+			       &settings, NULL) < 0)
+		return;
+	json_each (waiting, pod_key, value) {
+		const json_t *pod = value;
+
+		if (n++ >= ASSIGN_MAX)
+			break;
+		if (!json_is_object(value)) {
+			add_pod(from, world, pod_key);
+			pod = world_get(world, KIND_POD, pod_key);
+		}
+		if (pod && !assign_slice_take(&slice, pod, pools))
+			continue;
+		ipam_book_add(from->addresses, world, IPAM_WAITING, pod_key);
+		ipam_book_add(from->addresses, world, IPAM_CLAIMANT, pod_key);
+		if (pod)
+			any_pool |= add_waiting(from, world, pod, &settings);
+	}
+	if (left > json_object_size(world_kind(world, BOX_WAITING)))
+		json_put_bool(json_need_object(world, "env"), "isPart", true);
+	if (any_pool)
+		mirror_add_all(from->mirror, world, KIND_IP_POOL);
+	/* Those that the pools may overlap: verdicts, which the allocator obeys, depend on them. */
+	named = any_pool ? NULL : json_copy((json_t *)world_kind(world, KIND_IP_POOL));
+	json_each (named, pool, value)
+		gather_neighbours(from, world, value);
+	json_each (world_kind(world, KIND_IP_POOL), pool, value)
+		ipam_book_add(from->addresses, world, IPAM_LEARNED, pool);
+}
+
+void addresses_gathered(const struct controller_sources *from, const char *key, const json_t *world)
+{
+	if (json_is_true(json_at(world, "env", "isPart")))
+		ipam_book_take_pass(from->addresses, world_kind(world, BOX_WAITING), ASSIGN_MAX);
+}
+
+void endpoint_gather(const struct controller_sources *from, const struct controller *self,
+		     const char *key, json_t *world)
+{
+	struct collecting c = {from, world};
+	const json_t *endpoint = NULL, *decided;
+	auto_free char *asker = NULL;
+	const char *node = NULL;
+
+	mirror_add(from->mirror, world, KIND_ENDPOINT, key);
+	ipam_book_add(from->addresses, world, IPAM_DECIDED, key);
+	ipam_book_add(from->addresses, world, IPAM_STRAYS, key);
+	decided = world_get(world, BOX_DECIDED, key);
+	if (ipam_book_get(from->addresses, IPAM_LIVE, key) &&
+	    (!decided || json_at(decided, "unwritten"))) {
+		ipam_book_add(from->addresses, world, IPAM_LIVE, key);
+		add_settings(from, world);
+	}
+	add_pods_named(&c, key);
+	endpoint = world_get(world, KIND_ENDPOINT, key);
+	asker = endpoint ? endpoint_asker(endpoint) : NULL;
+	if (asker)
+		add_pod(from, world, asker);
+	node = json_str_at(endpoint, "status", "current", "node");
+	if (node)
+		mirror_add(from->mirror, world, KIND_NODE, node);
+}
+
+/* What was read is good for one decision. */
+void endpoint_gathered(const struct controller_sources *from, const char *key, const json_t *world)
+{
+	if (world_get(world, BOX_LIVE, key))
+		ipam_book_set(from, IPAM_LIVE, key, NULL);
+}
+
+static void add_named(void *arg, const char *key)
+{
+	struct collecting *c = arg;
+
+	mirror_add(c->from->mirror, c->world, KIND_ENDPOINT, key);
+	ipam_book_add(c->from->addresses, c->world, IPAM_STRAYS, key);
+	add_pods_named(c, key);
+}
+
+void strays_gather(const struct controller_sources *from, const struct controller *self,
+		   const char *key, json_t *world)
+{
+	auto_free char *prefix = str_printf("%s ", key);
+	struct collecting c = {from, world};
+	const char *name;
+	json_t *value;
+
+	mirror_add(from->mirror, world, KIND_IP_POOL, key);
+	ipam_book_add(from->addresses, world, IPAM_LEARNED, key);
+	ipam_book_add(from->addresses, world, IPAM_LEARNING, key);
+	ipam_book_add(from->addresses, world, IPAM_UNWRITTEN, key);
+	json_each (ipam_book_all(from->addresses, IPAM_CLAIMED), name, value)
+		if (str_starts(name, prefix))
+			ipam_book_add(from->addresses, world, IPAM_CLAIMED, name);
+	json_each (ipam_book_all(from->addresses, IPAM_CLAIMANT), name, value)
+		ipam_book_add(from->addresses, world, IPAM_CLAIMANT, name);
+	strays_visit(world_get(world, KIND_IP_POOL, key), add_named, &c);
+	cache_find(mirror_cache(from->mirror, KIND_ENDPOINT), ENDPOINT_BY_POOL, key, add_named, &c);
+}
+
+/* ---- waking ---------------------------------------------------------------------------------- */
+
+static bool same_annotations(const json_t *old, const json_t *now)
+{
+	return old && now &&
+	       json_same(json_at(old, "metadata", "annotations"),
+			 json_at(now, "metadata", "annotations"));
+}
+
+/* A pod that begins to run has had its addresses for long; one that ends may give them back. */
+void bound_pod_changed(const struct change *c)
+{
+	bool is_same = c->old && c->now && str_eq(json_uid(c->old), json_uid(c->now));
+	const char *machine = c->old ? pod_machine(c->old) : NULL;
+
+	address_metrics_changed(c->from->address_metrics, c->kind, c->key, c->old, c->now,
+				c->from->now_ms());
+	if (c->now && !(is_same && same_annotations(c->old, c->now)))
+		ipam_book_wait(c->from, c->key);
+	else if (!c->now && ipam_book_get(c->from->addresses, IPAM_WAITING, c->key))
+		wake(c, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
+	if (!c->old || (is_same && pod_is_alive(c->now)))
+		return;
+	wake(c, CONTROLLER_ENDPOINT, c->key);
+	if (machine) {
+		auto_free char *key = str_printf("%s/%s", json_namespace(c->old), machine);
+
+		wake(c, CONTROLLER_ENDPOINT, key);
+	}
+}
+
+static void wait_again(void *arg, const char *key)
+{
+	const struct change *c = arg;
+
+	ipam_book_wait(c->from, key);
+}
+
+/*
+ * What its agent says, and what was there when we came. One that somebody deleted is written again,
+ * while its pod lives; one that is gone makes room for a pod that has waited for it.
+ */
+void endpoint_changed(const struct change *c)
+{
+	const struct cache *pods = mirror_cache(c->from->mirror, KIND_BOUND_POD);
+
+	if (!c->now && cache_has(pods, c->key))
+		ipam_book_wait(c->from, c->key);
+	if (!c->now)
+		cache_find(pods, BOUND_POD_BY_MACHINE, c->key, wait_again, (void *)c);
+	if (c->now && (!c->old || !same_annotations(c->old, c->now) ||
+		       object_is_terminating(c->old) != object_is_terminating(c->now)))
+		wake(c, CONTROLLER_ENDPOINT, c->key);
+}
+
+static void wake_endpoint(void *arg, const char *key)
+{
+	wake(arg, CONTROLLER_ENDPOINT, key);
+}
+
+void addresses_node_changed(const struct change *c)
+{
+	if (node_is_gone(c->now))
+		cache_find(mirror_cache(c->from->mirror, KIND_ENDPOINT), ENDPOINT_BY_NODE, c->key,
+			   wake_endpoint, (void *)c);
+}
+
+/* Is the pool's spec another one than that which could not be read? */
+static bool was_unreadable(const struct change *c)
+{
+	auto_ledger struct ledger ledger = {0};
+
+	return c->old && c->now && json_generation(c->old) != json_generation(c->now) &&
+	       ledger_open(c->old, NULL, NULL, &ledger, NULL) < 0;
+}
+
+/*
+ * Whoever waits may find an address now; records may have lost whom they were for. What a pool says
+ * of an earlier operator's pods is looked into, also if none waits now.
+ */
+void addresses_pool_changed(const struct change *c)
+{
+	const char *before = json_str_at(c->old, "status", "allocatedIPs");
+	const char *after = json_str_at(c->now, "status", "allocatedIPs");
+
+	address_metrics_changed(c->from->address_metrics, c->kind, c->key, c->old, c->now,
+				c->from->now_ms());
+	/*
+	 * New, another one of the name, one that could not be read, or one of which another program
+	 * took a record out: living pods may have addresses.
+	 */
+	if (!str_eq(json_uid(c->old), json_uid(c->now)) || was_unreadable(c) ||
+	    (!(c->from->own_write && *c->from->own_write) && strays_lost(before, after))) {
+		ipam_book_set(c->from, IPAM_LEARNED, c->key, NULL);
+		ipam_book_set(c->from, IPAM_LEARNING, c->key, NULL);
+	}
+	addresses_source_changed(c);
+	if (!ipam_book_get(c->from->addresses, IPAM_PASSED, ADDRESSES_KEY) &&
+	    ip_pool_says_waiting(c->now))
+		wake(c, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
+	if (c->now &&
+	    (!str_eq(before, after) || !ipam_book_get(c->from->addresses, IPAM_LEARNED, c->key)))
+		wake(c, CONTROLLER_STRAYS, c->key);
+}
+
+void addresses_source_changed(const struct change *c)
+{
+	if (ipam_book_all(c->from->addresses, IPAM_WAITING))
+		wake(c, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
+}
+
+/* ---- what comes of decisions ----------------------------------------------------------------- */
+
+bool strays_are_urgent(const struct controller_sources *from, const char *pool)
+{
+	return !ipam_book_get(from->addresses, IPAM_LEARNED, pool);
+}
+
+void bound_pod_found(const struct change *c, const char *reason)
+{
+	if (reason)
+		address_metrics_refused(c->from->address_metrics, reason);
+}
+
+void endpoint_read(const struct controller_sources *from, const char *key, json_t *found,
+		   const struct err *err)
+{
+	if (err)
+		log_debug("cannot read what may have ended, will retry", F_STR("key", key),
+			  F_ERR(err));
+	else
+		ipam_book_set(from, IPAM_LIVE, key, found);
+}
+
+/* A ledger that the API server refused: its pods wait, those of other pools do not. */
+void addresses_ledger_written(const struct controller_sources *from, const char *kind,
+			      const char *pool, const struct err *err)
+{
+	json_auto_t *trouble = NULL;
+	char until[RFC3339_SIZE];
+
+	if (!str_eq(kind, KIND_IP_POOL))
+		return;
+	if (!err && !ipam_book_get(from->addresses, IPAM_UNWRITTEN, pool))
+		return;
+	rfc3339_write(clock_wall_us() + LEDGER_AGAIN_MS * INT64_C(1000), until);
+	if (err)
+		trouble = json_pack("{s:s, s:s, s:s}", "reason", err->reason, "text", err->text,
+				    "until", until);
+	ipam_book_set(from, IPAM_UNWRITTEN, pool, trouble);
+}
+
+void addresses_overtaken(const struct controller_sources *from)
+{
+	address_metrics_conflict(from->address_metrics);
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Wake rules (controllers_addresses.c) and plans bring events; worlds of the three controllers, and
+ * of pools, show what came of them. Four machines, side by side:
+ *
+ * Pod            event                                          next
+ *   -            bound; its annotations change; its endpoint    waiting
+ *                is deleted
+ *   -            strays: it has an address without a record     waiting, claimant
+ *   waiting      addresses: recorded, or none needed any more   -
+ *   waiting      addresses: none to be had                      waiting, behind the others
+ *   claimant     addresses: looked at                           (no claimant)
+ *
+ * SpiderEndpoint, or the name of one
+ *   -            addresses: its pod has addresses               decided {endpoint}
+ *   decided      endpoint: written, or deleted                  -
+ *   decided      endpoint: the pod ended before                 decided {unwritten}
+ *   -            strays: records that no endpoint names         strays
+ *   any          endpoint: it may have ended, its pod is not    any, live for one decision
+ *                mirrored; the reads are done
+ *   live         endpoint: the pod has ended                    ending
+ *   ending       addresses: its records are released            decided {gone}
+ *
+ * SpiderIPPool
+ *   -            strays: claims without a record are noted      learning
+ *   learning     addresses: no claimant is left                 learned
+ *   learned      another UID; the spec can be read again;       -
+ *                another program took a record out
+ *   any          the API server refuses, or stores, the ledger  unwritten, or not
+ *   any          addresses: pods wait for it, or none           short, or not
+ *
+ * The pass
+ *   -            addresses: it has seen all that wait           passed
+ */
+#include "operator/controllers/ipam_book.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "operator/cache/address_metrics.h"
+#include "operator/controllers/controllers.h"
+#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/lifecycle.h"
+#include "reconcilers/spider/ip_pool.h"
+
+struct ipam_book {
+	json_t *entries[IPAM_ENTRIES]; /* { key: value } */
+};
+
+/* ---- who is woken, what is counted ----------------------------------------------------------- */
+
+/* value: NULL when the entry was removed. */
+struct event {
+	const struct controller_sources *from;
+	const char *key;
+	const json_t *value;
+};
+
+static void wake_pass(const struct event *e)
+{
+	controller_wake(e->from, CONTROLLER_ADDRESSES, ADDRESSES_KEY, QUEUE_MAIN);
+}
+
+static void wake_endpoint(const struct event *e)
+{
+	controller_wake(e->from, CONTROLLER_ENDPOINT, e->key, QUEUE_MAIN);
+}
+
+/* The pool's status says so. */
+static void wake_pool(const struct event *e)
+{
+	controller_wake(e->from, CONTROLLER_IP_POOL, e->key, QUEUE_LATER);
+}
+
+static void on_served(const struct event *e)
+{
+	address_metrics_settled(e->from->address_metrics, e->key);
+}
+
+/* "ENDPOINT UID": records alone. */
+static void on_released(const struct event *e)
+{
+	if (strchr(e->key, ' '))
+		address_metrics_repaired(e->from->address_metrics);
+	else
+		address_metrics_released(e->from->address_metrics);
+}
+
+static void on_decided(const struct event *e)
+{
+	if (json_at(e->value, "endpoint"))
+		address_metrics_allocated(e->from->address_metrics, e->key, e->from->now_ms());
+	wake_endpoint(e);
+}
+
+/* What came meanwhile waited for that. */
+static void on_carried_out(const struct event *e)
+{
+	if (ipam_book_get(e->from->addresses, IPAM_LIVE, e->key) ||
+	    ipam_book_get(e->from->addresses, IPAM_STRAYS, e->key))
+		wake_endpoint(e);
+}
+
+static void on_learned(const struct event *e)
+{
+	wake_pool(e);
+	wake_pass(e);
+}
+
+static void on_unwritten(const struct event *e)
+{
+	address_metrics_unwritten(
+		e->from->address_metrics,
+		json_object_size(ipam_book_all(e->from->addresses, IPAM_UNWRITTEN)));
+	wake_pool(e);
+}
+
+/* Pools that say that pods wait for them: now it is known. */
+static void on_passed(const struct event *e)
+{
+	const struct cache *pools = mirror_cache(e->from->mirror, KIND_IP_POOL);
+	const char *name = NULL;
+	size_t iter = 0;
+
+	while ((name = cache_next(pools, &iter))) {
+		json_auto_t *pool = cache_get(pools, name);
+
+		if (ip_pool_says_waiting(pool))
+			controller_wake(e->from, CONTROLLER_IP_POOL, name, QUEUE_MAIN);
+	}
+}
+
+static const struct {
+	const char *box;
+	void (*set)(const struct event *e);
+	void (*removed)(const struct event *e);
+} rows[] = {
+	[IPAM_WAITING] = {BOX_WAITING, wake_pass, on_served},
+	[IPAM_CLAIMANT] = {BOX_CLAIMANTS, NULL, NULL},
+	[IPAM_LIVE] = {BOX_LIVE, wake_endpoint, NULL},
+	[IPAM_ENDING] = {BOX_ENDING, wake_pass, on_released},
+	[IPAM_DECIDED] = {BOX_DECIDED, on_decided, on_carried_out},
+	[IPAM_STRAYS] = {BOX_STRAYS, wake_endpoint, NULL},
+	[IPAM_CLAIMED] = {BOX_CLAIMED, NULL, NULL},
+	[IPAM_LEARNING] = {BOX_LEARNING, NULL, NULL},
+	[IPAM_LEARNED] = {BOX_LEARNED, on_learned, NULL},
+	[IPAM_SHORT] = {BOX_SHORT_POOL, wake_pool, wake_pool},
+	[IPAM_UNWRITTEN] = {BOX_UNWRITTEN, on_unwritten, on_unwritten},
+	[IPAM_PASSED] = {BOX_PASSED, on_passed, NULL},
+};
+static_assert(ARRAY_LEN(rows) == IPAM_ENTRIES, "each message has its row");
+
+/* ---- the book -------------------------------------------------------------------------------- */
+
+struct ipam_book *ipam_book_new(void)
+{
+	struct ipam_book *book = mem_new(struct ipam_book);
+
+	for (size_t i = 0; i < IPAM_ENTRIES; i++)
+		book->entries[i] = json_object();
+	return book;
+}
+
+void ipam_book_free(struct ipam_book *book)
+{
+	if (!book)
+		return;
+	for (size_t i = 0; i < IPAM_ENTRIES; i++)
+		json_decref(book->entries[i]);
+	mem_free(book);
+}
+
+json_t *ipam_book_get(const struct ipam_book *book, enum ipam_entry entry, const char *key)
+{
+	assert(entry < IPAM_ENTRIES);
+	return json_object_get(book->entries[entry], key);
+}
+
+const json_t *ipam_book_all(const struct ipam_book *book, enum ipam_entry entry)
+{
+	assert(entry < IPAM_ENTRIES);
+	return json_object_size(book->entries[entry]) ? book->entries[entry] : NULL;
+}
+
+void ipam_book_add(const struct ipam_book *book, json_t *world, enum ipam_entry entry,
+		   const char *key)
+{
+	json_t *value = ipam_book_get(book, entry, key);
+
+	if (value)
+		json_object_set(json_need_object(world, rows[entry].box), key, value);
+}
+
+void ipam_book_set(const struct controller_sources *from, enum ipam_entry entry, const char *key,
+		   json_t *value)
+{
+	const struct event e = {from, key, value};
+
+	assert(entry < IPAM_ENTRIES);
+	if (value)
+		json_object_set(from->addresses->entries[entry], key, value);
+	else
+		json_object_del(from->addresses->entries[entry], key);
+	if (value && rows[entry].set)
+		rows[entry].set(&e);
+	else if (!value && rows[entry].removed)
+		rows[entry].removed(&e);
+}
+
+void ipam_book_posted(const struct controller_sources *from, const char *box, const char *key,
+		      json_t *value)
+{
+	enum ipam_entry entry = 0;
+
+	while (entry < IPAM_ENTRIES && !str_eq(rows[entry].box, box))
+		entry++;
+	ipam_book_set(from, entry, key, value);
+}
+
+void ipam_book_wait(const struct controller_sources *from, const char *pod)
+{
+	json_t *before = ipam_book_get(from->addresses, IPAM_WAITING, pod);
+	json_auto_t *waiting = before ? json_incref(before) : json_true();
+
+	ipam_book_set(from, IPAM_WAITING, pod, waiting);
+}
+
+static void move_behind(json_t *waiting, const json_t *pods)
+{
+	const char *key;
+	json_t *value;
+
+	json_each (pods, key, value) {
+		json_auto_t *entry = json_incref(json_object_get(waiting, key));
+
+		json_object_del(waiting, key);
+		json_object_set(waiting, key, entry);
+	}
+}
+
+void ipam_book_take_pass(struct ipam_book *book, const json_t *pods, size_t looked_at)
+{
+	json_t *waiting = book->entries[IPAM_WAITING], *value;
+	json_auto_t *put_off = json_object();
+	const char *key;
+	size_t n = 0;
+
+	json_each (waiting, key, value) {
+		if (n++ >= looked_at)
+			break;
+		if (!json_object_get(pods, key))
+			json_object_set(put_off, key, value);
+	}
+	move_behind(waiting, put_off);
+	move_behind(waiting, pods);
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The eviction API: what is sent, and what the answers mean. Pure.
+ *
+ * policy/v1 since Kubernetes 1.22, policy/v1beta1 before; a server that does not know a version
+ * says so with 400.
+ */
+#ifndef ORBWEAVER_OPERATOR_WRITER_EVICTIONS_H
+#define ORBWEAVER_OPERATOR_WRITER_EVICTIONS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "lib/kube/client.h"
+
+/* The request's body, for the pod of that uid alone; the pod's own grace period holds. New. */
+json_t *eviction_body(bool is_old_version, const char *ns, const char *pod, const char *uid);
+
+/* The server does not know the version. */
+bool eviction_is_version_unknown(const struct kube_response *response);
+
+/*
+ * {} when the pod was asked to end, or is gone, or is another; else {"reason", "message"}:
+ * PdbRefuses with the budget's name and numbers, TwoPdbs, EvictionFailed. New.
+ */
+json_t *eviction_answer(const struct kube_response *response, const struct err *err);
+
+#endif

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A hash of the last patch for each object. See the header.
+ */
+#include "operator/writer/rewrites.h"
+
+#include <string.h>
+
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/kinds.h"
+
+struct rewrite {
+	uint64_t hash;
+	int64_t sent_ms;
+	unsigned int times; /* in a row */
+	char *other;        /* NULL: not known */
+};
+
+struct rewrites {
+	struct map objects; /* "KIND KEY" → struct rewrite */
+};
+
+static void rewrite_free(void *ptr)
+{
+	struct rewrite *rewrite = ptr;
+
+	mem_free(rewrite->other);
+	mem_free(rewrite);
+}
+
+struct rewrites *rewrites_new(void)
+{
+	struct rewrites *rewrites = mem_new(struct rewrites);
+
+	rewrites->objects.free_value = rewrite_free;
+	return rewrites;
+}
+
+void rewrites_free(struct rewrites *rewrites)
+{
+	if (!rewrites)
+		return;
+	map_done(&rewrites->objects);
+	mem_free(rewrites);
+}
+
+static int64_t pause_after(unsigned int times)
+{
+	int64_t pause = REWRITES_PAUSE_FIRST_MS;
+
+	if (times < REWRITES_FREE)
+		return 0;
+	for (unsigned int i = REWRITES_FREE; i < times && pause < REWRITES_PAUSE_MAX_MS; i++)
+		pause *= 2;
+	return pause < REWRITES_PAUSE_MAX_MS ? pause : REWRITES_PAUSE_MAX_MS;
+}
+
+int64_t rewrites_pause_ms(struct rewrites *rewrites, const char *kind, const char *key,
+			  const json_t *patch, int64_t now_ms)
+{
+	auto_free char *name = str_printf("%s %s", kind, key);
+	struct rewrite *rewrite = map_get(&rewrites->objects, name);
+	json_auto_t *copy = json_deep_copy(patch);
+	auto_free char *text = NULL;
+	int64_t due_ms = 0;
+	uint64_t hash;
+
+	json_object_del(json_at(copy, "metadata"), "resourceVersion");
+	text = json_text(copy);
+	hash = str_hash(text, strlen(text));
+	if (!rewrite) {
+		if (rewrites->objects.len >= REWRITES_MAX)
+			map_done(&rewrites->objects);
+		rewrite = mem_new(struct rewrite);
+		map_set(&rewrites->objects, name, rewrite);
+	}
+	if (rewrite->hash != hash || now_ms - rewrite->sent_ms >= REWRITES_FORGET_MS)
+		*rewrite = (struct rewrite){.hash = hash, .other = rewrite->other};
+	due_ms = rewrite->sent_ms + pause_after(rewrite->times);
+	if (rewrite->times > 0 && now_ms < due_ms)
+		return due_ms - now_ms;
+	rewrite->sent_ms = now_ms;
+	rewrite->times++;
+	return 0;
+}
+
+void rewrites_answered(struct rewrites *rewrites, const char *kind, const char *key,
+		       const json_t *answer)
+{
+	auto_free char *name = str_printf("%s %s", kind, key);
+	struct rewrite *rewrite = map_get(&rewrites->objects, name);
+	const char *other = NULL, *last = "";
+	const json_t *entry = NULL;
+	size_t i = 0;
+
+	if (!rewrite)
+		return;
+	json_array_foreach (json_at(answer, "metadata", "managedFields"), i, entry) {
+		const char *manager = json_str_or(json_at(entry, "manager"), "");
+		const char *time = json_str_or(json_at(entry, "time"), "");
+
+		/* RFC 3339 in UTC: the order of texts is that of times. */
+		if (str_eq(manager, OPERATOR_NAME) || strcmp(time, last) < 0)
+			continue;
+		other = manager;
+		last = time;
+	}
+	mem_free(rewrite->other);
+	rewrite->other = str_dup(other);
+}
+
+const char *rewrites_other(const struct rewrites *rewrites, const char *kind, const char *key)
+{
+	auto_free char *name = str_printf("%s %s", kind, key);
+	const struct rewrite *rewrite = map_get(&rewrites->objects, name);
+
+	return rewrite && rewrite->other ? rewrite->other : "";
+}

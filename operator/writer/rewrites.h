@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Patches that had to be sent again word for word: somebody else keeps undoing what we write.
+ *
+ * An admission controller or another operator that insists on its own version of an object never
+ * gets tired, so neither side may win by speed. The first repeats go out at once, since people edit
+ * by mistake. Then each waits longer, until another patch is called for or nothing had to be
+ * repeated for an hour.
+ *
+ * Pure: time is an argument.
+ */
+#ifndef ORBWEAVER_OPERATOR_WRITER_REWRITES_H
+#define ORBWEAVER_OPERATOR_WRITER_REWRITES_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+enum {
+	REWRITES_FREE = 5, /* the same patch in a row, without a pause */
+	REWRITES_PAUSE_FIRST_MS = 5000,
+	REWRITES_PAUSE_MAX_MS = 600000,
+	REWRITES_FORGET_MS = 3600000,
+	REWRITES_MAX = 1024, /* objects that are remembered; beyond that all are forgotten */
+};
+
+struct rewrites;
+
+struct rewrites *rewrites_new(void);
+/* Accepts NULL. */
+void rewrites_free(struct rewrites *rewrites);
+
+/*
+ * The patch, a merge patch, is about to be sent to the object. Return 0 if it may go now; it is
+ * remembered then. Else return the milliseconds to wait, and ask again. metadata.resourceVersion
+ * does not count.
+ */
+int64_t rewrites_pause_ms(struct rewrites *rewrites, const char *kind, const char *key,
+			  const json_t *patch, int64_t now_ms);
+
+/*
+ * The API server's answer to it. Its managedFields say who else writes the object, and when last
+ * (metav1.ManagedFieldsEntry).
+ */
+void rewrites_answered(struct rewrites *rewrites, const char *kind, const char *key,
+		       const json_t *answer);
+
+/*
+ * The field manager that wrote the object last besides us, as far as known; "" else. Borrowed until
+ * the next call.
+ */
+const char *rewrites_other(const struct rewrites *rewrites, const char *kind, const char *key);
+
+#endif

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Numbers about addresses, under the names that dashboards ask for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/json/json.h"
+#include "operator/cache/address_metrics.h"
+#include "operator/cache/kinds.h"
+#include "reconcilers/ipam/assign.h"
+
+static void expect_line(struct metrics *metrics, const char *line)
+{
+	auto_strbuf struct strbuf text = {0};
+
+	metrics_render(metrics, &text);
+	if (!strstr(strbuf_str(&text), line))
+		fail_msg("no line %sin:\n%s", line, strbuf_str(&text));
+}
+
+static void allocate(struct address_metrics *m, const char *key, int64_t took_ms)
+{
+	json_auto_t *pod = json_object();
+
+	address_metrics_changed(m, KIND_BOUND_POD, key, NULL, pod, 1000);
+	address_metrics_allocated(m, key, 1000 + took_ms);
+}
+
+static void durations_are_gauges_too(void **state)
+{
+	struct metrics *metrics = metrics_new();
+	struct address_metrics *m = address_metrics_new(metrics);
+
+	allocate(m, "ml/a", 500);
+	allocate(m, "ml/b", 2000);
+	allocate(m, "ml/c", 1250);
+	expect_line(metrics, "spiderpool_ipam_allocation_counts_total 3\n");
+	expect_line(metrics, "spiderpool_ipam_allocation_average_duration_seconds 1.25\n");
+	expect_line(metrics, "spiderpool_ipam_allocation_max_duration_seconds 2\n");
+	expect_line(metrics, "spiderpool_ipam_allocation_min_duration_seconds 0.5\n");
+	expect_line(metrics, "spiderpool_ipam_allocation_latest_duration_seconds 1.25\n");
+	address_metrics_free(m);
+	metrics_free(metrics);
+}
+
+static void refusals_are_told_apart(void **state)
+{
+	struct metrics *metrics = metrics_new();
+	struct address_metrics *m = address_metrics_new(metrics);
+
+	address_metrics_refused(m, "PoolExhausted");
+	address_metrics_refused(m, "NoPool");
+	address_metrics_refused(m, "WrongAnnotation");
+	expect_line(metrics, "spiderpool_ipam_allocation_failure_counts_total 3\n");
+	expect_line(metrics, "spiderpool_ipam_allocation_err_ip_used_out_counts_total 1\n");
+	expect_line(metrics, "spiderpool_ipam_allocation_err_no_available_pool_counts_total 1\n");
+	expect_line(metrics, "spiderpool_ipam_allocation_err_internal_counts_total 1\n");
+	address_metrics_free(m);
+	metrics_free(metrics);
+}
+
+static void a_pool_says_how_many_addresses_others_have(void **state)
+{
+	struct metrics *metrics = metrics_new();
+	struct address_metrics *m = address_metrics_new(metrics);
+	json_auto_t *pool = json_pack("{s:{s:i, s:i, s:i}}", "status", "totalIPCount", 9,
+				      "allocatedIPCount", 4, "conflictIPCount", 2);
+	json_auto_t *mended =
+		json_pack("{s:{s:i, s:i}}", "status", "totalIPCount", 9, "allocatedIPCount", 4);
+
+	address_metrics_changed(m, KIND_IP_POOL, "p", NULL, pool, 1000);
+	expect_line(metrics, "orbweaver_ippool_conflicts{SpiderIPPool=\"p\"} 2\n");
+	address_metrics_changed(m, KIND_IP_POOL, "p", pool, mended, 2000);
+	expect_line(metrics, "orbweaver_ippool_conflicts{SpiderIPPool=\"p\"} 0\n");
+	address_metrics_free(m);
+	metrics_free(metrics);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(durations_are_gauges_too),
+		cmocka_unit_test(refusals_are_told_apart),
+		cmocka_unit_test(a_pool_says_how_many_addresses_others_have),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

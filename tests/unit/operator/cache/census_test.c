@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Numbers follow objects as they come, change and go. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "operator/cache/census.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/sriov/node_state.h"
+#include "tests/support/yaml.h"
+
+static void note_condition(void *arg, const char *kind, const char *type, const char *status,
+			   const char *reason, size_t count)
+{
+	json_t *lines = arg;
+
+	json_put(lines, str_eq(type, "Ready") ? "ready" : "other",
+		 json_fmt("%s %s %s %s %zu", kind, type, status, reason, count));
+}
+
+static void note_finding(void *arg, const char *kind, const char *reason, size_t count)
+{
+	auto_free char *key = str_printf("%s %s", kind, reason);
+
+	json_put_int(arg, key, (int64_t)count);
+}
+
+static void note_policy(void *arg, const char *policy, int64_t wanted, int64_t present)
+{
+	json_put(arg, policy, json_fmt("%d of %d", (int)present, (int)wanted));
+}
+
+static void note_resource(void *arg, const char *resource, size_t nodes, size_t empty,
+			  size_t unselected)
+{
+	json_put(arg, resource, json_fmt("%zu of %zu, %zu", empty, nodes, unselected));
+}
+
+static void expect_findings(const struct census *census, const char *want)
+{
+	json_auto_t *got = json_object(), *wanted = yaml(want);
+	auto_free char *text = NULL;
+
+	census_findings(census, note_finding, got);
+	text = json_text(got);
+	if (!json_same(got, wanted))
+		fail_msg("%s instead of %s", text, want);
+}
+
+static void an_object_that_needs_somebody_counts_once(void **state)
+{
+	static const struct {
+		const char *conditions, *findings;
+	} rows[] = {
+		{"{type: Ready, status: 'True', reason: Rendered}", "{}"},
+		{"{type: Ready, status: 'False', reason: Bad}", "{k Bad: 1}"},
+		{"{type: Ready, status: 'False', reason: Syncing}, "
+		 "{type: Progressing, status: 'True', reason: Syncing}",
+		 "{}"},
+		{"{type: Ready, status: 'False', reason: VfHeld}, "
+		 "{type: Blocked, status: 'True', reason: VfHeld}",
+		 "{}"},
+		{"{type: Ready, status: 'False', reason: Bad}, "
+		 "{type: Degraded, status: 'True', reason: Worse}",
+		 "{k Worse: 1}"},
+		{"{type: Ready, status: 'True', reason: Rendered}, "
+		 "{type: Degraded, status: 'True', reason: PoolMissing}",
+		 "{k PoolMissing: 1}"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct census *census = census_new();
+		auto_free char *text =
+			str_printf("{status: {conditions: [%s]}}", rows[i].conditions);
+		json_auto_t *object = yaml(text);
+
+		census_update(census, "k", NULL, object);
+		expect_findings(census, rows[i].findings);
+		census_update(census, "k", object, NULL);
+		expect_findings(census, "{}");
+		census_free(census);
+	}
+}
+
+static void conditions_are_counted_by_reason(void **state)
+{
+	struct census *census = census_new();
+	json_auto_t *bad =
+		yaml("{status: {conditions: [{type: Ready, status: 'False', reason: Bad}]}}");
+	json_auto_t *good =
+		yaml("{status: {conditions: [{type: Ready, status: 'True', reason: Usable}]}}");
+	json_auto_t *lines = json_object();
+
+	census_update(census, "k", NULL, bad);
+	census_update(census, "k", NULL, bad);
+	census_update(census, "k", bad, good);
+	census_update(census, "k", bad, NULL);
+	census_update(census, KIND_NODE, NULL, bad);
+	census_conditions(census, note_condition, lines);
+	assert_int_equal(json_object_size(lines), 1);
+	assert_string_equal(json_str_at(lines, "ready"), "k Ready True Usable 1");
+	census_free(census);
+}
+
+static void vfs_are_those_of_each_policy(void **state)
+{
+	struct census *census = census_new();
+	json_auto_t *before = yaml("{metadata: {name: a, namespace: lab}, status: {wantedVfs: 8}}");
+	json_auto_t *after = yaml("{metadata: {name: a, namespace: lab}, "
+				  "status: {wantedVfs: 8, presentVfs: 6}}");
+	json_auto_t *lines = json_object(), *none = json_object();
+
+	census_update(census, KIND_POLICY, NULL, before);
+	census_update(census, KIND_POLICY, before, after);
+	census_policies(census, note_policy, lines);
+	assert_string_equal(json_str_at(lines, "lab/a"), "6 of 8");
+	census_update(census, KIND_POLICY, after, NULL);
+	census_policies(census, note_policy, none);
+	assert_int_equal(json_object_size(none), 0);
+	census_free(census);
+}
+
+/* Users may make any number of those. */
+static void a_policy_of_an_untrusted_namespace_has_no_series(void **state)
+{
+	struct census *census = census_new();
+	json_auto_t *policy = yaml("{metadata: {name: a, namespace: lab}, status: {wantedVfs: 0, "
+				   "conditions: [{type: Ready, status: 'False', "
+				   "reason: NamespaceNotTrusted}]}}");
+	json_auto_t *lines = json_object();
+
+	census_update(census, KIND_POLICY, NULL, policy);
+	census_policies(census, note_policy, lines);
+	assert_int_equal(json_object_size(lines), 0);
+	census_update(census, KIND_POLICY, policy, NULL);
+	census_free(census);
+}
+
+static void a_resource_is_missed_where_it_is_wanted(void **state)
+{
+	struct census *census = census_new();
+	json_auto_t *has =
+		yaml("{status: {resources: [{name: x/hca, wanted: 500, healthy: 500}]}}");
+	json_auto_t *lacks = yaml("{status: {resources: [{name: x/hca, wanted: 500, healthy: 0, "
+				  "offered: 500, kind: shared}, "
+				  "{name: x/gone, wanted: 0, healthy: 0}]}}");
+	json_auto_t *other = yaml("{status: {resources: [{name: x/hca, wanted: 500, healthy: 0, "
+				  "offered: 0, kind: shared}]}}");
+	json_auto_t *lines = json_object();
+
+	census_update(census, KIND_NODE_STATE, NULL, has);
+	census_update(census, KIND_NODE_STATE, NULL, lacks);
+	census_update(census, KIND_NODE_STATE, NULL, other);
+	census_resources(census, note_resource, lines);
+	assert_int_equal(json_object_size(lines), 1);
+	assert_string_equal(json_str_at(lines, "x/hca"), "2 of 3, 1");
+	census_free(census);
+}
+
+/* Claims have it there: no healthy one of a device plugin, and none is missed. */
+static void a_resource_that_claims_have_is_there(void **state)
+{
+	struct census *census = census_new();
+	json_auto_t *lacks = yaml("{status: {resources: [{name: x/hca, wanted: 500, healthy: 0, "
+				  "offered: 0, kind: shared}]}}");
+	json_auto_t *given = yaml("{status: {resources: [{name: x/hca, wanted: 0, healthy: 0, "
+				  "offered: 500, kind: shared}]}}");
+	json_auto_t *lines = json_object();
+
+	census_update(census, KIND_NODE_STATE, NULL, lacks);
+	census_update(census, KIND_NODE_STATE, NULL, given);
+	census_resources(census, note_resource, lines);
+	assert_string_equal(json_str_at(lines, "x/hca"), "1 of 2, 1");
+	census_free(census);
+}
+
+static void a_node_that_was_taken_away_needs_nobody(void **state)
+{
+	struct census *census = census_new();
+	json_auto_t *before = yaml("{status: {resources: [{name: x/hca, wanted: 500, healthy: 0}], "
+				   "conditions: [{type: Degraded, status: 'True', reason: Bad}]}}");
+	json_auto_t *kept = json_deep_copy(before);
+	json_auto_t *resources = json_object(), *lines = json_object();
+
+	json_put_str(json_need_object(json_need_object(kept, "metadata"), "annotations"),
+		     NODE_STATE_KEEP_UNTIL, "2026-01-31T10:30:00Z");
+	census_update(census, KIND_NODE_STATE, NULL, before);
+	expect_findings(census, "{sriovnetworknodestates Bad: 1}");
+	census_update(census, KIND_NODE_STATE, before, kept);
+	expect_findings(census, "{}");
+	census_resources(census, note_resource, resources);
+	assert_int_equal(json_object_size(resources), 0);
+	census_conditions(census, note_condition, lines);
+	assert_string_equal(json_str_at(lines, "other"),
+			    "sriovnetworknodestates Degraded True Bad 1");
+	census_update(census, KIND_NODE_STATE, kept, NULL);
+	expect_findings(census, "{}");
+	census_free(census);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_object_that_needs_somebody_counts_once),
+		cmocka_unit_test(conditions_are_counted_by_reason),
+		cmocka_unit_test(vfs_are_those_of_each_policy),
+		cmocka_unit_test(a_policy_of_an_untrusted_namespace_has_no_series),
+		cmocka_unit_test(a_resource_is_missed_where_it_is_wanted),
+		cmocka_unit_test(a_resource_that_claims_have_is_there),
+		cmocka_unit_test(a_node_that_was_taken_away_needs_nobody),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Kinds of others that move from one version of their group to another.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "operator/cache/mirror.h"
+#include "tests/fakes/scripted.h"
+#include "tests/support/until.h"
+
+#define POOLS(VERSION) "GET /apis/cilium.io/" VERSION "/ciliumpodippools?limit="
+#define GROUP(VERSIONS)                                                                            \
+	"{\"kind\": \"APIGroup\", \"name\": \"cilium.io\", \"versions\": [" VERSIONS "]}"
+#define VERSION(NAME) "{\"groupVersion\": \"cilium.io/" NAME "\", \"version\": \"" NAME "\"}"
+
+static struct {
+	struct scripted s;
+	struct mirror *mirror;
+	int seen, troubles;
+} f;
+
+static void on_changed(void *arg, const char *kind, const char *key, const json_t *old,
+		       const json_t *now)
+{
+	f.seen += str_eq(kind, MIRROR_CILIUM_POOL) && now;
+}
+
+static void on_synced(void *arg, const char *kind)
+{
+}
+
+static void on_trouble(void *arg, const char *kind, const struct err *err)
+{
+	f.troubles += str_eq(kind, MIRROR_CILIUM_POOL) && err;
+}
+
+static int set_up(void **state)
+{
+	memset(&f, 0, sizeof(f));
+	scripted_open(&f.s);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	mirror_free(f.mirror);
+	scripted_close(&f.s);
+	return 0;
+}
+
+static void start(void)
+{
+	f.mirror = mirror_new(f.s.loop, f.s.client,
+			      &(struct mirror_config){
+				      .ns = "orbweaver-system",
+				      .config_ns = "spiderpool",
+				      .changed = on_changed,
+				      .synced = on_synced,
+				      .trouble = on_trouble,
+			      });
+}
+
+static void reply(const char *begin, int status, const char *body)
+{
+	http_script_add(f.s.http, begin, &(struct http_reply){.status = status, .body = body});
+}
+
+static void a_kind_that_moved_is_found_where_it_is_now(void **state)
+{
+	reply(POOLS("v2alpha1"), 404, NULL);
+	reply("GET /apis/cilium.io ", 200, GROUP(VERSION("v2alpha1") ", " VERSION("v2")));
+	reply(POOLS("v2"), 200,
+	      "{\"kind\": \"CiliumPodIPPoolList\", \"metadata\": {\"resourceVersion\": \"9\"}, "
+	      "\"items\": [{\"metadata\": {\"name\": \"default\", \"resourceVersion\": \"7\"}, "
+	      "\"spec\": {\"ipv4\": {\"cidrs\": [\"10.0.0.0/8\"]}}}]}");
+	start();
+	scripted_until(&f.s, &f.seen, 1);
+	assert_true(cache_has(mirror_cache(f.mirror, MIRROR_CILIUM_POOL), "default"));
+	assert_string_equal(mirror_resource(f.mirror, MIRROR_CILIUM_POOL)->version, "v2");
+	assert_int_equal(f.troubles, 0);
+}
+
+/* Neither version has it: that is all for now, and no trouble. */
+static void a_group_without_the_kind_is_asked_once(void **state)
+{
+	reply(POOLS("v2alpha1"), 404, NULL);
+	reply("GET /apis/cilium.io ", 200, GROUP(VERSION("v2") ", " VERSION("v2alpha1")));
+	reply(POOLS("v2"), 404, NULL);
+	start();
+	until(f.s.loop, http_script_count(f.s.http, POOLS("v2")) > 0 &&
+				mirror_is_synced(f.mirror, MIRROR_CILIUM_POOL));
+	assert_int_equal(http_script_count(f.s.http, "GET /apis/cilium.io "), 1);
+	assert_int_equal(http_script_count(f.s.http, POOLS("v2alpha1")), 1);
+	assert_int_equal(http_script_count(f.s.http, POOLS("v2")), 1);
+	assert_int_equal(f.troubles, 0);
+}
+
+static void a_version_that_cannot_be_one_is_not_asked_for(void **state)
+{
+	reply(POOLS("v2alpha1"), 404, NULL);
+	reply("GET /apis/cilium.io ", 200, GROUP(VERSION("v2alpha1") ", " VERSION("../../x")));
+	start();
+	until(f.s.loop, http_script_count(f.s.http, "GET /apis/cilium.io ") > 0);
+	pass(f.s.loop, 100);
+	assert_string_equal(mirror_resource(f.mirror, MIRROR_CILIUM_POOL)->version, "v2alpha1");
+	assert_int_equal(http_script_count(f.s.http, "GET /apis/cilium.io/"), 1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(a_kind_that_moved_is_found_where_it_is_now),
+		TEST(a_group_without_the_kind_is_asked_once),
+		TEST(a_version_that_cannot_be_one_is_not_asked_for),
+	};
+
+	json_init();
+	return cmocka_run_group_tests_name("mirror", tests, NULL, NULL);
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which policies hear of a node's report, and what they read afterwards. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "operator/cache/reports.h"
+
+static void note(void *arg, const char *policy)
+{
+	strbuf_addf(arg, "%s ", policy);
+}
+
+static void say(struct reports *reports, const char *node, const char *text, struct strbuf *heard)
+{
+	json_auto_t *policies = json_loads(text, 0, NULL);
+
+	strbuf_reset(heard);
+	reports_set(reports, node, policies, note, heard);
+}
+
+static void tells_only_the_policies_whose_report_changed(void **state)
+{
+	struct reports *reports = reports_new();
+	auto_strbuf struct strbuf heard = {0};
+
+	say(reports, "w1", "{\"a\": {\"n\": 1}, \"b\": {\"n\": 1}}", &heard);
+	assert_string_equal(strbuf_str(&heard), "a b ");
+	say(reports, "w1", "{\"a\": {\"n\": 1}, \"b\": {\"n\": 2}}", &heard);
+	assert_string_equal(strbuf_str(&heard), "b ");
+	say(reports, "w1", "{\"a\": {\"n\": 1}, \"b\": {\"n\": 2}}", &heard);
+	assert_string_equal(strbuf_str(&heard), "");
+	reports_free(reports);
+}
+
+static void forgets_what_a_node_no_longer_says(void **state)
+{
+	struct reports *reports = reports_new();
+	auto_strbuf struct strbuf heard = {0};
+	json_auto_t *of_a = NULL;
+
+	say(reports, "w1", "{\"a\": {\"n\": 1}}", &heard);
+	say(reports, "w2", "{\"a\": {\"n\": 2}}", &heard);
+	say(reports, "w1", "{}", &heard);
+	assert_string_equal(strbuf_str(&heard), "a ");
+	of_a = reports_of(reports, "a");
+	assert_int_equal(json_object_size(of_a), 1);
+	assert_int_equal(json_integer_value(json_at(of_a, "w2", "n")), 2);
+	reports_free(reports);
+}
+
+static void knows_nothing_of_a_policy_that_nobody_mentions(void **state)
+{
+	struct reports *reports = reports_new();
+	json_auto_t *none = reports_of(reports, "x");
+
+	assert_int_equal(json_object_size(none), 0);
+	reports_free(reports);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tells_only_the_policies_whose_report_changed),
+		cmocka_unit_test(forgets_what_a_node_no_longer_says),
+		cmocka_unit_test(knows_nothing_of_a_policy_that_nobody_mentions),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

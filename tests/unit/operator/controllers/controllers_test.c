@@ -1,0 +1,664 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Who is woken by what, and what decisions look at, where several kinds meet: pools and resources
+ * that configs name, pods that ask for injection.
+ */
+#include "tests/unit/operator/mirrored.h"
+
+#include "operator/controllers/ipam_book.h"
+#include "reconcilers/admission/inject_check.h"
+#include "reconcilers/admission/pod_inject.h"
+#include "reconcilers/core/leftovers.h"
+#include "reconcilers/ipam/assign.h"
+#include "reconcilers/spider/multus_config.h"
+#include "reconcilers/sriov/node_agent.h"
+#include "reconcilers/sriov/shared_offers.h"
+
+#define RDMA    "cni.spidernet.io/rdma-resource-inject"
+#define NETWORK "cni.spidernet.io/network-resource-inject"
+
+#define CONFIG(name, annotations, block)                                                           \
+	"{metadata: {name: " name ", namespace: net, annotations: {" annotations                   \
+	"}}, spec: {cniType: macvlan, macvlan: {master: [eth1], " block "}}}"
+#define OVER(name, masters)                                                                        \
+	"{metadata: {name: " name ", namespace: net}, spec: {cniType: macvlan, macvlan: "          \
+	"{master: [" masters "]}}}"
+#define POD(name, ns, annotations)                                                                 \
+	"{metadata: {name: " name ", namespace: " ns ", annotations: {" annotations                \
+	"}}, spec: {containers: [{}]}, status: {phase: Running}}"
+#define NODE(name, labels) "{metadata: {name: " name ", labels: {" labels "}}}"
+#define POOL(name, spec)   "{metadata: {name: " name ", namespace: sys}, spec: {" spec "}}"
+#define AGENT_POD(name, node)                                                                      \
+	"{metadata: {name: " name ", namespace: sys}, spec: {nodeName: " node "}}"
+#define NAMESPACE(name, annotations) "{metadata: {name: " name ", annotations: {" annotations "}}}"
+
+static int setup(void **state)
+{
+	struct mirrored_test *t = mem_new(struct mirrored_test);
+
+	mirrored_open(t);
+	*state = t;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	mirrored_close(*state);
+	mem_free(*state);
+	return 0;
+}
+
+static void expect_woken(struct mirrored_test *t, const char *want)
+{
+	auto_free char *woken = mirrored_woken(t);
+
+	assert_string_equal(woken, want);
+}
+
+static json_t *world_of(const struct mirrored_test *t, enum controller_id id, const char *key)
+{
+	json_t *world = json_object();
+
+	controllers_gather(&t->sources, id, key, world);
+	return world;
+}
+
+static void found(struct mirrored_test *t, const char *pod, const char *reason)
+{
+	json_auto_t *object = mirrored_yaml("{metadata: {uid: u}}");
+	json_auto_t *op = json_pack("{s:s, s:s, s:s, s:s*, s:s}", "op", "finding", "kind", KIND_POD,
+				    "key", pod, "reason", reason, "message", "x");
+
+	(void)controllers_remember(&t->sources, CONTROLLER_INJECT_POD, op, object);
+}
+
+static void a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes(void **state)
+{
+	struct mirrored_test *t = *state;
+
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", "", "ippools: {ipv4: [p, q]}"));
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("b", "", "ippools: {ipv6: [q]}"));
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("c", "", "ippools: {ipv4: ['*']}"));
+	free(mirrored_woken(t));
+	mirrored_put(t, KIND_IP_POOL, "{metadata: {name: q}, spec: {subnet: 10.0.0.0/24}}");
+	/* One that was not learned yet is compared with what pods have. */
+	expect_woken(t, "ip-pool q;multus-config net/a;multus-config net/b;strays q;");
+	mirrored_put(t, KIND_IP_POOL, "{metadata: {name: q}, spec: {subnet: 10.0.1.0/24}}");
+	expect_woken(t, "ip-pool q;strays q;");
+	mirrored_remove(t, KIND_IP_POOL, "q");
+	expect_woken(t, "ip-pool q;multus-config net/a;multus-config net/b;");
+}
+
+#define LEDGER(records)                                                                            \
+	"{metadata: {name: q, uid: q-1}, spec: {subnet: 10.0.0.0/24}, status: {allocatedIPs: "     \
+	"'{" records "}'}}"
+#define RECORD(address, pod) "\"" address "\": {\"pod\": \"ml/" pod "\", \"podUid\": \"u-" pod "\"}"
+
+/* Until then nothing of it was compared with what pods have. */
+static void a_pool_that_can_be_read_again_is_learned_again(void **state)
+{
+	static const char *const unreadable[] = {
+		"subnet: 10.0.0.0/33",
+		"subnet: 10.0.0.0/24, excludeIPs: [x]",
+		"subnet: 'fd00::/64', ips: ['fd00::1']",
+	};
+	struct mirrored_test *t = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(unreadable); i++) {
+		auto_free char *before =
+			str_printf("{metadata: {name: q, uid: q-1, generation: 1}, spec: {%s}, "
+				   "status: {allocatedIPs: '{" RECORD("10.0.0.1", "a") "}'}}",
+				   unreadable[i]);
+		json_auto_t *uid = json_string("q-1");
+
+		mirrored_put(t, KIND_IP_POOL, before);
+		ipam_book_set(&t->sources, IPAM_LEARNED, "q", uid);
+		mirrored_put(
+			t, KIND_IP_POOL,
+			"{metadata: {name: q, uid: q-1, generation: 2}, spec: {subnet: "
+			"10.0.0.0/24, ips: [10.0.0.1-10.0.0.9]}, status: {allocatedIPs: '{" RECORD(
+				"10.0.0.1", "a") "}'}}");
+		if (ipam_book_get(t->sources.addresses, IPAM_LEARNED, "q"))
+			fail_msg("case %zu", i);
+		mirrored_remove(t, KIND_IP_POOL, "q");
+	}
+}
+
+static void count_hit(void *ctx, const char *name)
+{
+	++*(int *)ctx;
+}
+
+/* As that of a backup: the spec does not have the address any more. */
+static void a_pool_is_found_by_records_that_a_person_puts_back(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *neighbour =
+		mirrored_yaml("{metadata: {name: n}, spec: {subnet: 10.0.0.0/24, ips: "
+			      "[10.0.0.7]}}");
+	int hits = 0;
+
+	mirrored_put(t, KIND_IP_POOL, LEDGER(RECORD("10.0.0.1", "a")));
+	mirrored_put(t, KIND_IP_POOL, LEDGER(RECORD("10.0.0.7", "a")));
+	ip_pool_index_find(t->sources.pools, neighbour, count_hit, &hits);
+	assert_int_equal(hits, 1);
+	mirrored_remove(t, KIND_IP_POOL, "q");
+}
+
+/* A living pod may have the address: it is looked at before another one gets it. */
+static void a_pool_that_lost_a_record_is_learned_again(void **state)
+{
+	static const struct {
+		const char *before, *after;
+		bool own_write, is_learned;
+	} cases[] = {
+		{LEDGER(RECORD("10.0.0.1", "a") "," RECORD("10.0.0.2", "b")),
+		 LEDGER(RECORD("10.0.0.2", "b")), false, false},
+		{LEDGER(RECORD("10.0.0.1", "a") "," RECORD("10.0.0.2", "b")),
+		 LEDGER(RECORD("10.0.0.2", "b")), true, true},
+		{LEDGER(RECORD("10.0.0.1", "a")),
+		 LEDGER(RECORD("10.0.0.1", "a") "," RECORD("10.0.0.2", "b")), false, true},
+		{LEDGER(RECORD("10.0.0.1", "a")),
+		 "{metadata: {name: q, uid: q-1}, spec: {subnet: 10.0.0.0/24}}", false, false},
+	};
+	struct mirrored_test *t = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *uid = json_string("q-1");
+		bool is_woken;
+
+		t->sources.own_write = &cases[i].own_write;
+		mirrored_put(t, KIND_IP_POOL, cases[i].before);
+		ipam_book_set(&t->sources, IPAM_LEARNED, "q", uid);
+		free(mirrored_woken(t));
+		mirrored_put(t, KIND_IP_POOL, cases[i].after);
+		is_woken = json_at(t->woken, "strays q") != NULL;
+		if (!is_woken || (ipam_book_get(t->sources.addresses, IPAM_LEARNED, "q") != NULL) !=
+					 cases[i].is_learned)
+			fail_msg("case %zu", i);
+		mirrored_remove(t, KIND_IP_POOL, "q");
+	}
+}
+
+static void an_endpoint_that_somebody_deletes_is_looked_at(void **state)
+{
+	struct mirrored_test *t = *state;
+
+	mirrored_put(t, KIND_ENDPOINT, "{metadata: {name: a, namespace: ml, finalizers: [f]}}");
+	free(mirrored_woken(t));
+	mirrored_put(t, KIND_ENDPOINT,
+		     "{metadata: {name: a, namespace: ml, finalizers: [f], deletionTimestamp: "
+		     "'2026-01-31T09:00:00Z'}}");
+	expect_woken(t, "endpoint ml/a;");
+	mirrored_put(t, KIND_ENDPOINT,
+		     "{metadata: {name: a, namespace: ml, finalizers: [f], deletionTimestamp: "
+		     "'2026-01-31T09:00:00Z'}, status: {current: {uid: u, node: w1, ips: []}}}");
+	expect_woken(t, "");
+}
+
+static void a_config_sees_the_pools_and_the_resource_that_it_names(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *before = NULL, *after = NULL;
+
+	mirrored_put(t, KIND_MULTUS_CONFIG,
+		     CONFIG("a", "", "rdmaResourceName: x.io/a, ippools: {ipv4: [p, q]}"));
+	mirrored_put(t, KIND_IP_POOL, "{metadata: {name: q}, spec: {subnet: 10.0.0.0/24}}");
+	mirrored_put(t, KIND_IP_POOL, "{metadata: {name: r}, spec: {subnet: 10.1.0.0/24}}");
+	before = world_of(t, CONTROLLER_MULTUS_CONFIG, "net/a");
+	assert_int_equal(json_object_size(json_at(before, KIND_IP_POOL)), 1);
+	assert_non_null(json_at(before, KIND_IP_POOL, "q"));
+	assert_non_null(json_at(before, KIND_NODE_RESOURCE));
+	assert_null(json_at(before, KIND_NODE_RESOURCE, "x.io/a"));
+	mirrored_put(t, KIND_NODE,
+		     "{metadata: {name: w1}, status: {allocatable: {x.io/a: '4', cpu: '8'}}}");
+	after = world_of(t, CONTROLLER_MULTUS_CONFIG, "net/a");
+	assert_non_null(json_at(after, KIND_NODE_RESOURCE, "x.io/a"));
+}
+
+static void the_first_and_the_last_node_with_a_resource_wake_the_configs_that_need_it(void **state)
+{
+	static const char with[] = "{metadata: {name: w1}, status: {allocatable: {x.io/a: '4'}}}";
+	static const char more[] = "{metadata: {name: w1}, status: {allocatable: {x.io/a: '8'}}}";
+	static const char none[] = "{metadata: {name: w1}, status: {allocatable: {x.io/a: '0'}}}";
+	struct mirrored_test *t = *state;
+
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", "", "rdmaResourceName: x.io/a"));
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("b", "", "rdmaResourceName: x.io/b"));
+	free(mirrored_woken(t));
+	mirrored_put(t, KIND_NODE, with);
+	expect_woken(t, "multus-config net/a;node-state w1;");
+	mirrored_put(t, KIND_NODE, more);
+	expect_woken(t, ""); /* quantities are nobody's business */
+	mirrored_put(t, KIND_NODE, "{metadata: {name: w2}, status: {allocatable: {x.io/a: '4'}}}");
+	expect_woken(t, "node-state w2;");
+	mirrored_put(t, KIND_NODE, none);
+	expect_woken(t, "node-state w1;");
+	mirrored_remove(t, KIND_NODE, "w2");
+	expect_woken(t, "multus-config net/a;node-state w2;");
+}
+
+static void a_pod_of_an_agent_wakes_its_node_which_sees_no_other(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *none = world_of(t, CONTROLLER_NODE_STATE, "w1"), *one = NULL;
+
+	assert_int_equal(json_object_size(json_at(none, KIND_AGENT_POD)), 0);
+	assert_non_null(json_at(none, KIND_AGENT_POD));
+	mirrored_put(t, KIND_AGENT_POD, AGENT_POD("a-1", "w1"));
+	expect_woken(t, "node-state w1;");
+	mirrored_put(t, KIND_AGENT_POD, AGENT_POD("a-2", "w2"));
+	expect_woken(t, "node-state w2;");
+	one = world_of(t, CONTROLLER_NODE_STATE, "w1");
+	assert_int_equal(json_object_size(json_at(one, KIND_AGENT_POD)), 1);
+	assert_non_null(json_at(one, KIND_AGENT_POD, "sys/a-1", "spec", "nodeName"));
+	mirrored_remove(t, KIND_AGENT_POD, "sys/a-1");
+	expect_woken(t, "node-state w1;");
+}
+
+static void a_config_sees_its_masters_once_every_node_reports_links(void **state)
+{
+	static const char w1[] = "{metadata: {name: w1, namespace: orbweaver-system}, "
+				 "status: {links: [ens1, bond0]}}";
+	struct mirrored_test *t = *state;
+	json_auto_t *before = NULL, *after = NULL, *unknown = NULL;
+
+	mirrored_put(t, KIND_MULTUS_CONFIG, OVER("a", "ens1, ens2"));
+	mirrored_put(t, KIND_MULTUS_CONFIG, OVER("b", "ens3"));
+	free(mirrored_woken(t));
+	before = world_of(t, CONTROLLER_MULTUS_CONFIG, "net/a");
+	assert_null(json_at(before, KIND_NODE_LINK));
+	mirrored_put(t, KIND_NODE_STATE, w1);
+	expect_woken(t, "multus-config net/a;multus-config net/b;node-state w1;");
+	after = world_of(t, CONTROLLER_MULTUS_CONFIG, "net/a");
+	assert_non_null(json_at(after, KIND_NODE_LINK, "ens1"));
+	assert_null(json_at(after, KIND_NODE_LINK, "ens2"));
+	assert_int_equal(json_object_size(json_at(after, KIND_NODE_LINK)), 1);
+	mirrored_put(t, KIND_NODE_STATE,
+		     "{metadata: {name: w2, namespace: orbweaver-system}, status: {}}");
+	expect_woken(t, "multus-config net/a;multus-config net/b;node-state w2;");
+	unknown = world_of(t, CONTROLLER_MULTUS_CONFIG, "net/a");
+	assert_null(json_at(unknown, KIND_NODE_LINK));
+	mirrored_put(
+		t, KIND_NODE_STATE,
+		"{metadata: {name: w2, namespace: orbweaver-system}, status: {links: [ens3]}}");
+	expect_woken(t, "multus-config net/a;multus-config net/b;node-state w2;");
+	mirrored_remove(t, KIND_NODE_STATE, "orbweaver-system/w2");
+	expect_woken(t, "multus-config net/b;node-state w2;shared-offers "
+			"orbweaver-system/" SHARED_CONFIG_NAME ";");
+}
+
+static void a_network_looks_for_its_resource_when_it_comes_and_goes(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *before = NULL, *after = NULL;
+
+	mirrored_put(t, KIND_SRIOV_IB_NETWORK,
+		     "{metadata: {name: ib, namespace: net}, spec: {resourceName: a}}");
+	mirrored_put(t, KIND_SRIOV_NETWORK,
+		     "{metadata: {name: eth, namespace: net}, spec: {resourceName: b}}");
+	free(mirrored_woken(t));
+	before = world_of(t, CONTROLLER_SRIOV_IB_NETWORK, "net/ib");
+	assert_int_equal(json_object_size(json_at(before, KIND_NODE_RESOURCE)), 0);
+	assert_non_null(json_at(before, KIND_NODE_RESOURCE));
+	mirrored_put(t, KIND_NODE,
+		     "{metadata: {name: w1}, status: {allocatable: {spidernet.io/a: '4'}}}");
+	expect_woken(t, "node-state w1;sriov-ib-network net/ib;");
+	after = world_of(t, CONTROLLER_SRIOV_IB_NETWORK, "net/ib");
+	assert_non_null(json_at(after, KIND_NODE_RESOURCE, "spidernet.io/a"));
+	mirrored_remove(t, KIND_NODE, "w1");
+	expect_woken(t, "node-state w1;sriov-ib-network net/ib;");
+}
+
+static void the_rest_of_an_old_stack_is_looked_at(void **state)
+{
+	static const char key[] = "daemonsets/sriov-network-config-daemon net/d";
+	struct mirrored_test *t = *state;
+	json_auto_t *world = NULL;
+
+	mirrored_put(t, "daemonsets/sriov-network-config-daemon",
+		     "{metadata: {name: d, namespace: net}, spec: {x: y}, "
+		     "status: {desiredNumberScheduled: 3, numberReady: 2}}");
+	expect_woken(t, "leftover daemonsets/sriov-network-config-daemon net/d;");
+	world = world_of(t, CONTROLLER_LEFTOVER, key);
+	assert_int_equal(json_integer_value(json_at(world, "daemonsets/sriov-network-config-daemon",
+						    "net/d", "status", "replicas")),
+			 3);
+}
+
+static void a_node_that_has_a_shared_resource_concerns_its_config_map(void **state)
+{
+#define SHARED(node, offered, more)                                                                \
+	"{metadata: {name: " node ", namespace: orbweaver-system}, status: {syncStatus: "          \
+	"Succeeded, " more "resources: [{name: x/a, kind: shared, wanted: 5, offered: " offered    \
+	"}]}}"
+#define OF_SHARED(ns) "configmaps/" SHARED_CONFIG_NAME " " ns "/" SHARED_CONFIG_NAME
+	static const char key[] = "orbweaver-system/" SHARED_CONFIG_NAME;
+	struct mirrored_test *t = *state;
+	json_auto_t *world = NULL;
+
+	mirrored_put(t, KIND_NODE_STATE, SHARED("w1", "0", ""));
+	expect_woken(t, "node-state w1;shared-offers orbweaver-system/" SHARED_CONFIG_NAME ";");
+	mirrored_put(t, KIND_NODE_STATE, SHARED("w1", "0", "presentVfs: 1, "));
+	expect_woken(t, "node-state w1;");
+	mirrored_put(t, KIND_NODE_STATE, SHARED("w1", "5", ""));
+	expect_woken(t, "node-state w1;shared-offers orbweaver-system/" SHARED_CONFIG_NAME ";");
+	mirrored_put(t, LEFTOVER_SHARED_CONFIG,
+		     "{metadata: {name: " SHARED_CONFIG_NAME ", namespace: orbweaver-system}}");
+	expect_woken(t, "leftover " OF_SHARED(
+				"orbweaver-system") ";shared-offers "
+						    "orbweaver-system/" SHARED_CONFIG_NAME ";");
+	/* Enough of the nodes: who has not reported, the first that lacks it, one that has it. */
+	mirrored_put(t, KIND_NODE_STATE, SHARED("w3", "0", ""));
+	mirrored_put(t, KIND_NODE_STATE, SHARED("w2", "0", ""));
+	mirrored_put(t, KIND_NODE_STATE, SHARED("w4", "5", ""));
+	mirrored_put(t, KIND_NODE_STATE,
+		     "{metadata: {name: w5, namespace: orbweaver-system}, status: {}}");
+	free(mirrored_woken(t));
+	world = world_of(t, CONTROLLER_SHARED_OFFERS, key);
+	assert_non_null(json_at(world, LEFTOVER_SHARED_CONFIG, key));
+	assert_int_equal(json_object_size(json_at(world, KIND_NODE_STATE)), 3);
+	assert_non_null(json_at(world, KIND_NODE_STATE, "orbweaver-system/w1"));
+	assert_non_null(json_at(world, KIND_NODE_STATE, "orbweaver-system/w2"));
+	assert_non_null(json_at(world, KIND_NODE_STATE, "orbweaver-system/w5"));
+	mirrored_put(t, LEFTOVER_SHARED_CONFIG,
+		     "{metadata: {name: " SHARED_CONFIG_NAME ", namespace: other}}");
+	expect_woken(t, "leftover " OF_SHARED("other") ";");
+#undef SHARED
+#undef OF_SHARED
+}
+
+static void pods_that_do_not_ask_are_not_kept(void **state)
+{
+	static const char *const others[] = {
+		POD("x", "ml", ""),
+		"{metadata: {name: y, namespace: ml, annotations: {" RDMA ": g}}, "
+		"status: {phase: Succeeded}}",
+		"{metadata: {name: z, namespace: ml, deletionTimestamp: '2026-01-01T00:00:00Z', "
+		"annotations: {" RDMA ": g}}, status: {phase: Running}}",
+	};
+	struct mirrored_test *t = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		mirrored_put(t, KIND_POD, others[i]);
+	assert_int_equal(cache_len(mirror_cache(t->mirror, KIND_POD)), 0);
+	expect_woken(t, "");
+}
+
+static void a_pod_sees_its_namespace_and_the_configs_of_its_group(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *off = NULL, *on = NULL;
+
+	mirrored_put(t, KIND_NAMESPACE, NAMESPACE("ml", RDMA ": g"));
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", RDMA ": g", ""));
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("b", NETWORK ": net", ""));
+	mirrored_put(t, KIND_POD, POD("x", "ml", NETWORK ": net"));
+	mirrored_put(t, MIRROR_SPIDERPOOL_CONF,
+		     "{metadata: {name: spiderpool-conf, namespace: spiderpool}}");
+	off = world_of(t, CONTROLLER_INJECT_POD, "ml/x");
+	assert_non_null(json_at(off, KIND_NAMESPACE, "ml"));
+	/* The namespace's word is the stronger one. */
+	assert_non_null(json_at(off, KIND_MULTUS_CONFIG, "net/a"));
+	assert_null(json_at(off, KIND_MULTUS_CONFIG, "net/b"));
+	assert_null(json_at(off, "env", "webhook"));
+	t->webhook.listen = ":8443";
+	on = world_of(t, CONTROLLER_INJECT_POD, "ml/x");
+	assert_string_equal(json_str_at(on, "env", "webhook", "configNamespace"), "spiderpool");
+	assert_non_null(json_at(on, INJECT_CONFIG_MAP, "spiderpool/spiderpool-conf"));
+}
+
+static void what_is_found_on_a_pod_wakes_its_configs(void **state)
+{
+	struct mirrored_test *t = *state;
+
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", RDMA ": g", ""));
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("b", RDMA ": h", ""));
+	mirrored_put(t, KIND_POD, POD("x", "ml", RDMA ": g"));
+	free(mirrored_woken(t));
+	found(t, "ml/x", "NotInjected");
+	expect_woken(t, "inject-config net/a;");
+	found(t, "ml/x", "NotInjected");
+	expect_woken(t, "");
+	/*
+	 * It moves to another group: both have to be looked at, the second once something is found
+	 * there.
+	 */
+	mirrored_put(t, KIND_POD, POD("x", "ml", RDMA ": h"));
+	expect_woken(t, "inject-config net/a;inject-pod ml/x;");
+	mirrored_remove(t, KIND_POD, "ml/x");
+	expect_woken(t, "inject-config net/b;inject-pod ml/x;");
+	found(t, "ml/x", NULL);
+	expect_woken(t, "");
+}
+
+static void a_pod_without_findings_is_no_work_for_configs(void **state)
+{
+	struct mirrored_test *t = *state;
+
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", RDMA ": g", ""));
+	free(mirrored_woken(t));
+	mirrored_put(t, KIND_POD, POD("x", "ml", RDMA ": g"));
+	expect_woken(t, "inject-pod ml/x;");
+	mirrored_remove(t, KIND_POD, "ml/x");
+	expect_woken(t, "inject-pod ml/x;");
+}
+
+static void a_config_wakes_the_pods_of_its_groups(void **state)
+{
+	struct mirrored_test *t = *state;
+
+	mirrored_put(t, KIND_NAMESPACE, NAMESPACE("all", RDMA ": g"));
+	mirrored_put(t, KIND_POD, POD("x", "ml", RDMA ": g"));
+	mirrored_put(t, KIND_POD, POD("w", "ml", RDMA ": h"));
+	mirrored_put(t, KIND_POD, POD("z", "all", NETWORK ": net"));
+	free(mirrored_woken(t));
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", RDMA ": g", ""));
+	expect_woken(t, "inject-config net/a;inject-pod all/z;inject-pod ml/x;"
+			"multus-config net/a;");
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", RDMA ": h", ""));
+	expect_woken(t, "inject-config net/a;inject-pod all/z;inject-pod ml/w;inject-pod ml/x;"
+			"multus-config net/a;");
+	mirrored_put(t, KIND_MULTUS_CONFIG,
+		     "{metadata: {name: a, namespace: net, annotations: {" RDMA ": h}}, "
+		     "spec: {cniType: macvlan, macvlan: {master: [eth1]}}, "
+		     "status: {conditions: [{type: Ready}]}}");
+	expect_woken(t, "inject-config net/a;multus-config net/a;"); /* status alone: no pods */
+	mirrored_remove(t, KIND_MULTUS_CONFIG, "net/a");
+	expect_woken(t, "inject-pod ml/w;multus-config net/a;");
+}
+
+static void a_config_out_of_all_groups_is_not_looked_at_for_pods(void **state)
+{
+	struct mirrored_test *t = *state;
+
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", "", ""));
+	expect_woken(t, "multus-config net/a;");
+	/* It says something that is not true any more. */
+	mirrored_put(t, KIND_MULTUS_CONFIG,
+		     "{metadata: {name: a, namespace: net}, spec: {cniType: custom}, "
+		     "status: {conditions: [{type: " INJECTED_CONDITION ", status: 'True'}]}}");
+	expect_woken(t, "inject-config net/a;multus-config net/a;");
+}
+
+static void a_config_sees_the_pods_of_its_groups_that_lack_something(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *world = NULL;
+
+	mirrored_put(t, KIND_NAMESPACE, NAMESPACE("all", RDMA ": g"));
+	mirrored_put(t, KIND_NAMESPACE, NAMESPACE("ml", ""));
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", RDMA ": g", ""));
+	mirrored_put(t, KIND_POD, POD("well", "ml", RDMA ": g"));
+	mirrored_put(t, KIND_POD, POD("ill", "ml", RDMA ": g"));
+	mirrored_put(t, KIND_POD, POD("other", "ml", RDMA ": h"));
+	mirrored_put(t, KIND_POD, POD("by-namespace", "all", NETWORK ": net"));
+	found(t, "ml/ill", "NotInjected");
+	found(t, "ml/other", "NotInjected");
+	found(t, "all/by-namespace", "NotInjected");
+	world = world_of(t, CONTROLLER_INJECT_CONFIG, "net/a");
+	assert_int_equal(json_object_size(json_at(world, KIND_POD)), 2);
+	assert_non_null(json_at(world, KIND_POD, "ml/ill"));
+	assert_non_null(json_at(world, KIND_POD, "all/by-namespace"));
+	assert_int_equal(json_object_size(json_at(world, KIND_NAMESPACE)), 2);
+}
+
+static void a_namespace_that_asks_for_something_else_wakes_its_pods(void **state)
+{
+	struct mirrored_test *t = *state;
+
+	mirrored_put(t, KIND_NAMESPACE, NAMESPACE("ml", ""));
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", NETWORK ": net", ""));
+	mirrored_put(t, KIND_POD, POD("x", "ml", NETWORK ": net"));
+	found(t, "ml/x", "NotInjected");
+	free(mirrored_woken(t));
+	mirrored_put(t, KIND_NAMESPACE, NAMESPACE("ml", "other: annotation"));
+	expect_woken(t, "webhook-setup orbweaver-validating;");
+	mirrored_put(t, KIND_NAMESPACE, NAMESPACE("ml", RDMA ": g"));
+	expect_woken(t, "inject-config net/a;inject-pod ml/x;webhook-setup orbweaver-validating;");
+}
+
+static void settings_of_injection_wake_all_pods_that_ask(void **state)
+{
+	struct mirrored_test *t = *state;
+
+	mirrored_put(t, KIND_POD, POD("x", "ml", RDMA ": g"));
+	mirrored_put(t, KIND_POD, POD("w", "ml", NETWORK ": net"));
+	free(mirrored_woken(t));
+	mirrored_put(t, MIRROR_SPIDERPOOL_CONF,
+		     "{metadata: {name: spiderpool-conf, namespace: spiderpool}}");
+	expect_woken(t, "inject-pod ml/w;inject-pod ml/x;webhook-setup orbweaver-validating;");
+}
+
+static void a_node_wakes_the_pools_that_it_is_a_conflict_between(void **state)
+{
+	struct mirrored_test *t = *state;
+
+	mirrored_put(t, KIND_POOL_CONFIG, POOL("a", "nodeSelector: {matchLabels: {a: x}}"));
+	mirrored_put(t, KIND_POOL_CONFIG, POOL("b", "nodeSelector: {matchLabels: {b: x}}"));
+	mirrored_put(t, KIND_POOL_CONFIG, POOL("c", "nodeSelector: {matchLabels: {c: x}}"));
+	mirrored_put(t, KIND_POOL_CONFIG, POOL("bad", "nodeSelector: {matchLabels: 5}"));
+	free(mirrored_woken(t));
+	mirrored_put(t, KIND_NODE, NODE("n1", "a: x"));
+	expect_woken(t, "node-state n1;");
+	mirrored_put(t, KIND_NODE, NODE("n1", "b: x"));
+	expect_woken(t, "node-state n1;");
+	mirrored_put(t, KIND_NODE, NODE("n1", "a: x, b: x"));
+	expect_woken(t, "node-state n1;pool-config sys/a;pool-config sys/b;");
+	mirrored_put(t, KIND_NODE, NODE("n1", "a: x, b: x, other: x"));
+	expect_woken(t, "node-state n1;");
+	mirrored_put(t, KIND_NODE, NODE("n1", "a: x, c: x"));
+	expect_woken(t, "node-state n1;pool-config sys/a;pool-config sys/b;pool-config sys/c;");
+	mirrored_remove(t, KIND_NODE, "n1");
+	expect_woken(t, "node-state n1;pool-config sys/a;pool-config sys/c;");
+}
+
+#define mirrored_unit_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+/* The pods of one pass, as gathered, leave the book as if they had been served. */
+static json_t *pass_over(struct mirrored_test *t)
+{
+	json_auto_t *world = world_of(t, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
+	json_t *taken = json_copy(json_at(world, BOX_WAITING)), *value;
+	const char *key;
+
+	json_each (taken, key, value)
+		ipam_book_set(&t->sources, IPAM_WAITING, key, NULL);
+	assert_int_equal(json_is_true(json_at(world, "env", "isPart")),
+			 ipam_book_all(t->sources.addresses, IPAM_WAITING) != NULL);
+	return taken;
+}
+
+static void put_waiting(struct mirrored_test *t, const char *name, const char *networks)
+{
+	auto_free char *key = str_printf("ml/%s", name);
+	auto_free char *text =
+		str_printf("{metadata: {name: %s, namespace: ml, uid: u-%s, annotations: "
+			   "{k8s.v1.cni.cncf.io/networks: '%s'}}, spec: {nodeName: w1}}",
+			   name, name, networks);
+	json_auto_t *mirrored = json_true();
+
+	mirrored_put(t, KIND_BOUND_POD, text);
+	ipam_book_set(&t->sources, IPAM_WAITING, key, mirrored);
+}
+
+static void large_pods_keep_no_small_one_waiting(void **state)
+{
+	struct mirrored_test *t = *state;
+	auto_strbuf struct strbuf networks = {0};
+	size_t passes = 0, left = 3 * ASSIGN_MAX;
+
+	for (int i = 0; i < 60; i++)
+		strbuf_adds(&networks, i ? ",a" : "a");
+	for (size_t i = 0; i < left; i++) {
+		auto_free char *name = str_printf("large-%zu", i);
+
+		put_waiting(t, name, strbuf_str(&networks));
+	}
+	put_waiting(t, "small", "a");
+	while (ipam_book_get(t->sources.addresses, IPAM_WAITING, "ml/small")) {
+		json_auto_t *taken = pass_over(t);
+
+		/* Each pass has some of the large ones, and not too many. */
+		assert_in_range(json_object_size(taken), 1, ASSIGN_HEAVY_WORK / 60 + 1);
+		passes++;
+	}
+	assert_in_range(passes, 1, 4);
+	while (ipam_book_all(t->sources.addresses, IPAM_WAITING)) {
+		json_auto_t *taken = pass_over(t);
+
+		assert_in_range(json_object_size(taken), 1, ASSIGN_HEAVY_WORK / 60 + 1);
+	}
+}
+
+static void a_pod_of_many_small_ones_is_in_the_next_pass(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *first = NULL, *second = NULL;
+
+	for (size_t i = 0; i < ASSIGN_MAX + 5; i++) {
+		auto_free char *name = str_printf("p-%zu", i);
+
+		put_waiting(t, name, "a,a");
+	}
+	first = pass_over(t);
+	second = pass_over(t);
+	assert_int_equal(json_object_size(first), ASSIGN_MAX);
+	assert_int_equal(json_object_size(second), 5);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		mirrored_unit_test(a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes),
+		mirrored_unit_test(a_pool_that_lost_a_record_is_learned_again),
+		mirrored_unit_test(a_pool_that_can_be_read_again_is_learned_again),
+		mirrored_unit_test(a_pool_is_found_by_records_that_a_person_puts_back),
+		mirrored_unit_test(an_endpoint_that_somebody_deletes_is_looked_at),
+		mirrored_unit_test(a_config_sees_the_pools_and_the_resource_that_it_names),
+		mirrored_unit_test(
+			the_first_and_the_last_node_with_a_resource_wake_the_configs_that_need_it),
+		mirrored_unit_test(a_pod_of_an_agent_wakes_its_node_which_sees_no_other),
+		mirrored_unit_test(a_config_sees_its_masters_once_every_node_reports_links),
+		mirrored_unit_test(a_network_looks_for_its_resource_when_it_comes_and_goes),
+		mirrored_unit_test(the_rest_of_an_old_stack_is_looked_at),
+		mirrored_unit_test(a_node_that_has_a_shared_resource_concerns_its_config_map),
+		mirrored_unit_test(pods_that_do_not_ask_are_not_kept),
+		mirrored_unit_test(a_pod_sees_its_namespace_and_the_configs_of_its_group),
+		mirrored_unit_test(what_is_found_on_a_pod_wakes_its_configs),
+		mirrored_unit_test(a_pod_without_findings_is_no_work_for_configs),
+		mirrored_unit_test(a_config_wakes_the_pods_of_its_groups),
+		mirrored_unit_test(a_config_out_of_all_groups_is_not_looked_at_for_pods),
+		mirrored_unit_test(a_config_sees_the_pods_of_its_groups_that_lack_something),
+		mirrored_unit_test(a_namespace_that_asks_for_something_else_wakes_its_pods),
+		mirrored_unit_test(settings_of_injection_wake_all_pods_that_ask),
+		mirrored_unit_test(a_node_wakes_the_pools_that_it_is_a_conflict_between),
+		cmocka_unit_test_setup_teardown(large_pods_keep_no_small_one_waiting, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_pod_of_many_small_ones_is_in_the_next_pass, setup,
+						teardown),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

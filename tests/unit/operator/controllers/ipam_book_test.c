@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The life of addresses between decisions: which message wakes which keys, and what passes take. */
+#include "tests/unit/operator/mirrored.h"
+
+#include "operator/controllers/ipam_book.h"
+#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/lifecycle.h"
+#include "reconcilers/spider/ip_pool.h"
+
+static int setup(void **state)
+{
+	struct mirrored_test *t = mem_new(struct mirrored_test);
+
+	mirrored_open(t);
+	*state = t;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	mirrored_close(*state);
+	mem_free(*state);
+	return 0;
+}
+
+static void expect_woken(struct mirrored_test *t, const char *want)
+{
+	auto_free char *woken = mirrored_woken(t);
+
+	assert_string_equal(woken, want);
+}
+
+static void set(struct mirrored_test *t, enum ipam_entry entry, const char *key)
+{
+	json_auto_t *value = json_true();
+
+	ipam_book_set(&t->sources, entry, key, value);
+}
+
+static void each_message_wakes_the_keys_that_see_it(void **state)
+{
+	static const struct {
+		const char *box, *key, *set, *removed;
+	} cases[] = {
+		{BOX_WAITING, "ml/a", "addresses all;", ""},
+		{BOX_CLAIMANTS, "ml/a", "", ""},
+		{BOX_LIVE, "ml/a", "endpoint ml/a;", ""},
+		{BOX_ENDING, "ml/a", "addresses all;", ""},
+		{BOX_ENDING, "ml/a u-1", "addresses all;", ""},
+		{BOX_DECIDED, "ml/a", "endpoint ml/a;", ""},
+		{BOX_STRAYS, "ml/a", "endpoint ml/a;", ""},
+		{BOX_CLAIMED, "p ml/a", "", ""},
+		{BOX_LEARNING, "p", "", ""},
+		{BOX_LEARNED, "p", "addresses all;ip-pool p;", ""},
+		{BOX_SHORT_POOL, "p", "ip-pool p;", "ip-pool p;"},
+		{BOX_UNWRITTEN, "p", "ip-pool p;", "ip-pool p;"},
+		{BOX_PASSED, ADDRESSES_KEY, "", ""},
+	};
+	struct mirrored_test *t = *state;
+	json_auto_t *value = json_object();
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		ipam_book_posted(&t->sources, cases[i].box, cases[i].key, value);
+		expect_woken(t, cases[i].set);
+		ipam_book_posted(&t->sources, cases[i].box, cases[i].key, NULL);
+		expect_woken(t, cases[i].removed);
+	}
+}
+
+/* What came while it was carried out. */
+static void an_endpoint_that_is_written_is_looked_at_when_something_waits_for_it(void **state)
+{
+	static const enum ipam_entry waits[] = {IPAM_LIVE, IPAM_STRAYS};
+	struct mirrored_test *t = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(waits); i++) {
+		set(t, IPAM_DECIDED, "ml/a");
+		set(t, waits[i], "ml/a");
+		free(mirrored_woken(t));
+		ipam_book_set(&t->sources, IPAM_DECIDED, "ml/a", NULL);
+		expect_woken(t, "endpoint ml/a;");
+		ipam_book_set(&t->sources, waits[i], "ml/a", NULL);
+	}
+}
+
+static void the_first_pass_wakes_the_pools_that_say_that_pods_wait(void **state)
+{
+	struct mirrored_test *t = *state;
+
+	mirrored_put(t, KIND_IP_POOL,
+		     "{metadata: {name: p}, spec: {subnet: 10.0.0.0/24}, status: "
+		     "{waitingPodCount: 2}}");
+	mirrored_put(t, KIND_IP_POOL, "{metadata: {name: q}, spec: {subnet: 10.1.0.0/24}}");
+	free(mirrored_woken(t));
+	set(t, IPAM_PASSED, ADDRESSES_KEY);
+	expect_woken(t, "ip-pool p;");
+}
+
+static json_t *gathered(const struct mirrored_test *t, enum controller_id id, const char *key)
+{
+	json_t *world = json_object();
+
+	controllers[id].gather(&t->sources, &controllers[id], key, world);
+	return world;
+}
+
+static void what_was_read_is_good_for_one_decision(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *first = NULL, *again = NULL, *world = json_object(), *next = json_object();
+
+	set(t, IPAM_LIVE, "ml/a");
+	first = gathered(t, CONTROLLER_ENDPOINT, "ml/a");
+	again = gathered(t, CONTROLLER_ENDPOINT, "ml/a");
+	assert_true(json_same(first, again));
+	controllers_gather(&t->sources, CONTROLLER_ENDPOINT, "ml/a", world);
+	assert_non_null(json_at(world, BOX_LIVE, "ml/a"));
+	controllers_gather(&t->sources, CONTROLLER_ENDPOINT, "ml/a", next);
+	assert_null(json_at(next, BOX_LIVE, "ml/a"));
+}
+
+/* Pods that were put off stand before those of the pass. */
+static void pods_of_a_pass_go_behind_the_others(void **state)
+{
+	static const char *const pods[] = {"ml/a", "ml/b", "ml/c", "ml/d"};
+	static const char *const want[] = {"ml/d", "ml/b", "ml/a", "ml/c"};
+	struct mirrored_test *t = *state;
+	json_auto_t *taken = json_pack("{s:b, s:b}", "ml/a", 1, "ml/c", 1);
+	const char *key;
+	json_t *value;
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(pods); i++)
+		ipam_book_wait(&t->sources, pods[i]);
+	ipam_book_take_pass(t->sources.addresses, taken, 3);
+	json_each (ipam_book_all(t->sources.addresses, IPAM_WAITING), key, value)
+		assert_string_equal(key, want[n++]);
+	assert_int_equal(n, ARRAY_LEN(want));
+}
+
+static void snapshots_of_passes_change_nothing(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *first = NULL, *again = NULL;
+
+	for (size_t i = 0; i < ASSIGN_MAX + 5; i++) {
+		auto_free char *key = str_printf("ml/p-%zu", i);
+
+		ipam_book_wait(&t->sources, key);
+	}
+	set(t, IPAM_LEARNING, "p");
+	first = gathered(t, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
+	again = gathered(t, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
+	assert_true(json_same(first, again));
+	assert_true(json_is_true(json_at(first, "env", "isPart")));
+}
+
+#define book_unit_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		book_unit_test(each_message_wakes_the_keys_that_see_it),
+		book_unit_test(
+			an_endpoint_that_is_written_is_looked_at_when_something_waits_for_it),
+		book_unit_test(the_first_pass_wakes_the_pools_that_say_that_pods_wait),
+		book_unit_test(what_was_read_is_good_for_one_decision),
+		book_unit_test(pods_of_a_pass_go_behind_the_others),
+		book_unit_test(snapshots_of_passes_change_nothing),
+	};
+
+	json_init();
+	return cmocka_run_group_tests_name("operator/controllers/ipam_book", tests, NULL, NULL);
+}

@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Plans with several operations against a scripted API server: each write depends on the version
+ * that was decided on.
+ */
+#include "tests/unit/operator/mirrored.h"
+
+#include <time.h>
+
+#include "lib/base/clock.h"
+#include "operator/writer/applier.h"
+#include "operator/writer/rewrites.h"
+
+#define CONFIGS "/apis/spiderpool.spidernet.io/v2beta1/namespaces/net/spidermultusconfigs/a"
+#define NADS    "/apis/k8s.cni.cncf.io/v1/namespaces/net/network-attachment-definitions"
+
+/* The condition of another writer of the same status. */
+#define STATUS(value)  "{conditions: [{type: Injected, status: '" value "'}]}"
+#define CONFIG(status) "{metadata: {name: a, namespace: net}, spec: {}, status: " status "}"
+
+static int64_t frozen_us; /* 0: time goes on */
+
+/* Takes the place of lib/base's weak one. */
+int64_t clock_us(void)
+{
+	struct timespec now = {0};
+
+	(void)clock_gettime(CLOCK_BOOTTIME, &now);
+	return frozen_us ? frozen_us : (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static struct fixture {
+	struct mirrored_test t;
+	struct recorder *recorder;
+	struct applier *applier;
+	struct plan plan;
+	int ended;
+	struct applier_result result;
+	struct err err;
+	bool statuses_wait;
+	int answered;    /* writes that were told with their time */
+	json_t *evicted; /* the answer to the last eviction */
+	struct strbuf groups, posted;
+} f;
+
+static bool note_posted(void *arg, const json_t *op, const json_t *object)
+{
+	if (str_eq(json_str_at(op, "op"), "post"))
+		strbuf_addf(&f.posted, "%s; ", json_str_at(op, "key"));
+	return false;
+}
+
+static void note_group(void *arg, const char *group, const json_t *op, const struct err *err)
+{
+	strbuf_addf(&f.groups, "%s %s; ", group, err ? err->reason : "ok");
+}
+
+static void no_learning(void *arg, bool begins)
+{
+}
+
+static void count_answered(void *arg, const char *kind, const char *verb, int64_t took_us,
+			   const struct err *err)
+{
+	assert_true(took_us >= 0);
+	f.answered++;
+}
+
+static void on_evicted(void *arg, const char *key, json_t *answer)
+{
+	assert_string_equal(key, "ml/train-0");
+	json_decref(f.evicted);
+	f.evicted = json_incref(answer);
+}
+
+static int set_up(void **state)
+{
+	f = (struct fixture){0};
+	frozen_us = 0;
+	mirrored_open(&f.t);
+	mirrored_sync(&f.t);
+	f.recorder = recorder_new(f.t.server.client, "test", "me", false, NULL);
+	f.applier = applier_new(&(struct applier_config){
+		.client = f.t.server.client,
+		.mirror = f.t.mirror,
+		.recorder = f.recorder,
+		.remember = note_posted,
+		.evicted = on_evicted,
+		.group_ended = note_group,
+		.answered = count_answered,
+		.learning = no_learning,
+	});
+	mirrored_put(&f.t, KIND_MULTUS_CONFIG, CONFIG(STATUS("True")));
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	plan_done(&f.plan);
+	json_decref(f.evicted);
+	strbuf_done(&f.groups);
+	strbuf_done(&f.posted);
+	applier_free(f.applier);
+	recorder_free(f.recorder);
+	mirrored_close(&f.t);
+	return 0;
+}
+
+static void on_done(void *arg, const struct applier_result *result, const struct err *err)
+{
+	f.ended++;
+	f.result = *result;
+	if (err)
+		f.err = *err;
+}
+
+static void carry_out(void)
+{
+	applier_run(f.applier, 1, &f.plan, f.statuses_wait, on_done, NULL);
+	scripted_until(&f.t.server, &f.ended, 1);
+}
+
+static void reply(const char *start, const char *yaml, loop_fn *seen)
+{
+	json_auto_t *body = mirrored_yaml(yaml);
+	auto_free char *text = json_text(body);
+
+	http_script_add(f.t.server.http, start, &(struct http_reply){.body = text, .seen = seen});
+}
+
+static void plan_nad(void)
+{
+	plan_apply(&f.plan, KIND_NAD,
+		   mirrored_yaml("{metadata: {name: nad, namespace: net}, spec: {config: '{}'}}"));
+}
+
+/*
+ * What multus_config does: the status keeps the condition of the other writer as it was in its
+ * world.
+ */
+static void plan_config_status(void)
+{
+	plan_status(&f.plan, KIND_MULTUS_CONFIG, "net/a", mirrored_yaml(STATUS("True")));
+	json_put_str(json_at(json_array_get(f.plan.ops, json_array_size(f.plan.ops) - 1), "status"),
+		     "nad", "n");
+}
+
+static void other_writer_is_faster(void *arg)
+{
+	mirrored_put(&f.t, KIND_MULTUS_CONFIG, CONFIG(STATUS("False")));
+}
+
+static void a_status_that_somebody_wrote_meanwhile_is_not_overwritten(void **state)
+{
+	plan_nad();
+	plan_config_status();
+	reply("POST " NADS,
+	      "{metadata: {name: nad, namespace: net, resourceVersion: '50'}, spec: {config: "
+	      "'{}'}}",
+	      other_writer_is_faster);
+	carry_out();
+	assert_int_equal(f.err.class, ERR_CONFLICT);
+	assert_string_equal(f.err.reason, "Overtaken");
+	assert_int_equal(http_script_count(f.t.server.http, "PATCH " CONFIGS "/status"), 0);
+}
+
+static int known_as_own;
+
+static void the_watch_is_faster(void *arg)
+{
+	json_auto_t *ours = mirrored_yaml(CONFIG(STATUS("True")));
+	json_auto_t *others = mirrored_yaml(CONFIG(STATUS("False")));
+
+	json_put_str(json_at(ours, "status"), "nad", "n");
+	known_as_own = applier_is_writing(f.applier, KIND_MULTUS_CONFIG, ours) &&
+		       !applier_is_writing(f.applier, KIND_NAD, ours) &&
+		       !applier_is_writing(f.applier, KIND_MULTUS_CONFIG, others);
+}
+
+/* So that what a ledger gave back is not taken for what another program took out. */
+static void a_write_that_the_watch_tells_before_its_answer_is_known_as_our_own(void **state)
+{
+	json_auto_t *ours = mirrored_yaml(CONFIG(STATUS("True")));
+
+	json_put_str(json_at(ours, "status"), "nad", "n");
+	known_as_own = false;
+	plan_config_status();
+	reply("PATCH " CONFIGS "/status", CONFIG(STATUS("True")), the_watch_is_faster);
+	carry_out();
+	assert_true(known_as_own);
+	assert_false(applier_is_writing(f.applier, KIND_MULTUS_CONFIG, ours));
+}
+
+static void statuses_and_their_events_are_left_out_when_they_have_to_wait(void **state)
+{
+	plan_config_status();
+	plan_event(&f.plan, KIND_MULTUS_CONFIG, "net/a", true, "Failed", "for this reason");
+	plan_nad();
+	reply("POST " NADS,
+	      "{metadata: {name: nad, namespace: net, resourceVersion: '50'}, spec: {config: "
+	      "'{}'}}",
+	      NULL);
+	f.statuses_wait = true;
+	carry_out();
+	assert_int_equal(f.err.class, ERR_NONE);
+	assert_true(f.result.left);
+	assert_true(f.result.wrote);
+	assert_int_equal(f.answered, 1);
+	assert_int_equal(http_script_count(f.t.server.http, "PATCH " CONFIGS "/status"), 0);
+	assert_int_equal(http_script_count(f.t.server.http, "POST /api/v1/"), 0);
+}
+
+static void a_status_that_says_so_already_leaves_nothing_to_do(void **state)
+{
+	plan_status(&f.plan, KIND_MULTUS_CONFIG, "net/a", mirrored_yaml(STATUS("True")));
+	f.statuses_wait = true;
+	carry_out();
+	assert_false(f.result.left);
+}
+
+static void somebody_makes_the_nad(void *arg)
+{
+	mirrored_put(&f.t, KIND_NAD,
+		     "{metadata: {name: nad, namespace: net}, spec: {config: 'of somebody'}}");
+}
+
+static void an_object_that_came_meanwhile_is_not_patched(void **state)
+{
+	plan_config_status();
+	plan_nad();
+	reply("PATCH " CONFIGS "/status",
+	      "{metadata: {name: a, namespace: net, resourceVersion: '50'}}",
+	      somebody_makes_the_nad);
+	carry_out();
+	assert_int_equal(f.err.class, ERR_CONFLICT);
+	assert_int_equal(http_script_count(f.t.server.http, "PATCH " NADS), 0);
+	assert_int_equal(http_script_count(f.t.server.http, "POST "), 0);
+}
+
+static void a_write_of_the_same_plan_moves_the_version_on(void **state)
+{
+	const char *request = NULL;
+
+	plan_meta(&f.plan, KIND_MULTUS_CONFIG, "net/a", mirrored_yaml("{labels: {x: '1'}}"));
+	plan_config_status();
+	reply("PATCH " CONFIGS,
+	      "{metadata: {name: a, namespace: net, resourceVersion: '77', labels: {x: '1'}}, "
+	      "spec: {}, "
+	      "status: " STATUS("True") "}",
+	      NULL);
+	reply("PATCH " CONFIGS "/status",
+	      "{metadata: {name: a, namespace: net, resourceVersion: '78'}}", NULL);
+	carry_out();
+	assert_int_equal(f.err.class, ERR_NONE);
+	for (size_t i = 0; (request = http_script_request(f.t.server.http, i)); i++)
+		if (str_starts(request, "PATCH " CONFIGS "/status"))
+			break;
+	assert_non_null(strstr(request, "\"resourceVersion\":\"77\""));
+}
+
+#define POOLS      "/apis/spiderpool.spidernet.io/v2beta1/spiderippools/"
+#define POOL(name) "{metadata: {name: " name "}, spec: {}, status: {allocatedIPCount: 0}}"
+
+/* The status of a pool as a group, and a message about a pod that needs the groups of `needs`. */
+static void plan_ledger(const char *pool, const char *pod, const char *needs)
+{
+	json_auto_t *names = mirrored_yaml(needs);
+	size_t first = json_array_size(f.plan.ops);
+
+	plan_status(&f.plan, KIND_IP_POOL, pool, mirrored_yaml("{allocatedIPCount: 1}"));
+	plan_group(&f.plan, first, pool, NULL);
+	first = json_array_size(f.plan.ops);
+	plan_post(&f.plan, "decided", pod, json_true());
+	plan_group(&f.plan, first, NULL, names);
+}
+
+static void refuse(const char *pool, int status, const char *reason)
+{
+	auto_free char *start = str_printf("PATCH " POOLS "%s/status", pool);
+	json_auto_t *object = json_pack("{s:s, s:s, s:s, s:s, s:{s:s}, s:i}", "kind", "Status",
+					"status", "Failure", "reason", reason, "message", "no",
+					"details", "name", pool, "code", status);
+	auto_free char *body = json_text(object);
+
+	http_script_add(f.t.server.http, start,
+			&(struct http_reply){.status = status, .body = body});
+}
+
+static void accept(const char *pool)
+{
+	auto_free char *start = str_printf("PATCH " POOLS "%s/status", pool);
+	auto_free char *object =
+		str_printf("{metadata: {name: %s, resourceVersion: '90'}, spec: {}}", pool);
+
+	reply(start, object, NULL);
+}
+
+static void plan_three_ledgers(void)
+{
+	mirrored_put(&f.t, KIND_IP_POOL, POOL("a"));
+	mirrored_put(&f.t, KIND_IP_POOL, POOL("b"));
+	mirrored_put(&f.t, KIND_IP_POOL, POOL("c"));
+	plan_ledger("a", "ml/of-a", "[a]");
+	plan_ledger("b", "ml/of-b", "[b]");
+	plan_ledger("c", "ml/of-a-and-c", "[a, c]");
+}
+
+/* The rest of one object's part does not concern the others. */
+static void a_refused_group_leaves_the_others_alone(void **state)
+{
+	plan_three_ledgers();
+	refuse("a", 422, "Invalid");
+	accept("b");
+	accept("c");
+	carry_out();
+	assert_int_equal(f.err.class, ERR_NONE);
+	assert_string_equal(strbuf_str(&f.groups), "a Invalid; b ok; c ok; ");
+	assert_string_equal(strbuf_str(&f.posted), "ml/of-b; ");
+	assert_true(f.result.again_ms > 0);
+}
+
+static void a_group_whose_object_moved_leaves_the_others_alone(void **state)
+{
+	plan_three_ledgers();
+	refuse("a", 409, "Conflict");
+	accept("b");
+	accept("c");
+	carry_out();
+	assert_int_equal(f.err.class, ERR_NONE);
+	assert_string_equal(strbuf_str(&f.groups), "a Conflict; b ok; c ok; ");
+	assert_string_equal(strbuf_str(&f.posted), "ml/of-b; ");
+}
+
+static void a_pool_that_is_gone_gives_nothing(void **state)
+{
+	plan_three_ledgers();
+	refuse("a", 404, "NotFound");
+	accept("b");
+	accept("c");
+	carry_out();
+	assert_string_equal(strbuf_str(&f.groups), "a NotFound; b ok; c ok; ");
+	assert_string_equal(strbuf_str(&f.posted), "ml/of-b; ");
+}
+
+static void who_leads_no_more_writes_no_other_group(void **state)
+{
+	plan_three_ledgers();
+	refuse("a", 403, "Forbidden");
+	refuse("b", 403, "Forbidden");
+	refuse("c", 403, "Forbidden");
+	carry_out();
+	/* That we may not write is said of each; nothing was made true. */
+	assert_string_equal(strbuf_str(&f.posted), "");
+}
+
+static void a_deletion_depends_on_the_version_too(void **state)
+{
+	const char *request = NULL;
+
+	plan_delete(&f.plan, KIND_MULTUS_CONFIG, "net/a", "uid-of-a");
+	reply("DELETE " CONFIGS, "{kind: Status, status: Success}", NULL);
+	carry_out();
+	for (size_t i = 0; (request = http_script_request(f.t.server.http, i)); i++)
+		if (str_starts(request, "DELETE "))
+			break;
+	assert_non_null(strstr(request, "\"resourceVersion\":"));
+	assert_non_null(strstr(request, "\"uid\":\"uid-of-a\""));
+}
+
+/* As an admission controller does that adds a field to each object that it sees. */
+static void a_patch_that_is_undone_again_and_again_is_held_back(void **state)
+{
+	static const char undone[] =
+		"{metadata: {name: nad, namespace: net, resourceVersion: '%d', "
+		"managedFields: [{manager: orbweaver-operator, time: '2026-01-01T00:00:02Z'}, "
+		"{manager: enforcer, time: '2026-01-01T00:00:01Z'}]}, spec: {config: '{}'}}";
+	int patches = 0;
+
+	frozen_us = clock_us();
+	http_script_add(f.t.server.http, "POST /api/v1/namespaces/net/events",
+			&(struct http_reply){.body = "{}", .always = true});
+	for (int i = 0; i < REWRITES_FREE + 3; i++) {
+		auto_free char *answer = str_printf(undone, 1000 + 2 * i);
+
+		f.t.version = (uint64_t)(1000 + 2 * i);
+		mirrored_put(&f.t, KIND_NAD,
+			     "{metadata: {name: nad, namespace: net}, spec: {config: theirs}}");
+		reply("PATCH " NADS "/nad", answer, NULL);
+		plan_nad();
+		f.ended = 0;
+		carry_out();
+		assert_int_equal(f.err.class, ERR_NONE);
+		mirrored_remove(&f.t, KIND_NAD, "net/nad");
+	}
+	patches = (int)http_script_count(f.t.server.http, "PATCH " NADS);
+	assert_int_equal(patches, REWRITES_FREE);
+	assert_true(f.result.again_ms > 0);
+	while (http_script_count(f.t.server.http, "POST /api/v1/namespaces/net/events") == 0)
+		scripted_for(&f.t.server, 10);
+	for (size_t i = 0; http_script_request(f.t.server.http, i); i++)
+		if (strstr(http_script_request(f.t.server.http, i), "enforcer keeps undoing") &&
+		    strstr(http_script_request(f.t.server.http, i), "\"WriteUndone\""))
+			return;
+	fail_msg("no event says who undoes it");
+}
+
+#define with_applier(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+#define EVICTION "POST /api/v1/namespaces/ml/pods/train-0/eviction"
+
+static void answer_eviction(int status, const char *yaml)
+{
+	json_auto_t *body = mirrored_yaml(yaml);
+	auto_free char *text = json_text(body);
+
+	http_script_add(f.t.server.http, EVICTION,
+			&(struct http_reply){.status = status, .body = text});
+}
+
+static void an_eviction_is_asked_in_the_version_that_the_server_knows(void **state)
+{
+	plan_evict(&f.plan, "ml/train-0", "uid-1");
+	answer_eviction(400, "{kind: Status, reason: BadRequest, message: 'no kind \"Eviction\" is "
+			     "registered for version \"policy/v1\" in scheme'}");
+	answer_eviction(201, "{kind: Status, status: Success}");
+	carry_out();
+	assert_int_equal(f.err.class, ERR_NONE);
+	assert_null(json_at(f.evicted, "reason"));
+	assert_string_equal(json_str_at(f.evicted, "uid"), "uid-1");
+	/* Known from now on. */
+	plan_evict(&f.plan, "ml/train-0", "uid-1");
+	answer_eviction(201, "{kind: Status, status: Success}");
+	f.ended = 0;
+	carry_out();
+	assert_int_equal(http_script_count(f.t.server.http, EVICTION), 3);
+}
+
+static void a_refused_eviction_is_no_failure_of_the_plan(void **state)
+{
+	static const struct {
+		int status;
+		const char *body, *reason, *message;
+	} cases[] = {
+		{429,
+		 "{kind: Status, reason: TooManyRequests, message: 'Cannot evict pod', details: "
+		 "{causes: [{reason: DisruptionBudget, message: 'The disruption budget web needs 2 "
+		 "healthy pods and has 2 currently'}]}}",
+		 "PdbRefuses",
+		 "The disruption budget web needs 2 healthy pods and has 2 currently: scale the "
+		 "workload up, or end the pod"},
+		{500,
+		 "{kind: Status, reason: InternalError, message: 'this pod has more than one "
+		 "PodDisruptionBudget, which the eviction subresource does not support'}",
+		 "TwoPdbs", NULL},
+		{403, "{kind: Status, reason: Forbidden, message: no}", "EvictionFailed", NULL},
+		{404, "{kind: Status, reason: NotFound, message: gone}", NULL, NULL},
+		{409, "{kind: Status, reason: Conflict, message: another uid}", NULL, NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		plan_evict(&f.plan, "ml/train-0", "uid-1");
+		answer_eviction(cases[i].status, cases[i].body);
+		f.ended = 0;
+		carry_out();
+		assert_int_equal(f.err.class, ERR_NONE);
+		assert_true(str_eq(json_str_at(f.evicted, "reason"), cases[i].reason));
+		if (cases[i].message)
+			assert_string_equal(json_str_at(f.evicted, "message"), cases[i].message);
+	}
+	/* Asked once each: a refusal is an answer. */
+	assert_int_equal(http_script_count(f.t.server.http, EVICTION), ARRAY_LEN(cases));
+}
+
+static void a_part_of_a_status_leaves_the_rest(void **state)
+{
+	plan_status_part(&f.plan, KIND_MULTUS_CONFIG, "net/a", mirrored_yaml("{nad: n}"));
+	reply("PATCH " CONFIGS "/status",
+	      "{metadata: {name: a, namespace: net, resourceVersion: '60'}, spec: {}, status: "
+	      "{conditions: [{type: Injected, status: 'True'}], nad: n}}",
+	      NULL);
+	/* It is there already, and gone already. */
+	plan_status_part(&f.plan, KIND_MULTUS_CONFIG, "net/a", mirrored_yaml("{nad: n}"));
+	plan_status_part(&f.plan, KIND_MULTUS_CONFIG, "net/a", mirrored_yaml("{other: null}"));
+	carry_out();
+	assert_int_equal(f.err.class, ERR_NONE);
+	assert_int_equal(http_script_count(f.t.server.http, "PATCH " CONFIGS "/status"), 1);
+}
+
+static void a_part_of_a_status_that_moved_meanwhile_is_not_written(void **state)
+{
+	plan_nad();
+	plan_status_part(&f.plan, KIND_MULTUS_CONFIG, "net/a", mirrored_yaml("{nad: m}"));
+	reply("POST " NADS,
+	      "{metadata: {name: nad, namespace: net, resourceVersion: '70'}, spec: {config: "
+	      "'{}'}}",
+	      other_writer_is_faster);
+	carry_out();
+	assert_string_equal(f.err.reason, "Overtaken");
+	assert_int_equal(http_script_count(f.t.server.http, "PATCH " CONFIGS "/status"), 0);
+}
+
+static void what_is_left_at_the_end_is_abandoned(void **state)
+{
+	plan_nad();
+	applier_run(f.applier, 1, &f.plan, false, on_done, NULL);
+	applier_free(take_ptr(f.applier));
+	assert_int_equal(f.ended, 1);
+	assert_int_equal(f.err.class, ERR_TRANSIENT);
+	assert_string_equal(f.err.reason, "ShuttingDown");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_applier(a_part_of_a_status_leaves_the_rest),
+		with_applier(a_part_of_a_status_that_moved_meanwhile_is_not_written),
+		with_applier(a_refused_eviction_is_no_failure_of_the_plan),
+		with_applier(an_eviction_is_asked_in_the_version_that_the_server_knows),
+		with_applier(what_is_left_at_the_end_is_abandoned),
+		with_applier(a_status_that_somebody_wrote_meanwhile_is_not_overwritten),
+		with_applier(an_object_that_came_meanwhile_is_not_patched),
+		with_applier(statuses_and_their_events_are_left_out_when_they_have_to_wait),
+		with_applier(a_write_that_the_watch_tells_before_its_answer_is_known_as_our_own),
+		with_applier(a_status_that_says_so_already_leaves_nothing_to_do),
+		with_applier(a_write_of_the_same_plan_moves_the_version_on),
+		with_applier(a_deletion_depends_on_the_version_too),
+		with_applier(a_refused_group_leaves_the_others_alone),
+		with_applier(a_group_whose_object_moved_leaves_the_others_alone),
+		with_applier(a_pool_that_is_gone_gives_nothing),
+		with_applier(who_leads_no_more_writes_no_other_group),
+		with_applier(a_patch_that_is_undone_again_and_again_is_held_back),
+	};
+
+	json_init();
+	return cmocka_run_group_tests_name("operator/applier_run", tests, NULL, NULL);
+}

@@ -96,7 +96,7 @@ $$(OUT)/$(1): $$(CURL_ARCHIVE)
 endef
 
 # What decides, as one word for programs that link all of it; in link order.
-RECONCILERS := $(addprefix reconcilers/,admission ipam maintenance spider sriov core)
+RECONCILERS := $(addprefix reconcilers/,admission maintenance spider ipam sriov core)
 
 include $(sort $(wildcard $(addsuffix module.mk,lib/*/ lib/*/*/ reconcilers/*/ operator/ operator/*/ cli/ cli/*/ cli/*/*/ nodeagent/ nodeagent/*/ nodeagent/*/*/)))
 

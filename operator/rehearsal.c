@@ -15,9 +15,9 @@
 #include "operator/controllers/webhook_setup.h"
 #include "operator/writer/applier.h"
 #include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/ipam/lifecycle.h"
 #include "reconcilers/maintenance/drain.h"
-#include "reconcilers/spider/ip_pool.h"
 #include "reconcilers/sriov/node_agent.h"
 
 /* The keys of a controller that are awake, in the order in which they were woken. */

@@ -29,8 +29,8 @@
 #include "reconcilers/ipam/conflict.h"
 #include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
+#include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/ipam/settings.h"
-#include "reconcilers/spider/ip_pool.h"
 
 static const struct kube_resource node_resource = {"", "v1", KIND_NODE, "Node", false};
 static const struct kube_resource namespace_resource = {"", "v1", KIND_NAMESPACE, "Namespace",

@@ -15,7 +15,7 @@
 #include "operator/cache/mirror.h"
 #include "operator/cache/reports.h"
 #include "reconcilers/core/reconcile.h"
-#include "reconcilers/spider/ip_pool_index.h"
+#include "reconcilers/ipam/ip_pool_index.h"
 #include "reconcilers/sriov/node_names.h"
 
 enum controller_id {

@@ -20,12 +20,12 @@
 #include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/foresight.h"
+#include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/ipam/ledger.h"
 #include "reconcilers/ipam/lifecycle.h"
 #include "reconcilers/ipam/pod_networks.h"
 #include "reconcilers/ipam/settings.h"
 #include "reconcilers/ipam/strays.h"
-#include "reconcilers/spider/ip_pool.h"
 
 /* A ledger that the API server refused is written again after this. */
 enum { LEDGER_AGAIN_MS = 30000 };

@@ -10,9 +10,9 @@
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/spider/cni_config.h"
 #include "reconcilers/spider/coordinator.h"
-#include "reconcilers/spider/ip_pool.h"
 
 static const char *const cluster_network[] = {
 	MIRROR_KUBEADM_CONFIG, MIRROR_CILIUM_CONFIG, MIRROR_FLANNEL_CONFIG, MIRROR_CONTROL_PLANE,

@@ -43,8 +43,8 @@
 #include "operator/cache/address_metrics.h"
 #include "operator/controllers/controllers.h"
 #include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/ipam/lifecycle.h"
-#include "reconcilers/spider/ip_pool.h"
 
 struct ipam_book {
 	json_t *entries[IPAM_ENTRIES]; /* { key: value } */

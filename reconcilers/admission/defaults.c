@@ -17,9 +17,9 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/names.h"
+#include "reconcilers/ipam/ip_pool.h"
+#include "reconcilers/ipam/reserved_ip.h"
 #include "reconcilers/spider/cni_config.h"
-#include "reconcilers/spider/ip_pool.h"
-#include "reconcilers/spider/reserved_ip.h"
 #include "reconcilers/sriov/sriov_policy.h"
 
 /* Put value there, unless something is there already (null counts as absent). Takes value. */

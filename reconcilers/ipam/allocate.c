@@ -15,7 +15,7 @@
 #include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/filter.h"
-#include "reconcilers/spider/ip_pool.h"
+#include "reconcilers/ipam/ip_pool.h"
 
 static const struct family {
 	enum ip_family family;

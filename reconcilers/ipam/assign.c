@@ -21,8 +21,8 @@
 #include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/foresight.h"
+#include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/ipam/settings.h"
-#include "reconcilers/spider/ip_pool.h"
 
 struct pass {
 	const json_t *world;

@@ -16,8 +16,8 @@
 #include "reconcilers/ipam/allocate.h"
 #include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
+#include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/ipam/release.h"
-#include "reconcilers/spider/ip_pool.h"
 
 struct audit {
 	const json_t *world;

@@ -16,7 +16,7 @@
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/assign.h"
-#include "reconcilers/spider/ip_pool_index.h"
+#include "reconcilers/ipam/ip_pool_index.h"
 
 /* Whom an address belonged to before this pod's turn. */
 struct note {

@@ -14,8 +14,8 @@
 #include "reconcilers/core/limits.h"
 #include "reconcilers/core/networks.h"
 #include "reconcilers/core/reconcile.h"
+#include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/ipam/pod_networks.h"
-#include "reconcilers/spider/ip_pool.h"
 
 #define WRONG "WrongAnnotation"
 

@@ -4,7 +4,7 @@
  *
  * It says so in the pod's SpiderEndpoint. Until that was heard the endpoint is no answer for NICs
  * with these addresses. Who decides next, the leader or an agent without one, remembers them in
- * their pools (spider/ip_memory.h) and gives the pod others; a pod that keeps its addresses keeps
+ * their pools (ipam/ip_memory.h) and gives the pod others; a pod that keeps its addresses keeps
  * these, too.
  */
 #ifndef ORBWEAVER_RECONCILERS_IPAM_CONFLICT_H

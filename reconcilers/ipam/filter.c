@@ -16,8 +16,8 @@
 #include "reconcilers/core/owner.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/controller.h"
+#include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/ipam/pod_networks.h"
-#include "reconcilers/spider/ip_pool.h"
 
 /* Pools that Spiderpool makes for an application say so with these. */
 #define APP_LABEL  "ipam.spidernet.io/owner-application-name"

@@ -7,7 +7,7 @@
 
 #include "lib/base/err.h"
 #include "reconcilers/ipam/candidates.h"
-#include "reconcilers/spider/ip_range.h"
+#include "reconcilers/ipam/ip_range.h"
 
 /*
  * Why a pool may not serve the NIC: the first rule that fails, for people; new; free(). NULL when

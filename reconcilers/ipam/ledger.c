@@ -11,7 +11,7 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/limits.h"
 #include "reconcilers/ipam/ledger_nodes.h"
-#include "reconcilers/spider/reserved_ip.h"
+#include "reconcilers/ipam/reserved_ip.h"
 
 #define BAD_RECORD "BadAllocationRecord"
 

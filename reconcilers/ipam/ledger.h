@@ -17,7 +17,7 @@
  * what a /28 costs.
  *
  * Addresses that were given back lately rest, and those that somebody else on the network has are
- * not free (spider/ip_memory.h).
+ * not free (ipam/ip_memory.h).
  */
 #ifndef ORBWEAVER_RECONCILERS_IPAM_LEDGER_H
 #define ORBWEAVER_RECONCILERS_IPAM_LEDGER_H
@@ -27,8 +27,8 @@
 
 #include "lib/base/err.h"
 #include "lib/base/own.h"
-#include "reconcilers/spider/ip_memory.h"
-#include "reconcilers/spider/ip_pool.h"
+#include "reconcilers/ipam/ip_memory.h"
+#include "reconcilers/ipam/ip_pool.h"
 
 struct ledger {
 	const json_t *pool; /* borrowed */

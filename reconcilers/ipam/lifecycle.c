@@ -16,9 +16,9 @@
 #include "reconcilers/ipam/conflict.h"
 #include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
+#include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/ipam/release.h"
 #include "reconcilers/ipam/settings.h"
-#include "reconcilers/spider/ip_pool.h"
 
 /* One decision. */
 struct look {

@@ -29,7 +29,7 @@ enum {
  * endpoints that name it, and of machines of these names, as far as they are known; BOX_STRAYS of
  * the names, BOX_CLAIMED of the pool, BOX_CLAIMANTS, BOX_LEARNED, BOX_LEARNING, BOX_UNWRITTEN,
  * "namespace" and "now" in "env". A ledger that cannot be read is a
- * condition of the pool (spider/ip_pool.h) and nothing is decided here.
+ * condition of the pool (ipam/ip_pool.h) and nothing is decided here.
  */
 reconcile_fn strays_reconcile;
 

@@ -13,9 +13,9 @@
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/core/problems.h"
+#include "reconcilers/ipam/ip_pool.h"
+#include "reconcilers/ipam/ip_range.h"
 #include "reconcilers/spider/coordinator_settings.h"
-#include "reconcilers/spider/ip_pool.h"
-#include "reconcilers/spider/ip_range.h"
 
 #define CONFIG_MAPS    "configmaps"
 #define PODS           "pods"

@@ -9,7 +9,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/fields.h"
-#include "reconcilers/spider/ip_range.h"
+#include "reconcilers/ipam/ip_range.h"
 
 /* hostRuleTable, detectGateway and the like have no rule: they are kept and have no effect here. */
 static const struct field fields[] = {

@@ -5,8 +5,8 @@
  */
 #include "tests/fuzz/reconcile_fuzz.h"
 
+#include "reconcilers/ipam/ip_range.h"
 #include "reconcilers/spider/coordinator.h"
-#include "reconcilers/spider/ip_range.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

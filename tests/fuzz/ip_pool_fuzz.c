@@ -5,8 +5,8 @@
  */
 #include "tests/fuzz/reconcile_fuzz.h"
 
-#include "reconcilers/spider/ip_pool.h"
-#include "reconcilers/spider/ip_pool_index.h"
+#include "reconcilers/ipam/ip_pool.h"
+#include "reconcilers/ipam/ip_pool_index.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/base/str.h"
-#include "reconcilers/spider/ip_range.h"
+#include "reconcilers/ipam/ip_range.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_subnet(const char *text)

@@ -14,7 +14,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/kube/api.h"
-#include "reconcilers/spider/ip_range.h"
+#include "reconcilers/ipam/ip_range.h"
 
 const char *const history_kinds[] = {
 	"pods", "spiderippools", "spiderendpoints", "spiderreservedips", "configmaps", "leases",

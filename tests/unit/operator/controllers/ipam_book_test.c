@@ -4,8 +4,8 @@
 
 #include "operator/controllers/ipam_book.h"
 #include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/ipam/lifecycle.h"
-#include "reconcilers/spider/ip_pool.h"
 
 static int setup(void **state)
 {

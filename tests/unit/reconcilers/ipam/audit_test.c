@@ -13,8 +13,8 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/ipam/audit.h"
+#include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/ipam/ledger.h"
-#include "reconcilers/spider/ip_pool.h"
 #include "tests/support/yaml.h"
 
 static const struct ipam_settings settings = {

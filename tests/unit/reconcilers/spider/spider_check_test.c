@@ -17,7 +17,7 @@
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/limits.h"
 #include "reconcilers/core/names.h"
-#include "reconcilers/spider/ip_pool.h"
+#include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/spider/multus_config.h"
 #include "reconcilers/spider/multus_config_check.h"
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "reconcilers/core/problems.h"
-#include "reconcilers/spider/ip_pool.h"
+#include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/spider/multus_config.h"
 #include "reconcilers/spider/multus_config_check.h"
 #include "tests/fakes/cluster.h"

@@ -2,7 +2,7 @@
 /*
  * What a SpiderIPPool may say: the rules, each with the remedy in its message.
  */
-#include "reconcilers/spider/ip_pool.h"
+#include "reconcilers/ipam/ip_pool.h"
 
 #include <string.h>
 #include <strings.h>

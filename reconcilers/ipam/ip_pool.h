@@ -17,12 +17,12 @@
  * Of two pools that overlap, the younger is the one in trouble; the older goes on working. Nothing
  * here stops anyone from editing or deleting a pool.
  */
-#ifndef ORBWEAVER_RECONCILERS_SPIDER_IP_POOL_H
-#define ORBWEAVER_RECONCILERS_SPIDER_IP_POOL_H
+#ifndef ORBWEAVER_RECONCILERS_IPAM_IP_POOL_H
+#define ORBWEAVER_RECONCILERS_IPAM_IP_POOL_H
 
 #include "reconcilers/core/problems.h"
 #include "reconcilers/core/reconcile.h"
-#include "reconcilers/spider/ip_range.h"
+#include "reconcilers/ipam/ip_range.h"
 
 /* The one finalizer of the API group, also set by Spiderpool's own programs. */
 #define IP_POOL_FINALIZER "spiderpool.spidernet.io"

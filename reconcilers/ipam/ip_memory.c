@@ -2,7 +2,7 @@
 /*
  * Addresses that rest and that are in conflict. See the header.
  */
-#include "reconcilers/spider/ip_memory.h"
+#include "reconcilers/ipam/ip_memory.h"
 
 #include <assert.h>
 

@@ -5,7 +5,7 @@
  * Thousands of pools may share one subnet, which is no conflict. So the subnets' index has each
  * subnet once, with its pools aside, and a pool's own subnet is passed over.
  */
-#include "reconcilers/spider/ip_pool_index.h"
+#include "reconcilers/ipam/ip_pool_index.h"
 
 #include <string.h>
 
@@ -13,8 +13,8 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "reconcilers/spider/ip_index.h"
-#include "reconcilers/spider/ip_pool.h"
+#include "reconcilers/ipam/ip_index.h"
+#include "reconcilers/ipam/ip_pool.h"
 
 struct family_index {
 	struct ip_index *addresses; /* pools by their usable addresses and those in use */

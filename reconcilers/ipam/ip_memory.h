@@ -10,14 +10,14 @@
  *
  * Spiderpool's programs neither read nor keep them: a pool that they write forgets, nothing else.
  */
-#ifndef ORBWEAVER_RECONCILERS_SPIDER_IP_MEMORY_H
-#define ORBWEAVER_RECONCILERS_SPIDER_IP_MEMORY_H
+#ifndef ORBWEAVER_RECONCILERS_IPAM_IP_MEMORY_H
+#define ORBWEAVER_RECONCILERS_IPAM_IP_MEMORY_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "reconcilers/spider/ip_pool.h"
+#include "reconcilers/ipam/ip_pool.h"
 
 enum {
 	IP_RESTING_MAX = 256,

@@ -7,10 +7,10 @@
  * (pool keys). Families do not mix: one index each. Plain memory, no I/O; the operator's cache
  * keeps one up to date and narrows a reconciler's world with it.
  */
-#ifndef ORBWEAVER_RECONCILERS_SPIDER_IP_INDEX_H
-#define ORBWEAVER_RECONCILERS_SPIDER_IP_INDEX_H
+#ifndef ORBWEAVER_RECONCILERS_IPAM_IP_INDEX_H
+#define ORBWEAVER_RECONCILERS_IPAM_IP_INDEX_H
 
-#include "reconcilers/spider/ip_range.h"
+#include "reconcilers/ipam/ip_range.h"
 
 struct ip_index;
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "lib/base/str.h"
-#include "reconcilers/spider/ip_range.h"
+#include "reconcilers/ipam/ip_range.h"
 
 #define V6_TOP (~(ip_number)0)
 

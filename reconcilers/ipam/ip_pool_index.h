@@ -7,8 +7,8 @@
  * of ip_pool_reconcile; it also asks with the old and the new object of an event, to queue the
  * neighbours whose verdict may have changed.
  */
-#ifndef ORBWEAVER_RECONCILERS_SPIDER_IP_POOL_INDEX_H
-#define ORBWEAVER_RECONCILERS_SPIDER_IP_POOL_INDEX_H
+#ifndef ORBWEAVER_RECONCILERS_IPAM_IP_POOL_INDEX_H
+#define ORBWEAVER_RECONCILERS_IPAM_IP_POOL_INDEX_H
 
 #include <jansson.h>
 

@@ -2,7 +2,7 @@
 /*
  * SpiderReservedIP → status; see reserved_ip.h.
  */
-#include "reconcilers/spider/reserved_ip.h"
+#include "reconcilers/ipam/reserved_ip.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "reconcilers/core/conditions.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/owner.h"
-#include "reconcilers/spider/ip_pool.h"
+#include "reconcilers/ipam/ip_pool.h"
 
 int reserved_ip_family(const json_t *spec)
 {

@@ -8,8 +8,8 @@
  * IPv4 address is never written as IPv6 ("::ffff:10.0.0.1" is refused: two spellings of one address
  * would escape the overlap checks).
  */
-#ifndef ORBWEAVER_RECONCILERS_SPIDER_IP_RANGE_H
-#define ORBWEAVER_RECONCILERS_SPIDER_IP_RANGE_H
+#ifndef ORBWEAVER_RECONCILERS_IPAM_IP_RANGE_H
+#define ORBWEAVER_RECONCILERS_IPAM_IP_RANGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

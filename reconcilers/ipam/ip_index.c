@@ -2,7 +2,7 @@
 /*
  * A treap of address ranges with the highest end per subtree; see ip_index.h.
  */
-#include "reconcilers/spider/ip_index.h"
+#include "reconcilers/ipam/ip_index.h"
 
 #include <assert.h>
 

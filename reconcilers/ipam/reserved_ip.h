@@ -6,12 +6,12 @@
  * hands out, is IPAM's; pools tell about it in their own status (ip_pool.h). The plan: status with
  * the condition Ready.
  */
-#ifndef ORBWEAVER_RECONCILERS_SPIDER_RESERVED_IP_H
-#define ORBWEAVER_RECONCILERS_SPIDER_RESERVED_IP_H
+#ifndef ORBWEAVER_RECONCILERS_IPAM_RESERVED_IP_H
+#define ORBWEAVER_RECONCILERS_IPAM_RESERVED_IP_H
 
 #include "reconcilers/core/problems.h"
 #include "reconcilers/core/reconcile.h"
-#include "reconcilers/spider/ip_range.h"
+#include "reconcilers/ipam/ip_range.h"
 
 reconcile_fn reserved_ip_reconcile;
 

@@ -2,7 +2,7 @@
 /*
  * SpiderIPPool → status; see ip_pool.h. What a pool may say is in ip_pool_check.c.
  */
-#include "reconcilers/spider/ip_pool.h"
+#include "reconcilers/ipam/ip_pool.h"
 
 #include <string.h>
 
@@ -14,8 +14,8 @@
 #include "reconcilers/core/limits.h"
 #include "reconcilers/core/names.h"
 #include "reconcilers/core/owner.h"
-#include "reconcilers/spider/ip_memory.h"
-#include "reconcilers/spider/reserved_ip.h"
+#include "reconcilers/ipam/ip_memory.h"
+#include "reconcilers/ipam/reserved_ip.h"
 
 /* In the message of PoolExhausted; a time follows. */
 #define WAITED_SINCE "since "

@@ -13,8 +13,8 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "reconcilers/spider/ip_index.h"
-#include "reconcilers/spider/ip_pool_index.h"
+#include "reconcilers/ipam/ip_index.h"
+#include "reconcilers/ipam/ip_pool_index.h"
 
 #define OWNERS     64
 #define OWNER_MAX  4

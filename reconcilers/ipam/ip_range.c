@@ -2,7 +2,7 @@
 /*
  * Address arithmetic on 128-bit numbers; see ip_range.h.
  */
-#include "reconcilers/spider/ip_range.h"
+#include "reconcilers/ipam/ip_range.h"
 
 #include <arpa/inet.h>
 #include <assert.h>

@@ -12,8 +12,8 @@
  *
  * allocated: what the kubelet names, {"spidernet.io/x": {"0000:3b:00.2": "ns/pod/container"}};
  * devices that are no PCI functions are shared ones, and nobody's. attachments: what CNI plugins
- * have attached (ledger_describe()), for devices that the kubelet has not given away. Both may be
- * NULL. The kubelet's word counts.
+ * have attached (attachment_index_describe()), for devices that the kubelet has not given away.
+ * Both may be NULL. The kubelet's word counts.
  */
 json_t *meter_pods(const json_t *allocated, const json_t *attachments);
 

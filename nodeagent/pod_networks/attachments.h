@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The agent's side of the process that serves CNI plugins (nodeagent/cni/server/server.h): answers
- * what only the API server knows, says what happened to pods in events, and knows what is attached
- * to which pod.
+ * The agent's side of the process that serves CNI plugins (nodeagent/cni/server/cni_server.h):
+ * answers what only the API server knows, says what happened to pods in events, and knows what is
+ * attached to which pod.
  *
  * Objects are read when a pod needs them, or is about to. Nothing is watched: a node with ten
  * thousand others would else hear of every pod's network.
@@ -55,8 +55,8 @@ void attachments_devices(struct attachments *attachments, const json_t *named,
 			 const json_t *served);
 
 /*
- * What is attached on this node (nodeagent/cni/state/ledger.h, ledger_describe), borrowed until the
- * loop turns; NULL: the server has not said yet.
+ * What is attached on this node (nodeagent/cni/state/attachment_index.h, ledger_describe), borrowed
+ * until the loop turns; NULL: the server has not said yet.
  */
 const json_t *attachments_list(const struct attachments *attachments);
 

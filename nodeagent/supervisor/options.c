@@ -13,7 +13,7 @@
 #include "lib/base/str.h"
 #include "nodeagent/cni/meta/plugin_types.h"
 #include "nodeagent/cni/plugin/wire.h"
-#include "nodeagent/cni/server/server.h"
+#include "nodeagent/cni/server/cni_server.h"
 #include "nodeagent/devices/pools_paths.h"
 #include "nodeagent/process/client.h"
 #include "nodeagent/process/sandbox.h"

@@ -9,7 +9,7 @@
  * keeps every resource and gets every answer; pods come and go. The supervisor opens nothing,
  * decides little, reads packets of a few bytes and never waits for one process in particular.
  *
- * cnid serves CNI plugins (cni/server/process.h), and ends and starts for itself.
+ * cnid serves CNI plugins (cni/server/cnid.h), and ends and starts for itself.
  *
  * It has no loop of libuv, so that what it forks finds none: in each child libuv's fork handlers
  * close the descriptors that its signal pipe had, whatever they are by then.
@@ -23,7 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "nodeagent/cni/server/process.h"
+#include "nodeagent/cni/server/cnid.h"
 #include "nodeagent/kubelet/giving.h"
 #include "nodeagent/kubelet/process.h"
 #include "nodeagent/process/workers.h"
@@ -81,7 +81,7 @@ struct supervisor_config {
 	/* Of the supervisor, kubeletd and the workers; the others leave it. May be NULL. */
 	struct giving *giving;
 	int (*serve)(int control, void *arg);
-	/* The process that serves CNI plugins (cni/server/process.h): the same, or NULL. */
+	/* The process that serves CNI plugins (cni/server/cnid.h): the same, or NULL. */
 	int (*serve_cni)(int control, void *arg);
 	int (*work)(const struct supervisor_agent *sockets, const struct supervisor_past *past,
 		    void *arg);

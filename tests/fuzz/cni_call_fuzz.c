@@ -14,7 +14,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/result.h"
 #include "nodeagent/cni/state/devices.h"
-#include "nodeagent/cni/worker/call.h"
+#include "nodeagent/cni/worker/cni_call.h"
 #include "nodeagent/cni/worker/spiderpool.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -10,7 +10,7 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/cni/state/ledger.h"
+#include "nodeagent/cni/state/attachment_index.h"
 #include "nodeagent/cni/state/sandboxes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -23,8 +23,8 @@ static void check(bool holds)
 
 static void look_through(const json_t *sandbox)
 {
-	json_auto_t *attachments = ledger_describe(sandbox);
-	struct ledger *ledger = ledger_new();
+	json_auto_t *attachments = attachment_index_describe(sandbox);
+	struct attachment_index *ledger = attachment_index_new();
 	const json_t *item;
 	size_t i;
 
@@ -35,10 +35,10 @@ static void look_through(const json_t *sandbox)
 
 		check(sandbox_find(sandbox, &key) != NULL);
 	}
-	ledger_set(ledger, "c1", attachments);
-	(void)ledger_has(ledger, "spiderpool", "u1");
-	ledger_mark(ledger, "c1", "spiderpool", "net1");
-	ledger_free(ledger);
+	attachment_index_set(ledger, "c1", attachments);
+	(void)attachment_index_has(ledger, "spiderpool", "u1");
+	attachment_index_mark(ledger, "c1", "spiderpool", "net1");
+	attachment_index_free(ledger);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -14,10 +14,10 @@
 #include "lib/json/json.h"
 #include "nodeagent/cni/meta/default_route.h"
 #include "nodeagent/cni/meta/delegates.h"
+#include "nodeagent/cni/meta/meta_run.h"
 #include "nodeagent/cni/meta/network_config.h"
+#include "nodeagent/cni/meta/network_status.h"
 #include "nodeagent/cni/meta/plugin_call.h"
-#include "nodeagent/cni/meta/run.h"
-#include "nodeagent/cni/meta/status.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/cni/execute/observe.h"
+#include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/cni/plan/frame.h"
 #include "nodeagent/netlink/rtnl_route.h"
 #include "nodeagent/netlink/rtnl_vf.h"

@@ -30,7 +30,7 @@
 #include "lib/json/frame_io.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/plugin/plugin.h"
-#include "nodeagent/cni/server/process.h"
+#include "nodeagent/cni/server/cnid.h"
 #include "tests/support/scratch.h"
 
 struct cni_shared *cni_shared;

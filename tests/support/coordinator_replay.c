@@ -29,7 +29,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/json/yaml.h"
-#include "nodeagent/cni/execute/detect.h"
+#include "nodeagent/cni/execute/netns_detect.h"
 #include "nodeagent/cni/plan/attach.h"
 #include "tests/support/conformance.h"
 

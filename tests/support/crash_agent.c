@@ -19,8 +19,8 @@
 
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
-#include "nodeagent/cni/server/process.h"
-#include "nodeagent/cni/worker/worker.h"
+#include "nodeagent/cni/server/cnid.h"
+#include "nodeagent/cni/worker/cni_worker.h"
 #include "tests/support/steps.h"
 
 #define CRASH_FILE    "/run/orbweaver-crash"

@@ -24,7 +24,7 @@
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
 #include "nodeagent/cni/meta/delegates.h"
-#include "nodeagent/cni/meta/status.h"
+#include "nodeagent/cni/meta/network_status.h"
 #include "nodeagent/cni/worker/spiderpool.h"
 #include "nodeagent/devices/pools.h"
 

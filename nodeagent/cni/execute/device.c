@@ -9,7 +9,7 @@
 
 #include "lib/base/own.h"
 #include "lib/json/json.h"
-#include "nodeagent/cni/execute/observe.h"
+#include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/host/pci.h"
 #include "nodeagent/model/observed.h"
 

@@ -5,7 +5,7 @@
 #include "nodeagent/cni/execute/ipam_run.h"
 
 #include "lib/json/json.h"
-#include "nodeagent/cni/execute/detect.h"
+#include "nodeagent/cni/execute/netns_detect.h"
 #include "nodeagent/cni/plan/interface.h"
 #include "nodeagent/cni/plan/result.h"
 

@@ -12,7 +12,7 @@
 #include "lib/base/random.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/ipam_run.h"
-#include "nodeagent/cni/execute/observe.h"
+#include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/cni/execute/plugins.h"
 #include "nodeagent/cni/plan/ipoib.h"
 #include "nodeagent/cni/plan/result.h"

@@ -5,7 +5,7 @@
 #ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_PLUGINS_H
 #define ORBWEAVER_NODEAGENT_CNI_EXECUTE_PLUGINS_H
 
-#include "nodeagent/cni/execute/execute.h"
+#include "nodeagent/cni/execute/netns_execute.h"
 #include "nodeagent/cni/plan/attach.h"
 
 /* A call with its namespaces open. pair.pod is NULL when the pod's is gone (DEL). */

@@ -10,7 +10,7 @@
 #include "lib/base/own.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/device.h"
-#include "nodeagent/cni/execute/observe.h"
+#include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/cni/execute/plugins.h"
 #include "nodeagent/cni/execute/rdma_files.h"
 #include "nodeagent/cni/execute/rdma_move.h"

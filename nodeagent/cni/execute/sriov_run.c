@@ -13,7 +13,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/device.h"
 #include "nodeagent/cni/execute/ipam_run.h"
-#include "nodeagent/cni/execute/observe.h"
+#include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/cni/execute/plugins.h"
 #include "nodeagent/cni/execute/vf_return.h"
 #include "nodeagent/cni/plan/look.h"

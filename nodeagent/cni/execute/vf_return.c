@@ -6,7 +6,7 @@
 
 #include "lib/base/own.h"
 #include "lib/json/json.h"
-#include "nodeagent/cni/execute/observe.h"
+#include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/cni/plan/look.h"
 #include "nodeagent/cni/plan/sriov.h"
 #include "nodeagent/cni/plan/steps.h"

@@ -19,7 +19,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "nodeagent/cni/meta/conf.h"
+#include "nodeagent/cni/meta/meta_conf.h"
 
 /* On a Node: its profile in place of the agent's flag --profile. */
 #define PROFILE_LABEL "orbweaver.io/profile"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Our file in the runtime's CNI folder (nodeagent/cni/meta/conf.h), kept as it should be: written
- * when the server of plugins can be asked, anew when the cluster's network changes, put back when
- * somebody removes it. It stays when we end: a node that boots finds its networks as they were.
+ * Our file in the runtime's CNI folder (nodeagent/cni/meta/meta_conf.h), kept as it should be:
+ * written when the server of plugins can be asked, anew when the cluster's network changes, put
+ * back when somebody removes it. It stays when we end: a node that boots finds its networks as they
+ * were.
  *
  * What a Multus is configured with is kept in our state, so that ours goes on with it once that
  * Multus has gone (nodeagent/cni/meta/takeover.h). Delete /var/lib/orbweaver/cni/multus.conf and
@@ -15,7 +16,7 @@
 #include <stdbool.h>
 
 #include "lib/base/err.h"
-#include "nodeagent/cni/meta/conf.h"
+#include "nodeagent/cni/meta/meta_conf.h"
 
 enum {
 	/* How often it is put back before it is left to who removes it. */

@@ -14,8 +14,8 @@
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/cni/state/boot.h"
-#include "nodeagent/cni/state/draft.h"
+#include "nodeagent/cni/state/atomic_file.h"
+#include "nodeagent/cni/state/boot_id.h"
 #include "nodeagent/model/pci_address.h"
 
 #define FOLDER DEVICES_FOLDER
@@ -71,7 +71,7 @@ static int write_owner(int state, const char *name, const json_t *owner)
 {
 	auto_free char *text = json_text(owner);
 
-	return draft_write(state, FOLDER, name, text, strlen(text), true);
+	return atomic_file_write(state, FOLDER, name, text, strlen(text), true);
 }
 
 int device_claim(int state, const char *address, const char *container, const char *ifname,
@@ -142,5 +142,5 @@ void device_release(int state, const char *address, const char *container)
 	if (before && fstatat(state, file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    write_owner(state, name, before) == 0)
 		return;
-	(void)draft_remove(state, FOLDER, name, false);
+	(void)atomic_file_remove(state, FOLDER, name, false);
 }

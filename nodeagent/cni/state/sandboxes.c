@@ -18,9 +18,9 @@
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/cni/state/boot.h"
+#include "nodeagent/cni/state/atomic_file.h"
+#include "nodeagent/cni/state/boot_id.h"
 #include "nodeagent/cni/state/devices.h"
-#include "nodeagent/cni/state/draft.h"
 
 #define FOLDER   "sandboxes"
 #define SUFFIX   ".json"
@@ -248,7 +248,7 @@ static void put_aside(int state, const char *path)
 static int keep_synced(int state, const char *container)
 {
 	auto_free char *path = path_of(container), *synced = synced_path_of(container);
-	auto_free char *draft = str_printf("%s" DRAFT_SUFFIX, synced);
+	auto_free char *draft = str_printf("%s" ATOMIC_FILE_SUFFIX, synced);
 
 	(void)unlinkat(state, draft, 0);
 	if (linkat(state, path, state, draft, 0) < 0)
@@ -277,7 +277,7 @@ static int write_file(int state, const char *container, json_t *sandbox, bool is
 		errno = EFBIG;
 		return -1;
 	}
-	return draft_write(state, FOLDER, name, text.data, text.len, sync);
+	return atomic_file_write(state, FOLDER, name, text.data, text.len, sync);
 }
 
 static int remove_file(int state, const char *container, bool sync)
@@ -288,7 +288,7 @@ static int remove_file(int state, const char *container, bool sync)
 	/* First, for it is nobody's without the other. */
 	if (unlinkat(state, synced, 0) < 0 && errno != ENOENT)
 		return -1;
-	return draft_remove(state, FOLDER, name, sync);
+	return atomic_file_remove(state, FOLDER, name, sync);
 }
 
 int sandbox_change(int state, const char *container, bool sync, sandbox_change_fn *change,
@@ -349,8 +349,8 @@ int sandboxes_prepare(int state, struct err *err)
 {
 	if (mkdirat(state, FOLDER, 0700) < 0 && errno != EEXIST)
 		return err_sys(err, "StateUnusable", "make %s", FOLDER);
-	draft_clean(state, FOLDER);
-	draft_clean(state, DEVICES_FOLDER);
+	atomic_file_clean(state, FOLDER);
+	atomic_file_clean(state, DEVICES_FOLDER);
 	return 0;
 }
 

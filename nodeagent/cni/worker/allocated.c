@@ -15,7 +15,7 @@
 #include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/cni/execute/visit.h"
+#include "nodeagent/cni/execute/netns_visit.h"
 #include "nodeagent/cni/meta/checkpoint.h"
 #include "nodeagent/cni/meta/network_config.h"
 #include "nodeagent/cni/meta/plugin_call.h"

@@ -17,12 +17,12 @@
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/attach.h"
 #include "nodeagent/cni/plan/result.h"
-#include "nodeagent/cni/state/boot.h"
+#include "nodeagent/cni/state/boot_id.h"
 #include "nodeagent/cni/state/devices.h"
 #include "nodeagent/cni/state/install.h"
-#include "nodeagent/cni/state/upstream.h"
+#include "nodeagent/cni/state/legacy_state.h"
 #include "nodeagent/cni/worker/allocated.h"
-#include "nodeagent/cni/worker/foreign.h"
+#include "nodeagent/cni/worker/external_ipam.h"
 #include "nodeagent/cni/worker/master.h"
 #include "nodeagent/cni/worker/meta_call.h"
 #include "nodeagent/cni/worker/spiderpool.h"
@@ -430,7 +430,7 @@ static int ipam(void *context, const char *command, const json_t *config, json_t
 					 "ipam.type \"%s\" gives no addresses; name an IPAM plugin",
 					 type);
 	if (!str_eq(type, SPIDERPOOL) && !is_own_ipam(&inner)) {
-		rc = foreign_run(a, type, command, config, ret_result, err);
+		rc = external_ipam_run(a, type, command, config, ret_result, err);
 		note_step(a, "ipam", clock_us() - begun, rc == 0);
 		return rc;
 	}
@@ -449,7 +449,9 @@ static json_t *work(struct attachment *a, const char *command)
 	int rc;
 
 	if (!is_ours(a))
-		rc = (said = foreign_program(a, a->key.plugin, command, a->config, &err)) ? 0 : -1;
+		rc = (said = external_ipam_program(a, a->key.plugin, command, a->config, &err))
+			     ? 0
+			     : -1;
 	else if (str_eq(command, "ADD"))
 		rc = attachment_add(a, &result, &err);
 	else if (str_eq(command, "CHECK"))
@@ -609,7 +611,7 @@ static int undo_on_device(const struct attachment *a, const json_t *sandbox, con
 /* The same for a sandbox that sriov-cni set up before we came. */
 static int take_over_from_upstream(const struct attachment *a, const char *device, struct err *err)
 {
-	json_auto_t *holder = upstream_holder(a->root, device);
+	json_auto_t *holder = legacy_state_holder(a->root, device);
 	struct sandbox_key key;
 
 	if (!holder)
@@ -626,7 +628,7 @@ static int take_over_from_upstream(const struct attachment *a, const char *devic
 			      a->key.plugin, device);
 	key = (struct sandbox_key){"sriov", json_str_at(holder, "network"),
 				   json_str_at(holder, "ifname")};
-	upstream_forget(a->root, json_str_at(holder, "container"), &key, device);
+	legacy_state_forget(a->root, json_str_at(holder, "container"), &key, device);
 	return 0;
 }
 
@@ -774,7 +776,7 @@ static int delete_with_device(struct attachment *a, const json_t *record, struct
  */
 static json_t *adopt_record(const struct attachment *a)
 {
-	json_auto_t *saved = upstream_read(a->root, a->container, &a->key);
+	json_auto_t *saved = legacy_state_read(a->root, a->container, &a->key);
 	json_auto_t *config = NULL;
 	struct attachment then = *a;
 
@@ -787,7 +789,7 @@ static json_t *adopt_record(const struct attachment *a)
 	if (put_record(&then,
 		       (struct record){.phase = "deleting", .saved = saved, .has_saved = true},
 		       true, NULL) == 0)
-		upstream_forget(a->root, a->container, &a->key, json_str_at(saved, "device"));
+		legacy_state_forget(a->root, a->container, &a->key, json_str_at(saved, "device"));
 	return json_pack("{s:s, s:O, s:O}", "phase", "deleting", "config", config, "saved", saved);
 }
 

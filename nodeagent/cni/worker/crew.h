@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "nodeagent/cni/meta/run.h"
+#include "nodeagent/cni/meta/meta_run.h"
 #include "nodeagent/cni/worker/attachment.h"
 
 struct crew;

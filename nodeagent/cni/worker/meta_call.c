@@ -17,20 +17,20 @@
 #include "lib/base/str.h"
 #include "lib/json/ask.h"
 #include "lib/json/json.h"
-#include "nodeagent/cni/execute/visit.h"
+#include "nodeagent/cni/execute/netns_visit.h"
 #include "nodeagent/cni/meta/default_route.h"
 #include "nodeagent/cni/meta/delegates.h"
+#include "nodeagent/cni/meta/meta_run.h"
 #include "nodeagent/cni/meta/multus_state.h"
+#include "nodeagent/cni/meta/network_status.h"
 #include "nodeagent/cni/meta/plugin_call.h"
 #include "nodeagent/cni/meta/plugin_types.h"
-#include "nodeagent/cni/meta/run.h"
-#include "nodeagent/cni/meta/status.h"
 #include "nodeagent/cni/state/conf.h"
 #include "nodeagent/cni/state/devices.h"
 #include "nodeagent/cni/state/sandboxes.h"
 #include "nodeagent/cni/worker/allocated.h"
 #include "nodeagent/cni/worker/crew.h"
-#include "nodeagent/cni/worker/foreign.h"
+#include "nodeagent/cni/worker/external_ipam.h"
 #include "nodeagent/model/pci_address.h"
 #include "nodeagent/process/line.h"
 
@@ -486,7 +486,7 @@ static void carry_out(const struct meta_call *m, struct meta_run *run)
 
 		if (ok)
 			meta_run_succeeded(run, &end.step, result);
-		else if (foreign_has_run(end.said))
+		else if (external_ipam_has_run(end.said))
 			meta_run_failed(run, &end.step, &err);
 		else
 			meta_run_unstarted(run, &end.step, &err);

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/cni/execute/observe.h"
+#include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/netlink/netns.h"
 
 static bool make_node(void)

@@ -16,7 +16,7 @@
 
 #include "lib/base/own_fd.h"
 #include "lib/json/json.h"
-#include "nodeagent/cni/execute/observe.h"
+#include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/cni/execute/plugins.h"
 #include "nodeagent/cni/plan/look.h"
 #include "nodeagent/simulated_host/host_tree.h"

@@ -17,11 +17,11 @@
 #include "nodeagent/cni/meta/default_route.h"
 #include "nodeagent/cni/meta/delegates.h"
 #include "nodeagent/cni/meta/devices.h"
+#include "nodeagent/cni/meta/meta_run.h"
 #include "nodeagent/cni/meta/network_config.h"
+#include "nodeagent/cni/meta/network_status.h"
 #include "nodeagent/cni/meta/plugin_call.h"
-#include "nodeagent/cni/meta/run.h"
-#include "nodeagent/cni/meta/status.h"
-#include "nodeagent/cni/meta/turn.h"
+#include "nodeagent/cni/meta/plugin_order.h"
 #include "nodeagent/cni/plan/cni_args.h"
 #include "reconcilers/core/limits.h"
 #include "tests/support/yaml.h"
@@ -388,7 +388,7 @@ static char *turns(const json_t *delegates, const size_t *done)
 	auto_strbuf struct strbuf out = {0};
 
 	for (size_t i = 0; i < json_array_size(delegates); i++)
-		if (turn_has_come(delegates, done, i))
+		if (plugin_order_may_add(delegates, done, i))
 			strbuf_addf(&out, "%zu", i);
 	return strbuf_take(&out);
 }

@@ -23,11 +23,11 @@
 #include "lib/json/json.h"
 #include "nodeagent/cni/meta/default_route.h"
 #include "nodeagent/cni/meta/delegates.h"
+#include "nodeagent/cni/meta/meta_run.h"
 #include "nodeagent/cni/meta/multus_state.h"
 #include "nodeagent/cni/meta/network_config.h"
+#include "nodeagent/cni/meta/network_status.h"
 #include "nodeagent/cni/meta/plugin_call.h"
-#include "nodeagent/cni/meta/run.h"
-#include "nodeagent/cni/meta/status.h"
 #include "tests/unit/reconcilers/recordings.h"
 
 /* One case: the cluster as it changes between steps, and what the node keeps. */

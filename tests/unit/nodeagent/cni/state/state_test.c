@@ -20,12 +20,12 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/plugin/plugin.h"
+#include "nodeagent/cni/state/attachment_index.h"
 #include "nodeagent/cni/state/devices.h"
 #include "nodeagent/cni/state/install.h"
-#include "nodeagent/cni/state/ledger.h"
 #include "nodeagent/cni/state/notes.h"
 #include "nodeagent/cni/state/sandboxes.h"
-#include "nodeagent/cni/worker/foreign.h"
+#include "nodeagent/cni/worker/external_ipam.h"
 #include "tests/support/scratch.h"
 #include "tests/support/yaml.h"
 
@@ -444,23 +444,23 @@ static void a_device_is_found_in_a_configuration(void **state)
 
 static void a_pod_has_something_until_its_last_nic_goes(void **state)
 {
-	struct ledger *ledger = ledger_new();
+	struct attachment_index *ledger = attachment_index_new();
 	json_auto_t *attachments =
 		json_pack("[{s:s, s:s, s:{s:s}}, {s:s, s:s, s:{s:s}}]", "plugin", "spiderpool",
 			  "ifname", "net1", "pod", "uid", "u1", "plugin", "spiderpool", "ifname",
 			  "net2", "pod", "uid", "u1");
 	json_auto_t *list = NULL;
 
-	ledger_set(ledger, "c1", attachments);
-	list = ledger_list(ledger);
+	attachment_index_set(ledger, "c1", attachments);
+	list = attachment_index_list(ledger);
 	assert_int_equal(json_array_size(list), 2);
-	ledger_mark(ledger, "c1", "spiderpool", "net1");
-	assert_true(ledger_has(ledger, "spiderpool", "u1"));
-	assert_false(ledger_has(ledger, "spiderpool", "u2"));
-	ledger_mark(ledger, "c1", "spiderpool", "net2");
-	assert_false(ledger_has(ledger, "spiderpool", "u1"));
-	ledger_set(ledger, "c1", NULL);
-	ledger_free(ledger);
+	attachment_index_mark(ledger, "c1", "spiderpool", "net1");
+	assert_true(attachment_index_has(ledger, "spiderpool", "u1"));
+	assert_false(attachment_index_has(ledger, "spiderpool", "u2"));
+	attachment_index_mark(ledger, "c1", "spiderpool", "net2");
+	assert_false(attachment_index_has(ledger, "spiderpool", "u1"));
+	attachment_index_set(ledger, "c1", NULL);
+	attachment_index_free(ledger);
 }
 
 static void tells_what_an_interface_is_made_of(void **state)
@@ -474,7 +474,7 @@ static void tells_what_an_interface_is_made_of(void **state)
 		yaml("[{container: c1, pod: {name: a}, plugin: ib-sriov, network: ib, ifname: "
 		     "net1, phase: added, device: '0000:81:00.2', rdmaDevice: mlx5_4, guid: "
 		     "'02:00:00:00:00:00:00:07', mac: '80:00', addresses: [10.6.0.2/16]}]");
-	json_auto_t *told = ledger_describe(sandbox);
+	json_auto_t *told = attachment_index_describe(sandbox);
 
 	assert_true(json_same(told, want));
 }
@@ -486,7 +486,7 @@ static void a_shared_device_is_not_told_as_the_pods(void **state)
 		"c1", "pod", "attachments", "plugin", "macvlan", "network", "n", "ifname", "net1",
 		"config", "deviceID", "0000:3b:00.0", "plugin", "sriov", "network", "n", "ifname",
 		"net2", "config", "deviceID", "0000:3b:02.0");
-	json_auto_t *told = ledger_describe(sandbox);
+	json_auto_t *told = attachment_index_describe(sandbox);
 
 	assert_null(json_at(json_find(told, "ifname", "net1"), "device"));
 	assert_string_equal(json_str_at(json_find(told, "ifname", "net2"), "device"),
@@ -580,7 +580,7 @@ static void a_root_that_cannot_be_entered_is_named_with_what_is_missing(void **s
 
 	put(s, "file", "");
 	a.root = file = openat(s->state, "file", O_RDONLY | O_CLOEXEC);
-	assert_null(foreign_program(&a, "static", "ADD", config, &err));
+	assert_null(external_ipam_program(&a, "static", "ADD", config, &err));
 	assert_int_equal(err.sys, ENOTDIR);
 	assert_non_null(strstr(err.text, "enter the host's root /"));
 	assert_non_null(strstr(err.text, "(mount the node's / there, see --host-root"));

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Is an address in use on the network already? Is the gateway there? And telling others of a new
+ * address.
+ *
+ * ARP and neighbour discovery on the interface itself, before the address is set or afterwards:
+ * what the MACs of the namespace's own interfaces say does not count.
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_NETNS_DETECT_H
+#define ORBWEAVER_NODEAGENT_CNI_EXECUTE_NETNS_DETECT_H
+
+#include <jansson.h>
+
+#include "nodeagent/netlink/netns.h"
+
+/* Lists of texts, with a prefix length or without; NULL and empty: nothing of that kind. */
+struct detect_request {
+	const char *ifname;
+	const json_t *addresses; /* must be nobody else's */
+	const json_t *own;       /* gateways are asked from the first of their family */
+	const json_t *gateways;  /* must answer */
+	json_t *conflicts;       /* {"ip", "mac"} of each that is in use is appended; NULL: not */
+};
+
+/*
+ * Sets the interface up and waits up to 2 s for its carrier. Conflicts first: three probes 100 ms
+ * apart, 300 ms in all (RFC 5227 with shorter waits); then gateways: asked every 200 ms for at most
+ * a second. Interfaces that are not Ethernet are left alone.
+ *
+ * ERR_CONFLICT   "AddressInUse"        the text names the address and who has it
+ * ERR_TRANSIENT  "GatewayUnreachable"  a gateway does not answer
+ * ERR_HOST       "DetectFailed"        no packet socket, no such interface
+ */
+int netns_detect(struct netns *ns, const struct detect_request *request, struct err *err);
+
+/* Tell the network who has these addresses: once for each; what cannot be sent is left out. */
+void netns_announce(struct netns *ns, const char *ifname, const json_t *addresses);
+
+#endif

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * See the header.
+ */
+#include "nodeagent/cni/execute/netns_visit.h"
+
+#include "nodeagent/cni/execute/netns_execute.h"
+#include "nodeagent/cni/execute/netns_observe.h"
+#include "nodeagent/netlink/netns.h"
+
+int netns_visit(int fd, json_t **ret, struct err *err)
+{
+	auto_netns struct netns *ns = netns_open(fd, err);
+
+	return ns ? netns_observe(ns, NETNS_LINKS | NETNS_ROUTES, ret, err) : -1;
+}
+
+int netns_visit_links(int fd, json_t **ret, struct err *err)
+{
+	auto_netns struct netns *ns = netns_open(fd, err);
+
+	return ns ? netns_observe(ns, NETNS_LINKS, ret, err) : -1;
+}
+
+int netns_visit_execute(int fd, const json_t *steps, struct err *err)
+{
+	auto_netns struct netns *ns = netns_open(fd, err);
+
+	return ns ? netns_execute(&(struct netns_pair){.pod = ns}, steps, NULL, err) : -1;
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * See the header.
+ */
+#include "nodeagent/cni/worker/external_ipam.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/child.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/cni/plugin/delegates.h"
+#include "nodeagent/cni/plugin/wire.h"
+#include "nodeagent/cni/server/exec_wire.h"
+
+/*
+ * Bytes of configuration and environment: a message to the plugin takes them, and a frame to the
+ * server, in which a byte may need two (json_frame_write()), is never silently too large.
+ */
+#define CALL_MAX (WIRE_MAX - 65536)
+
+bool external_ipam_has_run(const json_t *end)
+{
+	static const char *const beginnings[] = {DELEGATES_NOT_FOUND, DELEGATES_NOT_RUN,
+						 DELEGATES_NO_PIPE, DELEGATES_NO_FORK};
+	const char *errors = json_str_or(json_at(end, "stderr"), "");
+
+	if (json_is_true(json_at(end, "unstarted")))
+		return false;
+	if (json_integer_value(json_at(end, "status")) != DELEGATES_NOT_STARTED ||
+	    !str_empty(json_str_at(end, "stdout")))
+		return true;
+	for (size_t i = 0; i < ARRAY_LEN(beginnings); i++)
+		if (str_starts(errors, beginnings[i]))
+			return false;
+	return true;
+}
+
+int external_ipam_read(const char *type, const json_t *end, json_t **ret_result, struct err *err)
+{
+	const char *out = json_str_or(json_at(end, "stdout"), "");
+	json_auto_t *said = json_parse(out, strlen(out), NULL);
+
+	if (json_integer_value(json_at(end, "status")) != 0) {
+		const char *msg = json_str_at(said, "msg"), *details = json_str_at(said, "details");
+
+		if (!msg)
+			msg = *out ? out : json_str_or(json_at(end, "stderr"), "");
+		return err_set(err, ERR_HOST, "IpamFailed", "the IPAM plugin %s failed: %s%s%s",
+			       type, msg, str_empty(details) ? "" : "; ",
+			       str_empty(details) ? "" : details);
+	}
+	if (!ret_result)
+		return 0;
+	if (!json_is_object(said))
+		return err_set(err, ERR_INVALID, "BadResult",
+			       "the IPAM plugin %s printed no CNI result", type);
+	*ret_result = take_ptr(said);
+	return 0;
+}
+
+void external_ipam_too_large(const char *type, struct err *err)
+{
+	(void)err_set(err, ERR_INVALID, "TooLarge",
+		      "the call of CNI plugin %.64s, with configuration and environment, has more "
+		      "than %u bytes: make the network's configuration smaller",
+		      type, CALL_MAX);
+}
+
+static size_t size_of_call(const json_t *env, const char *text)
+{
+	size_t size = strlen(text), i;
+	const json_t *entry;
+
+	json_array_foreach ((json_t *)env, i, entry)
+		size += json_string_length(entry);
+	return size;
+}
+
+/* ---- by ourselves ---------------------------------------------------------------------------- */
+
+/* Exit status of the child: an errno of entering the root, or that something else failed. */
+enum { UNTOLD = 255 };
+
+enum {
+	FOREIGN_MAX = 4, /* programs at a time */
+	TURN_LOOK_MS = 20,
+	TURN_MAX_MS = 30000,
+	LOOK_MS = 100, /* has the child ended? */
+};
+
+/* In a child: become one that is on the host, run the program, say how it ended. */
+static _Noreturn void run_in_root(int root, const json_t *env, const struct wire_buffer *order,
+				  int to)
+{
+	struct delegates *delegates = delegates_new();
+	struct wire_buffer out = {0};
+	struct wire_message message;
+	const char *name;
+	const json_t *value;
+
+	/* A program that ends before it has read its stdin, or never began, must not end this. */
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (fchdir(root) < 0 || chroot(".") < 0)
+		_exit(errno);
+	if (clearenv() != 0)
+		_exit(UNTOLD);
+	json_each (env, name, value)
+		(void)setenv(name, json_str_or(value, ""), 1);
+	(void)setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
+	if (wire_read(order->data, order->len, &message) != 1 ||
+	    delegates_start(delegates, &message) < 0)
+		_exit(UNTOLD);
+	while (delegates_running(delegates) > 0) {
+		struct pollfd fds[DELEGATES_POLL_MAX];
+		size_t n = delegates_poll(delegates, fds);
+
+		(void)poll(fds, n, n > 0 ? -1 : 0);
+		delegates_turn(delegates, &out);
+	}
+	for (size_t at = 0; at < out.len;) {
+		ssize_t n = write(to, out.data + at, out.len - at);
+
+		if (n <= 0)
+			_exit(UNTOLD);
+		at += (size_t)n;
+	}
+	_exit(0);
+}
+
+/* Why the child said nothing. */
+static void tell_lost(int root, int status, struct err *err)
+{
+	auto_free char *link = str_printf("/proc/self/fd/%d", root);
+	char path[PATH_MAX] = {0};
+	bool is_known;
+
+	if (!WIFEXITED(status) || WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == UNTOLD) {
+		(void)err_set(err, ERR_HOST, "PluginFailed",
+			      "the process that was to run the plugin ended without a word; it is "
+			      "tried again, see the agent's log and the kernel's");
+		return;
+	}
+	is_known = readlink(link, path, sizeof(path) - 1) > 0;
+	errno = WEXITSTATUS(status);
+	(void)err_sys(
+		err, "PluginFailed",
+		"enter the host's root %.80s (mount the node's / there, see --host-root, and "
+		"give the agent the capability SYS_CHROOT, as manifests/base/agent.yaml does)",
+		is_known ? path : "?");
+}
+
+/*
+ * One of FOREIGN_MAX turns, over all workers: a program in Go takes up to 14 MB, and notes of a
+ * night without an agent would start hundreds within the agent's limit of memory, which ends all.
+ * The lock goes with the descriptor, also when the worker is killed. -1: none came; a program that
+ * calls a plugin of ours, which calls another program, must not wait for itself.
+ */
+static int take_turn(int state)
+{
+	for (int waited_ms = 0; waited_ms < TURN_MAX_MS; waited_ms += TURN_LOOK_MS) {
+		for (int i = 0; i < FOREIGN_MAX; i++) {
+			auto_free char *name = str_printf("foreign-%d.lock", i);
+			auto_close int fd = openat(state, name,
+						   O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+			if (fd < 0)
+				return -1;
+			if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+				return take_fd(&fd);
+			if (errno != EWOULDBLOCK && errno != EINTR)
+				return -1;
+		}
+		(void)poll(NULL, 0, TURN_LOOK_MS);
+	}
+	return -1;
+}
+
+/*
+ * What the child says, until it has said all or has ended: programs that a plugin leaves behind may
+ * have the other end of the pipe for ever.
+ */
+static void read_from(int from, pid_t pid, struct strbuf *in, int *status)
+{
+	struct pollfd fd = {.fd = from, .events = POLLIN};
+	bool has_ended = false;
+	ssize_t n = 1;
+
+	while (n > 0 && in->len <= WIRE_MAX) {
+		int ready = poll(&fd, 1, has_ended ? 0 : LOOK_MS);
+
+		if (ready < 0 && errno != EINTR)
+			break;
+		/* What it said before its end is read in the next turn. */
+		if (ready <= 0 && has_ended)
+			break;
+		if (ready <= 0) {
+			has_ended = waitpid(pid, status, WNOHANG) == pid;
+			continue;
+		}
+		strbuf_reserve(in, 16384);
+		n = read(from, in->data + in->len, 16384);
+		in->len += n > 0 ? (size_t)n : 0;
+	}
+	if (!has_ended)
+		(void)waitpid(pid, status, 0);
+}
+
+/* {"status", "stdout", "stderr"}, new; NULL with err. */
+static json_t *run_here(const struct attachment *a, const struct wire_buffer *order,
+			struct err *err)
+{
+	auto_strbuf struct strbuf in = {0};
+	struct wire_message message;
+	auto_close int turn = take_turn(a->state);
+	int fds[2], status = 0;
+	uint32_t id;
+	pid_t pid;
+
+	(void)turn; /* given back at the end of this call */
+	if (pipe2(fds, O_CLOEXEC) < 0) {
+		(void)err_sys(err, "PluginFailed", "make a pipe");
+		return NULL;
+	}
+	pid = child_fork(&(struct child_config){.dies_by = SIGKILL, .skips_handlers = true});
+	if (pid < 0) {
+		(void)err_sys(err, "PluginFailed", "start a process");
+		(void)close(fds[0]);
+		(void)close(fds[1]);
+		return NULL;
+	}
+	if (pid == 0)
+		run_in_root(a->root, a->env, order, fds[1]);
+	(void)close(fds[1]);
+	read_from(fds[0], pid, &in, &status);
+	(void)close(fds[0]);
+	if (wire_read(in.data, in.len, &message) != 1) {
+		tell_lost(a->root, status, err);
+		return NULL;
+	}
+	return exec_wire_read(&message, &id);
+}
+
+json_t *external_ipam_program(struct attachment *a, const char *type, const char *command,
+			      const json_t *config, struct err *err)
+{
+	auto_free char *change = str_printf("CNI_COMMAND=%s", command), *text = json_text(config);
+	json_auto_t *env = json_array(), *exec = NULL;
+	struct wire_buffer order = {0};
+	const char *name;
+	json_t *value, *end = NULL;
+
+	/* The plugin that runs it was called for one interface, this may be for another one. */
+	json_each (a->env, name, value)
+		if (!str_eq(name, "CNI_COMMAND"))
+			json_array_append_new(env, json_fmt("%s=%s", name, json_str_or(value, "")));
+	json_array_append_new(env, json_string(change));
+	if (size_of_call(env, text) > CALL_MAX) {
+		external_ipam_too_large(type, err);
+		return NULL;
+	}
+	exec = json_pack("{s:s, s:s, s:O, s:s}", "kind", "exec", "path", type, "env", env, "stdin",
+			 text);
+	if (a->has_plugin)
+		return line_ask(a->line, take_ptr(exec), err);
+	if (exec_wire_write(&order, 1, exec) == 0)
+		end = run_here(a, &order, err);
+	free(order.data);
+	return end;
+}
+
+int external_ipam_run(struct attachment *a, const char *type, const char *command,
+		      const json_t *config, json_t **ret_result, struct err *err)
+{
+	json_auto_t *end = NULL;
+
+	/* A name to look for in CNI_PATH, as the specification has it; never a path. */
+	if (strchr(type, '/'))
+		return err_set(err, ERR_INVALID, "BadNetworkConfig",
+			       "ipam.type \"%s\" is a path; give the plugin's name", type);
+	end = external_ipam_program(a, type, command, config, err);
+	a->has_no_ipam = end && !external_ipam_has_run(end);
+	return end ? external_ipam_read(type, end, str_eq(command, "ADD") ? ret_result : NULL, err)
+		   : -1;
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * IPAM plugins of others, run for ours: by the plugin that waits on the host, or, for what is
+ * finished later, by the worker in the host's root. In a worker: blocks.
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_EXTERNAL_IPAM_H
+#define ORBWEAVER_NODEAGENT_CNI_WORKER_EXTERNAL_IPAM_H
+
+#include "nodeagent/cni/worker/attachment.h"
+
+/*
+ * Run a program with the attachment's environment but for CNI_COMMAND=command, and this on stdin.
+ * New: {"status", "stdout", "stderr"}. NULL with err: it could not be run; "TooLarge".
+ */
+json_t *external_ipam_program(struct attachment *attachment, const char *type, const char *command,
+			      const json_t *config, struct err *err);
+
+/*
+ * Run `type` with CNI_COMMAND=command and this configuration. ADD: *ret_result is what it printed,
+ * new. ERR_HOST "IpamFailed" with its own words; ERR_INVALID "BadResult": it printed no result.
+ * attachment->has_no_ipam is set when it could not be started.
+ */
+int external_ipam_run(struct attachment *attachment, const char *type, const char *command,
+		      const json_t *config, json_t **ret_result, struct err *err);
+
+/* ERR_INVALID "TooLarge": the program's call does not fit into a message. */
+void external_ipam_too_large(const char *type, struct err *err);
+
+/*
+ * Pure: has the program run? Its end (as below, or with "unstarted": true) says when it could not
+ * be started: it is not installed, or not executable. Of what has not run there is nothing to undo.
+ */
+bool external_ipam_has_run(const json_t *end);
+
+/* Pure: what a program's end says: {"status", "stdout", "stderr"}. Errors as above. */
+int external_ipam_read(const char *type, const json_t *end, json_t **ret_result, struct err *err);
+
+#endif

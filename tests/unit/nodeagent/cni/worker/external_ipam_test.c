@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Programs of others that workers run by themselves, when no plugin waits on the host: as root. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "lib/base/fs.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/cni/worker/attachment.h"
+#include "nodeagent/cni/worker/external_ipam.h"
+#include "tests/support/scratch.h"
+
+struct stand {
+	char *folder;
+	int state, root;
+	json_t *env;
+	struct attachment attachment;
+};
+
+/* A program with this text, below the folder that CNI_PATH names. */
+static void put_program(const struct stand *s, const char *name, const char *text)
+{
+	assert_int_equal(fs_write_atomic(s->state, name, text, strlen(text), 0755, NULL), 0);
+}
+
+static char *get(const struct stand *s, const char *name)
+{
+	struct strbuf text = {0};
+
+	return fs_read(s->state, name, 65536, &text, NULL) == 0 ? strbuf_take(&text) : NULL;
+}
+
+static int set_up(void **state)
+{
+	struct stand *s = calloc(1, sizeof(*s));
+
+	assert_non_null(s);
+	s->folder = scratch_new();
+	s->state = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	s->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	s->env = json_pack("{s:s, s:s}", "CNI_PATH", s->folder, "FOLDER", s->folder);
+	s->attachment = (struct attachment){.state = s->state, .root = s->root, .env = s->env};
+	*state = s;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct stand *s = *state;
+
+	(void)close(s->state);
+	(void)close(s->root);
+	json_decref(s->env);
+	scratch_free(s->folder);
+	free(s);
+	return 0;
+}
+
+static int64_t run(struct stand *s, const char *name)
+{
+	json_auto_t *config = json_object(), *end = NULL;
+	struct err err = {0};
+
+	end = external_ipam_program(&s->attachment, name, "DEL", config, &err);
+	if (!end)
+		fail_msg("%s: %s", err.reason, err.text);
+	return json_integer_value(json_at(end, "status"));
+}
+
+/* An IPAM plugin with a daemon, whose first call starts it. */
+static void a_program_that_leaves_a_process_behind_has_ended_all_the_same(void **state)
+{
+	struct stand *s = *state;
+	auto_free char *pid = NULL;
+	int64_t left = 0;
+
+	if (geteuid() != 0)
+		skip();
+	put_program(s, "dhcp",
+		    "#!/bin/sh\nsleep 60 <&- >&- 2>&- &\necho $! >$FOLDER/pid\nexit 0\n");
+	assert_int_equal(run(s, "dhcp"), 0);
+	pid = get(s, "pid");
+	assert_non_null(pid);
+	pid[strcspn(pid, "\n")] = '\0';
+	assert_true(str_to_int(pid, 2, INT32_MAX, &left));
+	/* It is there: nobody has waited for it. */
+	assert_int_equal(kill((pid_t)left, SIGKILL), 0);
+}
+
+/* Notes of a night, each with a program in Go that takes 14 MB. */
+static void no_more_than_four_run_at_a_time(void **state)
+{
+	struct stand *s = *state;
+	auto_free char *seen = NULL;
+	pid_t workers[8];
+	int status, n = 0;
+
+	if (geteuid() != 0)
+		skip();
+	put_program(s, "macvlan",
+		    "#!/bin/sh\n: >$FOLDER/running.$$\nsleep 0.1\nls $FOLDER | grep -c running. "
+		    ">>$FOLDER/seen\nrm $FOLDER/running.$$\n");
+	for (size_t i = 0; i < ARRAY_LEN(workers); i++) {
+		workers[i] = fork();
+		if (workers[i] == 0)
+			_exit(run(s, "macvlan") == 0 ? 0 : 1);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(workers); i++) {
+		assert_int_equal(waitpid(workers[i], &status, 0), workers[i]);
+		assert_int_equal(status, 0);
+	}
+	seen = get(s, "seen");
+	for (const char *at = seen; at && *at; at++) {
+		if (*at < '0' || *at > '9')
+			continue;
+		assert_in_range(*at - '0', 1, 4);
+		assert_true(at[1] == '\n');
+		n++;
+	}
+	assert_int_equal(n, ARRAY_LEN(workers));
+}
+
+/* Run by ourselves or by the plugin on the host: no message takes it, and nobody has hung up. */
+static void a_call_that_no_message_takes_is_told_as_such(void **state)
+{
+	struct stand *s = *state;
+	json_auto_t *config = json_object(), *end = NULL;
+	auto_strbuf struct strbuf text = {0};
+	int pair[2];
+	struct line line;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	line = (struct line){.fd = pair[0]};
+	/* A quote takes two bytes in a frame, and the frame has its own limit. */
+	while (text.len < (4U << 20))
+		strbuf_adds(&text, "\"\"\"\"");
+	json_put_str(config, "x", strbuf_str(&text));
+	(void)close(pair[1]);
+	s->attachment.line = &line;
+	for (int i = 0; i < 2; i++) {
+		struct err err = {0};
+
+		s->attachment.has_plugin = i > 0;
+		end = external_ipam_program(&s->attachment, "whereabouts", "ADD", config, &err);
+		assert_null(end);
+		assert_int_equal(err.class, ERR_INVALID);
+		assert_string_equal(err.reason, "TooLarge");
+		assert_non_null(strstr(err.text, "CNI plugin whereabouts"));
+	}
+	(void)close(pair[0]);
+}
+
+/* By the words of nodeagent/cni/plugin/delegates.c; a script may end with that status, too. */
+static void knows_what_could_not_be_started(void **state)
+{
+	static const struct {
+		int status;
+		const char *out, *errors;
+		bool has_run;
+	} cases[] = {
+		{127, "", "failed to find plugin \"dhcp\" in path [/opt/cni/bin]: install it there",
+		 false},
+		{127, "", "cannot run /opt/cni/bin/dhcp: Permission denied", false},
+		{127, "", "/opt/cni/bin/x: line 3: ip: not found", true},
+		{127, "{\"code\":7}", "cannot run it", true},
+		{1, "", "failed to find plugin \"host-local\" in path []", true},
+		{0, "{}", "", true},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *end = json_pack("{s:i, s:s, s:s}", "status", cases[i].status, "stdout",
+					     cases[i].out, "stderr", cases[i].errors);
+
+		if (external_ipam_has_run(end) != cases[i].has_run)
+			fail_msg("case %zu", i);
+	}
+}
+
+static void says_that_a_program_is_not_there(void **state)
+{
+	struct stand *s = *state;
+	json_auto_t *config = json_object(), *result = NULL;
+	struct err err = {0};
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(external_ipam_run(&s->attachment, "nope", "ADD", config, &result, &err),
+			 -1);
+	if (!s->attachment.has_no_ipam)
+		fail_msg("%s", err.text);
+	put_program(s, "there", "#!/bin/sh\nexit 127\n");
+	assert_int_equal(external_ipam_run(&s->attachment, "there", "ADD", config, &result, &err),
+			 -1);
+	assert_false(s->attachment.has_no_ipam);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(a_program_that_leaves_a_process_behind_has_ended_all_the_same),
+		TEST(no_more_than_four_run_at_a_time),
+		TEST(a_call_that_no_message_takes_is_told_as_such),
+		TEST(knows_what_could_not_be_started),
+		TEST(says_that_a_program_is_not_there),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -23,14 +23,14 @@
 #include "nodeagent/agent/agent_process.h"
 #include "nodeagent/cni/state/conf.h"
 #include "nodeagent/cni/state/install.h"
-#include "nodeagent/devices/names.h"
-#include "nodeagent/kubelet/giving.h"
-#include "nodeagent/kubelet/process.h"
-#include "nodeagent/kubelet/server.h"
+#include "nodeagent/devices/dra_names.h"
+#include "nodeagent/kubelet/allocation_epoch.h"
+#include "nodeagent/kubelet/kubeletd_process.h"
+#include "nodeagent/kubelet/kubeletd_server.h"
 #include "nodeagent/process/privileges.h"
 #include "nodeagent/process/sandbox.h"
+#include "nodeagent/supervisor/agent_options.h"
 #include "nodeagent/supervisor/container.h"
-#include "nodeagent/supervisor/options.h"
 #include "nodeagent/supervisor/supervisor.h"
 #include "nodeagent/worker/worker.h"
 
@@ -40,7 +40,7 @@
 struct node_agent {
 	const struct agent_options *options;
 	struct container_facts container;
-	struct giving *giving; /* kubelet/giving.h */
+	struct allocation_epoch *giving; /* kubelet/allocation_epoch.h */
 };
 
 /* Of a process that cannot begin; its exit status. */
@@ -165,7 +165,7 @@ static void be_meter(int fd, void *arg)
 {
 	const struct node_agent *agent = arg;
 
-	giving_leave(agent->giving);
+	allocation_epoch_leave(agent->giving);
 	worker_run_meter(fd, &(struct worker_config){.root = agent->options->host_root});
 }
 
@@ -214,7 +214,7 @@ static int supervise(const struct agent_options *options)
 		.options = options,
 		.container = container_look(options->host_root,
 					    options->no_kubelet ? NULL : options->kubelet_dir),
-		.giving = giving_new(),
+		.giving = allocation_epoch_new(),
 	};
 	struct err err = {0};
 

@@ -222,7 +222,7 @@ vm-build: $(OUT)/tests/host-tool
 
 # ---- tests of nodeagent/process: on the host made of files, and with system calls that fail ----------------------------------
 $(foreach t,client calls,$(OUT)/tests/unit/nodeagent/process/$(t)_test): $(OUT)/tests/support/workers_stand.o
-$(OUT)/tests/unit/nodeagent/agent/counting_test: $(OUT)/tests/support/workers_stand.o
+$(OUT)/tests/unit/nodeagent/agent/counter_collector_test: $(OUT)/tests/support/workers_stand.o
 
 HOSTD_CALLS := socketpair fork poll send recv sendmsg recvmsg read write open openat dup2 dup3 fcntl signalfd prctl \
 	sigprocmask waitpid waitid mkdirat fsync renameat
@@ -230,7 +230,7 @@ $(OUT)/tests/unit/nodeagent/process/calls_test: private EXTRA_LIBS += $(HOSTD_CA
 # ---- end of tests of nodeagent/process ---------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/kubelet: a scripted kubelet, and device plugins from a file for the real one -------------------------
-KUBELET_TESTS := $(sort $(wildcard tests/unit/nodeagent/kubelet/*_test.c tests/unit/nodeagent/process/*_test.c tests/unit/nodeagent/worker/given_test.c \
+KUBELET_TESTS := $(sort $(wildcard tests/unit/nodeagent/kubelet/*_test.c tests/unit/nodeagent/process/*_test.c tests/unit/nodeagent/worker/allocated_devices_test.c \
 	$(wildcard tests/fakes/kubelet*.c) tests/fakes/dra_kubelet.c tests/support/dra_kubelet_tool.c tests/support/kubelet_tool.c tests/support/kubelet_play.c tests/support/counters_node.c tests/fuzz/pod_resources_fuzz.c tests/bench/allocate.c \
 	tests/bench/agent.c))
 $(KUBELET_TESTS:%.c=$(OUT)/%.o): | $(GRPC_HEADERS)

@@ -3,9 +3,9 @@
  * The state machine of a node: what it hears from outside, and its turns. See the header.
  *
  *	agent.c         events, turns, the state file at the start
- *	agent_round.c   look, plan, save, withdraw, step
+ *	agent_reconcile.c   look, plan, save, withdraw, step
  *	agent_report.c  failures, what is shown, logged and emitted
- *	agent_when.c    when the next look is due, and which spec is in force
+ *	agent_schedule.c    when the next look is due, and which spec is in force
  *
  * One request at a time is under way; `doing` says which. Events in the states (-: nothing at once,
  * it counts at the next turn or step):
@@ -184,7 +184,7 @@ void agent_free(struct agent *agent)
 	json_decref(agent->withdrawn);
 	json_decref(agent->earlier);
 	json_decref(agent->observed);
-	card_lanes_free(agent->lanes);
+	parallel_nics_free(agent->lanes);
 	json_decref(agent->plan);
 	json_decref(agent->failures);
 	json_decref(agent->skipped);

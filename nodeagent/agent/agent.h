@@ -48,7 +48,7 @@ struct agent_config {
 	struct hostd *hostd;
 	/*
 	 * So many steps are under way side by side, 1 to HOSTD_PARALLEL_MAX
-	 * (host_plan/card_lanes.h).
+	 * (host_plan/parallel_nics.h).
 	 */
 	size_t parallel;
 	/* Look that long after the last look, and up to a quarter more; 0: AGENT_SCAN_MS. */

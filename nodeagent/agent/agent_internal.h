@@ -12,9 +12,9 @@
 #include "lib/json/json.h"
 #include "nodeagent/agent/agent.h"
 #include "nodeagent/host_plan/attempts.h"
-#include "nodeagent/host_plan/card_lanes.h"
 #include "nodeagent/host_plan/desired.h"
 #include "nodeagent/host_plan/history.h"
+#include "nodeagent/host_plan/parallel_nics.h"
 #include "nodeagent/host_plan/status.h"
 
 /* Keys of failures that are not a PF's. */
@@ -84,8 +84,8 @@ struct agent {
 	json_t *saving;  /* on its way to the disk */
 	struct desired desired;
 	int64_t plan_generation;
-	int64_t done_generation;  /* done completely in this process; 0: none */
-	struct card_lanes *lanes; /* of the plan */
+	int64_t done_generation;     /* done completely in this process; 0: none */
+	struct parallel_nics *lanes; /* of the plan */
 	struct stepping stepping[HOSTD_PARALLEL_MAX];
 	char *activity;
 	char *reported; /* what was blocked, wrong or waiting for a reboot, as reported last */
@@ -110,7 +110,10 @@ struct agent {
 	struct metric *looks, *steps, *seconds, *failed;
 };
 
-/* ---- agent_when.c ---------------------------------------------------------------------------- */
+/*
+ * ---- agent_schedule.c
+ * ----------------------------------------------------------------------------
+ */
 
 /* Set the timer for the next thing that is due; after each change while nothing runs. */
 void agent_schedule(struct agent *agent);
@@ -123,7 +126,7 @@ void agent_decide_desired(struct agent *agent);
 /* Put a look together with those before it. Takes observed. */
 void agent_take_observed(struct agent *agent, json_t *observed);
 
-/* agent_round.c: look, and whatever follows from it until nothing runs. */
+/* agent_reconcile.c: look, and whatever follows from it until nothing runs. */
 void agent_start_look(struct agent *agent, bool closely);
 
 /* agent_report.c: what failed, what the view shows, which events are emitted. */

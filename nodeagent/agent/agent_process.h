@@ -8,8 +8,8 @@
 #ifndef ORBWEAVER_NODEAGENT_AGENT_AGENT_PROCESS_H
 #define ORBWEAVER_NODEAGENT_AGENT_AGENT_PROCESS_H
 
+#include "nodeagent/supervisor/agent_options.h"
 #include "nodeagent/supervisor/container.h"
-#include "nodeagent/supervisor/options.h"
 #include "nodeagent/supervisor/supervisor.h"
 
 /*

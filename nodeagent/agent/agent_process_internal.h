@@ -12,7 +12,7 @@
 #include "lib/loop/loop.h"
 #include "nodeagent/addresses/addresses.h"
 #include "nodeagent/agent/agent.h"
-#include "nodeagent/agent/counting.h"
+#include "nodeagent/agent/counter_collector.h"
 #include "nodeagent/agent/host_events.h"
 #include "nodeagent/agent/node_state.h"
 #include "nodeagent/agent/offers.h"
@@ -24,8 +24,8 @@
 #include "nodeagent/agent/scrapes.h"
 #include "nodeagent/pod_networks/attachments.h"
 #include "nodeagent/process/client.h"
+#include "nodeagent/supervisor/agent_options.h"
 #include "nodeagent/supervisor/container.h"
-#include "nodeagent/supervisor/options.h"
 #include "nodeagent/supervisor/supervisor.h"
 
 struct agent_process {
@@ -65,7 +65,7 @@ struct agent_process {
 	struct addresses *addresses;
 	struct attachments *attachments;
 	struct pod_owners *pod_owners;
-	struct counting *counting; /* NULL: of no device */
+	struct counter_collector *counting; /* NULL: of no device */
 	struct timer *tidying;
 	bool reported_restart;
 	bool heard; /* the API server has said whether there is a NodeState */

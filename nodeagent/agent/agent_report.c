@@ -4,7 +4,7 @@
  * events.
  */
 #include "nodeagent/agent/agent_internal.h"
-#include "nodeagent/host_plan/made.h"
+#include "nodeagent/host_plan/change_summary.h"
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
@@ -212,7 +212,7 @@ void agent_end_round(struct agent *agent)
 	if (!agent->round.began)
 		return;
 	agent->round.began = false;
-	made = made_text(agent->made, agent->observed);
+	made = change_summary_text(agent->made, agent->observed);
 	json_array_clear(agent->made);
 	log_info(is_done(agent) ? "host is as wanted"
 				: "host is as near to what is wanted as can be",

@@ -11,7 +11,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/agent/agent_process_internal.h"
-#include "nodeagent/devices/choice.h"
+#include "nodeagent/devices/dra_choice.h"
 #include "nodeagent/host_plan/status.h"
 
 enum {
@@ -346,7 +346,7 @@ static bool on_scrape(void *arg)
 {
 	const struct agent_process *p = arg;
 
-	return counting_refresh(p->counting);
+	return counter_collector_refresh(p->counting);
 }
 
 static void on_gathered(void *arg, size_t size_bytes)
@@ -539,7 +539,7 @@ static void start_counting(struct agent_process *p)
 	if (p->options->rdma_metrics == EXPOSITION_OFF)
 		return;
 	p->pod_owners = pod_owners_new(p->client);
-	p->counting = counting_new(&(struct counting_config){
+	p->counting = counter_collector_new(&(struct counter_collector_config){
 		.loop = p->loop,
 		.meters = take_fd(&p->meters),
 		.node = p->options->node,
@@ -567,7 +567,7 @@ void agent_wiring_start(struct agent_process *p)
 
 void agent_wiring_done(struct agent_process *p)
 {
-	counting_free(p->counting);
+	counter_collector_free(p->counting);
 	pod_owners_free(p->pod_owners);
 	attachments_free(p->attachments);
 	addresses_free(p->addresses);

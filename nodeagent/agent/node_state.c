@@ -17,7 +17,7 @@
 #include "lib/kube/informer.h"
 #include "lib/kube/status.h"
 #include "nodeagent/cni/meta/profile.h"
-#include "nodeagent/devices/names.h"
+#include "nodeagent/devices/dra_names.h"
 
 static const struct kube_resource state_resource = {
 	.group = "sriovnetwork.openshift.io",

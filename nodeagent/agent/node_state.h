@@ -47,8 +47,8 @@ struct node_state_config {
 	/* The addresses of our Node, a list of strings; once it is known, and when they change. */
 	void (*addresses)(void *arg, const json_t *addresses);
 	/*
-	 * Our Node's uid, and its annotation of nodeagent/devices/names.h, NULL without: once it is
-	 * known, and when they change. May be NULL.
+	 * Our Node's uid, and its annotation of nodeagent/devices/dra_names.h, NULL without: once
+	 * it is known, and when they change. May be NULL.
 	 */
 	void (*node_is)(void *arg, const char *uid, const char *dra);
 	/*

@@ -12,9 +12,9 @@
 #include "lib/json/json.h"
 #include "nodeagent/agent/dev_names.h"
 #include "nodeagent/agent/pool_sources.h"
-#include "nodeagent/devices/choice.h"
+#include "nodeagent/devices/dra_choice.h"
 #include "nodeagent/devices/pools.h"
-#include "nodeagent/kubelet/client.h"
+#include "nodeagent/kubelet/kubeletd_client.h"
 #include "nodeagent/kubelet/pod_resources.h"
 
 /* Of offers_withdraw(). */

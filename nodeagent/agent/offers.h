@@ -63,7 +63,7 @@ struct offers_config {
 	 * before stays until then. Borrowed. With `dra`, as the next.
 	 */
 	void (*publish)(void *arg, const json_t *pools);
-	/* What is this claim (kubelet/client.h, `asked`)? offers_answer() is due. */
+	/* What is this claim (kubelet/kubeletd_client.h, `asked`)? offers_answer() is due. */
 	void (*asked)(void *arg, const json_t *claim);
 	/* Worth an event on a ConfigMap (pool_sources.h). */
 	void (*wrong)(void *arg, const struct event_object *config_map, const char *reason,

@@ -8,7 +8,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/kube/api.h"
-#include "nodeagent/devices/claims.h"
+#include "nodeagent/devices/dra_claims.h"
 
 static const struct kube_resource claim_resource = {
 	.group = "resource.k8s.io",

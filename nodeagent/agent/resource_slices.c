@@ -14,8 +14,8 @@
 #include "lib/kube/informer.h"
 #include "lib/kube/status.h"
 #include "nodeagent/agent/node_state.h"
-#include "nodeagent/devices/names.h"
-#include "nodeagent/devices/slices.h"
+#include "nodeagent/devices/dra_names.h"
+#include "nodeagent/devices/dra_slices.h"
 
 static const struct kube_resource slice_resource = {
 	.group = "resource.k8s.io",

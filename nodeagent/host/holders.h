@@ -37,7 +37,7 @@ bool holders_claim(const struct host *host, const char *vf, struct sysfs_text *r
 
 /*
  * Is it prepared for a ResourceClaim, as kubeletd has written down before it said so
- * (nodeagent/devices/state.h)? ret: whose, "ns/pod/claim"; words when nobody can say, which is
+ * (nodeagent/devices/dra_state.h)? ret: whose, "ns/pod/claim"; words when nobody can say, which is
  * true, too.
  */
 bool holders_prepared(const struct host *host, const char *vf, struct sysfs_text *ret);

@@ -12,9 +12,9 @@
 #include "lib/base/err.h"
 
 /*
- * The state of `dir` (nodeagent/devices/state.h), new; without claims when there is no file. NULL
- * with err: ERR_HOST "ClaimsDamaged", "FileUnreadable". Removes temporary files of writers that
- * were killed.
+ * The state of `dir` (nodeagent/devices/dra_state.h), new; without claims when there is no file.
+ * NULL with err: ERR_HOST "ClaimsDamaged", "FileUnreadable". Removes temporary files of writers
+ * that were killed.
  */
 json_t *dra_files_load(const char *dir, struct err *err);
 /* Replace it; on the disk when this returns 0. -1 with err: ERR_HOST "FileNotWritten". */

@@ -116,7 +116,7 @@ static void start_cnid(struct supervisor *s)
 		(void)close(s->meters.fd);
 		(void)close(s->connections);
 		(void)close(pair[0]);
-		giving_leave(s->config->giving);
+		allocation_epoch_leave(s->config->giving);
 		exit(s->config->serve_cni(pair[1], s->config->arg));
 	}
 	(void)close(pair[1]);
@@ -161,7 +161,7 @@ static void drop_agent(struct supervisor *s)
 
 static _Noreturn void be_agent(const struct supervisor *s, const struct supervisor_agent *sockets)
 {
-	giving_leave(s->config->giving);
+	allocation_epoch_leave(s->config->giving);
 	(void)close(s->signals);
 	(void)close(s->control);
 	(void)close(s->cni);

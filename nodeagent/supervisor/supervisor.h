@@ -24,8 +24,8 @@
 #include <stdint.h>
 
 #include "nodeagent/cni/server/cnid.h"
-#include "nodeagent/kubelet/giving.h"
-#include "nodeagent/kubelet/process.h"
+#include "nodeagent/kubelet/allocation_epoch.h"
+#include "nodeagent/kubelet/kubeletd_process.h"
 #include "nodeagent/process/workers.h"
 
 /* Names in ps(1), at most 15 bytes; WORKER_NAME is the fourth. */
@@ -62,7 +62,7 @@ struct supervisor_past {
 
 /* Sockets of an agent, which are its own. */
 struct supervisor_agent {
-	int kubeletd; /* to the process that serves the kubelet (kubelet/client.h) */
+	int kubeletd; /* to the process that serves the kubelet (kubelet/kubeletd_client.h) */
 	int orders;   /* to the supervisor: workers, heartbeats (process/workers.h) */
 	int meters;   /* to the supervisor: meters, the workers that read counters */
 	/* To the supervisor: supervisor_connect(). */
@@ -73,13 +73,13 @@ struct supervisor_agent {
  * What the processes do; each returns an exit status.
  *
  * serve: `control` is its end of a socket of packets. One with a descriptor brings the next agent
- * (kubelet/server.h); the end says to end. It sends the packets of kubelet/process.h.
- * work: the agent; heartbeats are orders (process/workers.h).
- * worker, meter: what a worker does with its socket; meter NULL: no agent asks for one.
+ * (kubelet/kubeletd_server.h); the end says to end. It sends the packets of
+ * kubelet/kubeletd_process.h. work: the agent; heartbeats are orders (process/workers.h). worker,
+ * meter: what a worker does with its socket; meter NULL: no agent asks for one.
  */
 struct supervisor_config {
 	/* Of the supervisor, kubeletd and the workers; the others leave it. May be NULL. */
-	struct giving *giving;
+	struct allocation_epoch *giving;
 	int (*serve)(int control, void *arg);
 	/* The process that serves CNI plugins (cni/server/cnid.h): the same, or NULL. */
 	int (*serve_cni)(int control, void *arg);

@@ -10,9 +10,9 @@
 #include "lib/json/frame_io.h"
 #include "lib/json/json.h"
 #include "nodeagent/worker/addresses.h"
+#include "nodeagent/worker/allocated_devices.h"
 #include "nodeagent/worker/answer.h"
 #include "nodeagent/worker/connections.h"
-#include "nodeagent/worker/given.h"
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
@@ -79,19 +79,19 @@ static void tell_why_not(int fd, const struct err *err)
 
 static int ask_given(void *arg, const char *vf, const char **ret_pod, struct err *err)
 {
-	return given_pod(arg, vf, ret_pod, err);
+	return allocated_devices_pod(arg, vf, ret_pod, err);
 }
 
 static void serve_asking(int fd, struct host *host, const struct worker_config *config)
 {
-	struct given *given = given_new(&(struct given_config){
+	struct allocated_devices *given = allocated_devices_new(&(struct allocated_devices_config){
 		.socket = config->kubelet_socket,
 		.giving = config->giving,
 	});
 
 	host_set_given(host, ask_given, given);
 	worker_serve(fd, host);
-	given_free(given);
+	allocated_devices_free(given);
 }
 
 void worker_run(int fd, const struct worker_config *config)

@@ -8,7 +8,7 @@
 
 #include "nodeagent/host/host.h"
 
-struct giving;
+struct allocation_epoch;
 
 struct worker_config {
 	const char *root;       /* of the host */
@@ -16,7 +16,7 @@ struct worker_config {
 	bool allow_firmware;    /* host_allow_firmware() */
 	/* Of PodResources: for worker_ask_kubelet(), and given.h. NULL: there is no kubelet. */
 	const char *kubelet_socket;
-	const struct giving *giving; /* of given.h */
+	const struct allocation_epoch *giving; /* of allocated_devices.h */
 };
 
 /* Open the host and serve. When it cannot be opened the first request is told so. */

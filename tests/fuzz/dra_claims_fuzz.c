@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/devices/choice.h"
-#include "nodeagent/devices/claims.h"
-#include "nodeagent/devices/slices.h"
-#include "nodeagent/devices/state.h"
+#include "nodeagent/devices/dra_choice.h"
+#include "nodeagent/devices/dra_claims.h"
+#include "nodeagent/devices/dra_slices.h"
+#include "nodeagent/devices/dra_state.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -19,8 +19,8 @@
 #include "lib/base/mem.h"
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/client.h"
-#include "nodeagent/kubelet/server.h"
+#include "nodeagent/kubelet/kubeletd_client.h"
+#include "nodeagent/kubelet/kubeletd_server.h"
 #include "tests/fuzz/fuzz.h"
 
 #define NO_DIR "/nonexistent/orbweaver"

@@ -17,9 +17,9 @@
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/client.h"
+#include "nodeagent/kubelet/kubeletd_client.h"
+#include "nodeagent/kubelet/kubeletd_process.h"
 #include "nodeagent/kubelet/pod_resources.h"
-#include "nodeagent/kubelet/process.h"
 #include "nodeagent/supervisor/supervisor.h"
 
 #define POOLS_MAX (16 * 1024 * 1024)

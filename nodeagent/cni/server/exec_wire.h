@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A program on the host, as requests of workers have it (line.h) and as the plugin is asked to run
- * it (nodeagent/cni/plugin/wire.h). Pure.
+ * A program on the host, as requests of workers have it (worker_channel.h) and as the plugin is
+ * asked to run it (nodeagent/cni/plugin/wire.h). Pure.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_SERVER_EXEC_WIRE_H
 #define ORBWEAVER_NODEAGENT_CNI_SERVER_EXEC_WIRE_H

@@ -16,7 +16,8 @@ struct worker_process_config {
 		*job; /* borrowed while worker_process_new() runs: the worker has a copy */
 	int64_t deadline_ms;
 	/*
-	 * The worker's requests (line.h), from the loop, borrowed: worker_process_answer() is due.
+	 * The worker's requests (worker_channel.h), from the loop, borrowed:
+	 * worker_process_answer() is due.
 	 */
 	void (*asked)(void *arg, const json_t *request);
 	/*

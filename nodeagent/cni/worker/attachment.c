@@ -231,7 +231,7 @@ static void note_step(struct attachment *a, const char *step, int64_t took_us, b
 static json_t *ask_agent(struct attachment *a, const char *step, json_t *question, struct err *err)
 {
 	int64_t begun = clock_us();
-	json_t *answer = line_ask(a->line, question, err);
+	json_t *answer = worker_channel_ask(a->line, question, err);
 
 	note_step(a, step, clock_us() - begun, answer != NULL);
 	return answer;
@@ -270,7 +270,7 @@ static json_t *addresses_question_new(const struct attachment *a, struct err *er
 		return NULL;
 	if (matches)
 		json_put(wish, "masterAddresses", master_addresses(a->config, a->root));
-	question = line_request_new(a, "addresses");
+	question = worker_channel_request_new(a, "addresses");
 	json_put_str(question, "version", list_version(a));
 	json_put(question, "wish", wish);
 	return question;
@@ -305,7 +305,8 @@ static int spiderpool_add(struct attachment *a, json_t **ret_result, struct err 
 static void spiderpool_delete(struct attachment *a)
 {
 	struct err err = {0};
-	json_auto_t *answer = ask_agent(a, "release", line_request_new(a, "release"), &err);
+	json_auto_t *answer =
+		ask_agent(a, "release", worker_channel_request_new(a, "release"), &err);
 
 	if (answer)
 		(void)put_record(a, (struct record){.is_gone = true}, true, NULL);
@@ -368,7 +369,7 @@ static bool owns(void *context, const char *address)
 static void report(void *context, const json_t *conflicts)
 {
 	struct attachment *a = context;
-	json_t *question = line_request_new(a, "conflict");
+	json_t *question = worker_channel_request_new(a, "conflict");
 
 	json_put(question, "conflicts", json_incref((json_t *)conflicts));
 	json_decref(ask_agent(a, "conflict", question, NULL));
@@ -555,7 +556,7 @@ static int get_settings(struct attachment *a, json_t **ret, struct err *err)
 {
 	if (!str_eq(a->key.plugin, "coordinator"))
 		return 0;
-	*ret = ask_agent(a, "settings", line_request_new(a, "coordinator"), err);
+	*ret = ask_agent(a, "settings", worker_channel_request_new(a, "coordinator"), err);
 	return *ret ? 0 : -1;
 }
 

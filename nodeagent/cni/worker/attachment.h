@@ -12,11 +12,11 @@
 
 #include "lib/base/err.h"
 #include "nodeagent/cni/state/sandboxes.h"
-#include "nodeagent/process/line.h"
+#include "nodeagent/process/worker_channel.h"
 
 /* Borrowed, but for `steps` and `kept`. */
 struct attachment {
-	struct line *line;
+	struct worker_channel *line;
 	int state, root; /* descriptors: of the state's folder, of the host's root */
 	const char *container;
 	struct sandbox_key key;

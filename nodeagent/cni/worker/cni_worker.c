@@ -59,7 +59,8 @@ static bool is_kept_from_gc(const struct worker_job *job, const json_t *record,
 }
 
 /* The last one first; each is tried, the first error counts. */
-static int tidy_up(const struct worker_job *job, struct line *line, json_t *steps, struct err *err)
+static int tidy_up(const struct worker_job *job, struct worker_channel *line, json_t *steps,
+		   struct err *err)
 {
 	json_auto_t *sandbox = NULL;
 	auto_close int netns = -1;
@@ -125,7 +126,7 @@ static bool is_of_pod_before(const struct worker_job *job)
  * an ADD of the same interface; all where the name was another namespace's or another pod's. Beside
  * the new one nobody could tell which of them a device or an address belongs to.
  */
-static int begin_anew(const struct worker_job *job, struct line *line, json_t *steps,
+static int begin_anew(const struct worker_job *job, struct worker_channel *line, json_t *steps,
 		      struct err *err)
 {
 	json_auto_t *before = NULL, *after = NULL;
@@ -165,7 +166,7 @@ static json_t *pod_of(const struct cni_call *call)
 	return pod;
 }
 
-static int carry_out(const struct worker_job *job, struct line *line, json_t *steps,
+static int carry_out(const struct worker_job *job, struct worker_channel *line, json_t *steps,
 		     json_t **ret_result, struct err *err)
 {
 	const struct cni_call *call = job->call;
@@ -202,7 +203,7 @@ static bool has_left(const json_t *sandbox)
 
 void cni_worker_run(int fd, const struct worker_job *job)
 {
-	struct line line = {.fd = fd};
+	struct worker_channel line = {.fd = fd};
 	json_t *done = json_object(), *steps = json_array();
 	json_auto_t *sandbox = NULL;
 	json_t *result = NULL;
@@ -221,6 +222,6 @@ void cni_worker_run(int fd, const struct worker_job *job)
 	if (known == 0)
 		json_put(done, "attachments", attachment_index_describe(sandbox));
 	json_put(done, "steps", steps);
-	line_send(&line, "done", done);
+	worker_channel_send(&line, "done", done);
 	strbuf_done(&line.in);
 }

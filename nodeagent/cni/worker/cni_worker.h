@@ -35,7 +35,8 @@ struct worker_job {
 };
 
 /*
- * Carry the job out over this line (line.h). The last frame is {"done": {"result": …, "error": {…},
+ * Carry the job out over this line (worker_channel.h). The last frame is {"done": {"result": …,
+ * "error": {…},
  * "left": bool, "steps": […], "attachments": […]}}: left: something waits to be finished;
  * attachments: what the sandbox has now (ledger_describe); absent when that cannot be known.
  */

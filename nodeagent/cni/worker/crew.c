@@ -17,7 +17,7 @@
 #include "lib/json/frame_io.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/meta/delegates.h"
-#include "nodeagent/process/line.h"
+#include "nodeagent/process/worker_channel.h"
 
 enum {
 	/* One plugin of each network runs at a time. */
@@ -30,7 +30,7 @@ struct member {
 	int64_t id;    /* and on the line to the server; 0: none was sent there */
 	struct meta_step step;
 	pid_t pid;
-	struct line line;
+	struct worker_channel line;
 	json_t *question; /* waits for its turn at the server, or for the answer; NULL: none */
 	bool is_asked;
 	json_t *said; /* it has ended; NULL: it runs */
@@ -94,7 +94,7 @@ static void end_failed(struct member *member, const struct err *err)
 static _Noreturn void be_member(const struct crew *crew, const struct meta_step *step, int fd,
 				const char *type, const json_t *env, const json_t *config)
 {
-	struct line line = {.fd = fd};
+	struct worker_channel line = {.fd = fd};
 	struct attachment a = *crew->of;
 	json_t *said;
 
@@ -106,7 +106,7 @@ static _Noreturn void be_member(const struct crew *crew, const struct meta_step 
 	a.steps = json_array();
 	said = crew->work(&a, step->command);
 	json_put(said, "steps", a.steps);
-	line_send(&line, "done", said);
+	worker_channel_send(&line, "done", said);
 	_exit(0);
 }
 
@@ -148,13 +148,13 @@ void crew_begin(struct crew *crew, const struct meta_step *step, const char *typ
 /* ---- lines ----------------------------------------------------------------------------------- */
 
 /* False: nothing comes any more. */
-static bool take_in(struct line *line)
+static bool take_in(struct worker_channel *line)
 {
 	return json_frame_take_in(line->fd, &line->in, MSG_DONTWAIT);
 }
 
 /* The next whole message, new, or NULL. */
-static json_t *next_message(struct line *line)
+static json_t *next_message(struct worker_channel *line)
 {
 	json_t *message = NULL;
 
@@ -166,14 +166,14 @@ static void send_up(const struct crew *crew, struct member *member, const json_t
 	json_auto_t *message = ask_with_id(request, ++crew->of->line->last_id);
 
 	member->id = crew->of->line->last_id;
-	line_pass(crew->of->line, message);
+	worker_channel_pass(crew->of->line, message);
 }
 
 static void send_down(struct member *member, const json_t *reply)
 {
 	json_auto_t *message = ask_with_id(reply, member->asked);
 
-	line_pass(&member->line, message);
+	worker_channel_pass(&member->line, message);
 }
 
 /* Nobody else has asked: the server answers one question at a time. */

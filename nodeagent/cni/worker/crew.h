@@ -3,8 +3,8 @@
  * Plugins called side by side for one call of the meta plugin. In its worker: blocks.
  *
  * Each has a process of its own below the worker. What is done there is the caller's; what it asks
- * goes up the worker's one line to the server (line.h), questions one at a time, programs side by
- * side.
+ * goes up the worker's one line to the server (worker_channel.h), questions one at a time, programs
+ * side by side.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_CREW_H
 #define ORBWEAVER_NODEAGENT_CNI_WORKER_CREW_H

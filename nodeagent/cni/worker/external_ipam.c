@@ -271,7 +271,7 @@ json_t *external_ipam_program(struct attachment *a, const char *type, const char
 	exec = json_pack("{s:s, s:s, s:O, s:s}", "kind", "exec", "path", type, "env", env, "stdin",
 			 text);
 	if (a->has_plugin)
-		return line_ask(a->line, take_ptr(exec), err);
+		return worker_channel_ask(a->line, take_ptr(exec), err);
 	if (exec_wire_write(&order, 1, exec) == 0)
 		end = run_here(a, &order, err);
 	free(order.data);

@@ -32,7 +32,7 @@
 #include "nodeagent/cni/worker/crew.h"
 #include "nodeagent/cni/worker/external_ipam.h"
 #include "nodeagent/model/pci_address.h"
-#include "nodeagent/process/line.h"
+#include "nodeagent/process/worker_channel.h"
 
 #define DEVICE_INFO_MAX 65536
 
@@ -48,10 +48,10 @@ struct meta_call {
 /* {"pod", "nads", "devices"}, new. */
 static json_t *ask_networks(struct attachment *a, struct err *err)
 {
-	json_t *question = line_request_new(a, "networks");
+	json_t *question = worker_channel_request_new(a, "networks");
 
 	json_put(question, "config", json_deep_copy(a->config));
-	return line_ask(a->line, question, err);
+	return worker_channel_ask(a->line, question, err);
 }
 
 /*
@@ -530,7 +530,8 @@ static int move_default_route(const struct meta_call *m, json_t *results, struct
 static void report(const struct meta_call *m, const json_t *results, const json_t *infos)
 {
 	auto_free char *text = network_status_text(m->delegates, results, infos);
-	json_t *question = line_request_new(m->a, "status"), *added = json_array(), *delegate;
+	json_t *question = worker_channel_request_new(m->a, "status"), *added = json_array(),
+	       *delegate;
 	json_auto_t *answer = NULL;
 	struct err err = {0};
 	size_t i;
@@ -544,7 +545,7 @@ static void report(const struct meta_call *m, const json_t *results, const json_
 	json_put_str(json_need_object(question, "pod"), "uid", m->pod_uid);
 	json_put_str(question, "text", text);
 	json_put(question, "added", added);
-	answer = line_ask_within(m->a->line, question, META_STATUS_MS, &err);
+	answer = worker_channel_ask_within(m->a->line, question, META_STATUS_MS, &err);
 	if (!answer)
 		log_warn("network-status of a pod is not written yet",
 			 F_STR("namespace", json_str_or(json_at(m->a->pod, "namespace"), "")),

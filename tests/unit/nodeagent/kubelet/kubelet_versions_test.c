@@ -21,9 +21,9 @@
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/client.h"
+#include "nodeagent/kubelet/kubeletd_client.h"
+#include "nodeagent/kubelet/kubeletd_server.h"
 #include "nodeagent/kubelet/pod_resources.h"
-#include "nodeagent/kubelet/server.h"
 #include "tests/fakes/kubelet_node.h"
 #include "tests/support/until.h"
 

@@ -24,10 +24,10 @@
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
 #include "nodeagent/devices/pools.h"
-#include "nodeagent/kubelet/client.h"
-#include "nodeagent/kubelet/giving.h"
-#include "nodeagent/kubelet/process.h"
-#include "nodeagent/kubelet/server.h"
+#include "nodeagent/kubelet/allocation_epoch.h"
+#include "nodeagent/kubelet/kubeletd_client.h"
+#include "nodeagent/kubelet/kubeletd_process.h"
+#include "nodeagent/kubelet/kubeletd_server.h"
 #include "nodeagent/process/channel.h"
 #include "tests/fakes/kubelet.h"
 #include "tests/support/until.h"
@@ -53,7 +53,7 @@ struct stand {
 	char *plugins_dir;
 	struct fake_kubelet *kubelet;
 	struct kubeletd_server *server;
-	struct giving *giving;
+	struct allocation_epoch *giving;
 	const char *device_paths;
 	struct agent first, second;
 	int offering, closed;
@@ -187,7 +187,7 @@ static int set_up(void **state)
 	s->plugins_dir = str_printf("%s/device-plugins", s->dir);
 	assert_int_equal(mkdir(s->plugins_dir, 0750), 0);
 	s->loop = loop_new();
-	s->giving = giving_new();
+	s->giving = allocation_epoch_new();
 	s->control = -1;
 	*state = s;
 	return 0;
@@ -219,7 +219,7 @@ static int tear_down(void **state)
 	(void)join_process(s);
 	fake_kubelet_free(s->kubelet);
 	loop_free(s->loop);
-	giving_leave(s->giving);
+	allocation_epoch_leave(s->giving);
 	/* Whoever made sockets has removed them. */
 	assert_int_equal(rmdir(s->plugins_dir), 0);
 	assert_int_equal(rmdir(s->dir), 0);
@@ -392,11 +392,11 @@ static void a_pod_that_gets_devices_is_told(void **state)
 				 },
 				 NULL));
 	assert_int_equal(s->first.allocated, 0);
-	assert_int_equal(giving_count(s->giving), 0);
+	assert_int_equal(allocation_epoch_count(s->giving), 0);
 	until(s->loop, s->first.allocated == 1);
 	until(s->loop, code >= 0);
 	assert_int_equal(code, GRPC_OK);
-	assert_int_equal(giving_count(s->giving), 1);
+	assert_int_equal(allocation_epoch_count(s->giving), 1);
 	grpc_client_free(client);
 }
 

@@ -33,7 +33,7 @@ struct stand {
 	bool offers, never_ends, refuses;
 	/* There is a process that serves CNI plugins. */
 	bool has_cnid;
-	struct giving *giving; /* in the supervisor and its children */
+	struct allocation_epoch *giving; /* in the supervisor and its children */
 	bool tells_sharing;
 	/* The watchdog's time; 0: its own. */
 	int64_t watchdog_ms;
@@ -258,7 +258,7 @@ static void begin(struct stand *s)
 			.meter = do_work,
 			.ready = on_ready,
 			.connect = s->refuses ? refuse_to_connect : on_connect,
-			.giving = s->giving = giving_new(),
+			.giving = s->giving = allocation_epoch_new(),
 			.arg = s,
 			.watchdog_ms = s->watchdog_ms,
 		}));

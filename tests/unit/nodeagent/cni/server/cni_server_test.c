@@ -37,7 +37,7 @@
 #include "nodeagent/cni/plugin/plugin.h"
 #include "nodeagent/cni/server/cni_server.h"
 #include "nodeagent/cni/worker/external_ipam.h"
-#include "nodeagent/process/line.h"
+#include "nodeagent/process/worker_channel.h"
 #include "tests/support/cni_stand.h"
 
 static struct cni_stand stand;
@@ -1217,7 +1217,7 @@ static void a_server_without_descriptors_waits_until_a_call_ends(void **state)
 
 static void a_line_passes_late_replies_over_and_says_when_the_server_is_gone(void **state)
 {
-	struct line line = {0}, server = {0};
+	struct worker_channel line = {0}, server = {0};
 	json_auto_t *request = ask_new(1, "status"), *late = NULL, *reply = NULL, *result = NULL;
 	struct err err = {0};
 	int pair[2];
@@ -1225,17 +1225,17 @@ static void a_line_passes_late_replies_over_and_says_when_the_server_is_gone(voi
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	line.fd = pair[0];
 	server.fd = pair[1];
-	assert_null(line_ask_within(&line, ask_new(0, "status"), 1, &err));
+	assert_null(worker_channel_ask_within(&line, ask_new(0, "status"), 1, &err));
 	assert_string_equal(err.reason, "AgentAway");
 	late = ask_reply_new(request, json_pack("{s:b}", "late", 1), NULL);
-	line_pass(&server, late);
+	worker_channel_pass(&server, late);
 	json_put_int(request, "id", 2);
 	reply = ask_reply_new(request, json_pack("{s:b}", "late", 0), NULL);
-	line_pass(&server, reply);
-	result = line_ask(&line, ask_new(0, "release"), &err);
+	worker_channel_pass(&server, reply);
+	result = worker_channel_ask(&line, ask_new(0, "release"), &err);
 	assert_true(json_is_false(json_at(result, "late")));
 	(void)close(pair[1]);
-	assert_null(line_ask(&line, ask_new(0, "release"), &err));
+	assert_null(worker_channel_ask(&line, ask_new(0, "release"), &err));
 	assert_string_equal(err.reason, "ServerGone");
 	strbuf_done(&line.in);
 	(void)close(pair[0]);

@@ -139,10 +139,10 @@ static void a_call_that_no_message_takes_is_told_as_such(void **state)
 	json_auto_t *config = json_object(), *end = NULL;
 	auto_strbuf struct strbuf text = {0};
 	int pair[2];
-	struct line line;
+	struct worker_channel line;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	line = (struct line){.fd = pair[0]};
+	line = (struct worker_channel){.fd = pair[0]};
 	/* A quote takes two bytes in a frame, and the frame has its own limit. */
 	while (text.len < (4U << 20))
 		strbuf_adds(&text, "\"\"\"\"");

@@ -29,14 +29,14 @@
 #include "nodeagent/cni/state/devices.h"
 #include "nodeagent/cni/state/sandboxes.h"
 #include "nodeagent/cni/worker/attachment.h"
-#include "nodeagent/process/line.h"
+#include "nodeagent/process/worker_channel.h"
 
 /* A node: a root with its state, and what the worker's plugins were asked. */
 struct node {
 	char path[64];
 	int root, state;
 	pid_t worker;
-	struct line line;             /* the server's end */
+	struct worker_channel line;   /* the server's end */
 	json_t *pod, *nads, *devices; /* what the agent says; pod NULL: gone */
 	json_t *called;               /* "ADD macvlan net1", … */
 	json_t *refused;              /* calls that fail */
@@ -127,7 +127,7 @@ static void add_nad(struct node *node, const char *name, const char *config, con
 
 static _Noreturn void be_worker(struct node *node, int fd, const char *command)
 {
-	struct line line = {.fd = fd};
+	struct worker_channel line = {.fd = fd};
 	json_t *config = json_pack("{s:s,s:s,s:s,s:[{s:s,s:s,s:s}]}", "cniVersion", "0.4.0", "name",
 				   "cluster", "type", "orbweaver", "delegates", "cniVersion",
 				   "0.4.0", "name", "cluster", "type", "calico");
@@ -163,7 +163,7 @@ static _Noreturn void be_worker(struct node *node, int fd, const char *command)
 	json_put(done, "result", result);
 	if (rc < 0)
 		json_put(done, "error", ask_error_new(&err));
-	line_send(&line, "done", done);
+	worker_channel_send(&line, "done", done);
 	_exit(0);
 }
 
@@ -184,7 +184,7 @@ static void answer_question(struct node *node, const json_t *question)
 		node->status = json_deep_copy(question);
 	}
 	reply = ask_reply_new(question, answer, NULL);
-	line_pass(&node->line, reply);
+	worker_channel_pass(&node->line, reply);
 	json_decref(reply);
 }
 
@@ -226,7 +226,7 @@ static void end_program(struct node *node, const json_t *exec)
 						   strlen(node->written), 0644, NULL),
 				 0);
 	json_array_append_new(node->called, json_string(text));
-	line_pass(&node->line, reply);
+	worker_channel_pass(&node->line, reply);
 	json_decref(reply);
 }
 
@@ -254,7 +254,7 @@ static json_t *call(struct node *node, const char *command)
 		be_worker(node, pair[1], command);
 	}
 	(void)close(pair[1]);
-	node->line = (struct line){.fd = pair[0]};
+	node->line = (struct worker_channel){.fd = pair[0]};
 	while (!done) {
 		json_auto_t *message = json_frame_receive(node->line.fd, &node->line.in);
 		json_t *exec = str_eq(json_str_at(message, "kind"), "exec") ? message : NULL;

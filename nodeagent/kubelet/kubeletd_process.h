@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The server in a process of its own, started by the supervisor.
+ */
+#ifndef ORBWEAVER_NODEAGENT_KUBELET_KUBELETD_PROCESS_H
+#define ORBWEAVER_NODEAGENT_KUBELET_KUBELETD_PROCESS_H
+
+#include <stdint.h>
+
+struct dra_folders;
+struct allocation_epoch;
+
+/* Packets of one byte to the supervisor: there is something to offer; the heartbeat. */
+#define KUBELETD_OFFERING "o"
+#define KUBELETD_ALIVE    "h"
+
+struct kubeletd_process_config {
+	int control; /* supervisor.h, `serve` */
+	int64_t heartbeat_ms;
+	/* As in server.h. */
+	const char *plugins_dir, *devinfo_dir, *device_paths;
+	const struct dra_folders *dra;
+	struct allocation_epoch *giving;
+};
+
+/*
+ * Serve until `control` says to end. Returns an exit status: 1 when a folder was removed and
+ * whoever is started next has to find it anew.
+ */
+int kubeletd_run(const struct kubeletd_process_config *config);
+
+#endif

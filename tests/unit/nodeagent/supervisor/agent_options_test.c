@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The agent's command line: defaults, where values come from, and what is said about mistakes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/base/own.h"
+#include "nodeagent/supervisor/agent_options.h"
+
+static const char *in_a_pod(const char *name)
+{
+	if (strcmp(name, "NODE_NAME") == 0)
+		return "w1";
+	if (strcmp(name, "POD_NAME") == 0)
+		return "agent-1";
+	return strcmp(name, "POD_NAMESPACE") == 0 ? "rdma" : NULL;
+}
+
+static const char *no_environment(const char *name)
+{
+	return NULL;
+}
+
+static int parse(const char *flag, const char *value, struct agent_options *ret, struct err *err)
+{
+	char *argv[] = {(char *)"orbweaver-agent", (char *)flag, (char *)value, NULL};
+
+	return agent_options_parse(flag ? (value ? 3 : 2) : 1, argv, in_a_pod, ret, err);
+}
+
+static void has_the_defaults_of_the_design(void **state)
+{
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(parse(NULL, NULL, &o, &err), 0);
+	assert_string_equal(o.node, "w1");
+	assert_string_equal(o.pod, "agent-1");
+	assert_string_equal(o.ns, "rdma");
+	assert_string_equal(o.host_root, "/");
+	assert_string_equal(o.kubelet_dir, "/var/lib/kubelet");
+	assert_string_equal(o.resource_prefix, "spidernet.io");
+	assert_string_equal(o.shared_config, "spiderpool-rdma-shared-device-plugin");
+	assert_null(o.device_config);
+	assert_string_equal(o.dev_files, "smarter-device-manager");
+	assert_null(o.devinfo_dir);
+	assert_false(o.packed);
+	assert_int_equal(o.rdma_metrics, EXPOSITION_PODS);
+	assert_null(o.rdma_metrics_exclude);
+}
+
+static void takes_the_scope_of_counters(void **state)
+{
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(parse("--rdma-metrics", "all", &o, &err), 0);
+	assert_int_equal(o.rdma_metrics, EXPOSITION_ALL);
+	assert_int_equal(parse("--rdma-metrics-exclude", "mlx5_bond_*,eno1", &o, &err), 0);
+	assert_string_equal(o.rdma_metrics_exclude, "mlx5_bond_*,eno1");
+	assert_int_equal(parse("--rdma-metrics", "some", &o, &err), -1);
+	assert_non_null(strstr(err.text, "--rdma-metrics some: must be off, pf, pods or all"));
+}
+
+static void takes_lists_of_the_privileged_side(void **state)
+{
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(parse(NULL, NULL, &o, &err), 0);
+	assert_null(o.device_paths);
+	assert_null(o.cni_plugins);
+	assert_int_equal(parse("--device-paths", "/dev/kvm,/dev/video*", &o, &err), 0);
+	assert_string_equal(o.device_paths, "/dev/kvm,/dev/video*");
+	assert_int_equal(parse("--cni-plugin-types", "acme,x-*", &o, &err), 0);
+	assert_string_equal(o.cni_plugins, "acme,x-*");
+	assert_int_equal(parse("--device-paths", "/etc/shadow", &o, &err), -1);
+	assert_non_null(strstr(err.text,
+			       "--device-paths \"/etc/shadow\": \"/etc/shadow\" must be a "
+			       "path below /dev"));
+	assert_int_equal(parse("--cni-plugin-types", "/bin/sh", &o, &err), -1);
+	assert_non_null(strstr(err.text, "--cni-plugin-types \"/bin/sh\": must be names"));
+}
+
+static void takes_a_profile_and_names_all_of_them(void **state)
+{
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(parse(NULL, NULL, &o, &err), 0);
+	assert_int_equal(o.profile, PROFILE_AUTO);
+	assert_int_equal(parse("--profile", "devices", &o, &err), 0);
+	assert_int_equal(o.profile, PROFILE_DEVICES);
+	assert_int_equal(parse("--profile", "multus", &o, &err), -1);
+	assert_string_equal(err.text, "--profile multus: must be auto, delegate or devices");
+	assert_int_equal(parse("--cni-bin-dir", "", &o, &err), -1);
+	assert_non_null(strstr(err.text, "must be an absolute path"));
+}
+
+static void takes_the_name_of_the_operators_lease(void **state)
+{
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(parse(NULL, NULL, &o, &err), 0);
+	assert_string_equal(o.lease, "orbweaver-operator");
+	assert_int_equal(parse("--lease", "blue", &o, &err), 0);
+	assert_string_equal(o.lease, "blue");
+	assert_int_equal(parse("--lease", "Blue", &o, &err), -1);
+	assert_non_null(strstr(err.text, "--lease Blue: must be 1 to 63 lower-case letters"));
+}
+
+static void takes_how_many_nics_are_configured_side_by_side(void **state)
+{
+	static const char *const bad[] = {"0", "9", "-1", "two", ""};
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(parse(NULL, NULL, &o, &err), 0);
+	assert_int_equal(o.parallel_nics, 4);
+	assert_int_equal(parse("--parallel-nics", "1", &o, &err), 0);
+	assert_int_equal(o.parallel_nics, 1);
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		assert_int_equal(parse("--parallel-nics", bad[i], &o, &err), -1);
+		assert_non_null(strstr(err.text, "must be a number from 1 to 8"));
+	}
+}
+
+static void takes_what_an_add_may_take(void **state)
+{
+	static const char *const bad[] = {"9", "3601", "-1", "90s", ""};
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(parse(NULL, NULL, &o, &err), 0);
+	assert_int_equal(o.cni_timeout, 90);
+	assert_int_equal(parse("--cni-timeout", "360", &o, &err), 0);
+	assert_int_equal(o.cni_timeout, 360);
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		assert_int_equal(parse("--cni-timeout", bad[i], &o, &err), -1);
+		assert_non_null(strstr(err.text, "must be seconds, from 10 to 3600"));
+	}
+}
+
+static void needs_only_the_file_to_say_whether_an_agent_is_ready(void **state)
+{
+	char *asked[] = {(char *)"orbweaver-agent", (char *)"--is-ready",
+			 (char *)"--ready-file=/run/orbweaver/ready", NULL};
+	char *without[] = {(char *)"orbweaver-agent", (char *)"--is-ready", NULL};
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(agent_options_parse(3, asked, no_environment, &o, &err), 0);
+	assert_true(o.is_ready);
+	assert_string_equal(o.ready_file, "/run/orbweaver/ready");
+	assert_int_equal(agent_options_parse(2, without, no_environment, &o, &err), -1);
+	assert_non_null(strstr(err.text, "--ready-file"));
+}
+
+static void needs_a_node_unless_asked_for_help(void **state)
+{
+	char *bare[] = {(char *)"orbweaver-agent", NULL};
+	char *help[] = {(char *)"orbweaver-agent", (char *)"-h", NULL};
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(agent_options_parse(1, bare, no_environment, &o, &err), -1);
+	assert_non_null(strstr(err.text, "$NODE_NAME"));
+	assert_int_equal(agent_options_parse(2, help, no_environment, &o, &err), 0);
+	assert_true(o.help);
+}
+
+static void takes_files_and_config_maps_as_sources(void **state)
+{
+	static const char *const good[] = {"/etc/rdma/config.json", "sriovdp-config",
+					   "kube-system/sriovdp-config", ""};
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+		assert_int_equal(parse("--device-config", good[i], &o, &err), 0);
+		assert_string_equal(o.device_config, good[i]);
+	}
+}
+
+static void takes_a_policy_of_allocation(void **state)
+{
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(parse("--allocation=packed", NULL, &o, &err), 0);
+	assert_true(o.packed);
+	assert_int_equal(parse("--allocation", "spread", &o, &err), 0);
+	assert_false(o.packed);
+}
+
+static void names_flag_value_and_remedy_of_mistakes(void **state)
+{
+	static const struct {
+		const char *flag, *value, *text;
+	} cases[] = {
+		{"--node", "W 1", "--node W 1: must be up to 253"},
+		{"--namespace", "UPPER", "--namespace UPPER: must be 1 to 63"},
+		{"--host-root", "host", "--host-root \"host\": must be an absolute path"},
+		{"--kubelet-dir", "", "--kubelet-dir \"\": must be an absolute path"},
+		{"--allocation", "tight", "must be spread or packed"},
+		{"--shared-config", "a/b/c",
+		 "--shared-config \"a/b/c\": must be an absolute path, a"},
+		{"--dev-files", "a/", "--dev-files \"a/\""},
+		{"--dev-files", "A b/c", "--dev-files \"A b/c\""},
+		{"--resource-prefix", "a/b", "--resource-prefix \"a/b\": must be a DNS name"},
+		{"--log-level", "loud", "--log-level loud"},
+		{"--nodes", "w1", "--nodes: unknown; see --help"},
+		{"--node", NULL, "--node: needs a value"},
+		{"w1", NULL, "\"w1\": not a flag"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct agent_options o = {.ns = "before"};
+		struct err err = {0};
+
+		assert_int_equal(parse(cases[i].flag, cases[i].value, &o, &err), -1);
+		assert_int_equal(err.class, ERR_INVALID);
+		assert_string_equal(err.reason, strcmp(cases[i].flag, "--log-level") == 0
+							? "BadLogLevel"
+							: "BadFlag");
+		if (!strstr(err.text, cases[i].text))
+			fail_msg("\"%s\" does not say \"%s\"", err.text, cases[i].text);
+		assert_string_equal(o.ns, "before");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(has_the_defaults_of_the_design),
+		cmocka_unit_test(takes_lists_of_the_privileged_side),
+		cmocka_unit_test(takes_a_profile_and_names_all_of_them),
+		cmocka_unit_test(takes_the_name_of_the_operators_lease),
+		cmocka_unit_test(takes_how_many_nics_are_configured_side_by_side),
+		cmocka_unit_test(takes_what_an_add_may_take),
+		cmocka_unit_test(needs_only_the_file_to_say_whether_an_agent_is_ready),
+		cmocka_unit_test(needs_a_node_unless_asked_for_help),
+		cmocka_unit_test(takes_the_scope_of_counters),
+		cmocka_unit_test(takes_files_and_config_maps_as_sources),
+		cmocka_unit_test(takes_a_policy_of_allocation),
+		cmocka_unit_test(names_flag_value_and_remedy_of_mistakes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -10,7 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "lib/kube/queue.h"
-#include "operator/troubles.h"
+#include "operator/dependency_health.h"
 
 /* Longer specs of log levels are nobody's. */
 #define LOG_LEVEL_MAX 1024
@@ -68,7 +68,7 @@ static json_t *caches_json(const struct debug *debug)
 		json_put_int(entry, "unreadable", (int64_t)health.unreadable);
 		json_put_bool(entry, "synced", mirror_is_synced(mirror, row->kind));
 	}
-	troubles_visit(manager_troubles(debug->manager), add_trouble, page);
+	dependency_health_visit(manager_troubles(debug->manager), add_trouble, page);
 	return page;
 }
 

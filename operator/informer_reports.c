@@ -13,14 +13,14 @@
 #include "operator/cache/kinds.h"
 
 void informer_reports_init(struct informer_reports *r, struct kube_client *client,
-			   struct troubles *troubles, struct recorder *recorder,
+			   struct dependency_health *troubles, struct recorder *recorder,
 			   const struct event_object *self)
 {
 	*r = (struct informer_reports){.troubles = troubles, .recorder = recorder, .self = self};
 	r->nad_definition = nad_definition_new(client);
 	for (size_t i = 0; operator_kinds[i].kind; i++)
-		troubles_add(troubles, operator_kinds[i].kind,
-			     operator_kinds[i].optional || operator_kinds[i].on_demand);
+		dependency_health_add(troubles, operator_kinds[i].kind,
+				      operator_kinds[i].optional || operator_kinds[i].on_demand);
 }
 
 void informer_reports_done(struct informer_reports *r)
@@ -31,7 +31,7 @@ void informer_reports_done(struct informer_reports *r)
 void informer_reports_synced(struct informer_reports *r, const struct mirror *mirror,
 			     const char *kind)
 {
-	(void)troubles_end(r->troubles, kind);
+	(void)dependency_health_end(r->troubles, kind);
 	log_info("mirrored", F_STR("kind", kind),
 		 F_INT("objects", (int64_t)cache_len(mirror_cache(mirror, kind))));
 }
@@ -57,7 +57,7 @@ static void trouble_is_over(struct informer_reports *r, const struct mirror *mir
 
 	r->last[0] = '\0';
 	/* A first list that is still to come ends it, too. */
-	if (!mirror_is_synced(mirror, kind) || !troubles_end(r->troubles, kind))
+	if (!mirror_is_synced(mirror, kind) || !dependency_health_end(r->troubles, kind))
 		return;
 	log_info("watching again", F_STR("kind", kind));
 	emit(r, false, "WatchResumed", message);
@@ -91,7 +91,7 @@ void informer_reports_trouble(struct informer_reports *r, const struct mirror *m
 		remedy = str_printf("grant the operator's service account the verbs list and watch "
 				    "on %s (manifests/base/rbac.yaml)",
 				    mirror_resource(mirror, kind)->plural);
-	troubles_begin(r->troubles, kind, err->reason, remedy ? remedy : err->text);
+	dependency_health_begin(r->troubles, kind, err->reason, remedy ? remedy : err->text);
 	/* What ails all kinds alike (the API server does not answer) is logged for the first. */
 	log_at(str_eq(r->last, err->text) ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR,
 	       "cannot watch, will retry", F_STR("kind", kind), F_ERR(err),
@@ -103,5 +103,5 @@ void informer_reports_trouble(struct informer_reports *r, const struct mirror *m
 void informer_reports_lead(struct informer_reports *r)
 {
 	define_nads(r);
-	troubles_visit(r->troubles, emit_trouble, r);
+	dependency_health_visit(r->troubles, emit_trouble, r);
 }

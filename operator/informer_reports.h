@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What informers cannot watch, and what to do about it: a log line, an event about this operator,
- * the text of /readyz (troubles.h). A kind that Orbweaver may define itself is defined.
+ * the text of /readyz (dependency_health.h). A kind that Orbweaver may define itself is defined.
  */
 #ifndef ORBWEAVER_OPERATOR_INFORMER_REPORTS_H
 #define ORBWEAVER_OPERATOR_INFORMER_REPORTS_H
@@ -10,11 +10,11 @@
 
 #include "lib/kube/recorder.h"
 #include "operator/cache/mirror.h"
+#include "operator/dependency_health.h"
 #include "operator/nad_definition.h"
-#include "operator/troubles.h"
 
 struct informer_reports {
-	struct troubles *troubles; /* the first three are borrowed */
+	struct dependency_health *troubles; /* the first three are borrowed */
 	struct recorder *recorder;
 	const struct event_object *self; /* this operator */
 	struct nad_definition *nad_definition;
@@ -25,7 +25,7 @@ struct informer_reports {
 };
 
 void informer_reports_init(struct informer_reports *r, struct kube_client *client,
-			   struct troubles *troubles, struct recorder *recorder,
+			   struct dependency_health *troubles, struct recorder *recorder,
 			   const struct event_object *self);
 void informer_reports_done(struct informer_reports *r);
 

@@ -15,8 +15,8 @@
 #include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
-#include "operator/cache/census.h"
-#include "operator/cache/looks.h"
+#include "operator/cache/live_reads.h"
+#include "operator/cache/object_metrics.h"
 #include "operator/cache/pod_demand.h"
 #include "operator/controllers/gather.h"
 #include "operator/controllers/webhook_setup.h"
@@ -32,7 +32,7 @@ struct manager {
 	struct controller_sources sources;
 	struct schedule schedule;
 	struct applier *applier;
-	struct looks *looks;
+	struct live_reads *looks;
 	struct informer_reports informers;
 	struct pod_demand pod_demand;
 	struct deferred *turn;
@@ -99,14 +99,14 @@ static void on_changed(void *arg, const char *kind, const char *key, const json_
 			     operator_kind_find(kind)->tells_own_writes &&
 			     applier_is_writing(manager->applier, kind, now);
 	if (is_users_change(manager, kind, old, now))
-		pace_seen(&manager->schedule.pace, clock_ms());
+		write_limit_seen(&manager->schedule.pace, clock_ms());
 	if (schedule_note_removal(&manager->schedule, kind, key, now)) {
 		manager->informers.removed = manager->schedule.removed;
 		wake_turn(manager);
 	}
 	pod_demand_changed(&manager->pod_demand, kind, old, now);
 	pod_demand_tell(&manager->pod_demand, manager->mirror);
-	census_update(manager->objects.census, kind, old, now);
+	object_metrics_update(manager->objects.census, kind, old, now);
 	controllers_map(&manager->sources, kind, key, old, now);
 	if (manager->config.changed)
 		manager->config.changed(manager->config.arg, kind, now);
@@ -140,7 +140,7 @@ static void on_look(void *arg, const char *key, const json_t *wanted)
 {
 	const struct job *job = arg;
 
-	looks_begin(job->manager->looks, job->id, key, wanted);
+	live_reads_begin(job->manager->looks, job->id, key, wanted);
 }
 
 static void on_looked(void *arg, unsigned int of, const char *key, json_t *found,
@@ -364,11 +364,12 @@ static void take_turn(void *arg)
 static void collect(void *arg)
 {
 	struct manager *manager = arg;
-	const struct pace *pace = &manager->schedule.pace;
+	const struct write_limit *pace = &manager->schedule.pace;
 	int64_t since_ms = manager->leading ? manager->schedule.lanes.later_since_ms : 0;
 
 	object_metrics_collect(&manager->objects, manager->leading ? &manager->sources : NULL);
-	metric_set(manager->window, pace_steps_aside(pace, clock_ms()) ? 1 : pace_window(pace));
+	metric_set(manager->window,
+		   write_limit_steps_aside(pace, clock_ms()) ? 1 : write_limit_window(pace));
 	metric_set(manager->later_wait, since_ms ? (double)(clock_ms() - since_ms) / 1000 : 0);
 	for (enum controller_id id = 0; id < CONTROLLER_COUNT; id++) {
 		const struct queue *queue = manager->schedule.controllers[id].queue;
@@ -435,7 +436,7 @@ struct manager *manager_new(const struct manager_config *config)
 		.webhook = config->webhook,
 	};
 	controller_sources_init(&manager->sources, config->metrics);
-	manager->looks = looks_new(config->client, on_looked, manager);
+	manager->looks = live_reads_new(config->client, on_looked, manager);
 	schedule_init(&manager->schedule, config->loop, config->metrics, &manager->sources,
 		      config->writes_max, wake_turn, manager);
 	informer_reports_init(&manager->informers, config->client, config->troubles,
@@ -476,7 +477,7 @@ void manager_free(struct manager *manager)
 		return;
 	metrics_off_collect(manager->config.metrics, collect, manager);
 	applier_free(manager->applier);
-	looks_free(manager->looks);
+	live_reads_free(manager->looks);
 	informer_reports_done(&manager->informers);
 	mirror_free(manager->mirror);
 	schedule_done(&manager->schedule);
@@ -516,7 +517,7 @@ const struct queue *manager_queue(const struct manager *manager, enum controller
 	return manager->schedule.controllers[id].queue;
 }
 
-const struct troubles *manager_troubles(const struct manager *manager)
+const struct dependency_health *manager_troubles(const struct manager *manager)
 {
 	return manager->config.troubles;
 }

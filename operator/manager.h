@@ -11,7 +11,7 @@
 #include "lib/kube/client.h"
 #include "lib/kube/recorder.h"
 #include "operator/controllers/controllers.h"
-#include "operator/troubles.h"
+#include "operator/dependency_health.h"
 
 enum {
 	/*
@@ -35,12 +35,12 @@ struct manager_config {
 	struct kube_client *client;
 	struct recorder *recorder;
 	struct metrics *metrics;
-	struct troubles *troubles;       /* gets one subject per kind */
-	const struct event_object *self; /* this operator: what events about itself are about */
-	const char *ns;                  /* of the NodeStates */
-	const char *resource_prefix;     /* of extended resources */
-	const char *config_ns;           /* of the ConfigMap spiderpool-conf */
-	const char *cilium_config;       /* as in controller_sources */
+	struct dependency_health *troubles; /* gets one subject per kind */
+	const struct event_object *self;    /* this operator: what events about itself are about */
+	const char *ns;                     /* of the NodeStates */
+	const char *resource_prefix;        /* of extended resources */
+	const char *config_ns;              /* of the ConfigMap spiderpool-conf */
+	const char *cilium_config;          /* as in controller_sources */
 	json_t *policy_namespaces; /* array of names, see reconcilers/core/trust.h; NULL: none */
 	const struct webhook_settings *webhook;
 	unsigned int writes_max; /* in flight; mostly SCHEDULE_WINDOW */
@@ -70,7 +70,7 @@ const struct controller_sources *manager_sources(const struct manager *manager);
 
 /* For the debug pages; all borrowed. */
 const struct queue *manager_queue(const struct manager *manager, enum controller_id id);
-const struct troubles *manager_troubles(const struct manager *manager);
+const struct dependency_health *manager_troubles(const struct manager *manager);
 /*
  * { "CONTROLLER KEY": { reason, message, time, id, failures } } of keys whose last attempt failed,
  * MANAGER_ERRORS_MAX at most.

@@ -26,15 +26,15 @@
 #include "lib/loop/loop.h"
 #include "operator/controllers/webhook_setup.h"
 #include "operator/debug.h"
+#include "operator/dependency_health.h"
 #include "operator/manager.h"
 #include "operator/options.h"
 #include "operator/program.h"
 #include "operator/server/metrics_server.h"
 #include "operator/server/webhook.h"
 #include "operator/server_version.h"
-#include "operator/troubles.h"
 #include "reconcilers/core/kinds.h"
-#include "reconcilers/ipam/settings.h"
+#include "reconcilers/ipam/ipam_settings.h"
 
 enum {
 	/* Writes in flight get this long at shutdown, then they are abandoned. */
@@ -76,7 +76,7 @@ struct orbweaver {
 	struct probes health_probes;
 	struct metrics_server *metrics_server;
 	struct http_server *health_server;
-	struct troubles *troubles;
+	struct dependency_health *troubles;
 	struct event_object self;
 	struct kube_config config;
 	struct kube_client *client;
@@ -122,10 +122,10 @@ static void on_lease_trouble(void *arg, const struct err *err)
 	struct orbweaver *op = arg;
 
 	if (!err) {
-		(void)troubles_end(op->troubles, LEASE_SUBJECT);
+		(void)dependency_health_end(op->troubles, LEASE_SUBJECT);
 		return;
 	}
-	troubles_begin(op->troubles, LEASE_SUBJECT, err->reason, err->text);
+	dependency_health_begin(op->troubles, LEASE_SUBJECT, err->reason, err->text);
 	log_error("cannot read or write the lease, will retry", F_ERR(err));
 }
 
@@ -184,7 +184,7 @@ static void start_deciding(struct orbweaver *op, int64_t minor)
 	if (op->webhook)
 		webhook_attach(op->webhook, manager_sources(op->manager));
 	op->lease_annotations = json_pack("{s:s}", IPAM_LEADER_ANNOTATION, op->options.config_ns);
-	troubles_add(op->troubles, LEASE_SUBJECT, false);
+	dependency_health_add(op->troubles, LEASE_SUBJECT, false);
 	op->lease = lease_new(op->loop, op->client,
 			      &(struct lease_config){
 				      .ns = op->options.ns,
@@ -422,7 +422,7 @@ static void operator_done(struct orbweaver *op)
 	timer_free(op->asking);
 	timer_free(op->lease_check);
 	loop_free(op->loop);
-	troubles_free(op->troubles);
+	dependency_health_free(op->troubles);
 	health_free(op->alive);
 	health_free(op->ready);
 	metrics_free(op->metrics);
@@ -476,7 +476,7 @@ static int operator_init(struct orbweaver *op, struct err *err)
 	metric_set(op->master, 0, op->options.lease_name);
 	op->alive = health_new();
 	op->ready = health_new();
-	op->troubles = troubles_new(op->metrics, op->ready);
+	op->troubles = dependency_health_new(op->metrics, op->ready);
 	op->loop = loop_new();
 	loop_measure_turns(op->loop, op->metrics);
 	op->term = signal_watch_new(op->loop, SIGTERM, on_terminate, op);

@@ -16,7 +16,7 @@ void schedule_init(struct schedule *s, struct loop *loop, struct metrics *metric
 		   loop_fn *ready, void *arg)
 {
 	*s = (struct schedule){.sources = sources, .writes_max = writes_max};
-	pace_init(&s->pace, writes_max);
+	write_limit_init(&s->pace, writes_max);
 	for (size_t i = 0; i < CONTROLLER_COUNT; i++) {
 		s->controllers[i].queue = queue_new(loop, ready, arg);
 		queue_measure(s->controllers[i].queue, metrics, controllers[i].name);
@@ -133,8 +133,8 @@ static bool has_room(const struct schedule *s, bool awaited)
 	/* Our rights go in a moment, with the namespace. */
 	if (s->removed)
 		return s->working < s->writes_max;
-	return pace_has_room(&s->pace, (unsigned int)s->awaited,
-			     (unsigned int)(s->working - s->awaited), awaited, clock_ms());
+	return write_limit_has_room(&s->pace, (unsigned int)s->awaited,
+				    (unsigned int)(s->working - s->awaited), awaited, clock_ms());
 }
 
 /* A key of the lane, of an awaited controller if so said. */
@@ -171,7 +171,7 @@ static bool is_crowded(const struct schedule *s, enum controller_id id)
 /* What people read of objects can wait a while longer. */
 static bool is_patient(const struct schedule *s)
 {
-	bool patient = pace_is_pressed(&s->pace, clock_ms());
+	bool patient = write_limit_is_pressed(&s->pace, clock_ms());
 
 	for (enum controller_id id = 0; !patient && id < CONTROLLER_COUNT; id++)
 		patient = is_crowded(s, id);
@@ -184,16 +184,16 @@ struct schedule_key schedule_next(struct schedule *s, int64_t *ret_wait_ms)
 	if (!mirror_is_synced(s->sources->mirror, KIND_NAMESPACE))
 		return (struct schedule_key){0};
 	if (!has_room(s, false)) {
-		*ret_wait_ms = pace_rest_ms(&s->pace, clock_ms());
+		*ret_wait_ms = write_limit_rest_ms(&s->pace, clock_ms());
 		return take_from(s, QUEUE_MAIN, true);
 	}
-	switch (lanes_next(&s->lanes, has_work(s, QUEUE_MAIN), has_work(s, QUEUE_LATER),
-			   is_patient(s), clock_ms(), ret_wait_ms)) {
-	case LANES_MAIN:
+	switch (queue_priority_next(&s->lanes, has_work(s, QUEUE_MAIN), has_work(s, QUEUE_LATER),
+				    is_patient(s), clock_ms(), ret_wait_ms)) {
+	case QUEUE_PRIORITY_MAIN:
 		return take_from(s, QUEUE_MAIN, false);
-	case LANES_LATER:
+	case QUEUE_PRIORITY_LATER:
 		return take_from(s, QUEUE_LATER, false);
-	case LANES_NOTHING:
+	case QUEUE_PRIORITY_NOTHING:
 		break;
 	}
 	return (struct schedule_key){0};
@@ -202,7 +202,7 @@ struct schedule_key schedule_next(struct schedule *s, int64_t *ret_wait_ms)
 bool schedule_leaves_status(const struct schedule *s, const struct schedule_key *key)
 {
 	return controllers[key->id].status_waits && key->lane == QUEUE_MAIN &&
-	       (pace_is_pressed(&s->pace, clock_ms()) || is_crowded(s, key->id));
+	       (write_limit_is_pressed(&s->pace, clock_ms()) || is_crowded(s, key->id));
 }
 
 /* ---- keys at work ---------------------------------------------------------------------------- */
@@ -213,7 +213,7 @@ void schedule_begun(struct schedule *s, enum controller_id id, int64_t cpu_us)
 	s->working++;
 	s->awaited += controllers[id].awaited;
 	if (!controllers[id].awaited)
-		pace_begun(&s->pace, clock_ms());
+		write_limit_begun(&s->pace, clock_ms());
 }
 
 void schedule_ended(struct schedule *s, enum controller_id id, const char *key,
@@ -224,7 +224,7 @@ void schedule_ended(struct schedule *s, enum controller_id id, const char *key,
 	s->working--;
 	s->awaited -= controllers[id].awaited;
 	if (!str_empty(result->did))
-		lanes_wrote(&s->lanes, clock_ms());
+		queue_priority_wrote(&s->lanes, clock_ms());
 	if (!err && result->again_ms >= 0)
 		queue_add_after(queue, key, result->again_ms);
 	if (!err && result->left)
@@ -236,11 +236,12 @@ void schedule_answered(struct schedule *s, const char *kind, const char *verb, i
 		       const struct err *err)
 {
 	if (s->working > s->awaited)
-		pace_rest(&s->pace, took_us, clock_ms());
+		write_limit_rest(&s->pace, took_us, clock_ms());
 	if (err && (err->retry_after_ms > 0 || kube_err_is(err, "DeadlineExceeded")))
-		pace_refused(&s->pace, (unsigned int)s->working, clock_ms());
+		write_limit_refused(&s->pace, (unsigned int)s->working, clock_ms());
 	/* Beyond the window it is our own load that makes answers slow. */
 	else if ((!err || err->class == ERR_CONFLICT) &&
-		 (s->awaited == 0 || s->working <= pace_window(&s->pace)))
-		pace_answered(&s->pace, kind, verb, took_us, (unsigned int)s->working, clock_ms());
+		 (s->awaited == 0 || s->working <= write_limit_window(&s->pace)))
+		write_limit_answered(&s->pace, kind, verb, took_us, (unsigned int)s->working,
+				     clock_ms());
 }

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Which key of which controller goes next: one queue per controller, taken from in rotation, by the
- * lane whose turn it is (lanes.h) and as many as may be at work (pace.h). An aggregate waits for
- * what it sums up.
+ * lane whose turn it is (queue_priority.h) and as many as may be at work (write_limit.h). An
+ * aggregate waits for what it sums up.
  */
 #ifndef ORBWEAVER_OPERATOR_SCHEDULE_H
 #define ORBWEAVER_OPERATOR_SCHEDULE_H
 
 #include "operator/controllers/controllers.h"
-#include "operator/lanes.h"
+#include "operator/queue_priority.h"
 #include "operator/writer/applier.h"
-#include "operator/writer/pace.h"
+#include "operator/writer/write_limit.h"
 
 enum {
-	/* Plans being carried out at a time, at most: each has one write in flight (pace.h). */
+	/*
+	 * Plans being carried out at a time, at most: each has one write in flight (write_limit.h).
+	 */
 	SCHEDULE_WINDOW = 64,
 	/* A summary waits for what it sums up, but not longer than this. */
 	SCHEDULE_SUMMARY_MS = 30000,
@@ -31,8 +33,8 @@ struct schedule {
 		int64_t busy_since_ms; /* 0: nothing waits and nothing is at work */
 		int64_t took_cpu_us;   /* the last decision, with what it looked at */
 	} controllers[CONTROLLER_COUNT];
-	struct lanes lanes;
-	struct pace pace;
+	struct queue_priority lanes;
+	struct write_limit pace;
 	enum controller_id first; /* whose turn it is to go first */
 	unsigned int writes_max;
 	size_t working, awaited; /* keys; of these, such that pods wait for */

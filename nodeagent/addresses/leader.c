@@ -24,7 +24,7 @@
 #include "lib/kube/lease.h"
 #include "lib/kube/status.h"
 #include "nodeagent/addresses/addresses_internal.h"
-#include "reconcilers/ipam/settings.h"
+#include "reconcilers/ipam/ipam_settings.h"
 
 static const struct kube_resource lease_resource = {"coordination.k8s.io", "v1", "leases", "Lease",
 						    true};

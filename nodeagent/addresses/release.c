@@ -28,9 +28,9 @@
 #include "nodeagent/addresses/addresses_internal.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/pod.h"
-#include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/ledger.h"
+#include "reconcilers/ipam/pod_controller.h"
 
 enum release_state {
 	RELEASE_ASKING_POD,

@@ -27,10 +27,10 @@
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/allocate.h"
 #include "reconcilers/ipam/conflict.h"
-#include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/ip_pool.h"
-#include "reconcilers/ipam/settings.h"
+#include "reconcilers/ipam/ipam_settings.h"
+#include "reconcilers/ipam/pod_controller.h"
 
 static const struct kube_resource node_resource = {"", "v1", KIND_NODE, "Node", false};
 static const struct kube_resource namespace_resource = {"", "v1", KIND_NAMESPACE, "Namespace",

@@ -16,9 +16,9 @@
 #include "nodeagent/addresses/addresses_internal.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/ipam/assign.h"
-#include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
-#include "reconcilers/ipam/settings.h"
+#include "reconcilers/ipam/ipam_settings.h"
+#include "reconcilers/ipam/pod_controller.h"
 
 static const struct kube_write by_agent = {.field_manager = AGENT_NAME};
 

@@ -22,8 +22,8 @@
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/pod.h"
 #include "reconcilers/ipam/assign.h"
-#include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
+#include "reconcilers/ipam/pod_controller.h"
 
 /* So long after the watch has begun anew. */
 enum { LIST_WITHIN_MS = 60000 };

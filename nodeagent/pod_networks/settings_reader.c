@@ -13,7 +13,7 @@
 #include "lib/kube/api.h"
 #include "lib/kube/status.h"
 #include "nodeagent/pod_networks/settings.h"
-#include "reconcilers/ipam/settings.h"
+#include "reconcilers/ipam/ipam_settings.h"
 
 static const struct kube_resource pods = {"", "v1", "pods", "Pod", true};
 static const struct kube_resource config_maps = {"", "v1", "configmaps", "ConfigMap", true};

@@ -274,7 +274,7 @@ bool controllers_remember(const struct controller_sources *from, enum controller
 
 void controller_sources_init(struct controller_sources *from, struct metrics *metrics)
 {
-	from->reports = reports_new();
+	from->reports = policy_reports_new();
 	from->findings = findings_new();
 	from->pools = ip_pool_index_new();
 	from->resources = node_names_new();
@@ -286,7 +286,7 @@ void controller_sources_init(struct controller_sources *from, struct metrics *me
 
 void controller_sources_done(struct controller_sources *from)
 {
-	reports_free(from->reports);
+	policy_reports_free(from->reports);
 	findings_free(from->findings);
 	ip_pool_index_free(from->pools);
 	node_names_free(from->resources);

@@ -13,7 +13,7 @@
 #include "lib/kube/queue.h"
 #include "operator/cache/findings.h"
 #include "operator/cache/mirror.h"
-#include "operator/cache/reports.h"
+#include "operator/cache/policy_reports.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/ip_pool_index.h"
 #include "reconcilers/sriov/node_names.h"
@@ -58,7 +58,7 @@ struct controller_sources {
 	void *wake_arg;
 	int64_t (*now_ms)(void); /* a clock that never goes back */
 	/* What is kept in memory: controller_sources_init. */
-	struct reports *reports;
+	struct policy_reports *reports;
 	struct findings *findings;
 	struct ip_pool_index *pools;
 	struct node_names *resources; /* that nodes offer */
@@ -102,8 +102,8 @@ typedef void controller_reported_fn(const struct controller_sources *from, const
 typedef void controller_evicted_fn(const struct controller_sources *from, const char *key,
 				   json_t *answer);
 /*
- * What was read for the key (looks.h); the callback may change and keep it. With err it could not
- * be read, and the key is looked at again.
+ * What was read for the key (live_reads.h); the callback may change and keep it. With err it could
+ * not be read, and the key is looked at again.
  */
 typedef void controller_read_fn(const struct controller_sources *from, const char *key,
 				json_t *found, const struct err *err);
@@ -130,7 +130,10 @@ struct controller {
 	bool (*is_urgent)(const struct controller_sources *from, const char *key);
 	/* Its statuses and events are for people: in a crowd of objects they wait. */
 	bool status_waits;
-	/* The sandbox of a pod waits for what it writes: it need not keep to the pace (pace.h). */
+	/*
+	 * The sandbox of a pod waits for what it writes: it need not keep to the pace
+	 * (write_limit.h).
+	 */
 	bool awaited;
 	/*
 	 * What comes of its decisions, and is kept for the next ones. gather changes nothing; what

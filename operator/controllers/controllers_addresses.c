@@ -17,14 +17,14 @@
 #include "reconcilers/core/networks.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/ipam/assign.h"
-#include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/foresight.h"
 #include "reconcilers/ipam/ip_pool.h"
+#include "reconcilers/ipam/ipam_settings.h"
 #include "reconcilers/ipam/ledger.h"
 #include "reconcilers/ipam/lifecycle.h"
+#include "reconcilers/ipam/pod_controller.h"
 #include "reconcilers/ipam/pod_networks.h"
-#include "reconcilers/ipam/settings.h"
 #include "reconcilers/ipam/strays.h"
 
 /* A ledger that the API server refused is written again after this. */

@@ -43,7 +43,7 @@ static void wake_reported(void *arg, const char *key)
 
 void node_reported(const struct controller_sources *from, const char *node, const json_t *policies)
 {
-	reports_set(from->reports, node, policies, wake_reported, (void *)from);
+	policy_reports_set(from->reports, node, policies, wake_reported, (void *)from);
 }
 
 static void wake_resource(void *arg, const char *resource)
@@ -222,7 +222,7 @@ void policy_gather(const struct controller_sources *from, const struct controlle
 		   const char *key, json_t *world)
 {
 	mirror_add(from->mirror, world, KIND_POLICY, key);
-	json_put(world, KIND_POLICY_REPORT, reports_of(from->reports, key));
+	json_put(world, KIND_POLICY_REPORT, policy_reports_of(from->reports, key));
 }
 
 void pool_config_gather(const struct controller_sources *from, const struct controller *self,
@@ -232,7 +232,7 @@ void pool_config_gather(const struct controller_sources *from, const struct cont
 
 	mirror_add_all(from->mirror, world, KIND_POOL_CONFIG);
 	mirror_add_all(from->mirror, world, KIND_NODE);
-	json_put(world, KIND_POOL_REPORT, reports_of(from->reports, reports));
+	json_put(world, KIND_POOL_REPORT, policy_reports_of(from->reports, reports));
 }
 
 /* A pool can change the verdict on others and the RDMA mode of any node. */

@@ -16,7 +16,7 @@
 #include "reconcilers/core/leftovers.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/ipam/assign.h"
-#include "reconcilers/ipam/controller.h"
+#include "reconcilers/ipam/pod_controller.h"
 #include "reconcilers/maintenance/drain.h"
 #include "reconcilers/spider/cni_config.h"
 #include "reconcilers/spider/multus_config_check.h"

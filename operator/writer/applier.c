@@ -19,7 +19,7 @@
 #include "lib/kube/status.h"
 #include "operator/cache/kinds.h"
 #include "operator/writer/evictions.h"
-#include "operator/writer/rewrites.h"
+#include "operator/writer/revert_backoff.h"
 
 enum {
 	DID_MAX = 400, /* what a line of the log says of a decision's writes */
@@ -55,7 +55,7 @@ TAILQ_HEAD(run_list, run);
 struct applier {
 	struct applier_config config;
 	struct run_list runs;
-	struct rewrites *rewrites;
+	struct revert_backoff *rewrites;
 	struct metric *writes;
 	bool evicts_old; /* the server knows no policy/v1 */
 };
@@ -68,7 +68,7 @@ struct applier *applier_new(const struct applier_config *config)
 
 	applier->config = *config;
 	TAILQ_INIT(&applier->runs);
-	applier->rewrites = rewrites_new();
+	applier->rewrites = revert_backoff_new();
 	applier->writes = metric_counter(config->metrics, "orbweaver_writes_total",
 					 "Writes to the API server, without leases and events.",
 					 "kind,verb,outcome");
@@ -102,7 +102,7 @@ void applier_free(struct applier *applier)
 	err_set(&err, ERR_TRANSIENT, "ShuttingDown", "abandoned at shutdown");
 	while (!TAILQ_EMPTY(&applier->runs))
 		finish(TAILQ_FIRST(&applier->runs), &err);
-	rewrites_free(applier->rewrites);
+	revert_backoff_free(applier->rewrites);
 	mem_free(applier);
 }
 
@@ -329,7 +329,8 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 	if (!err && !str_eq(run->verb, "delete")) {
 		note_own_version(run, object);
 		if (str_eq(run->verb, "patch"))
-			rewrites_answered(applier->rewrites, kind, op_str(run->op, "key"), object);
+			revert_backoff_answered(applier->rewrites, kind, op_str(run->op, "key"),
+						object);
 		config->learning(config->arg, true);
 		mirror_learn(config->mirror, kind, object);
 		config->learning(config->arg, false);
@@ -397,9 +398,9 @@ static bool is_held_back(struct run *run, const struct kube_resource *resource,
 {
 	struct applier *applier = run->applier;
 	const char *kind = op_str(run->op, "kind"), *key = op_str(run->op, "key");
-	int64_t pause_ms = rewrites_pause_ms(applier->rewrites, kind, key, patch, clock_ms());
+	int64_t pause_ms = revert_backoff_pause_ms(applier->rewrites, kind, key, patch, clock_ms());
 	auto_free char *message = NULL;
-	const char *who = rewrites_other(applier->rewrites, kind, key);
+	const char *who = revert_backoff_other(applier->rewrites, kind, key);
 
 	if (pause_ms == 0)
 		return false;

@@ -12,10 +12,10 @@
 #include "reconcilers/core/limits.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/conflict.h"
-#include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/filter.h"
 #include "reconcilers/ipam/ip_pool.h"
+#include "reconcilers/ipam/pod_controller.h"
 
 static const struct family {
 	enum ip_family family;

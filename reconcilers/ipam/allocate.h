@@ -19,10 +19,10 @@
  * ret_status: new; the SpiderEndpoint's status as it has to be, {"current": {"uid", "node", "ips"},
  *	"ownerControllerType", "ownerControllerName"}; equal to the endpoint's when all was there.
  *
- * A pod that keeps its addresses (controller.h) takes over those of the pod before it, unless their
- * pools are no longer among its candidates, which a virtual machine is not asked; a record that was
- * lost meanwhile is made again if the address is still free. What it does not take over keeps its
- * record until the node of the pod before has said that nothing is left.
+ * A pod that keeps its addresses (pod_controller.h) takes over those of the pod before it, unless
+ * their pools are no longer among its candidates, which a virtual machine is not asked; a record
+ * that was lost meanwhile is made again if the address is still free. What it does not take over
+ * keeps its record until the node of the pod before has said that nothing is left.
  *
  * What the endpoint says of conflicts about this pod (conflict.h) is remembered, also when the pod
  * cannot have others, and NICs that ask get others.

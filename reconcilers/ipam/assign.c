@@ -18,11 +18,11 @@
 #include "reconcilers/core/owner.h"
 #include "reconcilers/ipam/allocate.h"
 #include "reconcilers/ipam/conflict.h"
-#include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/foresight.h"
 #include "reconcilers/ipam/ip_pool.h"
-#include "reconcilers/ipam/settings.h"
+#include "reconcilers/ipam/ipam_settings.h"
+#include "reconcilers/ipam/pod_controller.h"
 
 struct pass {
 	const json_t *world;

@@ -14,9 +14,9 @@
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/allocate.h"
-#include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/ip_pool.h"
+#include "reconcilers/ipam/pod_controller.h"
 #include "reconcilers/ipam/release.h"
 
 struct audit {

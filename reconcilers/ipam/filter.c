@@ -15,8 +15,8 @@
 #include "reconcilers/core/networks.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/core/reconcile.h"
-#include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/ip_pool.h"
+#include "reconcilers/ipam/pod_controller.h"
 #include "reconcilers/ipam/pod_networks.h"
 
 /* Pools that Spiderpool makes for an application say so with these. */

@@ -14,11 +14,11 @@
 #include "reconcilers/core/owner.h"
 #include "reconcilers/ipam/assign.h"
 #include "reconcilers/ipam/conflict.h"
-#include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/ip_pool.h"
+#include "reconcilers/ipam/ipam_settings.h"
+#include "reconcilers/ipam/pod_controller.h"
 #include "reconcilers/ipam/release.h"
-#include "reconcilers/ipam/settings.h"
 
 /* One decision. */
 struct look {

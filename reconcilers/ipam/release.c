@@ -10,7 +10,7 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/core/reconcile.h"
-#include "reconcilers/ipam/controller.h"
+#include "reconcilers/ipam/pod_controller.h"
 
 /*
  * The number behind the last '-' of a StatefulSet's pod, as its controller writes it; -1 when there

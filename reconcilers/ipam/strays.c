@@ -12,10 +12,10 @@
 #include "reconcilers/core/limits.h"
 #include "reconcilers/ipam/assign.h"
 #include "reconcilers/ipam/books.h"
-#include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/ledger.h"
 #include "reconcilers/ipam/lifecycle.h"
+#include "reconcilers/ipam/pod_controller.h"
 
 /* The pods, by UID: a virtual machine's has another name than its record. Returns new. */
 static json_t *pods_by_uid(const json_t *world, bool only_living)

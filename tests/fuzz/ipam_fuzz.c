@@ -12,9 +12,9 @@
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/ipam/allocate.h"
 #include "reconcilers/ipam/audit.h"
-#include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/foresight.h"
+#include "reconcilers/ipam/pod_controller.h"
 #include "tests/fuzz/reconcile_fuzz.h"
 
 static const struct ipam_settings settings = {

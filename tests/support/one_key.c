@@ -50,7 +50,7 @@ struct cluster {
 	struct kube_client *client;
 	struct metrics *metrics;
 	struct health *health;
-	struct troubles *troubles;
+	struct dependency_health *troubles;
 	struct recorder *recorder;
 	struct manager *manager;
 	const struct controller_sources *sources;
@@ -214,7 +214,7 @@ static int cluster_open(struct cluster *c, struct err *err)
 	c->loop = loop_new();
 	c->metrics = metrics_new();
 	c->health = health_new();
-	c->troubles = troubles_new(c->metrics, c->health);
+	c->troubles = dependency_health_new(c->metrics, c->health);
 	c->client = kube_client_new(c->loop, &c->config, c->metrics);
 	c->recorder = recorder_new(c->client, "one-key", "one-key", false, c->metrics);
 	c->manager = manager_new(&(struct manager_config){
@@ -241,7 +241,7 @@ static void cluster_close(struct cluster *c)
 	recorder_free(c->recorder);
 	kube_client_free(c->client);
 	loop_free(c->loop);
-	troubles_free(c->troubles);
+	dependency_health_free(c->troubles);
 	health_free(c->health);
 	metrics_free(c->metrics);
 	kube_config_done(&c->config);

@@ -42,7 +42,9 @@ static const char *const other_rights[] = {
 	"Role coordination.k8s.io leases patch orbweaver-operator",
 	/* The definition of NetworkAttachmentDefinition (nad_definition.h). */
 	"ClusterRole apiextensions.k8s.io customresourcedefinitions create",
-	/* What looks ended is read before anything is taken from it (operator/cache/looks.h). */
+	/*
+	 * What looks ended is read before anything is taken from it (operator/cache/live_reads.h).
+	 */
 	"ClusterRole  pods get",
 	"ClusterRole  nodes get",
 	"ClusterRole  pods/eviction create",

@@ -9,7 +9,7 @@
 
 #include "lib/base/clock.h"
 #include "operator/writer/applier.h"
-#include "operator/writer/rewrites.h"
+#include "operator/writer/revert_backoff.h"
 
 #define CONFIGS "/apis/spiderpool.spidernet.io/v2beta1/namespaces/net/spidermultusconfigs/a"
 #define NADS    "/apis/k8s.cni.cncf.io/v1/namespaces/net/network-attachment-definitions"
@@ -379,7 +379,7 @@ static void a_patch_that_is_undone_again_and_again_is_held_back(void **state)
 	frozen_us = clock_us();
 	http_script_add(f.t.server.http, "POST /api/v1/namespaces/net/events",
 			&(struct http_reply){.body = "{}", .always = true});
-	for (int i = 0; i < REWRITES_FREE + 3; i++) {
+	for (int i = 0; i < REVERT_BACKOFF_FREE + 3; i++) {
 		auto_free char *answer = str_printf(undone, 1000 + 2 * i);
 
 		f.t.version = (uint64_t)(1000 + 2 * i);
@@ -393,7 +393,7 @@ static void a_patch_that_is_undone_again_and_again_is_held_back(void **state)
 		mirrored_remove(&f.t, KIND_NAD, "net/nad");
 	}
 	patches = (int)http_script_count(f.t.server.http, "PATCH " NADS);
-	assert_int_equal(patches, REWRITES_FREE);
+	assert_int_equal(patches, REVERT_BACKOFF_FREE);
 	assert_true(f.result.again_ms > 0);
 	while (http_script_count(f.t.server.http, "POST /api/v1/namespaces/net/events") == 0)
 		scripted_for(&f.t.server, 10);

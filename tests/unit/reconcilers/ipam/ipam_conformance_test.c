@@ -23,7 +23,7 @@
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/allocate.h"
-#include "reconcilers/ipam/controller.h"
+#include "reconcilers/ipam/pod_controller.h"
 #include "reconcilers/ipam/release.h"
 #include "tests/support/conformance.h"
 #include "tests/support/ipam_recording.h"

@@ -19,8 +19,8 @@
  *	  defaultNetworks: storage, metrics
  *	  systemNamespaces: kube-system
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_SETTINGS_H
-#define ORBWEAVER_RECONCILERS_IPAM_SETTINGS_H
+#ifndef ORBWEAVER_RECONCILERS_IPAM_IPAM_SETTINGS_H
+#define ORBWEAVER_RECONCILERS_IPAM_IPAM_SETTINGS_H
 
 #include "lib/base/err.h"
 #include "reconcilers/ipam/candidates.h"

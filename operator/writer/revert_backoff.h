@@ -9,45 +9,46 @@
  *
  * Pure: time is an argument.
  */
-#ifndef ORBWEAVER_OPERATOR_WRITER_REWRITES_H
-#define ORBWEAVER_OPERATOR_WRITER_REWRITES_H
+#ifndef ORBWEAVER_OPERATOR_WRITER_REVERT_BACKOFF_H
+#define ORBWEAVER_OPERATOR_WRITER_REVERT_BACKOFF_H
 
 #include <jansson.h>
 #include <stdint.h>
 
 enum {
-	REWRITES_FREE = 5, /* the same patch in a row, without a pause */
-	REWRITES_PAUSE_FIRST_MS = 5000,
-	REWRITES_PAUSE_MAX_MS = 600000,
-	REWRITES_FORGET_MS = 3600000,
-	REWRITES_MAX = 1024, /* objects that are remembered; beyond that all are forgotten */
+	REVERT_BACKOFF_FREE = 5, /* the same patch in a row, without a pause */
+	REVERT_BACKOFF_PAUSE_FIRST_MS = 5000,
+	REVERT_BACKOFF_PAUSE_MAX_MS = 600000,
+	REVERT_BACKOFF_FORGET_MS = 3600000,
+	REVERT_BACKOFF_MAX = 1024, /* objects that are remembered; beyond that all are forgotten */
 };
 
-struct rewrites;
+struct revert_backoff;
 
-struct rewrites *rewrites_new(void);
+struct revert_backoff *revert_backoff_new(void);
 /* Accepts NULL. */
-void rewrites_free(struct rewrites *rewrites);
+void revert_backoff_free(struct revert_backoff *rewrites);
 
 /*
  * The patch, a merge patch, is about to be sent to the object. Return 0 if it may go now; it is
  * remembered then. Else return the milliseconds to wait, and ask again. metadata.resourceVersion
  * does not count.
  */
-int64_t rewrites_pause_ms(struct rewrites *rewrites, const char *kind, const char *key,
-			  const json_t *patch, int64_t now_ms);
+int64_t revert_backoff_pause_ms(struct revert_backoff *rewrites, const char *kind, const char *key,
+				const json_t *patch, int64_t now_ms);
 
 /*
  * The API server's answer to it. Its managedFields say who else writes the object, and when last
  * (metav1.ManagedFieldsEntry).
  */
-void rewrites_answered(struct rewrites *rewrites, const char *kind, const char *key,
-		       const json_t *answer);
+void revert_backoff_answered(struct revert_backoff *rewrites, const char *kind, const char *key,
+			     const json_t *answer);
 
 /*
  * The field manager that wrote the object last besides us, as far as known; "" else. Borrowed until
  * the next call.
  */
-const char *rewrites_other(const struct rewrites *rewrites, const char *kind, const char *key);
+const char *revert_backoff_other(const struct revert_backoff *rewrites, const char *kind,
+				 const char *key);
 
 #endif

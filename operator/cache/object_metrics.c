@@ -2,7 +2,7 @@
 /*
  * Maps from labels to numbers; what an object added is taken off before its next version is added.
  */
-#include "operator/cache/census.h"
+#include "operator/cache/object_metrics.h"
 
 #include <string.h>
 
@@ -27,13 +27,13 @@ struct line {
 
 static const int64_t nothing[NUMBERS];
 
-struct census {
+struct object_metrics {
 	struct map conditions, findings, policies, resources; /* struct line */
 };
 
-struct census *census_new(void)
+struct object_metrics *object_metrics_new(void)
 {
-	struct census *census = mem_new(struct census);
+	struct object_metrics *census = mem_new(struct object_metrics);
 
 	census->conditions.free_value = mem_free;
 	census->findings.free_value = mem_free;
@@ -42,7 +42,7 @@ struct census *census_new(void)
 	return census;
 }
 
-void census_free(struct census *census)
+void object_metrics_free(struct object_metrics *census)
 {
 	if (!census)
 		return;
@@ -107,8 +107,8 @@ static const char *finding_of(const json_t *conditions)
 }
 
 /* is_kept: of a node that is gone, which needs nobody. */
-static void count_conditions(struct census *census, const char *kind, const json_t *conditions,
-			     bool is_kept, int sign)
+static void count_conditions(struct object_metrics *census, const char *kind,
+			     const json_t *conditions, bool is_kept, int sign)
 {
 	const char *finding = is_kept ? NULL : finding_of(conditions);
 	const json_t *condition;
@@ -129,7 +129,7 @@ static void count_conditions(struct census *census, const char *kind, const json
 	}
 }
 
-static void count_resources(struct census *census, const json_t *resources, int sign)
+static void count_resources(struct object_metrics *census, const json_t *resources, int sign)
 {
 	const json_t *resource;
 	size_t i;
@@ -146,7 +146,8 @@ static void count_resources(struct census *census, const json_t *resources, int 
 	}
 }
 
-static void count_object(struct census *census, const char *kind, const json_t *object, int sign)
+static void count_object(struct object_metrics *census, const char *kind, const json_t *object,
+			 int sign)
 {
 	const json_t *status = json_at(object, "status");
 	bool is_node_state = str_eq(kind, KIND_NODE_STATE);
@@ -167,7 +168,8 @@ static void count_object(struct census *census, const char *kind, const json_t *
 		count_resources(census, json_at(status, "resources"), sign);
 }
 
-void census_update(struct census *census, const char *kind, const json_t *old, const json_t *now)
+void object_metrics_update(struct object_metrics *census, const char *kind, const json_t *old,
+			   const json_t *now)
 {
 	/* A node's only condition here is the kubelet's. */
 	if (str_eq(kind, KIND_NODE))
@@ -178,10 +180,10 @@ void census_update(struct census *census, const char *kind, const json_t *old, c
 		count_object(census, kind, now, 1);
 }
 
-void census_conditions(const struct census *census,
-		       void (*fn)(void *arg, const char *kind, const char *type, const char *status,
-				  const char *reason, size_t count),
-		       void *arg)
+void object_metrics_conditions(const struct object_metrics *census,
+			       void (*fn)(void *arg, const char *kind, const char *type,
+					  const char *status, const char *reason, size_t count),
+			       void *arg)
 {
 	const char *path;
 	void *value;
@@ -195,9 +197,10 @@ void census_conditions(const struct census *census,
 	}
 }
 
-void census_findings(const struct census *census,
-		     void (*fn)(void *arg, const char *kind, const char *reason, size_t count),
-		     void *arg)
+void object_metrics_findings(const struct object_metrics *census,
+			     void (*fn)(void *arg, const char *kind, const char *reason,
+					size_t count),
+			     void *arg)
 {
 	const char *path;
 	void *value;
@@ -210,9 +213,10 @@ void census_findings(const struct census *census,
 	}
 }
 
-void census_policies(const struct census *census,
-		     void (*fn)(void *arg, const char *policy, int64_t wanted, int64_t present),
-		     void *arg)
+void object_metrics_policies(const struct object_metrics *census,
+			     void (*fn)(void *arg, const char *policy, int64_t wanted,
+					int64_t present),
+			     void *arg)
 {
 	const char *path;
 	void *value;
@@ -225,10 +229,10 @@ void census_policies(const struct census *census,
 	}
 }
 
-void census_resources(const struct census *census,
-		      void (*fn)(void *arg, const char *resource, size_t nodes, size_t empty,
-				 size_t unselected),
-		      void *arg)
+void object_metrics_resources(const struct object_metrics *census,
+			      void (*fn)(void *arg, const char *resource, size_t nodes,
+					 size_t empty, size_t unselected),
+			      void *arg)
 {
 	const char *path;
 	void *value;

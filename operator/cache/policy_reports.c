@@ -2,7 +2,7 @@
 /*
  * Two maps of maps: policy → node → text to read; node → policies, to know what it said before.
  */
-#include "operator/cache/reports.h"
+#include "operator/cache/policy_reports.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 
-struct reports {
+struct policy_reports {
 	struct map by_policy; /* policy → struct map: node → char * */
 	struct map by_node;   /* node → struct map: policy → non-NULL */
 };
@@ -23,16 +23,16 @@ static void free_map(void *ptr)
 	mem_free(map);
 }
 
-struct reports *reports_new(void)
+struct policy_reports *policy_reports_new(void)
 {
-	struct reports *reports = mem_new(struct reports);
+	struct policy_reports *reports = mem_new(struct policy_reports);
 
 	reports->by_policy.free_value = free_map;
 	reports->by_node.free_value = free_map;
 	return reports;
 }
 
-void reports_free(struct reports *reports)
+void policy_reports_free(struct policy_reports *reports)
 {
 	if (!reports)
 		return;
@@ -53,8 +53,8 @@ static struct map *need_map(struct map *maps, const char *key, void (*free_value
 	return map;
 }
 
-void reports_set(struct reports *reports, const char *node, const json_t *policies,
-		 void (*changed)(void *arg, const char *policy), void *arg)
+void policy_reports_set(struct policy_reports *reports, const char *node, const json_t *policies,
+			void (*changed)(void *arg, const char *policy), void *arg)
 {
 	struct map *before = map_get(&reports->by_node, node);
 	const char *policy = NULL;
@@ -97,7 +97,7 @@ static void drop(void *report)
 }
 
 /* Thousands of nodes say the same few things, which are read once. */
-json_t *reports_of(const struct reports *reports, const char *policy)
+json_t *policy_reports_of(const struct policy_reports *reports, const char *policy)
 {
 	const struct map *nodes = map_get(&reports->by_policy, policy);
 	struct map read = {.free_value = drop};

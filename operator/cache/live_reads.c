@@ -2,7 +2,7 @@
 /*
  * One struct look per name; its objects are read side by side. See the header.
  */
-#include "operator/cache/looks.h"
+#include "operator/cache/live_reads.h"
 
 #include <string.h>
 
@@ -16,9 +16,9 @@
 #include "reconcilers/core/plan.h"
 #include "reconcilers/ipam/release.h"
 
-struct looks {
+struct live_reads {
 	struct kube_client *client;
-	looks_done_fn *done;
+	live_reads_done_fn *done;
 	void *arg;
 	struct map running; /* by name: struct look, owned */
 };
@@ -31,7 +31,7 @@ struct reading {
 };
 
 struct look {
-	struct looks *looks;
+	struct live_reads *looks;
 	unsigned int of;
 	char *name;
 	json_t *found;
@@ -77,9 +77,9 @@ static void look_free(void *ptr)
 	mem_free(look);
 }
 
-struct looks *looks_new(struct kube_client *client, looks_done_fn *done, void *arg)
+struct live_reads *live_reads_new(struct kube_client *client, live_reads_done_fn *done, void *arg)
 {
-	struct looks *looks = mem_new(struct looks);
+	struct live_reads *looks = mem_new(struct live_reads);
 
 	looks->client = client;
 	looks->done = done;
@@ -88,7 +88,7 @@ struct looks *looks_new(struct kube_client *client, looks_done_fn *done, void *a
 	return looks;
 }
 
-void looks_free(struct looks *looks)
+void live_reads_free(struct live_reads *looks)
 {
 	if (!looks)
 		return;
@@ -98,7 +98,7 @@ void looks_free(struct looks *looks)
 
 static void finish(struct look *look)
 {
-	struct looks *looks = look->looks;
+	struct live_reads *looks = look->looks;
 
 	(void)map_take(&looks->running, look->name);
 	looks->done(looks->arg, look->of, look->name,
@@ -163,7 +163,8 @@ static void list_all(struct look *look)
 			look->readings[i].call = list_pods(&look->readings[i]);
 }
 
-void looks_begin(struct looks *looks, unsigned int of, const char *name, const json_t *wanted)
+void live_reads_begin(struct live_reads *looks, unsigned int of, const char *name,
+		      const json_t *wanted)
 {
 	size_t n = json_array_size(wanted), i;
 	struct look *look;

@@ -2,7 +2,7 @@
 /*
  * A hash of the last patch for each object. See the header.
  */
-#include "operator/writer/rewrites.h"
+#include "operator/writer/revert_backoff.h"
 
 #include <string.h>
 
@@ -19,7 +19,7 @@ struct rewrite {
 	char *other;        /* NULL: not known */
 };
 
-struct rewrites {
+struct revert_backoff {
 	struct map objects; /* "KIND KEY" → struct rewrite */
 };
 
@@ -31,15 +31,15 @@ static void rewrite_free(void *ptr)
 	mem_free(rewrite);
 }
 
-struct rewrites *rewrites_new(void)
+struct revert_backoff *revert_backoff_new(void)
 {
-	struct rewrites *rewrites = mem_new(struct rewrites);
+	struct revert_backoff *rewrites = mem_new(struct revert_backoff);
 
 	rewrites->objects.free_value = rewrite_free;
 	return rewrites;
 }
 
-void rewrites_free(struct rewrites *rewrites)
+void revert_backoff_free(struct revert_backoff *rewrites)
 {
 	if (!rewrites)
 		return;
@@ -49,17 +49,18 @@ void rewrites_free(struct rewrites *rewrites)
 
 static int64_t pause_after(unsigned int times)
 {
-	int64_t pause = REWRITES_PAUSE_FIRST_MS;
+	int64_t pause = REVERT_BACKOFF_PAUSE_FIRST_MS;
 
-	if (times < REWRITES_FREE)
+	if (times < REVERT_BACKOFF_FREE)
 		return 0;
-	for (unsigned int i = REWRITES_FREE; i < times && pause < REWRITES_PAUSE_MAX_MS; i++)
+	for (unsigned int i = REVERT_BACKOFF_FREE; i < times && pause < REVERT_BACKOFF_PAUSE_MAX_MS;
+	     i++)
 		pause *= 2;
-	return pause < REWRITES_PAUSE_MAX_MS ? pause : REWRITES_PAUSE_MAX_MS;
+	return pause < REVERT_BACKOFF_PAUSE_MAX_MS ? pause : REVERT_BACKOFF_PAUSE_MAX_MS;
 }
 
-int64_t rewrites_pause_ms(struct rewrites *rewrites, const char *kind, const char *key,
-			  const json_t *patch, int64_t now_ms)
+int64_t revert_backoff_pause_ms(struct revert_backoff *rewrites, const char *kind, const char *key,
+				const json_t *patch, int64_t now_ms)
 {
 	auto_free char *name = str_printf("%s %s", kind, key);
 	struct rewrite *rewrite = map_get(&rewrites->objects, name);
@@ -72,12 +73,12 @@ int64_t rewrites_pause_ms(struct rewrites *rewrites, const char *kind, const cha
 	text = json_text(copy);
 	hash = str_hash(text, strlen(text));
 	if (!rewrite) {
-		if (rewrites->objects.len >= REWRITES_MAX)
+		if (rewrites->objects.len >= REVERT_BACKOFF_MAX)
 			map_done(&rewrites->objects);
 		rewrite = mem_new(struct rewrite);
 		map_set(&rewrites->objects, name, rewrite);
 	}
-	if (rewrite->hash != hash || now_ms - rewrite->sent_ms >= REWRITES_FORGET_MS)
+	if (rewrite->hash != hash || now_ms - rewrite->sent_ms >= REVERT_BACKOFF_FORGET_MS)
 		*rewrite = (struct rewrite){.hash = hash, .other = rewrite->other};
 	due_ms = rewrite->sent_ms + pause_after(rewrite->times);
 	if (rewrite->times > 0 && now_ms < due_ms)
@@ -87,8 +88,8 @@ int64_t rewrites_pause_ms(struct rewrites *rewrites, const char *kind, const cha
 	return 0;
 }
 
-void rewrites_answered(struct rewrites *rewrites, const char *kind, const char *key,
-		       const json_t *answer)
+void revert_backoff_answered(struct revert_backoff *rewrites, const char *kind, const char *key,
+			     const json_t *answer)
 {
 	auto_free char *name = str_printf("%s %s", kind, key);
 	struct rewrite *rewrite = map_get(&rewrites->objects, name);
@@ -112,7 +113,8 @@ void rewrites_answered(struct rewrites *rewrites, const char *kind, const char *
 	rewrite->other = str_dup(other);
 }
 
-const char *rewrites_other(const struct rewrites *rewrites, const char *kind, const char *key)
+const char *revert_backoff_other(const struct revert_backoff *rewrites, const char *kind,
+				 const char *key)
 {
 	auto_free char *name = str_printf("%s %s", kind, key);
 	const struct rewrite *rewrite = map_get(&rewrites->objects, name);

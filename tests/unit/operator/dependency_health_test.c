@@ -12,7 +12,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/str.h"
-#include "operator/troubles.h"
+#include "operator/dependency_health.h"
 
 static int64_t now_us = 1000000;
 
@@ -25,22 +25,22 @@ int64_t clock_us(void)
 static struct fixture {
 	struct metrics *metrics;
 	struct health *ready;
-	struct troubles *troubles;
+	struct dependency_health *troubles;
 	struct strbuf seen;
 } f;
 
 static int set_up(void **state)
 {
 	f = (struct fixture){.metrics = metrics_new(), .ready = health_new()};
-	f.troubles = troubles_new(f.metrics, f.ready);
-	troubles_add(f.troubles, "nodes", false);
-	troubles_add(f.troubles, "ippools", true);
+	f.troubles = dependency_health_new(f.metrics, f.ready);
+	dependency_health_add(f.troubles, "nodes", false);
+	dependency_health_add(f.troubles, "ippools", true);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	troubles_free(f.troubles);
+	dependency_health_free(f.troubles);
 	health_free(f.ready);
 	metrics_free(f.metrics);
 	strbuf_done(&f.seen);
@@ -64,41 +64,41 @@ static void see(void *arg, const char *name, const char *reason, const char *tex
 static void readiness_waits_until_each_kind_was_seen_once(void **state)
 {
 	assert_false(health_is_ok(f.ready));
-	troubles_begin(f.troubles, "nodes", "Forbidden", "grant it");
+	dependency_health_begin(f.troubles, "nodes", "Forbidden", "grant it");
 	assert_false(health_is_ok(f.ready));
-	assert_true(troubles_end(f.troubles, "nodes"));
+	assert_true(dependency_health_end(f.troubles, "nodes"));
 	assert_true(health_is_ok(f.ready));
 }
 
 static void trouble_afterwards_takes_no_readiness_away(void **state)
 {
-	assert_false(troubles_end(f.troubles, "nodes"));
-	troubles_begin(f.troubles, "nodes", "Forbidden", "grant it");
+	assert_false(dependency_health_end(f.troubles, "nodes"));
+	dependency_health_begin(f.troubles, "nodes", "Forbidden", "grant it");
 	assert_true(health_is_ok(f.ready));
 }
 
 static void an_optional_kind_is_not_waited_for(void **state)
 {
-	(void)troubles_end(f.troubles, "nodes");
-	troubles_begin(f.troubles, "ippools", "Forbidden", "grant it");
+	(void)dependency_health_end(f.troubles, "nodes");
+	dependency_health_begin(f.troubles, "ippools", "Forbidden", "grant it");
 	assert_true(health_is_ok(f.ready));
 }
 
 static void a_gauge_says_for_how_long_while_it_lasts(void **state)
 {
 	expect_metric("broken_seconds{", false);
-	troubles_begin(f.troubles, "nodes", "Forbidden", "grant it");
+	dependency_health_begin(f.troubles, "nodes", "Forbidden", "grant it");
 	now_us += 7000000;
 	/* Another reason is the same trouble. */
-	troubles_begin(f.troubles, "nodes", "NotServed", "install it");
+	dependency_health_begin(f.troubles, "nodes", "NotServed", "install it");
 	now_us += 5000000;
 	expect_metric("broken_seconds{kind=\"nodes\",reason=\"NotServed\"} 12\n", true);
 	expect_metric("Forbidden", false);
-	troubles_visit(f.troubles, see, NULL);
+	dependency_health_visit(f.troubles, see, NULL);
 	assert_string_equal(strbuf_str(&f.seen), "nodes NotServed install it;");
-	assert_true(troubles_end(f.troubles, "nodes"));
+	assert_true(dependency_health_end(f.troubles, "nodes"));
 	expect_metric("broken_seconds{", false);
-	assert_false(troubles_end(f.troubles, "nodes"));
+	assert_false(dependency_health_end(f.troubles, "nodes"));
 }
 
 #define with_troubles(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -112,5 +112,5 @@ int main(void)
 		with_troubles(a_gauge_says_for_how_long_while_it_lasts),
 	};
 
-	return cmocka_run_group_tests_name("operator/troubles", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("operator/dependency_health", tests, NULL, NULL);
 }

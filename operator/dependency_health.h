@@ -8,46 +8,46 @@
  * a gauge instead, orbweaver_informer_broken_seconds{kind,reason}: present while it lasts. An alert
  * belongs on that.
  */
-#ifndef ORBWEAVER_OPERATOR_TROUBLES_H
-#define ORBWEAVER_OPERATOR_TROUBLES_H
+#ifndef ORBWEAVER_OPERATOR_DEPENDENCY_HEALTH_H
+#define ORBWEAVER_OPERATOR_DEPENDENCY_HEALTH_H
 
 #include <stdbool.h>
 
 #include "lib/base/metrics.h"
 #include "lib/http/health.h"
 
-struct troubles;
+struct dependency_health;
 
 /* Both are borrowed and must outlive it. */
-struct troubles *troubles_new(struct metrics *metrics, struct health *ready);
+struct dependency_health *dependency_health_new(struct metrics *metrics, struct health *ready);
 /* Accepts NULL. */
-void troubles_free(struct troubles *troubles);
+void dependency_health_free(struct dependency_health *troubles);
 
 /*
  * Add a subject. Unless it is optional, readiness waits until it works for the first time. The name
  * is copied.
  */
-void troubles_add(struct troubles *troubles, const char *name, bool optional);
+void dependency_health_add(struct dependency_health *troubles, const char *name, bool optional);
 
 /*
  * The subject works: for the first time, or again. Return true if trouble ended with that.
  */
-bool troubles_end(struct troubles *troubles, const char *name);
+bool dependency_health_end(struct dependency_health *troubles, const char *name);
 
 /*
  * The subject is in trouble. The time counts from the first of several calls in a row. The text,
  * copied, is shown by /readyz as long as the subject never worked: what is wrong, and what to do.
  */
-void troubles_begin(struct troubles *troubles, const char *name, const char *reason,
-		    const char *text);
+void dependency_health_begin(struct dependency_health *troubles, const char *name,
+			     const char *reason, const char *text);
 
 /*
  * Visit all that is in trouble at present, in the order in which it was added. Strings are
  * borrowed.
  */
-void troubles_visit(const struct troubles *troubles,
-		    void (*visit)(void *arg, const char *name, const char *reason,
-				  const char *text),
-		    void *arg);
+void dependency_health_visit(const struct dependency_health *troubles,
+			     void (*visit)(void *arg, const char *name, const char *reason,
+					   const char *text),
+			     void *arg);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * A list of subjects, each with the time since when it is broken. See the header.
  */
-#include "operator/troubles.h"
+#include "operator/dependency_health.h"
 
 #include <assert.h>
 
@@ -18,7 +18,7 @@ struct subject {
 	char *reason, *text;
 };
 
-struct troubles {
+struct dependency_health {
 	struct metrics *metrics;
 	struct health *ready;
 	struct metric *broken;
@@ -26,7 +26,7 @@ struct troubles {
 	size_t n;
 };
 
-static struct subject *find(struct troubles *troubles, const char *name)
+static struct subject *find(struct dependency_health *troubles, const char *name)
 {
 	for (size_t i = 0; i < troubles->n; i++)
 		if (str_eq(troubles->subjects[i].name, name))
@@ -43,7 +43,7 @@ static void forget(struct subject *subject)
 
 static void collect(void *arg)
 {
-	const struct troubles *troubles = arg;
+	const struct dependency_health *troubles = arg;
 
 	metric_clear(troubles->broken);
 	for (size_t i = 0; i < troubles->n; i++) {
@@ -55,9 +55,9 @@ static void collect(void *arg)
 	}
 }
 
-struct troubles *troubles_new(struct metrics *metrics, struct health *ready)
+struct dependency_health *dependency_health_new(struct metrics *metrics, struct health *ready)
 {
-	struct troubles *troubles = mem_new(struct troubles);
+	struct dependency_health *troubles = mem_new(struct dependency_health);
 
 	troubles->metrics = metrics;
 	troubles->ready = ready;
@@ -68,7 +68,7 @@ struct troubles *troubles_new(struct metrics *metrics, struct health *ready)
 	return troubles;
 }
 
-void troubles_free(struct troubles *troubles)
+void dependency_health_free(struct dependency_health *troubles)
 {
 	if (!troubles)
 		return;
@@ -81,7 +81,7 @@ void troubles_free(struct troubles *troubles)
 	mem_free(troubles);
 }
 
-void troubles_add(struct troubles *troubles, const char *name, bool optional)
+void dependency_health_add(struct dependency_health *troubles, const char *name, bool optional)
 {
 	assert(!find(troubles, name));
 	troubles->subjects =
@@ -91,7 +91,7 @@ void troubles_add(struct troubles *troubles, const char *name, bool optional)
 	health_set(troubles->ready, name, optional, "not seen yet");
 }
 
-bool troubles_end(struct troubles *troubles, const char *name)
+bool dependency_health_end(struct dependency_health *troubles, const char *name)
 {
 	struct subject *subject = find(troubles, name);
 	bool ended = false;
@@ -104,8 +104,8 @@ bool troubles_end(struct troubles *troubles, const char *name)
 	return ended;
 }
 
-void troubles_begin(struct troubles *troubles, const char *name, const char *reason,
-		    const char *text)
+void dependency_health_begin(struct dependency_health *troubles, const char *name,
+			     const char *reason, const char *text)
 {
 	struct subject *subject = find(troubles, name);
 	int64_t since_ms = 0;
@@ -119,10 +119,10 @@ void troubles_begin(struct troubles *troubles, const char *name, const char *rea
 	health_set(troubles->ready, name, subject->optional || subject->worked, text);
 }
 
-void troubles_visit(const struct troubles *troubles,
-		    void (*visit)(void *arg, const char *name, const char *reason,
-				  const char *text),
-		    void *arg)
+void dependency_health_visit(const struct dependency_health *troubles,
+			     void (*visit)(void *arg, const char *name, const char *reason,
+					   const char *text),
+			     void *arg)
 {
 	for (size_t i = 0; i < troubles->n; i++) {
 		const struct subject *subject = &troubles->subjects[i];

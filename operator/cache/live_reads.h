@@ -3,25 +3,25 @@
  * Reads single objects from the API server, for decisions that may not rest on a cache (taking an
  * address from a pod that looks ended, above all).
  */
-#ifndef ORBWEAVER_OPERATOR_CACHE_LOOKS_H
-#define ORBWEAVER_OPERATOR_CACHE_LOOKS_H
+#ifndef ORBWEAVER_OPERATOR_CACHE_LIVE_READS_H
+#define ORBWEAVER_OPERATOR_CACHE_LIVE_READS_H
 
 #include <jansson.h>
 
 #include "lib/kube/client.h"
 
-struct looks;
+struct live_reads;
 
 /*
  * found: {kind: {key: object, or null when there is none}}, borrowed, but the callback may change
  * it; NULL with err when one could not be read.
  */
-typedef void looks_done_fn(void *arg, unsigned int of, const char *name, json_t *found,
-			   const struct err *err);
+typedef void live_reads_done_fn(void *arg, unsigned int of, const char *name, json_t *found,
+				const struct err *err);
 
-struct looks *looks_new(struct kube_client *client, looks_done_fn *done, void *arg);
+struct live_reads *live_reads_new(struct kube_client *client, live_reads_done_fn *done, void *arg);
 /* Before the client; no callback comes any more. */
-void looks_free(struct looks *looks);
+void live_reads_free(struct live_reads *looks);
 
 /*
  * Read [{"kind", "key"}, …]: kinds of reconcilers/core/kinds.h, those who own pods
@@ -29,6 +29,7 @@ void looks_free(struct looks *looks);
  * that are bound to the node `key`, read after all else. `of` and `name` tell the answer; a name
  * that is being read is not read again.
  */
-void looks_begin(struct looks *looks, unsigned int of, const char *name, const json_t *wanted);
+void live_reads_begin(struct live_reads *looks, unsigned int of, const char *name,
+		      const json_t *wanted);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * Pods and who made them. See the header.
  */
-#include "reconcilers/ipam/controller.h"
+#include "reconcilers/ipam/pod_controller.h"
 
 #include <stdio.h>
 #include <string.h>

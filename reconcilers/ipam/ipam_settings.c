@@ -2,7 +2,7 @@
 /*
  * Switches of IPAM. See the header.
  */
-#include "reconcilers/ipam/settings.h"
+#include "reconcilers/ipam/ipam_settings.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -11,22 +11,22 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "operator/writer/rewrites.h"
+#include "operator/writer/revert_backoff.h"
 #include "tests/support/yaml.h"
 
-static struct rewrites *rewrites;
+static struct revert_backoff *rewrites;
 static int64_t now_ms;
 
 static int set_up(void **state)
 {
-	rewrites = rewrites_new();
+	rewrites = revert_backoff_new();
 	now_ms = 1000;
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	rewrites_free(rewrites);
+	revert_backoff_free(rewrites);
 	return 0;
 }
 
@@ -34,12 +34,12 @@ static int64_t ask(const char *key, const char *patch)
 {
 	json_auto_t *value = yaml(patch);
 
-	return rewrites_pause_ms(rewrites, "widgets", key, value, now_ms);
+	return revert_backoff_pause_ms(rewrites, "widgets", key, value, now_ms);
 }
 
 static void use_up_the_free_ones(const char *key, const char *patch)
 {
-	for (int i = 0; i < REWRITES_FREE; i++)
+	for (int i = 0; i < REVERT_BACKOFF_FREE; i++)
 		assert_int_equal(ask(key, patch), 0);
 }
 
@@ -47,13 +47,13 @@ static void the_same_patch_waits_longer_each_time(void **state)
 {
 	use_up_the_free_ones("a", "{spec: 1, metadata: {resourceVersion: '1'}}");
 	assert_int_equal(ask("a", "{spec: 1, metadata: {resourceVersion: '2'}}"),
-			 REWRITES_PAUSE_FIRST_MS);
-	now_ms += REWRITES_PAUSE_FIRST_MS;
+			 REVERT_BACKOFF_PAUSE_FIRST_MS);
+	now_ms += REVERT_BACKOFF_PAUSE_FIRST_MS;
 	assert_int_equal(ask("a", "{spec: 1, metadata: {}}"), 0);
-	assert_int_equal(ask("a", "{spec: 1, metadata: {}}"), 2 * REWRITES_PAUSE_FIRST_MS);
+	assert_int_equal(ask("a", "{spec: 1, metadata: {}}"), 2 * REVERT_BACKOFF_PAUSE_FIRST_MS);
 	for (int i = 0; i < 20; i++)
 		now_ms += ask("a", "{spec: 1, metadata: {}}");
-	assert_int_equal(ask("a", "{spec: 1, metadata: {}}"), REWRITES_PAUSE_MAX_MS);
+	assert_int_equal(ask("a", "{spec: 1, metadata: {}}"), REVERT_BACKOFF_PAUSE_MAX_MS);
 }
 
 static void another_patch_or_another_object_goes_at_once(void **state)
@@ -67,7 +67,7 @@ static void another_patch_or_another_object_goes_at_once(void **state)
 static void an_hour_of_peace_is_a_new_beginning(void **state)
 {
 	use_up_the_free_ones("a", "{spec: 1}");
-	now_ms += REWRITES_FORGET_MS;
+	now_ms += REVERT_BACKOFF_FORGET_MS;
 	use_up_the_free_ones("a", "{spec: 1}");
 	assert_true(ask("a", "{spec: 1}") > 0);
 }
@@ -81,19 +81,19 @@ static void the_answer_says_who_else_writes(void **state)
 		     "{manager: orbweaver-operator, time: '2026-01-01T00:00:03Z'}]}}");
 	json_auto_t *odd = yaml("{metadata: {managedFields: [1, {manager: 2}, null]}}");
 
-	rewrites_answered(rewrites, "widgets", "a", answer);
-	assert_string_equal(rewrites_other(rewrites, "widgets", "a"), "");
+	revert_backoff_answered(rewrites, "widgets", "a", answer);
+	assert_string_equal(revert_backoff_other(rewrites, "widgets", "a"), "");
 	(void)ask("a", "{spec: 1}");
-	rewrites_answered(rewrites, "widgets", "a", answer);
-	assert_string_equal(rewrites_other(rewrites, "widgets", "a"), "enforcer");
-	rewrites_answered(rewrites, "widgets", "a", odd);
-	assert_string_equal(rewrites_other(rewrites, "widgets", "a"), "");
+	revert_backoff_answered(rewrites, "widgets", "a", answer);
+	assert_string_equal(revert_backoff_other(rewrites, "widgets", "a"), "enforcer");
+	revert_backoff_answered(rewrites, "widgets", "a", odd);
+	assert_string_equal(revert_backoff_other(rewrites, "widgets", "a"), "");
 }
 
 static void memory_is_bounded(void **state)
 {
 	use_up_the_free_ones("a", "{spec: 1}");
-	for (int i = 0; i < REWRITES_MAX; i++) {
+	for (int i = 0; i < REVERT_BACKOFF_MAX; i++) {
 		auto_free char *key = str_printf("other-%d", i);
 
 		assert_int_equal(ask(key, "{spec: 1}"), 0);
@@ -114,5 +114,5 @@ int main(void)
 	};
 
 	json_init();
-	return cmocka_run_group_tests_name("operator/writer/rewrites", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("operator/writer/revert_backoff", tests, NULL, NULL);
 }

@@ -2,8 +2,8 @@
 /*
  * Who made a pod: the controller that SpiderEndpoints name, and whose pods keep their addresses.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_CONTROLLER_H
-#define ORBWEAVER_RECONCILERS_IPAM_CONTROLLER_H
+#ifndef ORBWEAVER_RECONCILERS_IPAM_POD_CONTROLLER_H
+#define ORBWEAVER_RECONCILERS_IPAM_POD_CONTROLLER_H
 
 #include <jansson.h>
 #include <stdbool.h>

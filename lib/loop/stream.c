@@ -23,7 +23,8 @@ struct stream {
 	bool is_finishing;       /* it is lost when `out` is on its way */
 	bool is_lost, is_told;
 	struct err why;
-	bool *freed; /* while callbacks run: set when one frees us */
+	/* A callback frees it: its memory stays until on_socket() has seen that. */
+	bool is_in_turn, is_freed;
 };
 
 /* ---- its end --------------------------------------------------------------------------------- */
@@ -137,23 +138,21 @@ static bool receive(struct stream *stream)
 static void on_socket(void *arg, int events)
 {
 	struct stream *stream = arg;
-	bool freed = false;
+	bool goes_on = true;
 
 	if (events & POLL_WRITE)
 		transmit(stream);
-	stream->freed = &freed;
+	stream->is_in_turn = true;
 	if (!stream->is_lost && (events & ~POLL_WRITE) && receive(stream))
-		while (!stream->is_lost && stream->config.take(stream->config.arg, &stream->in))
-			if (freed)
-				return;
-	if (freed)
-		return;
-	if (stream->in.len == 0)
+		while (goes_on && !stream->is_freed && !stream->is_lost)
+			goes_on = stream->config.take(stream->config.arg, &stream->in);
+	if (!stream->is_freed && stream->in.len == 0)
 		strbuf_done(&stream->in);
-	if (stream->is_lost)
+	if (!stream->is_freed && stream->is_lost)
 		say_lost(stream);
-	if (!freed)
-		stream->freed = NULL;
+	stream->is_in_turn = false;
+	if (stream->is_freed)
+		mem_free(stream);
 }
 
 struct strbuf *stream_rest(struct stream *stream)
@@ -195,12 +194,12 @@ void stream_free(struct stream *stream)
 {
 	if (!stream)
 		return;
-	if (stream->freed)
-		*stream->freed = true;
 	poller_free(stream->poller);
 	deferred_free(stream->losing);
 	(void)close(stream->config.fd);
 	strbuf_done(&stream->in);
 	strbuf_done(&stream->out);
-	mem_free(stream);
+	stream->is_freed = true;
+	if (!stream->is_in_turn)
+		mem_free(stream);
 }

@@ -161,8 +161,16 @@ static int run_step(struct test *t, const struct step *step, struct path *path,
 	snprintf(path->port, sizeof(path->port), "%d", t->next_port);
 	t->next_port = t->next_port < LAST_PORT ? t->next_port + 1 : FIRST_PORT;
 	(void)fprintf(stderr, "orbweaver: %s -> %s: %s\n", from->node, to->node, step->name);
-	if (step->has_server)
+	/* How long the server's task is on its way says nothing about the path. */
+	if (step->has_server) {
 		start_end(t, step, path, true, to, &server);
+		if (test_command_wait_begin(&server, err) < 0) {
+			if (!t->pods.interrupted)
+				add_check(item, step->name, "failed", err->text);
+			test_command_done(&server);
+			return t->pods.interrupted ? -1 : 0;
+		}
+	}
 	start_end(t, step, path, false, from, &client);
 	if (test_command_wait(&client, err) == 0) {
 		/* What the server has printed helps to understand a failure. */

@@ -327,12 +327,14 @@ int test_command_look(struct test_command *command, struct err *err)
 	strbuf_done(&answer.text);
 	mem_free(command->output);
 	command->output = report.output;
+	command->has_begun = report.has_begun;
 	command->has_ended = report.has_ended;
 	command->exit_code = report.exit_code;
 	return 0;
 }
 
-int test_command_wait(struct test_command *command, struct err *err)
+static int wait_until(struct test_command *command, const bool *is_so, const char *what,
+		      struct err *err)
 {
 	struct test_pods *t = command->pods;
 	int failed = 0;
@@ -346,15 +348,25 @@ int test_command_wait(struct test_command *command, struct err *err)
 			failed = 0;
 		else if (t->interrupted || err->class == ERR_INVALID || ++failed == LOOKS_THAT_FAIL)
 			return -1;
-		if (command->has_ended)
+		if (*is_so || command->has_ended)
 			return 0;
 		if (clock_ms() >= command->until_ms)
-			return err_set(err, ERR_TRANSIENT, "PodFailed",
-				       "its log does not say how the command ended");
+			return err_set(err, ERR_TRANSIENT, "PodFailed", "its log does not say %s",
+				       what);
 		pause_ms(t, POLL_MS);
 		if (t->interrupted)
 			return interrupted(err);
 	}
+}
+
+int test_command_wait_begin(struct test_command *command, struct err *err)
+{
+	return wait_until(command, &command->has_begun, "that the command began", err);
+}
+
+int test_command_wait(struct test_command *command, struct err *err)
+{
+	return wait_until(command, &command->has_ended, "how the command ended", err);
 }
 
 void test_command_done(struct test_command *command)

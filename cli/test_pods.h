@@ -48,6 +48,7 @@ struct test_command {
 	const struct test_pod *pod;
 	int number;
 	int64_t until_ms;
+	bool has_begun;
 	bool has_ended;
 	int exit_code;
 	char *output;   /* NULL: its log was not read yet */
@@ -60,7 +61,9 @@ void test_command_start(struct test_command *command, struct test_pods *t,
 			int64_t timeout_ms);
 /* Read the pod's log once. Errors: those of the API server, "Interrupted". */
 int test_command_look(struct test_command *command, struct err *err);
-/* Wait for its end. Errors: as above, "PodFailed", or command->err. */
+/* Wait until the pod runs it. Errors: as above, "PodFailed", or command->err. */
+int test_command_wait_begin(struct test_command *command, struct err *err);
+/* Wait for its end. Errors: likewise. */
 int test_command_wait(struct test_command *command, struct err *err);
 /* Forget it; it ends by itself. An empty one is fine. */
 void test_command_done(struct test_command *command);

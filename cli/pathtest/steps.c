@@ -26,9 +26,9 @@ const char path_once_script[] = "exec timeout \"$0\" \"$@\" 2>&1\n";
 
 /*
  * What does not listen yet refuses at once and says little; what came further says more, and then
- * the server may be gone: the longest text counts. Who ran into the time limit has tried. A server
- * starts by way of API server, kubelet and runtime: on a machine that is given more time for a
- * check that takes longer, too.
+ * the server may be gone: the longest text counts. Who ran into the time limit has tried. The
+ * server's command has begun, but a machine that is given more time for a check may need more of it
+ * until that listens, too.
  */
 const char path_until_script[] = "n=0 most=\n"
 				 "until out=$(timeout \"$0\" \"$@\" 2>&1); do\n"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Several tasks may run in a pod and write into one log, so each line has its task's number in
- * front: "17 > TEXT" is output, "17 ends STATUS" the last. Output is written when the command has
- * ended. test_pods.c writes tasks and reads logs.
+ * front: "17 begins" is the first, "17 > TEXT" is output, "17 ends STATUS" the last. Output is
+ * written when the command has ended. test_pods.c writes tasks and reads logs.
  */
 #include "cli/pathtest/tasks.h"
 
@@ -34,7 +34,7 @@ char *task_text(int number, const char *script, const char *const *words)
 	auto_strbuf struct strbuf text = {0};
 
 	/* The first line tells one from another. */
-	strbuf_addf(&text, "# %d\nout=$(sh -c", number);
+	strbuf_addf(&text, "# %d\necho \"%d begins\"\nout=$(sh -c", number, number);
 	add_quoted(&text, script);
 	for (; *words; words++)
 		add_quoted(&text, *words);
@@ -50,6 +50,7 @@ char *task_text(int number, const char *script, const char *const *words)
 
 void task_read(const char *log, int number, struct task_report *ret)
 {
+	auto_free char *begin = str_printf("%d begins", number);
 	auto_free char *output = str_printf("%d > ", number);
 	auto_free char *end = str_printf("%d ends ", number);
 	auto_strbuf struct strbuf text = {0};
@@ -59,7 +60,9 @@ void task_read(const char *log, int number, struct task_report *ret)
 		size_t len = strcspn(log, "\n");
 		int64_t status = 0;
 
-		if (str_starts(log, output)) {
+		if (len == strlen(begin) && str_starts(log, begin)) {
+			ret->has_begun = true;
+		} else if (str_starts(log, output)) {
 			strbuf_add(&text, log + strlen(output), len - strlen(output));
 			strbuf_addc(&text, '\n');
 		} else if (str_starts(log, end)) {

@@ -30,6 +30,7 @@ extern const char task_pod_script[];
 char *task_text(int number, const char *script, const char *const *words);
 
 struct task_report {
+	bool has_begun;
 	bool has_ended;
 	int exit_code;
 	char *output; /* until then what has come of it; new, free() */

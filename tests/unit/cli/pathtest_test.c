@@ -435,6 +435,7 @@ static void a_log_says_what_became_of_a_task(void **state)
 		{"7 > cut o", "cut o\n", -1},
 		{"7 > 7 ends 0\n77 ends 0\n7 ends\n7 ends x\n7 ends 256\n", "7 ends 0\n", -1},
 		{"no line of ours\n7 ends 0\n7 > late\n", "", 0},
+		{"7 begins\n7 begins now\n77 begins\n7 > begun\n", "begun\n", -1},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -442,6 +443,7 @@ static void a_log_says_what_became_of_a_task(void **state)
 
 		task_read(rows[i].log, 7, &report);
 		assert_string_equal(report.output, rows[i].output);
+		assert_int_equal(report.has_begun, str_starts(rows[i].log, "7 begins"));
 		assert_int_equal(report.has_ended, rows[i].exit_code >= 0);
 		assert_int_equal(report.exit_code, rows[i].exit_code < 0 ? 0 : rows[i].exit_code);
 		mem_free(report.output);

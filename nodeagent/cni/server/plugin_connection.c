@@ -12,7 +12,7 @@
 #include "lib/base/own_fd.h"
 #include "lib/json/json.h"
 #include "lib/loop/stream.h"
-#include "nodeagent/cni/server/exec_wire.h"
+#include "nodeagent/cni/worker/exec_wire.h"
 
 /* For a call to come whole, or an answer to go. */
 enum { PATIENCE_MS = 30000 };

@@ -12,7 +12,7 @@
 
 #include "lib/base/err.h"
 #include "nodeagent/cni/state/sandboxes.h"
-#include "nodeagent/process/worker_channel.h"
+#include "nodeagent/cni/worker/worker_channel.h"
 
 /* Borrowed, but for `steps` and `kept`. */
 struct attachment {

@@ -17,7 +17,7 @@
 #include "lib/json/frame_io.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/meta/delegates.h"
-#include "nodeagent/process/worker_channel.h"
+#include "nodeagent/cni/worker/worker_channel.h"
 
 enum {
 	/* One plugin of each network runs at a time. */

@@ -3,7 +3,7 @@
  * Fields of messages to members of objects and back; for the connection of a plugin, and for a
  * worker that runs the program itself.
  */
-#include "nodeagent/cni/server/exec_wire.h"
+#include "nodeagent/cni/worker/exec_wire.h"
 
 #include "lib/base/own.h"
 #include "lib/base/str.h"

@@ -3,8 +3,8 @@
  * A program on the host, as requests of workers have it (worker_channel.h) and as the plugin is
  * asked to run it (nodeagent/cni/plugin/wire.h). Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_SERVER_EXEC_WIRE_H
-#define ORBWEAVER_NODEAGENT_CNI_SERVER_EXEC_WIRE_H
+#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_EXEC_WIRE_H
+#define ORBWEAVER_NODEAGENT_CNI_WORKER_EXEC_WIRE_H
 
 #include <jansson.h>
 #include <stdint.h>

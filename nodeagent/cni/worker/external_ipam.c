@@ -20,7 +20,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/cni/plugin/delegates.h"
 #include "nodeagent/cni/plugin/wire.h"
-#include "nodeagent/cni/server/exec_wire.h"
+#include "nodeagent/cni/worker/exec_wire.h"
 
 /*
  * Bytes of configuration and environment: a message to the plugin takes them, and a frame to the

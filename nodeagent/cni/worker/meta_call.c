@@ -31,8 +31,8 @@
 #include "nodeagent/cni/worker/allocated.h"
 #include "nodeagent/cni/worker/crew.h"
 #include "nodeagent/cni/worker/external_ipam.h"
+#include "nodeagent/cni/worker/worker_channel.h"
 #include "nodeagent/model/pci_address.h"
-#include "nodeagent/process/worker_channel.h"
 
 #define DEVICE_INFO_MAX 65536
 

@@ -3,7 +3,7 @@
  * The worker's and the crew's end of a line. A request waits for the reply with its id: a late
  * reply to the request before is passed over.
  */
-#include "nodeagent/process/worker_channel.h"
+#include "nodeagent/cni/worker/worker_channel.h"
 
 #include <poll.h>
 #include <sys/socket.h>

@@ -9,8 +9,8 @@
  *
  * a program on the host, run by the plugin: {"status": 0, "stdout": "…", "stderr": "…"}.
  */
-#ifndef ORBWEAVER_NODEAGENT_PROCESS_WORKER_CHANNEL_H
-#define ORBWEAVER_NODEAGENT_PROCESS_WORKER_CHANNEL_H
+#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_WORKER_CHANNEL_H
+#define ORBWEAVER_NODEAGENT_CNI_WORKER_WORKER_CHANNEL_H
 
 #include <jansson.h>
 #include <stdint.h>

@@ -37,7 +37,7 @@
 #include "nodeagent/cni/plugin/plugin.h"
 #include "nodeagent/cni/server/cni_server.h"
 #include "nodeagent/cni/worker/external_ipam.h"
-#include "nodeagent/process/worker_channel.h"
+#include "nodeagent/cni/worker/worker_channel.h"
 #include "tests/support/cni_stand.h"
 
 static struct cni_stand stand;

@@ -29,7 +29,7 @@
 #include "nodeagent/cni/state/devices.h"
 #include "nodeagent/cni/state/sandboxes.h"
 #include "nodeagent/cni/worker/attachment.h"
-#include "nodeagent/process/worker_channel.h"
+#include "nodeagent/cni/worker/worker_channel.h"
 
 /* A node: a root with its state, and what the worker's plugins were asked. */
 struct node {

@@ -55,7 +55,7 @@ spec:
     args: [--password=hush-10]
     env: [{name: PASSWORD, value: hush-11}, {name: PLAIN, value: hush-12}]
     resources: {limits: {spidernet.io/rail: 1}}
-status: {phase: Running, podIP: 10.0.0.1}
+status: {phase: Pending}
 ---
 apiVersion: v1
 kind: Node

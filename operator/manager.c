@@ -16,7 +16,7 @@
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
 #include "operator/cache/live_reads.h"
-#include "operator/cache/object_metrics.h"
+#include "operator/cache/object_counts.h"
 #include "operator/cache/pod_demand.h"
 #include "operator/controllers/gather.h"
 #include "operator/controllers/webhook_setup.h"
@@ -106,7 +106,7 @@ static void on_changed(void *arg, const char *kind, const char *key, const json_
 	}
 	pod_demand_changed(&manager->pod_demand, kind, old, now);
 	pod_demand_tell(&manager->pod_demand, manager->mirror);
-	object_metrics_update(manager->objects.census, kind, old, now);
+	object_counts_update(manager->objects.counts, kind, old, now);
 	controllers_map(&manager->sources, kind, key, old, now);
 	if (manager->config.changed)
 		manager->config.changed(manager->config.arg, kind, now);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The census, findings and drains, as a scrape wants them: all series are set again each time, so
+ * The counts, findings and drains, as a scrape wants them: all series are set again each time, so
  * that one of which there is nothing any more goes.
  */
 #include "operator/object_metrics.h"
@@ -10,11 +10,11 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "operator/cache/kinds.h"
-#include "operator/cache/object_metrics.h"
+#include "operator/cache/object_counts.h"
 
 void object_metrics_init(struct object_metrics *m, struct metrics *metrics)
 {
-	m->census = object_metrics_new();
+	m->counts = object_counts_new();
 	m->found = metric_gauge(metrics, "orbweaver_findings",
 				"Objects that need somebody: Degraded, not Ready without "
 				"progress, or pods with a finding.",
@@ -43,7 +43,7 @@ void object_metrics_init(struct object_metrics *m, struct metrics *metrics)
 
 void object_metrics_done(struct object_metrics *m)
 {
-	object_metrics_free(m->census);
+	object_counts_free(m->counts);
 }
 
 static void set_found(void *arg, const char *kind, const char *reason, size_t count)
@@ -117,8 +117,8 @@ void object_metrics_collect(struct object_metrics *m, const struct controller_so
 	drains.states = mirror_cache(from->mirror, KIND_NODE_STATE);
 	cache_find(drains.states, NODE_STATE_DRAINS, MIRROR_DRAINS, count_drain, &drains);
 	findings_count(from->findings, set_found, m);
-	object_metrics_findings(m->census, set_found, m);
-	object_metrics_conditions(m->census, set_condition, m);
-	object_metrics_policies(m->census, set_policy, m);
-	object_metrics_resources(m->census, set_resource, m);
+	object_counts_findings(m->counts, set_found, m);
+	object_counts_conditions(m->counts, set_condition, m);
+	object_counts_policies(m->counts, set_policy, m);
+	object_counts_resources(m->counts, set_resource, m);
 }

@@ -9,7 +9,7 @@
 #include "operator/controllers/controllers.h"
 
 struct object_metrics {
-	struct object_metrics *census; /* updated by the manager when objects change */
+	struct object_counts *counts; /* updated by the manager when objects change */
 	struct metric *found, *conditions, *policy_vfs, *resource_nodes, *drains, *oldest_drain;
 };
 

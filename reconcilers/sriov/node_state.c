@@ -234,7 +234,7 @@ static void put_unknown(json_t *list, const json_t *world, const json_t *state, 
 
 /*
  * Say that the Node is gone, and until when this is kept. Unknown and not False: a Node that was
- * deleted on purpose needs nobody (operator/cache/object_metrics.h).
+ * deleted on purpose needs nobody (operator/cache/object_counts.h).
  */
 static void plan_node_gone(struct plan *plan, const json_t *world, const char *key,
 			   const json_t *state, const char *until)

@@ -30,7 +30,7 @@
 #include "lib/json/json.h"
 #include "lib/kube/feed.h"
 #include "lib/kube/queue.h"
-#include "operator/cache/object_metrics.h"
+#include "operator/cache/object_counts.h"
 #include "operator/controllers/controllers.h"
 #include "operator/controllers/gather.h"
 #include "operator/controllers/webhook_setup.h"
@@ -218,7 +218,7 @@ struct cluster {
 	struct loop *loop;
 	struct mirror *mirror;
 	struct feed *feeds; /* as operator_kinds */
-	struct object_metrics *census;
+	struct object_counts *counts;
 	struct controller_sources sources;
 	struct webhook_settings webhook;
 	struct queue *queues[CONTROLLER_COUNT];
@@ -555,7 +555,7 @@ static void on_changed(void *arg, const char *kind, const char *key, const json_
 {
 	struct cluster *c = arg;
 
-	object_metrics_update(c->census, kind, old, now);
+	object_counts_update(c->counts, kind, old, now);
 	controllers_map(&c->sources, kind, key, old, now);
 }
 
@@ -576,7 +576,7 @@ static void operator_open(struct cluster *c)
 	size_t n = 0;
 
 	c->loop = loop_new();
-	c->census = object_metrics_new();
+	c->counts = object_counts_new();
 	for (size_t i = 0; i < CONTROLLER_COUNT; i++)
 		c->queues[i] = queue_new(c->loop, on_complete, c);
 	c->sources = (struct controller_sources){
@@ -622,7 +622,7 @@ static void operator_close(struct cluster *c)
 	for (size_t i = 0; i < CONTROLLER_COUNT; i++)
 		queue_free(c->queues[i]);
 	controller_sources_done(&c->sources);
-	object_metrics_free(c->census);
+	object_counts_free(c->counts);
 	loop_free(c->loop);
 }
 

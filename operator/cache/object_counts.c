@@ -2,7 +2,7 @@
 /*
  * Maps from labels to numbers; what an object added is taken off before its next version is added.
  */
-#include "operator/cache/object_metrics.h"
+#include "operator/cache/object_counts.h"
 
 #include <string.h>
 
@@ -27,30 +27,30 @@ struct line {
 
 static const int64_t nothing[NUMBERS];
 
-struct object_metrics {
+struct object_counts {
 	struct map conditions, findings, policies, resources; /* struct line */
 };
 
-struct object_metrics *object_metrics_new(void)
+struct object_counts *object_counts_new(void)
 {
-	struct object_metrics *census = mem_new(struct object_metrics);
+	struct object_counts *counts = mem_new(struct object_counts);
 
-	census->conditions.free_value = mem_free;
-	census->findings.free_value = mem_free;
-	census->policies.free_value = mem_free;
-	census->resources.free_value = mem_free;
-	return census;
+	counts->conditions.free_value = mem_free;
+	counts->findings.free_value = mem_free;
+	counts->policies.free_value = mem_free;
+	counts->resources.free_value = mem_free;
+	return counts;
 }
 
-void object_metrics_free(struct object_metrics *census)
+void object_counts_free(struct object_counts *counts)
 {
-	if (!census)
+	if (!counts)
 		return;
-	map_done(&census->conditions);
-	map_done(&census->findings);
-	map_done(&census->policies);
-	map_done(&census->resources);
-	mem_free(census);
+	map_done(&counts->conditions);
+	map_done(&counts->findings);
+	map_done(&counts->policies);
+	map_done(&counts->resources);
+	mem_free(counts);
 }
 
 /* No label has a blank in it: kinds, types, statuses, reasons, keys, names of resources. */
@@ -107,7 +107,7 @@ static const char *finding_of(const json_t *conditions)
 }
 
 /* is_kept: of a node that is gone, which needs nobody. */
-static void count_conditions(struct object_metrics *census, const char *kind,
+static void count_conditions(struct object_counts *counts, const char *kind,
 			     const json_t *conditions, bool is_kept, int sign)
 {
 	const char *finding = is_kept ? NULL : finding_of(conditions);
@@ -120,16 +120,16 @@ static void count_conditions(struct object_metrics *census, const char *kind,
 				   json_str_or(json_at(condition, "status"), ""),
 				   json_str_or(json_at(condition, "reason"), ""));
 
-		count(&census->conditions, path, sign, nothing);
+		count(&counts->conditions, path, sign, nothing);
 	}
 	if (finding) {
 		auto_free char *path = str_printf("%s %s", kind, finding);
 
-		count(&census->findings, path, sign, nothing);
+		count(&counts->findings, path, sign, nothing);
 	}
 }
 
-static void count_resources(struct object_metrics *census, const json_t *resources, int sign)
+static void count_resources(struct object_counts *counts, const json_t *resources, int sign)
 {
 	const json_t *resource;
 	size_t i;
@@ -141,18 +141,18 @@ static void count_resources(struct object_metrics *census, const json_t *resourc
 			1, is_empty, is_empty && shared_offers_selects_nothing(resource)};
 
 		if (is_given || json_integer_value(json_at(resource, "wanted")) > 0)
-			count(&census->resources, json_str_or(json_at(resource, "name"), ""), sign,
+			count(&counts->resources, json_str_or(json_at(resource, "name"), ""), sign,
 			      numbers);
 	}
 }
 
-static void count_object(struct object_metrics *census, const char *kind, const json_t *object,
+static void count_object(struct object_counts *counts, const char *kind, const json_t *object,
 			 int sign)
 {
 	const json_t *status = json_at(object, "status");
 	bool is_node_state = str_eq(kind, KIND_NODE_STATE);
 
-	count_conditions(census, kind, json_at(status, "conditions"),
+	count_conditions(counts, kind, json_at(status, "conditions"),
 			 is_node_state && node_state_is_kept(object), sign);
 	/* The number of series is limited: those of users' namespaces take none. */
 	if (str_eq(kind, KIND_POLICY) && status &&
@@ -160,36 +160,36 @@ static void count_object(struct object_metrics *census, const char *kind, const 
 		    "NamespaceNotTrusted")) {
 		auto_free char *key = json_key(object);
 
-		count(&census->policies, key, sign,
+		count(&counts->policies, key, sign,
 		      (const int64_t[NUMBERS]){json_integer_value(json_at(status, "wantedVfs")),
 					       json_integer_value(json_at(status, "presentVfs"))});
 	}
 	if (is_node_state && !node_state_is_kept(object))
-		count_resources(census, json_at(status, "resources"), sign);
+		count_resources(counts, json_at(status, "resources"), sign);
 }
 
-void object_metrics_update(struct object_metrics *census, const char *kind, const json_t *old,
-			   const json_t *now)
+void object_counts_update(struct object_counts *counts, const char *kind, const json_t *old,
+			  const json_t *now)
 {
 	/* A node's only condition here is the kubelet's. */
 	if (str_eq(kind, KIND_NODE))
 		return;
 	if (old)
-		count_object(census, kind, old, -1);
+		count_object(counts, kind, old, -1);
 	if (now)
-		count_object(census, kind, now, 1);
+		count_object(counts, kind, now, 1);
 }
 
-void object_metrics_conditions(const struct object_metrics *census,
-			       void (*fn)(void *arg, const char *kind, const char *type,
-					  const char *status, const char *reason, size_t count),
-			       void *arg)
+void object_counts_conditions(const struct object_counts *counts,
+			      void (*fn)(void *arg, const char *kind, const char *type,
+					 const char *status, const char *reason, size_t count),
+			      void *arg)
 {
 	const char *path;
 	void *value;
 	size_t iter = 0;
 
-	while (map_next(&census->conditions, &iter, &path, &value)) {
+	while (map_next(&counts->conditions, &iter, &path, &value)) {
 		const struct line *line = value;
 
 		fn(arg, line->labels[0], line->labels[1], line->labels[2], line->labels[3],
@@ -197,48 +197,48 @@ void object_metrics_conditions(const struct object_metrics *census,
 	}
 }
 
-void object_metrics_findings(const struct object_metrics *census,
-			     void (*fn)(void *arg, const char *kind, const char *reason,
-					size_t count),
-			     void *arg)
+void object_counts_findings(const struct object_counts *counts,
+			    void (*fn)(void *arg, const char *kind, const char *reason,
+				       size_t count),
+			    void *arg)
 {
 	const char *path;
 	void *value;
 	size_t iter = 0;
 
-	while (map_next(&census->findings, &iter, &path, &value)) {
+	while (map_next(&counts->findings, &iter, &path, &value)) {
 		const struct line *line = value;
 
 		fn(arg, line->labels[0], line->labels[1], line->objects);
 	}
 }
 
-void object_metrics_policies(const struct object_metrics *census,
-			     void (*fn)(void *arg, const char *policy, int64_t wanted,
-					int64_t present),
-			     void *arg)
+void object_counts_policies(const struct object_counts *counts,
+			    void (*fn)(void *arg, const char *policy, int64_t wanted,
+				       int64_t present),
+			    void *arg)
 {
 	const char *path;
 	void *value;
 	size_t iter = 0;
 
-	while (map_next(&census->policies, &iter, &path, &value)) {
+	while (map_next(&counts->policies, &iter, &path, &value)) {
 		const struct line *line = value;
 
 		fn(arg, path, line->numbers[0], line->numbers[1]);
 	}
 }
 
-void object_metrics_resources(const struct object_metrics *census,
-			      void (*fn)(void *arg, const char *resource, size_t nodes,
-					 size_t empty, size_t unselected),
-			      void *arg)
+void object_counts_resources(const struct object_counts *counts,
+			     void (*fn)(void *arg, const char *resource, size_t nodes, size_t empty,
+					size_t unselected),
+			     void *arg)
 {
 	const char *path;
 	void *value;
 	size_t iter = 0;
 
-	while (map_next(&census->resources, &iter, &path, &value)) {
+	while (map_next(&counts->resources, &iter, &path, &value)) {
 		const struct line *line = value;
 
 		fn(arg, path, (size_t)line->numbers[0], (size_t)line->numbers[1],

@@ -10,7 +10,7 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "operator/cache/object_metrics.h"
+#include "operator/cache/object_counts.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/sriov/node_state.h"
 #include "tests/support/yaml.h"
@@ -42,12 +42,12 @@ static void note_resource(void *arg, const char *resource, size_t nodes, size_t 
 	json_put(arg, resource, json_fmt("%zu of %zu, %zu", empty, nodes, unselected));
 }
 
-static void expect_findings(const struct object_metrics *census, const char *want)
+static void expect_findings(const struct object_counts *counts, const char *want)
 {
 	json_auto_t *got = json_object(), *wanted = yaml(want);
 	auto_free char *text = NULL;
 
-	object_metrics_findings(census, note_finding, got);
+	object_counts_findings(counts, note_finding, got);
 	text = json_text(got);
 	if (!json_same(got, wanted))
 		fail_msg("%s instead of %s", text, want);
@@ -75,76 +75,76 @@ static void an_object_that_needs_somebody_counts_once(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct object_metrics *census = object_metrics_new();
+		struct object_counts *counts = object_counts_new();
 		auto_free char *text =
 			str_printf("{status: {conditions: [%s]}}", rows[i].conditions);
 		json_auto_t *object = yaml(text);
 
-		object_metrics_update(census, "k", NULL, object);
-		expect_findings(census, rows[i].findings);
-		object_metrics_update(census, "k", object, NULL);
-		expect_findings(census, "{}");
-		object_metrics_free(census);
+		object_counts_update(counts, "k", NULL, object);
+		expect_findings(counts, rows[i].findings);
+		object_counts_update(counts, "k", object, NULL);
+		expect_findings(counts, "{}");
+		object_counts_free(counts);
 	}
 }
 
 static void conditions_are_counted_by_reason(void **state)
 {
-	struct object_metrics *census = object_metrics_new();
+	struct object_counts *counts = object_counts_new();
 	json_auto_t *bad =
 		yaml("{status: {conditions: [{type: Ready, status: 'False', reason: Bad}]}}");
 	json_auto_t *good =
 		yaml("{status: {conditions: [{type: Ready, status: 'True', reason: Usable}]}}");
 	json_auto_t *lines = json_object();
 
-	object_metrics_update(census, "k", NULL, bad);
-	object_metrics_update(census, "k", NULL, bad);
-	object_metrics_update(census, "k", bad, good);
-	object_metrics_update(census, "k", bad, NULL);
-	object_metrics_update(census, KIND_NODE, NULL, bad);
-	object_metrics_conditions(census, note_condition, lines);
+	object_counts_update(counts, "k", NULL, bad);
+	object_counts_update(counts, "k", NULL, bad);
+	object_counts_update(counts, "k", bad, good);
+	object_counts_update(counts, "k", bad, NULL);
+	object_counts_update(counts, KIND_NODE, NULL, bad);
+	object_counts_conditions(counts, note_condition, lines);
 	assert_int_equal(json_object_size(lines), 1);
 	assert_string_equal(json_str_at(lines, "ready"), "k Ready True Usable 1");
-	object_metrics_free(census);
+	object_counts_free(counts);
 }
 
 static void vfs_are_those_of_each_policy(void **state)
 {
-	struct object_metrics *census = object_metrics_new();
+	struct object_counts *counts = object_counts_new();
 	json_auto_t *before = yaml("{metadata: {name: a, namespace: lab}, status: {wantedVfs: 8}}");
 	json_auto_t *after = yaml("{metadata: {name: a, namespace: lab}, "
 				  "status: {wantedVfs: 8, presentVfs: 6}}");
 	json_auto_t *lines = json_object(), *none = json_object();
 
-	object_metrics_update(census, KIND_POLICY, NULL, before);
-	object_metrics_update(census, KIND_POLICY, before, after);
-	object_metrics_policies(census, note_policy, lines);
+	object_counts_update(counts, KIND_POLICY, NULL, before);
+	object_counts_update(counts, KIND_POLICY, before, after);
+	object_counts_policies(counts, note_policy, lines);
 	assert_string_equal(json_str_at(lines, "lab/a"), "6 of 8");
-	object_metrics_update(census, KIND_POLICY, after, NULL);
-	object_metrics_policies(census, note_policy, none);
+	object_counts_update(counts, KIND_POLICY, after, NULL);
+	object_counts_policies(counts, note_policy, none);
 	assert_int_equal(json_object_size(none), 0);
-	object_metrics_free(census);
+	object_counts_free(counts);
 }
 
 /* Users may make any number of those. */
 static void a_policy_of_an_untrusted_namespace_has_no_series(void **state)
 {
-	struct object_metrics *census = object_metrics_new();
+	struct object_counts *counts = object_counts_new();
 	json_auto_t *policy = yaml("{metadata: {name: a, namespace: lab}, status: {wantedVfs: 0, "
 				   "conditions: [{type: Ready, status: 'False', "
 				   "reason: NamespaceNotTrusted}]}}");
 	json_auto_t *lines = json_object();
 
-	object_metrics_update(census, KIND_POLICY, NULL, policy);
-	object_metrics_policies(census, note_policy, lines);
+	object_counts_update(counts, KIND_POLICY, NULL, policy);
+	object_counts_policies(counts, note_policy, lines);
 	assert_int_equal(json_object_size(lines), 0);
-	object_metrics_update(census, KIND_POLICY, policy, NULL);
-	object_metrics_free(census);
+	object_counts_update(counts, KIND_POLICY, policy, NULL);
+	object_counts_free(counts);
 }
 
 static void a_resource_is_missed_where_it_is_wanted(void **state)
 {
-	struct object_metrics *census = object_metrics_new();
+	struct object_counts *counts = object_counts_new();
 	json_auto_t *has =
 		yaml("{status: {resources: [{name: x/hca, wanted: 500, healthy: 500}]}}");
 	json_auto_t *lacks = yaml("{status: {resources: [{name: x/hca, wanted: 500, healthy: 0, "
@@ -154,35 +154,35 @@ static void a_resource_is_missed_where_it_is_wanted(void **state)
 				  "offered: 0, kind: shared}]}}");
 	json_auto_t *lines = json_object();
 
-	object_metrics_update(census, KIND_NODE_STATE, NULL, has);
-	object_metrics_update(census, KIND_NODE_STATE, NULL, lacks);
-	object_metrics_update(census, KIND_NODE_STATE, NULL, other);
-	object_metrics_resources(census, note_resource, lines);
+	object_counts_update(counts, KIND_NODE_STATE, NULL, has);
+	object_counts_update(counts, KIND_NODE_STATE, NULL, lacks);
+	object_counts_update(counts, KIND_NODE_STATE, NULL, other);
+	object_counts_resources(counts, note_resource, lines);
 	assert_int_equal(json_object_size(lines), 1);
 	assert_string_equal(json_str_at(lines, "x/hca"), "2 of 3, 1");
-	object_metrics_free(census);
+	object_counts_free(counts);
 }
 
 /* Claims have it there: no healthy one of a device plugin, and none is missed. */
 static void a_resource_that_claims_have_is_there(void **state)
 {
-	struct object_metrics *census = object_metrics_new();
+	struct object_counts *counts = object_counts_new();
 	json_auto_t *lacks = yaml("{status: {resources: [{name: x/hca, wanted: 500, healthy: 0, "
 				  "offered: 0, kind: shared}]}}");
 	json_auto_t *given = yaml("{status: {resources: [{name: x/hca, wanted: 0, healthy: 0, "
 				  "offered: 500, kind: shared}]}}");
 	json_auto_t *lines = json_object();
 
-	object_metrics_update(census, KIND_NODE_STATE, NULL, lacks);
-	object_metrics_update(census, KIND_NODE_STATE, NULL, given);
-	object_metrics_resources(census, note_resource, lines);
+	object_counts_update(counts, KIND_NODE_STATE, NULL, lacks);
+	object_counts_update(counts, KIND_NODE_STATE, NULL, given);
+	object_counts_resources(counts, note_resource, lines);
 	assert_string_equal(json_str_at(lines, "x/hca"), "1 of 2, 1");
-	object_metrics_free(census);
+	object_counts_free(counts);
 }
 
 static void a_node_that_was_taken_away_needs_nobody(void **state)
 {
-	struct object_metrics *census = object_metrics_new();
+	struct object_counts *counts = object_counts_new();
 	json_auto_t *before = yaml("{status: {resources: [{name: x/hca, wanted: 500, healthy: 0}], "
 				   "conditions: [{type: Degraded, status: 'True', reason: Bad}]}}");
 	json_auto_t *kept = json_deep_copy(before);
@@ -190,18 +190,18 @@ static void a_node_that_was_taken_away_needs_nobody(void **state)
 
 	json_put_str(json_need_object(json_need_object(kept, "metadata"), "annotations"),
 		     NODE_STATE_KEEP_UNTIL, "2026-01-31T10:30:00Z");
-	object_metrics_update(census, KIND_NODE_STATE, NULL, before);
-	expect_findings(census, "{sriovnetworknodestates Bad: 1}");
-	object_metrics_update(census, KIND_NODE_STATE, before, kept);
-	expect_findings(census, "{}");
-	object_metrics_resources(census, note_resource, resources);
+	object_counts_update(counts, KIND_NODE_STATE, NULL, before);
+	expect_findings(counts, "{sriovnetworknodestates Bad: 1}");
+	object_counts_update(counts, KIND_NODE_STATE, before, kept);
+	expect_findings(counts, "{}");
+	object_counts_resources(counts, note_resource, resources);
 	assert_int_equal(json_object_size(resources), 0);
-	object_metrics_conditions(census, note_condition, lines);
+	object_counts_conditions(counts, note_condition, lines);
 	assert_string_equal(json_str_at(lines, "other"),
 			    "sriovnetworknodestates Degraded True Bad 1");
-	object_metrics_update(census, KIND_NODE_STATE, kept, NULL);
-	expect_findings(census, "{}");
-	object_metrics_free(census);
+	object_counts_update(counts, KIND_NODE_STATE, kept, NULL);
+	expect_findings(counts, "{}");
+	object_counts_free(counts);
 }
 
 int main(void)

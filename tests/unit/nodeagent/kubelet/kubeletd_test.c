@@ -608,6 +608,24 @@ static void nonsense_from_the_agent_changes_nothing(void **state)
 	until(s->loop, strstr(strbuf_str(&s->heard), "\"of\":10"));
 }
 
+static void an_agent_that_sends_no_frame_is_left(void **state)
+{
+	struct stand *s = *state;
+	int pair[2];
+
+	serve(s);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	kubeletd_server_attach(s->server, pair[0]);
+	assert_int_equal(send(pair[1], "GET / HTTP/1.1\r\n\r\n", 18, 0), 18);
+	pass(s->loop, 50);
+	play(s, pair[1]);
+	until(s->loop, s->lost == 1);
+	assert_int_equal(allocatable(s), 3);
+	attach(s, &s->second);
+	set(&s->second, pools_of(4));
+	until(s->loop, allocatable(s) == 4);
+}
+
 static void a_state_is_said_when_it_is_another(void **state)
 {
 	struct stand *s = *state;
@@ -858,6 +876,7 @@ int main(void)
 		TEST(each_agent_is_told_the_state),
 		TEST(with_the_server_its_sockets_go_and_the_agent_hears_it),
 		TEST(nonsense_from_the_agent_changes_nothing),
+		TEST(an_agent_that_sends_no_frame_is_left),
 		TEST(a_state_is_said_when_it_is_another),
 		TEST(a_state_of_before_the_last_pools_does_not_count),
 		TEST(equal_pools_are_sent_once),

@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 fresh() {
 	rm -rf "$work/tree"
 	mkdir "$work/tree"
-	tar c --exclude=build Makefile hack cni lib operator nodeagent reconcilers VERSION tests/tests.mk tests/check.mk | tar x -C "$work/tree"
+	tar c --exclude=build Makefile hack lib operator nodeagent reconcilers VERSION tests/tests.mk tests/check.mk | tar x -C "$work/tree"
 }
 
 layers() {

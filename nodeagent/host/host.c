@@ -130,11 +130,6 @@ void host_set_doors(struct host *host, const struct host_doors *doors, void *ctx
 	netlink_set_door(host->netlink, doors->exchange, ctx);
 }
 
-struct netlink *host_netlink(struct host *host)
-{
-	return host->netlink;
-}
-
 void host_allow_primary_nic(struct host *host)
 {
 	host->may_force = true;

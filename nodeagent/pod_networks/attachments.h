@@ -55,7 +55,7 @@ void attachments_devices(struct attachments *attachments, const json_t *named,
 			 const json_t *served);
 
 /*
- * What is attached on this node (nodeagent/cni/state/attachment_index.h, ledger_describe), borrowed
+ * What is attached on this node (attachment_index_describe() of nodeagent/cni/state), borrowed
  * until the loop turns; NULL: the server has not said yet.
  */
 const json_t *attachments_list(const struct attachments *attachments);

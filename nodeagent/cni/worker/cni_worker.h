@@ -36,9 +36,9 @@ struct worker_job {
 
 /*
  * Carry the job out over this line (worker_channel.h). The last frame is {"done": {"result": …,
- * "error": {…},
- * "left": bool, "steps": […], "attachments": […]}}: left: something waits to be finished;
- * attachments: what the sandbox has now (ledger_describe); absent when that cannot be known.
+ * "error": {…}, "left": bool, "steps": […], "attachments": […]}}: left: something waits to be
+ * finished; attachments: what the sandbox has now (attachment_index_describe); absent when that
+ * cannot be known.
  */
 void cni_worker_run(int line, const struct worker_job *job);
 

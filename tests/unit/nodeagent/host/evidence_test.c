@@ -14,6 +14,7 @@
 #include "nodeagent/host/evidence.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/host/pci.h"
+#include "nodeagent/host/sysfs.h"
 #include "nodeagent/netlink/rtnl_link.h"
 #include "nodeagent/simulated_host/host_tree.h"
 #include "nodeagent/worker/execute.h"
@@ -318,7 +319,7 @@ static int number_of(struct host_tree *tree, const char *name)
 	auto_interfaces struct rtnl_interfaces list = {0};
 	const struct rtnl_interface *interface;
 
-	assert_int_equal(rtnl_list(host_netlink(host_tree_host(tree)), &list, NULL), 0);
+	assert_int_equal(rtnl_list(host_tree_host(tree)->netlink, &list, NULL), 0);
 	interface = rtnl_by_name(&list, name);
 	assert_non_null(interface);
 	return interface->index;

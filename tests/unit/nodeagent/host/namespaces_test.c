@@ -26,6 +26,7 @@
 #include "nodeagent/host/evidence.h"
 #include "nodeagent/host/holders.h"
 #include "nodeagent/host/namespaces.h"
+#include "nodeagent/host/sysfs.h"
 #include "nodeagent/netlink/rtnl_link.h"
 
 /* A process in a namespace of its own. */
@@ -98,7 +99,7 @@ static int count_interfaces(struct host *host, void *arg, struct err *err)
 	auto_interfaces struct rtnl_interfaces list = {0};
 	char bus[ETHTOOL_BUS_SIZE];
 
-	if (rtnl_list(host_netlink(host), &list, err) < 0)
+	if (rtnl_list(host->netlink, &list, err) < 0)
 		return -1;
 	/* A socket that is made there, and closed. */
 	assert_false(ethtool_bus(host, "lo", bus));

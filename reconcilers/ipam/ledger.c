@@ -126,9 +126,10 @@ static size_t sent_bytes(const struct ledger *ledger)
 	if (!is_large(ledger))
 		return bytes;
 	bytes -= ledger->node_bytes;
-	bytes += LEDGER_NODES_FRAME + LEDGER_NODES_PER_RECORD * json_object_size(ledger->records);
+	bytes += ledger_nodes_bytes(json_object_size(ledger->records),
+				    json_object_size(ledger->nodes));
 	json_each (ledger->nodes, node, count)
-		bytes += LEDGER_NODES_PER_NAME + strlen(node);
+		bytes += strlen(node);
 	return bytes;
 }
 

@@ -2,13 +2,14 @@
 /*
  * The nodes of a large ledger's records, apart from them: SpiderIPPool.status.allocatedNodes,
  *
- *	"1f0c22ab gpu-1,gpu-2 010201…"
+ *	"1f0c22ab gpu-1,gpu-2 6a…"
  *
  * a checksum of the text in status.allocatedIPs, names of nodes, "-" for an empty one, and for each
- * record, in the order of that text, the number of its node in two digits of base 88; 00 is none.
- * That is enough for 7,743 nodes; a cluster has 5,000 at most. Spiderpool's programs write
- * allocatedIPs and know nothing of this; then the checksum does not fit, and no record has a node,
- * as if they had written all.
+ * record, in the order of that text, the number of its node; 0 is none. All numbers have as many
+ * bits as the largest needs, the most significant first; six bits are one character. 65,535 nodes
+ * have numbers; a cluster has 5,000 at most. Spiderpool's programs write allocatedIPs and know
+ * nothing of this; then the checksum does not fit, and no record has a node, as if they had written
+ * all.
  */
 #ifndef ORBWEAVER_RECONCILERS_IPAM_LEDGER_NODES_H
 #define ORBWEAVER_RECONCILERS_IPAM_LEDGER_NODES_H
@@ -16,8 +17,8 @@
 #include <jansson.h>
 #include <stddef.h>
 
-/* Bytes for each record, and of each name beside the name itself. */
-enum { LEDGER_NODES_PER_RECORD = 2, LEDGER_NODES_PER_NAME = 1, LEDGER_NODES_FRAME = 10 };
+/* Bytes that so many records with so many nodes take, without the names themselves. */
+size_t ledger_nodes_bytes(size_t records, size_t nodes);
 
 /*
  * records: { address: { "node" } }, whose members other than "node" are, sorted by address, `text`.

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# One pool for pods with names as people have them: namespace 30, pod 38 and node 41 characters. All have an address, the API
+# One pool for pods with names as people have them: namespace 31, pod 38 and node 41 characters. All have an address, the API
 # server and etcd take the ledger, and it is empty once all have ended. LONG=1: 10,000 pods, which is what a pool is to hold;
 # tests/unit/reconcilers/ipam/ledger_test.c has as many without a server.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
@@ -10,7 +10,7 @@ set -euo pipefail
 
 n=$(o_size 10000 400)
 n_nodes=100
-ns=research-platform-team-trainin
+ns=research-platform-team-training
 pod=llama-pretrain-worker-7d9c6b5f4d-0
 node=gpu-worker.rack7.dc2.example.internal-
 

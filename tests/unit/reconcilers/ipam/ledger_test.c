@@ -314,6 +314,33 @@ static void ten_thousand_records_fit_into_an_object(void **state)
 			    json_str_at(pool, "status", "allocatedNodes"));
 }
 
+/* A namespace of 31 characters, and 100 nodes instead of one. */
+static void ten_thousand_records_on_a_hundred_nodes_fit(void **state)
+{
+	json_auto_t *pool = pool_with(1), *records = json_object(), *status = NULL;
+	auto_ledger struct ledger ledger = {0}, again = {0};
+	auto_free char *text = NULL;
+
+	for (int i = 0; i < 10000; i++) {
+		auto_free char *address = str_printf("10.128.%d.%d", 1 + i / 256, i % 256);
+		auto_free char *node =
+			str_printf("gpu-worker-%03d.rack7.dc2.example.internal", i * 7 % 100);
+
+		json_put(records, address,
+			 json_pack("{s:s, s:s, s:s}", "pod", NAMESPACE_30 "s/" POD_38, "podUid",
+				   "00000000-0000-0000-0000-000000000000", "node", node));
+	}
+	text = json_text(records);
+	json_put_str(json_at(pool, "status"), "allocatedIPs", text);
+	assert_int_equal(ledger_open(pool, NULL, NULL, &ledger, NULL), 0);
+	assert_false(ledger_is_full(&ledger));
+	status = ledger_status(&ledger);
+	json_put(pool, "status", json_incref(status));
+	assert_true(sent_len(pool) < 1536 * 1024);
+	assert_int_equal(ledger_open(pool, NULL, NULL, &again, NULL), 0);
+	assert_true(json_equal(again.records, records));
+}
+
 /* So many nodes a cluster can have. */
 static void keeps_each_of_5000_nodes_and_what_is_not_judged(void **state)
 {
@@ -384,7 +411,7 @@ static void one_that_is_small_again_has_its_nodes_in_its_records(void **state)
 
 static void is_full_before_the_server_refuses_it(void **state)
 {
-	json_auto_t *pool = written_pool_with(10000), *full = written_pool_with(10080);
+	json_auto_t *pool = written_pool_with(10000), *full = written_pool_with(10200);
 	auto_ledger struct ledger ledger = {0}, no_room = {0};
 
 	assert_int_equal(ledger_open(pool, NULL, NULL, &ledger, NULL), 0);
@@ -415,7 +442,7 @@ static void records_of_claims_end_before_the_server_refuses_them(void **state)
 	struct books *books;
 
 	json_put(text, KIND_IP_POOL, pools);
-	json_put(pools, "p", written_pool_with(10080));
+	json_put(pools, "p", written_pool_with(10200));
 	books = books_new(text);
 	for (int i = 0; i < 100; i++) {
 		auto_free char *uid = str_printf("%036d", i);
@@ -445,7 +472,7 @@ static void records_of_claims_end_before_the_server_refuses_them(void **state)
 /* Of 256 addresses that rest, as many as there is room for. */
 static void addresses_that_rest_do_not_make_it_too_large(void **state)
 {
-	json_auto_t *pool = written_pool_with(10070), *status = NULL;
+	json_auto_t *pool = written_pool_with(10190), *status = NULL;
 	json_t *resting = json_array();
 	auto_ledger struct ledger ledger = {0};
 	size_t n;
@@ -511,15 +538,15 @@ static void a_pool_says_that_its_ledger_fills(void **state)
 	expect_degraded(7900, false, "AsExpected");
 	expect_degraded(7900, true, "PoolExhausted");
 	expect_degraded(8200, false, "LedgerFilling");
-	expect_degraded(10080, false, "LedgerFull");
+	expect_degraded(10200, false, "LedgerFull");
 	/* More addresses would not help. */
-	expect_degraded(10080, true, "LedgerFull");
+	expect_degraded(10200, true, "LedgerFull");
 }
 
 /* The next pool that the pod names serves. */
 static void a_full_ledger_hands_on_to_the_next_pool(void **state)
 {
-	json_auto_t *full = written_pool_with(10080);
+	json_auto_t *full = written_pool_with(10200);
 	json_auto_t *next = json_pack("{s:{s:s}, s:{s:i, s:s, s:[s]}}", "metadata", "name", "q",
 				      "spec", "ipVersion", 4, "subnet", "192.168.0.0/24", "ips",
 				      "192.168.0.10-192.168.0.20");
@@ -600,6 +627,7 @@ int main(void)
 		cmocka_unit_test(a_conflict_that_goes_on_is_written_once_in_half_its_time),
 		cmocka_unit_test(knows_what_its_text_takes_as_it_is_sent),
 		cmocka_unit_test(ten_thousand_records_fit_into_an_object),
+		cmocka_unit_test(ten_thousand_records_on_a_hundred_nodes_fit),
 		cmocka_unit_test(keeps_each_of_5000_nodes_and_what_is_not_judged),
 		cmocka_unit_test(nodes_apart_are_not_believed_after_spiderpool_has_written),
 		cmocka_unit_test(one_that_is_small_again_has_its_nodes_in_its_records),

@@ -12,6 +12,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
+#include "lib/json/keys.h"
 
 static json_t *parse(const char *text)
 {
@@ -252,6 +253,21 @@ static void text_does_not_depend_on_the_order_of_keys(void **state)
 	assert_string_equal(out.data, ":{\"b\":1,\"a\":{\"d\":1.0,\"c\":[]}}");
 }
 
+static void keys_are_sorted_by_their_bytes(void **state)
+{
+	json_auto_t *object = parse("{\"b\": 1, \"10.6.0.9\": 2, \"10.6.0.10\": 3, \"B\": 4}");
+	static const char *const want[] = {"10.6.0.10", "10.6.0.9", "B", "b"};
+	size_t n = 0;
+	auto_free const char **keys = json_sorted_keys(object, &n);
+	auto_free const char **none = NULL;
+
+	assert_int_equal(n, 4);
+	for (size_t i = 0; i < n; i++)
+		assert_string_equal(keys[i], want[i]);
+	none = json_sorted_keys(NULL, &n);
+	assert_int_equal(n, 0);
+}
+
 static void sameness_is_deep_and_strict(void **state)
 {
 	static const struct {
@@ -485,6 +501,7 @@ int main(void)
 		cmocka_unit_test(nesting_ends_at_the_limit),
 		cmocka_unit_test(brackets_side_by_side_or_in_strings_are_no_nesting),
 		cmocka_unit_test(text_does_not_depend_on_the_order_of_keys),
+		cmocka_unit_test(keys_are_sorted_by_their_bytes),
 		cmocka_unit_test(sameness_is_deep_and_strict),
 		cmocka_unit_test(walking_down_survives_whatever_is_in_the_way),
 		cmocka_unit_test(finds_the_first_item_whose_member_is_the_text),

@@ -5,6 +5,7 @@
  */
 #include "reconcilers/core/cni_rules.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <strings.h>
@@ -99,11 +100,22 @@ static void read_switch(const struct reading *r, const char *key, json_t *wanted
 		json_put_bool(wanted, key, str_eq(text, "on"));
 }
 
-static int read_link_state(const struct reading *r, json_t *wanted)
+int cni_rules_vf_settings(const char *type, const json_t *config, json_t *wanted,
+			  const char **ret_key, struct err *err)
 {
+	struct reading r = {type, config, ret_key, err};
 	static const char *const names[] = {"auto", "enable", "disable"};
-	const char *text = json_str_at(r->config, "link_state");
+	const char *text;
 
+	assert(type && json_is_object(wanted));
+	if (str_eq(type, "sriov")) {
+		if (read_vlan(&r, wanted) || read_rates(&r, wanted))
+			return -1;
+		read_switch(&r, "spoofchk", wanted);
+		read_switch(&r, "trust", wanted);
+	}
+
+	text = json_str_at(r.config, "link_state");
 	if (str_empty(text))
 		return 0;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
@@ -111,21 +123,7 @@ static int read_link_state(const struct reading *r, json_t *wanted)
 			json_put_int(wanted, "linkState", (int64_t)i);
 			return 0;
 		}
-	return bad(r, "link_state", "auto, enable or disable");
-}
-
-int cni_rules_vf_settings(const char *type, const json_t *config, json_t *wanted,
-			  const char **ret_key, struct err *err)
-{
-	struct reading r = {type, config, ret_key, err};
-
-	if (str_eq(type, "sriov")) {
-		if (read_vlan(&r, wanted) || read_rates(&r, wanted))
-			return -1;
-		read_switch(&r, "spoofchk", wanted);
-		read_switch(&r, "trust", wanted);
-	}
-	return read_link_state(&r, wanted);
+	return bad(&r, "link_state", "auto, enable or disable");
 }
 
 int cni_rules_no_dhcp(const char *type, const json_t *config, const char **ret_key, struct err *err)

@@ -80,6 +80,7 @@ void conditions_emit(struct plan *plan, const char *kind, const char *key, const
 	json_t *condition;
 	size_t i;
 
+	assert(plan && kind && key);
 	json_array_foreach (list, i, condition) {
 		const char *type = json_str_or(json_at(condition, "type"), "");
 		const char *status = json_str_or(json_at(condition, "status"), "");

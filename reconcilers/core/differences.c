@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Side by side, down to what is no object and no list. See the header.
+ * Both values are walked side by side, down to what is neither object nor list. edit.c puts the
+ * result into events, the command line shows it before it applies or replays.
  */
 #include "reconcilers/core/differences.h"
 
@@ -24,35 +25,12 @@ static void put_text(json_t *line, const char *key, const json_t *value)
 	json_put_str(line, key, text);
 }
 
-static void add(json_t *list, const char *path, const json_t *before, const json_t *after)
-{
-	json_t *line = json_object();
-
-	json_put_str(line, "path", path);
-	put_text(line, "before", before);
-	put_text(line, "after", after);
-	json_array_append_new(list, line);
-}
-
 static void compare_member(json_t *list, const char *path, const char *key, const json_t *before,
 			   const json_t *after)
 {
 	auto_free char *below = str_printf("%s%s%s", path, *path ? "." : "", key);
 
 	compare(list, below, json_object_get(before, key), json_object_get(after, key));
-}
-
-static void compare_objects(json_t *list, const char *path, const json_t *before,
-			    const json_t *after)
-{
-	const char *key;
-	json_t *value;
-
-	json_each (before, key, value)
-		compare_member(list, path, key, before, after);
-	json_each (after, key, value)
-		if (!json_object_get(before, key))
-			compare_member(list, path, key, before, after);
 }
 
 /* Do all items have it, each another one? */
@@ -124,12 +102,25 @@ static void compare(json_t *list, const char *path, const json_t *before, const 
 	there = before ? before : after;
 	if (json_same(before, after))
 		return;
-	if (json_object_size(there) > 0 && is_like(before, there) && is_like(after, there))
-		compare_objects(list, path, before, after);
-	else if (json_array_size(there) > 0 && is_like(before, there) && is_like(after, there))
+	if (json_object_size(there) > 0 && is_like(before, there) && is_like(after, there)) {
+		const char *key;
+		json_t *value;
+
+		json_each (before, key, value)
+			compare_member(list, path, key, before, after);
+		json_each (after, key, value)
+			if (!json_object_get(before, key))
+				compare_member(list, path, key, before, after);
+	} else if (json_array_size(there) > 0 && is_like(before, there) && is_like(after, there)) {
 		compare_lists(list, path, before, after);
-	else
-		add(list, path, before, after);
+	} else {
+		json_t *line = json_object();
+
+		json_put_str(line, "path", path);
+		put_text(line, "before", before);
+		put_text(line, "after", after);
+		json_array_append_new(list, line);
+	}
 }
 
 static void add_clipped(struct strbuf *out, const char *text)

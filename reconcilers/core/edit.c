@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Edits that are undone. See the header.
+ * Reconcilers of NodeStates and networks call this just before they plan the write: the
+ * differences become one event, the write itself is left to them.
  */
 #include "reconcilers/core/edit.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/json/json.h"
@@ -16,33 +18,30 @@ enum {
 	FIELDS_MAX = 3,
 };
 
-/* "numVfs: 4 -> 2, mtu: 9000 -> nothing, and 2 more" */
-static void add_fields(struct strbuf *out, const json_t *list)
-{
-	size_t n = json_array_size(list);
-
-	for (size_t i = 0; i < n && i < FIELDS_MAX; i++) {
-		json_auto_t *text = differences_text(json_array_get(list, i));
-
-		strbuf_addf(out, "%s%s", i > 0 ? ", " : "", json_string_value(text));
-	}
-	if (n > FIELDS_MAX)
-		strbuf_addf(out, " and %zu more", n - FIELDS_MAX);
-}
-
 void edit_tell(struct plan *plan, const char *kind, const char *key, const json_t *object,
 	       const json_t *was, const json_t *wanted, const char *instead)
 {
 	const json_t *writer = json_at(object, "metadata", "orbweaver", "specWriter");
 	json_auto_t *list = writer ? differences(was, wanted) : NULL;
 	auto_strbuf struct strbuf text = {0};
+	size_t n;
 
+	assert(kind && key && instead);
 	if (json_array_size(list) == 0)
 		return;
 	strbuf_addf(&text, "%.63s wrote to spec at %.40s; put back: ",
 		    json_str_or(json_at(writer, "manager"), "somebody"),
 		    json_str_or(json_at(writer, "time"), "?"));
-	add_fields(&text, list);
+
+	/* "numVfs: 4 -> 2, mtu: 9000 -> nothing, and 2 more" */
+	n = json_array_size(list);
+	for (size_t i = 0; i < n && i < FIELDS_MAX; i++) {
+		json_auto_t *line = differences_text(json_array_get(list, i));
+
+		strbuf_addf(&text, "%s%s", i > 0 ? ", " : "", json_string_value(line));
+	}
+	if (n > FIELDS_MAX)
+		strbuf_addf(&text, " and %zu more", n - FIELDS_MAX);
 	strbuf_addf(&text,
 		    "; change %s instead; if an operator did it, stop that one "
 		    "(manifests/README.md)",

@@ -4,6 +4,7 @@
  */
 #include "reconcilers/core/fields.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -63,10 +64,12 @@ bool fields_check(const json_t *block, const char *where, const struct field *fi
 {
 	size_t before = problems->total;
 
+	assert(where && fields && problems);
 	for (const struct field *f = fields; f->name; f++) {
 		auto_free char *path = str_printf("%s.%s", where, f->name);
 		struct err err = {0};
 
+		assert(f->type != FIELD_TYPE_INT || f->min <= f->max);
 		if (check_field(block, where, f, &err))
 			problem_add_err(problems, path, &err);
 	}

@@ -6,6 +6,8 @@
  */
 #include "reconcilers/core/kinds.h"
 
+#include <assert.h>
+
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 
@@ -56,5 +58,6 @@ const struct kind_info *kind_all(void)
 
 json_t *kind_api_version(const struct kind_info *kind)
 {
+	assert(kind && kind->id);
 	return json_fmt("%s%s%s", kind->group, *kind->group ? "/" : "", kind->version);
 }

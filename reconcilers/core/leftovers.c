@@ -4,6 +4,7 @@
  */
 #include "reconcilers/core/leftovers.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/own.h"
@@ -123,6 +124,7 @@ int leftover_reconcile(const json_t *world, const char *key, struct plan *plan, 
 {
 	const char *space = strchr(key, ' ');
 
+	assert(key && plan);
 	for (size_t i = 0; space && i < ARRAY_LEN(leftovers); i++) {
 		const char *id = leftovers[i].id;
 		const json_t *object = NULL;

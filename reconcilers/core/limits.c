@@ -5,6 +5,7 @@
  */
 #include "reconcilers/core/limits.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -32,6 +33,7 @@ static int refuse_bytes(size_t len, size_t max_bytes, struct err *err)
 
 int limits_check_text(const char *text, size_t len, size_t max_bytes, struct err *err)
 {
+	assert((text || len == 0) && max_bytes > 0);
 	if (len > max_bytes)
 		return refuse_bytes(len, max_bytes, err);
 	if (json_weight(text, len, LIMIT_JSON_NODES) > LIMIT_JSON_NODES)

@@ -4,6 +4,7 @@
  */
 #include "reconcilers/core/names.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -75,21 +76,6 @@ static void check_expression_values(const json_t *expression, const char *where,
 				    "values[%zu] is not a label value", i);
 }
 
-static void check_expression(const json_t *expression, const char *where, struct problems *problems)
-{
-	const char *op = json_str_at(expression, "operator");
-
-	if (!name_is_qualified(json_str_at(expression, "key")))
-		problem_add(problems, "BadSelector", where, "key is missing or not a label key");
-	if (str_eq(op, "In") || str_eq(op, "NotIn"))
-		check_expression_values(expression, where, true, problems);
-	else if (str_eq(op, "Exists") || str_eq(op, "DoesNotExist"))
-		check_expression_values(expression, where, false, problems);
-	else
-		problem_add(problems, "BadSelector", where,
-			    "operator must be In, NotIn, Exists or DoesNotExist");
-}
-
 void label_selector_check(const json_t *selector, const char *where, struct problems *problems)
 {
 	const json_t *labels = NULL, *expressions = NULL;
@@ -97,6 +83,7 @@ void label_selector_check(const json_t *selector, const char *where, struct prob
 	json_t *expression;
 	size_t i;
 
+	assert(where && problems);
 	if (json_get_object(selector, where, "matchLabels", &labels, &err) ||
 	    json_get_array(selector, where, "matchExpressions", &expressions, &err)) {
 		problem_add_err(problems, where, &err);
@@ -105,7 +92,17 @@ void label_selector_check(const json_t *selector, const char *where, struct prob
 	check_match_labels(labels, where, problems);
 	json_array_foreach (expressions, i, expression) {
 		auto_free char *field = str_printf("%s.matchExpressions[%zu]", where, i);
+		const char *op = json_str_at(expression, "operator");
 
-		check_expression(expression, field, problems);
+		if (!name_is_qualified(json_str_at(expression, "key")))
+			problem_add(problems, "BadSelector", field,
+				    "key is missing or not a label key");
+		if (str_eq(op, "In") || str_eq(op, "NotIn"))
+			check_expression_values(expression, field, true, problems);
+		else if (str_eq(op, "Exists") || str_eq(op, "DoesNotExist"))
+			check_expression_values(expression, field, false, problems);
+		else
+			problem_add(problems, "BadSelector", field,
+				    "operator must be In, NotIn, Exists or DoesNotExist");
 	}
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The annotation of networks. See the header.
+ * The annotation's two grammars become one list, checked element by element. Injection, IPAM and
+ * the node's meta plugin all read it here, so that they number interfaces alike.
  */
 #include "reconcilers/core/networks.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -164,6 +166,7 @@ json_t *networks_parse_from(const char *text, const char *ns, size_t first, stru
 	struct reading to = {list, ns, first};
 	char *rest, *item;
 
+	assert(text);
 	if (limits_check_text(text, strlen(text), LIMIT_ANNOTATION_BYTES, err) < 0)
 		return NULL;
 	if (strpbrk(text, "[{\""))

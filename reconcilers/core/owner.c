@@ -4,6 +4,7 @@
  */
 #include "reconcilers/core/owner.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/rfc3339.h"
@@ -27,6 +28,7 @@ bool owner_is(const json_t *reference, const char *group, const char *kind, cons
 	const char *version = json_str_or(json_at(reference, "apiVersion"), "");
 	size_t len = strlen(group);
 
+	assert(group && kind && name);
 	return str_starts(version, group) && version[len] == '/' &&
 	       str_eq(json_str_at(reference, "kind"), kind) &&
 	       str_eq(json_str_at(reference, "name"), name);

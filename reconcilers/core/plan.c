@@ -104,6 +104,7 @@ void plan_release(struct plan *plan, const char *kind, const char *key, const js
 	json_t *metadata, *rest, *item;
 	size_t i;
 
+	assert(kind && key && finalizer);
 	if (!json_list_has(old, finalizer))
 		return;
 	rest = json_array();
@@ -159,6 +160,7 @@ void plan_finding(struct plan *plan, const char *kind, const char *key, const ch
 
 void plan_requeue(struct plan *plan, int64_t after_ms)
 {
+	assert(after_ms >= 0);
 	json_put_int(append(plan, "requeue"), "after_ms", after_ms);
 }
 

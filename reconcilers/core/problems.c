@@ -12,6 +12,7 @@
 
 void problems_done(struct problems *p)
 {
+	assert(p->total >= json_array_size(p->list));
 	json_decref(p->list);
 	*p = (struct problems){0};
 }
@@ -56,12 +57,14 @@ void problem_add_err(struct problems *p, const char *field, const struct err *er
 
 void problem_copy(struct problems *p, const json_t *problem)
 {
+	assert(problem && json_str_at(problem, "reason") && json_str_at(problem, "field"));
 	append(p, json_str_at(problem, "reason"), json_str_at(problem, "field"),
 	       json_str_at(problem, "message"));
 }
 
 const char *problems_reason(const struct problems *p)
 {
+	assert(p->total > 0 || !p->list);
 	return json_str_or(json_object_get(json_array_get(p->list, 0), "reason"), "");
 }
 

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The pass over waiting and ended pods. See the header.
+ * A pass gives back for pods that have ended, then serves pods that run, then those that wait. It
+ * plans ledgers before what follows from them; endpoints are written by lifecycle.c, which finds
+ * them in BOX_DECIDED.
  */
 #include "reconcilers/ipam/assign.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/mem.h"
 #include "lib/base/rfc3339.h"
 #include "lib/base/str.h"
 #include "lib/json/condition.h"
 #include "lib/json/json.h"
+#include "lib/json/keys.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/limits.h"
 #include "reconcilers/core/networks.h"
@@ -50,7 +53,7 @@ bool assign_wants(const json_t *pod)
 }
 
 /* Keep the members of `object` that are named, up to NULL. */
-static json_t *pick(const json_t *object, const char *const *names)
+static json_t *pick_members(const json_t *object, const char *const *names)
 {
 	json_t *picked = json_object();
 
@@ -105,14 +108,14 @@ void assign_project(json_t *pod)
 	const json_t *owner = owner_controller(pod);
 	json_t *kept = json_object();
 
-	json_put(kept, "metadata", pick(json_object_get(pod, "metadata"), metadata));
-	json_put(kept, "spec", pick(json_object_get(pod, "spec"), spec));
-	json_put(kept, "status", pick(json_object_get(pod, "status"), status));
+	json_put(kept, "metadata", pick_members(json_object_get(pod, "metadata"), metadata));
+	json_put(kept, "spec", pick_members(json_object_get(pod, "spec"), spec));
+	json_put(kept, "status", pick_members(json_object_get(pod, "status"), status));
 	json_put(json_at(kept, "metadata"), "annotations", annotations);
 	json_put(json_at(kept, "metadata"), "labels", labels);
 	json_put(kept, "addresses", addresses_of(pod));
 	if (owner) {
-		json_t *reference = pick(owner, owner_of);
+		json_t *reference = pick_members(owner, owner_of);
 
 		/* No name of an object is so long; such an owner does not exist. */
 		limits_reduce(reference);
@@ -176,6 +179,7 @@ bool assign_slice_take(struct assign_slice *slice, const json_t *pod, size_t poo
 {
 	size_t work = assign_work(pod, pools);
 
+	assert(slice->heavy <= ASSIGN_HEAVY_WORK || slice->pods > 0);
 	if (work > ASSIGN_LIGHT) {
 		if (slice->heavy && slice->heavy + work > ASSIGN_HEAVY_WORK)
 			return false;
@@ -208,7 +212,7 @@ static void add_pools_of(json_t *names, const json_t *status)
 	}
 }
 
-static const char *later(const char *a, const char *b)
+static const char *later_name(const char *a, const char *b)
 {
 	return b && strcmp(a, b) < 0 ? b : a;
 }
@@ -219,8 +223,8 @@ static const char *last_pool(const char *last, const json_t *status)
 	size_t i;
 
 	json_array_foreach (json_at(status, "current", "ips"), i, item) {
-		last = later(last, json_str_at(item, "ipv4Pool"));
-		last = later(last, json_str_at(item, "ipv6Pool"));
+		last = later_name(last, json_str_at(item, "ipv4Pool"));
+		last = later_name(last, json_str_at(item, "ipv6Pool"));
 	}
 	return last;
 }
@@ -229,7 +233,7 @@ static const char *last_pool(const char *last, const json_t *status)
  * What was posted for the pod in its turn follows the ledgers of these addresses, which are written
  * by name. So endpoints of the first pools are on their way while the last pools are written.
  */
-static void follow(struct pass *pass, const json_t *status, const json_t *records)
+static void follow_ledgers(struct pass *pass, const json_t *status, const json_t *records)
 {
 	const char *last = last_pool("", status);
 	json_auto_t *pools = json_array();
@@ -240,7 +244,7 @@ static void follow(struct pass *pass, const json_t *status, const json_t *record
 	add_pools_of(pools, status);
 	add_pools_of(pools, pass->before);
 	json_array_foreach (records, i, item) {
-		last = later(last, json_str_at(item, "pool"));
+		last = later_name(last, json_str_at(item, "pool"));
 		add_name(pools, json_str_at(item, "pool"));
 	}
 	plan_group(&pass->posts, 0, NULL, pools);
@@ -254,23 +258,13 @@ static void follow(struct pass *pass, const json_t *status, const json_t *record
 	plan_done(&pass->posts);
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Append the operations on ledgers, by name, each followed by what it has made true. */
 static void plan_in_order(const struct pass *pass, const struct plan *ledgers, struct plan *plan)
 {
-	size_t n = json_object_size(pass->followers), next = 0, i;
-	auto_free const char **pools = mem_calloc(n + 1, sizeof(*pools));
-	const char *pool;
-	json_t *op, *ops;
+	size_t n = 0, next = 0, i;
+	auto_free const char **pools = json_sorted_keys(pass->followers, &n);
+	json_t *op;
 
-	json_each (pass->followers, pool, ops)
-		pools[next++] = pool;
-	qsort(pools, n, sizeof(*pools), by_name);
-	next = 0;
 	if (!plan->ops)
 		plan->ops = json_array();
 	json_array_foreach (ledgers->ops, i, op) {
@@ -287,17 +281,6 @@ static void plan_in_order(const struct pass *pass, const struct plan *ledgers, s
 
 /* ---- giving back ----------------------------------------------------------------------------- */
 
-static void note_repair(const struct pass *pass, const char *pool, const char *address,
-			const json_t *record)
-{
-	const char *before = json_str_at(pass->repaired, pool);
-
-	json_put(pass->repaired, pool,
-		 json_fmt("%s%s%s of pod %s (UID %s)", before ? before : "gave back ",
-			  before ? ", " : "", address, json_str_or(json_at(record, "pod"), "?"),
-			  json_str_or(json_at(record, "podUid"), "?")));
-}
-
 static bool give_records_back(const struct pass *pass, const json_t *records, const char *uid)
 {
 	bool is_complete = true;
@@ -312,15 +295,22 @@ static bool give_records_back(const struct pass *pass, const json_t *records, co
 		json_auto_t *had =
 			ledger ? json_incref((json_t *)ledger_record(ledger, address)) : NULL;
 
-		if (ledger && ledger_release(ledger, address, NULL, uid, true))
-			note_repair(pass, pool, address, had);
-		else if (!ledger && !str_eq(err.reason, "PoolNotFound"))
+		if (ledger && ledger_release(ledger, address, NULL, uid, true)) {
+			const char *before = json_str_at(pass->repaired, pool);
+
+			json_put(pass->repaired, pool,
+				 json_fmt("%s%s%s of pod %s (UID %s)",
+					  before ? before : "gave back ", before ? ", " : "",
+					  address, json_str_or(json_at(had, "pod"), "?"),
+					  json_str_or(json_at(had, "podUid"), "?")));
+		} else if (!ledger && !str_eq(err.reason, "PoolNotFound")) {
 			is_complete = false;
+		}
 	}
 	return is_complete;
 }
 
-static void end(struct pass *pass, const char *key, const json_t *ended)
+static void end_pod(struct pass *pass, const char *key, const json_t *ended)
 {
 	const char *uid = json_str_or(json_at(ended, "uid"), "");
 	auto_free char *endpoint = str_ndup(key, strcspn(key, " "));
@@ -335,7 +325,7 @@ static void end(struct pass *pass, const char *key, const json_t *ended)
 	pass->served = true;
 	if (json_at(ended, "status"))
 		plan_post(&pass->posts, BOX_DECIDED, endpoint, json_pack("{s:s}", "gone", uid));
-	follow(pass, json_at(ended, "status"), json_at(ended, "records"));
+	follow_ledgers(pass, json_at(ended, "status"), json_at(ended, "records"));
 }
 
 /* ---- handing out ----------------------------------------------------------------------------- */
@@ -392,8 +382,8 @@ static void stop_waiting(struct pass *pass, const char *key, const char *why)
 }
 
 /* The pod keeps waiting; it and its node's agent learn why. */
-static void refuse(struct pass *pass, const char *key, const json_t *pod, const json_t *endpoint,
-		   const struct err *err)
+static void refuse_pod(struct pass *pass, const char *key, const json_t *pod,
+		       const json_t *endpoint, const struct err *err)
 {
 	auto_free char *place = endpoint ? json_key(endpoint) : NULL;
 	auto_free char *why = str_printf("%s %s: %s", json_uid(pod), err->reason, err->text);
@@ -416,7 +406,8 @@ static const char *heard_text(const struct pass *pass, const json_t *pod, const 
 }
 
 /* What it has, when it gets nothing else now; asks: NULL when they cannot be read. */
-static void record(struct pass *pass, const json_t *pod, const json_t *endpoint, const json_t *asks)
+static void record_what_it_has(struct pass *pass, const json_t *pod, const json_t *endpoint,
+			       const json_t *asks)
 {
 	json_auto_t *none = json_array();
 
@@ -424,7 +415,7 @@ static void record(struct pass *pass, const json_t *pod, const json_t *endpoint,
 }
 
 /* The status that the pod's endpoint gets; NULL when it gets none. Returns new. */
-static json_t *serve(struct pass *pass, const char *key, const json_t *pod)
+static json_t *serve_pod(struct pass *pass, const char *key, const json_t *pod)
 {
 	auto_free char *place = pod ? str_printf("%s/%s", json_namespace(pod),
 						 pod_endpoint_name(pod, &pass->settings))
@@ -444,25 +435,25 @@ static json_t *serve(struct pass *pass, const char *key, const json_t *pod)
 	}
 	asks = asks_of(pass, pod, endpoint, &is_open, &err);
 	if (!pod_is_alive(pod)) {
-		record(pass, pod, endpoint, asks);
+		record_what_it_has(pass, pod, endpoint, asks);
 		stop_waiting(pass, key, NULL);
 		return NULL;
 	}
 	if (asks && json_array_size(asks) == 0) {
-		record(pass, pod, endpoint, asks);
+		record_what_it_has(pass, pod, endpoint, asks);
 		if (!is_open)
 			stop_waiting(pass, key, NULL);
 		return NULL;
 	}
 	if (!asks ||
 	    ipam_allocate(pass->books, pod, endpoint, asks, &pass->settings, &status, &err) < 0) {
-		record(pass, pod, endpoint, asks);
+		record_what_it_has(pass, pod, endpoint, asks);
 		/* That passes by itself, as soon as the pool's endpoints were looked at. */
 		if (str_eq(err.reason, "PoolNotLearned")) {
 			pass->has_unlearned = true;
 			return NULL;
 		}
-		refuse(pass, key, pod, endpoint, &err);
+		refuse_pod(pass, key, pod, endpoint, &err);
 		return NULL;
 	}
 	heard = heard_text(pass, pod, endpoint, status);
@@ -597,10 +588,10 @@ static void serve_one(struct pass *pass, const char *key, const json_t *value)
 	 */
 	if (json_is_object(value) && !has_unended_addresses(pass->world, value))
 		plan_post(&pass->posts, BOX_WAITING, key, NULL);
-	status = serve(pass, key, waiting_pod(pass->world, key, value));
+	status = serve_pod(pass, key, waiting_pod(pass->world, key, value));
 	if (world_get(pass->world, BOX_CLAIMANTS, key))
 		plan_post(&pass->posts, BOX_CLAIMANTS, key, NULL);
-	follow(pass, status, NULL);
+	follow_ledgers(pass, status, NULL);
 }
 
 /* Ledgers that the server refused are tried again when their time has come. */
@@ -628,6 +619,7 @@ int assign_reconcile(const json_t *world, const char *key, struct plan *plan, st
 	auto_free char *config = str_printf("%s/" IPAM_CONFIG_MAP, ns);
 	json_t *value;
 
+	assert(key && plan);
 	if (ipam_settings_read(world_get(world, IPAM_CONFIG_MAP, config), ns, &pass.settings, err) <
 	    0)
 		return -1;
@@ -635,7 +627,7 @@ int assign_reconcile(const json_t *world, const char *key, struct plan *plan, st
 	pass.repaired = json_object();
 	pass.followers = json_object();
 	json_each (world_kind(world, BOX_ENDING), of, value)
-		end(&pass, of, value);
+		end_pod(&pass, of, value);
 	json_each (world_kind(world, BOX_WAITING), of, value)
 		if (has_addresses(world, waiting_pod(world, of, value)))
 			serve_one(&pass, of, value);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Ledgers against endpoints against pods. See the header.
+ * Endpoints are compared with ledgers first, which collects who has which address; then each
+ * ledger with endpoints and pods. The command line's "ipam" prints the findings, and has what can
+ * be mended without a person planned.
  */
 #include "reconcilers/ipam/audit.h"
 
@@ -8,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "lib/json/keys.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/allocate.h"
@@ -26,9 +28,10 @@ struct audit {
 	json_t *holders; /* "pool address": key of the endpoint that has it */
 };
 
-__attribute__((format(printf, 6, 7))) static void find(struct audit *audit, const char *reason,
-						       const char *pool, const char *address,
-						       const char *pod, const char *fmt, ...)
+__attribute__((format(printf, 6, 7))) static void add_finding(struct audit *audit,
+							      const char *reason, const char *pool,
+							      const char *address, const char *pod,
+							      const char *fmt, ...)
 {
 	json_t *finding = json_object();
 	auto_free char *message = NULL;
@@ -47,39 +50,36 @@ __attribute__((format(printf, 6, 7))) static void find(struct audit *audit, cons
 
 /* ---- endpoints ------------------------------------------------------------------------------- */
 
-/* "10.6.0.10" of "10.6.0.10/24". */
-static char *bare(const char *address)
-{
-	return str_ndup(address, strcspn(address, "/"));
-}
-
 static void check_address(struct audit *audit, const char *key, const json_t *endpoint,
 			  const char *pool, const char *with_length)
 {
 	const char *uid = json_str_or(json_at(endpoint, "status", "current", "uid"), "");
 	const json_t *object = world_get(audit->world, KIND_IP_POOL, pool);
-	auto_free char *address = bare(with_length);
+	/* "10.6.0.10" of "10.6.0.10/24". */
+	auto_free char *address = str_ndup(with_length, strcspn(with_length, "/"));
 	auto_free char *place = str_printf("%s %s", pool, address);
 	const char *other = json_string_value(json_object_get(audit->holders, place));
 	auto_ledger struct ledger ledger = {0};
 	const json_t *record;
 
 	if (other)
-		find(audit, "AddressTwice", pool, address, key,
-		     "pods %s and %s have it both: delete one of them, it gets another address",
-		     other, key);
+		add_finding(
+			audit, "AddressTwice", pool, address, key,
+			"pods %s and %s have it both: delete one of them, it gets another address",
+			other, key);
 	json_put_str(audit->holders, place, key);
 	if (!object || ledger_open(object, NULL, NULL, &ledger, NULL) < 0)
 		return;
 	record = ledger_record(&ledger, address);
 	if (!record)
-		find(audit, "EndpointWithoutRecord", pool, address, key,
-		     "the pod has it and the pool does not say so: it can be handed out again; "
-		     "restart the pod");
+		add_finding(
+			audit, "EndpointWithoutRecord", pool, address, key,
+			"the pod has it and the pool does not say so: it can be handed out again; "
+			"restart the pod");
 	else if (!str_eq(json_str_at(record, "podUid"), uid))
-		find(audit, "EndpointWithoutRecord", pool, address, key,
-		     "the pod has it and the pool says that it is %s's: restart the pod",
-		     json_str_or(json_at(record, "pod"), "?"));
+		add_finding(audit, "EndpointWithoutRecord", pool, address, key,
+			    "the pod has it and the pool says that it is %s's: restart the pod",
+			    json_str_or(json_at(record, "pod"), "?"));
 }
 
 /* A pod of a virtual machine has another name than its endpoint and its records. */
@@ -118,9 +118,10 @@ static void check_endpoints(struct audit *audit)
 		if (endpoint_is_lost(endpoint, world_env(audit->world, "namespace")))
 			continue;
 		if (!is_in_use(audit, key, endpoint)) {
-			find(audit, "StaleEndpoint", NULL, NULL, key,
-			     "the pod with UID %s is gone and its SpiderEndpoint is still there",
-			     json_str_or(json_at(endpoint, "status", "current", "uid"), "?"));
+			add_finding(
+				audit, "StaleEndpoint", NULL, NULL, key,
+				"the pod with UID %s is gone and its SpiderEndpoint is still there",
+				json_str_or(json_at(endpoint, "status", "current", "uid"), "?"));
 			continue;
 		}
 		json_array_foreach (json_at(endpoint, "status", "current", "ips"), i, item) {
@@ -149,39 +150,21 @@ static void check_record(struct audit *audit, const struct ledger *ledger, const
 
 	if (release_is_due(audit->world, key, uid, pod_of(audit, key, uid), endpoint, true,
 			   audit->settings)) {
-		find(audit, "RecordWithoutPod", pool, address, key,
-		     "the pod with UID %s is gone and the address is still kept for it", uid);
+		add_finding(audit, "RecordWithoutPod", pool, address, key,
+			    "the pod with UID %s is gone and the address is still kept for it",
+			    uid);
 		return;
 	}
 	if (!json_object_get(audit->holders, place))
-		find(audit, "RecordWithoutEndpoint", pool, address, key,
-		     "the pod's SpiderEndpoint does not have it: it is taken up when the pod's "
-		     "network is "
-		     "made next");
+		add_finding(
+			audit, "RecordWithoutEndpoint", pool, address, key,
+			"the pod's SpiderEndpoint does not have it: it is taken up when the pod's "
+			"network is "
+			"made next");
 	if (ip_parse(address, ledger->family, &number, NULL) == 0 &&
 	    !ip_set_has(&ledger->addresses.usable, number))
-		find(audit, "AddressOutsidePool", pool, address, key,
-		     "spec.ips no longer has it: put it back until the pod is gone");
-}
-
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* The keys of an object, sorted. free() the array. */
-static const char **keys_of(const json_t *object, size_t *ret_n)
-{
-	const char **keys = mem_calloc(json_object_size(object) + 1, sizeof(*keys));
-	const char *key;
-	json_t *value;
-	size_t n = 0;
-
-	json_each (object, key, value)
-		keys[n++] = key;
-	qsort(keys, n, sizeof(*keys), by_text);
-	*ret_n = n;
-	return keys;
+		add_finding(audit, "AddressOutsidePool", pool, address, key,
+			    "spec.ips no longer has it: put it back until the pod is gone");
 }
 
 static void check_pool(struct audit *audit, const char *name)
@@ -195,17 +178,17 @@ static void check_pool(struct audit *audit, const char *name)
 
 	if (ledger_open(pool, world_kind(audit->world, KIND_RESERVED_IP),
 			world_env(audit->world, "now"), &ledger, &err) < 0) {
-		find(audit, err.reason, name, NULL, NULL, "%s", err.text);
+		add_finding(audit, err.reason, name, NULL, NULL, "%s", err.text);
 		return;
 	}
-	addresses = keys_of(ledger.records, &n);
+	addresses = json_sorted_keys(ledger.records, &n);
 	for (size_t i = 0; i < n; i++)
 		check_record(audit, &ledger, addresses[i], ledger_record(&ledger, addresses[i]));
 	if (json_is_integer(count) && json_integer_value(count) != (json_int_t)n)
-		find(audit, "WrongCount", name, NULL, NULL,
-		     "status.allocatedIPCount is %" JSON_INTEGER_FORMAT
-		     ", the pool has %zu records: it is put right with the next write",
-		     json_integer_value(count), n);
+		add_finding(audit, "WrongCount", name, NULL, NULL,
+			    "status.allocatedIPCount is %" JSON_INTEGER_FORMAT
+			    ", the pool has %zu records: it is put right with the next write",
+			    json_integer_value(count), n);
 }
 
 json_t *ipam_audit(const json_t *world, const struct ipam_settings *settings)
@@ -220,7 +203,7 @@ json_t *ipam_audit(const json_t *world, const struct ipam_settings *settings)
 	size_t n = 0;
 
 	check_endpoints(&audit);
-	pools = keys_of(world_kind(world, KIND_IP_POOL), &n);
+	pools = json_sorted_keys(world_kind(world, KIND_IP_POOL), &n);
 	for (size_t i = 0; i < n; i++)
 		check_pool(&audit, pools[i]);
 	json_decref(audit.holders);
@@ -228,13 +211,6 @@ json_t *ipam_audit(const json_t *world, const struct ipam_settings *settings)
 }
 
 /* ---- repair ---------------------------------------------------------------------------------- */
-
-/* Let the endpoint go: no finalizer of the API group holds it, then it is deleted. */
-static void plan_removal(struct plan *plan, const char *key, const json_t *endpoint)
-{
-	plan_release(plan, KIND_ENDPOINT, key, endpoint, IP_POOL_FINALIZER);
-	plan_delete(plan, KIND_ENDPOINT, key, json_uid(endpoint));
-}
 
 /*
  * The world of a program that has not compared ledgers with what pods have: the number of records
@@ -268,8 +244,15 @@ void ipam_repair(const json_t *world, const struct ipam_settings *settings, stru
 		struct ledger *ledger = pool ? books_open(books, pool, NULL) : NULL;
 
 		if (str_eq(reason, "StaleEndpoint")) {
-			if (ipam_give_back(books, pod, json_at(endpoint, "status")))
-				plan_removal(&removals, pod, endpoint);
+			if (ipam_give_back(books, pod, json_at(endpoint, "status"))) {
+				/*
+				 * Let the endpoint go: no finalizer of the API group holds it, then
+				 * it is deleted.
+				 */
+				plan_release(&removals, KIND_ENDPOINT, pod, endpoint,
+					     IP_POOL_FINALIZER);
+				plan_delete(&removals, KIND_ENDPOINT, pod, json_uid(endpoint));
+			}
 		} else if (str_eq(reason, "RecordWithoutPod") && ledger) {
 			const char *uid = json_str_at(ledger_record(ledger, address), "podUid");
 

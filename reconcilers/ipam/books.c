@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The ledgers of one pass. See the header.
+ * A pool's ledger is opened at its first mention and judged when the first address is taken from
+ * it. A pass of assign.c, a repair and an agent without a leader each have one; books_plan() ends
+ * it.
  */
 #include "reconcilers/ipam/books.h"
 
@@ -101,6 +103,7 @@ const json_t *books_trouble(const json_t *world, const char *pool)
 	const json_t *trouble = world_get(world, BOX_UNWRITTEN, pool);
 	int64_t until, now;
 
+	assert(pool);
 	return trouble && rfc3339_read(json_str_or(json_at(trouble, "until"), ""), &until) &&
 			       rfc3339_read(world_env(world, "now"), &now) && now < until
 		       ? trouble
@@ -134,6 +137,7 @@ struct ledger *books_open(struct books *books, const char *pool, struct err *err
 	struct ledger *ledger = map_get(&books->ledgers, pool);
 	const json_t *object;
 
+	assert(pool);
 	if (ledger)
 		return ledger;
 	object = world_get(books->world, KIND_IP_POOL, pool);
@@ -202,20 +206,6 @@ static void add_records(struct ip_set *set, const json_t *pool, enum ip_family f
 	}
 }
 
-/* A pool that became older by an edit, or was made in the same second, may have given them away. */
-static void keep_out_records(struct ledger *ledger, const json_t *neighbours)
-{
-	auto_ip_set struct ip_set taken = {0};
-	const char *name;
-	json_t *other;
-
-	json_each (world_kind(neighbours, KIND_IP_POOL), name, other)
-		if (!str_eq(name, json_name(ledger->pool)))
-			add_records(&taken, other, ledger->family);
-	ip_set_settle(&taken);
-	ledger_keep_out(ledger, &taken);
-}
-
 /* Of another pool that is unsure all addresses may be in use. */
 static void keep_out_unsure(const struct books *books, struct ledger *ledger,
 			    const json_t *neighbours)
@@ -251,9 +241,12 @@ static void judge_among(const json_t *world, const json_t *pool, struct err *ret
 		      text);
 }
 
-static struct verdict *judge(struct books *books, struct ledger *ledger)
+static struct verdict *judge_pool(struct books *books, struct ledger *ledger)
 {
 	struct verdict *verdict = mem_new(struct verdict);
+	auto_ip_set struct ip_set taken = {0};
+	const char *name;
+	json_t *other;
 
 	verdict->neighbours = neighbourhood(books, ledger->pool);
 	judge_among(verdict->neighbours, ledger->pool, &verdict->err);
@@ -267,7 +260,16 @@ static struct verdict *judge(struct books *books, struct ledger *ledger)
 			      "pool's: it gives addresses once an operator leads that has "
 			      "compared them",
 			      json_name(ledger->pool));
-	keep_out_records(ledger, verdict->neighbours);
+
+	/*
+	 * A pool that became older by an edit, or was made in the same second, may have given them
+	 * away.
+	 */
+	json_each (world_kind(verdict->neighbours, KIND_IP_POOL), name, other)
+		if (!str_eq(name, json_name(ledger->pool)))
+			add_records(&taken, other, ledger->family);
+	ip_set_settle(&taken);
+	ledger_keep_out(ledger, &taken);
 	return verdict;
 }
 
@@ -277,13 +279,13 @@ static struct verdict *verdict_of(struct books *books, struct ledger *ledger)
 	struct verdict *verdict = map_get(&books->verdicts, name);
 
 	if (!verdict) {
-		verdict = judge(books, ledger);
+		verdict = judge_pool(books, ledger);
 		map_set(&books->verdicts, name, verdict);
 	}
 	return verdict;
 }
 
-static int answer(const struct err *verdict, struct err *err)
+static int answer_with(const struct err *verdict, struct err *err)
 {
 	if (verdict->class == ERR_NONE)
 		return 0;
@@ -296,6 +298,7 @@ int books_may_take(struct books *books, struct ledger *ledger, struct err *err)
 {
 	struct verdict *verdict;
 
+	assert(ledger->pool && ledger->records);
 	if (ledger->is_unsure)
 		return err_set(err, ERR_TRANSIENT, "PoolNotLearned",
 			       "pool %s is new, or its status was reset: the operator's leader "
@@ -305,19 +308,20 @@ int books_may_take(struct books *books, struct ledger *ledger, struct err *err)
 	if (!verdict->is_opened)
 		keep_out_unsure(books, ledger, verdict->neighbours);
 	verdict->is_opened = true;
-	return answer(&verdict->err, err);
+	return answer_with(&verdict->err, err);
 }
 
 int books_may_record(struct books *books, struct ledger *ledger, struct err *err)
 {
-	return answer(&verdict_of(books, ledger)->alone, err);
+	assert(ledger->pool && ledger->records);
+	return answer_with(&verdict_of(books, ledger)->alone, err);
 }
 
 /* ---- changes for a pod ----------------------------------------------------------------------- */
 
 void books_begin(struct books *books)
 {
-	assert(!books->is_begun);
+	assert(!books->is_begun && books->notes_len == 0);
 	books->is_begun = true;
 }
 
@@ -325,7 +329,7 @@ void books_note(struct books *books, struct ledger *ledger, const char *address)
 {
 	struct note *note;
 
-	assert(books->is_begun);
+	assert(books->is_begun && address && strlen(address) < IP_TEXT_SIZE);
 	if (books->notes_len == books->notes_cap) {
 		books->notes_cap = books->notes_cap ? 2 * books->notes_cap : 16;
 		books->notes = mem_realloc(books->notes, books->notes_cap * sizeof(*books->notes));

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Sources of pools. See the header.
+ * allocate.c calls this for each NIC that asks. Names are checked and patterns expanded once for
+ * each pod (memo); which of the pools may serve is left to filter.c.
  */
 #include "reconcilers/ipam/candidates.h"
 
+#include <assert.h>
 #include <fnmatch.h>
 #include <string.h>
 #include <strings.h>
@@ -99,7 +101,7 @@ static bool element_matches(const char *p, size_t len, char c)
  * As fnmatch(3), whose time grows with the power of the pattern's stars: only the last star is ever
  * tried again.
  */
-static bool matches(const char *pattern, const char *name)
+static bool name_matches(const char *pattern, const char *name)
 {
 	const char *star = NULL, *from = NULL;
 
@@ -150,7 +152,7 @@ static json_t *pools_that(const json_t *world, int version,
 
 static bool pool_matches(const char *pattern, const json_t *pool)
 {
-	return matches(pattern, json_name(pool));
+	return name_matches(pattern, json_name(pool));
 }
 
 static bool pool_is_default(const char *pattern, const json_t *pool)
@@ -185,8 +187,8 @@ static const json_t *find_matches(const json_t *world, int version, const char *
 }
 
 /* Names with patterns replaced by the pools that they match. Returns new, or NULL with err. */
-static json_t *expand(const json_t *world, int version, const json_t *names, json_t *memo,
-		      struct err *err)
+static json_t *expand_patterns(const json_t *world, int version, const json_t *names, json_t *memo,
+			       struct err *err)
 {
 	json_auto_t *list = json_array();
 	json_t *name;
@@ -243,11 +245,6 @@ static int refuse_twins(const json_t *names, const char *nic, struct err *err)
 
 /* ---- wants ----------------------------------------------------------------------------------- */
 
-static bool family_is_on(const struct ipam_settings *settings, size_t family)
-{
-	return family == 0 ? settings->ipv4 : settings->ipv6;
-}
-
 static int check_pools_exist(const json_t *world, const json_t *pools, const char *nic,
 			     struct err *err)
 {
@@ -265,15 +262,15 @@ static int check_pools_exist(const json_t *world, const json_t *pools, const cha
 }
 
 /* The pools of a family for a NIC, found once for each pod. Borrowed, or NULL with err. */
-static json_t *resolve(const json_t *world, size_t family, const json_t *names, const char *nic,
-		       json_t *memo, struct err *err)
+static json_t *resolve_pools(const json_t *world, size_t family, const json_t *names,
+			     const char *nic, json_t *memo, struct err *err)
 {
 	json_t *known = json_need_object(memo, family_keys[family]);
 	json_auto_t *pools = NULL;
 
 	if (json_object_get(known, nic))
 		return json_object_get(known, nic);
-	pools = expand(world, family == 0 ? 4 : 6, names, memo, err);
+	pools = expand_patterns(world, family == 0 ? 4 : 6, names, memo, err);
 	if (!pools || count_candidates(json_array_size(pools), memo, err) < 0 ||
 	    refuse_twins(pools, nic, err) < 0 || check_pools_exist(world, pools, nic, err) < 0)
 		return NULL;
@@ -323,9 +320,10 @@ static int add_want(const struct finding *in, const json_t *from, const char *ni
 		const json_t *names = member(from, family_keys[f]);
 		json_t *pools;
 
-		if (!family_is_on(in->settings, f) || json_array_size(names) == 0)
+		if (!(f == 0 ? in->settings->ipv4 : in->settings->ipv6) ||
+		    json_array_size(names) == 0)
 			continue;
-		pools = resolve(in->world, f, names, nic, in->memo, err);
+		pools = resolve_pools(in->world, f, names, nic, in->memo, err);
 		if (!pools)
 			return -1;
 		if (json_array_size(pools))
@@ -555,7 +553,7 @@ static int from_below(const struct finding *in, const json_t *ask, json_t *wants
 	return add_want(in, lists, nic, json_at(ask, "cleanGateway"), ask, wants, err);
 }
 
-static json_t *find(const struct finding *in, const json_t *ask, struct err *err)
+static json_t *find_wants(const struct finding *in, const json_t *ask, struct err *err)
 {
 	const json_t *annotations = json_at(in->pod, "metadata", "annotations");
 	const char *pools = json_str_at(annotations, IPAM_ANNOTATION_POOLS);
@@ -598,11 +596,12 @@ json_t *candidates_find(const json_t *world, const json_t *pod, const json_t *as
 	json_t *known = json_need_object(in.memo, "wants");
 	json_t *wants = json_object_get(known, nic);
 
+	assert(pod && ask && settings);
 	if (wants)
 		return json_incref(wants);
 	if (limits_check_pod(pod, err) < 0)
 		return NULL;
-	wants = find(&in, ask, err);
+	wants = find_wants(&in, ask, err);
 	if (wants)
 		json_put(known, nic, json_incref(wants));
 	return wants;
@@ -650,6 +649,7 @@ bool candidates_visit_names(const json_t *pod, const json_t *namespace, const js
 	size_t annotated, i;
 	json_t *ask;
 
+	assert(visit_fn);
 	visit_annotation(&visit, pod, IPAM_ANNOTATION_POOLS);
 	visit_annotation(&visit, pod, IPAM_ANNOTATION_POOL);
 	visit_annotation(&visit, namespace, IPAM_ANNOTATION_NS_IPV4);

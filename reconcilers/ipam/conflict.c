@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What agents say of conflicts. See the header.
+ * The agent writes the annotation, lifecycle.c and allocate.c read it. Addresses are compared
+ * without their prefix length, which endpoints have and reports do not.
  */
 #include "reconcilers/ipam/conflict.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -28,13 +30,14 @@ char *conflicts_text(const char *uid, const json_t *conflicts)
 {
 	json_auto_t *said = json_object();
 
+	assert(uid && json_is_array(conflicts));
 	json_put_str(said, "uid", uid);
 	json_put(said, "conflicts", json_incref((json_t *)conflicts));
 	return json_text(said);
 }
 
 /* Is the address of a conflict this one, "address/length"? */
-static bool is_of(const json_t *conflict, const char *has)
+static bool is_of_address(const json_t *conflict, const char *has)
 {
 	const char *address = json_str_or(json_at(conflict, "ip"), "");
 	size_t len = strlen(address);
@@ -43,19 +46,14 @@ static bool is_of(const json_t *conflict, const char *has)
 	       (has[len] == '/' || has[len] == '\0');
 }
 
-static bool is_about(const json_t *conflict, const json_t *item)
-{
-	return is_of(conflict, json_str_at(item, "ipv4")) ||
-	       is_of(conflict, json_str_at(item, "ipv6"));
-}
-
 bool conflicts_touch(const json_t *item, const json_t *conflicts)
 {
 	json_t *conflict;
 	size_t i;
 
 	json_array_foreach (conflicts, i, conflict)
-		if (is_about(conflict, item))
+		if (is_of_address(conflict, json_str_at(item, "ipv4")) ||
+		    is_of_address(conflict, json_str_at(item, "ipv6")))
 			return true;
 	return false;
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * SpiderEndpoints. See the header.
+ * Reads and writes the annotations and the status for operator, agent and command line alike.
+ * Users may write these objects, so every question names the UID that the answer has to be about.
  */
 #include "reconcilers/ipam/endpoint.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -33,6 +35,7 @@ json_t *endpoint_metadata(const char *ns, const char *name, const char *node)
 	auto_free char *label = str_empty(node) ? NULL : endpoint_node_label(node);
 	json_t *metadata = json_object();
 
+	assert(ns && name);
 	json_put_str(metadata, "name", name);
 	json_put_str(metadata, "namespace", ns);
 	if (label)
@@ -46,6 +49,7 @@ json_t *endpoint_object(const char *key, const json_t *status)
 	auto_free char *ns = slash ? str_ndup(key, (size_t)(slash - key)) : str_dup("");
 	json_t *object = json_object();
 
+	assert(status);
 	json_put(object, "metadata",
 		 endpoint_metadata(ns, slash ? slash + 1 : key,
 				   json_str_at(status, "current", "node")));
@@ -115,6 +119,7 @@ char *endpoint_asks_text(const char *uid, const char *pod, const json_t *asks)
 {
 	json_auto_t *said = json_object();
 
+	assert(uid && json_is_array(asks));
 	json_put_str(said, "uid", uid);
 	json_put_str(said, "pod", pod);
 	json_put(said, "asks", json_incref((json_t *)asks));
@@ -162,6 +167,7 @@ bool endpoint_has(const json_t *endpoint, const char *uid, const char *pool, con
 	size_t len = strlen(address), i;
 	json_t *item;
 
+	assert(pool);
 	if (!str_eq(endpoint_uid(endpoint), uid))
 		return false;
 	json_array_foreach (json_at(endpoint, "status", "current", "ips"), i, item) {

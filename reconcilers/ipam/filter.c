@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Filter and order. See the header.
+ * allocate_take.c calls this with the candidates of a NIC, by name. Each rule answers with a
+ * sentence, so that the message to a pod without a pool has the reason of each; the order is
+ * settled after all rules.
  */
 #include "reconcilers/ipam/filter.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,8 +27,8 @@
 #define APP_PREFIX "ipam.spidernet.io/app-"
 
 /* A list of names counts before a selector of labels; neither means everybody. */
-static bool meets(const json_t *names, const json_t *selector, const char *name,
-		  const json_t *object)
+static bool meets_selection(const json_t *names, const json_t *selector, const char *name,
+			    const json_t *object)
 {
 	if (json_array_size(names))
 		return json_list_has(names, name);
@@ -158,14 +161,14 @@ static char *why_not(const json_t *world, const json_t *pod, const json_t *pool,
 		return str_dup("spec.disable is true");
 	if (ip_pool_family(spec) != (int)family)
 		return str_printf("it is not an IPv%d pool", (int)family);
-	if (!meets(json_at(spec, "nodeName"), json_at(spec, "nodeAffinity"), node,
-		   world_get(world, KIND_NODE, node)))
+	if (!meets_selection(json_at(spec, "nodeName"), json_at(spec, "nodeAffinity"), node,
+			     world_get(world, KIND_NODE, node)))
 		return str_printf("spec.%s does not select node %s",
 				  json_array_size(json_at(spec, "nodeName")) ? "nodeName"
 									     : "nodeAffinity",
 				  node);
-	if (!meets(json_at(spec, "namespaceName"), json_at(spec, "namespaceAffinity"), ns,
-		   world_get(world, KIND_NAMESPACE, ns)))
+	if (!meets_selection(json_at(spec, "namespaceName"), json_at(spec, "namespaceAffinity"), ns,
+			     world_get(world, KIND_NAMESPACE, ns)))
 		return str_printf("spec.%s does not select namespace %s",
 				  json_array_size(json_at(spec, "namespaceName"))
 					  ? "namespaceName"
@@ -196,6 +199,7 @@ char *filter_why_not(const json_t *world, const json_t *pod, const json_t *pool,
 {
 	auto_call(behind_done) struct behind behind = {0};
 
+	assert(pod && want && (family == IP_V4 || family == IP_V6));
 	return why_not(world, pod, pool, family, want, settings, &behind);
 }
 
@@ -241,6 +245,7 @@ json_t *filter_pools(const json_t *world, const json_t *pod, enum ip_family fami
 	json_t *list, *name;
 	size_t i, n = 0;
 
+	assert(pod && want && (family == IP_V4 || family == IP_V6));
 	json_array_foreach (names, i, name) {
 		const json_t *pool = world_get(world, KIND_IP_POOL, json_string_value(name));
 		auto_free char *why = why_not(world, pod, pool, family, want, settings, &behind);

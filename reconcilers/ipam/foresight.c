@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Asks before they are asked. See the header.
+ * assign.c, the agent and the command line ask this for a pod's NICs. Networks are listed by
+ * pod_networks.c; of each, the NetworkAttachmentDefinition says whether the NIC will ask, and with
+ * which pools.
  */
 #include "reconcilers/ipam/foresight.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,30 +40,6 @@ static const json_t *find_ipam(const json_t *config)
 	return NULL;
 }
 
-static json_t *ask_new(const char *nic, const char *network, const json_t *ipam)
-{
-	json_t *ask = json_object();
-
-	json_put_str(ask, "nic", nic);
-	json_put_str(ask, "network", network);
-	json_put(ask, "ipv4", json_incref((json_t *)json_at(ipam, "default_ipv4_ippool")));
-	json_put(ask, "ipv6", json_incref((json_t *)json_at(ipam, "default_ipv6_ippool")));
-	json_put_bool(ask, "cleanGateway", json_is_true(json_at(ipam, "clean_gateway")));
-	return ask;
-}
-
-/* The members that asks are made of. Returns new. */
-static json_t *what_is_asked(const json_t *ipam)
-{
-	static const char *const members[] = {"default_ipv4_ippool", "default_ipv6_ippool",
-					      "clean_gateway", "match_master_subnet"};
-	json_t *asked = json_object();
-
-	for (size_t i = 0; i < ARRAY_LEN(members); i++)
-		json_put(asked, members[i], json_incref(json_at(ipam, members[i])));
-	return asked;
-}
-
 /*
  * What the definition says of our IPAM: {"ipam": block, if there is one}, or {"fault", "why"} when
  * it cannot be read. Returns new.
@@ -77,8 +56,16 @@ static json_t *read_definition(const json_t *nad)
 	if (limits_check_reduced(config, &err) == 0)
 		parsed = limits_parse(text, strlen(text), LIMIT_CONFIG_BYTES, &err);
 	ipam = find_ipam(parsed);
-	if (ipam)
-		json_put(said, "ipam", what_is_asked(ipam));
+	if (ipam) {
+		static const char *const members[] = {"default_ipv4_ippool", "default_ipv6_ippool",
+						      "clean_gateway", "match_master_subnet"};
+		json_t *asked = json_object();
+
+		/* The members that asks are made of. */
+		for (size_t i = 0; i < ARRAY_LEN(members); i++)
+			json_put(asked, members[i], json_incref(json_at(ipam, members[i])));
+		json_put(said, "ipam", asked);
+	}
 	if (!parsed) {
 		json_put_str(said, "fault", err.reason);
 		json_put_str(said, "why", err.text);
@@ -122,19 +109,27 @@ static int look_at(const json_t *world, const json_t *network, const char *nic, 
 		return err_set(err, ERR_INVALID, "TooLarge",
 			       "NetworkAttachmentDefinition %.128s, spec.config: %s", key,
 			       json_str_at(said, "why"));
-	if (!nad || json_at(said, "fault"))
+	if (!nad || json_at(said, "fault")) {
 		json_array_append_new(
 			unknown,
 			json_fmt("NIC %s: NetworkAttachmentDefinition %s %s", nic, key,
 				 nad ? "has no spec.config that can be read" : "does not exist"));
-	else if (ipam && json_is_true(json_at(ipam, "match_master_subnet")))
+	} else if (ipam && json_is_true(json_at(ipam, "match_master_subnet"))) {
 		json_array_append_new(
 			unknown,
 			json_fmt("NIC %s: network %s wants pools of its PF's own subnet, which "
 				 "only the node knows",
 				 nic, key));
-	else if (ipam)
-		json_array_append_new(asks, ask_new(nic, key, ipam));
+	} else if (ipam) {
+		json_t *ask = json_object();
+
+		json_put_str(ask, "nic", nic);
+		json_put_str(ask, "network", key);
+		json_put(ask, "ipv4", json_incref((json_t *)json_at(ipam, "default_ipv4_ippool")));
+		json_put(ask, "ipv6", json_incref((json_t *)json_at(ipam, "default_ipv6_ippool")));
+		json_put_bool(ask, "cleanGateway", json_is_true(json_at(ipam, "clean_gateway")));
+		json_array_append_new(asks, ask);
+	}
 	return 0;
 }
 
@@ -166,6 +161,7 @@ json_t *foresee(const json_t *world, const json_t *pod, const struct ipam_settin
 	json_t *network;
 	size_t i;
 
+	assert(pod && settings && ret_unknown);
 	if (limits_check_pod(pod, err) < 0)
 		return NULL;
 	list = pod_networks(pod, settings, err);

@@ -31,7 +31,6 @@ struct owner {
 struct ip_index {
 	struct node *root;
 	struct map owners; /* key to struct owner, owned */
-	size_t len;
 	uint64_t next_id;
 	uint64_t finds;
 };
@@ -61,11 +60,6 @@ void ip_index_free(struct ip_index *index)
 		return;
 	map_done(&index->owners);
 	mem_free(index);
-}
-
-size_t ip_index_len(const struct ip_index *index)
-{
-	return index->len;
 }
 
 static bool node_precedes(const struct node *a, const struct node *b)
@@ -156,19 +150,7 @@ void ip_index_remove(struct ip_index *index, const char *owner_key)
 		return;
 	for (size_t i = 0; i < owner->len; i++)
 		index->root = tree_remove(index->root, owner->nodes[i]);
-	index->len -= owner->len;
 	map_del(&index->owners, owner_key);
-}
-
-static struct node *node_new(struct ip_index *index, struct ip_range range, struct owner *owner)
-{
-	struct node *node = mem_new(struct node);
-
-	node->range = range;
-	node->id = index->next_id++;
-	node->priority = str_hash(&node->id, sizeof(node->id));
-	node->owner = owner;
-	return node;
 }
 
 void ip_index_put(struct ip_index *index, const char *owner_key, const struct ip_set *ranges)
@@ -184,10 +166,15 @@ void ip_index_put(struct ip_index *index, const char *owner_key, const struct ip
 	owner->nodes = mem_calloc(ranges->len, sizeof(struct node *));
 	owner->len = ranges->len;
 	for (size_t i = 0; i < ranges->len; i++) {
-		owner->nodes[i] = node_new(index, ranges->items[i], owner);
+		struct node *made = mem_new(struct node);
+
+		made->range = ranges->items[i];
+		made->id = index->next_id++;
+		made->priority = str_hash(&made->id, sizeof(made->id));
+		made->owner = owner;
+		owner->nodes[i] = made;
 		index->root = tree_insert(index->root, owner->nodes[i]);
 	}
-	index->len += owner->len;
 	map_set(&index->owners, owner_key, owner);
 }
 
@@ -217,6 +204,7 @@ void ip_index_find(struct ip_index *index, const struct ip_set *ranges,
 {
 	struct find find = {.number = ++index->finds, .hit = hit, .ctx = ctx};
 
+	assert(hit);
 	for (size_t i = 0; i < ranges->len; i++) {
 		find.range = ranges->items[i];
 		tree_find(index->root, &find);

@@ -33,7 +33,4 @@ void ip_index_remove(struct ip_index *index, const char *owner);
 void ip_index_find(struct ip_index *index, const struct ip_set *ranges,
 		   void (*hit)(void *ctx, const char *owner), void *ctx);
 
-/* Number of ranges in the index. */
-size_t ip_index_len(const struct ip_index *index);
-
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Addresses that rest and that are in conflict. See the header.
+ * ledger.c reads both lists when it opens a pool, notes what happens, and writes them into the
+ * status. A time counts from `now` of the pass; what is over is handed to the caller to rest.
  */
 #include "reconcilers/ipam/ip_memory.h"
 
@@ -69,6 +70,7 @@ void ip_conflicts_read(const json_t *pool, const struct ip_pool *addresses,
 	bool has_now = !str_empty(now) && rfc3339_read(now, &now_us);
 	size_t i;
 
+	assert(addresses && kept);
 	*ret = (struct ip_conflicts){
 		.family = addresses->subnet.family,
 		.entries = json_array(),

@@ -4,6 +4,7 @@
  */
 #include "reconcilers/ipam/ip_pool.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/rfc3339.h"
@@ -345,9 +346,9 @@ static char *kept_text(const struct counts *counts)
 }
 
 /* unread: of a SpiderReservedIP that cannot be read; nothing is handed out beside it. */
-static struct verdict judge(const json_t *pool, const struct counts *counts,
-			    const struct err *unread, const struct allocation *allocation,
-			    const struct problems *problems)
+static struct verdict judge_pool(const json_t *pool, const struct counts *counts,
+				 const struct err *unread, const struct allocation *allocation,
+				 const struct problems *problems)
 {
 	struct verdict v = {.status = CONDITION_FALSE};
 	auto_free char *total_text = count_text(counts->total);
@@ -461,7 +462,7 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 		ip_pool_warn(pool, &warnings);
 	warn_of_lost_addresses(allocation, addresses, &warnings);
 	warn_of_conflicts(&conflicts, &warnings);
-	ready = judge(pool, &counts, &unread, allocation, &problems);
+	ready = judge_pool(pool, &counts, &unread, allocation, &problems);
 
 	json_put_int(status, "totalIPCount", counts.total);
 	/* Agents rely on the number (ledger_is_counted()). */
@@ -527,6 +528,7 @@ int ip_pool_reconcile(const json_t *world, const char *key, struct plan *plan, s
 	auto_call(allocation_done) struct allocation allocation = {0};
 	bool has_subnet;
 
+	assert(key && plan);
 	if (!pool)
 		return 0;
 	allocation = allocation_read(pool);

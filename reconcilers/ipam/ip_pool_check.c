@@ -4,6 +4,7 @@
  */
 #include "reconcilers/ipam/ip_pool.h"
 
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
@@ -71,6 +72,7 @@ int ip_pool_read_entry(const char *text, enum ip_family family, const struct ip_
 	auto_free char *past = subnet && subnet->family == IP_V4 ? text_past(subnet) : NULL;
 	ip_number number;
 
+	assert(text && ret && ret_clipped);
 	*ret_clipped = dash && str_eq(dash + 1, past) &&
 		       ip_parse(first, family, &number, NULL) == 0 &&
 		       ip_range_has(subnet->range, number);
@@ -318,23 +320,6 @@ static void check_routes(const json_t *spec, const struct ip_pool *pool, struct 
 	}
 }
 
-/* Selectors that IPAM wrote use its own keys and nothing else. */
-static void check_auto_pool_affinity(const json_t *affinity, struct problems *problems)
-{
-	const char *key;
-	json_t *value;
-
-	if (json_at(affinity, "matchExpressions"))
-		problem_add(problems, "BadSelector", "spec.podAffinity.matchExpressions",
-			    "is not for a pool that belongs to one application: remove it");
-	json_each (json_at(affinity, "matchLabels"), key, value)
-		if (!str_starts(key, AUTO_POOL_PREFIX))
-			problem_add(problems, "BadSelector", "spec.podAffinity.matchLabels",
-				    "\"%s\" is not for a pool that belongs to one application: "
-				    "remove it",
-				    key);
-}
-
 static void check_affinity(const json_t *object, struct problems *problems)
 {
 	const json_t *affinity = NULL;
@@ -347,7 +332,20 @@ static void check_affinity(const json_t *object, struct problems *problems)
 	if (!affinity)
 		return;
 	if (json_at(object, "metadata", "labels", AUTO_POOL_LABEL)) {
-		check_auto_pool_affinity(affinity, problems);
+		const char *key;
+		json_t *value;
+
+		/* Selectors that IPAM wrote use its own keys and nothing else. */
+		if (json_at(affinity, "matchExpressions"))
+			problem_add(problems, "BadSelector", "spec.podAffinity.matchExpressions",
+				    "is not for a pool that belongs to one application: remove it");
+		json_each (json_at(affinity, "matchLabels"), key, value)
+			if (!str_starts(key, AUTO_POOL_PREFIX))
+				problem_add(
+					problems, "BadSelector", "spec.podAffinity.matchLabels",
+					"\"%s\" is not for a pool that belongs to one application: "
+					"remove it",
+					key);
 		return;
 	}
 	if (json_object_size(json_at(affinity, "matchLabels")) == 0 &&
@@ -412,17 +410,6 @@ static json_t *older_pools(const json_t *world, const json_t *object)
 	return older;
 }
 
-static void check_overlap(const json_t *world, const json_t *object, const struct ip_pool *pool,
-			  struct problems *problems)
-{
-	json_auto_t *older = older_pools(world, object);
-	json_t *other;
-	size_t i;
-
-	json_array_foreach (older, i, other)
-		check_against(pool, other, problems);
-}
-
 /* The network is part of what pods were told; another network is another pool. */
 static void check_subnet_change(const json_t *world, const json_t *old, const struct ip_subnet *was,
 				const struct ip_subnet *is, struct problems *problems)
@@ -470,39 +457,15 @@ static void check_in_use(const json_t *old, const struct ip_pool *was, const str
 			    lost, first, json_str_or(json_at(records, first, "pod"), "?"));
 }
 
-static void check_added_against(const struct ip_pool *added, const json_t *other,
-				struct problems *problems)
-{
-	auto_ip_pool struct ip_pool theirs = {0};
-	auto_free char *range = NULL;
-	struct ip_range common;
-
-	if (!ip_pool_read(other, &theirs, NULL) || theirs.subnet.family != added->subnet.family ||
-	    !ip_set_common(&added->usable, &theirs.usable, &common))
-		return;
-	range = ip_range_text(added->subnet.family, common);
-	problem_add(problems, "AddressOverlap", "spec.ips",
-		    "%s also belongs to SpiderIPPool %s: take it out of one of them", range,
-		    json_name(other));
-}
-
-static void check_added(const json_t *world, const json_t *object, const struct ip_pool *added,
-			struct problems *problems)
-{
-	const char *key;
-	json_t *other;
-
-	json_each (world_kind(world, KIND_IP_POOL), key, other)
-		if (!str_eq(json_name(other), json_name(object)))
-			check_added_against(added, other, problems);
-}
-
 void ip_pool_check_change(const json_t *world, const json_t *old, const json_t *object,
 			  struct problems *problems)
 {
 	auto_ip_pool struct ip_pool was = {0}, is = {0};
 	bool was_readable = ip_pool_read(old, &was, NULL);
+	const char *key;
+	json_t *other;
 
+	assert(old && object && problems);
 	if (!ip_pool_read(object, &is, NULL))
 		return;
 	if (was_readable) {
@@ -511,7 +474,22 @@ void ip_pool_check_change(const json_t *world, const json_t *old, const json_t *
 		if (was.subnet.family == is.subnet.family)
 			ip_set_subtract(&is.usable, &was.usable);
 	}
-	check_added(world, object, &is, problems);
+	json_each (world_kind(world, KIND_IP_POOL), key, other)
+		if (!str_eq(json_name(other), json_name(object))) {
+			auto_ip_pool struct ip_pool theirs = {0};
+			struct ip_range common;
+
+			if (ip_pool_read(other, &theirs, NULL) &&
+			    theirs.subnet.family == is.subnet.family &&
+			    ip_set_common(&is.usable, &theirs.usable, &common)) {
+				auto_free char *range = ip_range_text(is.subnet.family, common);
+
+				problem_add(problems, "AddressOverlap", "spec.ips",
+					    "%s also belongs to SpiderIPPool %s: take it out of "
+					    "one of them",
+					    range, json_name(other));
+			}
+		}
 }
 
 static bool lists_alone(const json_t *spec, enum ip_family family, ip_number address)
@@ -541,6 +519,7 @@ void ip_pool_withhold(const json_t *object, const struct ip_pool *pool, struct i
 	ip_number first = pool->subnet.range.first, last = pool->subnet.range.last, gateway;
 	bool has_both = last - first > 1;
 
+	assert(pool->subnet.family == IP_V4 || pool->subnet.family == IP_V6);
 	if (ip_parse(json_str_or(json_at(spec, "gateway"), ""), family, &gateway, NULL) == 0)
 		withhold_one(ret, gateway);
 	if (has_both && !lists_alone(spec, family, first))
@@ -561,10 +540,17 @@ void ip_pool_judge(const json_t *world, const json_t *object, struct problems *p
 	const json_t *spec = json_at(object, "spec");
 	auto_ip_pool struct ip_pool pool = {0};
 
+	assert(object && problems && warnings);
 	if (ip_pool_read(object, &pool, problems)) {
+		json_auto_t *older = NULL;
+		json_t *other;
+		size_t i;
+
 		check_gateway(spec, &pool, problems, warnings);
 		check_routes(spec, &pool, problems);
-		check_overlap(world, object, &pool, problems);
+		older = older_pools(world, object);
+		json_array_foreach (older, i, other)
+			check_against(&pool, other, problems);
 	}
 	check_affinity(object, problems);
 }

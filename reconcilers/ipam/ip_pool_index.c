@@ -7,6 +7,7 @@
  */
 #include "reconcilers/ipam/ip_pool_index.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/map.h"
@@ -74,6 +75,7 @@ void ip_pool_index_remove(struct ip_pool_index *index, const char *name)
 		return;
 	family = family_of(index, strchr(subnet, ':') ? IP_V6 : IP_V4);
 	members = map_get(&index->members, subnet);
+	assert(members && members->len > 0);
 	map_del(members, name);
 	if (members->len == 0) {
 		map_del(&index->members, subnet);
@@ -103,30 +105,15 @@ static void join_subnet(struct ip_pool_index *index, const char *name,
 	map_set(&index->subnet_of, name, str_dup(text));
 }
 
-/* Also those that spec.ips had before, or that a subnet which cannot be read any more had. */
-static void add_records(const json_t *object, struct ip_set *v4, struct ip_set *v6)
-{
-	const char *text = json_str_or(json_at(object, "status", "allocatedIPs"), "");
-	json_auto_t *records = *text ? json_parse(text, strlen(text), NULL) : NULL;
-	const char *address;
-	json_t *record;
-
-	json_each (json_is_object(records) ? records : NULL, address, record) {
-		enum ip_family family;
-		struct ip_range one;
-
-		if (ip_parse_any(address, &family, &one.first, NULL) < 0)
-			continue;
-		one.last = one.first;
-		ip_set_add(family == IP_V4 ? v4 : v6, one);
-	}
-}
-
 void ip_pool_index_put(struct ip_pool_index *index, const json_t *object)
 {
 	auto_ip_set struct ip_set v4 = {0}, v6 = {0};
 	auto_ip_pool struct ip_pool pool = {0};
 	const char *name = json_name(object);
+	const char *text;
+	json_auto_t *records = NULL;
+	const char *address;
+	json_t *record;
 
 	ip_pool_index_remove(index, name);
 	if (ip_pool_read(object, &pool, NULL)) {
@@ -134,7 +121,21 @@ void ip_pool_index_put(struct ip_pool_index *index, const json_t *object)
 		for (size_t i = 0; i < pool.usable.len; i++)
 			ip_set_add(pool.subnet.family == IP_V4 ? &v4 : &v6, pool.usable.items[i]);
 	}
-	add_records(object, &v4, &v6);
+
+	/*
+	 * Also those that spec.ips had before, or that a subnet which cannot be read any more had.
+	 */
+	text = json_str_or(json_at(object, "status", "allocatedIPs"), "");
+	records = *text ? json_parse(text, strlen(text), NULL) : NULL;
+	json_each (json_is_object(records) ? records : NULL, address, record) {
+		enum ip_family family;
+		struct ip_range one;
+
+		if (ip_parse_any(address, &family, &one.first, NULL) < 0)
+			continue;
+		one.last = one.first;
+		ip_set_add(family == IP_V4 ? &v4 : &v6, one);
+	}
 	ip_set_settle(&v4);
 	ip_set_settle(&v6);
 	ip_index_put(index->v4.addresses, name, &v4);

@@ -60,6 +60,7 @@ void ip_print(enum ip_family family, ip_number address, char out[IP_TEXT_SIZE])
 	uint8_t bytes[16];
 	size_t len = family_bits(family) / 8;
 
+	assert(family == IP_V6 || (family == IP_V4 && address >> 32 == 0));
 	/* inet_ntop would print ::a06:1 as ::10.6.0.1, which Go and users do not. */
 	if (family == IP_V6 && address >> 32 == 0 && address >> 16) {
 		(void)snprintf(out, IP_TEXT_SIZE, "::%x:%x", (unsigned int)(address >> 16),
@@ -71,14 +72,6 @@ void ip_print(enum ip_family family, ip_number address, char out[IP_TEXT_SIZE])
 	inet_ntop(family == IP_V4 ? AF_INET : AF_INET6, bytes, out, IP_TEXT_SIZE);
 }
 
-/* Ones for the bits of the host part. */
-static ip_number host_mask(enum ip_family family, unsigned int prefix_len)
-{
-	unsigned int host_bits = family_bits(family) - prefix_len;
-
-	return host_bits == 128 ? ~(ip_number)0 : ((ip_number)1 << host_bits) - 1;
-}
-
 int ip_subnet_parse(const char *text, struct ip_subnet *ret, struct err *err)
 {
 	auto_free char *address_text = NULL;
@@ -86,6 +79,7 @@ int ip_subnet_parse(const char *text, struct ip_subnet *ret, struct err *err)
 	enum ip_family family = IP_V4;
 	ip_number address = 0, mask = 0;
 	int64_t prefix_len = 0;
+	unsigned int host_bits;
 
 	if (!slash)
 		return err_set(err, ERR_INVALID, "BadSubnet",
@@ -101,7 +95,9 @@ int ip_subnet_parse(const char *text, struct ip_subnet *ret, struct err *err)
 		return err_set(err, ERR_INVALID, "BadSubnet",
 			       "\"%.*s\" is not a subnet: the length must be from 0 to %u",
 			       TEXT_SHOWN, text, family_bits(family));
-	mask = host_mask(family, (unsigned int)prefix_len);
+	/* Ones for the bits of the host part. */
+	host_bits = family_bits(family) - (unsigned int)prefix_len;
+	mask = host_bits == 128 ? ~(ip_number)0 : ((ip_number)1 << host_bits) - 1;
 	*ret = (struct ip_subnet){
 		.family = family,
 		.prefix_len = (unsigned int)prefix_len,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Switches of IPAM. See the header.
+ * Operator, agents and command line read the switches with this before they decide on addresses.
+ * All or nothing: with one wrong field the caller goes on with what it had.
  */
 #include "reconcilers/ipam/ipam_settings.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A pool's ledger. See the header.
+ * Opening turns spec and status into sets and records; each change keeps both, and the size of the
+ * text, in step; ledger_status() turns them back. Which ledger is opened and when it is written is
+ * up to books.c.
  */
 #include "reconcilers/ipam/ledger.h"
 
@@ -15,17 +17,9 @@
 
 #define BAD_RECORD "BadAllocationRecord"
 
-static struct ip_range one(ip_number address)
+static struct ip_range range_of_one(ip_number address)
 {
 	return (struct ip_range){.first = address, .last = address};
-}
-
-static void subtract_one(struct ip_set *set, ip_number address)
-{
-	struct ip_range range = one(address);
-	struct ip_set other = {.items = &range, .len = 1, .cap = 1};
-
-	ip_set_subtract(set, &other);
 }
 
 static int read_excluded(const json_t *pool, const struct ip_pool *addresses, struct err *err)
@@ -49,14 +43,6 @@ static int read_excluded(const json_t *pool, const struct ip_pool *addresses, st
 			       "what it keeps back: %s",
 			       i, json_name(pool), why.text);
 	}
-	return 0;
-}
-
-static int subtract_reserved(struct ledger *ledger, const json_t *reserved, struct err *err)
-{
-	if (reserved_ip_read(reserved, ledger->family, &ledger->kept, err) < 0)
-		return -1;
-	ip_set_subtract(&ledger->free, &ledger->kept);
 	return 0;
 }
 
@@ -86,6 +72,7 @@ static void count_node(struct ledger *ledger, const json_t *record, json_int_t n
 	if (!node)
 		return;
 	count = json_integer_value(json_object_get(ledger->nodes, node)) + n;
+	assert(count >= 0);
 	if (count)
 		json_put_int(ledger->nodes, node, count);
 	else
@@ -94,6 +81,8 @@ static void count_node(struct ledger *ledger, const json_t *record, json_int_t n
 
 static void forget_size(struct ledger *ledger, const char *address, const json_t *record)
 {
+	assert(ledger->bytes >= record_bytes(address, record));
+	assert(ledger->node_bytes >= node_bytes(record));
 	ledger->bytes -= record_bytes(address, record);
 	ledger->node_bytes -= node_bytes(record);
 	count_node(ledger, record, -1);
@@ -200,7 +189,7 @@ static int read_records(struct ledger *ledger, struct err *err)
 		ip_print(ledger->family, number, canonical);
 		put_record(ledger, canonical, clean);
 		json_put_bool(ledger->uids, json_str_at(clean, "podUid"), true);
-		ip_set_add(&used, one(number));
+		ip_set_add(&used, range_of_one(number));
 	}
 	ip_set_settle(&used);
 	ip_set_subtract(&ledger->free, &used);
@@ -226,26 +215,12 @@ static void read_resting(struct ledger *ledger)
 	}
 }
 
-/* Those whose time is over rest, as if they had been given back now. */
-static void read_conflicts(struct ledger *ledger, const char *now)
-{
-	json_t *address;
-	ip_number number;
-	size_t i;
-
-	ip_conflicts_read(ledger->pool, &ledger->addresses, &ledger->kept, now, &ledger->conflicts);
-	ip_set_subtract(&ledger->free, &ledger->conflicts.set);
-	read_resting(ledger);
-	json_array_foreach (ledger->conflicts.over, i, address)
-		if (ip_parse(json_string_value(address), ledger->family, &number, NULL) == 0 &&
-		    ip_set_has(&ledger->free, number) &&
-		    !json_list_has(ledger->resting, json_string_value(address)))
-			ip_rest(ledger->resting, json_string_value(address));
-}
-
 static int open_all(struct ledger *ledger, const json_t *reserved, const char *now, struct err *err)
 {
 	auto_problems struct problems problems = {0};
+	json_t *address;
+	ip_number number;
+	size_t k;
 
 	if (!ip_pool_read(ledger->pool, &ledger->addresses, &problems)) {
 		auto_free char *text = problems_text(&problems);
@@ -260,9 +235,21 @@ static int open_all(struct ledger *ledger, const json_t *reserved, const char *n
 	for (size_t i = 0; i < ledger->addresses.usable.len; i++)
 		ip_set_add(&ledger->free, ledger->addresses.usable.items[i]);
 	ip_set_settle(&ledger->free);
-	if (subtract_reserved(ledger, reserved, err) < 0 || read_records(ledger, err) < 0)
+	if (reserved_ip_read(reserved, ledger->family, &ledger->kept, err) < 0)
 		return -1;
-	read_conflicts(ledger, now);
+	ip_set_subtract(&ledger->free, &ledger->kept);
+	if (read_records(ledger, err) < 0)
+		return -1;
+
+	/* Those whose time is over rest, as if they had been given back now. */
+	ip_conflicts_read(ledger->pool, &ledger->addresses, &ledger->kept, now, &ledger->conflicts);
+	ip_set_subtract(&ledger->free, &ledger->conflicts.set);
+	read_resting(ledger);
+	json_array_foreach (ledger->conflicts.over, k, address)
+		if (ip_parse(json_string_value(address), ledger->family, &number, NULL) == 0 &&
+		    ip_set_has(&ledger->free, number) &&
+		    !json_list_has(ledger->resting, json_string_value(address)))
+			ip_rest(ledger->resting, json_string_value(address));
 	return 0;
 }
 
@@ -328,17 +315,20 @@ bool ledger_may_know(const struct ledger *ledger, const char *uid)
 	return json_object_get(ledger->uids, uid) != NULL;
 }
 
-static void record(struct ledger *ledger, const char *address, ip_number number,
-		   const struct ledger_holder *holder)
+static void put_holder(struct ledger *ledger, const char *address, ip_number number,
+		       const struct ledger_holder *holder)
 {
 	json_t *entry = json_object();
+	struct ip_range range;
+	struct ip_set other = {.items = &range, .len = 1, .cap = 1};
 
 	json_put_str(entry, "pod", holder->pod);
 	json_put_str(entry, "podUid", holder->uid);
 	json_put_str(entry, "node", str_empty(holder->node) ? NULL : holder->node);
 	json_put_bool(ledger->uids, holder->uid, true);
 	put_record(ledger, address, entry);
-	subtract_one(&ledger->free, number);
+	range = range_of_one(number);
+	ip_set_subtract(&ledger->free, &other);
 	stop_resting(ledger, address);
 	ledger->has_changed = true;
 }
@@ -360,7 +350,7 @@ static bool find_rested(const struct ledger *ledger, ip_number *ret)
 		ip_number number;
 
 		if (ip_parse(json_string_value(entry), ledger->family, &number, NULL) == 0)
-			ip_set_add(&resting, one(number));
+			ip_set_add(&resting, range_of_one(number));
 	}
 	ip_set_settle(&resting);
 	for (i = 0; i < ledger->free.len; i++)
@@ -395,7 +385,7 @@ bool ledger_take_this(struct ledger *ledger, const char *address,
 	assert(holder->pod && holder->uid);
 	if (ledger_record(ledger, address) || ip_parse(address, ledger->family, &number, NULL) < 0)
 		return false;
-	record(ledger, address, number, holder);
+	put_holder(ledger, address, number, holder);
 	return true;
 }
 
@@ -405,7 +395,7 @@ void ledger_pass_on(struct ledger *ledger, const char *address, const struct led
 
 	assert(ledger_record(ledger, address));
 	if (ip_parse(address, ledger->family, &number, NULL) == 0)
-		record(ledger, address, number, holder);
+		put_holder(ledger, address, number, holder);
 }
 
 void ledger_mark_unjudged(struct ledger *ledger, const char *address)
@@ -436,6 +426,7 @@ bool ledger_release(struct ledger *ledger, const char *address, const char *pod,
 	const char *has = json_str_at(record, "podUid");
 	ip_number number;
 
+	assert(uid);
 	if (!has || !str_eq(has, uid) || (pod && !str_eq(json_str_at(record, "pod"), pod)) ||
 	    ip_parse(address, ledger->family, &number, NULL) < 0)
 		return false;
@@ -446,7 +437,7 @@ bool ledger_release(struct ledger *ledger, const char *address, const char *pod,
 	if (!ip_set_has(&ledger->addresses.usable, number) || ip_set_has(&ledger->kept, number) ||
 	    ip_set_has(&ledger->conflicts.set, number))
 		return true;
-	ip_set_add(&ledger->free, one(number));
+	ip_set_add(&ledger->free, range_of_one(number));
 	ip_set_settle(&ledger->free);
 	if (!rests)
 		return true;
@@ -459,6 +450,7 @@ void ledger_note_conflict(struct ledger *ledger, const char *address, const char
 {
 	ip_number number;
 
+	assert(ledger->conflicts.entries && mac);
 	if (ip_parse(address, ledger->family, &number, NULL) < 0 ||
 	    !ip_set_has(&ledger->addresses.usable, number) || ip_set_has(&ledger->kept, number) ||
 	    !ip_conflicts_note(&ledger->conflicts, address, mac, node, now))
@@ -477,12 +469,12 @@ void ledger_restore(struct ledger *ledger, const char *address, const json_t *re
 		if (uid)
 			(void)ledger_release(ledger, address, NULL, uid, false);
 	} else if (ip_parse(address, ledger->family, &number, NULL) == 0) {
-		record(ledger, address, number,
-		       &(struct ledger_holder){
-			       json_str_or(json_at(record_before, "pod"), ""),
-			       json_str_or(json_at(record_before, "podUid"), ""),
-			       json_str_at(record_before, "node"),
-		       });
+		put_holder(ledger, address, number,
+			   &(struct ledger_holder){
+				   json_str_or(json_at(record_before, "pod"), ""),
+				   json_str_or(json_at(record_before, "podUid"), ""),
+				   json_str_at(record_before, "node"),
+			   });
 		if (is_unjudged(record_before))
 			ledger_mark_unjudged(ledger, address);
 	}
@@ -490,26 +482,12 @@ void ledger_restore(struct ledger *ledger, const char *address, const json_t *re
 
 void ledger_keep_out(struct ledger *ledger, const struct ip_set *others)
 {
+	assert(ledger->records);
 	assert(others != &ledger->kept);
 	for (size_t i = 0; i < others->len; i++)
 		ip_set_add(&ledger->kept, others->items[i]);
 	ip_set_settle(&ledger->kept);
 	ip_set_subtract(&ledger->free, &ledger->kept);
-}
-
-/* The records without their nodes. Returns new. */
-static json_t *without_nodes(const json_t *records)
-{
-	json_t *bare = json_object(), *record;
-	const char *address;
-
-	json_each (records, address, record) {
-		json_t *copy = json_copy(record);
-
-		json_object_del(copy, "node");
-		json_put(bare, address, copy);
-	}
-	return bare;
 }
 
 static void write_records(const struct ledger *ledger, json_t *status)
@@ -521,8 +499,16 @@ static void write_records(const struct ledger *ledger, json_t *status)
 	if (json_object_size(ledger->records) == 0)
 		return;
 	if (is_large(ledger)) {
-		json_auto_t *bare = without_nodes(ledger->records);
+		json_auto_t *bare = json_object(); /* the records without their nodes */
+		json_t *record;
+		const char *address;
 
+		json_each (ledger->records, address, record) {
+			json_t *copy = json_copy(record);
+
+			json_object_del(copy, "node");
+			json_put(bare, address, copy);
+		}
 		text = json_text(bare);
 		nodes = ledger_nodes_write(ledger->records, text);
 	} else {
@@ -539,31 +525,15 @@ static size_t list_bytes(const json_t *status, const char *name)
 	return list ? json_dumpb(list, NULL, 0, JSON_COMPACT) : 0;
 }
 
-/* Beside a ledger that fills the object the oldest entries are forgotten. */
-static void fit_lists(const struct ledger *ledger, json_t *status)
-{
-	static const char *const lists[] = {"releasedIPs", "conflictIPs"};
-	size_t room = ledger->room + LIMIT_POOL_LISTS_BYTES, bytes = sent_bytes(ledger);
-
-	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-		json_t *list = json_at(status, lists[i]);
-
-		while (json_array_size(list) > 0 &&
-		       bytes + list_bytes(status, lists[0]) + list_bytes(status, lists[1]) > room)
-			json_array_remove(list, 0);
-	}
-	if (json_at(status, "conflictIPCount"))
-		json_put_int(status, "conflictIPCount",
-			     (int64_t)json_array_size(json_at(status, "conflictIPs")));
-}
-
 json_t *ledger_status(const struct ledger *ledger)
 {
 	const json_t *old = json_at(ledger->pool, "status");
 	json_t *status = json_is_object(old) ? json_copy((json_t *)old) : json_object();
 	size_t count = json_object_size(ledger->records);
+	static const char *const lists[] = {"releasedIPs", "conflictIPs"};
+	size_t room, bytes;
 
-	assert(ledger->records);
+	assert(ledger->records && ledger->node_bytes <= ledger->bytes);
 	write_records(ledger, status);
 	if (ledger->is_unsure)
 		json_object_del(status, "allocatedIPCount");
@@ -575,6 +545,19 @@ json_t *ledger_status(const struct ledger *ledger)
 	else
 		json_object_del(status, "releasedIPs");
 	ip_conflicts_write(&ledger->conflicts, status);
-	fit_lists(ledger, status);
+
+	/* Beside a ledger that fills the object the oldest entries are forgotten. */
+	room = ledger->room + LIMIT_POOL_LISTS_BYTES;
+	bytes = sent_bytes(ledger);
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+		json_t *list = json_at(status, lists[i]);
+
+		while (json_array_size(list) > 0 &&
+		       bytes + list_bytes(status, lists[0]) + list_bytes(status, lists[1]) > room)
+			json_array_remove(list, 0);
+	}
+	if (json_at(status, "conflictIPCount"))
+		json_put_int(status, "conflictIPCount",
+			     (int64_t)json_array_size(json_at(status, "conflictIPs")));
 	return status;
 }

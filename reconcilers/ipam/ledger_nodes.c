@@ -5,6 +5,7 @@
  */
 #include "reconcilers/ipam/ledger_nodes.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "lib/json/keys.h"
 
 /* Six bits each; none that JSON, or Go's way to write it, has more than one byte for. */
 static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
@@ -25,25 +27,6 @@ enum { DIGIT_BITS = 6, CHECKSUM_LEN = 8, NODES_MAX = UINT16_MAX };
 static uint32_t checksum(const char *text)
 {
 	return (uint32_t)str_hash(text, strlen(text));
-}
-
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* The addresses as json_text() sorts them. */
-static const char **sorted_addresses(const json_t *records)
-{
-	const char **addresses = mem_calloc(json_object_size(records) + 1, sizeof(*addresses));
-	const char *address;
-	json_t *record;
-	size_t n = 0;
-
-	json_each (records, address, record)
-		addresses[n++] = address;
-	qsort(addresses, n, sizeof(*addresses), by_text);
-	return addresses;
 }
 
 /* The number of a node, a new one at first; 0: it has none, or there are too many. */
@@ -94,6 +77,7 @@ static char *pack(const uint16_t *numbers, size_t n, size_t nodes)
 	uint32_t bits = 0;
 
 	for (size_t i = 0; i < n; i++) {
+		assert(numbers[i] >> width == 0);
 		bits = bits << width | numbers[i];
 		for (held += width; held >= DIGIT_BITS; held -= DIGIT_BITS)
 			strbuf_addc(&codes, digits[bits >> (held - DIGIT_BITS) & 63]);
@@ -131,13 +115,15 @@ static int unpack(struct unpacking *from)
 
 char *ledger_nodes_write(const json_t *records, const char *text)
 {
-	auto_free const char **addresses = sorted_addresses(records);
-	auto_free uint16_t *numbers = mem_calloc(json_object_size(records) + 1, sizeof(*numbers));
+	size_t n = 0;
+	auto_free const char **addresses = json_sorted_keys(records, &n);
+	auto_free uint16_t *numbers = mem_calloc(n + 1, sizeof(*numbers));
 	auto_strbuf struct strbuf names = {0};
 	json_auto_t *nodes = json_object();
 	auto_free char *codes = NULL;
 
-	for (size_t i = 0; i < json_object_size(records); i++) {
+	assert(text);
+	for (size_t i = 0; i < n; i++) {
 		const json_t *record = json_object_get(records, addresses[i]);
 
 		numbers[i] = number_of(nodes, json_str_at(record, "node"), &names);
@@ -168,6 +154,7 @@ void ledger_nodes_read(const char *nodes, const char *text, json_t *records)
 	const char *address;
 	json_t *record;
 
+	assert(text && json_is_object(records));
 	if (!codes || !str_starts(nodes, sum))
 		return;
 	list = split_names(names + 1, (size_t)(codes - names - 1));

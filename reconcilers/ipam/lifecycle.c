@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * SpiderEndpoints from their first write to their end. See the header.
+ * A turn first carries out what assign.c has decided about the endpoint, then looks for its end.
+ * What has to be read live is asked for by BOX_LOOK and found in the next turn; ledgers are left
+ * to assign.c.
  */
 #include "reconcilers/ipam/lifecycle.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -59,7 +62,7 @@ static bool is_living(const struct look *look, const char *uid)
 /*
  * Write what the ledgers say, then forget that it was to be written. True when there was something.
  */
-static bool carry_out(const struct look *look)
+static bool carry_out_decided(const struct look *look)
 {
 	const json_t *decided = world_get(look->world, BOX_DECIDED, look->key);
 	const json_t *object = json_at(decided, "endpoint");
@@ -370,20 +373,6 @@ static void add_lost(const struct look *look, json_t *lost, const json_t *stray)
 		add_record(lost, name, stray);
 }
 
-/* Of which NIC, no record says. */
-static json_t *item_of(const json_t *stray)
-{
-	const char *address = json_str_or(json_at(stray, "address"), "");
-	bool is_v6 = strchr(address, ':') != NULL;
-	json_t *item = json_object();
-
-	json_put_str(item, "interface", "");
-	json_put_int(item, "vlan", 0);
-	json_put(item, is_v6 ? "ipv6" : "ipv4", json_fmt("%s/%d", address, is_v6 ? 128 : 32));
-	json_put_str(item, is_v6 ? "ipv6Pool" : "ipv4Pool", json_str_at(stray, "pool"));
-	return item;
-}
-
 /* Their agent finds it when it looks at the endpoints of its node, and says the word. */
 static void ask_agent(const struct look *look, const char *name, const json_t *records)
 {
@@ -393,8 +382,19 @@ static void ask_agent(const struct look *look, const char *name, const json_t *r
 	json_t *current = json_need_object(status, "current"), *ips = json_array(), *record;
 	size_t i;
 
-	json_array_foreach (records, i, record)
-		json_array_append_new(ips, item_of(record));
+	json_array_foreach (records, i, record) {
+		const char *address = json_str_or(json_at(record, "address"), "");
+		bool is_v6 = strchr(address, ':') != NULL;
+		json_t *item = json_object();
+
+		/* Of which NIC, no record says. */
+		json_put_str(item, "interface", "");
+		json_put_int(item, "vlan", 0);
+		json_put(item, is_v6 ? "ipv6" : "ipv4",
+			 json_fmt("%s/%d", address, is_v6 ? 128 : 32));
+		json_put_str(item, is_v6 ? "ipv6Pool" : "ipv4Pool", json_str_at(record, "pool"));
+		json_array_append_new(ips, item);
+	}
 	json_put_str(current, "uid", json_str_at(first, "uid"));
 	json_put_str(current, "node", json_str_at(first, "node"));
 	json_put(current, "ips", ips);
@@ -478,7 +478,8 @@ int endpoint_reconcile(const json_t *world, const char *key, struct plan *plan, 
 		.plan = plan,
 	};
 
-	if (carry_out(&look))
+	assert(key && plan);
+	if (carry_out_decided(&look))
 		return 0;
 	if (look.live && read_settings(&look, err) < 0)
 		return -1;

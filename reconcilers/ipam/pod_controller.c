@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Pods and who made them. See the header.
+ * What the pod's own metadata and phase tell, so that no owner has to be read. Endpoints record
+ * the controller, filters compare it, and whether a pod keeps its addresses depends on it.
  */
 #include "reconcilers/ipam/pod_controller.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,6 +64,7 @@ const char *pod_endpoint_name(const json_t *pod, const struct ipam_settings *set
 {
 	const char *machine = settings->keeps_virtual_machines ? pod_machine(pod) : NULL;
 
+	assert(pod && settings);
 	return machine ? machine : json_name(pod);
 }
 

@@ -5,6 +5,7 @@
  */
 #include "reconcilers/ipam/pod_networks.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -87,6 +88,7 @@ json_t *pod_networks(const json_t *pod, const struct ipam_settings *settings, st
 	json_t *first = default_network(pod, settings, err);
 	json_auto_t *list = NULL, *more = NULL;
 
+	assert(pod && settings);
 	if (!first)
 		return NULL;
 	list = json_pack("[o]", first);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Giving back. See the header.
+ * lifecycle.c asks before it ends an endpoint or a record, and the audit to find what was left
+ * over. It looks at the pod first, then at the owner that may want the addresses for its next pod.
  */
 #include "reconcilers/ipam/release.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -56,17 +58,6 @@ static bool has_another_pod(const json_t *instance, const char *uid)
 	return json_object_size(pods) > (json_object_get(pods, uid) ? 1 : 0);
 }
 
-/* A virtual machine that stops and starts keeps what its instance had. */
-static bool virtual_machine_has(const json_t *world, const char *key, const char *uid)
-{
-	const json_t *instance = world_get(world, KIND_VIRTUAL_MACHINE_INSTANCE, key);
-	const json_t *machine = world_get(world, KIND_VIRTUAL_MACHINE, key);
-
-	if (instance && (!object_is_terminating(instance) || has_another_pod(instance, uid)))
-		return true;
-	return machine && !object_is_terminating(machine);
-}
-
 static bool is_kept_by_owner(const json_t *world, const char *key, const char *uid,
 			     const json_t *endpoint, const struct ipam_settings *settings)
 {
@@ -78,14 +69,23 @@ static bool is_kept_by_owner(const json_t *world, const char *key, const char *u
 		return false;
 	if (settings->keeps_stateful_sets && str_eq(type, "StatefulSet"))
 		return stateful_set_has(world, ns, name + 1);
-	if (settings->keeps_virtual_machines && str_eq(type, "VirtualMachineInstance"))
-		return virtual_machine_has(world, key, uid);
+	if (settings->keeps_virtual_machines && str_eq(type, "VirtualMachineInstance")) {
+		const json_t *instance = world_get(world, KIND_VIRTUAL_MACHINE_INSTANCE, key);
+		const json_t *machine = world_get(world, KIND_VIRTUAL_MACHINE, key);
+
+		/* A virtual machine that stops and starts keeps what its instance had. */
+		if (instance &&
+		    (!object_is_terminating(instance) || has_another_pod(instance, uid)))
+			return true;
+		return machine && !object_is_terminating(machine);
+	}
 	return false;
 }
 
 bool release_is_due(const json_t *world, const char *key, const char *uid, const json_t *pod,
 		    const json_t *endpoint, bool is_down, const struct ipam_settings *settings)
 {
+	assert(key && settings);
 	if (!is_down || str_empty(uid))
 		return false;
 	if (pod && str_eq(json_uid(pod), uid) && pod_is_alive(pod))

@@ -4,6 +4,7 @@
  */
 #include "reconcilers/ipam/reserved_ip.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -87,6 +88,7 @@ int reserved_ip_read(const json_t *reserved, enum ip_family family, struct ip_se
 	size_t bad_entry = 0, i;
 	json_t *object, *entry;
 
+	assert(set && (family == IP_V4 || family == IP_V6));
 	json_each (reserved, name, object) {
 		if (object_is_terminating(object) ||
 		    kept_family(json_at(object, "spec")) != (int)family)
@@ -153,6 +155,7 @@ int reserved_ip_reconcile(const json_t *world, const char *key, struct plan *pla
 	auto_ip_set struct ip_set set = {0};
 	auto_free char *message = NULL;
 
+	assert(key && plan);
 	if (!object || object_is_terminating(object))
 		return 0;
 	reserved_ip_check(object, &problems);

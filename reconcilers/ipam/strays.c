@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Records that nobody stands for. See the header.
+ * Looks at one pool both ways: records without an endpoint go to lifecycle.c, which verifies and
+ * ends them; endpoints without a record go to assign.c, which records them again. It gives nothing
+ * back itself.
  */
 #include "reconcilers/ipam/strays.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -27,18 +30,6 @@ static json_t *pods_by_uid(const json_t *world, bool only_living)
 		if (!only_living || pod_is_alive(pod))
 			json_put(found, json_uid(pod), json_incref(pod));
 	return found;
-}
-
-/* What other pools have found of the pod, and nobody has looked at yet. Returns new. */
-static json_t *found_elsewhere(const json_t *world, const char *pod, const char *pool)
-{
-	json_t *list = json_array(), *stray;
-	size_t i;
-
-	json_array_foreach (world_get(world, BOX_STRAYS, pod), i, stray)
-		if (!str_eq(json_str_at(stray, "pool"), pool))
-			json_array_append(list, stray);
-	return list;
 }
 
 /* Two living pods with one address: neither can be helped but by its end. */
@@ -75,7 +66,14 @@ static void add_stray(struct search *search, const char *key, json_t *stray)
 	json_t *list = json_object_get(search->strays, key);
 
 	if (!list) {
-		list = found_elsewhere(search->world, key, search->pool);
+		json_t *other;
+		size_t i;
+
+		/* What other pools have found of the pod, and nobody has looked at yet. */
+		list = json_array();
+		json_array_foreach (world_get(search->world, BOX_STRAYS, key), i, other)
+			if (!str_eq(json_str_at(other, "pool"), search->pool))
+				json_array_append(list, other);
 		json_put(search->strays, key, list);
 	}
 	json_array_append_new(list, stray);
@@ -183,7 +181,7 @@ static void find_strays(struct search *search)
 }
 
 /* Begin, go on, or end: all that pods have of it is recorded, or refused. */
-static void learn(const struct search *search, const json_t *pool)
+static void learn_pool(const struct search *search, const json_t *pool)
 {
 	const char *key;
 	json_t *claim;
@@ -200,14 +198,6 @@ static void learn(const struct search *search, const json_t *pool)
 		plan_post(search->plan, BOX_LEARNING, search->pool, NULL);
 	json_each (world_kind(search->world, BOX_CLAIMED), key, claim)
 		plan_post(search->plan, BOX_CLAIMED, key, NULL);
-}
-
-/* Passes cannot record anything: look again, from the beginning, when they can. */
-static void put_off(const struct search *search)
-{
-	if (search->is_begun)
-		plan_post(search->plan, BOX_LEARNING, search->pool, NULL);
-	plan_requeue(search->plan, STRAYS_LEARN_MS);
 }
 
 int strays_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
@@ -229,16 +219,20 @@ int strays_reconcile(const json_t *world, const char *key, struct plan *plan, st
 				.is_begun = pool && str_eq(learning, json_uid(pool))};
 	json_t *endpoint, *list;
 
+	assert(key && plan);
 	if (!pool)
 		return 0;
 	if (ledger_open(pool, NULL, NULL, &ledger, NULL) < 0) {
 		/* It gives nothing, and is learned again once it can be read. */
 		if (!search.is_learned)
-			learn(&search, pool);
+			learn_pool(&search, pool);
 		return 0;
 	}
 	if (!search.is_learned && books_trouble(world, key)) {
-		put_off(&search);
+		/* Passes cannot record anything: look again, from the beginning, when they can. */
+		if (search.is_begun)
+			plan_post(search.plan, BOX_LEARNING, search.pool, NULL);
+		plan_requeue(search.plan, STRAYS_LEARN_MS);
 		return 0;
 	}
 	find_strays(&search);
@@ -247,7 +241,7 @@ int strays_reconcile(const json_t *world, const char *key, struct plan *plan, st
 	json_each (strays, name, list)
 		plan_post(plan, BOX_STRAYS, name, json_incref(list));
 	if (!search.is_learned)
-		learn(&search, pool);
+		learn_pool(&search, pool);
 	if ((search.is_learned || !search.is_open) && json_object_size(ledger.records))
 		plan_requeue(plan, STRAYS_AGAIN_MS);
 	return 0;
@@ -277,6 +271,7 @@ void strays_visit(const json_t *pool, void (*visit)(void *arg, const char *key),
 	const char *address;
 	json_t *record;
 
+	assert(visit);
 	json_each (records, address, record)
 		if (json_str_at(record, "pod"))
 			visit(arg, json_str_at(record, "pod"));

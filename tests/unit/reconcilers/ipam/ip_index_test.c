@@ -75,7 +75,6 @@ static void finds_what_a_plain_list_finds(void **state)
 		auto_free char *owner = str_printf("%zu", i);
 		auto_ip_set struct ip_set query = random_ranges(&seed);
 		struct seen seen = {0};
-		size_t len = 0;
 
 		ip_set_done(&model[i]);
 		if (next(&seed) % 4)
@@ -83,11 +82,8 @@ static void finds_what_a_plain_list_finds(void **state)
 		ip_index_put(index, owner, &model[i]);
 
 		ip_index_find(index, &query, see, &seen);
-		for (size_t k = 0; k < OWNERS; k++) {
+		for (size_t k = 0; k < OWNERS; k++)
 			assert_int_equal(seen.times[k], overlap(&model[k], &query) ? 1 : 0);
-			len += model[k].len;
-		}
-		assert_int_equal(ip_index_len(index), len);
 	}
 	for (size_t k = 0; k < OWNERS; k++)
 		ip_set_done(&model[k]);
@@ -107,7 +103,6 @@ static void removing_what_is_not_there_is_fine(void **state)
 	ip_index_remove(index, "1");
 	ip_index_find(index, &range, see, &seen);
 	assert_int_equal(seen.times[1], 0);
-	assert_int_equal(ip_index_len(index), 0);
 }
 
 static json_t *pool_new(const char *name, const char *subnet, const char *ips)

@@ -5,6 +5,7 @@
  */
 #include "reconcilers/maintenance/drain.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,10 +152,11 @@ static void drain_done(struct drain *d)
 /* ---- saying ---------------------------------------------------------------------------------- */
 
 /* The first word counts. */
-static void say(struct candidate *c, enum phase phase, const char *reason, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+static void set_phase(struct candidate *c, enum phase phase, const char *reason, const char *fmt,
+		      ...) __attribute__((format(printf, 4, 5)));
 
-static void say(struct candidate *c, enum phase phase, const char *reason, const char *fmt, ...)
+static void set_phase(struct candidate *c, enum phase phase, const char *reason, const char *fmt,
+		      ...)
 {
 	va_list ap;
 	auto_free char *text = NULL;
@@ -258,10 +260,11 @@ static bool is_held_by_others(struct candidate *c)
 
 	if (!other)
 		return false;
-	say(c, PHASE_WAITING, "HeldByOthers",
-	    "%.100s holds %.40s and is no pod that can be evicted: end it, then the pods are asked",
-	    json_str_or(json_at(other, "holder"), "somebody"),
-	    device ? device : json_str_or(json_at(other, "pciAddress"), "the NIC"));
+	set_phase(c, PHASE_WAITING, "HeldByOthers",
+		  "%.100s holds %.40s and is no pod that can be evicted: end it, then the pods are "
+		  "asked",
+		  json_str_or(json_at(other, "holder"), "somebody"),
+		  device ? device : json_str_or(json_at(other, "pciAddress"), "the NIC"));
 	return true;
 }
 
@@ -273,15 +276,16 @@ static bool may_ask_pods(struct drain *d, struct candidate *c)
 	json_t *device;
 
 	if (!may)
-		say(c, PHASE_WAITING, "LooksAtPods", "its pods are being looked at; wait");
+		set_phase(c, PHASE_WAITING, "LooksAtPods", "its pods are being looked at; wait");
 	json_each (c->pods, key, device) {
 		auto_pod_verdict struct pod_verdict verdict = judge(d, c, key);
 
 		if (verdict.fate == POD_UNKNOWN) {
-			say(c, PHASE_WAITING, "LooksAtPods", "its pods are being looked at; wait");
+			set_phase(c, PHASE_WAITING, "LooksAtPods",
+				  "its pods are being looked at; wait");
 			may = false;
 		} else if (verdict.fate == POD_KEPT) {
-			say(c, PHASE_WAITING, verdict.reason, "%s", verdict.message);
+			set_phase(c, PHASE_WAITING, verdict.reason, "%s", verdict.message);
 			keep_pod(c, key, &verdict);
 			may = false;
 		}
@@ -295,27 +299,30 @@ static bool has_slot(struct drain *d, struct candidate *c)
 
 	if (budget_allows(budget, c->down != NULL))
 		return true;
-	say(c, PHASE_WAITING, "WaitsForSlot",
-	    "%s; of the %zu nodes of pool %s only %zu may be unavailable at a time, drained, not "
-	    "Ready or cordoned: wait, or raise maxUnavailable",
-	    c->cause ? "it has to reboot" : "pods have to end", budget->nodes, budget->pool,
-	    budget->limit);
+	set_phase(c, PHASE_WAITING, "WaitsForSlot",
+		  "%s; of the %zu nodes of pool %s only %zu may be unavailable at a time, drained, "
+		  "not "
+		  "Ready or cordoned: wait, or raise maxUnavailable",
+		  c->cause ? "it has to reboot" : "pods have to end", budget->nodes, budget->pool,
+		  budget->limit);
 	return false;
 }
 
-static void begin(struct drain *d, struct candidate *c)
+static void begin_drain(struct drain *d, struct candidate *c)
 {
 	budget_take(budget_of(&d->budgets, d->world, c->pool), c->down != NULL);
 	if (c->cause) {
-		say(c, PHASE_EVICTING, "CordonsNode",
-		    "the node is cordoned, then its pods are asked to end (%zu of them), then it "
-		    "reboots for %s; wait",
-		    json_object_size(c->pods), c->cause);
+		set_phase(c, PHASE_EVICTING, "CordonsNode",
+			  "the node is cordoned, then its pods are asked to end (%zu of them), "
+			  "then it "
+			  "reboots for %s; wait",
+			  json_object_size(c->pods), c->cause);
 		return;
 	}
-	say(c, PHASE_EVICTING, "WaitsForKubelet",
-	    "the agent withdraws from the kubelet what pods have to give back (%zu of them); wait",
-	    json_object_size(c->pods));
+	set_phase(c, PHASE_EVICTING, "WaitsForKubelet",
+		  "the agent withdraws from the kubelet what pods have to give back (%zu of them); "
+		  "wait",
+		  json_object_size(c->pods));
 }
 
 static void decide_waiting(struct drain *d, struct candidate *c)
@@ -323,15 +330,15 @@ static void decide_waiting(struct drain *d, struct candidate *c)
 	if ((!c->cause && json_object_size(c->pods) == 0) || !is_current(c->state))
 		return;
 	if (str_eq(c->down, "not Ready")) {
-		say(c, PHASE_WAITING, "NodeNotReady",
-		    "the node is not Ready, so its pods cannot end: see what ails it");
+		set_phase(c, PHASE_WAITING, "NodeNotReady",
+			  "the node is not Ready, so its pods cannot end: see what ails it");
 		return;
 	}
 	if ((!c->cause && is_held_by_others(c)) || !has_slot(d, c))
 		return;
 	ask_for(d, c);
 	if (may_ask_pods(d, c))
-		begin(d, c);
+		begin_drain(d, c);
 	else if (str_eq(c->reason, "LooksAtPods"))
 		/* Its turn is kept. */
 		budget_take(budget_of(&d->budgets, d->world, c->pool), c->down != NULL);
@@ -361,19 +368,6 @@ struct tally {
 	size_t kept;
 };
 
-static void count_pods(struct drain *d, struct candidate *c, struct tally *ret)
-{
-	const char *key;
-	json_t *device;
-
-	json_each (c->pods, key, device) {
-		auto_pod_verdict struct pod_verdict verdict = judge(d, c, key);
-
-		ret->under_way += verdict.fate == POD_ENDING;
-		ret->kept += verdict.fate == POD_KEPT;
-	}
-}
-
 /* Ask pods to end, so many at a time; what keeps the others is told, refusals first. */
 static void evict_pods(struct drain *d, struct candidate *c, size_t under_way)
 {
@@ -389,7 +383,7 @@ static void evict_pods(struct drain *d, struct candidate *c, size_t under_way)
 				continue;
 			keep_pod(c, key, &verdict);
 			if (verdict.reason)
-				say(c, PHASE_EVICTING, verdict.reason, "%s", verdict.message);
+				set_phase(c, PHASE_EVICTING, verdict.reason, "%s", verdict.message);
 			if (verdict.fate == POD_EVICTED && under_way < DRAIN_WINDOW) {
 				size_t first = json_array_size(d->plan->ops);
 
@@ -399,8 +393,8 @@ static void evict_pods(struct drain *d, struct candidate *c, size_t under_way)
 			}
 		}
 	}
-	say(c, PHASE_EVICTING, "AsksPods", "pods that are asked to end: %zu; wait",
-	    json_object_size(c->pods));
+	set_phase(c, PHASE_EVICTING, "AsksPods", "pods that are asked to end: %zu; wait",
+		  json_object_size(c->pods));
 }
 
 /* The scheduler sends no new pods: by what was read before the pods were. */
@@ -411,8 +405,8 @@ static bool is_cordoned(struct drain *d, struct candidate *c)
 	c->needs_cordon = !json_is_true(json_at(c->node, "spec", "unschedulable"));
 	if (!c->needs_cordon && json_is_true(json_at(looked, "spec", "unschedulable")))
 		return true;
-	say(c, PHASE_EVICTING, "CordonsNode",
-	    "the node is cordoned, then its pods are asked to end; wait");
+	set_phase(c, PHASE_EVICTING, "CordonsNode",
+		  "the node is cordoned, then its pods are asked to end; wait");
 	return false;
 }
 
@@ -422,9 +416,10 @@ static bool may_evict(struct drain *d, struct candidate *c)
 		return is_cordoned(d, c);
 	if (is_kubelet_told(d, c))
 		return true;
-	say(c, PHASE_EVICTING, "WaitsForKubelet",
-	    "the agent withdraws from the kubelet what pods have to give back (%zu of them); wait",
-	    json_object_size(c->pods));
+	set_phase(c, PHASE_EVICTING, "WaitsForKubelet",
+		  "the agent withdraws from the kubelet what pods have to give back (%zu of them); "
+		  "wait",
+		  json_object_size(c->pods));
 	return false;
 }
 
@@ -436,10 +431,10 @@ static bool gives_up(struct drain *d, struct candidate *c)
 	if (!pool_config_drain_timeout(c->pool, &most_s) ||
 	    drain_age_s(d, c, PHASE_EVICTING) < most_s)
 		return false;
-	say(c, PHASE_GIVEN_BACK, "DrainTimedOut",
-	    "its pods did not end within %lld s, as the pool wants it (" POOL_DRAIN_TIMEOUT
-	    "), so the node was given back: see what kept them, then orbweaver drain retry",
-	    (long long)most_s);
+	set_phase(c, PHASE_GIVEN_BACK, "DrainTimedOut",
+		  "its pods did not end within %lld s, as the pool wants it (" POOL_DRAIN_TIMEOUT
+		  "), so the node was given back: see what kept them, then orbweaver drain retry",
+		  (long long)most_s);
 	return true;
 }
 
@@ -448,17 +443,19 @@ static void decide_rebooting(struct drain *d, struct candidate *c)
 	const char *trouble = boot_trouble(c->state);
 
 	if (str_eq(c->down, "not Ready") && drain_age_s(d, c, PHASE_REBOOTING) >= DRAIN_BOOT_S)
-		say(c, PHASE_REBOOTING, "NodeNotBack",
-		    "it was to reboot for %s, and has not been Ready for a long time: see its "
-		    "console; it keeps its slot",
-		    c->cause);
+		set_phase(
+			c, PHASE_REBOOTING, "NodeNotBack",
+			"it was to reboot for %s, and has not been Ready for a long time: see its "
+			"console; it keeps its slot",
+			c->cause);
 	else if (trouble && !str_eq(c->down, "not Ready"))
-		say(c, PHASE_STOPPED, "DrainStopped",
-		    "the node is empty, and its agent cannot reboot it (%.300s); it keeps its slot",
-		    trouble);
+		set_phase(c, PHASE_STOPPED, "DrainStopped",
+			  "the node is empty, and its agent cannot reboot it (%.300s); it keeps "
+			  "its slot",
+			  trouble);
 	else
-		say(c, PHASE_REBOOTING, "RebootUnderWay",
-		    "no pod is in the way, the node reboots for %s; wait", c->cause);
+		set_phase(c, PHASE_REBOOTING, "RebootUnderWay",
+			  "no pod is in the way, the node reboots for %s; wait", c->cause);
 	if (str_eq(c->down, "not Ready"))
 		plan_requeue(d->plan, DRAIN_LOOK_MS * 6);
 }
@@ -466,16 +463,24 @@ static void decide_rebooting(struct drain *d, struct candidate *c)
 static void decide_evicting(struct drain *d, struct candidate *c)
 {
 	struct tally tally = {0};
+	const char *key;
+	json_t *device;
 
 	if (gives_up(d, c))
 		return;
 	ask_for(d, c);
 	if (str_eq(c->down, "not Ready")) {
-		say(c, PHASE_EVICTING, "NodeNotReady",
-		    "the node is not Ready, so its pods cannot end: see what ails it");
+		set_phase(c, PHASE_EVICTING, "NodeNotReady",
+			  "the node is not Ready, so its pods cannot end: see what ails it");
 		return;
 	}
-	count_pods(d, c, &tally);
+
+	json_each (c->pods, key, device) {
+		auto_pod_verdict struct pod_verdict verdict = judge(d, c, key);
+
+		tally.under_way += verdict.fate == POD_ENDING;
+		tally.kept += verdict.fate == POD_KEPT;
+	}
 	if (tally.kept > 0 && tally.under_way == 0) {
 		/* Somebody else may have the slot. */
 		(void)may_ask_pods(d, c);
@@ -484,7 +489,7 @@ static void decide_evicting(struct drain *d, struct candidate *c)
 	if (!may_evict(d, c))
 		return;
 	if (!c->pods)
-		say(c, PHASE_EVICTING, "LooksAtPods", "its pods are being looked at; wait");
+		set_phase(c, PHASE_EVICTING, "LooksAtPods", "its pods are being looked at; wait");
 	else if (c->cause && json_object_size(c->pods) == 0)
 		decide_rebooting(d, c);
 	else
@@ -498,8 +503,8 @@ static void decide_done(struct drain *d, struct candidate *c)
 		return;
 	ask(d, KIND_NODE, c->name);
 	if (!boot_is_back(c->state, json_at(drain_looked(d->world), KIND_NODE, c->name)))
-		say(c, PHASE_WORKING, "AgentWorks",
-		    "the node is as wanted, and gets pods again once it is Ready; wait");
+		set_phase(c, PHASE_WORKING, "AgentWorks",
+			  "the node is as wanted, and gets pods again once it is Ready; wait");
 }
 
 static void decide_failed(struct candidate *c)
@@ -509,16 +514,18 @@ static void decide_failed(struct candidate *c)
 
 	if (boot_was_in_vain(c->state)) {
 		c->frees_node = true;
-		say(c, PHASE_STOPPED, "RebootDidNotHelp",
-		    "%.400s; the node takes pods again and keeps its slot, lest others be rebooted "
-		    "in vain",
-		    error);
+		set_phase(c, PHASE_STOPPED, "RebootDidNotHelp",
+			  "%.400s; the node takes pods again and keeps its slot, lest others be "
+			  "rebooted "
+			  "in vain",
+			  error);
 		return;
 	}
-	say(c, PHASE_STOPPED, "DrainStopped",
-	    "no pod is in the way, and the agent failed (%.300s): correct that; until then the "
-	    "node keeps its slot, lest the same be done to others",
-	    error);
+	set_phase(
+		c, PHASE_STOPPED, "DrainStopped",
+		"no pod is in the way, and the agent failed (%.300s): correct that; until then the "
+		"node keeps its slot, lest the same be done to others",
+		error);
 }
 
 static void decide_begun(struct drain *d, struct candidate *c)
@@ -528,21 +535,21 @@ static void decide_begun(struct drain *d, struct candidate *c)
 	const char *progressing = condition_status_of(json_at(status, "conditions"), "Progressing");
 
 	if (!is_current(c->state)) {
-		say(c, PHASE_EVICTING, "WaitsForAgent",
-		    "the agent has not looked at the new NodeState yet; wait");
+		set_phase(c, PHASE_EVICTING, "WaitsForAgent",
+			  "the agent has not looked at the new NodeState yet; wait");
 	} else if (c->cause && boot_is_permitted(c->state, c->cause)) {
 		decide_rebooting(d, c);
 	} else if (c->cause || json_object_size(c->pods) > 0) {
 		decide_evicting(d, c);
 	} else if (other) {
-		say(c, PHASE_EVICTING, "HeldByOthers",
-		    "the pods have ended, and %.100s still holds a device: wait, and if this "
-		    "lasts, end it",
-		    json_str_or(json_at(other, "holder"), "somebody"));
+		set_phase(c, PHASE_EVICTING, "HeldByOthers",
+			  "the pods have ended, and %.100s still holds a device: wait, and if this "
+			  "lasts, end it",
+			  json_str_or(json_at(other, "holder"), "somebody"));
 	} else if (str_eq(progressing, "True")) {
-		say(c, PHASE_WORKING, "AgentWorks",
-		    "no pod is in the way, the agent changes the "
-		    "node; wait");
+		set_phase(c, PHASE_WORKING, "AgentWorks",
+			  "no pod is in the way, the agent changes the "
+			  "node; wait");
 	} else if (str_eq(json_str_at(status, "syncStatus"), "Failed")) {
 		decide_failed(c);
 	} else {
@@ -559,73 +566,69 @@ static bool is_asked(const struct drain *d, const char *pod)
 	return is;
 }
 
-/* Refusals of pods that nobody asks any more. */
-static void forget_refusals(struct drain *d)
-{
-	const json_t *known = world_kind(d->world, BOX_EVICTIONS);
-	const char *key;
-	json_t *refusal;
-
-	json_each (known, key, refusal)
-		if (!is_asked(d, key))
-			plan_post(d->plan, BOX_EVICTIONS, key, NULL);
-}
-
 /* Another drainer's answer is its own business; it is asked for as long as something has to end. */
 static void decide_external(struct drain *d, struct candidate *c)
 {
 	if (c->cause && str_eq(annotation(c->state, DRAIN_CURRENT_STATE), "DrainComplete"))
 		decide_rebooting(d, c);
 	else if (c->cause)
-		say(c, PHASE_WAITING, "ExternalDrainer",
-		    "it has to reboot for %s; somebody else is asked to drain the node "
-		    "(use-external-drainer): see that one",
-		    c->cause);
+		set_phase(c, PHASE_WAITING, "ExternalDrainer",
+			  "it has to reboot for %s; somebody else is asked to drain the node "
+			  "(use-external-drainer): see that one",
+			  c->cause);
 	else if (json_object_size(c->pods) > 0)
-		say(c, PHASE_WAITING, "ExternalDrainer",
-		    "pods that have to end: %zu; somebody else is asked to drain the node "
-		    "(use-external-drainer): see that one",
-		    json_object_size(c->pods));
+		set_phase(c, PHASE_WAITING, "ExternalDrainer",
+			  "pods that have to end: %zu; somebody else is asked to drain the node "
+			  "(use-external-drainer): see that one",
+			  json_object_size(c->pods));
 }
 
 /* It stays so until somebody takes the annotation off, or nothing has to be done any more. */
 static void decide_given_back(struct candidate *c)
 {
 	if (has_wish(c->state))
-		say(c, PHASE_GIVEN_BACK, "DrainTimedOut",
-		    "its pods did not end in the time that the pool has, so the node was given "
-		    "back: see what kept them, then orbweaver drain retry");
-}
-
-static void decide(struct drain *d, struct candidate *c)
-{
-	if (is_timed_out(c->state))
-		decide_given_back(c);
-	if (!c->pool)
-		return;
-	if (c->is_external)
-		decide_external(d, c);
-	else if (c->begun)
-		decide_begun(d, c);
-	else
-		decide_waiting(d, c);
+		set_phase(
+			c, PHASE_GIVEN_BACK, "DrainTimedOut",
+			"its pods did not end in the time that the pool has, so the node was given "
+			"back: see what kept them, then orbweaver drain retry");
 }
 
 int drain_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
 	auto_plan struct plan evictions = {0};
 	auto_drain struct drain d = {.world = world, .plan = &evictions, .asked = json_object()};
+	const json_t *known;
+	const char *pod;
+	json_t *refusal;
 
+	assert(key && plan);
 	budgets_init(&d.budgets);
 	d.is_disabled = is_disabled(world);
 	read_candidates(&d);
-	for (size_t i = 0; i < d.n; i++)
-		decide(&d, &d.nodes[i]);
+	for (size_t i = 0; i < d.n; i++) {
+		struct candidate *c = &d.nodes[i];
+
+		if (is_timed_out(c->state))
+			decide_given_back(c);
+		if (!c->pool)
+			continue;
+		if (c->is_external)
+			decide_external(&d, c);
+		else if (c->begun)
+			decide_begun(&d, c);
+		else
+			decide_waiting(&d, c);
+	}
 	d.plan = plan;
 	drain_plan_states(&d);
 	plan_join(plan, &evictions);
 	drain_plan_status(&d);
-	forget_refusals(&d);
+
+	/* Refusals of pods that nobody asks any more. */
+	known = world_kind(d.world, BOX_EVICTIONS);
+	json_each (known, pod, refusal)
+		if (!is_asked(&d, pod))
+			plan_post(d.plan, BOX_EVICTIONS, pod, NULL);
 	forget_look(&d);
 	plan_look(&d);
 	return 0;

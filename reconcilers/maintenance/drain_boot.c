@@ -17,13 +17,6 @@ static bool forbids(const json_t *object)
 	return str_eq(json_str_at(object, "metadata", "annotations", POOL_ALLOW_REBOOT), "false");
 }
 
-/* Who wants a drain need not want a reboot: what asks for it is in the same pool. */
-static bool asks_for(const json_t *pool, const char *cause)
-{
-	return str_starts(cause, MODE_CAUSE) &&
-	       str_eq(cause + strlen(MODE_CAUSE), json_str_at(pool, "spec", "rdmaMode"));
-}
-
 const char *boot_wanted(const json_t *state, const json_t *pool, const json_t *node)
 {
 	const json_t *impact = json_at(state, "status", "impact");
@@ -32,7 +25,11 @@ const char *boot_wanted(const json_t *state, const json_t *pool, const json_t *n
 	if (!pool || !cause || !str_eq(json_str_at(impact, "class"), "reboot") ||
 	    !json_str_at(state, "status", "boots", "id") || forbids(pool) || forbids(node))
 		return NULL;
-	return asks_for(pool, cause) ? cause : NULL;
+	/* Who wants a drain need not want a reboot: what asks for it is in the same pool. */
+	return str_starts(cause, MODE_CAUSE) && str_eq(cause + strlen(MODE_CAUSE),
+						       json_str_at(pool, "spec", "rdmaMode"))
+		       ? cause
+		       : NULL;
 }
 
 char *boot_permission(const json_t *state, const char *cause)

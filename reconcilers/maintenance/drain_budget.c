@@ -45,10 +45,18 @@ static bool is_begun(const json_t *world, const char *node)
 	return current && !str_eq(current, "Idle");
 }
 
-static void count_nodes(struct budget *budget, const json_t *world, const json_t *pool)
+struct budget *budget_of(struct budgets *budgets, const json_t *world, const json_t *pool)
 {
+	auto_free char *key = json_key(pool);
+	struct budget *budget = map_get(&budgets->by_pool, key);
 	const char *name;
 	json_t *node;
+
+	assert(pool);
+	if (budget)
+		return budget;
+	budget = mem_new(struct budget);
+	budget->pool = take_ptr(key);
 
 	json_each (world_kind(world, KIND_NODE), name, node) {
 		if (!pool_config_selects(pool, json_at(node, "metadata", "labels")))
@@ -56,19 +64,6 @@ static void count_nodes(struct budget *budget, const json_t *world, const json_t
 		budget->nodes++;
 		budget->away += is_begun(world, name) || budget_down(node);
 	}
-}
-
-struct budget *budget_of(struct budgets *budgets, const json_t *world, const json_t *pool)
-{
-	auto_free char *key = json_key(pool);
-	struct budget *budget = map_get(&budgets->by_pool, key);
-
-	assert(pool);
-	if (budget)
-		return budget;
-	budget = mem_new(struct budget);
-	budget->pool = take_ptr(key);
-	count_nodes(budget, world, pool);
 	(void)pool_config_max_unavailable(pool, budget->nodes, &budget->limit);
 	map_set(&budgets->by_pool, budget->pool, budget);
 	return budget;

@@ -39,6 +39,7 @@ void drain_group(struct plan *plan, size_t first, const char *node)
 {
 	json_auto_t *needs = json_pack("[s]", node);
 
+	assert(node && first <= json_array_size(plan->ops));
 	plan_group(plan, first, node, needs);
 }
 
@@ -46,31 +47,6 @@ static void plan_annotations(struct plan *plan, const char *kind, const char *ke
 {
 	if (json_object_size(patch) > 0)
 		plan_meta(plan, kind, key, json_incref(patch));
-}
-
-/*
- * What the agent may reboot for; worth nothing in another boot, so it stays until the end. An empty
- * node whose agent has trouble gets it, too: the trouble may be of an earlier try in this boot, and
- * the agent tries again.
- */
-static void put_permission(json_t *patch, const struct candidate *c)
-{
-	auto_free char *permission = c->cause ? boot_permission(c->state, c->cause) : NULL;
-
-	if (permission && (c->phase == PHASE_REBOOTING || c->phase == PHASE_STOPPED))
-		put_annotation(patch, c->state, DRAIN_REBOOT_ANNOTATION, permission);
-	else if (c->phase < PHASE_REBOOTING)
-		drop_annotation(patch, c->state, DRAIN_REBOOT_ANNOTATION);
-}
-
-static void put_timeout(json_t *patch, const struct candidate *c)
-{
-	const char *now = json_str_at(c->state, "metadata", "annotations", DRAIN_STOP_ANNOTATION);
-
-	if (c->phase == PHASE_GIVEN_BACK)
-		put_annotation(patch, c->state, DRAIN_STOP_ANNOTATION, DRAIN_TIMED_OUT);
-	else if (str_eq(now, DRAIN_TIMED_OUT))
-		drop_annotation(patch, c->state, DRAIN_STOP_ANNOTATION);
 }
 
 /*
@@ -88,6 +64,8 @@ static void plan_states(struct drain *d, const struct candidate *c)
 	const char *wanted = is_asked ? request : "Idle";
 	json_auto_t *node = json_object(), *state = json_object();
 	size_t first = json_array_size(d->plan->ops);
+	auto_free char *permission = NULL;
+	const char *stops;
 
 	/* A node that booted is worked on under the request that it was emptied for. */
 	if (is_asked && !c->cause && c->phase >= PHASE_WORKING &&
@@ -100,8 +78,23 @@ static void plan_states(struct drain *d, const struct candidate *c)
 		put_annotation(state, c->state, DRAIN_CURRENT_STATE, current[c->phase]);
 	else if (is_asked && str_empty(now))
 		json_put_str(json_need_object(state, "annotations"), DRAIN_CURRENT_STATE, "Idle");
-	put_permission(state, c);
-	put_timeout(state, c);
+
+	/*
+	 * What the agent may reboot for; worth nothing in another boot, so it stays until the end.
+	 * An empty node whose agent has trouble gets it, too: the trouble may be of an earlier try
+	 * in this boot, and the agent tries again.
+	 */
+	permission = c->cause ? boot_permission(c->state, c->cause) : NULL;
+	if (permission && (c->phase == PHASE_REBOOTING || c->phase == PHASE_STOPPED))
+		put_annotation(state, c->state, DRAIN_REBOOT_ANNOTATION, permission);
+	else if (c->phase < PHASE_REBOOTING)
+		drop_annotation(state, c->state, DRAIN_REBOOT_ANNOTATION);
+
+	stops = json_str_at(c->state, "metadata", "annotations", DRAIN_STOP_ANNOTATION);
+	if (c->phase == PHASE_GIVEN_BACK)
+		put_annotation(state, c->state, DRAIN_STOP_ANNOTATION, DRAIN_TIMED_OUT);
+	else if (str_eq(stops, DRAIN_TIMED_OUT))
+		drop_annotation(state, c->state, DRAIN_STOP_ANNOTATION);
 	plan_annotations(d->plan, KIND_NODE, c->name, node);
 	plan_annotations(d->plan, KIND_NODE_STATE, c->key, state);
 	drain_group(d->plan, first, c->name);
@@ -153,6 +146,7 @@ static void plan_uncordons(struct drain *d)
 
 void drain_plan_states(struct drain *d)
 {
+	assert(d->plan);
 	plan_uncordons(d);
 	for (size_t i = 0; i < d->n; i++)
 		plan_states(d, &d->nodes[i]);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The cost of a spec. See the header.
+ * The command line's "plan" calls this with two specs and a status. Each PF is compared field by
+ * field, a change that removes VFs names the pods that hold them, and the worst change classes the
+ * whole.
  */
 #include "reconcilers/sriov/impact.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -23,6 +26,7 @@ const char *node_impact_name(enum node_impact impact)
 {
 	static const char *const names[] = {"none", "evict", "reboot"};
 
+	assert(impact <= NODE_IMPACT_REBOOT);
 	return names[impact];
 }
 
@@ -216,19 +220,6 @@ static void compare_mtu(struct impact *impact, const json_t *now, const json_t *
 	add_change(impact, NODE_IMPACT_NONE, now, vfs, message);
 }
 
-static void compare_kept(struct impact *impact, const json_t *now, const json_t *was,
-			 const json_t *wish)
-{
-	json_int_t vfs = json_integer_value(json_at(now, "numVfs"));
-
-	change_drivers(impact, now, wish, true);
-	change_drivers(impact, now, wish, false);
-	compare_mtu(impact, now, wish, vfs, "; VFs in pods keep theirs");
-	/* Resource names, GUIDs, RDMA: of VFs that are free, or for the kubelet alone. */
-	if (was && !json_same(json_at(was, "vfGroups"), json_at(wish, "vfGroups")))
-		add_change(impact, NODE_IMPACT_NONE, now, vfs, "groups of VFs change");
-}
-
 /* ---- PFs ------------------------------------------------------------------------------------- */
 
 /* Why the agent does nothing at all to this PF, a new string; NULL: it does. */
@@ -300,35 +291,15 @@ static void compare_wanted(struct impact *impact, const json_t *now, const json_
 		remake(impact, now, to, why);
 		compare_mtu(impact, now, wish, to, "");
 	} else {
-		compare_kept(impact, now, was, wish);
+		json_int_t vfs = json_integer_value(json_at(now, "numVfs"));
+
+		change_drivers(impact, now, wish, true);
+		change_drivers(impact, now, wish, false);
+		compare_mtu(impact, now, wish, vfs, "; VFs in pods keep theirs");
+		/* Resource names, GUIDs, RDMA: of VFs that are free, or for the kubelet alone. */
+		if (was && !json_same(json_at(was, "vfGroups"), json_at(wish, "vfGroups")))
+			add_change(impact, NODE_IMPACT_NONE, now, vfs, "groups of VFs change");
 	}
-}
-
-/* A PF that policies leave gets back what the agent found on it, which the status does not tell. */
-static void compare_left(struct impact *impact, const json_t *now, const json_t *was)
-{
-	json_int_t from = json_integer_value(json_at(now, "numVfs"));
-
-	if (!was || json_is_true(json_at(was, "externallyManaged")))
-		return;
-	if (from > 0)
-		remake(impact, now, 0,
-		       "no policy wants the NIC any more, it becomes as it was found");
-	else
-		add_change(impact, NODE_IMPACT_NONE, now, 0, "no policy wants the NIC any more");
-}
-
-static void compare_pf(struct impact *impact, const json_t *now, const json_t *before,
-		       const json_t *spec)
-{
-	const char *address = json_str_or(json_at(now, "pciAddress"), "");
-	const json_t *was = json_find(json_at(before, "interfaces"), "pciAddress", address);
-	const json_t *wish = json_find(json_at(spec, "interfaces"), "pciAddress", address);
-
-	if (wish)
-		compare_wanted(impact, now, was, wish);
-	else
-		compare_left(impact, now, was);
 }
 
 static void compare_mode(struct impact *impact, const json_t *before, const json_t *spec,
@@ -361,8 +332,31 @@ json_t *node_impact(const json_t *before, const json_t *spec, const json_t *stat
 
 	read_holders(&impact, status);
 	compare_mode(&impact, before, spec, status);
-	json_array_foreach (json_at(status, "interfaces"), i, now)
-		compare_pf(&impact, now, before, spec);
+	json_array_foreach (json_at(status, "interfaces"), i, now) {
+		const char *address = json_str_or(json_at(now, "pciAddress"), "");
+		const json_t *was = json_find(json_at(before, "interfaces"), "pciAddress", address);
+		const json_t *wish = json_find(json_at(spec, "interfaces"), "pciAddress", address);
+
+		if (wish) {
+			compare_wanted(&impact, now, was, wish);
+		} else {
+			/*
+			 * A PF that policies leave gets back what the agent found on it, which the
+			 * status does not tell.
+			 */
+			if (was && !json_is_true(json_at(was, "externallyManaged"))) {
+				json_int_t from = json_integer_value(json_at(now, "numVfs"));
+
+				if (from > 0)
+					remake(&impact, now, 0,
+					       "no policy wants the NIC any more, it becomes as it "
+					       "was found");
+				else
+					add_change(&impact, NODE_IMPACT_NONE, now, 0,
+						   "no policy wants the NIC any more");
+			}
+		}
+	}
 	result = json_pack("{s:s, s:o, s:o}", "class", node_impact_name(impact.worst), "changes",
 			   impact.changes, "pods", impact.pods);
 	if (impact.unknown > 0)

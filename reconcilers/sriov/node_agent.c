@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Is there an agent? See the header.
+ * node_state.c asks for each node with a NodeState. Pods of the node are looked at for the newest
+ * agent, its absence is dated by what was remembered, and the message names what the pod waits
+ * for.
  */
 #include "reconcilers/sriov/node_agent.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
@@ -176,6 +179,7 @@ int node_agent_judge(const json_t *world, const char *node, const json_t *state,
 	struct pods pods;
 	int64_t now, seen;
 
+	assert(node && !ret->message);
 	*ret = (struct node_agent){0};
 	if (!world_kind(world, KIND_AGENT_POD)) {
 		take_what_was_said(state, ret);

@@ -39,21 +39,14 @@ const char *pf_name(const struct pf *pf)
 {
 	const char *name = json_str_at(pf->seen, "name");
 
+	assert(pf->seen);
 	return str_empty(name) ? json_str_or(json_at(pf->seen, "pciAddress"), "?") : name;
 }
 
 bool decision_has_report(const struct decision *d)
 {
+	assert(d->touched_len <= d->pfs_len);
 	return d->pfs_len > 0 || str_eq(json_str_at(d->state, "status", "syncStatus"), "Succeeded");
-}
-
-/* Make room for a line: the last one goes. */
-static void drop_last_line(struct share *share)
-{
-	const char *last = strrchr(share->why.data, '\n');
-
-	strbuf_cut(&share->why, last ? (size_t)(last - share->why.data) : 0);
-	share->why_lines--;
 }
 
 void share_note(struct share *share, enum policy_standing standing, const char *subject,
@@ -79,8 +72,13 @@ void share_note(struct share *share, enum policy_standing standing, const char *
 			line.data[i] = ' ';
 	strbuf_cut(&line, str_clip(line.data, line.len, WHY_LINE_MAX));
 
-	if (share->why_lines == share->why_lines_max)
-		drop_last_line(share);
+	if (share->why_lines == share->why_lines_max) {
+		const char *last = strrchr(share->why.data, '\n');
+
+		/* Make room for a line: the last one goes. */
+		strbuf_cut(&share->why, last ? (size_t)(last - share->why.data) : 0);
+		share->why_lines--;
+	}
 	if (is_worse) {
 		const struct strbuf others = share->why;
 
@@ -127,19 +125,6 @@ static void collect_policies(struct decision *d, const json_t *world, const json
 			d->shares_len++;
 	}
 	qsort(d->shares, d->shares_len, sizeof(*d->shares), sriov_policy_order);
-}
-
-/* A PF that is listed twice counts once. */
-static void collect_pf(struct decision *d, const json_t *seen)
-{
-	const char *address = json_str_at(seen, "pciAddress");
-	struct pf *pf = &d->pfs[d->pfs_len];
-
-	if (str_empty(address) || map_get(&d->by_address, address))
-		return;
-	pf->seen = seen;
-	map_set(&d->by_address, address, pf);
-	d->pfs_len++;
 }
 
 /*
@@ -192,8 +177,18 @@ static void collect_pfs(struct decision *d)
 
 	d->pfs = mem_calloc(json_array_size(seen) + 1, sizeof(*d->pfs));
 	d->touched = mem_calloc(json_array_size(seen) + 1, sizeof(struct pf *));
-	json_array_foreach ((json_t *)seen, i, entry)
-		collect_pf(d, entry);
+	json_array_foreach ((json_t *)seen, i, entry) {
+		const char *address = json_str_at(entry, "pciAddress");
+
+		/* A PF that is listed twice counts once. */
+		if (!str_empty(address) && !map_get(&d->by_address, address)) {
+			struct pf *pf = &d->pfs[d->pfs_len];
+
+			pf->seen = entry;
+			map_set(&d->by_address, address, pf);
+			d->pfs_len++;
+		}
+	}
 	if (json_object_size(d->refused) == 0)
 		return;
 	json_array_foreach (json_at(d->spec, "interfaces"), i, entry) {
@@ -300,8 +295,10 @@ static void apply_to_pf(struct decision *d, struct share *share, struct pf *pf)
 		free(claimed.items);
 		return;
 	}
-	if (pf->groups.len == 0)
+	if (pf->groups.len == 0) {
+		assert(d->touched_len < d->pfs_len);
 		d->touched[d->touched_len++] = pf;
+	}
 	merge(pf, share, &claimed);
 }
 
@@ -377,31 +374,28 @@ static void decide_text(struct pf_text *field, const struct pf *pf, struct share
 			   field->by->policy.key);
 }
 
-static void decide_external(struct pf *pf, struct share *share)
-{
-	const struct sriov_policy *p = &share->policy;
-
-	if (!p->says_externally_managed)
-		return;
-	if (!pf->external)
-		pf->external = share;
-	else if (pf->external->policy.externally_managed != p->externally_managed)
-		share_note(share, STANDING_FIELD_OVERRULED, pf_name(pf),
-			   "externallyManaged %s is overruled by policy %s",
-			   p->externally_managed ? "true" : "false", pf->external->policy.key);
-}
-
 static void decide_fields(struct pf *pf)
 {
 	for (size_t i = 0; i < pf->groups.len; i++) {
 		struct share *share = pf->groups.items[i].share;
+		const struct sriov_policy *p;
 
 		if (i > 0 && pf->groups.items[i - 1].share == share)
 			continue;
 		decide_text(&pf->link_type, pf, share, "linkType", share->policy.link_type);
 		decide_text(&pf->eswitch_mode, pf, share, "eSwitchMode",
 			    share->policy.eswitch_mode);
-		decide_external(pf, share);
+
+		p = &share->policy;
+		if (p->says_externally_managed) {
+			if (!pf->external)
+				pf->external = share;
+			else if (pf->external->policy.externally_managed != p->externally_managed)
+				share_note(share, STANDING_FIELD_OVERRULED, pf_name(pf),
+					   "externallyManaged %s is overruled by policy %s",
+					   p->externally_managed ? "true" : "false",
+					   pf->external->policy.key);
+		}
 	}
 }
 
@@ -431,28 +425,26 @@ static int current_block(const json_t *spec)
 	return GUID_BLOCK_NONE;
 }
 
-static void note_no_guids(const struct pf *pf, const struct group *group)
-{
-	const char *mac = json_str_or(json_at(pf->seen, "mac"), "");
-
-	if (!pf->has_guids)
-		share_note(group->share, STANDING_NO_GUIDS, pf_name(pf),
-			   "no GUIDs from the pool, they are made of a MAC address and its mac is "
-			   "\"%.*s\"",
-			   (int)str_clip(mac, strlen(mac), NAME_QUOTE_MAX), mac);
-	else if (group->range.last >= GUID_VFS_MAX)
-		share_note(group->share, STANDING_NO_GUIDS, pf_name(pf),
-			   "no GUIDs from the pool for VFs %d-%d, it has %d for each PF",
-			   group->range.first, group->range.last, GUID_VFS_MAX);
-}
-
 static void decide_guids(struct pf *pf, int block)
 {
 	if (block == GUID_BLOCK_NONE || !is_infiniband(pf))
 		return;
 	pf->has_guids = guid_first_of_pf(block, json_str_at(pf->seen, "mac"), &pf->guid);
-	for (size_t i = 0; i < pf->groups.len; i++)
-		note_no_guids(pf, &pf->groups.items[i]);
+	for (size_t i = 0; i < pf->groups.len; i++) {
+		const struct group *group = &pf->groups.items[i];
+		const char *mac = json_str_or(json_at(pf->seen, "mac"), "");
+
+		if (!pf->has_guids)
+			share_note(group->share, STANDING_NO_GUIDS, pf_name(pf),
+				   "no GUIDs from the pool, they are made of a MAC address and its "
+				   "mac is "
+				   "\"%.*s\"",
+				   (int)str_clip(mac, strlen(mac), NAME_QUOTE_MAX), mac);
+		else if (group->range.last >= GUID_VFS_MAX)
+			share_note(group->share, STANDING_NO_GUIDS, pf_name(pf),
+				   "no GUIDs from the pool for VFs %d-%d, it has %d for each PF",
+				   group->range.first, group->range.last, GUID_VFS_MAX);
+	}
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */

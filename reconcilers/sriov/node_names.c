@@ -4,6 +4,7 @@
  */
 #include "reconcilers/sriov/node_names.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -75,6 +76,7 @@ int64_t node_allocatable(const json_t *node, const char *resource)
 	const json_t *allocatable = json_at(node, "status", "allocatable");
 	const json_t *quantity = json_object_get(allocatable, resource);
 
+	assert(resource);
 	if (!allocatable)
 		return -1;
 	return quantity ? devices_of(json_string_value(quantity)) : 0;
@@ -141,6 +143,7 @@ const char *node_names_link_type(const struct node_names *names, const char *wha
 {
 	const char *found = NULL;
 
+	assert(what);
 	for (size_t i = 0; i < ARRAY_LEN(link_types); i++) {
 		auto_free char *key = str_printf("%s/%s", what, link_types[i]);
 
@@ -185,6 +188,7 @@ void node_names_update(struct node_names *names, const json_t *old, const json_t
 	json_t *name;
 	size_t i;
 
+	assert(changed);
 	json_array_foreach (come, i, name) {
 		uintptr_t count = count_of(names, json_string_value(name)) + 1;
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How policies stand on a node. See the header.
+ * node_state.c calls this after the decision: what the decision lost is noted already, here the
+ * agent's word is added for each policy, and VFs are counted. policy_status.c sums the reports of
+ * all nodes up.
  */
 #include "reconcilers/sriov/node_report.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/json/condition.h"
@@ -91,24 +94,6 @@ static void note_too_many(const struct decision *d, const struct pf *pf, struct 
 			   "numVfs %lld of policy %s, the device has at most %lld",
 			   (long long)pf->num_vfs.value, pf->num_vfs.by->policy.key,
 			   (long long)json_integer_value(total));
-}
-
-/* Count VFs that are there. */
-static void count_vfs(const struct decision *d, struct pf *pf)
-{
-	int64_t there = vfs_there(pf);
-
-	for (size_t i = 0; i < pf->groups.len; i++) {
-		struct group *group = &pf->groups.items[i];
-		struct share *share = group->share;
-		int64_t last = group->range.last < there ? group->range.last : there - 1;
-
-		share->groups++;
-		if (last >= group->range.first)
-			share->present += last - group->range.first + 1;
-		if (i == 0 || group[-1].share != share)
-			note_too_many(d, pf, share);
-	}
 }
 
 static bool can_have_vfs(const struct pf *pf)
@@ -210,28 +195,6 @@ static bool note_problems(const struct decision *d, struct share *share, const j
 	return found;
 }
 
-/*
- * All problems of the node are about PFs of other policies. Steps that are left may still be for
- * this one's PFs; without any, they are as far as they come, whoever the others wait for.
- */
-static void note_others_problems(const struct decision *d, struct share *share,
-				 const json_t *problems)
-{
-	const json_t *conditions = json_at(d->state, "status", "conditions");
-	const json_t *blocked = json_find(problems, "type", "Blocked");
-	const char *address = json_str_or(json_at(blocked, "pciAddress"), "");
-	const struct pf *pf = map_get(&d->by_address, address);
-
-	if (!str_eq(condition_status_of(conditions, "Progressing"), "True"))
-		note_done(d, share);
-	else if (blocked)
-		share_note(share, STANDING_SYNCING, "agent", "is at work, and %s waits: %s",
-			   pf ? pf_name(pf) : address,
-			   json_str_or(json_at(blocked, "message"), ""));
-	else
-		share_note(share, STANDING_SYNCING, "agent", "is at work on the node");
-}
-
 static void note_agent(const struct decision *d, struct share *share, bool spec_is_written)
 {
 	const json_t *problems = json_at(d->state, "status", "problems");
@@ -239,34 +202,39 @@ static void note_agent(const struct decision *d, struct share *share, bool spec_
 	const char *error = json_str_or(json_at(d->state, "status", "lastSyncError"), "");
 	bool is_named = json_array_size(problems) > 0;
 
-	if (!spec_is_written)
+	if (!spec_is_written) {
 		share_note(share, STANDING_SPEC_PENDING, "agent", "its NodeState is being written");
-	else if (status_is_old(d->state))
+	} else if (status_is_old(d->state)) {
 		share_note(share, STANDING_SYNCING, "agent", "has not seen the new NodeState yet");
-	else if (str_eq(sync, "Failed") && !is_named)
+	} else if (str_eq(sync, "Failed") && !is_named) {
 		share_note(share, STANDING_SYNC_FAILED, "agent",
 			   "syncStatus Failed%s%s; see the status of its SriovNetworkNodeState",
 			   *error ? ": " : "", error);
-	else if (is_named && !note_problems(d, share, problems))
-		note_others_problems(d, share, problems);
-	else if (!is_named && !str_eq(sync, "Succeeded"))
+	} else if (is_named && !note_problems(d, share, problems)) {
+		const json_t *conditions = json_at(d->state, "status", "conditions");
+		const json_t *blocked = json_find(problems, "type", "Blocked");
+		const char *address = json_str_or(json_at(blocked, "pciAddress"), "");
+		const struct pf *pf = map_get(&d->by_address, address);
+
+		/*
+		 * All problems of the node are about PFs of other policies. Steps that are left may
+		 * still be for this one's PFs; without any, they are as far as they come, whoever
+		 * the others wait for.
+		 */
+		if (!str_eq(condition_status_of(conditions, "Progressing"), "True"))
+			note_done(d, share);
+		else if (blocked)
+			share_note(share, STANDING_SYNCING, "agent", "is at work, and %s waits: %s",
+				   pf ? pf_name(pf) : address,
+				   json_str_or(json_at(blocked, "message"), ""));
+		else
+			share_note(share, STANDING_SYNCING, "agent", "is at work on the node");
+	} else if (!is_named && !str_eq(sync, "Succeeded")) {
 		share_note(share, STANDING_SYNCING, "agent", "syncStatus is %s%s%s",
 			   *sync ? sync : "not reported", *error ? ", last error: " : "", error);
-	else if (!is_named)
+	} else if (!is_named) {
 		note_done(d, share);
-}
-
-static void note_progress(const struct decision *d, struct share *share, bool spec_is_written,
-			  const char *no_agent)
-{
-	if (no_agent)
-		share_note(share, STANDING_NO_AGENT, "agent", "%s", no_agent);
-	else if (!decision_has_report(d))
-		share_note(share, STANDING_NOT_REPORTED, "agent", "no NICs are reported yet");
-	else if (!share->picks)
-		note_no_nic(d, share);
-	else if (share->groups > 0)
-		note_agent(d, share, spec_is_written);
+	}
 }
 
 static json_t *report_json(const struct decision *d, const struct share *share)
@@ -296,11 +264,35 @@ json_t *node_reports(struct decision *d, bool spec_is_written, const char *no_ag
 {
 	json_t *reports = json_object();
 
-	for (size_t i = 0; i < d->touched_len; i++)
-		count_vfs(d, d->touched[i]);
+	assert(d->touched_len <= d->pfs_len);
+	for (size_t i = 0; i < d->touched_len; i++) {
+		struct pf *pf = d->touched[i];
+		int64_t there = vfs_there(pf);
+
+		/* Count VFs that are there. */
+		for (size_t k = 0; k < pf->groups.len; k++) {
+			struct group *group = &pf->groups.items[k];
+			struct share *share = group->share;
+			int64_t last = group->range.last < there ? group->range.last : there - 1;
+
+			share->groups++;
+			if (last >= group->range.first)
+				share->present += last - group->range.first + 1;
+			if (k == 0 || group[-1].share != share)
+				note_too_many(d, pf, share);
+		}
+	}
 	note_mixed_resources(d);
 	for (size_t i = 0; i < d->shares_len; i++) {
-		note_progress(d, &d->shares[i], spec_is_written, no_agent);
+		if (no_agent)
+			share_note(&d->shares[i], STANDING_NO_AGENT, "agent", "%s", no_agent);
+		else if (!decision_has_report(d))
+			share_note(&d->shares[i], STANDING_NOT_REPORTED, "agent",
+				   "no NICs are reported yet");
+		else if (!d->shares[i].picks)
+			note_no_nic(d, &d->shares[i]);
+		else if (d->shares[i].groups > 0)
+			note_agent(d, &d->shares[i], spec_is_written);
 		json_put(reports, d->shares[i].policy.key, report_json(d, &d->shares[i]));
 	}
 	return reports;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Node and policies → SriovNetworkNodeState: the spec of a decision (node_decision.h), and the
- * object's life. See the header.
+ * The operator calls node_state_reconcile() for each node: is it gone, what is decided
+ * (node_decision.c), what is there, does its agent live (node_agent.c), and the reports
+ * (node_report.c), in this order.
  */
 #include "reconcilers/sriov/node_state.h"
+
+#include <assert.h>
 
 #include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
@@ -39,16 +42,6 @@ static void put_flag(json_t *obj, const char *key, bool value)
 		json_put_bool(obj, key, true);
 }
 
-static void put_guid(json_t *obj, const struct pf *pf, struct vf_range range)
-{
-	char text[GUID_TEXT_SIZE];
-
-	if (!pf->has_guids || range.last >= GUID_VFS_MAX)
-		return;
-	guid_text(pf->guid + (uint64_t)range.first, text);
-	json_put_str(obj, "guidStart", text);
-}
-
 static json_t *group_json(const struct pf *pf, const struct group *group)
 {
 	const struct sriov_policy *p = &group->share->policy;
@@ -69,7 +62,13 @@ static json_t *group_json(const struct pf *pf, const struct group *group)
 	 */
 	put_flag(json, "needVhostNet", p->need_vhost_net);
 	put_flag(json, "excludeTopology", p->exclude_topology);
-	put_guid(json, pf, group->range);
+
+	if (pf->has_guids && group->range.last < GUID_VFS_MAX) {
+		char text[GUID_TEXT_SIZE];
+
+		guid_text(pf->guid + (uint64_t)group->range.first, text);
+		json_put_str(json, "guidStart", text);
+	}
 	return json;
 }
 
@@ -303,26 +302,6 @@ static void plan_node_state(struct plan *plan, const char *namespace, const char
 	plan_apply(plan, KIND_NODE_STATE, object);
 }
 
-/* Say that there is no agent; what it said before may be so no longer. Its next status says. */
-static void plan_gone(struct plan *plan, const json_t *world, const char *key, const json_t *state,
-		      const struct node_agent *agent)
-{
-	const json_t *previous = json_at(state, "status", "conditions");
-	json_t *part = json_object(), *list = copy_of_conditions(state);
-	auto_free char *message = str_printf(NODE_AGENT_SAID "%s", agent->message);
-	char since[RFC3339_SIZE];
-
-	conditions_judge(list, previous,
-			 &(struct judgement){
-				 .ready = CONDITION_FALSE, .reason = "NoAgent", .message = message},
-			 json_generation(state), world_env(world, "now"));
-	put_unknown(list, world, state, "NoAgent", "the agent is away: see Ready");
-	rfc3339_write(agent->since_us, since);
-	json_put(part, "conditions", list);
-	json_put_str(part, "agentSilentSince", since);
-	plan_status_part(plan, KIND_NODE_STATE, key, part);
-}
-
 static void plan_agent(struct plan *plan, const json_t *world, const char *node, const char *key,
 		       const json_t *state, const struct node_agent *agent)
 {
@@ -336,29 +315,29 @@ static void plan_agent(struct plan *plan, const json_t *world, const char *node,
 	if (agent->cut_off)
 		json_put_bool(remember, "cutOff", true);
 	/* First said, then remembered as said: a write that fails is made again. */
-	if (agent->is_gone)
-		plan_gone(plan, world, key, state, agent);
+	if (agent->is_gone) {
+		const json_t *previous = json_at(state, "status", "conditions");
+		json_t *part = json_object(), *list = copy_of_conditions(state);
+		auto_free char *message = str_printf(NODE_AGENT_SAID "%s", agent->message);
+
+		/*
+		 * Say that there is no agent; what it said before may be so no longer. Its next
+		 * status says.
+		 */
+		conditions_judge(list, previous,
+				 &(struct judgement){.ready = CONDITION_FALSE,
+						     .reason = "NoAgent",
+						     .message = message},
+				 json_generation(state), world_env(world, "now"));
+		put_unknown(list, world, state, "NoAgent", "the agent is away: see Ready");
+		json_put(part, "conditions", list);
+		json_put_str(part, "agentSilentSince", since);
+		plan_status_part(plan, KIND_NODE_STATE, key, part);
+	}
 	if (!json_same(remembered, remember))
 		plan_post(plan, BOX_NO_AGENT_POD, node, json_incref(remember));
 	if (agent->look_again_ms)
 		plan_requeue(plan, agent->look_again_ms);
-}
-
-/* Conditions that still say that the Node is gone. */
-static void plan_unsay(struct plan *plan, const char *key, const json_t *state)
-{
-	const json_t *previous = json_at(state, "status", "conditions");
-	json_t *list = json_array(), *condition;
-	size_t i;
-
-	json_array_foreach ((json_t *)previous, i, condition)
-		if (!str_eq(json_str_at(condition, "reason"), NODE_GONE))
-			json_array_append(list, condition);
-	if (json_array_size(list) < json_array_size(previous))
-		plan_status_part(plan, KIND_NODE_STATE, key,
-				 json_pack("{s:o}", "conditions", list));
-	else
-		json_decref(list);
 }
 
 /* The node came back while its NodeState was kept. Its agent says the rest, or nobody does. */
@@ -372,8 +351,21 @@ static void plan_unmark(struct plan *plan, const char *key, const json_t *state,
 			 json_null());
 		plan_meta(plan, KIND_NODE_STATE, key, metadata);
 	}
-	if (!is_agent_gone)
-		plan_unsay(plan, key, state);
+	if (!is_agent_gone) {
+		const json_t *previous = json_at(state, "status", "conditions");
+		json_t *list = json_array(), *condition;
+		size_t i;
+
+		/* Conditions that still say that the Node is gone. */
+		json_array_foreach ((json_t *)previous, i, condition)
+			if (!str_eq(json_str_at(condition, "reason"), NODE_GONE))
+				json_array_append(list, condition);
+		if (json_array_size(list) < json_array_size(previous))
+			plan_status_part(plan, KIND_NODE_STATE, key,
+					 json_pack("{s:o}", "conditions", list));
+		else
+			json_decref(list);
+	}
 }
 
 enum {
@@ -464,6 +456,7 @@ json_t *node_state_reports(const json_t *world, const char *key, size_t why_line
 	auto_node_agent struct node_agent agent = {0};
 	bool is_written;
 
+	assert(ret->shares_len == 0 && why_lines_max > 0);
 	node_decide(ret, world, key, find_state(world, key), why_lines_max);
 	json_decref(decide_spec(ret, world, key, &is_written));
 	/* Without a clock it is as it was said to be. */
@@ -501,6 +494,7 @@ int node_state_reconcile(const json_t *world, const char *key, struct plan *plan
 	json_t *reports;
 	bool is_written;
 
+	assert(plan);
 	if (str_empty(namespace) || str_empty(key))
 		return err_set(err, ERR_BUG, "BadKey", "node \"%s\" in namespace \"%s\"", key,
 			       namespace);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The long answer about one policy. See the header.
+ * The command line calls this: each node is decided anew (node_decision.c), and every PF and field
+ * of the decision is written out with the policy that it came from. Reports go through
+ * policy_status.c as usual.
  */
 #include "reconcilers/sriov/policy_explain.h"
 
+#include <assert.h>
 #include <strings.h>
 
 #include "lib/json/json.h"
@@ -85,18 +88,6 @@ static void put_field(json_t *fields, const struct decision *d, const struct pf 
 	json_put(fields, field, entry);
 }
 
-static json_t *fields_json(const struct decision *d, const struct pf *pf)
-{
-	json_t *fields = json_object();
-
-	put_field(fields, d, pf, "numVfs", pf->num_vfs.by);
-	put_field(fields, d, pf, "mtu", pf->mtu.by);
-	put_field(fields, d, pf, "linkType", pf->link_type.by);
-	put_field(fields, d, pf, "eSwitchMode", pf->eswitch_mode.by);
-	put_field(fields, d, pf, "externallyManaged", pf->external);
-	return fields;
-}
-
 /* ---- a PF, a node ---------------------------------------------------------------------------- */
 
 static json_t *groups_json(const struct groups *groups)
@@ -123,6 +114,7 @@ static json_t *pf_json(const struct decision *d, const struct pf *pf,
 	json_t *json = json_object();
 	auto_strbuf struct strbuf why = {0};
 	bool picked = sriov_policy_picks(policy, pf->seen, &why);
+	json_t *fields;
 
 	json_put_str(json, "name", json_str_at(pf->seen, "name"));
 	json_put_str(json, "pciAddress", json_str_at(pf->seen, "pciAddress"));
@@ -134,7 +126,14 @@ static json_t *pf_json(const struct decision *d, const struct pf *pf,
 	json_put(json, "vfGroups", groups_json(&pf->groups));
 	if (pf->lost.len > 0)
 		json_put(json, "lost", groups_json(&pf->lost));
-	json_put(json, "fields", fields_json(d, pf));
+
+	fields = json_object();
+	put_field(fields, d, pf, "numVfs", pf->num_vfs.by);
+	put_field(fields, d, pf, "mtu", pf->mtu.by);
+	put_field(fields, d, pf, "linkType", pf->link_type.by);
+	put_field(fields, d, pf, "eSwitchMode", pf->eswitch_mode.by);
+	put_field(fields, d, pf, "externallyManaged", pf->external);
+	json_put(json, "fields", fields);
 	return json;
 }
 
@@ -190,6 +189,7 @@ json_t *policy_explain(const json_t *world, const char *key, struct err *err)
 	json_t *answer, *nodes, *node;
 	const char *name;
 
+	assert(key);
 	if (!policy) {
 		err_set(err, ERR_INVALID, "NoSuchPolicy", "policy %s: there is none of that name",
 			key);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * SriovNetworkNodePolicy → its status. See the header.
+ * Reports of nodes are tallied in one pass, which keeps the worst voices; conditions are judged
+ * from the tally, the explanation lists problems and voices until its lines are used up.
  */
 #include "reconcilers/sriov/policy_status.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
@@ -335,32 +337,28 @@ static void explain_problems(struct explanation *e, const struct problems *probl
 	}
 }
 
-/* One line of the explanation for each line of the node. */
-static void explain_voice(struct explanation *e, const struct voice *voice)
-{
-	const char *line = voice->why;
-
-	while (*line) {
-		auto_strbuf struct strbuf item = {0};
-		size_t len = strcspn(line, "\n");
-
-		if (has_room(e)) {
-			strbuf_addf(&item, "node %s ", voice->node);
-			strbuf_add(&item, line, len);
-		}
-		explain(e, strbuf_str(&item), item.len);
-		line += len + (line[len] == '\n');
-	}
-}
-
 static json_t *explanation_json(const struct problems *problems, const struct tally *t,
 				size_t lines_max)
 {
 	struct explanation e = {.lines = json_array(), .max = lines_max};
 
 	explain_problems(&e, problems);
-	for (size_t i = 0; i < t->voices_len; i++)
-		explain_voice(&e, &t->voices[i]);
+	for (size_t i = 0; i < t->voices_len; i++) {
+		const char *line = t->voices[i].why;
+
+		/* One line of the explanation for each line of the node. */
+		while (*line) {
+			auto_strbuf struct strbuf item = {0};
+			size_t len = strcspn(line, "\n");
+
+			if (has_room(&e)) {
+				strbuf_addf(&item, "node %s ", t->voices[i].node);
+				strbuf_add(&item, line, len);
+			}
+			explain(&e, strbuf_str(&item), item.len);
+			line += len + (line[len] == '\n');
+		}
+	}
 	if (e.left_out > 0)
 		json_array_append_new(e.lines, json_fmt("and %zu lines more", e.left_out));
 	return e.lines;
@@ -372,20 +370,6 @@ static void set_condition(json_t *conditions, const json_t *policy, const char *
 	condition_set(conditions, json_at(policy, "status", "conditions"), type,
 		      v->is_true ? CONDITION_TRUE : CONDITION_FALSE, v->reason,
 		      strbuf_str(&v->message), json_generation(policy), now);
-}
-
-static json_t *counts_json(const json_t *policy, const struct tally *t)
-{
-	json_t *status = json_object();
-
-	json_put_int(status, "observedGeneration", json_generation(policy));
-	json_put_int(status, "selectedNodes", t->selected);
-	json_put_int(status, "reportingNodes", t->reported);
-	json_put_int(status, "matchedNodes", t->matched);
-	json_put_int(status, "readyNodes", t->ready);
-	json_put_int(status, "wantedVfs", t->wanted);
-	json_put_int(status, "presentVfs", t->present);
-	return status;
 }
 
 json_t *policy_status_json(const json_t *world, const char *key, const json_t *reports,
@@ -400,6 +384,7 @@ json_t *policy_status_json(const json_t *world, const char *key, const json_t *r
 	struct sriov_policy parsed;
 	bool refused;
 
+	assert(key && lines_max > 0);
 	trust_check(world, policy, &problems);
 	sriov_policy_check(policy, &problems);
 	refused = !object_is_trusted(world, policy) || sriov_policy_is_reserved(policy) ||
@@ -411,7 +396,14 @@ json_t *policy_status_json(const json_t *world, const char *key, const json_t *r
 	judge_progressing(&progressing, refused, &tally, &ready);
 	judge_degraded(&degraded, key, &problems, &tally, &ready);
 
-	status = counts_json(policy, &tally);
+	status = json_object();
+	json_put_int(status, "observedGeneration", json_generation(policy));
+	json_put_int(status, "selectedNodes", tally.selected);
+	json_put_int(status, "reportingNodes", tally.reported);
+	json_put_int(status, "matchedNodes", tally.matched);
+	json_put_int(status, "readyNodes", tally.ready);
+	json_put_int(status, "wantedVfs", tally.wanted);
+	json_put_int(status, "presentVfs", tally.present);
 	lines = explanation_json(&problems, &tally, lines_max);
 	if (json_array_size(lines) > 0)
 		json_object_set(status, "explanation", lines);
@@ -430,6 +422,7 @@ int policy_status_reconcile(const json_t *world, const char *key, struct plan *p
 	const json_t *policy = world_get(world, KIND_POLICY, key);
 	json_t *status;
 
+	assert(key && plan);
 	if (!policy)
 		return 0;
 	status = policy_status_json(world, key, world_kind(world, KIND_POLICY_REPORT),

@@ -4,6 +4,7 @@
  */
 #include "reconcilers/sriov/pool_config.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -117,6 +118,7 @@ bool pool_config_max_unavailable(const json_t *pool, size_t nodes, size_t *ret)
 	const json_t *max = json_at(pool, "spec", "maxUnavailable");
 	int64_t number = json_integer_value(max), percent;
 
+	assert(ret);
 	if (json_is_integer(max) && number >= 0) {
 		*ret = (size_t)number;
 		return true;
@@ -168,6 +170,7 @@ int pool_config_guid_block(const json_t *world, const json_t *labels, int curren
 	const json_t *pool;
 	int block;
 
+	assert(current >= 0 && current <= UINT8_MAX);
 	if (!find_pool(world, labels, &pool) ||
 	    !guid_pool_block(json_at(pool, "spec", "guidPool"), &block, NULL))
 		return current;
@@ -270,36 +273,15 @@ static void check_max_unavailable(const json_t *pool, struct problems *problems)
 			    (int)str_clip(text, strlen(text), QUOTE_MAX), text);
 }
 
-static void check_drain_timeout(const json_t *pool, struct problems *problems)
-{
-	const json_t *value = json_at(pool, "metadata", "annotations", POOL_DRAIN_TIMEOUT);
-	const char *text = json_str_or(value, "");
-	int64_t seconds;
-
-	if (value && !pool_config_drain_timeout(pool, &seconds))
-		problem_add(problems, "BadDrainTimeout",
-			    "metadata.annotations[" POOL_DRAIN_TIMEOUT "]",
-			    "\"%.*s\" must be a number with s, m or h, such as \"30m\"; until then "
-			    "drains have no deadline",
-			    (int)str_clip(text, strlen(text), QUOTE_MAX), text);
-}
-
-static void check_rdma_mode(const json_t *pool, struct problems *problems)
-{
-	const json_t *mode = json_at(pool, "spec", "rdmaMode");
-	const char *text = json_str_or(mode, "");
-
-	if (!mode || is_mode(text) || (json_is_string(mode) && !*text))
-		return;
-	problem_add(problems, "BadRdmaMode", "spec.rdmaMode",
-		    "\"%.*s\" must be shared or exclusive; the nodes keep the mode they have",
-		    (int)str_clip(text, strlen(text), QUOTE_MAX), text);
-}
-
 void pool_config_check(const json_t *pool, struct problems *problems)
 {
 	const json_t *spec = json_object_get(pool, "spec");
 	int block;
+	const json_t *value;
+	const char *text;
+	int64_t seconds;
+	const json_t *mode;
+	const char *mode_text;
 
 	if (spec && !json_is_object(spec)) {
 		problem_add(problems, "BadField", "spec", "%s, must be an object",
@@ -314,26 +296,24 @@ void pool_config_check(const json_t *pool, struct problems *problems)
 	}
 	check_selector(pool, problems);
 	check_max_unavailable(pool, problems);
-	check_drain_timeout(pool, problems);
-	check_rdma_mode(pool, problems);
+
+	value = json_at(pool, "metadata", "annotations", POOL_DRAIN_TIMEOUT);
+	text = json_str_or(value, "");
+	if (value && !pool_config_drain_timeout(pool, &seconds))
+		problem_add(problems, "BadDrainTimeout",
+			    "metadata.annotations[" POOL_DRAIN_TIMEOUT "]",
+			    "\"%.*s\" must be a number with s, m or h, such as \"30m\"; until then "
+			    "drains have no deadline",
+			    (int)str_clip(text, strlen(text), QUOTE_MAX), text);
+
+	mode = json_at(pool, "spec", "rdmaMode");
+	mode_text = json_str_or(mode, "");
+	if (mode && !is_mode(mode_text) && (!json_is_string(mode) || *mode_text))
+		problem_add(
+			problems, "BadRdmaMode", "spec.rdmaMode",
+			"\"%.*s\" must be shared or exclusive; the nodes keep the mode they have",
+			(int)str_clip(mode_text, strlen(mode_text), QUOTE_MAX), mode_text);
 	guid_pool_block(json_at(spec, "guidPool"), &block, problems);
-}
-
-static void add_conflicts(struct problems *problems, const struct conflicts *conflicts)
-{
-	auto_strbuf struct strbuf text = {0};
-
-	if (conflicts->total == 0)
-		return;
-	for (size_t i = 0; i < conflicts->named; i++)
-		strbuf_addf(&text, "%snode %s is in pool %s too", i ? ", " : "",
-			    conflicts->items[i].node, conflicts->items[i].pool);
-	if (conflicts->total > conflicts->named)
-		strbuf_addf(&text, " and %zu nodes more", conflicts->total - conflicts->named);
-	problem_add(problems, "NodeInTwoPools", "spec.nodeSelector",
-		    "%s; let one pool select each node, until then these nodes keep their rdmaMode "
-		    "and GUIDs",
-		    strbuf_str(&text));
 }
 
 /* The nodes of the pool. */
@@ -350,6 +330,7 @@ void pool_config_put_report(const json_t *world, const json_t *labels, const jso
 	auto_free char *key = NULL, *name = NULL;
 	json_t *report;
 
+	assert(json_is_object(reports));
 	if (!find_pool(world, labels, &pool) || !pool)
 		return;
 	key = json_key(pool);
@@ -480,6 +461,7 @@ int pool_config_reconcile(const json_t *world, const char *key, struct plan *pla
 	struct conflicts conflicts = {0};
 	json_auto_t *others = NULL;
 
+	assert(key && plan);
 	if (!pool)
 		return 0;
 	if (object_is_terminating(pool)) {
@@ -493,7 +475,22 @@ int pool_config_reconcile(const json_t *world, const char *key, struct plan *pla
 		others = other_pools(world, key);
 		find_conflicts(world, pool, others, &conflicts);
 	}
-	add_conflicts(&problems, &conflicts);
+
+	if (conflicts.total != 0) {
+		auto_strbuf struct strbuf text = {0};
+
+		for (size_t i = 0; i < conflicts.named; i++)
+			strbuf_addf(&text, "%snode %s is in pool %s too", i ? ", " : "",
+				    conflicts.items[i].node, conflicts.items[i].pool);
+		if (conflicts.total > conflicts.named)
+			strbuf_addf(&text, " and %zu nodes more",
+				    conflicts.total - conflicts.named);
+		problem_add(&problems, "NodeInTwoPools", "spec.nodeSelector",
+			    "%s; let one pool select each node, until then these nodes keep their "
+			    "rdmaMode "
+			    "and GUIDs",
+			    strbuf_str(&text));
+	}
 	plan_pool_status(plan, world, key, pool, &problems);
 	return 0;
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Entries of the shared device plugin's ConfigMap that no node has a device for. See the header.
+ * A list of resources is narrowed node by node to what all of them lack; the first one that has
+ * reported nothing ends the search. The operator gathers the few NodeStates that this needs.
  */
 #include "reconcilers/sriov/shared_offers.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/own.h"
@@ -111,6 +113,7 @@ int shared_offers_reconcile(const json_t *world, const char *key, struct plan *p
 	json_t *selects;
 	size_t n = 0;
 
+	assert(key && plan);
 	if (!world_get(world, LEFTOVER_SHARED_CONFIG, key)) {
 		plan_finding(plan, LEFTOVER_SHARED_CONFIG, key, NULL, NULL);
 		return 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * GUIDs of InfiniBand VFs. See the header.
+ * pool_config.c reads a pool's block with this, node_decision.c makes the first GUID of each PF
+ * with it, and the agent counts up from there. All of it is arithmetic on octets.
  */
 #include "reconcilers/sriov/sriov_guid.h"
 
@@ -169,6 +170,7 @@ bool guid_first_of_pf(int block, const char *mac, uint64_t *ret)
 	const uint8_t *address = octets;
 	uint64_t number;
 
+	assert(block >= 0 && block <= UINT8_MAX);
 	assert(block >= 0 && block <= UINT8_MAX);
 	if (n == IPOIB_OCTETS) {
 		uint8_t *guid = octets + IPOIB_OCTETS - GUID_OCTETS;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * SriovNetwork, SriovIBNetwork, OVSNetwork → NetworkAttachmentDefinition. See the header; the
- * configuration itself is sriov_network_config.c.
- *
- * Which NADs are a network's is written on the NADs, so that moving or deleting a network needs no
- * memory of where its NAD was: whatever carries its name and is not where it should be goes.
+ * One reconcile for three kinds: render (sriov_network_config.c), look for the NAD at the target,
+ * and say whose it is. A NAD carries its network's name, so what is not where it should be is
+ * found and goes.
  */
 #include "reconcilers/sriov/sriov_network.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -96,14 +95,6 @@ static size_t plan_removal(struct plan *plan, const struct look *l, const char *
 		found++;
 	}
 	return found;
-}
-
-/* NADs first; the finalizer goes when the world has none of them left. */
-static void plan_deleted(struct plan *plan, const struct look *l)
-{
-	if (plan_removal(plan, l, NULL) > 0 || !l->network)
-		return;
-	plan_release(plan, l->kind->id, l->key, l->network, SRIOV_NETWORK_FINALIZER);
 }
 
 /* ---- what it says ---------------------------------------------------------------------------- */
@@ -203,31 +194,28 @@ static void check_claim(const struct look *l, const json_t *config, struct probl
 	}
 }
 
-/* It cannot be written yet. */
-static void check_waiting(const struct look *l, struct problems *problems)
-{
-	const json_t *namespace = world_get(l->world, KIND_NAMESPACE, l->target);
-
-	if (object_is_terminating(l->nad))
-		problem_add(
-			problems, "NetworkAttachmentDefinitionInvalid", "metadata.name",
-			"NetworkAttachmentDefinition %s is being deleted, it is made again when "
-			"it is gone",
-			l->target_key);
-	else if (!l->nad && !is_at_home(l) && (!namespace || object_is_terminating(namespace)))
-		problem_add(problems, "NamespaceNotFound", NAMESPACE_FIELD,
-			    "namespace %s %s, create it: the network is waiting for it", l->target,
-			    namespace ? "is being deleted" : "does not exist");
-}
-
 /* A problem on the way to the NAD that is not in the configuration. */
 static void check_target(const struct look *l, const json_t *config, struct problems *problems)
 {
 	size_t before = problems->total;
 
 	check_claim(l, config, problems);
-	if (problems->total == before)
-		check_waiting(l, problems);
+	if (problems->total == before) {
+		const json_t *namespace = world_get(l->world, KIND_NAMESPACE, l->target);
+
+		/* It cannot be written yet. */
+		if (object_is_terminating(l->nad))
+			problem_add(problems, "NetworkAttachmentDefinitionInvalid", "metadata.name",
+				    "NetworkAttachmentDefinition %s is being deleted, it is made "
+				    "again when "
+				    "it is gone",
+				    l->target_key);
+		else if (!l->nad && !is_at_home(l) &&
+			 (!namespace || object_is_terminating(namespace)))
+			problem_add(problems, "NamespaceNotFound", NAMESPACE_FIELD,
+				    "namespace %s %s, create it: the network is waiting for it",
+				    l->target, namespace ? "is being deleted" : "does not exist");
+	}
 }
 
 /* ---- the NAD --------------------------------------------------------------------------------- */
@@ -272,12 +260,6 @@ static json_t *nad_new(const struct look *l, const json_t *config)
 	return nad;
 }
 
-static bool owns(const json_t *nad, const json_t *owner)
-{
-	return json_find(json_at(nad, "metadata", "ownerReferences"), "uid",
-			 json_str_at(owner, "uid"));
-}
-
 /* What was read back has all that we want. */
 static bool is_in_place(const json_t *nad, const json_t *wanted)
 {
@@ -291,7 +273,9 @@ static bool is_in_place(const json_t *nad, const json_t *wanted)
 		if (!json_same(json_at(nad, "metadata", "annotations", name), value))
 			return false;
 	}
-	if (owners && !owns(nad, json_array_get(owners, json_array_size(owners) - 1)))
+	if (owners &&
+	    !json_find(json_at(nad, "metadata", "ownerReferences"), "uid",
+		       json_str_at(json_array_get(owners, json_array_size(owners) - 1), "uid")))
 		return false;
 	return json_same(json_at(nad, "spec"), json_at(wanted, "spec"));
 }
@@ -335,34 +319,6 @@ static void check_resource(struct plan *plan, const struct look *l, struct probl
 		    json_string_value(resource));
 }
 
-/* Its plugin would refuse each pod's VF. */
-static void check_link_type(const struct look *l, struct problems *warnings)
-{
-	const char *name = json_str_or(json_at(l->network, "spec", "resourceName"), "");
-	auto_free char *what = str_printf("%s/", name);
-	const char *is = json_str_at(l->world, KIND_LINK_TYPE, what);
-	bool is_ib = str_eq(l->kind->id, KIND_SRIOV_IB_NETWORK);
-
-	if (!is || str_eq(l->kind->id, KIND_OVS_NETWORK) || str_eq(is, "IB") == is_ib)
-		return;
-	problem_add(warnings, "WrongLinkType", "spec.resourceName",
-		    "%.128s is %s on every node that has it, and a %s needs %s: no pod gets the "
-		    "interface; use a %s, or name another resource",
-		    name, is_ib ? "Ethernet" : "InfiniBand", l->kind->kind,
-		    is_ib ? "InfiniBand" : "Ethernet", is_ib ? "SriovNetwork" : "SriovIBNetwork");
-}
-
-static void plan_not_ready(struct plan *plan, const struct look *l, const struct problems *problems)
-{
-	auto_free char *text = problems_text(problems);
-	auto_free char *message = str_printf("%s %s: %s", l->kind->kind, l->key, text);
-
-	plan_network_status(plan, l,
-			    &(struct judgement){.ready = CONDITION_FALSE,
-						.reason = problems_reason(problems),
-						.message = message});
-}
-
 static void plan_nad(struct plan *plan, const struct look *l, const json_t *config)
 {
 	json_t *nad = nad_new(l, config);
@@ -373,6 +329,10 @@ static void plan_nad(struct plan *plan, const struct look *l, const json_t *conf
 		l->target_key, l->target);
 	auto_free char *instead = str_printf("%s %s", l->kind->kind, l->key);
 	auto_problems struct problems warnings = {0};
+	const char *name;
+	auto_free char *what = NULL;
+	const char *is;
+	bool is_ib;
 
 	if (carries_our_name(l, l->nad))
 		edit_tell_nad(plan, l->target_key, l->nad, nad, instead);
@@ -381,7 +341,20 @@ static void plan_nad(struct plan *plan, const struct look *l, const json_t *conf
 	if (!done)
 		return;
 	check_resource(plan, l, &warnings);
-	check_link_type(l, &warnings);
+
+	/* Its plugin would refuse each pod's VF. */
+	name = json_str_or(json_at(l->network, "spec", "resourceName"), "");
+	what = str_printf("%s/", name);
+	is = json_str_at(l->world, KIND_LINK_TYPE, what);
+	is_ib = str_eq(l->kind->id, KIND_SRIOV_IB_NETWORK);
+	if (is && !str_eq(l->kind->id, KIND_OVS_NETWORK) && str_eq(is, "IB") != is_ib)
+		problem_add(&warnings, "WrongLinkType", "spec.resourceName",
+			    "%.128s is %s on every node that has it, and a %s needs %s: no pod "
+			    "gets the "
+			    "interface; use a %s, or name another resource",
+			    name, is_ib ? "Ethernet" : "InfiniBand", l->kind->kind,
+			    is_ib ? "InfiniBand" : "Ethernet",
+			    is_ib ? "SriovNetwork" : "SriovIBNetwork");
 	plan_network_status(plan, l,
 			    &(struct judgement){.ready = CONDITION_TRUE,
 						.reason = "NetworkReady",
@@ -402,10 +375,17 @@ static void plan_network(struct plan *plan, const struct look *l)
 		if (str_eq(problems_reason(&problems), "NamespaceNotFound"))
 			plan_removal(plan, l, l->target_key);
 	}
-	if (problems.total > 0)
-		plan_not_ready(plan, l, &problems);
-	else
+	if (problems.total > 0) {
+		auto_free char *text = problems_text(&problems);
+		auto_free char *message = str_printf("%s %s: %s", l->kind->kind, l->key, text);
+
+		plan_network_status(plan, l,
+				    &(struct judgement){.ready = CONDITION_FALSE,
+							.reason = problems_reason(&problems),
+							.message = message});
+	} else {
 		plan_nad(plan, l, config);
+	}
 }
 
 void sriov_network_check(const json_t *world, const char *kind, const json_t *network,
@@ -415,6 +395,7 @@ void sriov_network_check(const json_t *world, const char *kind, const json_t *ne
 	auto_call(look_done) struct look l = {0};
 	auto_free char *key = json_key(network);
 
+	assert(kind && network && problems);
 	/* Without a name (it will be generated) it is in nobody's way. */
 	if (config && look_at(world, kind, key, network, &l, NULL) == 0)
 		check_claim(&l, config, problems);
@@ -427,10 +408,13 @@ static int reconcile(const json_t *world, const char *kind, const char *key, str
 
 	if (look_at(world, kind, key, world_get(world, kind, key), &l, err) < 0)
 		return -1;
-	if (!l.network || object_is_terminating(l.network))
-		plan_deleted(plan, &l);
-	else
+	if (!l.network || object_is_terminating(l.network)) {
+		/* NADs first; the finalizer goes when the world has none of them left. */
+		if (plan_removal(plan, &l, NULL) == 0 && l.network)
+			plan_release(plan, l.kind->id, l.key, l.network, SRIOV_NETWORK_FINALIZER);
+	} else {
 		plan_network(plan, &l);
+	}
 	return 0;
 }
 

@@ -372,6 +372,7 @@ json_t *sriov_network_config(const char *kind, const char *name, const json_t *n
 	json_auto_t *capabilities = NULL, *ipam = NULL, *meta_plugins = NULL, *plugin = NULL;
 	size_t before = problems->total;
 
+	assert(kind && name && problems);
 	if (!check_sizes(spec, problems) || !check_spec(known, spec, problems))
 		return NULL;
 	capabilities = get_object_text(spec, "capabilities", problems);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One SriovNetworkNodePolicy: read, judged, matched. See the header; merging of policies is
- * node_state.c.
+ * Read with its defaults, then matched field by field, so that a NIC that is not picked can be
+ * told why. node_decision.c applies what is parsed here; the checks at the end are those of
+ * conditions and admission.
  */
 #include "reconcilers/sriov/sriov_policy.h"
 
@@ -67,25 +68,13 @@ static int get_int(const json_t *spec, const char *key, int max, int otherwise, 
 	return 0;
 }
 
-static int read_choices(const json_t *spec, struct sriov_policy *p, struct err *err)
+static int read_values(const json_t *spec, struct sriov_policy *p, struct err *err)
 {
 	static const char *const device_types[] = {"netdevice", "vfio-pci", NULL};
 	static const char *const link_types[] = {"eth", "ETH", "ib", "IB", NULL};
 	static const char *const eswitch_modes[] = {"legacy", "switchdev", NULL};
 	static const char *const vdpa_types[] = {"virtio", "vhost", NULL};
 
-	if (get_choice(spec, "deviceType", device_types, &p->device_type, err) < 0 ||
-	    get_choice(spec, "linkType", link_types, &p->link_type, err) < 0 ||
-	    get_choice(spec, "eSwitchMode", eswitch_modes, &p->eswitch_mode, err) < 0 ||
-	    get_choice(spec, "vdpaType", vdpa_types, &p->vdpa_type, err) < 0)
-		return -1;
-	if (str_empty(p->device_type))
-		p->device_type = device_types[0];
-	return 0;
-}
-
-static int read_values(const json_t *spec, struct sriov_policy *p, struct err *err)
-{
 	if (json_get_str(spec, "spec", "resourceName", "", &p->resource_name, err) < 0 ||
 	    get_int(spec, "priority", SRIOV_PRIORITY_WEAKEST, SRIOV_PRIORITY_WEAKEST, &p->priority,
 		    err) < 0 ||
@@ -101,7 +90,15 @@ static int read_values(const json_t *spec, struct sriov_policy *p, struct err *e
 		return err_set(err, ERR_INVALID, "NoResourceName",
 			       "spec.resourceName: missing, name the resource that pods ask for");
 	p->says_externally_managed = json_at(spec, "externallyManaged");
-	return read_choices(spec, p, err);
+
+	if (get_choice(spec, "deviceType", device_types, &p->device_type, err) < 0 ||
+	    get_choice(spec, "linkType", link_types, &p->link_type, err) < 0 ||
+	    get_choice(spec, "eSwitchMode", eswitch_modes, &p->eswitch_mode, err) < 0 ||
+	    get_choice(spec, "vdpaType", vdpa_types, &p->vdpa_type, err) < 0)
+		return -1;
+	if (str_empty(p->device_type))
+		p->device_type = device_types[0];
+	return 0;
 }
 
 static int read_nic_selector(const json_t *spec, struct sriov_policy *p, struct err *err)
@@ -126,11 +123,17 @@ static int read_nic_selector(const json_t *spec, struct sriov_policy *p, struct 
 	return 0;
 }
 
-static int check_node_selector(const json_t *spec, struct err *err)
+static int read_spec(const json_t *object, struct sriov_policy *p, struct err *err)
 {
+	const json_t *spec;
 	const json_t *pairs;
 	const char *key;
 	json_t *value;
+
+	if (json_get_object(object, "", "spec", &spec, err) < 0)
+		return -1;
+	if (!spec)
+		return err_set(err, ERR_INVALID, "BadField", "spec: missing, must be an object");
 
 	if (json_get_object(spec, "spec", "nodeSelector", &pairs, err) < 0)
 		return -1;
@@ -140,19 +143,7 @@ static int check_node_selector(const json_t *spec, struct err *err)
 				       "spec.nodeSelector: \"%.*s\" is %s, must be a string",
 				       quote_len(key), key, json_type_words(value));
 	}
-	return 0;
-}
-
-static int read_spec(const json_t *object, struct sriov_policy *p, struct err *err)
-{
-	const json_t *spec;
-
-	if (json_get_object(object, "", "spec", &spec, err) < 0)
-		return -1;
-	if (!spec)
-		return err_set(err, ERR_INVALID, "BadField", "spec: missing, must be an object");
-	if (check_node_selector(spec, err) < 0 || read_values(spec, p, err) < 0 ||
-	    read_nic_selector(spec, p, err) < 0)
+	if (read_values(spec, p, err) < 0 || read_nic_selector(spec, p, err) < 0)
 		return -1;
 	/* Upstream's webhook does the same; an InfiniBand VF without RDMA has no use. */
 	if (is_infiniband(p->link_type) && !is_vfio(p))
@@ -170,6 +161,7 @@ int sriov_policy_parse(const char *key, const json_t *object, struct sriov_polic
 	};
 	const json_t *annotations = json_at(object, "metadata", "annotations");
 
+	assert(key);
 	p.allows_lag_loss = str_eq(json_str_at(annotations, SRIOV_ALLOW_LAG_LOSS), "true");
 	p.allows_primary_nic = str_eq(json_str_at(annotations, SRIOV_ALLOW_PRIMARY_NIC), "true");
 	p.allows_firmware = str_eq(json_str_at(annotations, SRIOV_ALLOW_FIRMWARE), "true");
@@ -280,6 +272,7 @@ bool sriov_policy_range(const struct sriov_policy *policy, const json_t *pf, siz
 
 bool vf_range_overlaps(struct vf_range a, struct vf_range b)
 {
+	assert(a.first <= a.last && b.first <= b.last);
 	return a.first <= b.last && b.first <= a.last;
 }
 
@@ -430,6 +423,7 @@ void sriov_policy_why_not_selected(const json_t *object, const json_t *labels, s
 	const char *key;
 	json_t *wanted;
 
+	assert(why);
 	json_each (pairs, key, wanted) {
 		const json_t *is = json_object_get(labels, key);
 

@@ -15,6 +15,7 @@
 #include "reconcilers/core/problems.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/spider/multus_config_check.h"
+#include "reconcilers/spider/multus_config_names.h"
 #include "reconcilers/sriov/sriov_network.h"
 
 /* ---- parts that several chains have ---------------------------------------------------------- */

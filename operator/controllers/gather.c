@@ -4,6 +4,8 @@
  */
 #include "operator/controllers/gather.h"
 
+#include <assert.h>
+
 #include "lib/base/clock.h"
 #include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
@@ -12,13 +14,14 @@
 #include "reconcilers/admission/pod_inject.h"
 #include "reconcilers/ipam/assign.h"
 #include "reconcilers/spider/cni_config.h"
-#include "reconcilers/spider/multus_config_check.h"
+#include "reconcilers/spider/multus_config_names.h"
 
 void gather_env(const struct controller_sources *from, json_t *world)
 {
 	json_t *env = json_need_object(world, "env");
 	char now[RFC3339_SIZE];
 
+	assert(json_is_object(world));
 	rfc3339_write(clock_wall_us(), now);
 	json_put_str(env, "now", now);
 	json_put_str(env, "namespace", from->ns);
@@ -233,6 +236,7 @@ void gather_visit_asking(const struct controller_sources *from, const char *grou
 {
 	struct visiting v = {mirror_cache(from->mirror, KIND_POD), visit, arg};
 
+	assert(group && visit);
 	cache_find(v.pods, POD_BY_GROUP, group, visit, arg);
 	cache_find(mirror_cache(from->mirror, KIND_NAMESPACE), NAMESPACE_BY_GROUP, group,
 		   visit_namespace, &v);

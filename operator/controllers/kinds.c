@@ -19,7 +19,7 @@
 #include "reconcilers/ipam/pod_controller.h"
 #include "reconcilers/maintenance/drain.h"
 #include "reconcilers/spider/cni_config.h"
-#include "reconcilers/spider/multus_config_check.h"
+#include "reconcilers/spider/multus_config_names.h"
 #include "reconcilers/sriov/node_agent.h"
 #include "reconcilers/sriov/node_names.h"
 #include "reconcilers/sriov/shared_offers.h"

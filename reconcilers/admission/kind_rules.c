@@ -14,6 +14,7 @@
 #include "reconcilers/spider/coordinator.h"
 #include "reconcilers/spider/coordinator_settings.h"
 #include "reconcilers/spider/multus_config_check.h"
+#include "reconcilers/spider/multus_config_warn.h"
 #include "reconcilers/sriov/pool_config.h"
 #include "reconcilers/sriov/sriov_network.h"
 #include "reconcilers/sriov/sriov_policy.h"

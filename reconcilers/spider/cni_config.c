@@ -38,6 +38,7 @@ const struct cni_type *cni_type_of(const json_t *smc)
 
 const char *cni_annotation(const json_t *smc, const char *name)
 {
+	assert(name);
 	return json_str_at(smc, "metadata", "annotations", name);
 }
 
@@ -67,15 +68,6 @@ static bool bool_of(const json_t *block, const char *key, bool otherwise)
 	const json_t *value = json_at(block, key);
 
 	return value ? json_is_true(value) : otherwise;
-}
-
-bool cni_sriov_isolates_rdma(const json_t *sriov)
-{
-	/*
-	 * The schema stores rdmaIsolation: false where nobody wrote it, so a false one cannot
-	 * overrule the old name.
-	 */
-	return bool_of(sriov, "rdmaIsolation", false) || bool_of(sriov, "enableRdma", false);
 }
 
 const char *cni_block_resource(const struct cni_type *type, const json_t *block)
@@ -120,6 +112,7 @@ json_t *cni_block(const json_t *smc, const struct cni_type *type)
 	const json_t *written = json_at(spec, type->block);
 	json_t *block;
 
+	assert(type && type->block);
 	if (!json_is_object(written))
 		return json_incref((json_t *)written);
 	block = json_copy((json_t *)written);
@@ -223,23 +216,6 @@ static void add_macvlan_or_ipvlan(json_t *plugins, const char *type, const json_
 	json_array_append_new(plugins, plugin);
 }
 
-static void add_vlan(json_t *plugins, const json_t *spec, const json_t *block)
-{
-	const char *mode = str_of(block, "vlanMode", "manual");
-	json_t *plugin = plugin_new("vlan");
-
-	/* The vlan plugin makes the VLAN itself; ifacer only builds the bond. */
-	if (json_array_size(json_at(block, "master")) > 1)
-		json_array_append_new(plugins, ifacer_new(block, 0));
-	json_put_str(plugin, "master", base_device(block));
-	json_put_str(plugin, "vlanMode", mode);
-	if (str_eq(mode, "manual"))
-		json_put_int(plugin, "vlanId", int_of(block, "vlanID", 0));
-	json_put_int(plugin, "mtu", int_of(block, "mtu", 0));
-	put_ipam(plugin, spec, block);
-	json_array_append_new(plugins, plugin);
-}
-
 static void add_sriov(json_t *plugins, const json_t *spec, const json_t *block)
 {
 	json_t *plugin = plugin_new("sriov");
@@ -249,7 +225,12 @@ static void add_sriov(json_t *plugins, const json_t *spec, const json_t *block)
 	json_put_int(plugin, "max_tx_rate", int_of(block, "maxTxRateMbps", 0));
 	put_ipam(plugin, spec, block);
 	json_array_append_new(plugins, plugin);
-	if (cni_sriov_isolates_rdma(block))
+
+	/*
+	 * The schema stores rdmaIsolation: false where nobody wrote it, so a false one cannot
+	 * overrule the old name.
+	 */
+	if (bool_of(block, "rdmaIsolation", false) || bool_of(block, "enableRdma", false))
 		json_array_append_new(plugins, plugin_new("rdma"));
 }
 
@@ -316,45 +297,37 @@ static void add_main_plugin(json_t *plugins, const struct cni_type *type, const 
 	const json_t *spec = json_at(smc, "spec");
 	json_auto_t *block = cni_block(smc, type);
 
-	if (str_eq(type->name, "macvlan") || str_eq(type->name, "ipvlan"))
+	if (str_eq(type->name, "macvlan") || str_eq(type->name, "ipvlan")) {
 		add_macvlan_or_ipvlan(plugins, type->name, spec, block);
-	else if (str_eq(type->name, "vlan"))
-		add_vlan(plugins, spec, block);
-	else if (str_eq(type->name, "sriov"))
+	} else if (str_eq(type->name, "vlan")) {
+		const char *mode = str_of(block, "vlanMode", "manual");
+		json_t *plugin = plugin_new("vlan");
+
+		/* The vlan plugin makes the VLAN itself; ifacer only builds the bond. */
+		if (json_array_size(json_at(block, "master")) > 1)
+			json_array_append_new(plugins, ifacer_new(block, 0));
+		json_put_str(plugin, "master", base_device(block));
+		json_put_str(plugin, "vlanMode", mode);
+		if (str_eq(mode, "manual"))
+			json_put_int(plugin, "vlanId", int_of(block, "vlanID", 0));
+		json_put_int(plugin, "mtu", int_of(block, "mtu", 0));
+		put_ipam(plugin, spec, block);
+		json_array_append_new(plugins, plugin);
+	} else if (str_eq(type->name, "sriov")) {
 		add_sriov(plugins, spec, block);
-	else if (str_eq(type->name, "ib-sriov"))
+	} else if (str_eq(type->name, "ib-sriov")) {
 		add_ib_sriov(plugins, spec, block);
-	else if (str_eq(type->name, "ipoib"))
+	} else if (str_eq(type->name, "ipoib")) {
 		add_ipoib(plugins, spec, block);
-	else
+	} else {
 		add_ovs(plugins, spec, block);
-}
-
-static void add_chained_plugins(json_t *plugins, const json_t *spec)
-{
-	json_t *text;
-	size_t i;
-
-	json_array_foreach (json_at(spec, "chainCNIJsonData"), i, text)
-		json_array_append_new(plugins, json_parse(json_string_value(text),
-							  json_string_length(text), NULL));
+	}
 }
 
 static void put_unless_empty(json_t *plugin, const char *key, const char *value)
 {
 	if (*value)
 		json_put_str(plugin, key, value);
-}
-
-static json_t *policy_routes_new(const json_t *routes)
-{
-	json_t *list = json_array();
-	json_t *route;
-	size_t i;
-
-	json_array_foreach (routes, i, route)
-		json_array_append_new(list, pick(route, (const char *const[]){"dst", "gw", NULL}));
-	return list;
 }
 
 static json_t *coordinator_new(const json_t *coordinator)
@@ -379,9 +352,16 @@ static json_t *coordinator_new(const json_t *coordinator)
 		json_put_int(plugin, "podRPFilter", int_of(coordinator, "podRPFilter", 0));
 	if (json_array_size(json_at(coordinator, "hijackCIDR")))
 		json_put(plugin, "hijackCIDR", json_incref(json_at(coordinator, "hijackCIDR")));
-	if (json_array_size(json_at(coordinator, "policyRoutes")))
-		json_put(plugin, "policyRoutes",
-			 policy_routes_new(json_at(coordinator, "policyRoutes")));
+	if (json_array_size(json_at(coordinator, "policyRoutes"))) {
+		json_t *list = json_array();
+		json_t *route;
+		size_t i;
+
+		json_array_foreach (json_at(coordinator, "policyRoutes"), i, route)
+			json_array_append_new(
+				list, pick(route, (const char *const[]){"dst", "gw", NULL}));
+		json_put(plugin, "policyRoutes", list);
+	}
 	return plugin;
 }
 
@@ -393,9 +373,13 @@ static json_t *config_new(const json_t *smc, const struct cni_type *type, const 
 	int64_t mtu = int_of(json_at(spec, "sriov"), "mtu", 0);
 	json_t *config = json_object();
 	json_t *plugins = json_array();
+	json_t *text;
+	size_t i;
 
 	add_main_plugin(plugins, type, smc);
-	add_chained_plugins(plugins, spec);
+	json_array_foreach (json_at(spec, "chainCNIJsonData"), i, text)
+		json_array_append_new(plugins, json_parse(json_string_value(text),
+							  json_string_length(text), NULL));
 	if (bool_of(spec, "enableCoordinator", true))
 		json_array_append_new(plugins, coordinator_new(json_at(spec, "coordinator")));
 	/* sriov-cni sets no MTU; the tuning plugin does, after everything else. */
@@ -427,6 +411,7 @@ char *cni_config_text(const json_t *smc, const char *nad_name, const char *prese
 	bool is_custom = str_eq(type->name, "custom");
 	json_auto_t *config = NULL, *found = NULL;
 
+	assert(nad_name);
 	if (is_custom && !*custom)
 		return NULL;
 	config = is_custom ? json_parse(custom, strlen(custom), NULL)

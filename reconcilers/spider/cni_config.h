@@ -72,12 +72,6 @@ bool cni_type_has_vfs(const struct cni_type *type);
 bool cni_block_has_pools(const json_t *block);
 
 /*
- * sriov: rdmaIsolation or the older enableRdma, either one (the schema stores false for an absent
- * rdmaIsolation).
- */
-bool cni_sriov_isolates_rdma(const json_t *sriov);
-
-/*
  * The name of the device that macvlan and ipvlan sit on: the only master, or the bond over several,
  * with ".VLAN" behind it if there is a VLAN. Returns new; free().
  */

@@ -4,6 +4,7 @@
  */
 #include "reconcilers/spider/coordinator.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -166,21 +167,15 @@ static json_t *by_age(const json_t *objects)
 	return sorted;
 }
 
-static void read_service_cidrs(const json_t *world, struct cluster *cluster)
+static struct cluster read_cluster(const json_t *world)
 {
+	struct cluster cluster = {.pods = cidrs_empty(), .services = cidrs_empty()};
 	json_auto_t *sorted = by_age(world_kind(world, SERVICE_CIDRS));
 	json_t *object;
 	size_t i;
 
 	json_array_foreach (sorted, i, object)
-		add_cidr_list(&cluster->services, json_at(object, "spec", "cidrs"));
-}
-
-static struct cluster read_cluster(const json_t *world)
-{
-	struct cluster cluster = {.pods = cidrs_empty(), .services = cidrs_empty()};
-
-	read_service_cidrs(world, &cluster);
+		add_cidr_list(&cluster.services, json_at(object, "spec", "cidrs"));
 	/* The server obeys ServiceCIDR objects; kubeadm's text is only its set-up. */
 	if (json_array_size(cluster.services.list)) {
 		struct cluster rest = {.pods = cluster.pods, .services = cidrs_empty()};
@@ -194,29 +189,6 @@ static struct cluster read_cluster(const json_t *world)
 	read_component(world, COMPONENT_API_SERVER, &cluster);
 	read_component(world, COMPONENT_CONTROLLER_MANAGER, &cluster);
 	return cluster;
-}
-
-/* A disabled pool gives no new addresses; pods still have those that it gave before. */
-static void calico_cidrs(const json_t *world, struct cidrs *cidrs)
-{
-	json_auto_t *sorted = by_age(world_kind(world, CALICO_POOLS));
-	json_t *pool;
-	size_t i;
-
-	json_array_foreach (sorted, i, pool)
-		add_cidr(cidrs, json_str_at(pool, "spec", "cidr"));
-}
-
-static void cilium_pool_cidrs(const json_t *world, struct cidrs *cidrs)
-{
-	json_auto_t *sorted = by_age(world_kind(world, CILIUM_POOLS));
-	json_t *pool;
-	size_t i;
-
-	json_array_foreach (sorted, i, pool) {
-		add_cidr_list(cidrs, json_at(pool, "spec", "ipv4", "cidrs"));
-		add_cidr_list(cidrs, json_at(pool, "spec", "ipv6", "cidrs"));
-	}
 }
 
 /* The key of Cilium's ConfigMap, there or not. */
@@ -237,7 +209,14 @@ static void cilium_cidrs(const json_t *world, const struct cluster *cluster, str
 		add_cidrs(cidrs, json_str_at(config, "cluster-pool-ipv4-cidr"));
 		add_cidrs(cidrs, json_str_at(config, "cluster-pool-ipv6-cidr"));
 	} else if (str_eq(ipam, "multi-pool")) {
-		cilium_pool_cidrs(world, cidrs);
+		json_auto_t *sorted = by_age(world_kind(world, CILIUM_POOLS));
+		json_t *pool;
+		size_t i;
+
+		json_array_foreach (sorted, i, pool) {
+			add_cidr_list(cidrs, json_at(pool, "spec", "ipv4", "cidrs"));
+			add_cidr_list(cidrs, json_at(pool, "spec", "ipv6", "cidrs"));
+		}
 	} else if (str_eq(ipam, "kubernetes")) {
 		cidrs_extend(cidrs, &cluster->pods);
 	} else if (!config) {
@@ -285,12 +264,22 @@ static void overlay_cidrs(const json_t *world, const json_t *spec, const struct 
 	}
 	if (str_eq(type, "none"))
 		return;
-	if (str_eq(type, "calico"))
-		calico_cidrs(world, cidrs);
-	else if (str_eq(type, "cilium"))
+	if (str_eq(type, "calico")) {
+		json_auto_t *sorted = by_age(world_kind(world, CALICO_POOLS));
+		json_t *pool;
+		size_t i;
+
+		/*
+		 * A disabled pool gives no new addresses; pods still have those that it gave
+		 * before.
+		 */
+		json_array_foreach (sorted, i, pool)
+			add_cidr(cidrs, json_str_at(pool, "spec", "cidr"));
+	} else if (str_eq(type, "cilium")) {
 		cilium_cidrs(world, cluster, cidrs, problems);
-	else
+	} else {
 		cidrs_extend(cidrs, &cluster->pods);
+	}
 	if (json_array_size(cidrs->unreadable))
 		problem_add(problems, "BadPodCIDR", "spec.podCIDRType",
 			    "means %s, which lists \"%.64s\": this is not a network as in "
@@ -304,10 +293,14 @@ static void overlay_cidrs(const json_t *world, const json_t *spec, const struct 
 			    type);
 }
 
-/* Which of the pods' networks that the cluster names spec.hijackCIDR lacks. New, in order. */
-static json_t *not_hijacked(const json_t *spec, const struct cluster *cluster)
+/* That auto found no network plugin is no proof that pods need no route to each other. */
+static void warn_of_none(const json_t *world, const json_t *spec, const struct cluster *cluster,
+			 struct problems *warnings)
 {
-	json_t *left = json_array(), *network;
+	const char *type = json_str_or(json_at(spec, "podCIDRType"), "auto");
+	const char *found = str_eq(type, "auto") ? detect_type(world) : NULL;
+	json_auto_t *left = json_array(); /* pods' networks that spec.hijackCIDR lacks, in order */
+	json_t *network;
 	size_t i;
 
 	json_array_foreach (cluster->pods.list, i, network) {
@@ -318,17 +311,6 @@ static json_t *not_hijacked(const json_t *spec, const struct cluster *cluster)
 			json_array_append(left, network);
 		cidrs_done(&hijacked);
 	}
-	return left;
-}
-
-/* That auto found no network plugin is no proof that pods need no route to each other. */
-static void warn_of_none(const json_t *world, const json_t *spec, const struct cluster *cluster,
-			 struct problems *warnings)
-{
-	const char *type = json_str_or(json_at(spec, "podCIDRType"), "auto");
-	const char *found = str_eq(type, "auto") ? detect_type(world) : NULL;
-	json_auto_t *left = not_hijacked(spec, cluster);
-
 	if (!str_eq(found, "none") ||
 	    (json_array_size(left) == 0 && json_array_size(cluster->pods.list)))
 		return;
@@ -430,6 +412,7 @@ int coordinator_reconcile(const json_t *world, const char *key, struct plan *pla
 	auto_problems struct problems problems = {0};
 	auto_call(cidrs_done) struct cidrs overlay = {0};
 
+	assert(key && plan);
 	if (!object)
 		return 0;
 	if (object_is_terminating(object)) {

@@ -4,6 +4,7 @@
  */
 #include "reconcilers/spider/coordinator_settings.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -107,6 +108,7 @@ void coordinator_spec_check(const json_t *settings, const char *where, struct pr
 	json_t *route;
 	size_t i;
 
+	assert(where && problems);
 	if (!fields_check(settings, where, fields, problems))
 		return;
 	check_hijacked(json_at(settings, "hijackCIDR"), where, problems);

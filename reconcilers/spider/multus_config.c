@@ -5,7 +5,9 @@
  */
 #include "reconcilers/spider/multus_config.h"
 #include "reconcilers/spider/multus_config_check.h"
+#include "reconcilers/spider/multus_config_warn.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -45,20 +47,6 @@ static void plan_cleanup(const json_t *world, const char *key, const char *spare
 		if (is_ours(nad, key) && !str_eq(json_name(nad), spared) &&
 		    !object_is_terminating(nad))
 			plan_delete(plan, KIND_NAD, nad_key, json_uid(nad));
-}
-
-static json_t *annotations_new(const json_t *smc)
-{
-	json_t *annotations = json_object();
-	const char *name;
-	json_t *value;
-
-	json_each (json_at(smc, "metadata", "annotations"), name, value)
-		/* kubectl's notes are about the config, not about what we make of it. */
-		if (!str_starts(name, "kubectl.kubernetes.io/"))
-			json_put(annotations, name, json_incref(value));
-	json_put(annotations, CNI_ANNOTATION_RESOURCE, cni_config_resource(smc));
-	return annotations;
 }
 
 static json_t *owner_new(const json_t *smc)
@@ -105,10 +93,20 @@ static json_t *nad_new(const json_t *smc, const json_t *present)
 	auto_free char *config = cni_config_text(smc, name, json_str_at(present, "spec", "config"));
 	json_t *nad = json_object();
 	json_t *metadata = json_need_object(nad, "metadata");
+	json_t *annotations;
+	const char *note;
+	json_t *value;
 
 	json_put_str(metadata, "name", name);
 	json_put_str(metadata, "namespace", json_namespace(smc));
-	json_put(metadata, "annotations", annotations_new(smc));
+
+	annotations = json_object();
+	json_each (json_at(smc, "metadata", "annotations"), note, value)
+		/* kubectl's notes are about the config, not about what we make of it. */
+		if (!str_starts(note, "kubectl.kubernetes.io/"))
+			json_put(annotations, note, json_incref(value));
+	json_put(annotations, CNI_ANNOTATION_RESOURCE, cni_config_resource(smc));
+	json_put(metadata, "annotations", annotations);
 	json_put(metadata, "ownerReferences", owners_new(smc, present));
 	json_put_str(json_need_object(nad, "spec"), "config", config);
 	return nad;
@@ -281,6 +279,7 @@ int multus_config_reconcile(const json_t *world, const char *key, struct plan *p
 	json_t *wanted;
 	bool is_done;
 
+	assert(key && plan);
 	if (!smc || object_is_terminating(smc)) {
 		plan_cleanup(world, key, NULL, plan);
 		return 0;

@@ -8,7 +8,7 @@
  *                          NetworkAttachmentDefinition
  *	KIND_NAD            those whose controller is this config (by name), and the one of the name
  *                          that it claims
- *	KIND_IP_POOL        those that multus_config_pools (multus_config_check.h) names and that
+ *	KIND_IP_POOL        those that multus_config_pools (multus_config_names.h) names and that
  *                          exist, whatever the values
  *	KIND_NODE_LINK      those that multus_config_masters names, if a node has them
  *	KIND_NODE_RESOURCE  the one that multus_config_resource names, if a node offers it, whatever

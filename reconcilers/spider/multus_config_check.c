@@ -4,7 +4,7 @@
  */
 #include "reconcilers/spider/multus_config_check.h"
 
-#include <ctype.h>
+#include <assert.h>
 #include <limits.h>
 #include <string.h>
 
@@ -20,9 +20,8 @@
 #include "reconcilers/spider/cni_config.h"
 #include "reconcilers/spider/coordinator_settings.h"
 
-#define VLAN_MAX           4094
-#define CNI_VERSIONS       "0.3.0, 0.3.1, 0.4.0, 1.0.0"
-#define DEFAULT_RULE_TABLE 500 /* what defaulting stores when nobody asked */
+#define VLAN_MAX     4094
+#define CNI_VERSIONS "0.3.0, 0.3.1, 0.4.0, 1.0.0"
 
 static const struct field spec_fields[] = {
 	FIELD_TEXT("customCNI"),         FIELD_BOOL("enableCoordinator"),
@@ -175,14 +174,6 @@ static void check_parent_name(const struct block *block)
 			 name, strlen(name), INTERFACE_NAME_MAX);
 }
 
-static void check_vlan_mode(const struct block *block)
-{
-	if (str_eq(text_of(block, "vlanMode"), "auto") && json_at(block->json, "vlanID"))
-		complain(block, "BadVlanMode", "vlanID",
-			 "cannot be given with vlanMode auto, which finds the VLAN itself: remove "
-			 "it, or set vlanMode to manual");
-}
-
 static void check_parent_block(const struct block *block)
 {
 	auto_free char *bond_where = str_printf("%s.bond", block->where);
@@ -210,8 +201,11 @@ static void check_parent_block(const struct block *block)
 	if (json_is_true(json_at(block->json, "ippools", "matchMasterSubnet")))
 		complain(block, "NotSupported", "ippools.matchMasterSubnet",
 			 "is for cniType sriov only: remove it");
-	if (str_eq(block->type->name, "vlan"))
-		check_vlan_mode(block);
+	if (str_eq(block->type->name, "vlan") && str_eq(text_of(block, "vlanMode"), "auto") &&
+	    json_at(block->json, "vlanID"))
+		complain(block, "BadVlanMode", "vlanID",
+			 "cannot be given with vlanMode auto, which finds the VLAN itself: remove "
+			 "it, or set vlanMode to manual");
 }
 
 static void check_resource(const struct block *block)
@@ -236,12 +230,6 @@ static void check_sriov_block(const struct block *block)
 			 "%lld is more than maxTxRateMbps, which is %lld: set maxTxRateMbps to at "
 			 "least %lld",
 			 (long long)min, (long long)max, (long long)min);
-}
-
-static void check_ib_sriov_block(const struct block *block)
-{
-	if (check_fields(block, ib_sriov_fields))
-		check_resource(block);
 }
 
 static void check_ipoib_block(const struct block *block)
@@ -368,34 +356,22 @@ static void check_type_block(const json_t *smc, const struct cni_type *type,
 			    json_type_words(json));
 		return;
 	}
-	if (str_eq(type->name, "sriov"))
+	if (str_eq(type->name, "sriov")) {
 		check_sriov_block(&block);
-	else if (str_eq(type->name, "ib-sriov"))
-		check_ib_sriov_block(&block);
-	else if (str_eq(type->name, "ipoib"))
+	} else if (str_eq(type->name, "ib-sriov")) {
+		if (check_fields(&block, ib_sriov_fields))
+			check_resource(&block);
+	} else if (str_eq(type->name, "ipoib")) {
 		check_ipoib_block(&block);
-	else if (str_eq(type->name, "ovs"))
+	} else if (str_eq(type->name, "ovs")) {
 		check_ovs_block(&block);
-	else
+	} else {
 		check_parent_block(&block);
+	}
 	if (type->resource && (cni_annotation(smc, CNI_ANNOTATION_RDMA_INJECT) ||
 			       cni_annotation(smc, CNI_ANNOTATION_NETWORK_INJECT)))
 		check_injection(smc, &block,
 				cni_annotation(smc, CNI_ANNOTATION_RDMA_INJECT) != NULL);
-}
-
-static void check_other_blocks(const json_t *spec, const struct cni_type *type,
-			       struct problems *problems)
-{
-	for (const struct cni_type *other = cni_types; other->name; other++) {
-		auto_free char *where = str_printf("spec.%s", other->block);
-
-		if (other != type && json_at(spec, other->block))
-			problem_add(problems, "OtherSettings", where,
-				    "does not belong to cniType %s: remove it, or set spec.cniType "
-				    "to %s",
-				    type->name, other->name);
-	}
 }
 
 static void check_chain(const json_t *spec, struct problems *problems)
@@ -472,7 +448,16 @@ static void check_spec(const json_t *smc, struct problems *problems)
 	    !fields_check(json_at(spec, "ippools"), "spec.ippools", pools_fields, problems))
 		return;
 	check_type_block(smc, type, problems);
-	check_other_blocks(spec, type, problems);
+
+	for (const struct cni_type *other = cni_types; other->name; other++) {
+		auto_free char *where = str_printf("spec.%s", other->block);
+
+		if (other != type && json_at(spec, other->block))
+			problem_add(problems, "OtherSettings", where,
+				    "does not belong to cniType %s: remove it, or set spec.cniType "
+				    "to %s",
+				    type->name, other->name);
+	}
 	check_chain(spec, problems);
 	if (!str_eq(type->name, "custom"))
 		coordinator_spec_check(json_at(spec, "coordinator"), "spec.coordinator", problems);
@@ -656,297 +641,11 @@ void multus_config_check(const json_t *world, const json_t *object, struct probl
 {
 	size_t before = problems->total;
 
+	assert(object && problems);
 	check_annotations(object, problems);
 	check_spec(object, problems);
 	if (problems->total == before)
 		check_rules(object, problems);
 	if (problems->total == before)
 		check_nad(world, object, problems);
-}
-
-static void warn_of_twin_masters(const json_t *spec, const struct cni_type *type,
-				 struct problems *warnings)
-{
-	auto_free char *field = str_printf("spec.%s.master", type->block);
-	const json_t *masters = json_at(spec, type->block, "master");
-	json_auto_t *seen = json_object();
-	json_t *master;
-	size_t i;
-
-	json_array_foreach (masters, i, master) {
-		const char *name = json_string_value(master);
-
-		if (json_object_get(seen, name))
-			problem_add(warnings, "TwinMaster", field,
-				    "names %s twice: a port can be in a bond once", name);
-		json_put_bool(seen, name, true);
-	}
-}
-
-static void warn_of_custom(const json_t *spec, struct problems *warnings)
-{
-	const char *text = json_str_or(json_at(spec, "customCNI"), "");
-	json_auto_t *config =
-		*text ? limits_parse(text, strlen(text), LIMIT_CONFIG_BYTES, NULL) : NULL;
-
-	if (config && str_empty(json_str_at(config, "type")) &&
-	    json_array_size(json_at(config, "plugins")) == 0)
-		problem_add(warnings, "NoPlugin", "spec.customCNI",
-			    "has neither type nor plugins: no pod can use this network");
-}
-
-/* The plugin takes these from the SpiderCoordinator whatever stands here. */
-static void warn_of_coordinator(const json_t *coordinator, struct problems *warnings)
-{
-	const json_t *table = json_at(coordinator, "hostRuleTable");
-
-	if (json_integer_value(json_at(coordinator, "podRPFilter")) != 0 &&
-	    !json_at(coordinator, "podCIDRType"))
-		problem_add(warnings, "NoEffect", "spec.coordinator.podRPFilter",
-			    "has no effect without podCIDRType next to it: set that too, or set "
-			    "podRPFilter in the SpiderCoordinator");
-	if (table && json_integer_value(table) != DEFAULT_RULE_TABLE)
-		problem_add(warnings, "NoEffect", "spec.coordinator.hostRuleTable",
-			    "has no effect here: set it in the SpiderCoordinator");
-}
-
-/* Misplaced settings are read when the right place is empty, and only then. */
-static void warn_of_misplaced(const json_t *spec, const struct cni_type *type,
-			      struct problems *warnings)
-{
-	const json_t *block = json_at(spec, type->block);
-	const char *resource = json_str_or(json_at(spec, "rdmaResourceName"), "");
-	const char *used = json_str_or(json_at(block, "rdmaResourceName"), "");
-	bool shares = str_eq(type->resource, "rdmaResourceName");
-
-	if (cni_block_has_pools(spec) && cni_block_has_pools(block))
-		problem_add(warnings, "NoEffect", "spec.ippools",
-			    "has no effect, spec.%s.ippools counts: remove one of them",
-			    type->block);
-	if (*resource && !shares)
-		problem_add(warnings, "NoEffect", "spec.rdmaResourceName",
-			    "%.64s has no effect with cniType %s: remove it", resource, type->name);
-	else if (*resource && *used && !str_eq(used, resource))
-		problem_add(warnings, "NoEffect", "spec.rdmaResourceName",
-			    "%.64s has no effect, spec.%s.rdmaResourceName %.64s counts: remove "
-			    "one of them",
-			    resource, type->block, used);
-}
-
-void multus_config_warn(const json_t *object, struct problems *warnings)
-{
-	const json_t *spec = json_at(object, "spec");
-	const struct cni_type *type = cni_type_of(object);
-
-	if (str_eq(type->name, "custom"))
-		warn_of_custom(spec, warnings);
-	else
-		warn_of_twin_masters(spec, type, warnings);
-	if (json_is_true(json_at(spec, type->block, "ippools", "matchMasterSubnet")) &&
-	    !str_eq(type->name, "sriov")) {
-		auto_free char *field =
-			str_printf("spec.%s.ippools.matchMasterSubnet", type->block);
-
-		problem_add(warnings, "NoEffect", field, "has no effect with cniType %s: remove it",
-			    type->name);
-	}
-	warn_of_misplaced(spec, type, warnings);
-	if (!str_eq(type->name, "custom"))
-		warn_of_coordinator(json_at(spec, "coordinator"), warnings);
-}
-
-static void visit_pools(const json_t *pools, const char *family,
-			void (*visit)(void *arg, const char *pool), void *arg)
-{
-	json_t *pool;
-	size_t i;
-
-	/* IPAM expands wildcards to the pools that are there when a pod starts (its pkg/ipam). */
-	json_array_foreach (json_at(pools, family), i, pool)
-		if (json_is_string(pool) && !strpbrk(json_string_value(pool), "*?["))
-			visit(arg, json_string_value(pool));
-}
-
-void multus_config_pools(const json_t *object, void (*visit)(void *arg, const char *pool),
-			 void *arg)
-{
-	const struct cni_type *type = cni_type_of(object);
-	json_auto_t *block = type ? cni_block(object, type) : NULL;
-
-	if (json_is_true(json_at(object, "spec", "disableIPAM")))
-		return;
-	visit_pools(json_at(block, "ippools"), "ipv4", visit, arg);
-	visit_pools(json_at(block, "ippools"), "ipv6", visit, arg);
-}
-
-void multus_config_masters(const json_t *object,
-			   void (*visit)(void *arg, const char *field, const char *link), void *arg)
-{
-	const struct cni_type *type = cni_type_of(object);
-	const json_t *master = type ? json_at(object, "spec", type->block, "master") : NULL, *link;
-	size_t i;
-
-	if (json_is_string(master))
-		visit(arg, "master", json_string_value(master));
-	json_array_foreach (master, i, link) {
-		auto_free char *field = str_printf("master[%zu]", i);
-
-		if (json_is_string(link))
-			visit(arg, field, json_string_value(link));
-	}
-}
-
-char *multus_config_resource(const json_t *object)
-{
-	const struct cni_type *type = cni_type_of(object);
-	json_auto_t *block = type ? cni_block(object, type) : NULL;
-
-	return str_dup(type ? cni_block_resource(type, block) : "");
-}
-
-struct missing {
-	const json_t *world;
-	const char *field;  /* in front of what is named */
-	const char *family; /* "ipv4" or "ipv6": the list that names the pool */
-	struct problems *warnings;
-};
-
-static void warn_of_pool(void *arg, const char *pool)
-{
-	const struct missing *missing = arg;
-	const json_t *object = world_get(missing->world, KIND_IP_POOL, pool);
-	const char *subnet = json_str_at(object, "spec", "subnet");
-	const char *family = strchr(subnet ? subnet : "", ':') ? "ipv6" : "ipv4";
-
-	if (subnet && !str_eq(family, missing->family))
-		problem_add(missing->warnings, "PoolOfOtherFamily", missing->field,
-			    "lists SpiderIPPool %.253s under %s, and its subnet is %.64s: list it "
-			    "under %s, pods get no address from it here",
-			    pool, missing->family, subnet, family);
-	if (!object)
-		problem_add(missing->warnings, "PoolMissing", missing->field,
-			    "names SpiderIPPool %.253s, which does not exist: create it or correct "
-			    "the name, pods get no address from it",
-			    pool);
-}
-
-/* "ens1f0v3", "ens1f0np0v3": VFs have such names, and are in pods as often as not. */
-static bool names_vf(const char *link)
-{
-	size_t len = strlen(link), digits = 0;
-
-	while (digits < len && isdigit((unsigned char)link[len - digits - 1]))
-		digits++;
-	return digits > 0 && digits + 1 < len && link[len - digits - 1] == 'v';
-}
-
-static void warn_of_master(void *arg, const char *field, const char *link)
-{
-	const struct missing *missing = arg;
-	auto_free char *where = str_printf("%s.%s", missing->field, field);
-
-	if (!world_get(missing->world, KIND_NODE_LINK, link) && !names_vf(link))
-		problem_add(missing->warnings, "MasterMissing", where,
-			    "names %.15s, which no node has: correct the name, pods get no "
-			    "interface over it; status.links of SriovNetworkNodeStates names those "
-			    "there are",
-			    link);
-}
-
-/* Interfaces of these cniTypes lie over a NIC of this sort; devices of them are of one. */
-static const struct {
-	const char *type, *link, *remedy;
-} link_types[] = {
-	{"macvlan", "ETH", "use cniType ipoib or ib-sriov"},
-	{"ipvlan", "ETH", "use cniType ipoib or ib-sriov"},
-	{"vlan", "ETH", "use cniType ipoib or ib-sriov, and partitions in place of VLANs"},
-	{"sriov", "ETH", "use cniType ib-sriov"},
-	{"ib-sriov", "IB", "use cniType sriov"},
-	{"ipoib", "IB", "use cniType macvlan or ipvlan"},
-};
-
-static const char *link_words(const char *type)
-{
-	return str_eq(type, "IB") ? "InfiniBand" : "Ethernet";
-}
-
-/* what: of KIND_LINK_TYPE; name: as users call it. */
-static void warn_of_link_type(const json_t *world, const char *cni_type, const char *where,
-			      const char *what, const char *name, struct problems *warnings)
-{
-	const char *is = json_str_at(world, KIND_LINK_TYPE, what);
-
-	for (size_t i = 0; is && i < ARRAY_LEN(link_types); i++)
-		if (str_eq(cni_type, link_types[i].type) && !str_eq(is, link_types[i].link))
-			problem_add(warnings, "WrongLinkType", where,
-				    "%.253s is %s on every node that has it, and %s needs %s: no "
-				    "pod gets the interface; %s, or name another one",
-				    name, link_words(is), cni_type, link_words(link_types[i].link),
-				    link_types[i].remedy);
-}
-
-struct typed {
-	const json_t *world;
-	const struct cni_type *type;
-	struct problems *warnings;
-};
-
-static void warn_of_master_type(void *arg, const char *field, const char *link)
-{
-	const struct typed *typed = arg;
-	auto_free char *where = str_printf("spec.%s.%s", typed->type->block, field);
-
-	warn_of_link_type(typed->world, typed->type->name, where, link, link, typed->warnings);
-}
-
-/* The kernel, or the plugin, would refuse each pod. */
-static void warn_of_link_types(const json_t *world, const json_t *object,
-			       const struct cni_type *type, struct problems *warnings)
-{
-	struct typed typed = {world, type, warnings};
-	auto_free char *resource = multus_config_resource(object);
-	const char *slash = strrchr(resource, '/');
-	auto_free char *what = str_printf("%s/", slash ? slash + 1 : resource);
-	auto_free char *where = NULL;
-
-	multus_config_masters(object, warn_of_master_type, &typed);
-	if (!*resource || !type->resource)
-		return;
-	where = str_printf("spec.%s.%s", type->block, type->resource);
-	warn_of_link_type(world, type->name, where, what, resource, warnings);
-}
-
-void multus_config_warn_missing(const json_t *world, const json_t *object,
-				struct problems *warnings)
-{
-	const struct cni_type *type = cni_type_of(object);
-	auto_free char *field = str_printf("spec.%s.ippools", type->block);
-	auto_free char *resource = multus_config_resource(object);
-	json_auto_t *block = cni_block(object, type);
-	bool has_ipam = !json_is_true(json_at(object, "spec", "disableIPAM"));
-	static const char *const families[] = {"ipv4", "ipv6"};
-
-	for (size_t i = 0; i < ARRAY_LEN(families); i++) {
-		struct missing missing = {world, field, families[i], warnings};
-
-		if (has_ipam && world_kind(world, KIND_IP_POOL))
-			visit_pools(json_at(block, "ippools"), families[i], warn_of_pool, &missing);
-	}
-	warn_of_link_types(world, object, type, warnings);
-	if (world_kind(world, KIND_NODE_LINK)) {
-		auto_free char *parent = str_printf("spec.%s", type->block);
-		struct missing missing = {world, parent, NULL, warnings};
-
-		multus_config_masters(object, warn_of_master, &missing);
-	}
-	if (*resource && world_kind(world, KIND_NODE_RESOURCE) &&
-	    !world_get(world, KIND_NODE_RESOURCE, resource)) {
-		auto_free char *where = str_printf("spec.%s.%s", type->block, type->resource);
-
-		problem_add(warnings, "ResourceMissing", where,
-			    "%.253s is offered by no node: pods that request it stay Pending until "
-			    "a SriovNetworkNodePolicy or a device plugin makes it, or the name is "
-			    "corrected",
-			    resource);
-	}
 }

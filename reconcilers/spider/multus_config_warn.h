@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Warnings about SpiderMultusConfigs: nothing here keeps a config from being rendered.
+ */
+#ifndef ORBWEAVER_RECONCILERS_SPIDER_MULTUS_CONFIG_WARN_H
+#define ORBWEAVER_RECONCILERS_SPIDER_MULTUS_CONFIG_WARN_H
+
+#include <jansson.h>
+
+#include "reconcilers/core/problems.h"
+
+/*
+ * What is accepted but will not do what it seems to say (a bond with the same port twice, a custom
+ * configuration without a plugin, contradicting old and new fields). For a config without problems.
+ */
+void multus_config_warn(const json_t *object, struct problems *warnings);
+
+/*
+ * Named pools, the resource and interfaces of nodes that do not exist: PoolMissing,
+ * ResourceMissing, MasterMissing; pools of the other family: PoolOfOtherFamily. For a config
+ * without problems. World: as in multus_config.h.
+ */
+void multus_config_warn_missing(const json_t *world, const json_t *object,
+				struct problems *warnings);
+
+#endif

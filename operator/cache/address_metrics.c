@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Counters, and one map of pods that wait. See the header.
- *
- * Names: https://spidernet-io.github.io/spiderpool/latest/reference/metrics/. Those about retries
- * and the queue of an agent have nothing here that they could count.
+ * The controllers of addresses call this as pods, pools and records change: counters, gauges, and
+ * one map of pods that wait for how long. Names:
+ * https://spidernet-io.github.io/spiderpool/latest/reference/metrics/.
  */
 #include "operator/cache/address_metrics.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "lib/base/map.h"
@@ -52,18 +52,6 @@ static void durations_add(struct metrics *metrics, struct durations *d)
 				     "replica started.",
 				     "");
 	}
-}
-
-static void durations_note(struct durations *d, double took_s)
-{
-	d->min_s = d->n == 0 || took_s < d->min_s ? took_s : d->min_s;
-	d->max_s = took_s > d->max_s ? took_s : d->max_s;
-	d->sum_s += took_s;
-	d->n++;
-	metric_set(d->average, d->sum_s / (double)d->n);
-	metric_set(d->max, d->max_s);
-	metric_set(d->min, d->min_s);
-	metric_set(d->latest, took_s);
 }
 
 struct address_metrics *address_metrics_new(struct metrics *metrics)
@@ -130,6 +118,7 @@ static void pool_changed(struct address_metrics *m, const char *name, const json
 	double total = json_number_value(json_at(now, "status", "totalIPCount"));
 	double used = json_number_value(json_at(now, "status", "allocatedIPCount"));
 
+	assert(!old || m->pools > 0);
 	m->pools -= old != NULL;
 	m->pools += now != NULL;
 	metric_set(m->pool_count, (double)m->pools);
@@ -148,6 +137,7 @@ static void pool_changed(struct address_metrics *m, const char *name, const json
 void address_metrics_changed(struct address_metrics *m, const char *kind, const char *key,
 			     const json_t *old, const json_t *now, int64_t now_ms)
 {
+	assert(kind && key && (old || now));
 	if (str_eq(kind, KIND_IP_POOL)) {
 		pool_changed(m, key, old, now);
 	} else if (str_eq(kind, KIND_BOUND_POD) && !now) {
@@ -163,12 +153,22 @@ void address_metrics_changed(struct address_metrics *m, const char *kind, const 
 void address_metrics_allocated(struct address_metrics *m, const char *key, int64_t now_ms)
 {
 	const int64_t *since = map_get(&m->since, key);
+	struct durations *d = &m->durations;
+	double took_s;
 
 	metric_add(m->allocated, 1);
 	if (!since)
 		return;
-	metric_observe(m->seconds, (double)(now_ms - *since) / 1e3);
-	durations_note(&m->durations, (double)(now_ms - *since) / 1e3);
+	took_s = (double)(now_ms - *since) / 1e3;
+	metric_observe(m->seconds, took_s);
+	d->min_s = d->n == 0 || took_s < d->min_s ? took_s : d->min_s;
+	d->max_s = took_s > d->max_s ? took_s : d->max_s;
+	d->sum_s += took_s;
+	d->n++;
+	metric_set(d->average, d->sum_s / (double)d->n);
+	metric_set(d->max, d->max_s);
+	metric_set(d->min, d->min_s);
+	metric_set(d->latest, took_s);
 	(void)map_del(&m->since, key);
 }
 
@@ -189,6 +189,7 @@ void address_metrics_repaired(struct address_metrics *m)
 
 void address_metrics_refused(struct address_metrics *m, const char *reason)
 {
+	assert(reason);
 	metric_add(m->failed, 1);
 	if (str_eq(reason, "PoolExhausted"))
 		metric_add(m->used_out, 1);

@@ -4,6 +4,7 @@
  */
 #include "operator/cache/findings.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/map.h"
@@ -73,12 +74,13 @@ static struct tally *need_tally(struct findings *findings, const char *kind, con
 	return tally;
 }
 
-static bool drop(struct findings *findings, const char *path)
+static bool drop_finding(struct findings *findings, const char *path)
 {
 	struct finding *finding = map_get(&findings->objects, path);
 
 	if (!finding)
 		return false;
+	assert(finding->tally->count > 0);
 	finding->tally->count--;
 	map_del(&findings->objects, path);
 	return true;
@@ -94,10 +96,10 @@ bool findings_set(struct findings *findings, const char *kind, const char *key, 
 	size_t size = strlen(said) + 1;
 
 	if (!reason)
-		return drop(findings, path);
+		return drop_finding(findings, path);
 	if (before && str_eq(before->tally->reason, reason) && str_eq(before->said, said))
 		return false;
-	drop(findings, path);
+	drop_finding(findings, path);
 	finding = mem_zalloc(sizeof(*finding) + size);
 	finding->tally = need_tally(findings, kind, reason);
 	finding->tally->count++;
@@ -121,6 +123,7 @@ void findings_count(const struct findings *findings,
 	void *value = NULL;
 	size_t iter = 0;
 
+	assert(fn);
 	while (map_next(&findings->tallies, &iter, &path, &value)) {
 		const struct tally *tally = value;
 

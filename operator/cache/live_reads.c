@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One struct look per name; its objects are read side by side. See the header.
+ * A plan's message BOX_LOOK arrives here by way of the manager. One struct look per name: its
+ * objects are read side by side, pods of nodes after them, and the answer goes to the controller
+ * that asked.
  */
 #include "operator/cache/live_reads.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/map.h"
@@ -81,6 +84,7 @@ struct live_reads *live_reads_new(struct kube_client *client, live_reads_done_fn
 {
 	struct live_reads *looks = mem_new(struct live_reads);
 
+	assert(client && done);
 	looks->client = client;
 	looks->done = done;
 	looks->arg = arg;
@@ -96,17 +100,6 @@ void live_reads_free(struct live_reads *looks)
 	mem_free(looks);
 }
 
-static void finish(struct look *look)
-{
-	struct live_reads *looks = look->looks;
-
-	(void)map_take(&looks->running, look->name);
-	looks->done(looks->arg, look->of, look->name,
-		    look->err.class == ERR_NONE ? look->found : NULL,
-		    look->err.class == ERR_NONE ? NULL : &look->err);
-	look_free(look);
-}
-
 static void list_all(struct look *look);
 
 static void on_read(void *arg, json_t *object, const struct err *err)
@@ -114,6 +107,7 @@ static void on_read(void *arg, json_t *object, const struct err *err)
 	struct reading *reading = arg;
 	struct look *look = reading->look;
 
+	assert(look->left > 0 && look->lists <= look->left);
 	reading->call = NULL;
 	/* A kind that is not served has no objects. */
 	if (err && !kube_err_is(err, "NotFound") && !kube_err_is(err, "NotServed")) {
@@ -123,10 +117,17 @@ static void on_read(void *arg, json_t *object, const struct err *err)
 		json_object_set_new(json_need_object(look->found, reading->kind), reading->key,
 				    object ? json_incref(object) : json_null());
 	}
-	if (--look->left == 0)
-		finish(look);
-	else if (look->left == look->lists)
+	if (--look->left == 0) {
+		struct live_reads *looks = look->looks;
+
+		(void)map_take(&looks->running, look->name);
+		looks->done(looks->arg, look->of, look->name,
+			    look->err.class == ERR_NONE ? look->found : NULL,
+			    look->err.class == ERR_NONE ? NULL : &look->err);
+		look_free(look);
+	} else if (look->left == look->lists) {
 		list_all(look);
+	}
 }
 
 static void on_listed(void *arg, json_t *list, const struct err *err)
@@ -143,24 +144,21 @@ static void on_listed(void *arg, json_t *list, const struct err *err)
 	on_read(arg, pods, err);
 }
 
-/* A node has some hundred pods at most: one page. */
-static struct kube_call *list_pods(struct reading *reading)
-{
-	static const struct kube_resource pods = {"", "v1", KIND_POD, "Pod", true};
-	auto_strbuf struct strbuf query = {0};
-
-	strbuf_adds(&query, "fieldSelector=spec.nodeName%3D");
-	kube_path_encode(&query, reading->key);
-	return kube_list(reading->look->looks->client, &pods, NULL, strbuf_str(&query), on_listed,
-			 reading);
-}
-
 static void list_all(struct look *look)
 {
 	look->lists = 0;
 	for (size_t i = 0; i < look->n; i++)
-		if (look->readings[i].is_list)
-			look->readings[i].call = list_pods(&look->readings[i]);
+		if (look->readings[i].is_list) {
+			struct reading *reading = &look->readings[i];
+			static const struct kube_resource pods = {"", "v1", KIND_POD, "Pod", true};
+			auto_strbuf struct strbuf query = {0};
+
+			/* A node has some hundred pods at most: one page. */
+			strbuf_adds(&query, "fieldSelector=spec.nodeName%3D");
+			kube_path_encode(&query, reading->key);
+			reading->call = kube_list(reading->look->looks->client, &pods, NULL,
+						  strbuf_str(&query), on_listed, reading);
+		}
 }
 
 void live_reads_begin(struct live_reads *looks, unsigned int of, const char *name,
@@ -170,6 +168,7 @@ void live_reads_begin(struct live_reads *looks, unsigned int of, const char *nam
 	struct look *look;
 	json_t *item;
 
+	assert(name);
 	if (n == 0 || map_get(&looks->running, name))
 		return;
 	look = mem_zalloc(sizeof(*look) + n * sizeof(look->readings[0]));

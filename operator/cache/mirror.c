@@ -142,7 +142,6 @@ static void start_informer(struct mirror_kind *kind)
 			     });
 }
 
-/* What ails a kind that nobody wants is no trouble. */
 /* Not from a callback of another informer, whose call may be the one that is being served. */
 static void switch_informers(void *arg)
 {
@@ -161,6 +160,7 @@ static void switch_informers(void *arg)
 		informer_free(take_ptr(kind->informer));
 		cache_list_begin(kind->cache);
 		cache_list_end(kind->cache, UINT64_MAX);
+		/* What ails a kind that is not wanted is not a trouble. */
 		mirror->config.trouble(mirror->config.arg, kind->mirrored->kind, NULL);
 	}
 }
@@ -209,6 +209,7 @@ struct mirror *mirror_new(struct loop *loop, struct kube_client *client,
 {
 	struct mirror *mirror = mem_new(struct mirror);
 
+	assert(!client == !loop);
 	mirror->config = *config;
 	mirror->loop = loop;
 	mirror->client = client;
@@ -245,7 +246,7 @@ void mirror_free(struct mirror *mirror)
 	mem_free(mirror);
 }
 
-static struct mirror_kind *find(const struct mirror *mirror, const char *kind)
+static struct mirror_kind *find_kind(const struct mirror *mirror, const char *kind)
 {
 	for (size_t i = 0; i < mirror->n; i++)
 		if (str_eq(mirror->kinds[i].mirrored->kind, kind))
@@ -255,7 +256,7 @@ static struct mirror_kind *find(const struct mirror *mirror, const char *kind)
 
 bool mirror_is_synced(const struct mirror *mirror, const char *kind)
 {
-	const struct mirror_kind *k = find(mirror, kind);
+	const struct mirror_kind *k = find_kind(mirror, kind);
 
 	if (!k || !k->wanted || !mirror->client)
 		return k != NULL;
@@ -264,7 +265,7 @@ bool mirror_is_synced(const struct mirror *mirror, const char *kind)
 
 void mirror_want(struct mirror *mirror, const char *kind, bool wanted)
 {
-	struct mirror_kind *k = find(mirror, kind);
+	struct mirror_kind *k = find_kind(mirror, kind);
 
 	assert(k && k->mirrored->on_demand);
 	if (k->wanted == wanted)
@@ -276,14 +277,14 @@ void mirror_want(struct mirror *mirror, const char *kind, bool wanted)
 
 bool mirror_is_whole(const struct mirror *mirror, const char *kind)
 {
-	const struct mirror_kind *k = find(mirror, kind);
+	const struct mirror_kind *k = find_kind(mirror, kind);
 
 	return !k || !k->mirrored->cache.live || cache_unknown_len(k->cache) == 0;
 }
 
 struct informer_health mirror_health(const struct mirror *mirror, const char *kind)
 {
-	const struct mirror_kind *k = find(mirror, kind);
+	const struct mirror_kind *k = find_kind(mirror, kind);
 
 	return k && k->informer ? informer_health(k->informer)
 				: (struct informer_health){.reason = ""};
@@ -291,21 +292,21 @@ struct informer_health mirror_health(const struct mirror *mirror, const char *ki
 
 struct cache *mirror_cache(const struct mirror *mirror, const char *kind)
 {
-	const struct mirror_kind *k = find(mirror, kind);
+	const struct mirror_kind *k = find_kind(mirror, kind);
 
 	return k ? k->cache : NULL;
 }
 
 const struct kube_resource *mirror_resource(const struct mirror *mirror, const char *kind)
 {
-	const struct mirror_kind *k = find(mirror, kind);
+	const struct mirror_kind *k = find_kind(mirror, kind);
 
 	return k ? &k->resource : NULL;
 }
 
 void mirror_learn(struct mirror *mirror, const char *kind, json_t *object)
 {
-	const struct mirror_kind *k = find(mirror, kind);
+	const struct mirror_kind *k = find_kind(mirror, kind);
 
 	if (k && k->informer)
 		informer_learn(k->informer, object);
@@ -330,8 +331,8 @@ static void drop_path(json_t *value, const char *const *path)
 		json_object_del(value, path[0]);
 }
 
-static bool shows(const struct mirror_kind *kind, const struct kube_resource *resource,
-		  const json_t *object)
+static bool shows_object(const struct mirror_kind *kind, const struct kube_resource *resource,
+			 const json_t *object)
 {
 	const struct operator_kind *mirrored = kind->mirrored;
 
@@ -350,7 +351,7 @@ void mirror_show(struct mirror *mirror, const struct kube_resource *resource, co
 		const struct mirror_kind *kind = &mirror->kinds[i];
 		json_t *copy;
 
-		if (!shows(kind, resource, object))
+		if (!shows_object(kind, resource, object))
 			continue;
 		copy = json_deep_copy(object);
 		for (size_t d = 0; d < kind->mirrored->n_drops; d++)
@@ -365,6 +366,7 @@ void mirror_add(const struct mirror *mirror, json_t *world, const char *kind, co
 {
 	json_t *object = NULL;
 
+	assert(kind);
 	/* Not replaced: somebody may hold it. */
 	if (json_at(world, kind, key))
 		return;
@@ -375,7 +377,7 @@ void mirror_add(const struct mirror *mirror, json_t *world, const char *kind, co
 
 void mirror_add_all(const struct mirror *mirror, json_t *world, const char *kind)
 {
-	const struct mirror_kind *k = find(mirror, kind);
+	const struct mirror_kind *k = find_kind(mirror, kind);
 	json_t *objects;
 
 	assert(k);

@@ -4,6 +4,7 @@
  */
 #include "operator/cache/object_counts.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/map.h"
@@ -76,6 +77,7 @@ static void count(struct map *lines, const char *path, int sign, const int64_t n
 {
 	struct line *line = need_line(lines, path);
 
+	assert((sign == 1 || sign == -1) && (sign > 0 || line->objects > 0));
 	line->objects += (size_t)sign;
 	for (size_t i = 0; i < NUMBERS; i++)
 		line->numbers[i] += sign * numbers[i];
@@ -129,23 +131,6 @@ static void count_conditions(struct object_counts *counts, const char *kind,
 	}
 }
 
-static void count_resources(struct object_counts *counts, const json_t *resources, int sign)
-{
-	const json_t *resource;
-	size_t i;
-
-	json_array_foreach ((json_t *)resources, i, resource) {
-		bool is_given = node_state_resource_is_given(resource);
-		bool is_empty = !is_given && json_integer_value(json_at(resource, "healthy")) == 0;
-		const int64_t numbers[NUMBERS] = {
-			1, is_empty, is_empty && shared_offers_selects_nothing(resource)};
-
-		if (is_given || json_integer_value(json_at(resource, "wanted")) > 0)
-			count(&counts->resources, json_str_or(json_at(resource, "name"), ""), sign,
-			      numbers);
-	}
-}
-
 static void count_object(struct object_counts *counts, const char *kind, const json_t *object,
 			 int sign)
 {
@@ -164,8 +149,22 @@ static void count_object(struct object_counts *counts, const char *kind, const j
 		      (const int64_t[NUMBERS]){json_integer_value(json_at(status, "wantedVfs")),
 					       json_integer_value(json_at(status, "presentVfs"))});
 	}
-	if (is_node_state && !node_state_is_kept(object))
-		count_resources(counts, json_at(status, "resources"), sign);
+	if (is_node_state && !node_state_is_kept(object)) {
+		const json_t *resource;
+		size_t i;
+
+		json_array_foreach ((json_t *)json_at(status, "resources"), i, resource) {
+			bool is_given = node_state_resource_is_given(resource);
+			bool is_empty =
+				!is_given && json_integer_value(json_at(resource, "healthy")) == 0;
+			const int64_t numbers[NUMBERS] = {
+				1, is_empty, is_empty && shared_offers_selects_nothing(resource)};
+
+			if (is_given || json_integer_value(json_at(resource, "wanted")) > 0)
+				count(&counts->resources,
+				      json_str_or(json_at(resource, "name"), ""), sign, numbers);
+		}
+	}
 }
 
 void object_counts_update(struct object_counts *counts, const char *kind, const json_t *old,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A counter and a flag. See the header.
+ * The manager reports each change and lets the mirror watch what is in demand. Numbers are kept
+ * while objects come and go, so that no change looks at all configs or pools.
  */
 #include "operator/cache/pod_demand.h"
 

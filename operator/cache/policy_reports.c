@@ -4,6 +4,7 @@
  */
 #include "operator/cache/policy_reports.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/map.h"
@@ -62,6 +63,7 @@ void policy_reports_set(struct policy_reports *reports, const char *node, const 
 	void *ignored = NULL;
 	size_t iter = 0;
 
+	assert(node && changed);
 	while (before && map_next(before, &iter, &policy, &ignored)) {
 		struct map *nodes = map_get(&reports->by_policy, policy);
 		auto_free char *gone = NULL;
@@ -106,6 +108,7 @@ json_t *policy_reports_of(const struct policy_reports *reports, const char *poli
 	void *text = NULL;
 	size_t iter = 0;
 
+	assert(policy);
 	while (nodes && map_next(nodes, &iter, &node, &text)) {
 		json_t *report = map_get(&read, text);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The manager's turn without its queues, pace and writes. See the header.
+ * Shows the objects to a mirror without a client, then takes one awake key after the other as the
+ * manager's turn would, without queues, pace and writes. What plans leave in memory is left there,
+ * too.
  */
 #include "operator/rehearsal.h"
 
@@ -13,7 +15,7 @@
 #include "operator/controllers/controllers.h"
 #include "operator/controllers/gather.h"
 #include "operator/controllers/webhook_setup.h"
-#include "operator/writer/applier.h"
+#include "operator/writer/applier_patch.h"
 #include "reconcilers/ipam/assign.h"
 #include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/ipam/lifecycle.h"
@@ -61,7 +63,7 @@ static void on_changed(void *arg, const char *kind, const char *key, const json_
 /* ---- what is read of the API server before something is taken from a pod --------------------- */
 
 /* [{"kind", "key"}, …] → { kind: { key: object, or null } } */
-static json_t *look(const struct rehearsal *r, const json_t *wanted)
+static json_t *look_up(const struct rehearsal *r, const json_t *wanted)
 {
 	json_t *found = json_object(), *item, *object;
 	size_t i;
@@ -86,13 +88,13 @@ static int64_t stands_still(void)
 }
 
 /* True when people are told of it. */
-static bool remember(struct rehearsal *r, enum controller_id id, const char *key, const json_t *op,
-		     const json_t *object)
+static bool remember_op(struct rehearsal *r, enum controller_id id, const char *key,
+			const json_t *op, const json_t *object)
 {
 	const char *what = json_str_at(op, "op");
 
 	if (str_eq(json_str_at(op, "box"), BOX_LOOK)) {
-		json_auto_t *found = look(r, json_at(op, "value"));
+		json_auto_t *found = look_up(r, json_at(op, "value"));
 
 		controllers[id].read(&r->sources, json_str_at(op, "key"), found, NULL);
 		return false;
@@ -149,7 +151,7 @@ static void judge_part(struct rehearsal_op *ret, const json_t *present, const ch
 }
 
 /* As the applier would. before and after are new. */
-static struct rehearsal_op judge(const json_t *op, const json_t *present)
+static struct rehearsal_op judge_op(const json_t *op, const json_t *present)
 {
 	struct rehearsal_op ret = {.op = op, .before = json_incref((json_t *)present)};
 	const char *what = json_str_or(json_at(op, "op"), "");
@@ -196,7 +198,7 @@ static int make_plan(const struct rehearsal *r, enum controller_id id, const cha
 	return 0;
 }
 
-static void decide(struct rehearsal *r, enum controller_id id, const char *key)
+static void decide_key(struct rehearsal *r, enum controller_id id, const char *key)
 {
 	auto_plan struct plan plan = {0};
 	struct err err = {0};
@@ -213,8 +215,8 @@ static void decide(struct rehearsal *r, enum controller_id id, const char *key)
 		json_auto_t *present =
 			cache ? cache_get(cache, json_str_or(json_at(op, "key"), "")) : NULL;
 
-		ops[step.n] = judge(op, present);
-		if (remember(r, id, key, op, present))
+		ops[step.n] = judge_op(op, present);
+		if (remember_op(r, id, key, op, present))
 			ops[step.n].does = "finding";
 	}
 	step.ops = ops;
@@ -263,7 +265,7 @@ static bool decide_one(struct rehearsal *r)
 		key = str_dup(json_object_iter_key(json_object_iter(w->keys)));
 		json_object_del(w->keys, key);
 		json_put_int(w->times, key, json_integer_value(json_object_get(w->times, key)) + 1);
-		decide(r, id, key);
+		decide_key(r, id, key);
 		return true;
 	}
 	return false;
@@ -281,24 +283,6 @@ static void show_all(struct rehearsal *r)
 
 		json_each (json_at(r->config->objects, resource->plural), key, object)
 			mirror_show(r->mirror, resource, object);
-	}
-}
-
-static void leave_out(struct rehearsal *r)
-{
-	for (enum controller_id id = 0; id < CONTROLLER_COUNT; id++) {
-		const char *const *needs = controllers[id].needs;
-
-		for (size_t i = 0; i < CONTROLLER_MAX_NEEDS && needs[i]; i++) {
-			const struct operator_kind *row = operator_kind_find(needs[i]);
-
-			if (!str_eq(needs[i], MIRROR_CERTIFICATE) &&
-			    r->config->has(r->config->arg, row))
-				continue;
-			r->controllers[id].left_out = true;
-			r->config->left_out(r->config->arg, controllers[id].name, row);
-			break;
-		}
 	}
 }
 
@@ -347,7 +331,21 @@ void rehearse(const struct rehearsal_config *config)
 	struct rehearsal r = {0};
 
 	rehearsal_init(&r, config);
-	leave_out(&r);
+
+	for (enum controller_id id = 0; id < CONTROLLER_COUNT; id++) {
+		const char *const *needs = controllers[id].needs;
+
+		for (size_t i = 0; i < CONTROLLER_MAX_NEEDS && needs[i]; i++) {
+			const struct operator_kind *row = operator_kind_find(needs[i]);
+
+			if (!str_eq(needs[i], MIRROR_CERTIFICATE) &&
+			    r.config->has(r.config->arg, row))
+				continue;
+			r.controllers[id].left_out = true;
+			r.config->left_out(r.config->arg, controllers[id].name, row);
+			break;
+		}
+	}
 	show_all(&r);
 	/* Pods are mirrored only where something else calls for it. */
 	pod_demand_tell(&r.demand, r.mirror);

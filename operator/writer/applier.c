@@ -9,6 +9,7 @@
  */
 #include "operator/writer/applier.h"
 
+#include <assert.h>
 #include <string.h>
 #include <sys/queue.h>
 
@@ -18,6 +19,7 @@
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
 #include "operator/cache/kinds.h"
+#include "operator/writer/applier_patch.h"
 #include "operator/writer/evictions.h"
 #include "operator/writer/revert_backoff.h"
 
@@ -60,12 +62,13 @@ struct applier {
 	bool evicts_old; /* the server knows no policy/v1 */
 };
 
-static void proceed(struct run *run);
+static void proceed_run(struct run *run);
 
 struct applier *applier_new(const struct applier_config *config)
 {
 	struct applier *applier = mem_new(struct applier);
 
+	assert(config->client && config->mirror && config->learning);
 	applier->config = *config;
 	TAILQ_INIT(&applier->runs);
 	applier->rewrites = revert_backoff_new();
@@ -75,8 +78,11 @@ struct applier *applier_new(const struct applier_config *config)
 	return applier;
 }
 
-static void run_free(struct run *run)
+static void finish_run(struct run *run, const struct err *err)
 {
+	run->result.did = strbuf_str(&run->did);
+	run->done(run->arg, &run->result, err);
+
 	TAILQ_REMOVE(&run->applier->runs, run, link);
 	kube_call_cancel(run->call);
 	json_decref(run->ops);
@@ -84,13 +90,6 @@ static void run_free(struct run *run)
 	mem_free(run->versions);
 	strbuf_done(&run->did);
 	mem_free(run);
-}
-
-static void finish(struct run *run, const struct err *err)
-{
-	run->result.did = strbuf_str(&run->did);
-	run->done(run->arg, &run->result, err);
-	run_free(run);
 }
 
 void applier_free(struct applier *applier)
@@ -101,7 +100,7 @@ void applier_free(struct applier *applier)
 		return;
 	err_set(&err, ERR_TRANSIENT, "ShuttingDown", "abandoned at shutdown");
 	while (!TAILQ_EMPTY(&applier->runs))
-		finish(TAILQ_FIRST(&applier->runs), &err);
+		finish_run(TAILQ_FIRST(&applier->runs), &err);
 	revert_backoff_free(applier->rewrites);
 	mem_free(applier);
 }
@@ -123,18 +122,6 @@ static uint64_t version_now(const struct run *run, const json_t *op)
 	const struct cache *cache = mirror_cache(run->applier->config.mirror, op_str(op, "kind"));
 
 	return cache ? cache_version(cache, op_str(op, "key")) : 0;
-}
-
-/* Our own write made this version of the object: what else the plan does with it builds on that. */
-static void note_own_version(struct run *run, const json_t *object)
-{
-	for (size_t i = run->next; i < json_array_size(run->ops); i++) {
-		const json_t *op = json_array_get(run->ops, i);
-
-		if (str_eq(op_str(op, "kind"), op_str(run->op, "kind")) &&
-		    str_eq(op_str(op, "key"), op_str(run->op, "key")))
-			run->versions[i] = kube_resource_version(object);
-	}
 }
 
 /* ---- groups ---------------------------------------------------------------------------------- */
@@ -189,101 +176,6 @@ static bool is_left_out(const struct run *run)
 	return false;
 }
 
-/* ---- differences ----------------------------------------------------------------------------- */
-
-/* Labels or annotations: what we want, and null for what we once set and no longer want. */
-static json_t *pairs_patch(const json_t *present, const json_t *wanted, const json_t *ours)
-{
-	json_t *patch = json_object();
-	const char *key = NULL;
-	json_t *value = NULL;
-	size_t i = 0;
-
-	json_each (wanted, key, value)
-		if (!json_same(json_object_get(present, key), value))
-			json_object_set(patch, key, value);
-	json_array_foreach (ours, i, value) {
-		key = json_string_value(value);
-		if (json_object_get(present, key) && !json_object_get(wanted, key))
-			json_object_set_new(patch, key, json_null());
-	}
-	return patch;
-}
-
-static void put_if_any(json_t *patch, const char *key, json_t *value)
-{
-	if (json_object_size(value) > 0)
-		json_object_set(patch, key, value);
-	json_decref(value);
-}
-
-static json_t *metadata_patch(const json_t *present, const json_t *wanted)
-{
-	static const char *const lists[] = {"ownerReferences", "finalizers"};
-	static const char *const pairs[] = {"labels", "annotations"};
-	json_t *patch = json_object();
-
-	for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
-		put_if_any(patch, pairs[i],
-			   pairs_patch(json_at(present, pairs[i]), json_at(wanted, pairs[i]),
-				       json_at(present, "orbweaver", pairs[i])));
-	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-		json_t *list = json_at(wanted, lists[i]);
-
-		if (list && !json_same(list, json_at(present, lists[i])))
-			json_object_set(patch, lists[i], list);
-	}
-	return patch;
-}
-
-static bool is_ours_as_a_whole(const char *member)
-{
-	static const char *const others[] = {"apiVersion", "kind", "metadata"};
-
-	for (size_t i = 0; i < ARRAY_LEN(others); i++)
-		if (str_eq(member, others[i]))
-			return false;
-	return true;
-}
-
-/* What a merge patch says about one member; NULL when it is as wanted. Returns new. */
-static json_t *member_difference(const json_t *present, const json_t *wanted)
-{
-	if (json_is_object(wanted) && (!present || json_is_object(present)))
-		return json_merge_diff(present, wanted);
-	return json_same(present, wanted) ? NULL : json_deep_copy(wanted);
-}
-
-/* The patch holds only if the object is still the one that was looked at. */
-static json_t *conditional(json_t *patch, const json_t *present)
-{
-	json_put_str(json_need_object(patch, "metadata"), "resourceVersion",
-		     json_str_at(present, "metadata", "resourceVersion"));
-	return patch;
-}
-
-json_t *applier_patch(const json_t *present, const json_t *wanted)
-{
-	json_auto_t *patch = json_object();
-	const char *member = NULL;
-	json_t *value = NULL;
-
-	put_if_any(patch, "metadata",
-		   metadata_patch(json_at(present, "metadata"), json_at(wanted, "metadata")));
-	json_each (wanted, member, value) {
-		json_t *difference = NULL;
-
-		if (!is_ours_as_a_whole(member))
-			continue;
-		difference = member_difference(json_object_get(present, member), value);
-		if (difference)
-			json_put(patch, member, difference);
-	}
-	if (json_object_size(patch) == 0)
-		return NULL;
-	return conditional(json_incref(patch), present);
-}
-
 /* ---- writes ---------------------------------------------------------------------------------- */
 
 static const struct kube_write write_main = {.field_manager = OPERATOR_NAME, .fenced = true};
@@ -292,15 +184,6 @@ static const struct kube_write write_status = {
 	.fenced = true,
 	.subresource = "status",
 };
-
-/*
- * The object that was to be deleted, or written to, is not there any more: nothing left to do. What
- * needs the group of this write would build on it, so there it is a failure.
- */
-static bool is_fine(const struct run *run, const struct err *err)
-{
-	return kube_err_is(err, "NotFound") && !str_eq(run->verb, "create") && !group_of(run);
-}
 
 /* Statuses only say what holds. */
 static void note_done(struct run *run)
@@ -327,7 +210,17 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 	if (!err)
 		note_done(run);
 	if (!err && !str_eq(run->verb, "delete")) {
-		note_own_version(run, object);
+		/*
+		 * Our own write made this version of the object: what else the plan does with it
+		 * builds on that.
+		 */
+		for (size_t i = run->next; i < json_array_size(run->ops); i++) {
+			const json_t *op = json_array_get(run->ops, i);
+
+			if (str_eq(op_str(op, "kind"), op_str(run->op, "kind")) &&
+			    str_eq(op_str(op, "key"), op_str(run->op, "key")))
+				run->versions[i] = kube_resource_version(object);
+		}
 		if (str_eq(run->verb, "patch"))
 			revert_backoff_answered(applier->rewrites, kind, op_str(run->op, "key"),
 						object);
@@ -335,11 +228,16 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 		mirror_learn(config->mirror, kind, object);
 		config->learning(config->arg, false);
 	}
-	if (err && !is_fine(run, err)) {
+	/*
+	 * The object that was to be deleted, or written to, is not there any more: nothing left to
+	 * do. What needs the group of this write would build on it, so there it is a failure.
+	 */
+	if (err &&
+	    !(kube_err_is(err, "NotFound") && !str_eq(run->verb, "create") && !group_of(run))) {
 		told = *err;
 		err_in(&told, "%s %s %s", run->verb, kind, op_str(run->op, "key"));
 		if (!is_of_group(run, err)) {
-			finish(run, &told);
+			finish_run(run, &told);
 			return;
 		}
 		fail_group(run, &told);
@@ -347,7 +245,7 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 		run->server_failures = 0;
 		tell_group(run, NULL);
 	}
-	proceed(run);
+	proceed_run(run);
 }
 
 enum overtaken {
@@ -363,6 +261,7 @@ static enum overtaken is_overtaken(struct run *run)
 	uint64_t now = version_now(run, run->op);
 	struct err err = {0};
 
+	assert(run->next > 0 && run->next <= json_array_size(run->ops) && !run->call);
 	if (now == decided)
 		return OVERTAKEN_NOT;
 	err_set(&err, ERR_CONFLICT, "Overtaken",
@@ -373,12 +272,12 @@ static enum overtaken is_overtaken(struct run *run)
 		fail_group(run, &err);
 		return OVERTAKEN_GROUP;
 	}
-	finish(run, &err);
+	finish_run(run, &err);
 	return OVERTAKEN_RUN;
 }
 
-static void emit(const struct run *run, const struct kube_resource *resource, const json_t *present,
-		 bool warning, const char *reason, const char *message)
+static void emit_event(const struct run *run, const struct kube_resource *resource,
+		       const json_t *present, bool warning, const char *reason, const char *message)
 {
 	const struct event_object object = {
 		.resource = resource,
@@ -412,12 +311,13 @@ static bool is_held_back(struct run *run, const struct kube_resource *resource,
 	log_warn("somebody keeps undoing a write, pausing", F_INT("id", (int64_t)run->id),
 		 F_STR("kind", kind), F_STR("key", key), F_STR("by", who),
 		 F_INT("pause_ms", pause_ms));
-	emit(run, resource, present, true, "WriteUndone", message);
+	emit_event(run, resource, present, true, "WriteUndone", message);
 	return true;
 }
 
-static bool sent(struct run *run, const char *verb, struct kube_call *call)
+static bool note_sent(struct run *run, const char *verb, struct kube_call *call)
 {
+	assert(call && !run->call);
 	run->verb = verb;
 	run->call = call;
 	run->sent_us = clock_us();
@@ -464,12 +364,12 @@ static bool op_apply(struct run *run, const struct kube_resource *resource, cons
 	if (overtaken != OVERTAKEN_NOT)
 		return overtaken == OVERTAKEN_RUN;
 	if (!present)
-		return sent(run, "create", send_create(run, resource, wanted));
+		return note_sent(run, "create", send_create(run, resource, wanted));
 	if (is_held_back(run, resource, present, patch))
 		return false;
-	return sent(run, "patch",
-		    kube_patch(client, resource, json_namespace(wanted), json_name(wanted),
-			       KUBE_PATCH_MERGE, patch, &write_main, on_written, run));
+	return note_sent(run, "patch",
+			 kube_patch(client, resource, json_namespace(wanted), json_name(wanted),
+				    KUBE_PATCH_MERGE, patch, &write_main, on_written, run));
 }
 
 /* True when this run leaves statuses, and what repeats them, to a later one. */
@@ -483,14 +383,15 @@ static bool status_waits(struct run *run)
 static bool send_patch(struct run *run, const struct kube_resource *resource, const json_t *present,
 		       const char *verb, json_t *patch, const struct kube_write *how)
 {
-	json_auto_t *body = conditional(patch, present);
+	json_auto_t *body = applier_patch_conditional(patch, present);
 	enum overtaken overtaken = is_overtaken(run);
 
 	if (overtaken != OVERTAKEN_NOT)
 		return overtaken == OVERTAKEN_RUN;
-	return sent(run, verb,
-		    kube_patch(run->applier->config.client, resource, json_namespace(present),
-			       json_name(present), KUBE_PATCH_MERGE, body, how, on_written, run));
+	return note_sent(run, verb,
+			 kube_patch(run->applier->config.client, resource, json_namespace(present),
+				    json_name(present), KUBE_PATCH_MERGE, body, how, on_written,
+				    run));
 }
 
 static bool patch_status(struct run *run, const struct kube_resource *resource,
@@ -509,7 +410,7 @@ static bool patch_status(struct run *run, const struct kube_resource *resource,
 static bool op_status(struct run *run, const struct kube_resource *resource, const json_t *present)
 {
 	json_auto_t *difference =
-		member_difference(json_at(present, "status"), json_at(run->op, "status"));
+		applier_patch_difference(json_at(present, "status"), json_at(run->op, "status"));
 
 	return present && difference && patch_status(run, resource, present, difference);
 }
@@ -555,11 +456,11 @@ static bool op_delete(struct run *run, const struct kube_resource *resource, con
 	overtaken = is_overtaken(run);
 	if (overtaken != OVERTAKEN_NOT)
 		return overtaken == OVERTAKEN_RUN;
-	return sent(run, "delete",
-		    kube_delete(run->applier->config.client, resource, json_namespace(present),
-				json_name(present), json_str_at(run->op, "uid"),
-				json_str_at(present, "metadata", "resourceVersion"), &write_main,
-				on_written, run));
+	return note_sent(run, "delete",
+			 kube_delete(run->applier->config.client, resource, json_namespace(present),
+				     json_name(present), json_str_at(run->op, "uid"),
+				     json_str_at(present, "metadata", "resourceVersion"),
+				     &write_main, on_written, run));
 }
 
 static struct kube_call *send_eviction(struct run *run);
@@ -578,7 +479,7 @@ static void on_evicted(void *arg, const struct kube_response *response, const st
 		return;
 	}
 	if (kube_err_is(err, "NotLeader")) {
-		finish(run, err);
+		finish_run(run, err);
 		return;
 	}
 	answer = eviction_answer(response, err);
@@ -588,7 +489,7 @@ static void on_evicted(void *arg, const struct kube_response *response, const st
 		note_done(run);
 	json_put_str(answer, "uid", op_str(run->op, "uid"));
 	applier->config.evicted(run->arg, key, answer);
-	proceed(run);
+	proceed_run(run);
 }
 
 /* Once: that a budget refuses is an answer, not something to be repeated at once. */
@@ -620,15 +521,15 @@ static struct kube_call *send_eviction(struct run *run)
 
 static bool op_evict(struct run *run, const struct kube_resource *resource, const json_t *present)
 {
-	return sent(run, "evict", send_eviction(run));
+	return note_sent(run, "evict", send_eviction(run));
 }
 
 static bool op_event(struct run *run, const struct kube_resource *resource, const json_t *present)
 {
 	/* It says what the status says, and would be planned with it again. */
 	if (!status_waits(run) && present)
-		emit(run, resource, present, str_eq(op_str(run->op, "type"), "Warning"),
-		     op_str(run->op, "reason"), op_str(run->op, "message"));
+		emit_event(run, resource, present, str_eq(op_str(run->op, "type"), "Warning"),
+			   op_str(run->op, "reason"), op_str(run->op, "message"));
 	return false;
 }
 
@@ -637,12 +538,12 @@ static bool op_finding(struct run *run, const struct kube_resource *resource, co
 	const struct applier_config *config = &run->applier->config;
 
 	if (config->remember(run->arg, run->op, present) && present && json_at(run->op, "reason"))
-		emit(run, resource, present, true, op_str(run->op, "reason"),
-		     op_str(run->op, "message"));
+		emit_event(run, resource, present, true, op_str(run->op, "reason"),
+			   op_str(run->op, "message"));
 	return false;
 }
 
-static bool carry_out(struct run *run)
+static bool carry_out_op(struct run *run)
 {
 	static const struct {
 		const char *op;
@@ -678,14 +579,14 @@ static bool carry_out(struct run *run)
 	return false;
 }
 
-static void proceed(struct run *run)
+static void proceed_run(struct run *run)
 {
 	while (run->next < json_array_size(run->ops)) {
 		run->op = json_array_get(run->ops, run->next++);
-		if (!is_left_out(run) && carry_out(run))
+		if (!is_left_out(run) && carry_out_op(run))
 			return;
 	}
-	finish(run, NULL);
+	finish_run(run, NULL);
 }
 
 bool applier_is_writing(const struct applier *applier, const char *kind, const json_t *object)
@@ -706,6 +607,7 @@ void applier_run(struct applier *applier, uint64_t id, struct plan *plan, bool s
 {
 	struct run *run = mem_new(struct run);
 
+	assert(plan && done);
 	run->applier = applier;
 	run->id = id;
 	run->statuses_wait = statuses_wait;
@@ -717,5 +619,5 @@ void applier_run(struct applier *applier, uint64_t id, struct plan *plan, bool s
 	run->done = done;
 	run->arg = arg;
 	TAILQ_INSERT_TAIL(&applier->runs, run, link);
-	proceed(run);
+	proceed_run(run);
 }

@@ -92,10 +92,4 @@ void applier_run(struct applier *applier, uint64_t id, struct plan *plan, bool s
  */
 bool applier_is_writing(const struct applier *applier, const char *kind, const json_t *object);
 
-/*
- * The merge patch that makes `present` (as it is in the cache) what an "apply" operation wants;
- * NULL when it is so already. Includes metadata.resourceVersion. Returns new. Pure; here for tests.
- */
-json_t *applier_patch(const json_t *present, const json_t *wanted);
-
 #endif

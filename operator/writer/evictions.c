@@ -5,6 +5,7 @@
  */
 #include "operator/writer/evictions.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -12,6 +13,7 @@
 
 json_t *eviction_body(bool is_old_version, const char *ns, const char *pod, const char *uid)
 {
+	assert(ns && pod && uid);
 	return json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:{s:s}}}", "apiVersion",
 			 is_old_version ? "policy/v1beta1" : "policy/v1", "kind", "Eviction",
 			 "metadata", "name", pod, "namespace", ns, "deleteOptions", "preconditions",
@@ -30,27 +32,25 @@ static json_t *refusal(const char *reason, const char *message, const char *reme
 			 json_fmt("%.400s%s", message, remedy));
 }
 
-/*
- * The budget says so itself: "The disruption budget web needs 2 healthy pods and has 2 currently".
- */
-static json_t *budget_refusal(const struct kube_response *response, const struct err *err)
-{
-	json_auto_t *status = json_parse(response->body, response->body_len, NULL);
-	const json_t *cause = json_array_get(json_at(status, "details", "causes"), 0);
-	const char *message = json_str_at(cause, "message");
-
-	return refusal("PdbRefuses", message ? message : err->text,
-		       ": scale the workload up, or end the pod");
-}
-
 json_t *eviction_answer(const struct kube_response *response, const struct err *err)
 {
 	int status = response ? response->status : 0;
 
+	assert(response || err);
 	if (!err || status == 404 || status == 409)
 		return json_object();
-	if (status == 429)
-		return budget_refusal(response, err);
+	if (status == 429) {
+		json_auto_t *body = json_parse(response->body, response->body_len, NULL);
+		const json_t *cause = json_array_get(json_at(body, "details", "causes"), 0);
+		const char *message = json_str_at(cause, "message");
+
+		/*
+		 * The budget says so itself: "The disruption budget web needs 2 healthy pods and
+		 * has 2 currently".
+		 */
+		return refusal("PdbRefuses", message ? message : err->text,
+			       ": scale the workload up, or end the pod");
+	}
 	if (status == 500 && strstr(response->body, "more than one PodDisruptionBudget"))
 		return refusal("TwoPdbs", "two PodDisruptionBudgets select it",
 			       ", so the API server evicts it never: leave it to one of them, or "

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A hash of the last patch for each object. See the header.
+ * The applier asks before each patch and reports each answer. The last patch of an object is kept
+ * as a hash: the same one again counts as a repeat, another one starts anew.
  */
 #include "operator/writer/revert_backoff.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/map.h"
@@ -69,6 +71,7 @@ int64_t revert_backoff_pause_ms(struct revert_backoff *rewrites, const char *kin
 	int64_t due_ms = 0;
 	uint64_t hash;
 
+	assert(json_is_object(patch));
 	json_object_del(json_at(copy, "metadata"), "resourceVersion");
 	text = json_text(copy);
 	hash = str_hash(text, strlen(text));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A window that follows means of groups of answers, and stepping aside. See the header.
+ * schedule.c reports answers, refusals and users' changes, and asks for room. Answers are
+ * collected in groups by kind and verb; each group's mean moves the window, and a crowd of changes
+ * overrides it.
  */
 #include "operator/writer/write_limit.h"
 
@@ -31,7 +33,7 @@ static struct write_limit_sort *sort_of(struct write_limit *pace, const char *ki
 }
 
 /* The least mean of lately, with this one. */
-static int64_t remember(struct write_limit_sort *sort, int64_t mean_us, int64_t now_ms)
+static int64_t remember_least(struct write_limit_sort *sort, int64_t mean_us, int64_t now_ms)
 {
 	if (now_ms - sort->period_ms >= WRITE_LIMIT_MEMORY_MS) {
 		sort->least_us[1] = now_ms - sort->period_ms < 2 * WRITE_LIMIT_MEMORY_MS
@@ -98,7 +100,7 @@ static double learn_usual(struct write_limit_sort *sort, unsigned int size, doub
 	return usual;
 }
 
-static void shrink(struct write_limit *pace, double to, unsigned int under_way)
+static void shrink_window(struct write_limit *pace, double to, unsigned int under_way)
 {
 	pace->window *= to > 0.5 ? to : 0.5;
 	if (pace->window < 1)
@@ -113,6 +115,7 @@ void write_limit_answered(struct write_limit *pace, const char *kind, const char
 	int64_t mean_us = 0;
 	double bearable_us = 0, others_us = 0;
 
+	assert(pace->n_sorts <= WRITE_LIMIT_SORTS_MAX);
 	if (pace->passed_over > 0) {
 		pace->passed_over--;
 		return;
@@ -126,8 +129,8 @@ void write_limit_answered(struct write_limit *pace, const char *kind, const char
 	mean_us = sort->sum_us / WRITE_LIMIT_GROUP;
 	sort->sum_us = 0;
 	sort->n = 0;
-	bearable_us =
-		(double)remember(sort, mean_us, now_ms) * WRITE_LIMIT_QUEUE + WRITE_LIMIT_SLACK_US;
+	bearable_us = (double)remember_least(sort, mean_us, now_ms) * WRITE_LIMIT_QUEUE +
+		      WRITE_LIMIT_SLACK_US;
 	others_us = loaded_us(learn_usual(sort, size_of(under_way), (double)mean_us, now_ms));
 	if (bearable_us > others_us)
 		bearable_us = others_us;
@@ -135,7 +138,7 @@ void write_limit_answered(struct write_limit *pace, const char *kind, const char
 		/* With few of ours under way, it is others who make it slow. */
 		if (pace->window < WRITE_LIMIT_FEW + 1)
 			pace->pressed_until_ms = now_ms + WRITE_LIMIT_PRESSED_MS;
-		shrink(pace, bearable_us / (double)mean_us, under_way);
+		shrink_window(pace, bearable_us / (double)mean_us, under_way);
 		return;
 	}
 	/* A window that is not used says nothing about a wider one. */
@@ -149,7 +152,7 @@ void write_limit_refused(struct write_limit *pace, unsigned int under_way, int64
 	if (pace->passed_over > 0)
 		pace->passed_over--;
 	else
-		shrink(pace, 0, under_way);
+		shrink_window(pace, 0, under_way);
 }
 
 /* Of the last WRITE_LIMIT_CROWD_MS that are over or under way, one was crowded. */
@@ -204,6 +207,7 @@ int64_t write_limit_rest_ms(const struct write_limit *pace, int64_t now_ms)
 
 unsigned int write_limit_window(const struct write_limit *pace)
 {
+	assert(pace->window >= 1 && pace->window <= pace->max);
 	return (unsigned int)pace->window;
 }
 

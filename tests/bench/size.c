@@ -34,7 +34,7 @@
 #include "operator/controllers/controllers.h"
 #include "operator/controllers/gather.h"
 #include "operator/controllers/webhook_setup.h"
-#include "operator/writer/applier.h"
+#include "operator/writer/applier_patch.h"
 #include "reconcilers/ipam/assign.h"
 #include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/ipam/lifecycle.h"

@@ -16,7 +16,7 @@
 #include "lib/json/json.h"
 #include "operator/controllers/certificates.h"
 #include "operator/controllers/webhook_setup.h"
-#include "operator/writer/applier.h"
+#include "operator/writer/applier_patch.h"
 #include "reconcilers/spider/cni_config.h"
 
 #define NS         "orbweaver-system"

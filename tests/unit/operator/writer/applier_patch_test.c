@@ -11,7 +11,7 @@
 #include "lib/base/own.h"
 #include "lib/json/json.h"
 #include "operator/cache/projection.h"
-#include "operator/writer/applier.h"
+#include "operator/writer/applier_patch.h"
 #include "tests/support/yaml.h"
 
 static void says_nothing_about_equal_objects(void **state)

@@ -93,7 +93,7 @@ static int take_lifetime(void *options, const char *value, struct err *err)
 		    str_to_int(digits, 1, LIFETIME_MAX_S, &number) &&
 		    number <= LIFETIME_MAX_S / units[i].seconds &&
 		    number * units[i].seconds >= LIFETIME_MIN_S) {
-			o->webhook_certificate_s = number * units[i].seconds;
+			o->webhook.certificate_s = number * units[i].seconds;
 			return 0;
 		}
 	return err_set(err, ERR_INVALID, "BadFlag",
@@ -161,17 +161,6 @@ json_t *options_policy_namespaces(const char *list, struct err *err)
 	return json_incref(names);
 }
 
-static int check_webhook_url(const char *url, struct err *err)
-{
-	auto_free char *host = url ? webhook_url_host(url) : NULL;
-
-	if (!url || host)
-		return 0;
-	return err_set(
-		err, ERR_INVALID, "BadFlag",
-		"--webhook-url %s: must be https://HOST or https://HOST:PORT, without a path", url);
-}
-
 /* What it serves is for whoever is on the machine, or in the pod's network namespace. */
 static int check_debug_addr(const char *addr, struct err *err)
 {
@@ -180,11 +169,6 @@ static int check_debug_addr(const char *addr, struct err *err)
 	return err_set(err, ERR_INVALID, "BadFlag",
 		       "--debug-addr %s: must be 127.0.0.1:PORT or [::1]:PORT, or 0 for none",
 		       addr);
-}
-
-static int check_lease_timing(const struct lease_timing *timing, struct err *err)
-{
-	return lease_check_timing(timing, err) < 0 ? err_in(err, "--leader-elect-*") : 0;
 }
 
 /* "namespace/name" */
@@ -201,9 +185,10 @@ static int check_cilium_config(const char *text, struct err *err)
 		       text);
 }
 
-static int check(const struct options *o, struct err *err)
+static int check_options(const struct options *o, struct err *err)
 {
 	json_auto_t *policy_namespaces = options_policy_namespaces(o->policy_namespaces, err);
+	auto_free char *host = NULL;
 
 	if (!policy_namespaces)
 		return -1;
@@ -211,13 +196,21 @@ static int check(const struct options *o, struct err *err)
 	    flags_check_label("lease", o->lease_name, err) < 0 ||
 	    flags_check_label("config-namespace", o->config_ns, err) < 0 ||
 	    check_cilium_config(o->cilium_config, err) < 0 ||
-	    flags_check_label("webhook-service", o->webhook_service, err) < 0 ||
+	    flags_check_label("webhook-service", o->webhook.service, err) < 0 ||
 	    flags_check_prefix("resource-prefix", o->resource_prefix, err) < 0)
 		return -1;
-	if (check_debug_addr(o->debug_addr, err) < 0 ||
-	    check_lease_timing(&o->lease_timing, err) < 0)
+	if (check_debug_addr(o->debug_addr, err) < 0)
 		return -1;
-	return check_webhook_url(o->webhook_url, err);
+	if (lease_check_timing(&o->lease_timing, err) < 0)
+		return err_in(err, "--leader-elect-*");
+
+	host = o->webhook.url ? webhook_url_host(o->webhook.url) : NULL;
+	if (!o->webhook.url || host)
+		return 0;
+	return err_set(
+		err, ERR_INVALID, "BadFlag",
+		"--webhook-url %s: must be https://HOST or https://HOST:PORT, without a path",
+		o->webhook.url);
 }
 
 static int take_max_in_flight(void *options, const char *value, struct err *err)
@@ -255,22 +248,22 @@ static const struct flag flags[] = {
 	{"leader-elect-lease-duration", FLAG_TAKEN, 0, take_lease_duration},
 	{"leader-elect-renew-deadline", FLAG_TAKEN, 0, take_renew_deadline},
 	{"leader-elect-retry-period", FLAG_TAKEN, 0, take_retry_period},
-	FLAG("metrics-addr", FLAG_STRING, metrics_addr),
-	FLAG("metrics-secure", FLAG_BOOL, metrics_secure),
-	FLAG("metrics-cert-path", FLAG_STRING, metrics_cert_path),
+	FLAG("metrics-addr", FLAG_STRING, metrics.addr),
+	FLAG("metrics-secure", FLAG_BOOL, metrics.secure),
+	FLAG("metrics-cert-path", FLAG_STRING, metrics.cert_path),
 	FLAG("health-addr", FLAG_STRING, health_addr),
 	FLAG("debug-addr", FLAG_STRING, debug_addr),
 	FLAG("resource-prefix", FLAG_STRING, resource_prefix),
 	FLAG("config-namespace", FLAG_STRING, config_ns),
 	FLAG("cilium-config-map", FLAG_STRING, cilium_config),
 	FLAG("policy-namespaces", FLAG_STRING, policy_namespaces),
-	FLAG("webhook-addr", FLAG_STRING, webhook_addr),
-	FLAG("webhook-service", FLAG_STRING, webhook_service),
-	FLAG("webhook-url", FLAG_STRING, webhook_url),
+	FLAG("webhook-addr", FLAG_STRING, webhook.addr),
+	FLAG("webhook-service", FLAG_STRING, webhook.service),
+	FLAG("webhook-url", FLAG_STRING, webhook.url),
 	{"webhook-certificate-lifetime", FLAG_TAKEN, 0, take_lifetime},
-	FLAG("webhook-client-ca", FLAG_STRING, webhook_client_ca),
-	FLAG("tls-min-version", FLAG_STRING, tls_min_version),
-	FLAG("tls-cipher-suites", FLAG_STRING, tls_cipher_suites),
+	FLAG("webhook-client-ca", FLAG_STRING, webhook.client_ca),
+	FLAG("tls-min-version", FLAG_STRING, tls.min_version),
+	FLAG("tls-cipher-suites", FLAG_STRING, tls.cipher_suites),
 	{"api-max-in-flight", FLAG_TAKEN, 0, take_max_in_flight},
 	{"log-level", FLAG_TAKEN, 0, take_log_level},
 	FLAG("version", FLAG_BOOL, version),
@@ -292,17 +285,17 @@ int options_parse(int argc, char *const *argv, const char *(*env)(const char *na
 		.pod_name = str_empty(pod) ? "orbweaver-operator" : pod,
 		.pod_uid = env("POD_UID"),
 		.policy_namespaces = setting(env("POLICY_NAMESPACES")),
-		.webhook_addr = setting(env("WEBHOOK_ADDR")),
-		.metrics_secure = str_eq(env("METRICS_SECURE"), "true"),
-		.metrics_addr = ":8080",
+		.webhook.addr = setting(env("WEBHOOK_ADDR")),
+		.metrics.secure = str_eq(env("METRICS_SECURE"), "true"),
+		.metrics.addr = ":8080",
 		.health_addr = ":8081",
 		.debug_addr = "0",
 		.log_level = "info",
 		.resource_prefix = "spidernet.io",
 		.lease_name = "orbweaver-operator",
 		.lease_timing = lease_default_timing,
-		.webhook_service = "orbweaver-webhook",
-		.webhook_certificate_s = CERTIFICATES_LIFETIME_S,
+		.webhook.service = "orbweaver-webhook",
+		.webhook.certificate_s = CERTIFICATES_LIFETIME_S,
 		.api_max_in_flight = SCHEDULE_WINDOW,
 		.leader_elect = true,
 	};
@@ -315,7 +308,7 @@ int options_parse(int argc, char *const *argv, const char *(*env)(const char *na
 		o.cilium_config = setting(env("CILIUM_CONFIG_MAP"));
 	if (!o.cilium_config)
 		o.cilium_config = COORDINATOR_CILIUM_CONFIG;
-	if (check(&o, err) < 0)
+	if (check_options(&o, err) < 0)
 		return -1;
 	*ret = o;
 	return 0;

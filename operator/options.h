@@ -20,9 +20,11 @@ struct options {
 	/* $POD_NAME, else the Deployment's: events about the operator itself */
 	const char *pod_name;
 	const char *pod_uid; /* $POD_UID; may be NULL */
-	const char *metrics_addr;
-	bool metrics_secure;           /* HTTPS, and whoever asks shows a token that may */
-	const char *metrics_cert_path; /* a folder; NULL: our own certificate */
+	struct {
+		const char *addr;
+		bool secure;           /* HTTPS, and whoever asks shows a token that may */
+		const char *cert_path; /* a folder; NULL: our own certificate */
+	} metrics;
 	const char *health_addr;
 	const char *debug_addr; /* on loopback; "0": none */
 	const char *log_level;
@@ -32,13 +34,17 @@ struct options {
 	const char *config_ns;         /* of the ConfigMap spiderpool-conf */
 	const char *cilium_config;     /* "namespace/name" of Cilium's ConfigMap */
 	const char *policy_namespaces; /* NULL or names with commas between */
-	const char *webhook_addr;      /* NULL: no webhooks */
-	const char *webhook_service;
-	const char *webhook_url; /* NULL: by the Service */
-	int64_t webhook_certificate_s;
-	const char *webhook_client_ca; /* a file; NULL: clients show no certificate */
-	const char *tls_min_version;   /* as in http_tls_policy */
-	const char *tls_cipher_suites;
+	struct {
+		const char *addr; /* NULL: no webhooks */
+		const char *service;
+		const char *url; /* NULL: by the Service */
+		int64_t certificate_s;
+		const char *client_ca; /* a file; NULL: clients show no certificate */
+	} webhook;
+	struct {
+		const char *min_version; /* as in http_tls_policy */
+		const char *cipher_suites;
+	} tls;
 	int64_t api_max_in_flight;
 	bool leader_elect;
 	bool help, version;

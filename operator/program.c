@@ -71,7 +71,6 @@ struct orbweaver {
 	struct options options;
 	struct loop *loop;
 	struct metrics *metrics;
-	struct metric *leader, *master;
 	struct health *alive, *ready;
 	struct probes health_probes;
 	struct metrics_server *metrics_server;
@@ -85,15 +84,25 @@ struct orbweaver {
 	json_t *policy_namespaces;
 	struct webhook_settings webhook_settings;
 	struct webhook *webhook; /* NULL without --webhook-addr */
-	struct lease *lease;
-	json_t *lease_annotations;
 	struct debug *debug;
-	struct signal_watch *term, *interrupt, *toggle;
-	struct timer *leaving, *asking, *lease_check;
-	char server_trouble[sizeof(((struct err *)0)->text)]; /* what was said last */
-	int64_t leave_by_ms;
-	bool shutting_down;
-	char *identity;
+	struct signal_watch *toggle;
+	struct {
+		char *identity;
+		struct lease *lease;
+		json_t *annotations; /* of the lease */
+		struct timer *check;
+		struct metric *leader, *master;
+	} leading;
+	struct {
+		struct timer *again;
+		char trouble[sizeof(((struct err *)0)->text)]; /* what was said last */
+	} asking;                                              /* for the API server's version */
+	struct {
+		struct signal_watch *term, *interrupt;
+		struct timer *look;
+		int64_t by_ms;
+		bool has_begun;
+	} leaving;
 };
 
 /* ---- leading --------------------------------------------------------------------------------- */
@@ -102,18 +111,20 @@ static bool may_write(void *arg)
 {
 	const struct orbweaver *op = arg;
 
-	return !op->lease || lease_is_held(op->lease);
+	return !op->leading.lease || lease_is_held(op->leading.lease);
 }
 
 static void on_leading(void *arg, bool leading)
 {
 	struct orbweaver *op = arg;
 
-	log_info(leading ? "leading" : "not leading any more", F_STR("identity", op->identity),
-		 F_STR("holder", op->lease ? lease_holder(op->lease) : op->identity));
-	metric_set(op->leader, leading);
-	metric_set(op->master, leading, op->options.lease_name);
-	if (op->manager && !op->shutting_down)
+	log_info(leading ? "leading" : "not leading any more",
+		 F_STR("identity", op->leading.identity),
+		 F_STR("holder",
+		       op->leading.lease ? lease_holder(op->leading.lease) : op->leading.identity));
+	metric_set(op->leading.leader, leading);
+	metric_set(op->leading.master, leading, op->options.lease_name);
+	if (op->manager && !op->leaving.has_begun)
 		manager_lead(op->manager, leading);
 }
 
@@ -133,13 +144,13 @@ static void on_lease_trouble(void *arg, const struct err *err)
 static void on_lease_check(void *arg)
 {
 	struct orbweaver *op = arg;
-	int64_t silent_ms = clock_ms() - lease_looked_ms(op->lease);
+	int64_t silent_ms = clock_ms() - lease_looked_ms(op->leading.lease);
 	bool alive = silent_ms < LEASE_STUCK_MS;
 
 	if (health_set(op->alive, LEASE_SUBJECT, alive, "no attempt to renew it ends") && !alive)
 		log_error("lease is stuck, failing the liveness probe",
 			  F_INT("silent_ms", silent_ms));
-	timer_start(op->lease_check, LEASE_CHECK_MS);
+	timer_start(op->leading.check, LEASE_CHECK_MS);
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -183,21 +194,21 @@ static void start_deciding(struct orbweaver *op, int64_t minor)
 	debug_attach(op->debug, op->manager, op->client);
 	if (op->webhook)
 		webhook_attach(op->webhook, manager_sources(op->manager));
-	op->lease_annotations = json_pack("{s:s}", IPAM_LEADER_ANNOTATION, op->options.config_ns);
+	op->leading.annotations = json_pack("{s:s}", IPAM_LEADER_ANNOTATION, op->options.config_ns);
 	dependency_health_add(op->troubles, LEASE_SUBJECT, false);
-	op->lease = lease_new(op->loop, op->client,
-			      &(struct lease_config){
-				      .ns = op->options.ns,
-				      .name = op->options.lease_name,
-				      .identity = op->identity,
-				      .field_manager = OPERATOR_NAME,
-				      .timing = op->options.lease_timing,
-				      .is_alone = !op->options.leader_elect,
-				      .annotations = op->lease_annotations,
-				      .changed = on_leading,
-				      .trouble = on_lease_trouble,
-				      .arg = op,
-			      });
+	op->leading.lease = lease_new(op->loop, op->client,
+				      &(struct lease_config){
+					      .ns = op->options.ns,
+					      .name = op->options.lease_name,
+					      .identity = op->leading.identity,
+					      .field_manager = OPERATOR_NAME,
+					      .timing = op->options.lease_timing,
+					      .is_alone = !op->options.leader_elect,
+					      .annotations = op->leading.annotations,
+					      .changed = on_leading,
+					      .trouble = on_lease_trouble,
+					      .arg = op,
+				      });
 	kube_client_set_fence(op->client, may_write, op);
 	on_lease_check(op);
 }
@@ -209,11 +220,11 @@ static void start_deciding(struct orbweaver *op, int64_t minor)
 static void wait_for_server(struct orbweaver *op, const struct err *err)
 {
 	health_set(op->ready, "api-server", false, err->text);
-	if (!str_eq(op->server_trouble, err->text))
+	if (!str_eq(op->asking.trouble, err->text))
 		log_error("API server does not answer yet, will retry",
 			  F_STR("server", op->config.server), F_ERR(err));
-	snprintf(op->server_trouble, sizeof(op->server_trouble), "%s", err->text);
-	timer_start(op->asking, VERSION_AGAIN_MS);
+	snprintf(op->asking.trouble, sizeof(op->asking.trouble), "%s", err->text);
+	timer_start(op->asking.again, VERSION_AGAIN_MS);
 }
 
 /* err NULL: its answer has no version in it. */
@@ -232,7 +243,7 @@ static void tell_of_silence(const struct orbweaver *op, const struct err *err)
 			 F_STR("effect", effect), F_STR("remedy", remedy));
 }
 
-static void go_on(struct orbweaver *op, int64_t minor)
+static void start_after_answer(struct orbweaver *op, int64_t minor)
 {
 	health_set(op->ready, "api-server", true, NULL);
 	start_deciding(op, minor);
@@ -243,7 +254,7 @@ static void on_proof(void *arg, json_t *resources, const struct err *err)
 {
 	struct orbweaver *op = arg;
 
-	if (op->shutting_down)
+	if (op->leaving.has_begun)
 		return;
 	if (err && !kube_err_is(err, "Forbidden")) {
 		wait_for_server(op, err);
@@ -251,7 +262,7 @@ static void on_proof(void *arg, json_t *resources, const struct err *err)
 	}
 	log_info("API server found", F_STR("server", op->config.server));
 	tell_of_silence(op, NULL);
-	go_on(op, 0);
+	start_after_answer(op, 0);
 }
 
 static void on_version(void *arg, const struct kube_response *response, const struct err *err)
@@ -259,7 +270,7 @@ static void on_version(void *arg, const struct kube_response *response, const st
 	struct orbweaver *op = arg;
 	struct server_version version;
 
-	if (op->shutting_down)
+	if (op->leaving.has_begun)
 		return;
 	version = server_version_read(response, err);
 	if (!version.is_there) {
@@ -274,7 +285,7 @@ static void on_version(void *arg, const struct kube_response *response, const st
 		 F_STR("version", version.text));
 	if (version.minor == 0)
 		tell_of_silence(op, err);
-	go_on(op, version.minor);
+	start_after_answer(op, version.minor);
 }
 
 static void ask_for_version(void *arg)
@@ -296,18 +307,18 @@ static void ask_for_version(void *arg)
 static int read_tls_policy(const struct options *options, struct strbuf *ca,
 			   struct http_tls_policy *ret, struct err *err)
 {
-	if (options->webhook_client_ca &&
-	    fs_read(AT_FDCWD, options->webhook_client_ca, CLIENT_CA_MAX, ca, err) < 0)
+	if (options->webhook.client_ca &&
+	    fs_read(AT_FDCWD, options->webhook.client_ca, CLIENT_CA_MAX, ca, err) < 0)
 		return err_in(err, "--webhook-client-ca");
-	*ret = (struct http_tls_policy){.min_version = options->tls_min_version};
+	*ret = (struct http_tls_policy){.min_version = options->tls.min_version};
 	if (http_tls_policy_check(ret, err) < 0)
 		return err_in(err, "--tls-min-version");
-	ret->cipher_suites = options->tls_cipher_suites;
+	ret->cipher_suites = options->tls.cipher_suites;
 	if (http_tls_policy_check(ret, err) < 0)
 		return err_in(err, "--tls-cipher-suites");
-	ret->client_ca_pem = options->webhook_client_ca ? strbuf_str(ca) : NULL;
+	ret->client_ca_pem = options->webhook.client_ca ? strbuf_str(ca) : NULL;
 	if (http_tls_policy_check(ret, err) < 0)
-		return err_in(err, "--webhook-client-ca %s", options->webhook_client_ca);
+		return err_in(err, "--webhook-client-ca %s", options->webhook.client_ca);
 	return 0;
 }
 
@@ -315,10 +326,10 @@ static int start_metrics(struct orbweaver *op, struct err *err)
 {
 	auto_strbuf struct strbuf ca = {0};
 	struct metrics_server_config config = {
-		.listen = op->options.metrics_addr,
+		.listen = op->options.metrics.addr,
 		.ns = op->options.ns,
-		.secure = op->options.metrics_secure,
-		.certificate_path = op->options.metrics_cert_path,
+		.secure = op->options.metrics.secure,
+		.certificate_path = op->options.metrics.cert_path,
 		.metrics = op->metrics,
 	};
 
@@ -335,33 +346,33 @@ static int start_webhook(struct orbweaver *op, struct err *err)
 	struct http_tls_policy tls = {0};
 
 	op->webhook_settings = (struct webhook_settings){
-		.listen = op->options.webhook_addr,
-		.service = op->options.webhook_service,
-		.url = op->options.webhook_url,
-		.lifetime_s = op->options.webhook_certificate_s,
+		.listen = op->options.webhook.addr,
+		.service = op->options.webhook.service,
+		.url = op->options.webhook.url,
+		.lifetime_s = op->options.webhook.certificate_s,
 	};
 	if (read_tls_policy(&op->options, &ca, &tls, err) < 0)
 		return -1;
-	if (!op->options.webhook_addr)
+	if (!op->options.webhook.addr)
 		return 0;
-	op->webhook = webhook_new(op->loop, op->options.webhook_addr, &tls, op->metrics, err);
-	return op->webhook ? 0 : err_in(err, "--webhook-addr %s", op->options.webhook_addr);
+	op->webhook = webhook_new(op->loop, op->options.webhook.addr, &tls, op->metrics, err);
+	return op->webhook ? 0 : err_in(err, "--webhook-addr %s", op->options.webhook.addr);
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-static void finish(void *arg)
+static void close_next(void *arg)
 {
 	struct orbweaver *op = arg;
 
 	if (op->webhook)
-		webhook_close(take_ptr(op->webhook), finish, op);
+		webhook_close(take_ptr(op->webhook), close_next, op);
 	else if (op->metrics_server)
-		metrics_server_close(take_ptr(op->metrics_server), finish, op);
+		metrics_server_close(take_ptr(op->metrics_server), close_next, op);
 	else if (op->health_server)
-		http_server_close(take_ptr(op->health_server), finish, op);
+		http_server_close(take_ptr(op->health_server), close_next, op);
 	else if (op->debug)
-		debug_close(take_ptr(op->debug), finish, op);
+		debug_close(take_ptr(op->debug), close_next, op);
 	else
 		loop_stop(op->loop);
 }
@@ -371,16 +382,16 @@ static void on_leaving(void *arg)
 	struct orbweaver *op = arg;
 	size_t working = op->manager ? manager_working(op->manager) : 0;
 
-	if (working > 0 && clock_ms() < op->leave_by_ms) {
-		timer_start(op->leaving, SHUTDOWN_LOOK_MS);
+	if (working > 0 && clock_ms() < op->leaving.by_ms) {
+		timer_start(op->leaving.look, SHUTDOWN_LOOK_MS);
 		return;
 	}
 	if (working > 0)
 		log_warn("writes abandoned at shutdown", F_INT("plans", (int64_t)working));
-	if (op->lease)
-		lease_release(op->lease, finish, op);
+	if (op->leading.lease)
+		lease_release(op->leading.lease, close_next, op);
 	else
-		finish(op);
+		close_next(op);
 }
 
 /* No new decisions; what is being written is finished while we still hold the lease. */
@@ -388,46 +399,37 @@ static void on_terminate(void *arg)
 {
 	struct orbweaver *op = arg;
 
-	if (op->shutting_down)
+	if (op->leaving.has_begun)
 		return;
 	log_info("shutting down");
-	op->shutting_down = true;
-	op->leave_by_ms = clock_ms() + SHUTDOWN_MS;
+	op->leaving.has_begun = true;
+	op->leaving.by_ms = clock_ms() + SHUTDOWN_MS;
 	if (op->manager)
 		manager_lead(op->manager, false);
 	on_leaving(op);
 }
 
-/* It could not start: end what had begun. */
-static void operator_give_up(struct orbweaver *op)
-{
-	if (!op->loop)
-		return;
-	finish(op);
-	loop_run(op->loop);
-}
-
 static void operator_done(struct orbweaver *op)
 {
 	manager_free(op->manager);
-	lease_free(op->lease);
-	json_decref(op->lease_annotations);
+	lease_free(op->leading.lease);
+	json_decref(op->leading.annotations);
 	recorder_free(op->recorder);
 	kube_client_free(op->client);
 	kube_config_done(&op->config);
-	signal_watch_free(op->term);
-	signal_watch_free(op->interrupt);
+	signal_watch_free(op->leaving.term);
+	signal_watch_free(op->leaving.interrupt);
 	signal_watch_free(op->toggle);
-	timer_free(op->leaving);
-	timer_free(op->asking);
-	timer_free(op->lease_check);
+	timer_free(op->leaving.look);
+	timer_free(op->asking.again);
+	timer_free(op->leading.check);
 	loop_free(op->loop);
 	dependency_health_free(op->troubles);
 	health_free(op->alive);
 	health_free(op->ready);
 	metrics_free(op->metrics);
 	json_decref(op->policy_namespaces);
-	mem_free(op->identity);
+	mem_free(op->leading.identity);
 }
 
 static void on_toggle(void *arg)
@@ -459,7 +461,7 @@ static int operator_init(struct orbweaver *op, struct err *err)
 
 	if (kube_config_load(&source, &op->config, err) < 0)
 		return -1;
-	op->identity = new_identity();
+	op->leading.identity = new_identity();
 	op->self = (struct event_object){
 		.resource = &pod_resource,
 		.ns = op->options.ns,
@@ -469,22 +471,22 @@ static int operator_init(struct orbweaver *op, struct err *err)
 	op->policy_namespaces = options_policy_namespaces(op->options.policy_namespaces, err);
 	op->metrics = metrics_new();
 	metrics_add_process(op->metrics);
-	op->leader =
+	op->leading.leader =
 		metric_gauge(op->metrics, "orbweaver_leader", "1 while this replica decides.", "");
-	op->master = metric_gauge(op->metrics, "leader_election_master_status",
-				  "As orbweaver_leader, under client-go's name.", "name");
-	metric_set(op->master, 0, op->options.lease_name);
+	op->leading.master = metric_gauge(op->metrics, "leader_election_master_status",
+					  "As orbweaver_leader, under client-go's name.", "name");
+	metric_set(op->leading.master, 0, op->options.lease_name);
 	op->alive = health_new();
 	op->ready = health_new();
 	op->troubles = dependency_health_new(op->metrics, op->ready);
 	op->loop = loop_new();
 	loop_measure_turns(op->loop, op->metrics);
-	op->term = signal_watch_new(op->loop, SIGTERM, on_terminate, op);
-	op->interrupt = signal_watch_new(op->loop, SIGINT, on_terminate, op);
+	op->leaving.term = signal_watch_new(op->loop, SIGTERM, on_terminate, op);
+	op->leaving.interrupt = signal_watch_new(op->loop, SIGINT, on_terminate, op);
 	op->toggle = signal_watch_new(op->loop, SIGUSR1, on_toggle, op);
-	op->leaving = timer_new(op->loop, on_leaving, op);
-	op->asking = timer_new(op->loop, ask_for_version, op);
-	op->lease_check = timer_new(op->loop, on_lease_check, op);
+	op->leaving.look = timer_new(op->loop, on_leaving, op);
+	op->asking.again = timer_new(op->loop, ask_for_version, op);
+	op->leading.check = timer_new(op->loop, on_lease_check, op);
 	op->client = kube_client_new(op->loop, &op->config, op->metrics);
 	kube_client_set_watch_silence(op->client, WATCH_SILENCE_MS);
 	if (probes_serve_health(&op->health_probes, op->loop, op->options.health_addr, op->metrics,
@@ -494,7 +496,8 @@ static int operator_init(struct orbweaver *op, struct err *err)
 	op->debug = debug_new(op->loop, op->options.debug_addr, op->options.log_level, err);
 	if (!op->debug)
 		return -1;
-	op->recorder = recorder_new(op->client, OPERATOR_NAME, op->identity, true, op->metrics);
+	op->recorder =
+		recorder_new(op->client, OPERATOR_NAME, op->leading.identity, true, op->metrics);
 	health_set(op->ready, "api-server", false, "has not answered yet");
 	ask_for_version(op);
 	return 0;
@@ -524,12 +527,17 @@ int operator_program(int argc, char **argv)
 	}
 	if (operator_init(&op, &err) < 0) {
 		fprintf(stderr, "orbweaver-operator: %s\n", err.text);
-		operator_give_up(&op);
+
+		/* It could not start: end what had begun. */
+		if (op.loop) {
+			close_next(&op);
+			loop_run(op.loop);
+		}
 		operator_done(&op);
 		return 1;
 	}
-	log_info("started", F_STR("version", ORBWEAVER_VERSION), F_STR("identity", op.identity),
-		 F_STR("namespace", op.options.ns),
+	log_info("started", F_STR("version", ORBWEAVER_VERSION),
+		 F_STR("identity", op.leading.identity), F_STR("namespace", op.options.ns),
 		 F_BOOL("leader_elect", op.options.leader_elect));
 	loop_run(op.loop);
 	operator_done(&op);

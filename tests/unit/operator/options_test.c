@@ -38,9 +38,9 @@ static void has_the_defaults_of_the_design(void **state)
 	assert_string_equal(o.resource_prefix, "spidernet.io");
 	assert_true(o.leader_elect);
 	assert_null(o.kubeconfig);
-	assert_null(o.webhook_addr);
-	assert_string_equal(o.webhook_service, "orbweaver-webhook");
-	assert_int_equal(o.webhook_certificate_s, 90 * 24 * 3600);
+	assert_null(o.webhook.addr);
+	assert_string_equal(o.webhook.service, "orbweaver-webhook");
+	assert_int_equal(o.webhook.certificate_s, 90 * 24 * 3600);
 }
 
 static void takes_the_namespace_from_the_pod(void **state)
@@ -70,13 +70,13 @@ static void takes_settings_from_the_environment(void **state)
 	struct err err = {0};
 
 	assert_int_equal(options_parse(1, argv, config_map, &o, &err), 0);
-	assert_string_equal(o.webhook_addr, ":9443");
+	assert_string_equal(o.webhook.addr, ":9443");
 	assert_null(o.policy_namespaces);
-	assert_true(o.metrics_secure);
-	assert_null(o.metrics_cert_path);
+	assert_true(o.metrics.secure);
+	assert_null(o.metrics.cert_path);
 	assert_int_equal(options_parse(3, argv, config_map, &o, &err), 0);
-	assert_string_equal(o.webhook_addr, ":1");
-	assert_false(o.metrics_secure);
+	assert_string_equal(o.webhook.addr, ":1");
+	assert_false(o.metrics.secure);
 }
 
 static void reads_values_with_and_without_equals_sign(void **state)
@@ -113,12 +113,12 @@ static void reads_what_webhooks_need(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		assert_int_equal(parse("--webhook-certificate-lifetime", cases[i].text, &o, &err),
 				 0);
-		assert_int_equal(o.webhook_certificate_s, cases[i].seconds);
+		assert_int_equal(o.webhook.certificate_s, cases[i].seconds);
 	}
 	assert_int_equal(parse("--webhook-addr", ":9443", &o, &err), 0);
-	assert_string_equal(o.webhook_addr, ":9443");
+	assert_string_equal(o.webhook.addr, ":9443");
 	assert_int_equal(parse("--webhook-url", "https://[::1]:9443", &o, &err), 0);
-	assert_string_equal(o.webhook_url, "https://[::1]:9443");
+	assert_string_equal(o.webhook.url, "https://[::1]:9443");
 	assert_int_equal(parse("--config-namespace", "spiderpool", &o, &err), 0);
 	assert_string_equal(o.config_ns, "spiderpool");
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A few pages of JSON, made when they are asked for. See the header.
+ * program.c opens the listener at once, and attaches manager and client when they exist. Each page
+ * is built from their accessors at the time of the request; nothing is kept for it.
  */
 #include "operator/debug.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/log.h"
@@ -96,8 +98,8 @@ static json_t *connections_json(const struct debug *debug)
 	return page;
 }
 
-static void answer(const struct debug *debug, struct http_response *resp,
-		   json_t *(*page)(const struct debug *debug))
+static void answer_page(const struct debug *debug, struct http_response *resp,
+			json_t *(*page)(const struct debug *debug))
 {
 	json_auto_t *value = NULL;
 
@@ -114,23 +116,23 @@ static void answer(const struct debug *debug, struct http_response *resp,
 
 static void handle_queues(const struct http_request *req, struct http_response *resp, void *arg)
 {
-	answer(arg, resp, queues_json);
+	answer_page(arg, resp, queues_json);
 }
 
 static void handle_caches(const struct http_request *req, struct http_response *resp, void *arg)
 {
-	answer(arg, resp, caches_json);
+	answer_page(arg, resp, caches_json);
 }
 
 static void handle_errors(const struct http_request *req, struct http_response *resp, void *arg)
 {
-	answer(arg, resp, errors_json);
+	answer_page(arg, resp, errors_json);
 }
 
 static void handle_connections(const struct http_request *req, struct http_response *resp,
 			       void *arg)
 {
-	answer(arg, resp, connections_json);
+	answer_page(arg, resp, connections_json);
 }
 
 static void handle_log_level(const struct http_request *req, struct http_response *resp, void *arg)
@@ -173,6 +175,7 @@ struct debug *debug_new(struct loop *loop, const char *listen, const char *log_l
 		.n_routes = ARRAY_LEN(debug->routes),
 	};
 
+	assert(listen && log_level);
 	debug->log_level = str_dup(log_level);
 	debug->routes[0] = (struct http_route){.path = "/debug/queues",
 					       .methods = HTTP_GET,
@@ -211,6 +214,7 @@ struct debug *debug_new(struct loop *loop, const char *listen, const char *log_l
 void debug_attach(struct debug *debug, const struct manager *manager,
 		  const struct kube_client *client)
 {
+	assert(manager && client && !debug->manager);
 	debug->manager = manager;
 	debug->client = client;
 }
@@ -228,6 +232,7 @@ static void on_closed(void *arg)
 
 void debug_close(struct debug *debug, void (*done)(void *arg), void *arg)
 {
+	assert(done && !debug->done);
 	debug->done = done;
 	debug->arg = arg;
 	if (debug->server)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A list of subjects, each with the time since when it is broken. See the header.
+ * Informers' reports and the lease begin and end troubles here. A trouble is shown three times: as
+ * readiness while the subject never worked, as a gauge while it lasts, and to those who visit.
  */
 #include "operator/dependency_health.h"
 
@@ -26,7 +27,7 @@ struct dependency_health {
 	size_t n;
 };
 
-static struct subject *find(struct dependency_health *troubles, const char *name)
+static struct subject *find_subject(struct dependency_health *troubles, const char *name)
 {
 	for (size_t i = 0; i < troubles->n; i++)
 		if (str_eq(troubles->subjects[i].name, name))
@@ -34,7 +35,7 @@ static struct subject *find(struct dependency_health *troubles, const char *name
 	return NULL;
 }
 
-static void forget(struct subject *subject)
+static void forget_trouble(struct subject *subject)
 {
 	subject->since_ms = 0;
 	mem_free(take_ptr(subject->reason));
@@ -74,7 +75,7 @@ void dependency_health_free(struct dependency_health *troubles)
 		return;
 	metrics_off_collect(troubles->metrics, collect, troubles);
 	for (size_t i = 0; i < troubles->n; i++) {
-		forget(&troubles->subjects[i]);
+		forget_trouble(&troubles->subjects[i]);
 		mem_free(troubles->subjects[i].name);
 	}
 	mem_free(troubles->subjects);
@@ -83,7 +84,7 @@ void dependency_health_free(struct dependency_health *troubles)
 
 void dependency_health_add(struct dependency_health *troubles, const char *name, bool optional)
 {
-	assert(!find(troubles, name));
+	assert(!find_subject(troubles, name));
 	troubles->subjects =
 		mem_realloc(troubles->subjects, (troubles->n + 1) * sizeof(*troubles->subjects));
 	troubles->subjects[troubles->n++] =
@@ -93,12 +94,12 @@ void dependency_health_add(struct dependency_health *troubles, const char *name,
 
 bool dependency_health_end(struct dependency_health *troubles, const char *name)
 {
-	struct subject *subject = find(troubles, name);
+	struct subject *subject = find_subject(troubles, name);
 	bool ended = false;
 
 	assert(subject);
 	ended = subject->since_ms != 0;
-	forget(subject);
+	forget_trouble(subject);
 	subject->worked = true;
 	health_set(troubles->ready, name, true, NULL);
 	return ended;
@@ -107,12 +108,12 @@ bool dependency_health_end(struct dependency_health *troubles, const char *name)
 void dependency_health_begin(struct dependency_health *troubles, const char *name,
 			     const char *reason, const char *text)
 {
-	struct subject *subject = find(troubles, name);
+	struct subject *subject = find_subject(troubles, name);
 	int64_t since_ms = 0;
 
-	assert(subject);
+	assert(subject && reason && text);
 	since_ms = subject->since_ms ? subject->since_ms : clock_ms();
-	forget(subject);
+	forget_trouble(subject);
 	subject->since_ms = since_ms;
 	subject->reason = str_dup(reason);
 	subject->text = str_dup(text);
@@ -124,6 +125,7 @@ void dependency_health_visit(const struct dependency_health *troubles,
 					   const char *text),
 			     void *arg)
 {
+	assert(visit);
 	for (size_t i = 0; i < troubles->n; i++) {
 		const struct subject *subject = &troubles->subjects[i];
 

@@ -5,6 +5,7 @@
  */
 #include "operator/informer_reports.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/log.h"
@@ -16,6 +17,7 @@ void informer_reports_init(struct informer_reports *r, struct kube_client *clien
 			   struct dependency_health *troubles, struct recorder *recorder,
 			   const struct event_object *self)
 {
+	assert(troubles && self);
 	*r = (struct informer_reports){.troubles = troubles, .recorder = recorder, .self = self};
 	r->nad_definition = nad_definition_new(client);
 	for (size_t i = 0; operator_kinds[i].kind; i++)
@@ -76,6 +78,7 @@ void informer_reports_trouble(struct informer_reports *r, const struct mirror *m
 	const struct kind_info *info = kind_find(kind);
 	auto_free char *remedy = NULL;
 
+	assert(kind);
 	if (str_eq(kind, KIND_NAD)) {
 		r->lacks_nads = err && kube_err_is(err, "NotServed");
 		define_nads(r);

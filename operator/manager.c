@@ -148,6 +148,7 @@ static void on_looked(void *arg, unsigned int of, const char *key, json_t *found
 {
 	struct manager *manager = arg;
 
+	assert(of < CONTROLLER_COUNT && controllers[of].read);
 	controllers[of].read(&manager->sources, key, found, err);
 	if (err)
 		queue_add_after(manager->schedule.controllers[of].queue, key,
@@ -418,6 +419,7 @@ struct manager *manager_new(const struct manager_config *config)
 {
 	struct manager *manager = mem_new(struct manager);
 
+	assert(config->loop && config->client && config->writes_max > 0 && config->webhook);
 	manager->config = *config;
 	manager->pod_demand.listening = config->webhook->listen != NULL;
 	manager->turn = deferred_new(config->loop, take_turn, manager);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One comparison of times. See the header.
+ * schedule.c asks before it takes a key, and says when a decision wrote. Two times decide: the end
+ * of the quiet, and when the later lane is overdue; in between the caller is told how long to
+ * wait.
  */
 #include "operator/queue_priority.h"
 

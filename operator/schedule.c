@@ -5,6 +5,8 @@
  */
 #include "operator/schedule.h"
 
+#include <assert.h>
+
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/str.h"
@@ -15,6 +17,7 @@ void schedule_init(struct schedule *s, struct loop *loop, struct metrics *metric
 		   const struct controller_sources *sources, unsigned int writes_max,
 		   loop_fn *ready, void *arg)
 {
+	assert(writes_max > 0 && writes_max <= SCHEDULE_WINDOW);
 	*s = (struct schedule){.sources = sources, .writes_max = writes_max};
 	write_limit_init(&s->pace, writes_max);
 	for (size_t i = 0; i < CONTROLLER_COUNT; i++) {
@@ -48,6 +51,7 @@ static int64_t summary_delay_ms(const struct schedule *s, enum controller_id id,
 
 void schedule_wake(struct schedule *s, enum controller_id id, const char *key, enum queue_lane lane)
 {
+	assert(id < CONTROLLER_COUNT && key);
 	if (controllers[id].every_ms)
 		queue_add_after(s->controllers[id].queue, key, summary_delay_ms(s, id, key));
 	else
@@ -201,6 +205,7 @@ struct schedule_key schedule_next(struct schedule *s, int64_t *ret_wait_ms)
 
 bool schedule_leaves_status(const struct schedule *s, const struct schedule_key *key)
 {
+	assert(key->id < CONTROLLER_COUNT && key->key);
 	return controllers[key->id].status_waits && key->lane == QUEUE_MAIN &&
 	       (write_limit_is_pressed(&s->pace, clock_ms()) || is_crowded(s, key->id));
 }
@@ -209,6 +214,7 @@ bool schedule_leaves_status(const struct schedule *s, const struct schedule_key 
 
 void schedule_begun(struct schedule *s, enum controller_id id, int64_t cpu_us)
 {
+	assert(id < CONTROLLER_COUNT && s->working < SCHEDULE_WINDOW);
 	s->controllers[id].took_cpu_us = cpu_us;
 	s->working++;
 	s->awaited += controllers[id].awaited;
@@ -221,6 +227,8 @@ void schedule_ended(struct schedule *s, enum controller_id id, const char *key,
 {
 	struct queue *queue = s->controllers[id].queue;
 
+	assert(id < CONTROLLER_COUNT && s->working > 0);
+	assert(s->awaited <= s->working && s->awaited >= controllers[id].awaited);
 	s->working--;
 	s->awaited -= controllers[id].awaited;
 	if (!str_empty(result->did))
@@ -235,6 +243,7 @@ void schedule_ended(struct schedule *s, enum controller_id id, const char *key,
 void schedule_answered(struct schedule *s, const char *kind, const char *verb, int64_t took_us,
 		       const struct err *err)
 {
+	assert(kind && verb && s->awaited <= s->working);
 	if (s->working > s->awaited)
 		write_limit_rest(&s->pace, took_us, clock_ms());
 	if (err && (err->retry_after_ms > 0 || kube_err_is(err, "DeadlineExceeded")))

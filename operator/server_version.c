@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What an API server's answer to GET /version means. See the header.
+ * program.c asks GET /version before it starts anything else, and acts on this: try again, go on,
+ * or look for a proof first. What needs a certain version of the server is decided by the caller.
  */
 #include "operator/server_version.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,6 +36,7 @@ struct server_version server_version_read(const struct kube_response *response,
 	struct server_version ret = {.text = "?"};
 	json_auto_t *version = NULL;
 
+	assert(response || err);
 	if (err) {
 		ret.is_there = response && response->status >= 400 && response->status < 500 &&
 			       !passes(response->status);

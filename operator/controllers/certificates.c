@@ -4,6 +4,7 @@
  */
 #include "operator/controllers/certificates.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/base64.h"
@@ -205,18 +206,6 @@ static void forget_next(struct decision *d)
 	d->state.published_us = 0;
 }
 
-static void drop_expired(struct decision *d)
-{
-	int64_t first_end_s = 0;
-	char *valid = valid_authorities(d->state.authorities, d->now_s, &first_end_s);
-
-	if (d->state.authorities && !str_eq(valid, d->state.authorities))
-		d->step = "dropped";
-	replace(&d->state.authorities, valid);
-	if (first_end_s != INT64_MAX)
-		look_again_at(d, first_end_s);
-}
-
 static int64_t notice_s(const struct certificates_question *q)
 {
 	int64_t tenth = q->lifetime_s / 10;
@@ -268,7 +257,14 @@ static int64_t due_s(const struct decision *d)
 
 static int take_steps(struct decision *d, struct err *err)
 {
-	drop_expired(d);
+	int64_t first_end_s = 0;
+	char *valid = valid_authorities(d->state.authorities, d->now_s, &first_end_s);
+
+	if (d->state.authorities && !str_eq(valid, d->state.authorities))
+		d->step = "dropped";
+	replace(&d->state.authorities, valid);
+	if (first_end_s != INT64_MAX)
+		look_again_at(d, first_end_s);
 	if (!is_useful(d, d->state.certificate, d->state.key)) {
 		forget_next(d);
 		d->step = "made";
@@ -344,6 +340,7 @@ int certificates_decide(const struct certificates_question *question,
 	};
 	int result = 0;
 
+	assert(question && ret);
 	state_read(question->secret, &d.state);
 	if (is_theirs(question->secret)) {
 		result = use_theirs(question, &d.state, ret, err);

@@ -76,24 +76,6 @@ static void add_pods_named(struct collecting *c, const char *key)
 		   add_pod_of_machine, c);
 }
 
-static void add_nads(const struct controller_sources *from, json_t *world, const json_t *pod,
-		     const struct ipam_settings *settings)
-{
-	json_auto_t *networks = pod_networks(pod, settings, NULL);
-	json_t *network;
-	size_t i;
-
-	json_array_foreach (networks, i, network) {
-		auto_free char *key = json_is_object(network) ? network_key(network) : NULL;
-		auto_free char *other = pod_network_other_key(network);
-
-		if (key)
-			mirror_add(from->mirror, world, KIND_NAD, key);
-		if (other)
-			mirror_add(from->mirror, world, KIND_NAD, other);
-	}
-}
-
 static void add_named_pool(void *arg, const char *name)
 {
 	const struct collecting *c = arg;
@@ -126,12 +108,25 @@ static bool add_waiting(const struct controller_sources *from, json_t *world, co
 	struct collecting c = {from, world};
 	json_auto_t *unknown = NULL, *foreseen = NULL, *asked = NULL, *asks = json_array();
 	const json_t *endpoint = NULL;
+	json_auto_t *networks = NULL;
+	json_t *network;
+	size_t i;
 
 	mirror_add(from->mirror, world, KIND_NAMESPACE, json_namespace(pod));
 	mirror_add(from->mirror, world, KIND_NODE,
 		   json_str_or(json_at(pod, "spec", "nodeName"), ""));
 	mirror_add(from->mirror, world, KIND_ENDPOINT, place);
-	add_nads(from, world, pod, settings);
+
+	networks = pod_networks(pod, settings, NULL);
+	json_array_foreach (networks, i, network) {
+		auto_free char *key = json_is_object(network) ? network_key(network) : NULL;
+		auto_free char *other = pod_network_other_key(network);
+
+		if (key)
+			mirror_add(from->mirror, world, KIND_NAD, key);
+		if (other)
+			mirror_add(from->mirror, world, KIND_NAD, other);
+	}
 	endpoint = world_get(world, KIND_ENDPOINT, place);
 	add_present_pools(&c, endpoint);
 	foreseen = foresee(world, pod, settings, &unknown, NULL);

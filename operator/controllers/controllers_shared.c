@@ -2,6 +2,7 @@
 /*
  * What the wake rules of several families share.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -31,6 +32,7 @@ void controllers_wake_all(const struct change *c, const char *kind, enum control
 	const char *key = NULL;
 	size_t iter = 0;
 
+	assert(id < CONTROLLER_COUNT);
 	while ((key = cache_next(cache, &iter)))
 		wake(c, id, key);
 }
@@ -38,6 +40,7 @@ void controllers_wake_all(const struct change *c, const char *kind, enum control
 void controllers_keep(const struct controller_sources *from, const char *box, const char *key,
 		      json_t *value)
 {
+	assert(box && key);
 	if (value)
 		json_object_set(json_need_object(from->notes, box), key, value);
 	else

@@ -190,6 +190,7 @@ void ipam_book_add(const struct ipam_book *book, json_t *world, enum ipam_entry 
 {
 	json_t *value = ipam_book_get(book, entry, key);
 
+	assert(entry < IPAM_ENTRIES && key);
 	if (value)
 		json_object_set(json_need_object(world, rows[entry].box), key, value);
 }
@@ -248,6 +249,7 @@ void ipam_book_take_pass(struct ipam_book *book, const json_t *pods, size_t look
 	const char *key;
 	size_t n = 0;
 
+	assert(json_is_object(pods) || !pods);
 	json_each (waiting, key, value) {
 		if (n++ >= looked_at)
 			break;

@@ -5,6 +5,7 @@
  */
 #include "operator/server/metrics_access.h"
 
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/queue.h>
@@ -290,6 +291,7 @@ struct metrics_access *metrics_access_new(struct kube_client *client)
 {
 	struct metrics_access *access = mem_new(struct metrics_access);
 
+	assert(client);
 	access->client = client;
 	access->gate = (struct http_gate){ask, access};
 	TAILQ_INIT(&access->entries);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Metrics over HTTP or HTTPS. See the header.
+ * program.c starts this with the flags: a listener without TLS, or one with a gate
+ * (metrics_access.c) and a certificate. The user's pair of files is looked at by a timer, and
+ * replaces our own once both match.
  */
 #include "operator/server/metrics_server.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "lib/base/clock.h"
@@ -81,7 +84,7 @@ static int look_at_pair(struct metrics_server *server, struct err *err)
 	       server->key_pem.len > 0;
 }
 
-static void report(struct metrics_server *server, const struct err *err)
+static void report_look(struct metrics_server *server, const struct err *err)
 {
 	if (err && !server->failed)
 		log_warn("cannot use the certificate for metrics, keeping the last one",
@@ -93,7 +96,7 @@ static void report(struct metrics_server *server, const struct err *err)
 }
 
 /* Files are replaced one after the other: a pair that does not match yet is tried at each look. */
-static void look(void *arg)
+static void look_at_files(void *arg)
 {
 	struct metrics_server *server = arg;
 	struct err err = {0};
@@ -106,9 +109,9 @@ static void look(void *arg)
 	if (found < 0) {
 		file_watch_stale(&server->certificate);
 		file_watch_stale(&server->key);
-		report(server, &err);
+		report_look(server, &err);
 	} else if (server->certificate_pem.len > 0) {
-		report(server, NULL);
+		report_look(server, NULL);
 	}
 	timer_start(server->looking, LOOK_MS);
 }
@@ -145,8 +148,8 @@ static int start_secure(struct metrics_server *server, struct loop *loop,
 	server->key_path = str_printf("%s/" METRICS_SERVER_KEY, config->certificate_path);
 	server->certificate = (struct file_watch){.path = server->certificate_path, .max = PEM_MAX};
 	server->key = (struct file_watch){.path = server->key_path, .max = PEM_MAX};
-	server->looking = timer_new(loop, look, server);
-	look(server);
+	server->looking = timer_new(loop, look_at_files, server);
+	look_at_files(server);
 	return 0;
 }
 
@@ -159,6 +162,7 @@ int metrics_server_new(struct loop *loop, struct kube_client *client,
 				: probes_serve_metrics(&server->probes, loop, config->listen,
 						       config->metrics, NULL, &server->http, err);
 
+	assert(config->listen && config->metrics);
 	if (rc < 0) {
 		metrics_server_free(server);
 		return -1;
@@ -179,6 +183,7 @@ static void on_closed(void *arg)
 
 void metrics_server_close(struct metrics_server *server, void (*done)(void *arg), void *arg)
 {
+	assert(done && !server->done);
 	server->done = done;
 	server->arg = arg;
 	if (server->http)

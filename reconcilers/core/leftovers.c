@@ -4,7 +4,6 @@
  */
 #include "reconcilers/core/leftovers.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "lib/base/own.h"
@@ -124,7 +123,6 @@ int leftover_reconcile(const json_t *world, const char *key, struct plan *plan, 
 {
 	const char *space = strchr(key, ' ');
 
-	assert(key && plan);
 	for (size_t i = 0; space && i < ARRAY_LEN(leftovers); i++) {
 		const char *id = leftovers[i].id;
 		const json_t *object = NULL;

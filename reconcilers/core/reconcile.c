@@ -4,19 +4,15 @@
  */
 #include "reconcilers/core/reconcile.h"
 
-#include <assert.h>
-
 #include "lib/json/json.h"
 
 const json_t *world_kind(const json_t *world, const char *kind)
 {
-	assert(kind);
 	return json_at(world, kind);
 }
 
 const json_t *world_get(const json_t *world, const char *kind, const char *key)
 {
-	assert(kind);
 	return json_at(world, kind, key);
 }
 

@@ -4,7 +4,6 @@
  */
 #include "reconcilers/ipam/ip_pool.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "lib/base/rfc3339.h"
@@ -256,22 +255,6 @@ static void warn_exhausted(struct problems *warnings, const char *since)
 		    since);
 }
 
-/* Before anybody has looked at pods, what was said of them stays, word for word. */
-static void keep_warning(const json_t *old, struct problems *warnings)
-{
-	const json_t *degraded = condition_find(json_at(old, "conditions"), "Degraded");
-	const char *said = strstr(json_str_or(json_at(degraded, "message"), ""), WAITED_SINCE);
-	const char *from = said ? said + strlen(WAITED_SINCE) : "";
-	auto_free char *since = str_ndup(from, strcspn(from, " "));
-	int64_t us;
-
-	if (says_exhausted(old))
-		warn_exhausted(warnings,
-			       rfc3339_read(since, &us)
-				       ? since
-				       : json_str_or(json_at(degraded, "lastTransitionTime"), "?"));
-}
-
 /* Warn of a pod that has waited for long; ret_again_ms: when one will have, if that is to come. */
 static void warn_of_waiting(const json_t *world, const json_t *waiting, const json_t *old,
 			    struct problems *warnings, int64_t *ret_again_ms)
@@ -282,7 +265,21 @@ static void warn_of_waiting(const json_t *world, const json_t *waiting, const js
 	int64_t since_us, now_us, left_us;
 
 	if (!waiting && ip_pool_waiting_is_unknown(world)) {
-		keep_warning(old, warnings);
+		const json_t *degraded = condition_find(json_at(old, "conditions"), "Degraded");
+		const char *said =
+			strstr(json_str_or(json_at(degraded, "message"), ""), WAITED_SINCE);
+		const char *from = said ? said + strlen(WAITED_SINCE) : "";
+		auto_free char *began = str_ndup(from, strcspn(from, " "));
+		int64_t us;
+
+		/* Before anybody has looked at pods, what was said of them stays, word for word. */
+		if (says_exhausted(old))
+			warn_exhausted(
+				warnings,
+				rfc3339_read(began, &us)
+					? began
+					: json_str_or(json_at(degraded, "lastTransitionTime"),
+						      "?"));
 		return;
 	}
 	if (!since || !rfc3339_read(since, &since_us) ||
@@ -528,7 +525,6 @@ int ip_pool_reconcile(const json_t *world, const char *key, struct plan *plan, s
 	auto_call(allocation_done) struct allocation allocation = {0};
 	bool has_subnet;
 
-	assert(key && plan);
 	if (!pool)
 		return 0;
 	allocation = allocation_read(pool);

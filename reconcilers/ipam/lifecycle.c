@@ -6,7 +6,6 @@
  */
 #include "reconcilers/ipam/lifecycle.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -361,18 +360,6 @@ static void add_record(json_t *groups, const char *name, const json_t *stray)
 	json_array_append(records, (json_t *)stray);
 }
 
-/* While the pod is there its agent hears of its end by itself. */
-static void add_lost(const struct look *look, json_t *lost, const json_t *stray)
-{
-	const char *uid = json_str_or(json_at(stray, "uid"), "");
-	const char *pool = json_str_or(json_at(stray, "pool"), "");
-	auto_free char *name = str_printf(ENDPOINT_LOST_PREFIX "%s-%08" PRIx32, uid,
-					  (uint32_t)str_hash(pool, strlen(pool)));
-
-	if (!live_pod(look, uid) && name_is_dns_subdomain(name))
-		add_record(lost, name, stray);
-}
-
 /* Their agent finds it when it looks at the endpoints of its node, and says the word. */
 static void ask_agent(const struct look *look, const char *name, const json_t *records)
 {
@@ -438,10 +425,19 @@ static void look_at_strays(const struct look *look, const json_t *strays)
 		}
 		if (!is_stray(look, stray))
 			continue;
-		if (needs_word(look, stray))
-			add_lost(look, lost, stray);
-		else
+		if (needs_word(look, stray)) {
+			const char *pod_uid = json_str_or(json_at(stray, "uid"), "");
+			const char *pool = json_str_or(json_at(stray, "pool"), "");
+			auto_free char *lost_name =
+				str_printf(ENDPOINT_LOST_PREFIX "%s-%08" PRIx32, pod_uid,
+					   (uint32_t)str_hash(pool, strlen(pool)));
+
+			/* While the pod is there its agent hears of its end by itself. */
+			if (!live_pod(look, pod_uid) && name_is_dns_subdomain(lost_name))
+				add_record(lost, lost_name, stray);
+		} else {
 			add_record(over, json_str_at(stray, "uid"), stray);
+		}
 	}
 	json_each (over, uid, records) {
 		auto_free char *key = str_printf("%s %s", look->key, uid);
@@ -478,7 +474,6 @@ int endpoint_reconcile(const json_t *world, const char *key, struct plan *plan, 
 		.plan = plan,
 	};
 
-	assert(key && plan);
 	if (carry_out_decided(&look))
 		return 0;
 	if (look.live && read_settings(&look, err) < 0)

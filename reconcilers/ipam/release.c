@@ -33,20 +33,6 @@ static int64_t integer_at(const json_t *value, int64_t otherwise)
 	return json_is_integer(value) ? json_integer_value(value) : otherwise;
 }
 
-/* Has the StatefulSet that made the pod a place of its name? */
-static bool stateful_set_has(const json_t *world, const char *ns, const char *name)
-{
-	int64_t ordinal = ordinal_of(name);
-	auto_free char *key =
-		ordinal < 0 ? NULL
-			    : str_printf("%s/%.*s", ns, (int)(strrchr(name, '-') - name), name);
-	const json_t *set = key ? world_get(world, KIND_STATEFUL_SET, key) : NULL;
-	int64_t start = integer_at(json_at(set, "spec", "ordinals", "start"), 0);
-
-	return set && ordinal >= start &&
-	       ordinal < start + integer_at(json_at(set, "spec", "replicas"), 1);
-}
-
 /*
  * May another pod of the instance than this one have its addresses? status.activePods has all that
  * are left of it, and KubeVirt keeps the instance until none is.
@@ -67,8 +53,20 @@ static bool is_kept_by_owner(const json_t *world, const char *key, const char *u
 
 	if (!ns)
 		return false;
-	if (settings->keeps_stateful_sets && str_eq(type, "StatefulSet"))
-		return stateful_set_has(world, ns, name + 1);
+	if (settings->keeps_stateful_sets && str_eq(type, "StatefulSet")) {
+		int64_t ordinal = ordinal_of(name + 1);
+		auto_free char *set_key =
+			ordinal < 0
+				? NULL
+				: str_printf("%s/%.*s", ns,
+					     (int)(strrchr(name + 1, '-') - (name + 1)), name + 1);
+		const json_t *set = set_key ? world_get(world, KIND_STATEFUL_SET, set_key) : NULL;
+		int64_t start = integer_at(json_at(set, "spec", "ordinals", "start"), 0);
+
+		/* Has the StatefulSet that made the pod a place of its name? */
+		return set && ordinal >= start &&
+		       ordinal < start + integer_at(json_at(set, "spec", "replicas"), 1);
+	}
 	if (settings->keeps_virtual_machines && str_eq(type, "VirtualMachineInstance")) {
 		const json_t *instance = world_get(world, KIND_VIRTUAL_MACHINE_INSTANCE, key);
 		const json_t *machine = world_get(world, KIND_VIRTUAL_MACHINE, key);

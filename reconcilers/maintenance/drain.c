@@ -5,7 +5,6 @@
  */
 #include "reconcilers/maintenance/drain.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -601,7 +600,6 @@ int drain_reconcile(const json_t *world, const char *key, struct plan *plan, str
 	const char *pod;
 	json_t *refusal;
 
-	assert(key && plan);
 	budgets_init(&d.budgets);
 	d.is_disabled = is_disabled(world);
 	read_candidates(&d);

@@ -6,7 +6,6 @@
  */
 #include "reconcilers/sriov/policy_explain.h"
 
-#include <assert.h>
 #include <strings.h>
 
 #include "lib/json/json.h"
@@ -189,7 +188,6 @@ json_t *policy_explain(const json_t *world, const char *key, struct err *err)
 	json_t *answer, *nodes, *node;
 	const char *name;
 
-	assert(key);
 	if (!policy) {
 		err_set(err, ERR_INVALID, "NoSuchPolicy", "policy %s: there is none of that name",
 			key);

@@ -324,25 +324,19 @@ static void explain(struct explanation *e, const char *text, size_t len)
 			      json_stringn(text, str_clip(text, len, POLICY_EXPLANATION_LINE_MAX)));
 }
 
-static void explain_problems(struct explanation *e, const struct problems *problems)
-{
-	const json_t *problem;
-	size_t i;
-
-	json_array_foreach (problems->list, i, problem) {
-		auto_free char *line = str_printf("%s: %s", json_str_at(problem, "field"),
-						  json_str_at(problem, "message"));
-
-		explain(e, line, strlen(line));
-	}
-}
-
 static json_t *explanation_json(const struct problems *problems, const struct tally *t,
 				size_t lines_max)
 {
 	struct explanation e = {.lines = json_array(), .max = lines_max};
+	const json_t *problem;
+	size_t k;
 
-	explain_problems(&e, problems);
+	json_array_foreach (problems->list, k, problem) {
+		auto_free char *line = str_printf("%s: %s", json_str_at(problem, "field"),
+						  json_str_at(problem, "message"));
+
+		explain(&e, line, strlen(line));
+	}
 	for (size_t i = 0; i < t->voices_len; i++) {
 		const char *line = t->voices[i].why;
 

@@ -5,7 +5,6 @@
  */
 #include "reconcilers/sriov/shared_offers.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "lib/base/own.h"
@@ -113,7 +112,6 @@ int shared_offers_reconcile(const json_t *world, const char *key, struct plan *p
 	json_t *selects;
 	size_t n = 0;
 
-	assert(key && plan);
 	if (!world_get(world, LEFTOVER_SHARED_CONFIG, key)) {
 		plan_finding(plan, LEFTOVER_SHARED_CONFIG, key, NULL, NULL);
 		return 0;

@@ -255,17 +255,6 @@ static const struct plugin {
 	{KIND_OVS_NETWORK, ovs_fields, put_ovs},
 };
 
-static const struct plugin *find_plugin(const char *kind)
-{
-	const struct plugin *plugin = plugins_known;
-
-	while (!str_eq(kind, plugin->kind)) {
-		plugin++;
-		assert(plugin < plugins_known + ARRAY_LEN(plugins_known));
-	}
-	return plugin;
-}
-
 static bool check_trunk(const json_t *spec, struct problems *problems)
 {
 	const json_t *range;
@@ -367,12 +356,16 @@ static json_t *check_whole(json_t *config, struct problems *problems)
 json_t *sriov_network_config(const char *kind, const char *name, const json_t *network,
 			     struct problems *problems)
 {
-	const struct plugin *known = find_plugin(kind);
+	const struct plugin *known = plugins_known;
 	const json_t *spec = json_object_get(network, "spec");
 	json_auto_t *capabilities = NULL, *ipam = NULL, *meta_plugins = NULL, *plugin = NULL;
 	size_t before = problems->total;
 
 	assert(kind && name && problems);
+	while (!str_eq(kind, known->kind)) {
+		known++;
+		assert(known < plugins_known + ARRAY_LEN(plugins_known));
+	}
 	if (!check_sizes(spec, problems) || !check_spec(known, spec, problems))
 		return NULL;
 	capabilities = get_object_text(spec, "capabilities", problems);

@@ -4,7 +4,6 @@
  */
 #include "reconcilers/spider/coordinator.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -412,7 +411,6 @@ int coordinator_reconcile(const json_t *world, const char *key, struct plan *pla
 	auto_problems struct problems problems = {0};
 	auto_call(cidrs_done) struct cidrs overlay = {0};
 
-	assert(key && plan);
 	if (!object)
 		return 0;
 	if (object_is_terminating(object)) {

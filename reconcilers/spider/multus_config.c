@@ -7,7 +7,6 @@
 #include "reconcilers/spider/multus_config_check.h"
 #include "reconcilers/spider/multus_config_warn.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -279,7 +278,6 @@ int multus_config_reconcile(const json_t *world, const char *key, struct plan *p
 	json_t *wanted;
 	bool is_done;
 
-	assert(key && plan);
 	if (!smc || object_is_terminating(smc)) {
 		plan_cleanup(world, key, NULL, plan);
 		return 0;

@@ -585,23 +585,6 @@ static void check_owner(const json_t *smc, const json_t *nad, const char *key,
 			    key, CNI_ANNOTATION_NAD_NAME, custom);
 }
 
-static void check_nad(const json_t *world, const json_t *smc, struct problems *problems)
-{
-	const char *name = cni_nad_name(smc);
-	auto_free char *key = str_printf("%s/%s", json_namespace(smc), name);
-	const json_t *older = find_older_claim(world, smc);
-	const json_t *nad = world_get(world, KIND_NAD, key);
-
-	if (older)
-		problem_add(problems, "NameConflict", "metadata.name",
-			    "NetworkAttachmentDefinition %s is also claimed by SpiderMultusConfig "
-			    "%s, which is older: choose another name with the annotation "
-			    "%s",
-			    key, json_name(older), CNI_ANNOTATION_NAD_NAME);
-	else if (nad && !object_is_terminating(nad))
-		check_owner(smc, nad, key, problems);
-}
-
 static bool check_rules_of(const json_t *plugin, const char *field, struct problems *problems)
 {
 	struct err err = {0};
@@ -646,6 +629,20 @@ void multus_config_check(const json_t *world, const json_t *object, struct probl
 	check_spec(object, problems);
 	if (problems->total == before)
 		check_rules(object, problems);
-	if (problems->total == before)
-		check_nad(world, object, problems);
+	if (problems->total == before) {
+		const char *name = cni_nad_name(object);
+		auto_free char *key = str_printf("%s/%s", json_namespace(object), name);
+		const json_t *older = find_older_claim(world, object);
+		const json_t *nad = world_get(world, KIND_NAD, key);
+
+		if (older)
+			problem_add(problems, "NameConflict", "metadata.name",
+				    "NetworkAttachmentDefinition %s is also claimed by "
+				    "SpiderMultusConfig "
+				    "%s, which is older: choose another name with the annotation "
+				    "%s",
+				    key, json_name(older), CNI_ANNOTATION_NAD_NAME);
+		else if (nad && !object_is_terminating(nad))
+			check_owner(object, nad, key, problems);
+	}
 }

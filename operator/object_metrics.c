@@ -5,8 +5,6 @@
  */
 #include "operator/object_metrics.h"
 
-#include <assert.h>
-
 #include "lib/base/clock.h"
 #include "lib/base/rfc3339.h"
 #include "lib/base/str.h"
@@ -112,7 +110,6 @@ void object_metrics_collect(struct object_metrics *m, const struct controller_so
 	json_auto_t *oldest = json_object();
 	struct drain_count drains = {.m = m, .oldest = oldest};
 
-	assert(m->counts);
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
 		metric_clear(all[i]);
 	if (!from)

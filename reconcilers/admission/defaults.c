@@ -160,18 +160,6 @@ void defaults_multus_config(json_t *object, json_t *spec)
 
 /* ---- SpiderIPPool, SpiderReservedIP ---------------------------------------------------------- */
 
-static json_t *ranges_json(enum ip_family family, const struct ip_set *set)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < set->len; i++) {
-		auto_free char *text = ip_range_text(family, set->items[i]);
-
-		json_array_append_new(list, json_string(text));
-	}
-	return list;
-}
-
 /*
  * Several entries in order, joined where they touch; one entry, and lists with one that cannot be
  * read, stay as they were written.
@@ -184,6 +172,7 @@ static void merge_ranges(json_t *spec, const char *key, enum ip_family family,
 	bool is_clipped = false;
 	json_t *entry;
 	size_t i;
+	json_t *list;
 
 	json_array_foreach (entries, i, entry) {
 		struct ip_range range;
@@ -198,7 +187,14 @@ static void merge_ranges(json_t *spec, const char *key, enum ip_family family,
 	if (json_array_size(entries) < 2 && !is_clipped)
 		return;
 	ip_set_settle(&set);
-	json_put(spec, key, ranges_json(family, &set));
+
+	list = json_array();
+	for (i = 0; i < set.len; i++) {
+		auto_free char *text = ip_range_text(family, set.items[i]);
+
+		json_array_append_new(list, json_string(text));
+	}
+	json_put(spec, key, list);
 }
 
 /* `to` and `via` of a guide are dst and gw. */

@@ -67,6 +67,7 @@ enum {
 #define MIRROR_VALIDATING      "validatingwebhookconfigurations"
 #define MIRROR_MUTATING        "mutatingwebhookconfigurations"
 #define MIRROR_SPIDERPOOL_CONF "spiderpool-conf"
+#define MIRROR_SWITCHES        "nri-control-switches"
 
 /* The names of the two configurations. */
 #define WEBHOOK_VALIDATING "orbweaver-validating"

@@ -141,7 +141,7 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 			.kind = MIRROR_VALIDATING,
 			.reconcile = webhook_setup_reconcile,
 			.needs = {KIND_NAMESPACE, MIRROR_VALIDATING, MIRROR_MUTATING,
-				  MIRROR_CERTIFICATE, MIRROR_SPIDERPOOL_CONF},
+				  MIRROR_CERTIFICATE, MIRROR_SPIDERPOOL_CONF, MIRROR_SWITCHES},
 			.gather = webhook_setup_gather,
 		},
 	/* All that waits, at once: the delay is what pods of one burst have to find together. */

@@ -15,6 +15,7 @@
 #include "operator/controllers/gather.h"
 #include "reconcilers/admission/kind_rules.h"
 #include "reconcilers/admission/pod_inject.h"
+#include "reconcilers/core/networks.h"
 #include "reconcilers/spider/cni_config.h"
 
 #define MANAGED_BY      "app.kubernetes.io/managed-by"
@@ -163,15 +164,38 @@ static void add_asking(const json_t *world, struct strbuf *text)
 	strbuf_addc(text, ']');
 }
 
-/* CEL: the pod asks, or its namespace does. */
-static char *asks_expression(const json_t *world)
+/* CEL: a label of the pod asks for a user-defined injection. Keys of labels need no quoting. */
+static void add_labels(const struct inject_settings *settings, struct strbuf *text)
 {
+	const char *label = NULL, *before = "";
+	json_t *injection = NULL;
+
+	strbuf_adds(text, "(has(object.metadata.labels) && (");
+	json_each (json_at(settings->switches, "injections"), label, injection) {
+		strbuf_addf(text, "%s\"%s\" in object.metadata.labels", before, label);
+		before = " || ";
+	}
+	strbuf_adds(text, ")) || ");
+}
+
+/* CEL: the pod asks, or its namespace does. */
+static char *asks_expression(const json_t *world, const struct inject_settings *settings)
+{
+	static const char *const annotations[] = {
+		CNI_ANNOTATION_RDMA_INJECT, CNI_ANNOTATION_NETWORK_INJECT,
+		/* Where pods get what networks need that they name themselves. */
+		NETWORKS_ANNOTATION, DEFAULT_NETWORK_ANNOTATION};
+	size_t n = settings->references ? ARRAY_LEN(annotations) : 2;
 	auto_strbuf struct strbuf text = {0};
 
-	strbuf_adds(&text, "(has(object.metadata.annotations) && "
-			   "(\"" CNI_ANNOTATION_RDMA_INJECT "\" in object.metadata.annotations || "
-			   "\"" CNI_ANNOTATION_NETWORK_INJECT
-			   "\" in object.metadata.annotations)) || request.namespace in ");
+	strbuf_adds(&text, "(has(object.metadata.annotations) && (");
+	for (size_t i = 0; i < n; i++)
+		strbuf_addf(&text, "%s\"%s\" in object.metadata.annotations", i ? " || " : "",
+			    annotations[i]);
+	strbuf_adds(&text, ")) || ");
+	if (settings->references && json_object_size(json_at(settings->switches, "injections")))
+		add_labels(settings, &text);
+	strbuf_adds(&text, "request.namespace in ");
 	add_asking(world, &text);
 	return strbuf_take(&text);
 }
@@ -191,7 +215,7 @@ static json_t *pod_webhook(const json_t *world, const struct inject_settings *se
 		 json_pack("{s:[{s:s, s:s, s:[s]}]}", "matchExpressions", "key", PART_OF,
 			   "operator", "NotIn", "values", "orbweaver"));
 	if (json_is_true(json_at(world, "env", "webhook", "matchConditions"))) {
-		expression = asks_expression(world);
+		expression = asks_expression(world, settings);
 		json_put(webhook, "matchConditions",
 			 json_pack("[{s:s, s:s}]", "name", "asks-for-injection", "expression",
 				   expression));
@@ -239,14 +263,19 @@ static void plan_configuration(const json_t *world, struct plan *plan, const cha
 static json_t *new_pod_webhook(const json_t *world, struct plan *plan, const char *bundle)
 {
 	auto_inject_settings struct inject_settings settings = {0};
-	auto_free char *key =
-		str_printf("%s/%s", json_str_at(world, "env", "webhook", "configNamespace"),
-			   INJECT_CONFIG_MAP);
+	const char *ns = json_str_at(world, "env", "webhook", "configNamespace");
+	auto_free char *key = str_printf("%s/%s", ns, INJECT_CONFIG_MAP);
+	auto_free char *switches = str_printf("%s/%s", ns, INJECT_SWITCHES_CONFIG_MAP);
 	struct err err = {0};
 
 	if (inject_settings_read(world_get(world, MIRROR_SPIDERPOOL_CONF, key), &settings, &err) <
 	    0) {
 		plan_event(plan, MIRROR_SPIDERPOOL_CONF, key, true, err.reason, err.text);
+		return pod_webhook_kept(world, bundle);
+	}
+	if (inject_switches_read(world_get(world, MIRROR_SWITCHES, switches), &settings.switches,
+				 &err) < 0) {
+		plan_event(plan, MIRROR_SWITCHES, switches, true, err.reason, err.text);
 		return pod_webhook_kept(world, bundle);
 	}
 	return settings.enabled ? pod_webhook(world, &settings, bundle) : NULL;
@@ -387,6 +416,7 @@ void webhook_setup_gather(const struct controller_sources *from, const struct co
 {
 	auto_free char *secret = str_printf("%s/%s", from->ns, CERTIFICATES_SECRET);
 	auto_free char *conf = str_printf("%s/%s", from->config_ns, INJECT_CONFIG_MAP);
+	auto_free char *switches = str_printf("%s/%s", from->config_ns, INJECT_SWITCHES_CONFIG_MAP);
 
 	mirror_add(from->mirror, world, MIRROR_CERTIFICATE, secret);
 	mirror_add(from->mirror, world, MIRROR_VALIDATING, WEBHOOK_VALIDATING);
@@ -396,6 +426,7 @@ void webhook_setup_gather(const struct controller_sources *from, const struct co
 	mirror_add(from->mirror, world, KIND_NAMESPACE, from->ns);
 	add_settings(from, world);
 	mirror_add(from->mirror, world, MIRROR_SPIDERPOOL_CONF, conf);
+	mirror_add(from->mirror, world, MIRROR_SWITCHES, switches);
 	add_namespaces(from, world, world_get(world, MIRROR_SPIDERPOOL_CONF, conf));
 }
 

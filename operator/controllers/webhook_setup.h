@@ -51,10 +51,10 @@ char *webhook_url_host(const char *url);
 #define WEBHOOK_SETUP_KEY WEBHOOK_VALIDATING
 
 /*
- * World: MIRROR_CERTIFICATE, MIRROR_VALIDATING, MIRROR_MUTATING, MIRROR_SPIDERPOOL_CONF: what there
- * is; KIND_NAMESPACE: those that podResourceInject includes, and those that ask for injection;
- * "env": "now", "namespace", and without webhooks nothing else, else "webhook": {"service" or
- * "url", "lifetimeSeconds", "matchConditions"}.
+ * World: MIRROR_CERTIFICATE, MIRROR_VALIDATING, MIRROR_MUTATING, MIRROR_SPIDERPOOL_CONF,
+ * MIRROR_SWITCHES: what there is; KIND_NAMESPACE: those that podResourceInject includes, and those
+ * that ask for injection; "env": "now", "namespace", and without webhooks nothing else, else
+ * "webhook": {"service" or "url", "lifetimeSeconds", "matchConditions"}.
  *
  * Pure but for the keys of new certificates.
  */

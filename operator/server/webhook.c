@@ -12,6 +12,7 @@
 #include "operator/controllers/certificates.h"
 #include "operator/controllers/gather.h"
 #include "reconcilers/admission/admission.h"
+#include "reconcilers/admission/network_resources.h"
 #include "reconcilers/admission/pod_inject.h"
 
 /* What is shown until the leader's certificate is known: nobody trusts it. */
@@ -113,15 +114,31 @@ static void add_group(struct webhook *webhook, json_t *world, const char *group)
 	webhook->configs = json_incref(json_need_object(world, KIND_MULTUS_CONFIG));
 }
 
+struct naming {
+	const struct webhook *webhook;
+	json_t *world;
+};
+
+static void add_nad(void *arg, const char *key)
+{
+	const struct naming *naming = arg;
+
+	mirror_add(naming->webhook->sources->mirror, naming->world, KIND_NAD, key);
+}
+
 static json_t *judge_inject(struct webhook *webhook, const struct admission_request *request)
 {
 	json_auto_t *world = new_world(webhook);
+	json_auto_t *pod = network_resources_annotated(&webhook->inject, request->object, NULL);
+	struct naming naming = {webhook, world};
 	auto_free char *group = NULL;
 
 	mirror_add(webhook->sources->mirror, world, KIND_NAMESPACE, request->ns);
-	group = pod_inject_group(request->object, world_get(world, KIND_NAMESPACE, request->ns));
+	group = pod_inject_group(pod, world_get(world, KIND_NAMESPACE, request->ns));
 	if (group)
 		add_group(webhook, world, group);
+	if (webhook->inject.references)
+		network_resources_visit(pod, request->ns, add_nad, &naming);
 	return pod_inject(world, &webhook->inject, request);
 }
 
@@ -129,8 +146,9 @@ static json_t *judge_inject(struct webhook *webhook, const struct admission_requ
 
 static bool is_complete(const struct webhook *webhook)
 {
-	static const char *const needs[] = {KIND_MULTUS_CONFIG, KIND_NAD, KIND_IP_POOL,
-					    KIND_NAMESPACE, MIRROR_SPIDERPOOL_CONF};
+	static const char *const needs[] = {KIND_MULTUS_CONFIG,     KIND_NAD,
+					    KIND_IP_POOL,           KIND_NAMESPACE,
+					    MIRROR_SPIDERPOOL_CONF, MIRROR_SWITCHES};
 
 	if (!webhook->sources)
 		return false;
@@ -248,11 +266,32 @@ static void settings_changed(struct webhook *webhook, const json_t *config_map)
 			  F_ERR(&err));
 		return;
 	}
+	settings.switches = take_ptr(webhook->inject.switches);
 	inject_settings_done(&webhook->inject);
 	webhook->inject = settings;
 	log_info("settings of pod injection", F_BOOL("enabled", settings.enabled),
 		 F_INT("include", (int64_t)json_array_size(settings.include)),
-		 F_INT("exclude", (int64_t)json_array_size(settings.exclude)));
+		 F_INT("exclude", (int64_t)json_array_size(settings.exclude)),
+		 F_BOOL("network_resources", settings.references));
+}
+
+/* The same for those of the network resources injector. */
+static void switches_changed(struct webhook *webhook, const json_t *config_map)
+{
+	json_t *switches = NULL;
+	struct err err = {0};
+
+	if (inject_switches_read(config_map, &switches, &err) < 0) {
+		log_error("cannot read the switches of pod injection, keeping the last ones",
+			  F_ERR(&err));
+		return;
+	}
+	json_decref(webhook->inject.switches);
+	webhook->inject.switches = switches;
+	log_info("switches of pod injection",
+		 F_BOOL("add_to_existing", inject_settings_add(&webhook->inject)),
+		 F_BOOL("hugepages", inject_settings_hugepages(&webhook->inject)),
+		 F_INT("injections", (int64_t)json_object_size(json_at(switches, "injections"))));
 }
 
 void webhook_changed(struct webhook *webhook, const char *kind, const json_t *now)
@@ -264,6 +303,8 @@ void webhook_changed(struct webhook *webhook, const char *kind, const json_t *no
 		use_certificate(webhook, now);
 	} else if (str_eq(kind, MIRROR_SPIDERPOOL_CONF)) {
 		settings_changed(webhook, now);
+	} else if (str_eq(kind, MIRROR_SWITCHES)) {
+		switches_changed(webhook, now);
 	} else if (str_eq(kind, KIND_MULTUS_CONFIG)) {
 		forget_group(webhook);
 	}

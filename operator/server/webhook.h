@@ -48,8 +48,8 @@ struct webhook *webhook_new(struct loop *loop, const char *listen,
 void webhook_attach(struct webhook *webhook, const struct controller_sources *sources);
 
 /*
- * Told of each change in the caches, once they hold it: picks up the certificate and the settings
- * of pod injection, and forgets what it has parsed. now NULL: it went.
+ * Told of each change in the caches, once they hold it: picks up the certificate, the settings and
+ * switches of pod injection, and forgets what it has parsed. now NULL: it went.
  */
 void webhook_changed(struct webhook *webhook, const char *kind, const json_t *now);
 

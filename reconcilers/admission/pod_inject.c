@@ -11,6 +11,8 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "reconcilers/admission/network_resources.h"
+#include "reconcilers/admission/pod_edit.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/names.h"
 #include "reconcilers/core/networks.h"
@@ -312,89 +314,6 @@ static json_t *needed_resources(const struct matches *matches)
 	return needed;
 }
 
-/*
- * Does some container have a limit for it? *ret_units: how many in all, -1 when the quantities are
- * no plain numbers.
- */
-static bool has_limit(const json_t *pod, const char *resource, int64_t *ret_units)
-{
-	json_t *container;
-	bool found = false;
-	int64_t units = 0;
-	size_t i;
-
-	json_array_foreach (json_at(pod, "spec", "containers"), i, container) {
-		const json_t *limit = json_at(container, "resources", "limits", resource);
-		int64_t n = -1;
-
-		if (!limit)
-			continue;
-		found = true;
-		if (json_is_integer(limit))
-			n = json_integer_value(limit);
-		else
-			(void)str_to_int(json_string_value(limit), 0, INT32_MAX, &n);
-		units = n < 0 || units < 0 ? -1 : units + (n < INT32_MAX ? n : INT32_MAX);
-	}
-	*ret_units = units;
-	return found;
-}
-
-static void warn_of_few_units(const char *resource, int64_t units, json_int_t needed,
-			      struct problems *warnings)
-{
-	if (units >= 0 && units < needed)
-		problem_add(warnings, "BadField", "spec.containers",
-			    "limit %lld of %s, the networks of the group need %lld: raise it, or "
-			    "remove it to have it set",
-			    (long long)units, resource, (long long)needed);
-}
-
-/* The member as an object of the parent's own, which nobody else has. Borrowed. */
-static json_t *own_object(json_t *parent, const char *key)
-{
-	json_t *own = json_copy(json_need_object(parent, key));
-
-	json_put(parent, key, own);
-	return own;
-}
-
-/* Limits of the first container; NULL when there is none, and the server refuses the pod anyway. */
-static json_t *own_limits(json_t *pod)
-{
-	json_t *containers = json_at(pod, "spec", "containers"), *first;
-
-	if (!json_is_object(json_array_get(containers, 0)))
-		return NULL;
-	containers = json_copy(containers);
-	json_put(own_object(pod, "spec"), "containers", containers);
-	first = json_copy(json_array_get(containers, 0));
-	json_array_set_new(containers, 0, first);
-	return own_object(own_object(first, "resources"), "limits");
-}
-
-/* Limits for what no container has a limit for, on the first container. */
-static void put_resources(json_t *pod, const struct matches *matches, struct problems *warnings)
-{
-	json_auto_t *needed = needed_resources(matches), *missing = json_object();
-	json_t *units, *limits = NULL;
-	const char *resource;
-
-	json_each (needed, resource, units) {
-		json_int_t n = json_integer_value(units);
-		int64_t present = 0;
-
-		if (has_limit(pod, resource, &present))
-			warn_of_few_units(resource, present, n, warnings);
-		else
-			json_put(missing, resource, json_fmt("%" JSON_INTEGER_FORMAT, n));
-	}
-	if (json_object_size(missing))
-		limits = own_limits(pod);
-	if (limits)
-		json_object_update(limits, missing);
-}
-
 /* ---- the review ------------------------------------------------------------------------------ */
 
 /* A pod's own word that its namespace's, or the stronger annotation, overrules. */
@@ -442,61 +361,102 @@ static bool are_few(const char *text, const char *ns, struct problems *problems)
 	return false;
 }
 
-static json_t *inject(const json_t *world, const struct group *group,
-		      const struct admission_request *r)
+/* The networks of the group, and what the pod has of them; false with problems. */
+static bool add_networks(const json_t *world, const struct group *group, const char *ns,
+			 json_t *pod, const struct matches *matches, struct problems *problems)
 {
-	auto_problems struct problems problems = {0}, warnings = {0};
-	auto_call(matches_done) struct matches matches =
-		find_matches(world, r->ns, group, NULL, &problems);
 	auto_call(networks_done) struct networks networks = {0};
-	json_auto_t *pod = NULL, *patch = NULL;
 	auto_free char *text = NULL;
 	struct err err = {0};
 
-	if (!matches.len && !problems.total)
-		refuse_group(world, r->ns, group, &problems);
-	if (!networks_read(r->object, r->ns, &networks, &err) && str_eq(err.reason, "TooLarge"))
-		problem_add(&problems, "TooLarge", "metadata.annotations[" NETWORKS_ANNOTATION "]",
+	if (!matches->len && !problems->total)
+		refuse_group(world, ns, group, problems);
+	if (!networks_read(pod, ns, &networks, &err) && str_eq(err.reason, "TooLarge"))
+		problem_add(problems, "TooLarge", "metadata.annotations[" NETWORKS_ANNOTATION "]",
 			    "%s", err.text);
 	else if (*err.reason)
 		problem_add(
-			&problems, "BadAnnotation", "metadata.annotations[" NETWORKS_ANNOTATION "]",
+			problems, "BadAnnotation", "metadata.annotations[" NETWORKS_ANNOTATION "]",
 			"\"%.128s\" is not a list of networks: write NAMESPACE/NAME with commas "
 			"between, or a JSON list of objects with name and namespace",
 			networks.text);
+	if (problems->total)
+		return false;
+	text = networks_with(&networks, matches);
+	if (text && !are_few(text, ns, problems))
+		return false;
+	if (text)
+		json_put_str(pod_edit_object(pod_edit_object(pod, "metadata"), "annotations"),
+			     NETWORKS_ANNOTATION, text);
+	return true;
+}
+
+/* The keys of the group's definitions, whose needs the group's rule counts. Returns new. */
+static json_t *nads_of(const struct matches *matches)
+{
+	json_t *keys = json_object();
+
+	for (size_t i = 0; i < matches->len; i++)
+		json_put_bool(keys, matches->items[i].nad, true);
+	return keys;
+}
+
+/* group: NULL: the pod asks for none. Takes pod, annotated, with the warnings of that. */
+static json_t *inject(const json_t *world, const struct inject_settings *settings,
+		      const struct group *group, const struct admission_request *r, json_t *pod_new,
+		      struct problems *warnings)
+{
+	json_auto_t *pod = json_copy(pod_new), *given = pod_new;
+	auto_problems struct problems problems = {0};
+	auto_call(matches_done) struct matches matches = {0};
+	auto_network_needs struct network_needs needs = {0};
+	json_auto_t *of_group = NULL, *needed = NULL, *patch = NULL;
+
+	if (group) {
+		matches = find_matches(world, r->ns, group, NULL, &problems);
+		if (!add_networks(world, group, r->ns, pod, &matches, &problems))
+			return admission_refuse(r, &problems, NULL);
+		warn_of_ignored(given, group, warnings);
+	}
+	of_group = nads_of(&matches);
+	needed = needed_resources(&matches);
+	if (settings->references)
+		network_resources_find(world, settings, pod, r->ns, of_group, &needs, &problems);
 	if (problems.total)
 		return admission_refuse(r, &problems, NULL);
-	warn_of_ignored(r->object, group, &warnings);
-	pod = json_copy(r->object);
-	text = networks_with(&networks, &matches);
-	if (text && !are_few(text, r->ns, &problems))
-		return admission_refuse(r, &problems, NULL);
-	if (text)
-		json_put_str(own_object(own_object(pod, "metadata"), "annotations"),
-			     NETWORKS_ANNOTATION, text);
-	put_resources(pod, &matches, &warnings);
+	pod_edit_resources(pod, needed, needs.resources, inject_settings_add(settings), warnings);
+	pod_edit_selector(pod, needs.labels, warnings);
+	if (json_object_size(needs.resources))
+		pod_edit_net_info(pod, inject_settings_hugepages(settings));
 	patch = admission_patch(r->object, pod);
-	return admission_allow(r, patch, &warnings);
+	return admission_allow(r, patch, warnings);
 }
 
 json_t *pod_inject(const json_t *world, const struct inject_settings *settings,
 		   const struct admission_request *r)
 {
 	auto_problems struct problems warnings = {0};
+	json_auto_t *pod = NULL;
 	struct group group;
+	bool in_group = false;
 
-	if (!str_eq(r->kind, KIND_POD) || !str_eq(r->operation, "CREATE") || *r->subresource ||
-	    !find_group(r->object, world_get(world, KIND_NAMESPACE, r->ns), &group))
+	if (!str_eq(r->kind, KIND_POD) || !str_eq(r->operation, "CREATE") || *r->subresource)
 		return admission_allow(r, NULL, NULL);
-	if (settings->enabled &&
-	    inject_settings_cover(settings, world_env(world, "namespace"), r->ns))
-		return inject(world, &group, r);
-	if (pod_inject_asks(r->object))
-		problem_add(&warnings, "NotInjected", "metadata.annotations",
-			    "ask for networks, but injection is off for namespace %s: see "
-			    "podResourceInject in ConfigMap " INJECT_CONFIG_MAP,
-			    r->ns);
-	return admission_allow(r, NULL, &warnings);
+	if (!settings->enabled ||
+	    !inject_settings_cover(settings, world_env(world, "namespace"), r->ns)) {
+		if (pod_inject_asks(r->object))
+			problem_add(&warnings, "NotInjected", "metadata.annotations",
+				    "ask for networks, but injection is off for namespace %s: see "
+				    "podResourceInject in ConfigMap " INJECT_CONFIG_MAP,
+				    r->ns);
+		return admission_allow(r, NULL, &warnings);
+	}
+	pod = network_resources_annotated(settings, r->object, &warnings);
+	in_group = find_group(pod, world_get(world, KIND_NAMESPACE, r->ns), &group);
+	if (!in_group && pod == r->object &&
+	    !(settings->references && network_resources_asked(pod)))
+		return admission_allow(r, NULL, NULL);
+	return inject(world, settings, in_group ? &group : NULL, r, take_ptr(pod), &warnings);
 }
 
 /* ---- afterwards ------------------------------------------------------------------------------ */
@@ -509,7 +469,8 @@ static void tell_lack(const json_t *pod, const struct match *match, const struct
 
 	if (!json_object_get(networks->keys, match->nad))
 		strbuf_addf(text, "%snetwork %s", text->len ? ", " : "", match->nad);
-	if (*resource && !has_limit(pod, resource, &units) && !strstr(strbuf_str(text), resource))
+	if (*resource && !pod_edit_has(pod, resource, &units) &&
+	    !strstr(strbuf_str(text), resource))
 		strbuf_addf(text, "%sresource %s", text->len ? ", " : "", resource);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Pod injection: a pod that says `cni.spidernet.io/rdma-resource-inject: GROUP` gets all networks
- * of the group and the resources that they need.
+ * of the group and the resources that they need. A pod that names networks itself gets the
+ * resources that these need (network_resources.h), if the settings say so.
  *
  * A pod is in a group by the annotation cni.spidernet.io/rdma-resource-inject or, when neither it
  * nor its namespace has that one, by cni.spidernet.io/network-resource-inject; the pod's own
@@ -43,13 +44,41 @@
  *	  enabled: true
  *	  namespacesExclude: [kube-system, spiderpool, metallb-system, istio-system]
  *	  namespacesInclude: []          # empty: all
+ *	  networkResources:
+ *	    enabled: true
+ *	    resourceNameKeys: [k8s.v1.cni.cncf.io/resourceName]
+ *	    honorExistingResources: false
+ *	    hugePageDownApi: false
  */
 #define INJECT_CONFIG_MAP "spiderpool-conf"
+
+/*
+ * The ConfigMap of the network resources injector, key config.json, in the same namespace:
+ *
+ *	{ "features": { "enableHonorExistingResources": true, "enableHugePageDownApi": true },
+ *	  "user-defined-injections": { LABEL: { "op": "add", "path": "/metadata/annotations",
+ *	    "value": { ANNOTATION: VALUE } } } }
+ *
+ * A feature that it has overrules networkResources.
+ */
+#define INJECT_SWITCHES_CONFIG_MAP "nri-control-switches"
+/* User-defined injections: the API server is given all their labels in one expression. */
+#define INJECT_INJECTIONS_MAX 64
 
 struct inject_settings {
 	bool enabled;
 	json_t *include; /* arrays of namespaces */
 	json_t *exclude;
+	/* networkResources */
+	bool references;       /* enabled: for networks that pods name themselves */
+	json_t *resource_keys; /* annotations of NetworkAttachmentDefinitions, an array */
+	bool adds;             /* honorExistingResources */
+	bool hugepages;        /* hugePageDownApi */
+	/*
+	 * From inject_switches_read; NULL: none. { "features": { name: bool }, "injections":
+	 * { label: { annotation: value } } }. Owned.
+	 */
+	json_t *switches;
 };
 
 /*
@@ -59,6 +88,16 @@ struct inject_settings {
  */
 int inject_settings_read(const json_t *config_map, struct inject_settings *ret, struct err *err);
 void inject_settings_done(struct inject_settings *settings);
+
+/*
+ * The switches, from the ConfigMap object; NULL gives NULL. Returns 0, or -1 with err: ERR_INVALID
+ * "BadConfig", naming the field; *ret is untouched then.
+ */
+int inject_switches_read(const json_t *config_map, json_t **ret, struct err *err);
+
+/* adds and hugepages as the switches leave them. */
+bool inject_settings_add(const struct inject_settings *settings);
+bool inject_settings_hugepages(const struct inject_settings *settings);
 #define auto_inject_settings auto_call(inject_settings_done)
 
 /*
@@ -95,11 +134,14 @@ void pod_inject_groups(const json_t *config, void (*visit)(void *arg, const char
  * CREATE of a pod → AdmissionReview with a patch that adds the group's configs of the pod's
  * namespace and of trusted ones (trust.h), or a refusal when it asks for a group without configs,
  * for configs that cannot be injected, or has an annotation of networks that Multus could not read.
- * All other pods, and everything that is no CREATE of a pod, are allowed as they are. A second
- * review of the patched pod gives no patch. Returns new.
+ * With settings->references the patch adds what the networks need that the pod names, too, and the
+ * problems of network_resources_find are refusals. All other pods, and everything that is no CREATE
+ * of a pod, are allowed as they are. A second review of the patched pod gives no patch. Returns
+ * new.
  *
  * World: KIND_NAMESPACE: the pod's (request->ns); KIND_MULTUS_CONFIG: those in the group, or more;
- * what trust.h needs.
+ * KIND_NAD: those that network_resources_visit visits; what trust.h needs. Group and networks are
+ * those of the pod after network_resources_annotated.
  */
 json_t *pod_inject(const json_t *world, const struct inject_settings *settings,
 		   const struct admission_request *request);

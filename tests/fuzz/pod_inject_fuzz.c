@@ -3,8 +3,8 @@
  * Any pod, configs and settings: no crash, pure, a patch that fits, and nothing left to do for a
  * second review of the patched pod, nor for the check of pods that run.
  *
- * Input: an AdmissionReview; beside "request" "world" (namespaces, configs) and "settings" (the
- * ConfigMap).
+ * Input: an AdmissionReview; beside "request" "world" (namespaces, configs, definitions), and
+ * "settings" and "switches" (the ConfigMaps).
  */
 #include "tests/fuzz/reconcile_fuzz.h"
 
@@ -86,7 +86,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	auto_inject_settings struct inject_settings settings = {0};
 	json_auto_t *answer = NULL, *again = NULL, *selector = NULL;
 
-	if (!input || inject_settings_read(json_at(input, "settings"), &settings, NULL))
+	if (!input || inject_settings_read(json_at(input, "settings"), &settings, NULL) ||
+	    inject_switches_read(json_at(input, "switches"), &settings.switches, NULL))
 		return 0;
 	selector = inject_settings_selector(&settings, world_env(world, "namespace"));
 	answer = inject(world, &settings, input);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # What users are told on a real API server when something does not add up: pods that run without the injection that they asked for
-# (event, metric, condition), pools and resources that do not exist, names that cannot be, conflicts. The API server calls the
+# (event, metric, condition), what pods get and are refused that name networks, pools and resources that do not exist, names that cannot be, conflicts. The API server calls the
 # webhook by URL on loopback.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
@@ -79,6 +79,39 @@ says() {
 	echo "$condition"
 	for text in "${@:5}"; do
 		[[ $condition == *"$text"* ]] || return 1
+	done
+}
+
+nad() {
+	jq -nc --arg name "$1" --argjson annotations "$2" '{ apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition",
+		metadata: { name: $name, annotations: $annotations }, spec: { config: "{}" } }'
+}
+
+# naming NAME NETWORKS [LIMITS [LABELS]]: a pod that names networks itself.
+naming() {
+	jq -nc --arg name "$1" --arg networks "$2" --argjson limits "${3:-{\}}" --argjson labels "${4:-{\}}" '{ apiVersion: "v1",
+		kind: "Pod", metadata: { name: $name, labels: $labels, annotations: (if $networks == "" then {} else
+		{ "k8s.v1.cni.cncf.io/networks": $networks } end) },
+		spec: { containers: [ { name: "c", image: "i", resources: { limits: $limits } }, { name: "d", image: "i" } ] } }'
+}
+
+# gets JQ NETWORKS [LIMITS [LABELS]]: a pod that names these is created, and JQ holds for it.
+gets() {
+	local name=probe-$RANDOM$RANDOM said
+
+	o_curl POST /api/v1/namespaces/ml/pods "$(naming "$name" "${@:2}")" >/dev/null &&
+		said=$(o_curl GET "/api/v1/namespaces/ml/pods/$name") && jq -c '.metadata.annotations, .spec.containers[0]' <<<"$said" &&
+		jq -e "$1" <<<"$said"
+}
+
+# is_rejected NETWORKS TEXT...
+is_rejected() {
+	local text said
+
+	said=$(naming "refused-$RANDOM" "$1" | k create -n ml -f - 2>&1) && return 1
+	echo "$said"
+	for text in "${@:2}"; do
+		[[ $said == *"$text"* ]] || return 1
 	done
 }
 
@@ -204,6 +237,38 @@ out_is_injected() {
 t_wait 20 "made again, it gets its network" out_is_injected
 k delete pods -n out --all --grace-period=0 --force >/dev/null 2>&1
 t_wait 10 "nothing is found any more" findings_are 0
+
+echo "# pods that name networks"
+units='(.spec.containers[0].resources | if .limits["x.io/vf"] == .requests["x.io/vf"] then .limits["x.io/vf"] else "differ" end)'
+for definition in 'vf1 {"k8s.v1.cni.cncf.io/resourceName":"x.io/vf"}' 'vf2 {"k8s.v1.cni.cncf.io/resourceName":"x.io/vf",
+	"k8s.v1.cni.cncf.io/nodeSelector":"rail=eno3"}' 'odd {"k8s.v1.cni.cncf.io/resourceName":"cpu"}'; do
+	o_curl POST "$nads/namespaces/ml/network-attachment-definitions" "$(nad "${definition%% *}" "${definition#* }")" >/dev/null
+done
+t_ok "they pass as they are until networkResources is enabled" gets '.spec.containers[0].resources == {}' vf1,nowhere
+o_curl PATCH "$conf/spiderpool-conf" "$(settings $'podResourceInject:\n  enabled: true\n  networkResources: {enabled: true}\n')" \
+	>/dev/null
+t_wait 10 "then each network is a unit, in requests and limits" gets "$units == \"3\" and .spec.nodeSelector.rail == \"eno3\"" \
+	'vf1, ml/vf2@net7,vf1'
+t_ok "what the pod requests stays" gets "$units == \"1\"" vf1,vf1 '{"x.io/vf":"1"}'
+t_ok "all containers have /etc/podnetinfo" gets '[.spec.containers[] | .volumeMounts[] | select(.name == "podnetinfo").mountPath] ==
+	["/etc/podnetinfo", "/etc/podnetinfo"] and any(.spec.volumes[]; .name == "podnetinfo" and .downwardAPI)' vf1
+t_ok "a network that does not exist is refused" is_rejected vf1,nowhere "NetworkAttachmentDefinition ml/nowhere does not exist" \
+	"create it before the pod"
+t_ok "an annotation that cannot be read" is_rejected 'vf1 vf2' "separate networks by commas"
+t_ok "a resource that a network cannot have" is_rejected odd '"cpu" is not an extended resource'
+t_ok "more networks than a pod can have" is_rejected "$(printf 'vf1,%.0s' {1..64})vf1" "a pod can have at most 64"
+o_curl POST "$conf" "$(jq -nc '{ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "nri-control-switches" }, data:
+	{ "config.json": ({ features: { enableHonorExistingResources: true }, "user-defined-injections": { "x.io/rails":
+	{ op: "add", path: "/metadata/annotations", value: { "k8s.v1.cni.cncf.io/networks": "vf1" } } } } | tojson) } }')" >/dev/null
+t_wait 10 "with the switch its units are added" gets "$units == \"3\"" vf1,vf1 '{"x.io/vf":"1"}'
+t_ok "a label asks for the annotations of an injection" gets "$units == \"1\"" "" '{}' '{"x.io/rails":"true"}'
+k delete configmap -n "$POD_NAMESPACE" nri-control-switches >/dev/null
+t_wait 10 "without the ConfigMap the settings count again" gets "$units == \"1\"" vf1,vf1 '{"x.io/vf":"1"}'
+o_kill one STOP
+t_ok "an operator that does not answer stops no pod" gets '.spec.containers[0].resources == {}' vf1
+o_kill one CONT
+k delete pods -n ml --all --grace-period=0 --force >/dev/null 2>&1
+t_wait 10 "none of them is a finding" findings_are 0
 o_curl PATCH "$conf/spiderpool-conf" "$(settings $'podResourceInject:\n  enabled: false\n')" >/dev/null
 not_called() {
 	o_curl GET "$configurations/mutatingwebhookconfigurations/orbweaver-mutating" | jq -e '.webhooks | length == 1'

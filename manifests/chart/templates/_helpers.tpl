@@ -73,7 +73,7 @@ annotations:
 {{- end -}}
 {{- $inject := .Values.spiderpoolController.podResourceInject -}}
 {{- $_ := set $conf "podResourceInject" (dict "enabled" $inject.enabled "namespacesExclude" $inject.namespacesExclude
-	"namespacesInclude" $inject.namespacesInclude) -}}
+	"namespacesInclude" $inject.namespacesInclude "networkResources" $inject.networkResources) -}}
 {{- toYaml $conf -}}
 {{- end }}
 

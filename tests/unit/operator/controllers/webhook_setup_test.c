@@ -221,6 +221,48 @@ static void store(json_t *world, const struct plan *plan)
 	    json_deep_copy(applied(plan, MIRROR_MUTATING)));
 }
 
+static void put_switches(json_t *world, const char *text)
+{
+	put(world, MIRROR_SWITCHES, NS "/nri-control-switches",
+	    json_pack("{s:{s:s}}", "data", "config.json", text));
+}
+
+static const char *condition_of(const struct plan *plan)
+{
+	return json_str_at(json_array_get(json_at(mutating(plan, 1), "matchConditions"), 0),
+			   "expression");
+}
+
+/* Pods that name networks ask, too, and those with the label of an injection. */
+static void with_network_resources_more_pods_ask(void **state)
+{
+	static const char names[] = " || \"k8s.v1.cni.cncf.io/networks\" in "
+				    "object.metadata.annotations || "
+				    "\"v1.multus-cni.io/default-network\" in "
+				    "object.metadata.annotations)) || request.namespace in []";
+	static const char labels[] = ")) || (has(object.metadata.labels) && (\"a.io/b\" in "
+				     "object.metadata.labels || \"c\" in "
+				     "object.metadata.labels)) || request.namespace in []";
+	json_auto_t *world = new_world();
+	auto_plan struct plan named = {0}, labelled = {0}, bad = {0};
+
+	json_put_bool(json_at(world, "env", "webhook"), "matchConditions", true);
+	put_settings(world,
+		     "podResourceInject: {enabled: true, networkResources: {enabled: true}}");
+	reconcile(world, &named);
+	assert_non_null(strstr(condition_of(&named), names));
+	put_switches(world, "{\"user-defined-injections\": {\"a.io/b\": {\"path\": "
+			    "\"/metadata/annotations\"}, \"c\": {\"path\": "
+			    "\"/metadata/annotations\"}}}");
+	reconcile(world, &labelled);
+	assert_non_null(strstr(condition_of(&labelled), labels));
+	/* Switches that cannot be read change nothing. */
+	store(world, &labelled);
+	put_switches(world, "{");
+	reconcile(world, &bad);
+	assert_true(json_same(applied(&bad, MIRROR_MUTATING), applied(&labelled, MIRROR_MUTATING)));
+}
+
 static void settings_that_cannot_be_read_change_nothing(void **state)
 {
 	json_auto_t *world = new_world();
@@ -335,6 +377,7 @@ int main(void)
 		cmocka_unit_test(pods_are_narrowed_by_namespace_and_label),
 		cmocka_unit_test(an_included_namespace_without_its_label_is_not_lost),
 		cmocka_unit_test(servers_that_can_are_asked_to_call_only_for_pods_that_ask),
+		cmocka_unit_test(with_network_resources_more_pods_ask),
 		cmocka_unit_test(settings_that_cannot_be_read_change_nothing),
 		cmocka_unit_test(what_was_stored_needs_no_second_write),
 		cmocka_unit_test(without_webhooks_what_is_ours_is_removed_and_nothing_else),

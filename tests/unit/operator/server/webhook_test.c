@@ -272,6 +272,64 @@ static void keeps_the_last_settings_that_could_be_read(void **state)
 	assert_int_equal(json_array_size(json_at(changed, "warnings")), 1);
 }
 
+static void put_switches(struct fixture *f, const char *json)
+{
+	auto_free char *text = str_printf("{metadata: {name: nri-control-switches, namespace: "
+					  "spiderpool}, data: {config.json: '%s'}}",
+					  json);
+
+	mirrored_put(&f->mirrored, MIRROR_SWITCHES, text);
+}
+
+/* The patch that a pod gets that must be allowed. Returns new; free(). */
+static char *patch_for(struct fixture *f, const char *text)
+{
+	json_auto_t *response = ask(f, "/inject", KIND_POD, text);
+
+	assert_true(json_is_true(json_at(response, "allowed")));
+	return patch_of(response);
+}
+
+/* Definitions come from the cache, and the switches count at once. */
+static void a_pod_gets_what_its_networks_need(void **state)
+{
+	static const char named[] = "{metadata: {name: x, namespace: ml, annotations: "
+				    "{k8s.v1.cni.cncf.io/networks: a}}, spec: {containers: "
+				    "[{name: c, resources: {limits: {x.io/vf: '1'}}}]}}";
+	static const char labelled[] = "{metadata: {name: x, namespace: ml, labels: {l: 'true'}}, "
+				       "spec: {containers: [{name: c}]}}";
+	struct fixture *f = *state;
+	json_auto_t *missing = NULL;
+	auto_free char *kept = NULL, *added = NULL, *still = NULL, *injected = NULL;
+
+	enable_injection(f,
+			 "podResourceInject: {enabled: true, networkResources: {enabled: true}}");
+	missing = ask(f, "/inject", KIND_POD, named);
+	assert_true(json_is_false(json_at(missing, "allowed")));
+	assert_non_null(strstr(json_str_at(missing, "status", "message"),
+			       "NetworkAttachmentDefinition ml/a does not exist"));
+	mirrored_put(&f->mirrored, KIND_NAD,
+		     "{metadata: {name: a, namespace: ml, annotations: "
+		     "{k8s.v1.cni.cncf.io/resourceName: x.io/vf}}}");
+	kept = patch_for(f, named);
+	assert_null(strstr(kept, "x.io~1vf"));
+	put_switches(f, "{\"features\": {\"enableHonorExistingResources\": true}, "
+			"\"user-defined-injections\": {\"l\": {\"path\": "
+			"\"/metadata/annotations\", \"value\": "
+			"{\"k8s.v1.cni.cncf.io/networks\": \"a\"}}}}");
+	added = patch_for(f, named);
+	assert_non_null(strstr(added, "\"/spec/containers/0/resources/limits/x.io~1vf\",\"value\":"
+				      "\"2\""));
+	/* Switches that cannot be read, and new settings, leave the last ones. */
+	put_switches(f, "{");
+	enable_injection(f, "podResourceInject: {enabled: true, networkResources: {enabled: true, "
+			    "hugePageDownApi: true}}");
+	still = patch_for(f, named);
+	assert_non_null(strstr(still, "\"value\":\"2\""));
+	injected = patch_for(f, labelled);
+	assert_non_null(strstr(injected, "x.io/vf"));
+}
+
 static void judges_by_the_objects_that_are_there(void **state)
 {
 	static const char pool[] = "{metadata: {name: second}, spec: {subnet: 10.0.0.0/24, ips: "
@@ -441,6 +499,7 @@ int main(void)
 		webhook_unit_test(each_pod_gets_what_the_caches_say_now, setup_synced),
 		webhook_unit_test(a_namespace_can_ask_for_its_pods, setup_synced),
 		webhook_unit_test(keeps_the_last_settings_that_could_be_read, setup_synced),
+		webhook_unit_test(a_pod_gets_what_its_networks_need, setup_synced),
 		webhook_unit_test(judges_by_the_objects_that_are_there, setup_synced),
 		webhook_unit_test(fills_in_defaults, setup_synced),
 		webhook_unit_test(bytes_of_any_kind_get_an_answer, setup_synced),

@@ -349,7 +349,7 @@ static void what_is_ignored_or_too_little_is_told(void **state)
 	const char *both_said =
 		json_string_value(json_array_get(json_at(both_answer, "response", "warnings"), 0));
 
-	assert_string_equal(few_said, "spec.containers: limit 1 of x/vf, the networks of the group "
+	assert_string_equal(few_said, "spec.containers: limit 1 of x/vf, the pod's networks "
 				      "need 2: raise it, or remove it to have it set");
 	assert_non_null(strstr(both_said, NETWORK "]: \"plain\" is ignored: " RDMA " rails"));
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The parts of this folder, wired together. See the header.
+ * The parts of this folder, made and ended. What a part has to call in one above it, as when a
+ * round begins or a release is over, is a callback that is set here. Requests end first, since
+ * their end uses all others.
  */
 #include "nodeagent/addresses/addresses.h"
+
+#include <assert.h>
 
 #include "lib/base/mem.h"
 #include "nodeagent/addresses/addresses_internal.h"
@@ -12,6 +16,8 @@ struct addresses *addresses_new(const struct addresses_config *config)
 {
 	struct addresses *addresses = mem_new(struct addresses);
 
+	assert(config->loop && config->client && config->node && config->ns && config->config_ns);
+	assert(config->second_look_ms >= 0 && config->look_ms >= 0);
 	addresses->config = *config;
 	if (!config->second_look_ms)
 		addresses->config.second_look_ms = ADDRESSES_SECOND_LOOK_MS;

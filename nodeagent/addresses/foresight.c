@@ -42,31 +42,14 @@ static void foresight_free(struct foresight *foresight)
 	mem_free(foresight);
 }
 
-/* The leader's work is done: more than nothing was given, and to this pod. */
-static bool has_addresses(const json_t *endpoint, const char *uid)
-{
-	return str_eq(endpoint_uid(endpoint), uid) &&
-	       json_array_size(json_at(endpoint, "status", "current", "ips")) > 0;
-}
-
-/* Without the half of it that nobody here reads. Returns new. */
-static json_t *what_is_read(const json_t *endpoint)
-{
-	return json_pack("{s:{s:O*}, s:O*}", "metadata", "annotations",
-			 json_at(endpoint, "metadata", "annotations"), "status",
-			 json_at(endpoint, "status"));
-}
-
-/* Other IPAM plugins' pods have no endpoint, and nothing is gained by looking for it. */
-static bool are_addresses_in_use(const struct addresses *addresses)
-{
-	return addresses->asked_ms && clock_ms() - addresses->asked_ms < IN_USE_MS;
-}
-
 static bool is_worth_another(const struct foresight *foresight, const struct err *err)
 {
+	int64_t asked_ms = foresight->addresses->asked_ms;
+
 	return foresight->is_of_new_pod && foresight->reads < ARRAY_LEN(pauses_ms) &&
-	       (!err || kube_err_is(err, "NotFound")) && are_addresses_in_use(foresight->addresses);
+	       (!err || kube_err_is(err, "NotFound")) &&
+	       /* Other IPAM plugins' pods have no endpoint, and looking for it gains nothing. */
+	       asked_ms && clock_ms() - asked_ms < IN_USE_MS;
 }
 
 /* Whether it has what is needed, whoever asks finds out. */
@@ -76,8 +59,13 @@ static void on_read(void *arg, json_t *endpoint, const struct err *err)
 	json_auto_t *read = NULL;
 
 	foresight->call = NULL;
-	if (has_addresses(endpoint, foresight->uid)) {
-		read = what_is_read(endpoint);
+	/* The leader's work is done: more than nothing was given, and to this pod. */
+	if (str_eq(endpoint_uid(endpoint), foresight->uid) &&
+	    json_array_size(json_at(endpoint, "status", "current", "ips")) > 0) {
+		/* Without the half of it that nobody here reads. */
+		read = json_pack("{s:{s:O*}, s:O*}", "metadata", "annotations",
+				 json_at(endpoint, "metadata", "annotations"), "status",
+				 json_at(endpoint, "status"));
 		recent_keep(foresight->addresses, foresight->uid, read, foresight->begun_ms,
 			    foresight->is_of_new_pod ? ADDRESSES_FORESEEN_MS : ADDRESSES_RECENT_MS);
 	} else if (is_worth_another(foresight, err)) {
@@ -92,6 +80,7 @@ static void begin_read(void *arg)
 	struct foresight *foresight = arg;
 	const struct addresses_config *config = &foresight->addresses->config;
 
+	assert(!foresight->call);
 	/* Its NICs did not wait for this. */
 	if (foresight->is_of_new_pod && config->holds(config->arg, foresight->uid)) {
 		foresight_free(foresight);
@@ -130,6 +119,7 @@ void foresight_of_new_pod(struct addresses *addresses, const char *ns, const cha
 {
 	struct foresight *foresight = foresight_new(addresses, ns, name, uid);
 
+	assert(addresses->config.holds);
 	foresight->is_of_new_pod = true;
 	timer_start(foresight->due, pauses_ms[0]);
 }

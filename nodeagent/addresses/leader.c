@@ -18,6 +18,7 @@
  *	all		no request waits		LEADER_RESTING
  */
 #include "lib/base/clock.h"
+
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
@@ -25,6 +26,7 @@
 #include "lib/kube/status.h"
 #include "nodeagent/addresses/addresses_internal.h"
 #include "reconcilers/ipam/ipam_settings.h"
+#include <assert.h>
 
 static const struct kube_resource lease_resource = {"coordination.k8s.io", "v1", "leases", "Lease",
 						    true};
@@ -61,7 +63,7 @@ static void look_in(struct leader *leader, int64_t ms)
 	timer_start(leader->due, ms);
 }
 
-static void rest(struct leader *leader)
+static void rest_leader(struct leader *leader)
 {
 	leader->state = LEADER_RESTING;
 	timer_stop(leader->due);
@@ -69,7 +71,7 @@ static void rest(struct leader *leader)
 }
 
 /* The switches of IPAM are where the leader reads them. */
-static void follow(struct leader *leader, const json_t *lease)
+static void follow_settings(struct leader *leader, const json_t *lease)
 {
 	const char *ns = json_str_at(lease, "metadata", "annotations", IPAM_LEADER_ANNOTATION);
 
@@ -99,6 +101,7 @@ static bool note_version(struct leader *leader, const json_t *lease)
 
 static void begin_round(struct leader *leader)
 {
+	assert(leader->state != LEADER_RESTING);
 	if (leader->state == LEADER_LOOKING) {
 		log_warn("no operator leads, agents allocate addresses themselves",
 			 F_STR("lease", leader->addresses->config.lease),
@@ -110,7 +113,7 @@ static void begin_round(struct leader *leader)
 	leader->addresses->begin_round(leader->addresses);
 }
 
-static void decide(struct leader *leader, bool was_renewed)
+static void decide_on_lease(struct leader *leader, bool was_renewed)
 {
 	int64_t silent_ms = clock_ms() - leader->changed_ms;
 
@@ -139,13 +142,13 @@ static void on_lease(void *arg, json_t *lease, const struct err *err)
 
 	leader->call = NULL;
 	if (!err)
-		follow(leader, lease);
+		follow_settings(leader, lease);
 	if (leader->state == LEADER_RESTING)
 		return;
 	if (!leader->addresses->is_waiting(leader->addresses))
-		rest(leader);
+		rest_leader(leader);
 	else if (is_known)
-		decide(leader, was_renewed);
+		decide_on_lease(leader, was_renewed);
 	else
 		/* Without an API server there is nothing to allocate from. */
 		look_in(leader,
@@ -168,7 +171,7 @@ static void on_due(void *arg)
 	if (leader->addresses->is_waiting(leader->addresses))
 		read_lease(leader);
 	else
-		rest(leader);
+		rest_leader(leader);
 }
 
 static void on_follow(void *arg)
@@ -199,6 +202,7 @@ void leader_round_over(struct leader *leader, bool has_helped)
 {
 	if (leader->state != LEADER_ROUND)
 		return;
+	assert(leader->pause_ms >= LEADER_PAUSE_MS && leader->pause_ms <= LEADER_PAUSE_MAX_MS);
 	leader->state = LEADER_PAUSE;
 	if (has_helped)
 		leader->pause_ms = LEADER_PAUSE_MS;

@@ -4,11 +4,13 @@
  * time, at most one in a few seconds, and it answers all who asked before it began.
  */
 #include "lib/base/clock.h"
+
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
 #include "nodeagent/addresses/addresses_internal.h"
 #include "reconcilers/core/kinds.h"
+#include <assert.h>
 
 struct pools_question {
 	TAILQ_ENTRY(pools_question) link;
@@ -70,6 +72,7 @@ static void list_end(struct pools_list *list, const struct err *err)
 	struct addresses *addresses = list->addresses;
 	json_auto_t *pools = json_incref(list->pools);
 
+	assert(addresses->pools_list == list && !list->call);
 	addresses->pools_list = NULL;
 	addresses->pools_listed_ms = clock_ms();
 	list_free(list);
@@ -106,6 +109,7 @@ static void read_page(struct pools_list *list, const char *after)
 {
 	auto_strbuf struct strbuf query = {0};
 
+	assert(!list->call);
 	strbuf_addf(&query, "limit=%d", list->page);
 	if (after) {
 		strbuf_adds(&query, "&continue=");
@@ -135,6 +139,7 @@ struct pools_question *pools_ask(struct addresses *addresses, pools_fn *done, vo
 {
 	struct pools_question *question = mem_new(struct pools_question);
 
+	assert(done);
 	question->addresses = addresses;
 	question->done = done;
 	question->arg = arg;

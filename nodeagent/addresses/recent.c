@@ -7,10 +7,12 @@
  *	addresses->said: {UID: clock_ms of the last word}, for longer than a read takes
  */
 #include "lib/base/clock.h"
+
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/addresses/addresses_internal.h"
+#include <assert.h>
 
 static void forget_in_time(struct addresses *addresses)
 {
@@ -24,6 +26,7 @@ void recent_keep(struct addresses *addresses, const char *uid, const json_t *end
 	const json_t *said = json_object_get(addresses->said, uid);
 	json_t *entry;
 
+	assert(endpoint && begun_ms <= clock_ms() && for_ms > 0);
 	if (said && json_integer_value(said) >= begun_ms)
 		return;
 	entry = json_object();

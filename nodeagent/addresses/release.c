@@ -116,11 +116,12 @@ void release_later(struct addresses *addresses, const char *ns, const char *name
 			   (json_int_t)clock_ms() + addresses->config.second_look_ms));
 }
 
-static void finish(struct release *release)
+static void finish_release(struct release *release)
 {
 	struct addresses *addresses = release->addresses;
 	auto_free char *uid = str_dup(release->uid);
 
+	assert(!release->call && !release->question);
 	if (release->had_no_endpoint && !release->is_second && !release->superseded)
 		release_later(addresses, release->ns, release->name, release->pod, release->uid);
 	call_done(release, NULL);
@@ -133,20 +134,10 @@ static void finish(struct release *release)
 static void send_get(struct release *release, enum release_state state,
 		     const struct kube_resource *resource, const char *name)
 {
+	assert(!release->call && !release->question);
 	release->state = state;
 	release->call = kube_get(release->addresses->config.client, resource, release->ns, name,
 				 NULL, on_answer, release);
-}
-
-static void ask_pod(struct release *release)
-{
-	size_t len = strcspn(release->pod, "/");
-	auto_free char *ns = str_ndup(release->pod, len);
-	const char *name = release->pod + len + (release->pod[len] == '/');
-
-	release->state = RELEASE_ASKING_POD;
-	release->call = kube_get(release->addresses->config.client, &addresses_pod, ns, name, NULL,
-				 on_answer, release);
 }
 
 static void send_list(struct release *release)
@@ -164,26 +155,21 @@ static void send_pools(struct release *release)
 	release->question = pools_ask(release->addresses, on_pools, release);
 }
 
-/*
- * Who has only asked there has nothing that the leader could give back, and the word about the pod
- * that has is not to be replaced.
- */
-static bool is_said_of_other(const struct release *release, const json_t *endpoint)
-{
-	const char *uid = endpoint_uid(endpoint);
-
-	return !str_eq(uid, release->uid) && endpoint_is_down(endpoint, uid);
-}
-
-static void say(struct release *release, const json_t *endpoint)
+static void say_down(struct release *release, const json_t *endpoint)
 {
 	json_auto_t *patch =
 		json_pack("{s:{s:s, s:{s:s}}}", "metadata", "resourceVersion",
 			  json_str_or(json_at(endpoint, "metadata", "resourceVersion"), ""),
 			  "annotations", ENDPOINT_DOWN_ANNOTATION, release->uid);
 
-	if (endpoint_is_down(endpoint, release->uid) || is_said_of_other(release, endpoint)) {
-		finish(release);
+	/*
+	 * Who has only asked there has nothing that the leader could give back, and the word about
+	 * the pod that has is not to be replaced.
+	 */
+	if (endpoint_is_down(endpoint, release->uid) ||
+	    (!str_eq(endpoint_uid(endpoint), release->uid) &&
+	     endpoint_is_down(endpoint, endpoint_uid(endpoint)))) {
+		finish_release(release);
 		return;
 	}
 	release->state = RELEASE_SAYING;
@@ -253,6 +239,7 @@ static bool is_giving_back(const struct addresses *addresses)
 
 static void give_back_next(struct release *release)
 {
+	assert(!release->call && release->pools);
 	release->state = RELEASE_WAITING_TURN;
 	for (; release->next < json_array_size(release->pools); release->next++) {
 		const json_t *pool = json_array_get(release->pools, release->next);
@@ -272,7 +259,7 @@ static void give_back_next(struct release *release)
 		release->call = take_put_ledger(release->addresses, &ledger, on_answer, release);
 		return;
 	}
-	finish(release);
+	finish_release(release);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -310,7 +297,7 @@ static void on_answer(void *arg, json_t *object, const struct err *err)
 
 	release->call = NULL;
 	if (release->superseded) {
-		finish(release);
+		finish_release(release);
 		return;
 	}
 	if (err && !kube_err_is(err, "NotFound")) {
@@ -320,30 +307,30 @@ static void on_answer(void *arg, json_t *object, const struct err *err)
 	switch (release->state) {
 	case RELEASE_ASKING_POD:
 		if (str_eq(json_uid(object), release->uid) && !pod_has_terminated(object))
-			finish(release);
+			finish_release(release);
 		else
 			send_get(release, RELEASE_READING_NAMED, &addresses_endpoint,
 				 release->name);
 		break;
 	case RELEASE_READING_NAMED:
 		if (endpoint_is_of(object, release->uid))
-			say(release, object);
+			say_down(release, object);
 		else
 			send_list(release);
 		break;
 	case RELEASE_LISTING:
 		endpoint = find_endpoint(object, release->uid);
 		if (endpoint)
-			say(release, endpoint);
+			say_down(release, endpoint);
 		else
 			send_get(release, RELEASE_READING_POD, &addresses_pod, release->name);
 		break;
 	case RELEASE_SAYING:
-		finish(release);
+		finish_release(release);
 		break;
 	case RELEASE_READING_POD:
 		if (object && str_eq(json_uid(object), release->uid) && pod_is_alive(object)) {
-			finish(release);
+			finish_release(release);
 			break;
 		}
 		release->had_no_endpoint = true;
@@ -351,7 +338,7 @@ static void on_answer(void *arg, json_t *object, const struct err *err)
 		break;
 	case RELEASE_READING_RECORDED:
 		if (endpoint_is_of(object, release->uid))
-			say(release, object);
+			say_down(release, object);
 		else
 			give_back_next(release);
 		break;
@@ -385,14 +372,20 @@ static void on_pools(void *arg, json_t *pools, const struct err *err)
 		give_back_next(release);
 }
 
-static void begin(void *arg)
+static void begin_release(void *arg)
 {
 	struct release *release = arg;
+	size_t len = strcspn(release->pod, "/");
+	auto_free char *ns = str_ndup(release->pod, len);
 
-	if (release->is_guess)
-		ask_pod(release);
-	else
+	if (!release->is_guess) {
 		send_get(release, RELEASE_READING_NAMED, &addresses_endpoint, release->name);
+		return;
+	}
+	release->state = RELEASE_ASKING_POD;
+	release->call =
+		kube_get(release->addresses->config.client, &addresses_pod, ns,
+			 release->pod + len + (release->pod[len] == '/'), NULL, on_answer, release);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -408,7 +401,7 @@ static struct release *release_new(struct addresses *addresses, const char *ns, 
 	release->name = str_dup(name);
 	release->uid = str_dup(uid);
 	release->pod = str_printf("%s/%s", ns, name);
-	release->again = timer_new(addresses->config.loop, begin, release);
+	release->again = timer_new(addresses->config.loop, begin_release, release);
 	TAILQ_INSERT_TAIL(&addresses->releases, release, link);
 	recent_forget(addresses, uid);
 	return release;
@@ -421,7 +414,7 @@ void addresses_release(struct addresses *addresses, const char *ns, const char *
 
 	release->done = done;
 	release->arg = arg;
-	begin(release);
+	begin_release(release);
 }
 
 void release_if_gone(struct addresses *addresses, const json_t *endpoint)
@@ -432,7 +425,7 @@ void release_if_gone(struct addresses *addresses, const json_t *endpoint)
 	release->is_guess = true;
 	mem_free(release->pod);
 	release->pod = endpoint_pod_key(endpoint, addresses->config.ns);
-	begin(release);
+	begin_release(release);
 }
 
 void release_look_again(void *arg)
@@ -464,7 +457,7 @@ void release_look_again(void *arg)
 		mem_free(release->pod);
 		release->pod = str_dup(json_str_at(pod, "pod"));
 		release->is_guess = release->is_second = true;
-		begin(release);
+		begin_release(release);
 	}
 	if (next != INT64_MAX)
 		timer_start(addresses->second_look, next - now);

@@ -48,30 +48,22 @@ static void report_free(struct report *report)
 	mem_free(report);
 }
 
-static void finish(struct report *report, const struct err *err)
+static void finish_report(struct report *report, const struct err *err)
 {
 	report->done(report->arg, err);
 	report_free(report);
 }
 
-static void begin(struct report *report)
+static void begin_report(struct report *report)
 {
+	assert(!report->call);
 	report->state = REPORT_READING_NAMED;
 	report->call = kube_get(report->addresses->config.client, &addresses_endpoint, report->ns,
 				report->name, NULL, on_answer, report);
 }
 
-static void list(struct report *report)
-{
-	auto_free char *query = addresses_node_query(report->addresses);
-
-	report->state = REPORT_LISTING;
-	report->call = kube_list(report->addresses->config.client, &addresses_endpoint, report->ns,
-				 query, on_answer, report);
-}
-
 /* Addresses of other IPAM plugins are in no endpoint. */
-static void say(struct report *report, const json_t *endpoint)
+static void say_conflicts(struct report *report, const json_t *endpoint)
 {
 	json_auto_t *known = conflicts_said(endpoint, report->uid), *patch = NULL;
 	json_auto_t *all = known ? json_copy(known) : json_array();
@@ -79,7 +71,7 @@ static void say(struct report *report, const json_t *endpoint)
 	auto_free char *text = NULL;
 
 	if (json_array_size(added) == 0) {
-		finish(report, NULL);
+		finish_report(report, NULL);
 		return;
 	}
 	json_array_extend(all, added);
@@ -105,37 +97,42 @@ static void say_in_one_of(struct report *report, const json_t *endpoints)
 	json_array_foreach (json_at(endpoints, "items"), i, endpoint) {
 		if (!str_eq(endpoint_uid(endpoint), report->uid))
 			continue;
-		say(report, endpoint);
+		say_conflicts(report, endpoint);
 		return;
 	}
-	finish(report, NULL);
+	finish_report(report, NULL);
 }
 
 static void on_answer(void *arg, json_t *object, const struct err *err)
 {
 	struct report *report = arg;
+	auto_free char *query = NULL;
 
 	report->call = NULL;
 	if (err && err->class == ERR_CONFLICT && ++report->attempts < ATTEMPTS_MAX) {
-		begin(report);
+		begin_report(report);
 		return;
 	}
 	if (err && !kube_err_is(err, "NotFound")) {
-		finish(report, err);
+		finish_report(report, err);
 		return;
 	}
 	switch (report->state) {
 	case REPORT_READING_NAMED:
-		if (str_eq(endpoint_uid(object), report->uid))
-			say(report, object);
-		else
-			list(report);
+		if (str_eq(endpoint_uid(object), report->uid)) {
+			say_conflicts(report, object);
+			break;
+		}
+		query = addresses_node_query(report->addresses);
+		report->state = REPORT_LISTING;
+		report->call = kube_list(report->addresses->config.client, &addresses_endpoint,
+					 report->ns, query, on_answer, report);
 		break;
 	case REPORT_LISTING:
 		say_in_one_of(report, object);
 		break;
 	case REPORT_SAYING:
-		finish(report, NULL);
+		finish_report(report, NULL);
 		break;
 	}
 }
@@ -156,7 +153,7 @@ void addresses_report_conflicts(struct addresses *addresses, const char *ns, con
 	report->arg = arg;
 	TAILQ_INSERT_TAIL(&addresses->reports, report, link);
 	recent_forget(addresses, uid);
-	begin(report);
+	begin_report(report);
 }
 
 void report_free_all(struct addresses *addresses)

@@ -154,8 +154,9 @@ json_t *take_seen(const struct take *take)
 	return take->seen;
 }
 
-static void end(struct take *take, const json_t *status, const struct err *err)
+static void end_take(struct take *take, const json_t *status, const struct err *err)
 {
+	assert(!take->call && !take->question);
 	take->done(take->arg, status, err);
 	take_free(take);
 }
@@ -164,7 +165,7 @@ static void end(struct take *take, const json_t *status, const struct err *err)
 static void end_round(struct take *take, const struct err *err)
 {
 	take->addresses->shelf->err = *err;
-	end(take, NULL, err);
+	end_take(take, NULL, err);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -174,7 +175,7 @@ static void on_endpoint_written(void *arg, json_t *object, const struct err *err
 	struct take *take = arg;
 
 	take->call = NULL;
-	end(take, err ? NULL : json_at(object, "status"), err);
+	end_take(take, err ? NULL : json_at(object, "status"), err);
 }
 
 static void write_endpoint(struct take *take)
@@ -212,6 +213,7 @@ static void on_pool_written(void *arg, json_t *object, const struct err *err)
 	const char *pool = json_str_at(json_array_get(take->ops, take->next - 1), "key");
 	json_t *pools = take->addresses->shelf->pools;
 
+	assert(take->next > 0 && take->next <= json_array_size(take->ops));
 	take->call = NULL;
 	if (!err) {
 		json_put(pools, pool, json_incref(object));
@@ -221,7 +223,7 @@ static void on_pool_written(void *arg, json_t *object, const struct err *err)
 	if (err->class == ERR_CONFLICT && take->conflicts++ < TAKE_CONFLICTS_MAX)
 		read_pool(take, pool);
 	else
-		end(take, NULL, err);
+		end_take(take, NULL, err);
 }
 
 struct kube_call *take_put_ledger(struct addresses *addresses, const struct ledger *ledger,
@@ -291,6 +293,7 @@ static void decide(struct take *take)
 	auto_plan struct plan plan = {0};
 	struct err err = {0};
 
+	assert(take->pod && take->key);
 	books_free(take_ptr(take->books));
 	json_decref(take_ptr(take->status));
 	json_decref(take_ptr(take->ops));
@@ -300,7 +303,7 @@ static void decide(struct take *take)
 	take->books = books_new(take->world);
 	if (ipam_allocate(take->books, take->pod, take->endpoint, take->asks, &take->settings,
 			  &take->status, &err) < 0) {
-		end(take, NULL, &err);
+		end_take(take, NULL, &err);
 		return;
 	}
 	books_plan(take->books, &plan);
@@ -371,7 +374,7 @@ static void on_pools_there(struct take *take)
 	if (take->pod)
 		decide(take);
 	else if (json_equal(before, take->seen))
-		end(take, NULL, &take->before);
+		end_take(take, NULL, &take->before);
 	else
 		read_next(take);
 }
@@ -407,6 +410,7 @@ static void on_pool(void *arg, json_t *object, const struct err *err)
 
 static void read_pool(struct take *take, const char *pool)
 {
+	assert(!take->call);
 	take->reading = pool;
 	take->call = kube_get(take->addresses->config.client, &addresses_pool, NULL, pool, NULL,
 			      on_pool, take);
@@ -472,7 +476,7 @@ static void on_read(void *arg, json_t *object, const struct err *err)
 		break;
 	case READ_POD:
 		if (look_at_pod(take, object, &own) < 0) {
-			end(take, NULL, &own);
+			end_take(take, NULL, &own);
 			return;
 		}
 		break;
@@ -517,6 +521,7 @@ static void read_next(struct take *take)
 	const struct addresses_config *config = &take->addresses->config;
 	struct kube_client *client = config->client;
 
+	assert(!take->call && take->step <= READ_POOLS);
 	while (is_on_shelf(take))
 		take->step++;
 	switch (take->step) {
@@ -557,7 +562,7 @@ static void on_start(void *arg)
 	const struct shelf *shelf = take->addresses->shelf;
 
 	if (shelf->err.class != ERR_NONE)
-		end(take, NULL, &shelf->err);
+		end_take(take, NULL, &shelf->err);
 	else if (take->seen)
 		read_pools(take);
 	else
@@ -569,7 +574,7 @@ struct take *take_begin(const struct take_config *config)
 	struct take *take = mem_new(struct take);
 	const json_t *names = json_at(config->seen, "names");
 
-	assert(config->addresses->shelf);
+	assert(config->addresses->shelf && config->done && (!config->seen || config->before));
 	take->addresses = config->addresses;
 	take->ns = str_dup(config->ns);
 	take->name = str_dup(config->name);

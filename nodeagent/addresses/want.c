@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Requests: each reads its endpoint, watches it while it has to, and ends with an answer or its
- * deadline. See the header.
+ * A request is a state machine: it reads the endpoint that the leader should have written, watches
+ * it, asks the leader or takes its turn in a round, and ends with an answer or at its deadline.
+ * recent.c and foresight.c spare it the read, leader.c begins rounds, take.c allocates.
  */
 #include <assert.h>
 #include <string.h>
@@ -104,7 +105,7 @@ void addresses_want_cancel(struct addresses_want *want)
 		want_free(want);
 }
 
-static void finish(struct addresses_want *want, const json_t *status, const struct err *err)
+static void finish_want(struct addresses_want *want, const json_t *status, const struct err *err)
 {
 	static const char *const found[] = {"foreseen", "foreseen", "kept", "waited for", "taken"};
 	struct addresses *addresses = want->addresses;
@@ -144,7 +145,7 @@ static void on_deadline(void *arg)
 			"pod %s/%s has no addresses yet: its events say why, else look whether the "
 			"operator runs",
 			want->ns, want->name);
-	finish(want, NULL, &err);
+	finish_want(want, NULL, &err);
 }
 
 /* ---- the endpoint ---------------------------------------------------------------------------- */
@@ -160,7 +161,7 @@ static void on_cleared(void *arg, json_t *object, const struct err *err)
 		timer_start(want->again, ADDRESSES_RETRY_MS);
 		return;
 	}
-	finish(want, json_at(object, "status"), NULL);
+	finish_want(want, json_at(object, "status"), NULL);
 }
 
 /* The pod's interfaces are about to be there again. */
@@ -179,31 +180,21 @@ static void clear_word(struct addresses_want *want)
 }
 
 /* True when the request has ended, or is about to. */
-static bool answer(struct addresses_want *want)
+static bool answer_want(struct addresses_want *want)
 {
 	if (!endpoint_answers(want->object, want->uid, want->asks))
 		return false;
 	if (endpoint_is_down(want->object, want->uid))
 		clear_word(want);
 	else
-		finish(want, json_at(want->object, "status"), NULL);
+		finish_want(want, json_at(want->object, "status"), NULL);
 	return true;
 }
 
-static void remember(struct addresses_want *want, json_t *object)
+static void remember_object(struct addresses_want *want, json_t *object)
 {
 	json_decref(want->object);
 	want->object = object;
-}
-
-/* The pod's other NICs are about to ask. */
-static void keep_for_others(const struct addresses_want *want)
-{
-	const json_t *nics = json_at(want->object, "status", "current", "ips");
-
-	if (json_array_size(nics) > json_array_size(want->asks))
-		recent_keep(want->addresses, want->uid, want->object, want->read_begun_ms,
-			    ADDRESSES_RECENT_MS);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -275,31 +266,25 @@ static void look_at_cache(void *arg)
 
 	if (want->state != WANT_WATCHING && want->state != WANT_TAKING)
 		return;
-	remember(want, cache_get(want->cache, key));
-	if (!answer(want) && want->has_asked && want->object &&
+	remember_object(want, cache_get(want->cache, key));
+	if (!answer_want(want) && want->has_asked && want->object &&
 	    !endpoint_is_of(want->object, want->uid))
 		/* Another pod of the machine has asked over it. */
 		timer_start(want->ask_due, ADDRESSES_RETRY_MS);
 }
 
-static bool only_node_knows(const json_t *asks)
-{
-	json_t *ask;
-	size_t i;
-
-	json_array_foreach (asks, i, ask)
-		if (json_at(ask, "masterAddresses"))
-			return true;
-	return false;
-}
-
-static void watch(struct addresses_want *want)
+static void watch_endpoint(struct addresses_want *want)
 {
 	static const struct cache_kind kind = {0};
 	struct addresses *addresses = want->addresses;
 	auto_strbuf struct strbuf selector = {0};
+	bool only_node_knows = false;
+	json_t *ask;
+	size_t i;
 
 	recent_forget(addresses, want->uid);
+	json_array_foreach (want->asks, i, ask)
+		only_node_knows |= json_at(ask, "masterAddresses") != NULL;
 	want->state = WANT_WATCHING;
 	strbuf_adds(&selector, "fieldSelector=metadata.name%3D");
 	kube_path_encode(&selector, want->endpoint);
@@ -314,9 +299,8 @@ static void watch(struct addresses_want *want)
 					      .trouble = on_watch_trouble,
 					      .arg = want,
 				      });
-	timer_start(want->ask_due, want->is_unforeseen || only_node_knows(want->asks)
-					   ? 0
-					   : ADDRESSES_ASK_AFTER_MS);
+	timer_start(want->ask_due,
+		    want->is_unforeseen || only_node_knows ? 0 : ADDRESSES_ASK_AFTER_MS);
 	leader_look_after(addresses->leader);
 }
 
@@ -330,8 +314,8 @@ static void watch_for_answer(struct addresses_want *want)
 	/* What another pod of the machine has is handed on to who asks (assign.h). */
 	if (want->machine && !str_empty(other) && !str_eq(other, want->uid))
 		want->is_unforeseen = true;
-	if (!answer(want))
-		watch(want);
+	if (!answer_want(want))
+		watch_endpoint(want);
 }
 
 static void read_later(struct addresses_want *want, const struct err *err)
@@ -377,11 +361,11 @@ static void on_pod(void *arg, json_t *pod, const struct err *err)
 		err_set(&gone, ERR_INVALID, "PodNotFound",
 			"pod %s/%s with UID %s is not there any more", want->ns, want->name,
 			want->uid);
-		finish(want, NULL, &gone);
+		finish_want(want, NULL, &gone);
 		return;
 	}
 	if (pod_need_alive(pod, &gone) < 0) {
-		finish(want, NULL, &gone);
+		finish_want(want, NULL, &gone);
 		return;
 	}
 	want->is_unforeseen = !assign_wants(pod);
@@ -404,12 +388,16 @@ static void on_endpoint(void *arg, json_t *object, const struct err *err)
 		read_later(want, err);
 		return;
 	}
-	remember(want, json_incref(object));
+	remember_object(want, json_incref(object));
 	/* The addresses of a pod that has ended are about to go once nothing of it is left. */
 	if (!endpoint_is_down(object, want->uid) &&
 	    endpoint_answers(object, want->uid, want->asks)) {
-		keep_for_others(want);
-		finish(want, json_at(want->object, "status"), NULL);
+		/* The pod's other NICs are about to ask. */
+		if (json_array_size(json_at(want->object, "status", "current", "ips")) >
+		    json_array_size(want->asks))
+			recent_keep(want->addresses, want->uid, want->object, want->read_begun_ms,
+				    ADDRESSES_RECENT_MS);
+		finish_want(want, json_at(want->object, "status"), NULL);
 		return;
 	}
 	if (str_eq(want->endpoint, want->name))
@@ -421,6 +409,7 @@ static void on_endpoint(void *arg, json_t *object, const struct err *err)
 
 static void read_endpoint(struct addresses_want *want)
 {
+	assert(!want->call);
 	want->state = WANT_READING;
 	want->read_begun_ms = clock_ms();
 	want->call = kube_get(want->addresses->config.client, &addresses_endpoint, want->ns,
@@ -443,14 +432,14 @@ static void read_again(void *arg)
 	if (!endpoint_is_down(recent, want->uid) &&
 	    endpoint_answers(recent, want->uid, want->asks)) {
 		recent_used(want->addresses, want->uid);
-		finish(want, json_at(recent, "status"), NULL);
+		finish_want(want, json_at(recent, "status"), NULL);
 		return;
 	}
 	read_endpoint(want);
 }
 
 /* What another NIC has read answers at once, but not before the request is made. */
-static void begin(struct addresses_want *want)
+static void begin_want(struct addresses_want *want)
 {
 	want->state = WANT_READING;
 	if (find_recent(want))
@@ -460,8 +449,6 @@ static void begin(struct addresses_want *want)
 }
 
 /* ---- without a leader ------------------------------------------------------------------------ */
-
-static void take_next(struct addresses *addresses);
 
 static void on_taken(void *arg, const json_t *status, const struct err *err)
 {
@@ -473,7 +460,7 @@ static void on_taken(void *arg, const json_t *status, const struct err *err)
 	addresses->has_helped |= !err;
 	if (!err || (err->class == ERR_INVALID && !kube_err_is(err, "PoolExhausted"))) {
 		json_decref(seen);
-		finish(want, status, err);
+		finish_want(want, status, err);
 	} else {
 		if (!want->seen)
 			want->tried_ms = clock_ms();
@@ -482,13 +469,14 @@ static void on_taken(void *arg, const json_t *status, const struct err *err)
 		want->trouble = want->tried = *err;
 		want->state = WANT_WATCHING;
 	}
-	take_next(addresses);
+	want_take_next(addresses);
 }
 
 static void take_now(struct addresses_want *want)
 {
 	struct addresses *addresses = want->addresses;
 
+	assert(want->state == WANT_WATCHING && !want->take);
 	if (want->seen && clock_ms() - want->tried_ms >= ADDRESSES_TRIED_MS)
 		json_decref(take_ptr(want->seen));
 	log_debug("no operator leads, allocating addresses", F_STR("namespace", want->ns),
@@ -509,8 +497,9 @@ static void take_now(struct addresses_want *want)
 }
 
 /* The next one of this round, or its end. */
-static void take_next(struct addresses *addresses)
+void want_take_next(void *arg)
 {
+	struct addresses *addresses = arg;
 	struct addresses_want *want;
 
 	if (!addresses->shelf)
@@ -522,11 +511,6 @@ static void take_next(struct addresses *addresses)
 	}
 	shelf_free(take_ptr(addresses->shelf));
 	leader_round_over(addresses->leader, addresses->has_helped);
-}
-
-void want_take_next(void *arg)
-{
-	take_next(arg);
 }
 
 bool want_is_waiting(const struct addresses *addresses)
@@ -544,7 +528,7 @@ void want_begin_round(struct addresses *addresses)
 	addresses->round++;
 	addresses->has_helped = false;
 	addresses->shelf = shelf_new();
-	take_next(addresses);
+	want_take_next(addresses);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -558,6 +542,7 @@ struct addresses_want *addresses_want(struct addresses *addresses,
 	int64_t now_ms = clock_ms();
 
 	assert(request->ns && request->name && request->uid && json_array_size(request->asks));
+	assert(done);
 	addresses->asked_ms = now_ms;
 	want->addresses = addresses;
 	want->ns = str_dup(request->ns);
@@ -576,7 +561,7 @@ struct addresses_want *addresses_want(struct addresses *addresses,
 	TAILQ_INSERT_TAIL(&addresses->wants, want, link);
 	timer_start(want->deadline, want->deadline_ms > now_ms ? want->deadline_ms - now_ms : 0);
 	if (!release_is_superseded(addresses, want->uid))
-		begin(want);
+		begin_want(want);
 	return want;
 }
 
@@ -585,8 +570,9 @@ void want_released(struct addresses *addresses, const char *uid)
 	struct addresses_want *want;
 
 	TAILQ_FOREACH(want, &addresses->wants, link)
+	/* A request that has begun does not wait for a release. */
 	if (want->state == WANT_WAITING && str_eq(want->uid, uid))
-		begin(want);
+		begin_want(want);
 }
 
 void want_free_all(struct addresses *addresses)

@@ -10,6 +10,7 @@
  * an endpoint for it, it is found when the endpoints of the node are listed, now and then; where
  * only records say that it was, the leader writes one that asks (ENDPOINT_LOST_PREFIX).
  */
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
@@ -110,20 +111,14 @@ bool pod_watch_is_sure(const struct pod_watch *watch, const char *uid)
 	return pod && pod_is_alive(pod) && informer_health(watch->informer).broken_since_ms == 0;
 }
 
-static bool pod_lasts(const struct cache *pods, const char *uid)
-{
-	const char *key = find_pod(pods, uid);
-	json_auto_t *pod = key ? cache_get(pods, key) : NULL;
-
-	return pod && !pod_has_terminated(pod);
-}
-
 static void look_at_endpoint(struct pod_watch *watch, const json_t *endpoint)
 {
 	const char *uid = endpoint_uid(endpoint);
+	const char *key = uid ? find_pod(watch->cache, uid) : NULL;
+	json_auto_t *there = key ? cache_get(watch->cache, key) : NULL;
 
-	if (str_empty(uid) || endpoint_is_down(endpoint, uid) || pod_lasts(watch->cache, uid) ||
-	    release_is_pending(watch->addresses, uid))
+	if (str_empty(uid) || endpoint_is_down(endpoint, uid) ||
+	    (there && !pod_has_terminated(there)) || release_is_pending(watch->addresses, uid))
 		return;
 	if (is_held(watch->addresses, uid)) {
 		auto_free char *pod = endpoint_pod_key(endpoint, watch->addresses->config.ns);
@@ -134,8 +129,6 @@ static void look_at_endpoint(struct pod_watch *watch, const json_t *endpoint)
 	}
 	release_if_gone(watch->addresses, endpoint);
 }
-
-static void list_endpoints(void *arg);
 
 static void on_listed(void *arg, json_t *list, const struct err *err)
 {
@@ -151,15 +144,6 @@ static void on_listed(void *arg, json_t *list, const struct err *err)
 		look_at_endpoint(watch, endpoint);
 }
 
-static void list_in(struct pod_watch *watch, const char *ns)
-{
-	auto_free char *query = addresses_node_query(watch->addresses);
-
-	if (!watch->call)
-		watch->call = kube_list(watch->addresses->config.client, &addresses_endpoint, ns,
-					query, on_listed, watch);
-}
-
 /*
  * Those of all namespaces when the watch begins anew, now and then those that ask: what a server
  * reads for it are the endpoints of the namespace, whoever's they are.
@@ -167,20 +151,13 @@ static void list_in(struct pod_watch *watch, const char *ns)
 static void list_endpoints(void *arg)
 {
 	struct pod_watch *watch = arg;
+	const struct addresses_config *config = &watch->addresses->config;
+	auto_free char *query = addresses_node_query(watch->addresses);
 
-	list_in(watch, watch->has_all ? watch->addresses->config.ns : NULL);
-}
-
-/* A server that was away has all nodes' watches begin anew: the first time at once. */
-static void list_all(struct pod_watch *watch)
-{
-	watch->has_all = false;
-	kube_call_cancel(take_ptr(watch->call));
-	if (watch->has_begun)
-		timer_start(watch->again, (int64_t)clock_jitter(LIST_WITHIN_MS));
-	else
-		list_endpoints(watch);
-	watch->has_begun = true;
+	if (!watch->call)
+		watch->call =
+			kube_list(config->client, &addresses_endpoint,
+				  watch->has_all ? config->ns : NULL, query, on_listed, watch);
 }
 
 /*
@@ -210,9 +187,16 @@ static void take_turn(void *arg)
 	watch->ended = json_object();
 	json_each (ended, uid, pod)
 		let_go(watch, uid, pod);
-	if (watch->is_anew)
-		list_all(watch);
-	watch->is_anew = false;
+	if (!watch->is_anew)
+		return;
+	watch->is_anew = watch->has_all = false;
+	kube_call_cancel(take_ptr(watch->call));
+	/* A server that was away has all nodes' watches begin anew: the first time at once. */
+	if (watch->has_begun)
+		timer_start(watch->again, (int64_t)clock_jitter(LIST_WITHIN_MS));
+	else
+		list_endpoints(watch);
+	watch->has_begun = true;
 }
 
 /* Also virtual machines': their pods cannot be read by the name of their endpoint. */
@@ -231,6 +215,7 @@ struct pod_watch *pod_watch_new(struct addresses *addresses)
 	struct pod_watch *watch = mem_new(struct pod_watch);
 	auto_strbuf struct strbuf selector = {0};
 
+	assert(addresses->config.holds);
 	strbuf_adds(&selector, "fieldSelector=spec.nodeName%3D");
 	kube_path_encode(&selector, addresses->config.node);
 	watch->addresses = addresses;

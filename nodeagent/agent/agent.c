@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The state machine of a node: what it hears from outside, and its turns. See the header.
+ * The state machine of a node: what it hears from outside (agent_wiring.c), and its turns.
  *
  *	agent.c         events, turns, the state file at the start
  *	agent_reconcile.c   look, plan, save, withdraw, step
@@ -60,18 +60,19 @@ static void take_earlier_report(struct agent *agent)
 
 /* ---- the state file: at the start, and when it has become ours ------------------------------- */
 
-static void load(struct agent *agent);
+static void load_state(struct agent *agent);
 
 static void on_loaded(void *arg, const json_t *result, const struct err *err)
 {
 	struct agent *agent = arg;
 	const json_t *addresses;
 
+	assert(agent->doing == LOADING);
 	if (err) {
 		/* Also a damaged file, once: it is put aside, and the next try finds none. */
 		agent_note_failure(agent, KEY_STATE, err);
 		agent->config.changed(agent->config.arg);
-		load(agent);
+		load_state(agent);
 		return;
 	}
 	agent_forget_failure(agent, KEY_STATE);
@@ -93,7 +94,7 @@ static void on_loaded(void *arg, const json_t *result, const struct err *err)
 }
 
 /* Now, or when the pause after a failure is over: nothing else may happen before. */
-static void load(struct agent *agent)
+static void load_state(struct agent *agent)
 {
 	int64_t now = clock_ms();
 
@@ -126,7 +127,7 @@ static void agent_turn(void *arg)
 	/* Who executed before us may have written the file after we read it. */
 	if (agent->doing == LOADING ||
 	    (agent->doing == IDLE && agent->authority == AUTHORITY_GIVEN)) {
-		load(agent);
+		load_state(agent);
 		return;
 	}
 	if (agent->doing != IDLE)

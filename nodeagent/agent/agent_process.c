@@ -4,6 +4,7 @@
  */
 #include "nodeagent/agent/agent_process.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -34,6 +35,7 @@ static void look_at_lock(void *arg)
 	struct err err = {0};
 	int rc = node_lock_try(p->lock, &err);
 
+	assert(!p->executes && !p->shutting_down);
 	/* Who waits for another agent is ready; who cannot ever execute is not. */
 	readiness_set(p->readiness, "lock", rc >= 0, err.text);
 	if (rc < 0 && !p->lock_refused)
@@ -62,6 +64,7 @@ static void on_all_closed(void *arg)
 {
 	struct agent_process *p = arg;
 
+	assert(p->closing);
 	loop_stop(p->loop);
 }
 
@@ -116,7 +119,7 @@ static void on_lost(struct agent_process *p)
 }
 
 /* What was opened for a start that failed is closed by the loop, too. */
-static void give_up(struct agent_process *p)
+static void end_failed_start(struct agent_process *p)
 {
 	if (!p->loop)
 		return;
@@ -259,7 +262,7 @@ int agent_process_run(const struct agent_options *options, const struct containe
 	if (take_what_is_needed(&p, &err) < 0 || give_privileges_away(&p, &err) < 0 ||
 	    process_start(&p, &err) < 0) {
 		fprintf(stderr, "orbweaver-agent: %s\n", err.text);
-		give_up(&p);
+		end_failed_start(&p);
 		p.status = 1;
 	} else {
 		log_info("started", F_STR("version", ORBWEAVER_VERSION),

@@ -5,9 +5,11 @@
  * the plan has no step that may be tried.
  */
 #include "nodeagent/agent/agent_internal.h"
+
 #include "nodeagent/host/observe.h"
 #include "nodeagent/host_plan/impact.h"
 #include "nodeagent/host_plan/planner.h"
+#include <assert.h>
 
 /* ---- looking and planning -------------------------------------------------------------------- */
 
@@ -17,6 +19,7 @@ void agent_start_look(struct agent *agent, bool closely)
 {
 	int64_t scan_ms = agent->config.scan_ms ? agent->config.scan_ms : AGENT_SCAN_MS;
 
+	assert(agent->doing != LOADING && agent->doing != WITHDRAWING);
 	agent->doing = LOOKING;
 	agent->look = closely ? HOST_OBSERVE_HOLDERS : 0;
 	agent->must_replan = false;
@@ -39,12 +42,6 @@ static void forget_mended(struct agent *agent, struct planner_input *input)
 		attempts_keep_steps(agent->attempts, json_at(plan, "steps"), clock_ms());
 }
 
-/* In mode exclusive pods are given a folder, by PCI address (docs/device-plugins.md). */
-static bool are_numbers_given(const struct agent *agent)
-{
-	return !str_eq(json_str_at(agent->observed, "rdma", "netnsMode"), "exclusive");
-}
-
 static void make_plan(struct agent *agent)
 {
 	struct planner_input input = {
@@ -53,6 +50,9 @@ static void make_plan(struct agent *agent)
 		.held = agent->held,
 		.is_held_awaited = !agent->held,
 	};
+	/* In mode exclusive pods are given a folder, by PCI address (docs/device-plugins.md). */
+	bool are_numbers_given =
+		!str_eq(json_str_at(agent->observed, "rdma", "netnsMode"), "exclusive");
 	json_auto_t *refused = NULL;
 	struct err err = {0};
 	json_t *plan;
@@ -71,7 +71,7 @@ static void make_plan(struct agent *agent)
 	agent_replace(&agent->planned_held, json_incref(agent->held));
 	agent->plan_generation = agent->desired.generation;
 	parallel_nics_free(agent->lanes);
-	agent->lanes = parallel_nics_new(agent_steps(agent), are_numbers_given(agent));
+	agent->lanes = parallel_nics_new(agent_steps(agent), are_numbers_given);
 	json_object_clear(agent->skipped);
 	if (plan)
 		agent_forget_failure(agent, KEY_SPEC);
@@ -80,39 +80,32 @@ static void make_plan(struct agent *agent)
 }
 
 /* Takes devices; NULL: none any more. */
-static void withdraw(struct agent *agent, json_t *devices)
+static void set_withdrawn(struct agent *agent, json_t *devices)
 {
 	agent_replace(&agent->withdrawn, devices);
 	agent->withdrawal = devices ? WITHDRAWAL_ASKED : WITHDRAWAL_NONE;
 	agent->config.withdraw(agent->config.arg, agent->withdrawn);
 }
 
-/*
- * After a round the kubelet gives everything away again, but not what pods are just asked to give
- * back: their successors would get it.
- */
-static void keep_withdrawn(struct agent *agent)
-{
-	json_auto_t *devices =
-		agent_is_vacating(agent->object) && agent->authority == AUTHORITY_EXECUTING
-			? plan_vacated(agent->plan, agent->observed)
-			: NULL;
-
-	if (!json_same(devices, agent->withdrawn))
-		withdraw(agent, json_incref(devices));
-}
-
 static void round_end(struct agent *agent)
 {
+	json_auto_t *devices = NULL;
+
 	agent->doing = IDLE;
 	/* Cut off in the middle: the next agent knows what can be given away. */
-	if (!agent->stopping)
-		keep_withdrawn(agent);
 	if (agent->stopping) {
 		if (agent->stopped)
 			deferred_run(agent->turn);
 		return;
 	}
+	/*
+	 * The kubelet gives everything away again, but not what pods are just asked to give back:
+	 * their successors would get it.
+	 */
+	if (agent_is_vacating(agent->object) && agent->authority == AUTHORITY_EXECUTING)
+		devices = plan_vacated(agent->plan, agent->observed);
+	if (!json_same(devices, agent->withdrawn))
+		set_withdrawn(agent, json_incref(devices));
 	if (!agent->doubted)
 		agent_end_round(agent);
 	agent->config.changed(agent->config.arg);
@@ -149,18 +142,6 @@ static bool may_run(const json_t *entry, void *arg)
 		 attempts_has_hung(agent->attempts, pf));
 }
 
-/* Is there a step that may be tried? */
-static bool has_step(struct agent *agent)
-{
-	const json_t *entry;
-	size_t i;
-
-	json_array_foreach (agent_steps(agent), i, entry)
-		if (may_run(entry, agent))
-			return true;
-	return false;
-}
-
 static void set_activity(struct agent *agent, char *text)
 {
 	mem_free(agent->activity);
@@ -175,6 +156,7 @@ static void show_activity(struct agent *agent)
 	const struct stepping *at = agent->stepping;
 	auto_free char *more = others ? str_printf("; %zu more beside it", others) : NULL;
 
+	assert(parallel_nics_running(agent->lanes) > 0);
 	while (!at->entry)
 		at++;
 	set_activity(agent,
@@ -191,6 +173,7 @@ static void on_stepped(void *arg, const json_t *result, const struct err *err)
 	const json_t *entry = take_ptr(stepping->entry);
 	struct err too_often = {0};
 
+	assert(agent->doing == STEPPING && entry);
 	agent->round.steps++;
 	metric_add(agent->steps, 1, entry_name(entry), err ? "failed" : "done");
 	if (!err) {
@@ -237,18 +220,12 @@ static const char *working_vf(const struct agent *agent, const json_t *entry)
 		       : NULL;
 }
 
-/* A pod may have it by now. */
-static bool is_outdated(const struct agent *agent, const json_t *entry)
-{
-	return (takes_from_pods(entry) || working_vf(agent, entry)) &&
-	       !json_same(agent->held, agent->planned_held);
-}
-
 static void begin_step(struct agent *agent, size_t index)
 {
 	const json_t *entry = json_array_get(agent_steps(agent), index);
 	struct stepping *stepping = agent->stepping;
 
+	assert(entry && parallel_nics_running(agent->lanes) <= agent->config.parallel);
 	while (stepping->entry)
 		stepping++;
 	*stepping = (struct stepping){.agent = agent, .entry = entry, .index = index};
@@ -259,22 +236,21 @@ static void begin_step(struct agent *agent, size_t index)
 	hostd_step(agent->config.hostd, json_at(entry, "step"), on_stepped, stepping);
 }
 
-/* Nothing more of a plan that may be wrong by now. */
-static bool may_begin(struct agent *agent)
-{
-	return !agent->stopping && !agent->must_replan &&
-	       parallel_nics_running(agent->lanes) < agent->config.parallel;
-}
-
 /* What may begin now; when nothing runs any more, a look at what came of it. */
 static void run_steps(struct agent *agent)
 {
+	const json_t *entry;
 	size_t index;
 
 	agent->doing = STEPPING;
-	while (may_begin(agent) &&
+	/* Nothing more of a plan that may be wrong by now. */
+	while (!agent->stopping && !agent->must_replan &&
+	       parallel_nics_running(agent->lanes) < agent->config.parallel &&
 	       (index = parallel_nics_next(agent->lanes, may_run, agent)) != PARALLEL_NICS_NONE) {
-		if (is_outdated(agent, json_array_get(agent_steps(agent), index))) {
+		entry = json_array_get(agent_steps(agent), index);
+		/* A pod may have it by now. */
+		if ((takes_from_pods(entry) || working_vf(agent, entry)) &&
+		    !json_same(agent->held, agent->planned_held)) {
 			agent->must_replan = true;
 		} else {
 			parallel_nics_begin(agent->lanes, index);
@@ -345,7 +321,7 @@ static void withdraw_and_run(struct agent *agent)
 	agent->doing = WITHDRAWING;
 	set_activity(agent, str_printf("waiting until the kubelet gives none of %zu VFs away",
 				       json_object_size(devices)));
-	withdraw(agent, json_incref(devices));
+	set_withdrawn(agent, json_incref(devices));
 }
 
 void agent_withdrawn(struct agent *agent)
@@ -379,9 +355,18 @@ static json_t *wanted_state(const struct agent *agent)
 	return state;
 }
 
+/* Is there a step that may be tried, and by us? */
 static bool has_work(struct agent *agent)
 {
-	return agent->authority == AUTHORITY_EXECUTING && !agent->stopping && has_step(agent);
+	const json_t *entry;
+	size_t i;
+
+	if (agent->authority != AUTHORITY_EXECUTING || agent->stopping)
+		return false;
+	json_array_foreach (agent_steps(agent), i, entry)
+		if (may_run(entry, agent))
+			return true;
+	return false;
 }
 
 /* How the host was found is on disk, or there is nothing to do. */
@@ -397,6 +382,7 @@ static void on_saved(void *arg, const json_t *result, const struct err *err)
 {
 	struct agent *agent = arg;
 
+	assert(agent->doing == SAVING && agent->saving);
 	if (err) {
 		/* Without it a policy that is removed could not be undone: no step before. */
 		agent_replace(&agent->saving, NULL);
@@ -433,16 +419,11 @@ static void save_and_carry_on(struct agent *agent)
 	hostd_save(agent->config.hostd, state, on_saved, agent);
 }
 
-/* A cheap look is good for seeing that all is well; it takes some VFs for held that are not. */
-static bool needs_close_look(struct agent *agent)
-{
-	return has_work(agent) || json_array_size(json_at(agent->plan, "blocked")) > 0;
-}
-
 static void on_looked(void *arg, const json_t *result, const struct err *err)
 {
 	struct agent *agent = arg;
 
+	assert(agent->doing == LOOKING);
 	if (err) {
 		agent_note_failure(agent, KEY_LOOK, err);
 		round_end(agent);
@@ -453,7 +434,9 @@ static void on_looked(void *arg, const json_t *result, const struct err *err)
 	agent_take_observed(agent, json_incref((json_t *)result));
 	make_plan(agent);
 	agent->config.looked(agent->config.arg);
-	if (!(agent->look & HOST_OBSERVE_HOLDERS) && needs_close_look(agent)) {
+	/* A cheap look sees that all is well; it takes some VFs for held that are not. */
+	if (!(agent->look & HOST_OBSERVE_HOLDERS) &&
+	    (has_work(agent) || json_array_size(json_at(agent->plan, "blocked")) > 0)) {
 		agent_start_look(agent, true);
 		return;
 	}

@@ -4,7 +4,9 @@
  * events.
  */
 #include "nodeagent/agent/agent_internal.h"
+
 #include "nodeagent/host_plan/change_summary.h"
+#include <assert.h>
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
@@ -133,24 +135,12 @@ static char *trouble_text(const json_t *plan)
 	return json_object_size(trouble) ? json_text(trouble) : NULL;
 }
 
-static void show(struct agent *agent, json_t *plan)
+static void set_shown(struct agent *agent, json_t *plan)
 {
 	agent_replace(&agent->shown, plan);
 	agent->shown_generation = agent->plan_generation;
 	agent_list_failures(agent);
 	agent->config.changed(agent->config.arg);
-}
-
-/* The steps are sure, the troubles not yet. */
-static void show_steps(struct agent *agent)
-{
-	json_t *plan = json_copy(agent->plan);
-
-	json_object_del(plan, "blocked");
-	json_object_del(plan, "problems");
-	json_object_del(plan, "reboot");
-	json_object_del(plan, "nextBoot");
-	show(agent, plan);
 }
 
 /* No trouble, one that was reported, or one that an earlier look saw too. */
@@ -169,12 +159,20 @@ static bool is_sure(struct agent *agent, const char *text)
 void agent_show_plan(struct agent *agent)
 {
 	auto_free char *text = trouble_text(agent->plan);
+	json_t *steps;
 
 	if (!is_sure(agent, text)) {
 		agent->look_ms =
 			agent_soonest(agent->look_ms, agent->doubted_ms + AGENT_CONFIRM_MS);
-		if (json_array_size(agent_steps(agent)) > 0)
-			show_steps(agent);
+		if (json_array_size(agent_steps(agent)) == 0)
+			return;
+		/* The steps are sure, the troubles not yet. */
+		steps = json_copy(agent->plan);
+		json_object_del(steps, "blocked");
+		json_object_del(steps, "problems");
+		json_object_del(steps, "reboot");
+		json_object_del(steps, "nextBoot");
+		set_shown(agent, steps);
 		return;
 	}
 	mem_free(take_ptr(agent->doubted));
@@ -183,11 +181,12 @@ void agent_show_plan(struct agent *agent)
 		report_trouble(agent);
 	mem_free(agent->reported);
 	agent->reported = take_ptr(text);
-	show(agent, json_incref(agent->plan));
+	set_shown(agent, json_incref(agent->plan));
 }
 
 void agent_begin_round(struct agent *agent, const json_t *entry)
 {
+	assert(entry && !agent->round.began);
 	agent->round = (struct round){
 		.began = true,
 		.repairs = agent->done_generation == agent->plan_generation &&

@@ -5,6 +5,8 @@
  */
 #include "nodeagent/agent/agent_internal.h"
 
+#include <assert.h>
+
 /* ---- when ------------------------------------------------------------------------------------ */
 
 void agent_schedule(struct agent *agent)
@@ -12,6 +14,7 @@ void agent_schedule(struct agent *agent)
 	int64_t now = clock_ms();
 	int64_t next = agent_soonest(agent->look_ms, agent->scan_ms);
 
+	assert(agent->doing == IDLE);
 	/* One whose pause is over and that still waits for a stuck worker comes with the scan. */
 	agent->retry_ms = attempts_next_ms(agent->attempts, now);
 	if (agent->desired.again_ms >= 0)
@@ -60,6 +63,7 @@ void agent_take_observed(struct agent *agent, json_t *observed)
 		.now_ms = clock_ms(),
 	};
 
+	assert(observed && observed != agent->observed);
 	agent_replace(&agent->observed, history_merge(&input));
 	json_object_clear(agent->earlier);
 }

@@ -2,6 +2,7 @@
 /*
  * Which part of the agent hears what from which. Nothing is decided here.
  */
+#include <assert.h>
 #include <fcntl.h>
 #include <sys/wait.h>
 
@@ -21,7 +22,7 @@ enum {
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static void emit(void *arg, bool warning, const char *reason, const char *message)
+static void emit_event(void *arg, bool warning, const char *reason, const char *message)
 {
 	struct agent_process *p = arg;
 	struct event_object object = node_state_event_object(p->node_state);
@@ -50,22 +51,17 @@ static void emit_of_config_map(void *arg, const struct event_object *config_map,
 
 /* ---- the report ------------------------------------------------------------------------------ */
 
-/* Borrowed. */
-static const json_t *networks_of(const struct agent_process *p)
-{
-	if (p->bad_profile)
-		return p->bad_profile;
-	return p->attachments ? attachments_networks(p->attachments) : NULL;
-}
-
-static json_t *compose(void *arg, const json_t *before, const char *now)
+static json_t *compose_status(void *arg, const json_t *before, const char *now)
 {
 	struct agent_process *p = arg;
 	struct agent_view view = agent_view(p->agent);
 	json_auto_t *resources =
 		p->offers ? offers_status(p->offers, json_at(before, "resources")) : NULL;
 	json_auto_t *wrong = p->offers ? offers_failures(p->offers) : NULL;
+	const json_t *networks = p->bad_profile;
 
+	if (!networks && p->attachments)
+		networks = attachments_networks(p->attachments);
 	/* Nothing can be said about a host that was not looked at, unless it cannot be. */
 	if (!p->offers || (!view.observed && json_array_size(view.failures) == 0))
 		return NULL;
@@ -79,7 +75,7 @@ static json_t *compose(void *arg, const json_t *before, const char *now)
 		.offers = wrong,
 		.resources = resources,
 		.attachments = p->attachments ? attachments_list(p->attachments) : NULL,
-		.networks = networks_of(p),
+		.networks = networks,
 		.container = p->unfit,
 		.before = before,
 		.now = now,
@@ -88,7 +84,7 @@ static json_t *compose(void *arg, const json_t *before, const char *now)
 	});
 }
 
-static void report(void *arg)
+static void report_status(void *arg)
 {
 	struct agent_process *p = arg;
 
@@ -119,7 +115,7 @@ static void check_resources(struct agent_process *p)
 	readiness_set(p->readiness, "resources", why_not == NULL, why_not);
 }
 
-static void offer(void *arg)
+static void offer_pools(void *arg)
 {
 	struct agent_process *p = arg;
 	struct agent_view view = agent_view(p->agent);
@@ -134,7 +130,7 @@ static void on_looked(void *arg)
 	struct agent_process *p = arg;
 	struct agent_view view = agent_view(p->agent);
 
-	offer(p);
+	offer_pools(p);
 	check_resources(p);
 	readiness_set(p->readiness, "host", view.observed != NULL, "not looked at yet");
 }
@@ -142,10 +138,10 @@ static void on_looked(void *arg)
 static void on_offers_changed(void *arg)
 {
 	check_resources(arg);
-	report(arg);
+	report_status(arg);
 }
 
-static void withdraw(void *arg, const json_t *devices)
+static void withdraw_devices(void *arg, const json_t *devices)
 {
 	struct agent_process *p = arg;
 
@@ -224,7 +220,7 @@ static void on_profile(void *arg, const char *label)
 		attachments_set_profile(p->attachments, profile);
 	}
 	check_container(p, profile);
-	report(p);
+	report_status(p);
 }
 
 /* ---- devices that claims are served from ----------------------------------------------------- */
@@ -234,6 +230,7 @@ static void on_publish(void *arg, const json_t *pools)
 	struct agent_process *p = arg;
 	struct agent_view view = agent_view(p->agent);
 
+	assert(p->slices);
 	resource_slices_set(p->slices, pools, view.observed);
 }
 
@@ -241,6 +238,7 @@ static void on_asked(void *arg, const json_t *claim)
 {
 	struct agent_process *p = arg;
 
+	assert(p->claims);
 	resource_claims_read(p->claims, claim);
 }
 
@@ -265,32 +263,27 @@ static void on_host_event(void *arg, const struct watch_event *event)
 
 /* ---- the API server -------------------------------------------------------------------------- */
 
-/* Nobody else can: those who ended had no time. */
-static void emit_restart(struct agent_process *p)
-{
-	bool signaled = WIFSIGNALED(p->past->status);
-	auto_free char *text =
-		str_printf("the agent was ended by %s %d%s and started again; the kubelet was "
-			   "%sserved meanwhile",
-			   signaled ? "signal" : "status",
-			   signaled ? WTERMSIG(p->past->status) : WEXITSTATUS(p->past->status),
-			   p->past->hung ? " of the watchdog, because it no longer turned" : "",
-			   p->past->served ? "" : "not ");
-
-	emit(p, true, "AgentRestarted", text);
-}
-
 static void on_node_state(void *arg, const json_t *object)
 {
 	struct agent_process *p = arg;
+	bool signaled = WIFSIGNALED(p->past->status);
+	auto_free char *text = NULL;
 
+	/* Nobody else can report it: those who ended had no time. */
 	if (p->past->ends > 0 && !p->reported_restart && p->executes) {
-		emit_restart(p);
+		text = str_printf(
+			"the agent was ended by %s %d%s and started again; the kubelet was "
+			"%sserved meanwhile",
+			signaled ? "signal" : "status",
+			signaled ? WTERMSIG(p->past->status) : WEXITSTATUS(p->past->status),
+			p->past->hung ? " of the watchdog, because it no longer turned" : "",
+			p->past->served ? "" : "not ");
+		emit_event(p, true, "AgentRestarted", text);
 		p->reported_restart = true;
 	}
 	p->heard = true;
 	agent_set_node_state(p->agent, object);
-	offer(p);
+	offer_pools(p);
 	check_resources(p);
 	readiness_set(p->readiness, "nodestate", true, NULL);
 }
@@ -429,9 +422,9 @@ static void start_host(struct agent_process *p)
 		.hostd = p->hostd,
 		.parallel = (size_t)p->options->parallel_nics,
 		.looked = on_looked,
-		.withdraw = withdraw,
-		.changed = report,
-		.emit = emit,
+		.withdraw = withdraw_devices,
+		.changed = report_status,
+		.emit = emit_event,
 		.arg = p,
 		.metrics = p->metrics,
 	});
@@ -445,7 +438,7 @@ static void start_claims(struct agent_process *p)
 		.loop = p->loop,
 		.client = p->client,
 		.node = p->options->node,
-		.emit = emit,
+		.emit = emit_event,
 		.arg = p,
 		.metrics = p->metrics,
 	});
@@ -472,7 +465,7 @@ static void start_api(struct agent_process *p)
 		.addresses = on_addresses,
 		.node_is = on_node_is,
 		.profile = on_profile,
-		.compose = compose,
+		.compose = compose_status,
 		.reported = on_reported,
 		.trouble = on_trouble,
 		.arg = p,
@@ -496,7 +489,7 @@ static void start_api(struct agent_process *p)
 		.addresses = p->addresses,
 		.recorder = p->recorder,
 		.connect = on_connect_cni,
-		.changed = report,
+		.changed = report_status,
 		.look_at_devices = on_look_at_devices,
 		.arg = p,
 		.metrics = p->metrics,
@@ -520,8 +513,8 @@ static void start_api(struct agent_process *p)
 		.changed = on_offers_changed,
 		.held = on_held,
 		.withdrawn = on_withdrawn,
-		.wanted = offer,
-		.emit = emit,
+		.wanted = offer_pools,
+		.emit = emit_event,
 		.emit_pod = emit_pod,
 		.given = on_given,
 		.publish = on_publish,
@@ -558,6 +551,7 @@ static void start_counting(struct agent_process *p)
 
 void agent_wiring_start(struct agent_process *p)
 {
+	assert(p->loop && p->metrics && p->readiness && !p->agent);
 	p->tidying = timer_new(p->loop, on_tidying, p);
 	check_container(p, p->options->profile);
 	start_host(p);

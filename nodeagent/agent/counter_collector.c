@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One gathering after the other. See the header.
+ * One gathering after the other: a scrape begins it, workers of their own (`meters`) read, and
+ * exposition.c makes the text of what there is when all have answered or time is over.
  *
  *	RESTING → LISTING (where are devices?) → READING (one after the other) → RESTING
  *
@@ -77,7 +78,7 @@ static void leave_alone(struct counter_collector *counting, const char *name)
  * What was heard of it: NULL, it answered. The list takes long on a machine that is busy, and all
  * depends on it: it is left alone only where it does cost processes.
  */
-static void note(struct counter_collector *counting, const char *name, const struct err *err)
+static void note_answer(struct counter_collector *counting, const char *name, const struct err *err)
 {
 	bool is_list = str_eq(name, LIST);
 
@@ -104,7 +105,7 @@ static void forget_alone(struct counter_collector *counting)
 
 /* ---- the text -------------------------------------------------------------------------------- */
 
-static size_t show(struct counter_collector *counting)
+static size_t write_text(struct counter_collector *counting)
 {
 	auto_strbuf struct strbuf text = {0};
 
@@ -123,30 +124,7 @@ static size_t show(struct counter_collector *counting)
 	return text.len;
 }
 
-/* What could not be read, of a device that was in the list. */
-static bool has_failures(const struct counter_collector *counting)
-{
-	const json_t *entry;
-	size_t i;
-
-	json_array_foreach (counting->entries, i, entry)
-		if (!json_at(entry, "counted") || json_at(entry, "counted", "problem"))
-			return true;
-	return false;
-}
-
-static void mark_failures(struct counter_collector *counting)
-{
-	json_t *entry;
-	size_t i;
-
-	json_array_foreach (counting->entries, i, entry) {
-		if (!json_at(entry, "counted"))
-			json_put_bool(entry, "failed", true);
-	}
-}
-
-static void forget(struct counter_collector *counting)
+static void forget_gathering(struct counter_collector *counting)
 {
 	json_decref(take_ptr(counting->entries));
 	json_decref(take_ptr(counting->pods));
@@ -154,18 +132,26 @@ static void forget(struct counter_collector *counting)
 }
 
 /* The last thing that a callback does. outcome: why there is no list, or NULL. */
-static void finish(struct counter_collector *counting, const char *outcome)
+static void finish_gathering(struct counter_collector *counting, const char *outcome)
 {
-	size_t size;
+	bool is_partial = false;
+	json_t *entry;
+	size_t size, i;
 
+	assert(counting->state != RESTING);
 	timer_stop(counting->limit);
+	json_array_foreach (counting->entries, i, entry) {
+		/* A device that was in the list and did not answer, or not in full. */
+		is_partial |= !json_at(entry, "counted") || json_at(entry, "counted", "problem");
+		if (!json_at(entry, "counted"))
+			json_put_bool(entry, "failed", true);
+	}
 	if (!outcome)
-		outcome = has_failures(counting) ? "partial" : "complete";
+		outcome = is_partial ? "partial" : "complete";
 	metric_add(counting->gatherings, 1, outcome);
 	metric_observe(counting->seconds, (double)(clock_us() - counting->began_us) / 1e6);
-	mark_failures(counting);
-	size = show(counting);
-	forget(counting);
+	size = write_text(counting);
+	forget_gathering(counting);
 	counting->state = RESTING;
 	counting->has_gathered = true;
 	counting->gathered_ms = clock_ms();
@@ -177,13 +163,14 @@ static void finish(struct counter_collector *counting, const char *outcome)
 static void on_counters(void *arg, const json_t *result, const struct err *err);
 static void on_devices(void *arg, const json_t *result, const struct err *err);
 
-static void list(struct counter_collector *counting)
+static void ask_for_list(struct counter_collector *counting)
 {
 	const struct counter_collector_config *config = &counting->config;
 	json_auto_t *vfs = NULL;
 
+	assert(counting->state == HELD && !counting->is_out && !counting->entries);
 	if (is_alone(counting, LIST)) {
-		finish(counting, "HostHung");
+		finish_gathering(counting, "HostHung");
 		return;
 	}
 	counting->allocated = json_incref((json_t *)config->allocated(config->arg));
@@ -199,11 +186,12 @@ static void read_next(struct counter_collector *counting)
 	size_t n = json_array_size(counting->entries);
 	const json_t *entry;
 
+	assert(counting->state == READING && !counting->is_out && counting->at <= n);
 	while (counting->at < n &&
 	       is_alone(counting, name_of(json_array_get(counting->entries, counting->at))))
 		counting->at++;
 	if (counting->at == n) {
-		finish(counting, NULL);
+		finish_gathering(counting, NULL);
 		return;
 	}
 	entry = json_array_get(counting->entries, counting->at);
@@ -218,9 +206,10 @@ static bool is_in_time(struct counter_collector *counting, enum counting_state s
 {
 	bool is_ours = counting->state == state;
 
+	assert(counting->is_out);
 	counting->is_out = false;
 	if (counting->state == HELD)
-		list(counting);
+		ask_for_list(counting);
 	return is_ours;
 }
 
@@ -228,7 +217,7 @@ static void on_counters(void *arg, const json_t *result, const struct err *err)
 {
 	struct counter_collector *counting = arg;
 
-	note(counting, counting->asked, err);
+	note_answer(counting, counting->asked, err);
 	if (!is_in_time(counting, READING))
 		return;
 	/* Its pod has ended: the next list has it elsewhere. */
@@ -240,11 +229,19 @@ static void on_counters(void *arg, const json_t *result, const struct err *err)
 	read_next(counting);
 }
 
-static void take_list(struct counter_collector *counting, const json_t *result)
+static void on_devices(void *arg, const json_t *result, const struct err *err)
 {
+	struct counter_collector *counting = arg;
 	const json_t *device;
 	size_t i;
 
+	note_answer(counting, LIST, err);
+	if (!is_in_time(counting, LISTING))
+		return;
+	if (err) {
+		finish_gathering(counting, err->reason);
+		return;
+	}
 	counting->entries = json_array();
 	json_array_foreach (json_at(result, "devices"), i, device) {
 		json_t *entry;
@@ -256,20 +253,6 @@ static void take_list(struct counter_collector *counting, const json_t *result)
 		json_array_append_new(counting->entries, entry);
 	}
 	forget_alone(counting);
-}
-
-static void on_devices(void *arg, const json_t *result, const struct err *err)
-{
-	struct counter_collector *counting = arg;
-
-	note(counting, LIST, err);
-	if (!is_in_time(counting, LISTING))
-		return;
-	if (err) {
-		finish(counting, err->reason);
-		return;
-	}
-	take_list(counting, result);
 	counting->state = READING;
 	counting->at = 0;
 	read_next(counting);
@@ -282,7 +265,7 @@ static void on_begin(void *arg)
 	struct counter_collector *counting = arg;
 
 	if (counting->state == HELD && !counting->is_out)
-		list(counting);
+		ask_for_list(counting);
 }
 
 /* What there is by now is shown. */
@@ -290,7 +273,7 @@ static void on_limit(void *arg)
 {
 	struct counter_collector *counting = arg;
 
-	finish(counting, counting->state == READING ? NULL : "late");
+	finish_gathering(counting, counting->state == READING ? NULL : "late");
 }
 
 bool counter_collector_refresh(struct counter_collector *counting)
@@ -340,7 +323,7 @@ struct counter_collector *counter_collector_new(const struct counter_collector_c
 			       "or the reason why "
 			       "there was none.",
 			       "outcome");
-	(void)show(counting);
+	(void)write_text(counting);
 	return counting;
 }
 
@@ -352,7 +335,7 @@ void counter_collector_free(struct counter_collector *counting)
 	hostd_free(counting->hostd);
 	timer_free(counting->limit);
 	deferred_free(counting->begin);
-	forget(counting);
+	forget_gathering(counting);
 	json_decref(counting->alone);
 	mem_free(counting->asked);
 	mem_free(counting);

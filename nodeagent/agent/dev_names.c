@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A walk over /dev. See the header.
+ * A walk over the host's /dev, into folders of the same file system and not too deep, sorted. The
+ * agent has a descriptor of the host's root; offers.c reads the names before it computes pools,
+ * since character devices are offered by name, and since pods need some files to be there.
  */
 #include "nodeagent/agent/dev_names.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -23,21 +26,13 @@ struct walk {
 	size_t n, cap;
 };
 
-static void add(struct walk *walk, const char *name)
-{
-	if (walk->n == walk->cap) {
-		walk->cap = walk->cap ? 2 * walk->cap : 256;
-		walk->names = mem_realloc(walk->names, walk->cap * sizeof(*walk->names));
-	}
-	walk->names[walk->n++] = str_dup(name);
-}
-
 /* Takes fd. */
 static void walk_dir(struct walk *walk, int fd, const char *prefix, int depth)
 {
 	auto_closedir DIR *dir = fdopendir(fd);
 	const struct dirent *entry;
 
+	assert(depth >= 1 && depth <= DEV_NAMES_DEPTH_MAX);
 	if (!dir) {
 		(void)close(fd);
 		return;
@@ -53,7 +48,11 @@ static void walk_dir(struct walk *walk, int fd, const char *prefix, int depth)
 			continue;
 		name = *prefix ? str_printf("%s/%s", prefix, entry->d_name)
 			       : str_dup(entry->d_name);
-		add(walk, name);
+		if (walk->n == walk->cap) {
+			walk->cap = walk->cap ? 2 * walk->cap : 256;
+			walk->names = mem_realloc(walk->names, walk->cap * sizeof(*walk->names));
+		}
+		walk->names[walk->n++] = str_dup(name);
 		if (!S_ISDIR(st.st_mode) || depth >= DEV_NAMES_DEPTH_MAX)
 			continue;
 		below = openat(dirfd(dir), entry->d_name,

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Notification sockets as pollers. See the header.
+ * Notification sockets of the kernel as pollers on the loop. host/watch.c opens them and decodes,
+ * the wiring hears the events. Sockets that a kernel does not have yet, or that broke, are tried
+ * again; after a break the event is `lost`, so that the host is looked at.
  */
 #include "nodeagent/agent/host_events.h"
+
+#include <assert.h>
 
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -34,11 +38,12 @@ static void on_event(void *arg, const struct watch_event *event)
 {
 	const struct host_events *events = arg;
 
+	assert(event->source < WATCH_SOURCES);
 	metric_add(events->heard, 1, names[event->source]);
 	events->fn(events->arg, event);
 }
 
-static void stop(struct host_events *events)
+static void stop_pollers(struct host_events *events)
 {
 	for (size_t i = 0; i < WATCH_SOURCES; i++)
 		if (events->sources[i].poller)
@@ -52,11 +57,12 @@ static void on_readable(void *arg, int what)
 	struct host_events *events = source->owner;
 	struct err err = {0};
 
+	assert(events->watch && source->poller);
 	if (watch_read(events->watch, source->which, on_event, events, &err) == 0)
 		return;
 	log_error("cannot read events of the kernel, subscribing again",
 		  F_STR("source", names[source->which]), F_ERR(&err));
-	stop(events);
+	stop_pollers(events);
 	timer_start(events->retry, HOST_EVENTS_RETRY_MS);
 }
 
@@ -81,7 +87,7 @@ static bool is_complete(const struct host_events *events)
 	return true;
 }
 
-static void retry(void *arg)
+static void subscribe_again(void *arg)
 {
 	struct host_events *events = arg;
 	struct err err = {0};
@@ -106,11 +112,12 @@ struct host_events *host_events_new(struct loop *loop, struct watch *watch, watc
 {
 	struct host_events *events = mem_new(struct host_events);
 
+	assert(fn);
 	events->loop = loop;
 	events->fn = fn;
 	events->arg = arg;
 	events->watch = watch;
-	events->retry = timer_new(loop, retry, events);
+	events->retry = timer_new(loop, subscribe_again, events);
 	events->heard = metric_counter(metrics, "orbweaver_agent_host_events_total",
 				       "Notifications of the kernel that concern NICs.", "source");
 	for (size_t i = 0; i < WATCH_SOURCES; i++) {
@@ -127,7 +134,7 @@ void host_events_free(struct host_events *events)
 {
 	if (!events)
 		return;
-	stop(events);
+	stop_pollers(events);
 	timer_free(events->retry);
 	mem_free(events);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * One file of the host's that one agent at a time has locked. The process opens it while it is root
+ * still, and tries it from a timer until the agent before it has ended; the lock ends with the
+ * process, so that nothing has to be tidied up after a crash.
  */
 #include "nodeagent/agent/node_lock.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Our NodeState and our Node on the API server. See the header.
+ * Two informers, each of one object, and the writes of one: changes are told out of a deferred
+ * call, statuses are composed by the wiring at the moment of writing. The agent (agent.c) hears
+ * what is wanted; it never sees the API server.
  */
 #include "nodeagent/agent/node_state.h"
 
@@ -58,10 +60,7 @@ struct node_state {
 	struct metric *writes;
 };
 
-static void write_if_due(void *arg);
-static void create_if_absent(void *arg);
-
-static void replace(json_t **field, json_t *value)
+static void replace_json(json_t **field, json_t *value)
 {
 	json_t *old = *field;
 
@@ -137,18 +136,6 @@ static void on_node_trouble(void *arg, const struct err *err)
 	state->config.trouble(state->config.arg, "node", err);
 }
 
-static json_t *addresses_of(const json_t *node)
-{
-	json_t *list = json_array();
-	const json_t *entry;
-	size_t i;
-
-	json_array_foreach (json_at(node, "status", "addresses"), i, entry)
-		if (json_str_at(entry, "address"))
-			json_array_append(list, json_at(entry, "address"));
-	return list;
-}
-
 static void want_object(struct node_state *state)
 {
 	if (state->synced && !state->object)
@@ -162,7 +149,7 @@ static void tell_state(struct node_state *state)
 	/* It is there and cannot be read: not a wish for nothing. */
 	if (cache_is_unknown(state->states, key))
 		return;
-	replace(&state->object, cache_get(state->states, key));
+	replace_json(&state->object, cache_get(state->states, key));
 	if (!state->synced && !state->object)
 		return;
 	state->config.changed(state->config.arg, state->object);
@@ -173,12 +160,17 @@ static void tell_state(struct node_state *state)
 static void tell_addresses(struct node_state *state)
 {
 	json_auto_t *node = cache_get(state->nodes, state->config.node);
-	json_auto_t *addresses = addresses_of(node);
+	json_auto_t *addresses = json_array();
+	const json_t *entry;
+	size_t i;
 
+	json_array_foreach (json_at(node, "status", "addresses"), i, entry)
+		if (json_str_at(entry, "address"))
+			json_array_append(addresses, json_at(entry, "address"));
 	/* A Node that is gone leaves the addresses as they were: they protect a NIC. */
 	if (!node || json_same(addresses, state->addresses))
 		return;
-	replace(&state->addresses, json_incref(addresses));
+	replace_json(&state->addresses, json_incref(addresses));
 	state->config.addresses(state->config.arg, addresses);
 }
 
@@ -196,7 +188,7 @@ static void tell_node(struct node_state *state)
 	json_put_str(now, "dra", dra);
 	if (json_same(now, state->node_written))
 		return;
-	replace(&state->node_written, json_incref(now));
+	replace_json(&state->node_written, json_incref(now));
 	state->config.node_is(state->config.arg, json_uid(node), dra);
 }
 
@@ -216,7 +208,7 @@ static void tell_profile(struct node_state *state)
 	state->config.profile(state->config.arg, state->profile);
 }
 
-static void tell(void *arg)
+static void tell_changes(void *arg)
 {
 	struct node_state *state = arg;
 
@@ -275,6 +267,7 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 {
 	struct node_state *state = arg;
 
+	assert(state->call && state->sent_uid);
 	state->call = NULL;
 	want_object(state);
 	if (write_failed(state, "status", err)) {
@@ -290,21 +283,14 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 		node_state_report(state);
 }
 
-static json_t *metadata_of(const struct node_state *state)
-{
-	json_t *metadata = json_object();
-
-	json_put_str(metadata, "name", state->config.node);
-	json_put_str(metadata, "namespace", state->config.ns);
-	return metadata;
-}
-
 /* Takes status. */
 static json_t *body_of(const struct node_state *state, json_t *status)
 {
 	json_t *body = json_object();
-	json_t *metadata = metadata_of(state);
+	json_t *metadata = json_object();
 
+	json_put_str(metadata, "name", state->config.node);
+	json_put_str(metadata, "namespace", state->config.ns);
 	json_put(body, "apiVersion",
 		 json_fmt("%s/%s", state_resource.group, state_resource.version));
 	json_put_str(body, "kind", state_resource.kind);
@@ -439,12 +425,13 @@ struct node_state *node_state_new(const struct node_state_config *config)
 	struct node_state *state = mem_new(struct node_state);
 	struct strbuf selector = {0};
 
+	assert(config->loop && config->client && config->ns && config->node);
 	assert(config->changed && config->compose && config->reported && config->trouble);
 	state->config = *config;
 	strbuf_adds(&selector, "fieldSelector=metadata.name%3D");
 	kube_path_encode(&selector, config->node);
 	state->selector = strbuf_take(&selector);
-	state->tell = deferred_new(config->loop, tell, state);
+	state->tell = deferred_new(config->loop, tell_changes, state);
 	state->write_due = timer_new(config->loop, write_if_due, state);
 	state->create_due = timer_new(config->loop, create_if_absent, state);
 	state->states = cache_new(&state_kind, on_state_changed, state);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Pools, device plugins and the kubelet's own records, put together. See the header.
+ * Pools are computed from the NodeState, users' configurations and the host, parted between device
+ * plugins and claims, and sent to kubeletd; what kubelet and kubeletd report of pods' devices goes
+ * to the agent. A withdrawal ends when the list was sent and the kubelet was asked after that.
  */
 #include "nodeagent/agent/offers.h"
 
@@ -59,30 +61,22 @@ struct offers {
 
 /* ---- claims ---------------------------------------------------------------------------------- */
 
-/* Add the devices of `more`, {resource: {id: holder}}, to those of `held`. */
-static void add_held(json_t *held, const json_t *more)
+/* What pods have by the kubelet, and by claims; NULL when either is not known. New. */
+static json_t *held_by_both(const struct offers *offers, const json_t *allocated)
 {
+	json_t *held, *devices;
 	const char *resource;
-	json_t *devices;
 
-	json_each (more, resource, devices) {
+	if (!allocated || (offers->config.dra && !offers->prepared))
+		return NULL;
+	held = json_copy((json_t *)allocated);
+	json_each (offers->prepared, resource, devices) {
 		json_t *known = json_object_get(held, resource);
 		json_t *all = known ? json_copy(known) : json_object();
 
 		(void)json_object_update(all, devices);
 		json_put(held, resource, all);
 	}
-}
-
-/* What pods have by the kubelet, and by claims; NULL when either is not known. New. */
-static json_t *held_by_both(const struct offers *offers, const json_t *allocated)
-{
-	json_t *held;
-
-	if (!allocated || (offers->config.dra && !offers->prepared))
-		return NULL;
-	held = json_copy((json_t *)allocated);
-	add_held(held, offers->prepared);
 	return held;
 }
 
@@ -154,6 +148,7 @@ static void send_both(struct offers *offers, const json_t *pools)
 	json_auto_t *plugins = dra_choice_plugins(&input), *claims = dra_choice_claims(&input);
 	json_auto_t *message = json_pack("{s:O}", "pools", claims);
 
+	assert(offers->config.dra && offers->config.publish);
 	json_put(message, "boot", json_incref(offers->boot));
 	emit_refused(offers, refused);
 	kubeletd_set(offers->kubeletd, plugins, message);
@@ -175,6 +170,7 @@ static void send_pools(struct offers *offers)
 
 void offers_choose(struct offers *offers, const json_t *chosen)
 {
+	assert(offers->config.dra && chosen);
 	json_decref(offers->chosen);
 	offers->chosen = json_incref((json_t *)chosen);
 	offers->config.wanted(offers->config.arg);
@@ -189,29 +185,22 @@ void offers_answer(struct offers *offers, const char *uid, const json_t *claim,
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-/* source: of a problem; NULL, and the SR-IOV policies, are no source of ours. */
-static void emit_source(const struct offers *offers, const char *source, const char *reason,
-			const char *message)
+static void emit_problem(const struct offers *offers, const json_t *problem)
 {
 	static const char *const words[POOL_SOURCES] = {
 		[POOL_SOURCE_SHARED] = POOLS_SOURCE_SHARED,
 		[POOL_SOURCE_LIST] = POOLS_SOURCE_LIST,
 		[POOL_SOURCE_DEV_FILES] = POOLS_SOURCE_DEV_FILES,
 	};
-
-	for (int i = 0; source && i < POOL_SOURCES; i++)
-		if (str_eq(source, words[i]))
-			pool_sources_tell(offers->sources, (enum pool_source)i, reason, message);
-}
-
-static void emit_problem(const struct offers *offers, const json_t *problem)
-{
 	const char *reason = json_str_at(problem, "reason");
 	const char *message = json_str_or(json_at(problem, "message"), "");
 	const char *pod = json_str_at(problem, "pod");
 
 	offers->config.emit(offers->config.arg, true, reason, message);
-	emit_source(offers, json_str_at(problem, "source"), reason, message);
+	/* Without one, or with the SR-IOV policies, it is about no source of ours. */
+	for (int i = 0; i < POOL_SOURCES; i++)
+		if (str_eq(json_str_at(problem, "source"), words[i]))
+			pool_sources_tell(offers->sources, (enum pool_source)i, reason, message);
 	if (pod)
 		offers->config.emit_pod(offers->config.arg, pod, reason, message);
 }
@@ -372,6 +361,7 @@ static void on_checked(void *arg)
 
 void offers_look_at_devices(struct offers *offers)
 {
+	assert(offers->config.devices);
 	offers->is_looking = true;
 	if (offers->resources)
 		pod_resources_check(offers->resources);
@@ -395,6 +385,7 @@ static void on_ready(void *arg, const json_t *pools)
 {
 	struct offers *offers = arg;
 
+	assert(!offers->is_ready && !offers->pools);
 	offers->is_ready = true;
 	offers->has_before = pools != NULL;
 	offers->pools = json_incref((json_t *)pools);
@@ -499,7 +490,8 @@ struct offers *offers_new(const struct offers_config *config)
 	struct offers *offers = mem_new(struct offers);
 
 	assert(config->loop && config->client && config->changed && config->held &&
-	       config->withdrawn && config->emit);
+	       config->withdrawn && config->emit && config->wanted);
+	assert(config->kubeletd >= 0 && config->kubelet_dir && config->resource_prefix);
 	offers->config = *config;
 	offers->settled = json_object();
 	offers->awaiting = json_object();

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header. They are rare: each asks by itself.
+ * An event about a pod needs its UID, which the reporter does not have: the pod is read for each
+ * event, since they are rare, and the recorder emits what was found. A pod that is gone gets none.
  */
 #include "nodeagent/agent/pod_events.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/log.h"
@@ -67,6 +69,7 @@ void pod_events_emit(struct pod_events *events, const char *pod, const char *rea
 	const char *slash = strchr(pod, '/');
 	struct waiting *waiting;
 
+	assert(reason && message);
 	if (!slash)
 		return;
 	waiting = mem_new(struct waiting);
@@ -85,6 +88,7 @@ struct pod_events *pod_events_new(struct kube_client *client, struct recorder *r
 {
 	struct pod_events *events = mem_new(struct pod_events);
 
+	assert(client && recorder);
 	events->client = client;
 	events->recorder = recorder;
 	return events;

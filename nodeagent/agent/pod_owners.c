@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Owners of pods for the labels of metrics, remembered while pods have devices. A gathering names
+ * the pods; those that are not known are read one after the other behind it, so that a scrape never
+ * waits for the API server and the next one has them.
  */
 #include "nodeagent/agent/pod_owners.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
@@ -37,6 +40,7 @@ static void on_pod(void *arg, json_t *object, const struct err *err)
 	auto_free char *pod = take_ptr(owners->asked);
 	json_t *owner;
 
+	assert(pod);
 	owners->call = NULL;
 	/*
 	 * Somebody asks again at the next scrape; not now, when the API server may be in trouble.
@@ -59,6 +63,7 @@ static void ask_next(struct pod_owners *owners)
 	if (!pod || owners->call)
 		return;
 	slash = strchr(pod, '/');
+	assert(slash && !owners->asked);
 	ns = str_ndup(pod, (size_t)(slash - pod));
 	owners->asked = str_dup(pod);
 	owners->call = kube_get(owners->client, &pod_resource, ns, slash + 1, NULL, on_pod, owners);
@@ -90,6 +95,7 @@ struct pod_owners *pod_owners_new(struct kube_client *client)
 {
 	struct pod_owners *owners = mem_new(struct pod_owners);
 
+	assert(client);
 	owners->client = client;
 	owners->known = json_object();
 	owners->wanted = json_object();

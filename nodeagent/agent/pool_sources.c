@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Configurations of pools in ConfigMaps and files. See the header.
+ * Three configurations, each from a file that is looked at by time or a ConfigMap that is watched.
+ * A text that cannot be read leaves the last good document in force, and is reported where its
+ * author looks first. offers.c takes the documents when `changed` is called.
  */
 #include "nodeagent/agent/pool_sources.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
@@ -91,23 +94,6 @@ static void tell_of_text(const struct source *source, const char *reason, const 
 			      reason, message);
 }
 
-/* Each entry that is wrong in this text and was not in the one before. */
-static void tell_of_entries(const struct source *source, const json_t *document)
-{
-	const json_t *problem, *old;
-	size_t i, k;
-
-	json_array_foreach (json_at(document, "problems"), i, problem) {
-		bool is_known = false;
-
-		json_array_foreach (json_at(source->document, "problems"), k, old)
-			is_known |= json_same(old, problem);
-		if (!is_known)
-			tell_of_text(source, json_str_at(problem, "reason"),
-				     json_str_or(json_at(problem, "message"), ""));
-	}
-}
-
 static void set_trouble(struct source *source, const struct err *err)
 {
 	struct pool_sources *sources = source->owner;
@@ -143,38 +129,44 @@ static void take_text(struct source *source, const char *text, size_t len)
 {
 	struct err err = {0};
 	json_t *document = kinds[source->which].read(text, len, &err);
+	json_auto_t *news = NULL;
+	const json_t *problem;
+	size_t i;
 
-	if (document) {
-		pools_keep_good(document, source->document);
-		tell_of_entries(source, document);
-		set_document(source, document);
+	if (!document) {
+		(void)err_in(&err, "%s", source->from);
+		set_trouble(source, &err);
 		return;
 	}
-	(void)err_in(&err, "%s", source->from);
-	set_trouble(source, &err);
+	pools_keep_good(document, source->document);
+	/* Each entry that is wrong in this text and was not in the one before. */
+	news = pools_new_problems(document, source->document);
+	json_array_foreach (news, i, problem)
+		tell_of_text(source, json_str_at(problem, "reason"),
+			     json_str_or(json_at(problem, "message"), ""));
+	set_document(source, document);
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static void look_at_file(struct source *source)
-{
-	auto_strbuf struct strbuf text = {0};
-	struct err err = {0};
-	int rc = file_watch_look(&source->file, clock_ms(), &text, &err);
-
-	if (rc > 0)
-		take_text(source, strbuf_str(&text), text.len);
-	else if (rc < 0)
-		set_trouble(source, &err);
-}
-
-static void look(void *arg)
+static void look_at_files(void *arg)
 {
 	struct pool_sources *sources = arg;
 
-	for (size_t i = 0; i < POOL_SOURCES; i++)
-		if (sources->sources[i].from && is_file(&sources->sources[i]))
-			look_at_file(&sources->sources[i]);
+	for (size_t i = 0; i < POOL_SOURCES; i++) {
+		struct source *source = &sources->sources[i];
+		auto_strbuf struct strbuf text = {0};
+		struct err err = {0};
+		int rc;
+
+		if (!source->from || !is_file(source))
+			continue;
+		rc = file_watch_look(&source->file, clock_ms(), &text, &err);
+		if (rc > 0)
+			take_text(source, strbuf_str(&text), text.len);
+		else if (rc < 0)
+			set_trouble(source, &err);
+	}
 	timer_start(sources->look, POOL_SOURCES_LOOK_MS);
 }
 
@@ -249,7 +241,7 @@ static void take_config_map(struct source *source)
 	}
 }
 
-static void take(void *arg)
+static void take_changed(void *arg)
 {
 	struct pool_sources *sources = arg;
 
@@ -259,6 +251,7 @@ static void take(void *arg)
 		emit_refusal(source);
 		if (!source->dirty)
 			continue;
+		assert(source->informer);
 		source->dirty = false;
 		take_config_map(source);
 		if (source->is_known)
@@ -311,9 +304,10 @@ struct pool_sources *pool_sources_new(const struct pool_sources_config *config)
 {
 	struct pool_sources *sources = mem_new(struct pool_sources);
 
+	assert(config->loop && config->changed && config->emit && config->wrong);
 	sources->config = *config;
-	sources->look = timer_new(config->loop, look, sources);
-	sources->take = deferred_new(config->loop, take, sources);
+	sources->look = timer_new(config->loop, look_at_files, sources);
+	sources->take = deferred_new(config->loop, take_changed, sources);
 	sources->failed =
 		metric_counter(config->metrics, "orbweaver_agent_bad_configurations_total",
 			       "Configurations of devices that were not taken.", "reason");
@@ -359,6 +353,7 @@ void pool_sources_free(struct pool_sources *sources)
 
 const json_t *pool_sources_get(const struct pool_sources *sources, enum pool_source which)
 {
+	assert(which < POOL_SOURCES);
 	return sources->sources[which].document;
 }
 
@@ -367,6 +362,7 @@ void pool_sources_tell(const struct pool_sources *sources, enum pool_source whic
 {
 	const struct source *source = &sources->sources[which];
 
+	assert(which < POOL_SOURCES);
 	if (source->from)
 		tell_of_text(source, reason, message);
 }

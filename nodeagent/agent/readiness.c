@@ -40,7 +40,7 @@ void readiness_set(struct readiness *readiness, const char *check, bool ok, cons
 			   readiness->is_ready ? WORKERS_READY : WORKERS_NOT_READY, 0);
 }
 
-static int serve(struct readiness *readiness, struct err *err)
+static int serve_probes(struct readiness *readiness, struct err *err)
 {
 	return probes_serve(&readiness->probes, readiness->loop, readiness->listen,
 			    readiness->metrics, readiness->gate, readiness->alive, readiness->ready,
@@ -51,7 +51,7 @@ static void serve_again(void *arg)
 {
 	struct readiness *readiness = arg;
 
-	if (serve(readiness, NULL) < 0)
+	if (serve_probes(readiness, NULL) < 0)
 		timer_start(readiness->again, AGAIN_MS);
 }
 
@@ -61,7 +61,7 @@ int readiness_serve(struct readiness *readiness, const char *listen, const struc
 	assert(!readiness->server);
 	readiness->listen = listen;
 	readiness->gate = gate;
-	if (serve(readiness, err) == 0)
+	if (serve_probes(readiness, err) == 0)
 		return 0;
 	if (err->class == ERR_INVALID)
 		return -1;

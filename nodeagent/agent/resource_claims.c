@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * ResourceClaims read by name, one call per question of kubeletd, all at once. kubeletd knows claim
+ * and UID from the kubelet and has no way to the API server; dra_claim_read() keeps what concerns
+ * this node, and the answer goes back through offers.c.
  */
 #include "nodeagent/agent/resource_claims.h"
+
+#include <assert.h>
 
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
@@ -74,6 +78,7 @@ struct resource_claims *resource_claims_new(const struct resource_claims_config 
 {
 	struct resource_claims *claims = mem_new(struct resource_claims);
 
+	assert(config->client && config->node && config->read);
 	claims->config = *config;
 	return claims;
 }

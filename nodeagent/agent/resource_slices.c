@@ -5,6 +5,8 @@
  */
 #include "nodeagent/agent/resource_slices.h"
 
+#include <assert.h>
+
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -61,7 +63,7 @@ static void end_change(struct resource_slices *slices, int64_t pause_ms)
 	look_soon(slices);
 }
 
-static void failed(struct resource_slices *slices, const struct err *err)
+static void write_failed(struct resource_slices *slices, const struct err *err)
 {
 	int64_t pause = RESOURCE_SLICES_WRITE_MS << (slices->failures < 6 ? slices->failures : 6);
 
@@ -74,12 +76,21 @@ static void failed(struct resource_slices *slices, const struct err *err)
 	end_change(slices, pause + (int64_t)clock_jitter((uint64_t)pause / 4));
 }
 
-/* A server of today drops what it does not know, without a word. */
-static void learn(struct resource_slices *slices, const json_t *sent, const json_t *stored)
+static void on_written(void *arg, json_t *object, const struct err *err)
 {
+	struct resource_slices *slices = arg;
+	const json_t *sent = json_array_get(json_at(slices->change, "write"), slices->n_done);
 	struct dra_features before = slices->features;
 
-	dra_slices_learn(sent, stored, &slices->features);
+	assert(sent);
+	slices->call = NULL;
+	metric_add(slices->writes, 1, "slice", err ? err->reason : "ok");
+	if (err) {
+		write_failed(slices, err);
+		return;
+	}
+	/* A server of today drops what it does not know, without a word. */
+	dra_slices_learn(sent, object, &slices->features);
 	if (slices->features.no_taints && !before.no_taints)
 		log_warn("API server keeps no taints of devices, leaving out those that are not "
 			 "healthy");
@@ -88,20 +99,6 @@ static void learn(struct resource_slices *slices, const json_t *sent, const json
 				    "the API server does not let claims share a device (feature "
 				    "DRAConsumableCapacity), so shared devices are not offered to "
 				    "claims: take them out of the annotation " DRA_ANNOTATION);
-}
-
-static void on_written(void *arg, json_t *object, const struct err *err)
-{
-	struct resource_slices *slices = arg;
-	const json_t *sent = json_array_get(json_at(slices->change, "write"), slices->n_done);
-
-	slices->call = NULL;
-	metric_add(slices->writes, 1, "slice", err ? err->reason : "ok");
-	if (err) {
-		failed(slices, err);
-		return;
-	}
-	learn(slices, sent, object);
 	informer_learn(slices->informer, object);
 	slices->n_done++;
 	carry_on(slices);
@@ -114,7 +111,7 @@ static void on_deleted(void *arg, json_t *object, const struct err *err)
 	slices->call = NULL;
 	metric_add(slices->writes, 1, "slice-delete", err ? err->reason : "ok");
 	if (err && !kube_err_is(err, "NotFound")) {
-		failed(slices, err);
+		write_failed(slices, err);
 		return;
 	}
 	slices->n_done++;
@@ -128,6 +125,8 @@ static void carry_on(struct resource_slices *slices)
 	size_t n_write = json_array_size(write);
 	const json_t *slice = json_array_get(write, slices->n_done);
 
+	assert(slices->change && !slices->call);
+	assert(slices->n_done <= n_write + json_array_size(gone));
 	if (slice) {
 		slices->call = kube_patch(
 			slices->config.client, &slice_resource, NULL, json_name(slice),
@@ -152,7 +151,7 @@ static void carry_on(struct resource_slices *slices)
 /* ---- deciding -------------------------------------------------------------------------------- */
 
 /* All of ours that are there, new. */
-static json_t *existing(const struct resource_slices *slices)
+static json_t *existing_slices(const struct resource_slices *slices)
 {
 	json_auto_t *all = cache_all(slices->cache);
 	json_t *ours = json_array(), *slice;
@@ -165,7 +164,7 @@ static json_t *existing(const struct resource_slices *slices)
 	return ours;
 }
 
-static void look(void *arg)
+static void look_for_changes(void *arg)
 {
 	struct resource_slices *slices = arg;
 	json_auto_t *wanted = NULL, *have = NULL, *change = NULL;
@@ -180,7 +179,7 @@ static void look(void *arg)
 		.observed = slices->observed,
 		.features = slices->features,
 	});
-	have = existing(slices);
+	have = existing_slices(slices);
 	change = dra_slices_diff(wanted, have);
 	if (json_array_size(json_at(change, "write")) == 0 &&
 	    json_array_size(json_at(change, "delete")) == 0)
@@ -226,9 +225,10 @@ struct resource_slices *resource_slices_new(const struct resource_slices_config 
 	struct resource_slices *slices = mem_new(struct resource_slices);
 	auto_free char *label = dra_node_label(config->node);
 
+	assert(config->loop && config->node && config->emit);
 	slices->config = *config;
 	slices->selector = str_printf("labelSelector=" DRA_NODE_LABEL "%%3D%s", label);
-	slices->due = timer_new(config->loop, look, slices);
+	slices->due = timer_new(config->loop, look_for_changes, slices);
 	slices->cache = cache_new(&kind, on_slice, slices);
 	slices->writes = metric_counter(config->metrics, "orbweaver_agent_api_writes_total",
 					"Writes of our NodeState.", "what,result");

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * The gate before /metrics: a scrape waits here until the counters of devices are fresh, and all
+ * that wait get the one text. The HTTP server asks, counter_collector.c gathers. What is given out
+ * within a window is bounded, so that many clients cost no memory.
  */
 #include "nodeagent/agent/scrapes.h"
+
+#include <assert.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -19,31 +23,27 @@ struct scrapes {
 	int64_t window_ms;
 };
 
-static bool may_have_it(struct scrapes *scrapes)
+static void answer_scrape(struct scrapes *scrapes, struct http_asked *asked)
 {
 	int64_t now = clock_ms();
+	bool is_too_much;
 
 	if (now - scrapes->window_ms >= SCRAPES_WINDOW_MS) {
 		scrapes->window_ms = now;
 		scrapes->given = 0;
 	}
-	if (scrapes->given > 0 && scrapes->given + scrapes->size > SCRAPES_BYTES_MAX)
-		return false;
-	scrapes->given += scrapes->size;
-	return true;
+	is_too_much = scrapes->given > 0 && scrapes->given + scrapes->size > SCRAPES_BYTES_MAX;
+	if (!is_too_much)
+		scrapes->given += scrapes->size;
+	http_asked_answer(asked, is_too_much ? 503 : 200);
 }
 
-static void answer(struct scrapes *scrapes, struct http_asked *asked)
-{
-	http_asked_answer(asked, may_have_it(scrapes) ? 200 : 503);
-}
-
-static void ask(const struct http_request *req, struct http_asked *asked, void *arg)
+static void on_scrape(const struct http_request *req, struct http_asked *asked, void *arg)
 {
 	struct scrapes *scrapes = arg;
 
 	if (!scrapes->refresh || scrapes->refresh(scrapes->arg)) {
-		answer(scrapes, asked);
+		answer_scrape(scrapes, asked);
 		return;
 	}
 	scrapes->waiting = mem_realloc(scrapes->waiting,
@@ -60,11 +60,12 @@ void scrapes_fresh(struct scrapes *scrapes, size_t size_bytes)
 	scrapes->n_waiting = 0;
 	scrapes->size = size_bytes;
 	for (size_t i = 0; i < n; i++)
-		answer(scrapes, waiting[i]);
+		answer_scrape(scrapes, waiting[i]);
 }
 
 void scrapes_on(struct scrapes *scrapes, bool (*refresh)(void *arg), void *arg)
 {
+	assert(!refresh || !scrapes->refresh);
 	scrapes->refresh = refresh;
 	scrapes->arg = arg;
 }
@@ -78,7 +79,7 @@ struct scrapes *scrapes_new(void)
 {
 	struct scrapes *scrapes = mem_new(struct scrapes);
 
-	scrapes->gate = (struct http_gate){ask, scrapes};
+	scrapes->gate = (struct http_gate){on_scrape, scrapes};
 	scrapes->window_ms = clock_ms();
 	return scrapes;
 }

@@ -53,7 +53,7 @@ json_t *exposition_vfs(enum exposition_scope scope, const json_t *pods)
 	return ret;
 }
 
-static bool matches(const char *patterns, const char *name)
+static bool matches_any_pattern(const char *patterns, const char *name)
 {
 	while (name && *patterns) {
 		size_t len = strcspn(patterns, ",");
@@ -71,7 +71,7 @@ bool exposition_is_excluded(const char *excluded, const json_t *device)
 	static const char *const names[] = {"rdma", "netdev", "pciAddress"};
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (excluded && matches(excluded, json_str_at(device, names[i])))
+		if (excluded && matches_any_pattern(excluded, json_str_at(device, names[i])))
 			return true;
 	return false;
 }
@@ -108,6 +108,7 @@ static struct series *open_series(struct book *book, const struct family *family
 {
 	struct series *series = mem_new(struct series);
 
+	assert(!map_get(&book->series, name));
 	series->family = family;
 	series->name = str_dup(name);
 	series->labels = labels;
@@ -129,7 +130,7 @@ static struct series *series_of(struct book *book, const char *name, enum family
 }
 
 /* One of families[] is always there. more: a label besides those of the device, or NULL. */
-static void add(struct series *series, const char *labels, const char *more, int64_t value)
+static void add_line(struct series *series, const char *labels, const char *more, int64_t value)
 {
 	assert(series);
 	strbuf_addf(&series->lines, "%s{%s%s} %" PRId64 "\n", series->name, labels,
@@ -143,32 +144,15 @@ static void add_once(struct book *book, struct series *series, const char *label
 	if (!series || series->device == book->device || !json_is_integer(value))
 		return;
 	series->device = book->device;
-	add(series, labels, NULL, json_integer_value(value));
+	add_line(series, labels, NULL, json_integer_value(value));
 }
 
 /* ---- an RDMA device -------------------------------------------------------------------------- */
 
-static void label(struct strbuf *out, const char *name, const char *value)
+static void add_label(struct strbuf *out, const char *name, const char *value)
 {
 	if (!str_empty(value))
 		metrics_text_label(out, name, value);
-}
-
-static void label_pod(const struct exposition_input *input, const char *pod, struct strbuf *out)
-{
-	const char *slash = pod ? strchr(pod, '/') : NULL;
-	auto_free char *ns = NULL;
-	const json_t *owner;
-
-	if (!slash)
-		return;
-	ns = str_ndup(pod, (size_t)(slash - pod));
-	label(out, "pod_namespace", ns);
-	label(out, "pod_name", slash + 1);
-	owner = json_at(input->owners, pod);
-	label(out, "owner_kind", json_str_at(owner, "kind"));
-	label(out, "owner_namespace", json_str_at(owner, "namespace"));
-	label(out, "owner_name", json_str_at(owner, "name"));
 }
 
 /* A PF is its own parent: panels group by it. Ports of one card are PFs, each. */
@@ -176,16 +160,27 @@ static void label_device(struct book *book, const json_t *device)
 {
 	const struct exposition_input *input = book->input;
 	bool is_vf = json_is_true(json_at(device, "isVf"));
+	const char *pod = json_str_at(input->pods, json_str_or(json_at(device, "pciAddress"), ""));
+	const char *slash = pod ? strchr(pod, '/') : NULL;
 	struct strbuf *out = &book->labels;
+	auto_free char *ns = NULL;
+	const json_t *owner;
 
 	strbuf_reset(out);
-	label(out, "node_name", input->node);
-	label(out, "ifname", json_str_at(device, "rdma"));
-	label(out, "net_dev_name", json_str_at(device, "netdev"));
-	label(out, "is_root", is_vf ? "false" : "true");
-	label(out, "rdma_parent_name", json_str_at(device, is_vf ? "pfNetdev" : "netdev"));
-	label_pod(input, json_str_at(input->pods, json_str_or(json_at(device, "pciAddress"), "")),
-		  out);
+	add_label(out, "node_name", input->node);
+	add_label(out, "ifname", json_str_at(device, "rdma"));
+	add_label(out, "net_dev_name", json_str_at(device, "netdev"));
+	add_label(out, "is_root", is_vf ? "false" : "true");
+	add_label(out, "rdma_parent_name", json_str_at(device, is_vf ? "pfNetdev" : "netdev"));
+	if (!slash)
+		return;
+	ns = str_ndup(pod, (size_t)(slash - pod));
+	owner = json_at(input->owners, pod);
+	add_label(out, "pod_namespace", ns);
+	add_label(out, "pod_name", slash + 1);
+	add_label(out, "owner_kind", json_str_at(owner, "kind"));
+	add_label(out, "owner_namespace", json_str_at(owner, "namespace"));
+	add_label(out, "owner_name", json_str_at(owner, "name"));
 }
 
 static void add_priority(struct book *book, const char *name, char priority, const json_t *value)
@@ -195,7 +190,7 @@ static void add_priority(struct book *book, const char *name, char priority, con
 	struct series *series = series_of(book, name, FAMILY_OF_PRIORITY);
 
 	if (series && json_is_integer(value))
-		add(series, strbuf_str(&book->labels), more, json_integer_value(value));
+		add_line(series, strbuf_str(&book->labels), more, json_integer_value(value));
 }
 
 static void add_counter(struct book *book, const char *name, const json_t *value)
@@ -227,20 +222,11 @@ static void add_traffic_class(struct book *book, const json_t *device, const jso
 
 	if (!json_is_integer(value))
 		return;
-	label(&labels, "node_name", book->input->node);
-	label(&labels, "ifname", json_str_at(device, "rdma"));
-	label(&labels, "net_dev_name", json_str_at(device, "netdev"));
-	add(series_of(book, "rdma_device_tos_total", FAMILY_OF_CLASS), strbuf_str(&labels), NULL,
-	    json_integer_value(value));
-}
-
-static const char *link_layer(const json_t *device)
-{
-	const char *protocol = json_str_at(device, "protocol");
-
-	if (!protocol)
-		return NULL;
-	return str_eq(protocol, "ib") ? "InfiniBand" : "Ethernet";
+	add_label(&labels, "node_name", book->input->node);
+	add_label(&labels, "ifname", json_str_at(device, "rdma"));
+	add_label(&labels, "net_dev_name", json_str_at(device, "netdev"));
+	add_line(series_of(book, "rdma_device_tos_total", FAMILY_OF_CLASS), strbuf_str(&labels),
+		 NULL, json_integer_value(value));
 }
 
 /* Decimal, "" when there is none. */
@@ -260,20 +246,23 @@ static struct number number_of(const json_t *value)
 
 static void add_info(struct book *book, const json_t *device)
 {
+	const char *protocol = json_str_at(device, "protocol");
 	auto_strbuf struct strbuf labels = {0};
 
-	label(&labels, "node_name", book->input->node);
-	label(&labels, "ifname", json_str_at(device, "rdma"));
-	label(&labels, "net_dev_name", json_str_at(device, "netdev"));
-	label(&labels, "pci_address", json_str_at(device, "pciAddress"));
-	label(&labels, "link_layer", link_layer(device));
-	label(&labels, "state", json_str_at(device, "state"));
-	label(&labels, "firmware", json_str_at(device, "firmware"));
-	label(&labels, "driver", json_str_at(device, "driver"));
-	label(&labels, "numa_node", number_of(json_at(device, "numaNode")).text);
-	label(&labels, "guid", json_str_at(device, "nodeGuid"));
-	add(series_of(book, "orbweaver_rdma_device_info", FAMILY_OF_INFO), strbuf_str(&labels),
-	    NULL, 1);
+	add_label(&labels, "node_name", book->input->node);
+	add_label(&labels, "ifname", json_str_at(device, "rdma"));
+	add_label(&labels, "net_dev_name", json_str_at(device, "netdev"));
+	add_label(&labels, "pci_address", json_str_at(device, "pciAddress"));
+	if (protocol)
+		add_label(&labels, "link_layer",
+			  str_eq(protocol, "ib") ? "InfiniBand" : "Ethernet");
+	add_label(&labels, "state", json_str_at(device, "state"));
+	add_label(&labels, "firmware", json_str_at(device, "firmware"));
+	add_label(&labels, "driver", json_str_at(device, "driver"));
+	add_label(&labels, "numa_node", number_of(json_at(device, "numaNode")).text);
+	add_label(&labels, "guid", json_str_at(device, "nodeGuid"));
+	add_line(series_of(book, "orbweaver_rdma_device_info", FAMILY_OF_INFO), strbuf_str(&labels),
+		 NULL, 1);
 }
 
 /* ---- VFs, pods, failures --------------------------------------------------------------------- */
@@ -305,12 +294,12 @@ static void add_failure(struct book *book, const json_t *device)
 {
 	auto_strbuf struct strbuf labels = {0};
 
-	label(&labels, "node_name", book->input->node);
-	label(&labels, "ifname", json_str_at(device, "rdma"));
-	label(&labels, "net_dev_name", json_str_at(device, "netdev"));
-	label(&labels, "pci_address", json_str_at(device, "pciAddress"));
-	add(series_of(book, "orbweaver_rdma_scrape_failed", FAMILY_OF_FAILURE), strbuf_str(&labels),
-	    NULL, 1);
+	add_label(&labels, "node_name", book->input->node);
+	add_label(&labels, "ifname", json_str_at(device, "rdma"));
+	add_label(&labels, "net_dev_name", json_str_at(device, "netdev"));
+	add_label(&labels, "pci_address", json_str_at(device, "pciAddress"));
+	add_line(series_of(book, "orbweaver_rdma_scrape_failed", FAMILY_OF_FAILURE),
+		 strbuf_str(&labels), NULL, 1);
 }
 
 static void add_device(struct book *book, const json_t *entry)
@@ -349,7 +338,8 @@ static void add_holder(struct book *book, const char *resource, const char *addr
 	metrics_text_label(&labels, "pod", name);
 	metrics_text_label(&labels, "namespace", ns);
 	metrics_text_label(&labels, "container", container + 1);
-	add(series_of(book, "sriov_kubepoddevice", FAMILY_OF_HOLDER), strbuf_str(&labels), NULL, 1);
+	add_line(series_of(book, "sriov_kubepoddevice", FAMILY_OF_HOLDER), strbuf_str(&labels),
+		 NULL, 1);
 }
 
 static void add_holders(struct book *book)
@@ -384,26 +374,14 @@ static int compare_series(const void *a, const void *b)
 	return strcmp(one->name, other->name);
 }
 
-static void write_unknown(const struct book *book, struct strbuf *out)
-{
-	auto_free struct series **list = mem_calloc(book->n_unknown + 1, sizeof(struct series *));
-	size_t at = 0, n = 0;
-	const char *name;
-	void *value;
-
-	while (map_next(&book->series, &at, &name, &value))
-		if (!((struct series *)value)->family)
-			list[n++] = value;
-	qsort(list, n, sizeof(struct series *), compare_series);
-	for (size_t i = 0; i < n; i++)
-		write_series(list[i], out);
-}
-
 void exposition_write(const struct exposition_input *input, struct strbuf *out)
 {
 	struct book book = {.input = input, .series = {.free_value = series_free}};
+	auto_free struct series **unknown = NULL;
+	size_t i, at = 0, n = 0;
 	const json_t *entry;
-	size_t i;
+	const char *name;
+	void *value;
 
 	for (i = 0; i < n_families; i++)
 		(void)open_series(&book, &families[i], families[i].name, families[i].labels);
@@ -412,7 +390,14 @@ void exposition_write(const struct exposition_input *input, struct strbuf *out)
 	add_holders(&book);
 	for (i = 0; i < n_families; i++)
 		write_series(map_get(&book.series, families[i].name), out);
-	write_unknown(&book, out);
+	assert(book.n_unknown <= EXPOSITION_UNKNOWN_MAX);
+	unknown = mem_calloc(book.n_unknown + 1, sizeof(struct series *));
+	while (map_next(&book.series, &at, &name, &value))
+		if (!((struct series *)value)->family)
+			unknown[n++] = value;
+	qsort(unknown, n, sizeof(struct series *), compare_series);
+	for (i = 0; i < n; i++)
+		write_series(unknown[i], out);
 	map_done(&book.series);
 	strbuf_done(&book.labels);
 }

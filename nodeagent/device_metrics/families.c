@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * The table of documented metrics, and the rule that makes names of metrics from drivers' names.
+ * exposition.c opens a series for each row, and for each further name as it comes.
  */
 #include "nodeagent/device_metrics/families.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -136,6 +138,7 @@ static bool make_name(const char *prefix, const char *counter, const char *suffi
 {
 	size_t n = strlen(prefix);
 
+	assert(n + strlen(suffix) < FAMILY_NAME_SIZE);
 	if (!isalpha((unsigned char)counter[0]))
 		return false;
 	(void)snprintf(ret, FAMILY_NAME_SIZE, "%s", prefix);

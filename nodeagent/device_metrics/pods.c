@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Owners of devices for the labels of metrics. The agent calls this before each gathering; the word
+ * of the kubelet is applied last, so that it replaces the word of CNI plugins.
  */
 #include "nodeagent/device_metrics/pods.h"
 
@@ -12,7 +13,7 @@
 #include "reconcilers/core/owner.h"
 
 /* "ns/pod/container" → "ns/pod"; NULL when it is nothing of the kind. */
-static json_t *pod_of(const char *holder)
+static json_t *pod_of_holder(const char *holder)
 {
 	const char *slash = strchr(holder, '/');
 
@@ -38,7 +39,7 @@ json_t *meter_pods(const json_t *allocated, const json_t *attachments)
 	json_each (allocated, resource, devices)
 		json_each (devices, id, holder)
 			if (pci_address_is_valid(id))
-				json_put(ret, id, pod_of(json_str_or(holder, "")));
+				json_put(ret, id, pod_of_holder(json_str_or(holder, "")));
 	return ret;
 }
 

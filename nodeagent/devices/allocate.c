@@ -70,20 +70,6 @@ static const char *name_of(const json_t *resource)
 	return json_str_or(json_at(resource, "name"), "?");
 }
 
-static int check_device(const json_t *resource, const json_t *device, const char *id,
-			struct err *err)
-{
-	const char *cause = json_str_at(device, "cause");
-
-	if (!device)
-		return err_set(err, ERR_INVALID, "UnknownDevice",
-			       "%s: there is no device \"%.64s\"", name_of(resource), id);
-	if (json_is_true(json_at(device, "healthy")) && !cause)
-		return 0;
-	return err_set(err, ERR_INVALID, "DeviceUnhealthy", "%s: device %.64s: %s",
-		       name_of(resource), id, cause ? cause : "it has gone");
-}
-
 /* The devices asked for, in that order. */
 static int find_devices(const json_t *resource, const char *const *ids, size_t n,
 			const json_t **ret_found, struct err *err)
@@ -93,9 +79,15 @@ static int find_devices(const json_t *resource, const char *const *ids, size_t n
 
 	for (size_t i = 0; i < n; i++) {
 		const json_t *device = devices_find(&devices, ids[i]);
+		const char *cause = json_str_at(device, "cause");
 
-		if (check_device(resource, device, ids[i], err) < 0)
-			return -1;
+		if (!device)
+			return err_set(err, ERR_INVALID, "UnknownDevice",
+				       "%s: there is no device \"%.64s\"", name_of(resource),
+				       ids[i]);
+		if (!json_is_true(json_at(device, "healthy")) || cause)
+			return err_set(err, ERR_INVALID, "DeviceUnhealthy", "%s: device %.64s: %s",
+				       name_of(resource), ids[i], cause ? cause : "it has gone");
 		if (map_get(&seen, ids[i]))
 			return err_set(err, ERR_INVALID, "BadRequest",
 				       "%s: device %.64s is asked for twice", name_of(resource),
@@ -133,23 +125,12 @@ static size_t add_nodes(const json_t *list, struct node *nodes)
 	return n;
 }
 
-static json_t *unique_nodes(struct node *nodes, size_t n, const char *permissions)
-{
-	json_t *list = json_array();
-
-	qsort(nodes, n, sizeof(*nodes), compare_nodes);
-	for (size_t i = 0; i < n; i++)
-		if (i == 0 || !str_eq(nodes[i - 1].path, nodes[i].path))
-			json_array_append_new(
-				list, json_pack("{s:s,s:s,s:s}", "path", nodes[i].path, "hostPath",
-						nodes[i].host_path, "permissions", permissions));
-	return list;
-}
-
 static json_t *nodes_of(const json_t *resource, const json_t **found, size_t n)
 {
 	const json_t *common = json_at(resource, "nodes");
+	const char *permissions = json_str_or(json_at(resource, "permissions"), "rw");
 	size_t max = json_array_size(common), len;
+	json_t *list = json_array();
 	auto_free struct node *nodes = NULL;
 
 	for (size_t i = 0; i < n; i++)
@@ -158,7 +139,14 @@ static json_t *nodes_of(const json_t *resource, const json_t **found, size_t n)
 	len = add_nodes(common, nodes);
 	for (size_t i = 0; i < n; i++)
 		len += add_nodes(json_at(found[i], "nodes"), nodes + len);
-	return unique_nodes(nodes, len, json_str_or(json_at(resource, "permissions"), "rw"));
+	assert(len <= max);
+	qsort(nodes, len, sizeof(*nodes), compare_nodes);
+	for (size_t i = 0; i < len; i++)
+		if (i == 0 || !str_eq(nodes[i - 1].path, nodes[i].path))
+			json_array_append_new(
+				list, json_pack("{s:s,s:s,s:s}", "path", nodes[i].path, "hostPath",
+						nodes[i].host_path, "permissions", permissions));
+	return list;
 }
 
 /* As Go writes JSON; outside of strings there are no such characters. */
@@ -295,7 +283,7 @@ static struct candidate candidate_of(struct choice *choice, const struct devices
 	};
 }
 
-static void choose(struct choice *choice, struct candidate *candidate)
+static void choose_candidate(struct choice *choice, struct candidate *candidate)
 {
 	candidate->chosen = true;
 	candidate->pf->chosen++;
@@ -321,7 +309,7 @@ static int choose_must(struct choice *choice, const char *const *must, size_t n_
 			return err_set(err, ERR_INVALID, "BadRequest",
 				       "device %.64s must be included and %s", must[i],
 				       candidate ? "is named twice" : "is not available");
-		choose(choice, candidate);
+		choose_candidate(choice, candidate);
 	}
 	return 0;
 }
@@ -387,7 +375,7 @@ static bool best_group(const struct choice *choice, struct group *ret)
 }
 
 /* How many of a PF's devices others have. */
-static size_t used(const struct pf *pf)
+static size_t used_by_others(const struct pf *pf)
 {
 	return pf->total > pf->free ? pf->total - pf->free : 0;
 }
@@ -396,7 +384,8 @@ static bool is_better_pf(const struct choice *choice, const struct pf *a, const 
 {
 	if (a->chosen != b->chosen)
 		return choice->packed ? a->chosen > b->chosen : a->chosen < b->chosen;
-	return choice->packed ? used(a) > used(b) : used(a) < used(b);
+	return choice->packed ? used_by_others(a) > used_by_others(b)
+			      : used_by_others(a) < used_by_others(b);
 }
 
 /*
@@ -441,7 +430,7 @@ static void take_from(struct choice *choice, const struct group *group)
 				best = pfs[i];
 		/* open counts what queue_by_pf queues. */
 		assert(best);
-		choose(choice, best->head);
+		choose_candidate(choice, best->head);
 		best->head = best->head->next;
 	}
 	/* The queues are of this group only. */
@@ -461,22 +450,9 @@ static void put_chosen(const struct choice *choice, size_t size, const char **re
 	for (size_t i = 0; i < choice->n; i++)
 		if (choice->items[i].chosen)
 			ret_chosen[n++] = choice->items[i].id;
+	assert(n == size);
 	if (size > 0)
 		qsort(ret_chosen, size, sizeof(*ret_chosen), compare_ids);
-}
-
-static int check_sizes(const json_t *resource, size_t n_available, size_t n_must, size_t size,
-		       struct err *err)
-{
-	if (size > n_available)
-		return err_set(err, ERR_INVALID, "BadRequest",
-			       "%s: %zu devices are wanted, %zu are available", name_of(resource),
-			       size, n_available);
-	if (n_must > size)
-		return err_set(err, ERR_INVALID, "BadRequest",
-			       "%s: %zu devices must be included, but only %zu are wanted",
-			       name_of(resource), n_must, size);
-	return 0;
 }
 
 int allocate_prefer(const json_t *resource, const char *const *available, size_t n_available,
@@ -492,8 +468,15 @@ int allocate_prefer(const json_t *resource, const char *const *available, size_t
 	auto_call(devices_done) struct devices devices = {0};
 	struct group group = {0};
 
-	if (check_sizes(resource, n_available, n_must, size, err) < 0)
-		return -1;
+	assert((available || n_available == 0) && (must || n_must == 0));
+	if (size > n_available)
+		return err_set(err, ERR_INVALID, "BadRequest",
+			       "%s: %zu devices are wanted, %zu are available", name_of(resource),
+			       size, n_available);
+	if (n_must > size)
+		return err_set(err, ERR_INVALID, "BadRequest",
+			       "%s: %zu devices must be included, but only %zu are wanted",
+			       name_of(resource), n_must, size);
 	devices = devices_of(resource);
 	choice.items = mem_calloc(n_available + 1, sizeof(*choice.items));
 	for (size_t i = 0; i < devices.n; i++)

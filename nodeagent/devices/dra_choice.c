@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Two views of one document of pools: resources that the Node's annotation gives to claims leave
+ * the device plugins' view as their pods end, and enter that of claims once the kubelet gives
+ * nothing of them away any more. offers.c makes both views after each change: no device is in both.
  */
 #include "nodeagent/devices/dra_choice.h"
 
@@ -34,39 +36,24 @@ static const char *name_of(const json_t *resource)
 	return json_str_or(json_at(resource, "name"), "");
 }
 
-static bool has(const json_t *set, const char *name)
+static bool set_has(const json_t *set, const char *name)
 {
 	return json_is_true(json_object_get(set, name));
 }
 
-static bool has_folder(const json_t *device)
-{
-	const json_t *node;
-	size_t i;
-
-	json_array_foreach (json_at(device, "nodes"), i, node)
-		if (str_starts(json_str_at(node, "hostPath"), RDMA_FOLDER "/"))
-			return true;
-	return false;
-}
-
 static bool is_possible(const json_t *resource)
 {
-	const json_t *device;
-	size_t i;
+	const json_t *device, *node;
+	size_t i, k;
 
 	if (!str_eq(json_str_at(resource, "kind"), "sriov") &&
 	    !str_eq(json_str_at(resource, "kind"), "shared"))
 		return false;
 	json_array_foreach (json_at(resource, "devices"), i, device)
-		if (has_folder(device))
-			return false;
+		json_array_foreach (json_at(device, "nodes"), k, node)
+			if (str_starts(json_str_at(node, "hostPath"), RDMA_FOLDER "/"))
+				return false;
 	return true;
-}
-
-static bool is_chosen(const json_t *resource, const json_t *chosen)
-{
-	return has(chosen, "*") || has(chosen, name_of(resource));
 }
 
 json_t *dra_choice_names(const json_t *pools, const json_t *chosen, json_t **ret_refused)
@@ -77,12 +64,14 @@ json_t *dra_choice_names(const json_t *pools, const json_t *chosen, json_t **ret
 	size_t i;
 
 	json_array_foreach (json_at(pools, "resources"), i, resource) {
-		if (!is_chosen(resource, chosen))
+		bool is_named = set_has(chosen, name_of(resource));
+
+		if (!is_named && !set_has(chosen, "*"))
 			continue;
 		/* "*" means what can be. */
 		if (is_possible(resource))
 			json_array_append(names, json_at(resource, "name"));
-		else if (has(chosen, name_of(resource)))
+		else if (is_named)
 			json_array_append(refused, json_at(resource, "name"));
 	}
 	if (ret_refused)
@@ -92,7 +81,7 @@ json_t *dra_choice_names(const json_t *pools, const json_t *chosen, json_t **ret
 	return names;
 }
 
-static const char *holder(const json_t *held, const json_t *resource, const json_t *device)
+static const char *holder_of(const json_t *held, const json_t *resource, const json_t *device)
 {
 	const char *id = json_str_at(device, "id");
 
@@ -115,7 +104,7 @@ static json_t *with_devices(const json_t *resource, json_t *devices)
 }
 
 /* The device as nobody gets it; new. */
-static json_t *unhealthy(const json_t *device, json_t *cause)
+static json_t *as_unhealthy(const json_t *device, json_t *cause)
 {
 	json_t *copy = json_copy((json_t *)device);
 
@@ -148,16 +137,16 @@ static json_t *plugin_resource(const struct dra_choice_input *input, const json_
 		return NULL;
 	devices = json_array();
 	json_array_foreach (json_at(resource, "devices"), i, device) {
-		const char *claim = holder(input->prepared, resource, device);
+		const char *claim = holder_of(input->prepared, resource, device);
 
 		if (!json_is_object(device))
 			continue;
 		is_held |= claim != NULL;
 		if (claim)
 			json_array_append_new(
-				devices, unhealthy(device, json_fmt("claim %s has it", claim)));
+				devices, as_unhealthy(device, json_fmt("claim %s has it", claim)));
 		else if (is_given)
-			json_array_append_new(devices, unhealthy(device, given_cause()));
+			json_array_append_new(devices, as_unhealthy(device, given_cause()));
 		else
 			json_array_append(devices, device);
 	}
@@ -218,40 +207,32 @@ json_t *dra_choice_status(const json_t *pools, const json_t *chosen)
 
 /* ---- claims ---------------------------------------------------------------------------------- */
 
-static json_t *claim_devices(const struct dra_choice_input *input, const json_t *resource,
-			     bool is_offered)
-{
-	bool is_shared = str_eq(json_str_at(resource, "kind"), "shared");
-	json_t *devices = json_array(), *device;
-	size_t i;
-
-	json_array_foreach (json_at(resource, "devices"), i, device) {
-		/* Tokens say how many pods may share; who has which is of no interest. */
-		bool is_free =
-			is_offered && (is_shared || !holder(input->allocated, resource, device));
-
-		if (is_free || holder(input->prepared, resource, device))
-			json_array_append(devices, device);
-	}
-	return devices;
-}
-
 json_t *dra_choice_claims(const struct dra_choice_input *input)
 {
 	json_auto_t *given = dra_choice_names(input->pools, input->chosen, NULL);
 	json_t *resources = json_array();
-	const json_t *resource;
-	size_t i;
+	const json_t *resource, *device;
+	size_t i, k;
 
 	json_array_foreach (json_at(input->pools, "resources"), i, resource) {
+		bool is_shared = str_eq(json_str_at(resource, "kind"), "shared");
 		const char *name = name_of(resource);
-		bool is_offered =
-			input->allocated && json_list_has(given, name) && has(input->settled, name);
-		json_t *ours;
+		bool is_offered = input->allocated && json_list_has(given, name) &&
+				  set_has(input->settled, name);
+		json_t *ours, *devices;
 
 		if (!json_is_object(resource))
 			continue;
-		ours = with_devices(resource, claim_devices(input, resource, is_offered));
+		devices = json_array();
+		json_array_foreach (json_at(resource, "devices"), k, device) {
+			/* Tokens say how many pods may share; who has which is of no interest. */
+			bool is_free = is_offered && (is_shared || !holder_of(input->allocated,
+									      resource, device));
+
+			if (is_free || holder_of(input->prepared, resource, device))
+				json_array_append(devices, (json_t *)device);
+		}
+		ours = with_devices(resource, devices);
 		json_put_bool(ours, "offered", is_offered);
 		if (is_offered || json_array_size(json_at(ours, "devices")) > 0)
 			json_array_append_new(resources, ours);

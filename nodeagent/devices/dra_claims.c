@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * From a ResourceClaim to an entry of the state, in two calls: the agent reads the object from the
+ * API server, kubeletd's driver prepares it, and writes state and CDI file. What a container gets
+ * is what Allocate would give (allocate.c); here it is put into CDI's words.
  */
 #include "nodeagent/devices/dra_claims.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
@@ -67,21 +70,13 @@ static json_t *results_of(const json_t *object, const char *node, struct err *er
 	return NULL;
 }
 
-static const char *pod_of(const json_t *object)
-{
-	const json_t *user;
-	size_t i;
-
-	json_array_foreach (json_at(object, "status", "reservedFor"), i, user)
-		if (str_eq(json_str_at(user, "resource"), "pods"))
-			return json_str_at(user, "name");
-	return NULL;
-}
-
 json_t *dra_claim_read(const json_t *object, const char *node, const char *uid, struct err *err)
 {
 	json_t *results, *claim;
+	const json_t *user;
+	size_t i;
 
+	assert(node);
 	if (!str_eq(json_uid(object), uid)) {
 		(void)err_set(err, ERR_INVALID, "BadClaim",
 			      "the claim of this name is another one now, with uid %.64s",
@@ -95,7 +90,12 @@ json_t *dra_claim_read(const json_t *object, const char *node, const char *uid, 
 	json_put_str(claim, "namespace", json_namespace(object));
 	json_put_str(claim, "name", json_name(object));
 	json_put_str(claim, "uid", uid);
-	json_put_str(claim, "pod", pod_of(object));
+	json_array_foreach (json_at(object, "status", "reservedFor"), i, user) {
+		if (!str_eq(json_str_at(user, "resource"), "pods"))
+			continue;
+		json_put_str(claim, "pod", json_str_at(user, "name"));
+		break;
+	}
 	json_put(claim, "results", results);
 	return claim;
 }
@@ -181,32 +181,26 @@ static json_t *device_of(const json_t *state, const json_t *claim, const json_t 
 	return device;
 }
 
-static bool is_named(const json_t *devices, const json_t *device)
-{
-	const json_t *other;
-	size_t i;
-
-	json_array_foreach (devices, i, other)
-		if (str_eq(json_str_at(other, "device"), json_str_at(device, "device")) &&
-		    str_eq(json_str_at(other, "request"), json_str_at(device, "request")))
-			return true;
-	return false;
-}
-
 static json_t *devices_of(const json_t *state, const json_t *claim, const json_t *pools,
 			  struct err *err)
 {
 	json_auto_t *devices = json_array();
-	const json_t *result;
-	size_t i;
+	const json_t *result, *other;
+	size_t i, k;
 
 	json_array_foreach (json_at(claim, "results"), i, result) {
 		json_t *device = device_of(state, claim, result, pools, err);
+		bool is_named = false;
 
 		if (!device)
 			return NULL;
+		json_array_foreach (devices, k, other)
+			is_named |= str_eq(json_str_at(other, "device"),
+					   json_str_at(device, "device")) &&
+				    str_eq(json_str_at(other, "request"),
+					   json_str_at(device, "request"));
 		/* Shares of one shared device are the same files. */
-		if (is_named(devices, device))
+		if (is_named)
 			json_decref(device);
 		else
 			json_array_append_new(devices, device);
@@ -266,29 +260,21 @@ static json_t *allocation_of(const json_t *devices, size_t first, const json_t *
 		if (is_same_group(device, leader))
 			ids[n_ids++] = json_str_or(json_at(device, "id"), token_of(resource));
 	}
+	assert(n_ids > 0);
 	return allocate_devices(resource, ids, n_ids, err);
-}
-
-static json_t *env_of(const json_t *allocation)
-{
-	json_t *env = json_array();
-	const char *name;
-	json_t *value;
-
-	json_each (json_at(allocation, "env"), name, value)
-		json_array_append_new(env, json_fmt("%s=%s", name, json_str_or(value, "")));
-	return env;
 }
 
 /* allocate.h's nodes are CDI's deviceNodes, member by member. */
 static json_t *edits_of(const json_t *allocation)
 {
-	json_t *edits = json_object(), *env = env_of(allocation);
-	json_t *nodes = json_at(allocation, "nodes");
+	json_t *edits = json_object(), *nodes = json_at(allocation, "nodes"), *value;
+	json_auto_t *env = json_array();
+	const char *name;
 
+	json_each (json_at(allocation, "env"), name, value)
+		json_array_append_new(env, json_fmt("%s=%s", name, json_str_or(value, "")));
 	if (json_array_size(env) > 0)
 		json_put(edits, "env", json_incref(env));
-	json_decref(env);
 	if (json_array_size(nodes) > 0)
 		json_put(edits, "deviceNodes", json_incref(nodes));
 	return edits;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Pools as ResourceSlices: each device with its attributes, cut into slices of the API's size. The
+ * agent writes what dra_slices_diff() lists to the API server; what dra_slices_learn() finds that
+ * the server dropped shapes the next slices.
  */
 #include "nodeagent/devices/dra_slices.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
@@ -97,15 +100,6 @@ static void put_bool(json_t *attributes, const char *name, bool value)
 	json_put(attributes, name, attribute);
 }
 
-static const char *link_type_of(const json_t *pf)
-{
-	const char *type = json_str_at(pf, "linkType");
-
-	if (str_eq(type, "ETH"))
-		return "ether";
-	return str_eq(type, "IB") ? "infiniband" : NULL;
-}
-
 /* A network function of the observed host. */
 struct function {
 	const json_t *seen;
@@ -156,6 +150,7 @@ static json_t *attributes_of(const json_t *resource, const json_t *device,
 	const json_t *seen = function ? function->seen : NULL, *pf = function ? function->pf : NULL;
 	const char *id = json_str_at(device, "id");
 	const char *rdma = json_str_at(device, "details", "rdma", "rdma_dev");
+	const char *type = json_str_at(pf ? pf : seen, "linkType");
 	json_t *attributes = json_object();
 
 	put_text(attributes, "pciAddress", id);
@@ -167,7 +162,10 @@ static json_t *attributes_of(const json_t *resource, const json_t *device,
 	put_text(attributes, "driver", json_str_at(seen, "driver"));
 	put_text(attributes, "interfaceName", json_str_at(seen, "name"));
 	put_text(attributes, "dra.net/ifName", json_str_at(seen, "name"));
-	put_text(attributes, "linkType", link_type_of(pf ? pf : seen));
+	put_text(attributes, "linkType",
+		 str_eq(type, "ETH")  ? "ether"
+		 : str_eq(type, "IB") ? "infiniband"
+				      : NULL);
 	put_text(attributes, "PFName", json_str_at(pf, "name"));
 	put_text(attributes, "pfPciAddress", json_str_at(pf, "pciAddress"));
 	put_text(attributes, "pfDeviceID", json_str_at(pf, "deviceID"));
@@ -222,7 +220,7 @@ static void add_functions(const struct dra_slices_input *input, const json_t *re
 }
 
 /* As a server writes it (apimachinery, pkg/api/resource/quantity.go): else it would differ. New. */
-static json_t *quantity(size_t n)
+static json_t *quantity_of(size_t n)
 {
 	static const char *const suffixes[] = {"", "k", "M", "G"};
 	size_t power = 0;
@@ -257,14 +255,9 @@ static void add_shared(const struct dra_slices_input *input, const json_t *resou
 	json_put_bool(device, "allowMultipleAllocations", true);
 	json_put(device, "capacity",
 		 json_pack("{s:{s:o, s:{s:s, s:[s]}}}", "slots", "value",
-			   quantity(json_array_size(tokens)), "requestPolicy", "default", "1",
+			   quantity_of(json_array_size(tokens)), "requestPolicy", "default", "1",
 			   "validValues", "1"));
 	json_array_append_new(devices, device);
-}
-
-static bool has_bound(const json_t *device)
-{
-	return json_at(device, "taints") || json_at(device, "allowMultipleAllocations");
 }
 
 /* In the order of the pools, which is sorted. */
@@ -313,8 +306,9 @@ json_t *dra_slices(const struct dra_slices_input *input)
 	json_t *slices = json_array(), *device, *slice = NULL;
 	size_t i, max = DRA_SLICE_DEVICES;
 
+	assert(input->node);
 	json_array_foreach (devices, i, device)
-		if (has_bound(device))
+		if (json_at(device, "taints") || json_at(device, "allowMultipleAllocations"))
 			max = DRA_SLICE_DEVICES_TAINTED;
 	json_array_foreach (devices, i, device) {
 		if (i % max == 0) {
@@ -401,6 +395,7 @@ json_t *dra_slices_diff(const json_t *wanted, const json_t *existing)
 	int64_t generation = 0;
 	size_t i;
 
+	assert(json_is_array(wanted));
 	json_put(diff, "write", write);
 	json_put(diff, "delete", gone);
 	json_array_foreach ((json_t *)existing, i, slice)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * The document of prepared claims, asked: kubeletd, which keeps its file, checks that at the start
+ * and lists which devices claims have; host/holders.c does both before a step takes a VF.
+ * dra_claims.c makes the entries.
  */
 #include "nodeagent/devices/dra_state.h"
 

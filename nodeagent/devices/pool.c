@@ -113,6 +113,7 @@ void pools_nothing_selected(struct pools *pools, const struct pool *pool, const 
 	auto_strbuf struct strbuf text = {0};
 	size_t i;
 
+	assert(json_array_size(causes) > 0);
 	json_array_foreach (causes, i, cause)
 		strbuf_addf(&text, "%s%s", i ? "; " : "", json_string_value(cause));
 	pools_problem(pools, name, "NothingSelected",
@@ -175,8 +176,9 @@ struct pool *pools_need(struct pools *pools, const char *prefix, const char *nam
 }
 
 /* Devices are sorted by id. */
-static const json_t *find_device(const json_t *devices, const char *id)
+const json_t *pool_device_before(const struct pool *pool, const char *id)
 {
+	const json_t *devices = json_at(pool->before, "devices");
 	size_t low = 0, high = json_array_size(devices);
 
 	while (low < high) {
@@ -194,11 +196,6 @@ static const json_t *find_device(const json_t *devices, const char *id)
 	return NULL;
 }
 
-const json_t *pool_device_before(const struct pool *pool, const char *id)
-{
-	return find_device(json_at(pool->before, "devices"), id);
-}
-
 bool pool_gave(const struct pool *pool, const char *id)
 {
 	return json_at(pool->allocated, id) != NULL;
@@ -211,7 +208,7 @@ const char *pools_gave_elsewhere(const struct pools *pools, const struct pool *p
 
 void pools_add_tokens(struct pools *pools, struct pool *pool, int64_t n, bool healthy)
 {
-	assert(n >= 0);
+	assert(n >= 0 && pools->tokens <= POOLS_TOKENS_MAX);
 	if (n > POOLS_TOKENS_MAX - pools->tokens) {
 		pool_cause(pool,
 			   "%lld devices on top of the %lld of other resources are more than the "

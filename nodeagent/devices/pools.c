@@ -5,6 +5,7 @@
  */
 #include "nodeagent/devices/pools.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
@@ -68,29 +69,24 @@ static void sort_by(json_t *list, const char *key)
 		json_array_set_new(list, i, items[i].value);
 }
 
-static json_t *pool_finish(struct pool *pool)
-{
-	size_t dropped = pool->causes_dropped;
-
-	/* Counted apart, so that this line finds room. */
-	if (dropped > 0)
-		json_array_append_new(json_object_get(pool->resource, "causes"),
-				      json_fmt("and %zu more", dropped));
-	json_put_int(pool->resource, "wanted", pool->wanted);
-	sort_by(pool->devices, "id");
-	return json_incref(pool->resource);
-}
-
-static json_t *finish(struct pools *pools)
+static json_t *finish_pools(struct pools *pools)
 {
 	json_t *resources = json_array();
 	const char *name;
-	void *pool;
+	void *value;
 	size_t i = 0;
 
-	while (map_next(&pools->pools, &i, &name, &pool)) {
+	while (map_next(&pools->pools, &i, &name, &value)) {
+		struct pool *pool = value;
+
 		add_gone(pools, pool);
-		json_array_append_new(resources, pool_finish(pool));
+		/* Counted apart, so that this line finds room. */
+		if (pool->causes_dropped > 0)
+			json_array_append_new(json_object_get(pool->resource, "causes"),
+					      json_fmt("and %zu more", pool->causes_dropped));
+		json_put_int(pool->resource, "wanted", pool->wanted);
+		sort_by(pool->devices, "id");
+		json_array_append(resources, pool->resource);
 	}
 	sort_by(resources, "name");
 	if (pools->problems_dropped > 0) {
@@ -158,6 +154,7 @@ json_t *pools_compute(const struct pools_input *input)
 		.problems = json_array(),
 	};
 
+	assert(input->prefix);
 	pools_index(&pools);
 	pools_from_groups(&pools);
 	pools_from_list(&pools);
@@ -166,7 +163,7 @@ json_t *pools_compute(const struct pools_input *input)
 	repeat_problems(&pools, input->resource_list);
 	repeat_problems(&pools, input->shared);
 	repeat_problems(&pools, input->dev_files);
-	return finish(&pools);
+	return finish_pools(&pools);
 }
 
 json_t *pools_names(const json_t *pools)

@@ -106,7 +106,10 @@ json_t *pools_compute(const struct pools_input *input);
 bool pools_is_fault(const char *reason);
 /* Append the problems that do, as { "reason", "message" }. */
 void pools_add_faults(const json_t *pools, json_t *list);
-/* Problems that `before` does not have, new. before: of the last pools_compute(), or NULL. */
+/*
+ * Problems that `before` does not have, new. Both documents are of pools_compute(), or both of one
+ * pools_read_*(); before may be NULL.
+ */
 json_t *pools_new_problems(const json_t *pools, const json_t *before);
 
 /*

@@ -84,27 +84,16 @@ json_t *pools_read_dev_files(const char *text, size_t len, struct err *err)
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-/* "snd/timer" → "snd_timer"; free(). */
-static char *resource_name(const char *device)
+static void offer_device(struct pools *pools, const char *device, int64_t count)
 {
-	char *name = str_dup(device);
+	auto_free char *name = str_dup(device);
+	struct pool *pool;
 
+	/* "snd/timer" → "snd_timer" */
 	for (char *c = name; *c; c++)
 		if (!isalnum((unsigned char)*c) && *c != '-' && *c != '_')
 			*c = '_';
-	return name;
-}
-
-static bool is_path(const char *device)
-{
-	return device && *device && *device != '/' && !strstr(device, "..");
-}
-
-static void offer(struct pools *pools, const char *device, int64_t count)
-{
-	auto_free char *name = resource_name(device);
-	struct pool *pool = pools_need(pools, PREFIX, name, "devices", SOURCE, false);
-
+	pool = pools_need(pools, PREFIX, name, "devices", SOURCE, false);
 	if (!pool)
 		return;
 	pool->wanted = count;
@@ -125,7 +114,8 @@ static void add_entry(struct pools *pools, const json_t *entry, struct map *take
 	json_array_foreach ((json_t *)pools->input->dev_names, i, item) {
 		const char *device = json_string_value(item);
 
-		if (!is_path(device) || map_get(taken, device) || !pattern_matches(pattern, device))
+		if (str_empty(device) || *device == '/' || strstr(device, "..") ||
+		    map_get(taken, device) || !pattern_matches(pattern, device))
 			continue;
 		if (taken->len == POOLS_ENTRIES_MAX) {
 			pools_problem(pools, NULL, "TooManyDevices",
@@ -135,7 +125,7 @@ static void add_entry(struct pools *pools, const json_t *entry, struct map *take
 			break;
 		}
 		map_set(taken, device, item);
-		offer(pools, device, count);
+		offer_device(pools, device, count);
 	}
 	pattern_free(pattern);
 }

@@ -6,6 +6,7 @@
  * Names and keys are those of the SR-IOV device plugin (sriov-network-device-plugin,
  * pkg/netdevice), since applications read them.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -29,8 +30,9 @@ struct draft {
 };
 
 /* The first one counts: the rest mostly follows from it. */
-static void fault(struct draft *draft, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void fault(struct draft *draft, const char *fmt, ...)
+static void set_fault(struct draft *draft, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+static void set_fault(struct draft *draft, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -76,10 +78,10 @@ static void check_elsewhere(struct draft *draft)
 	const char *resource = pools_gave_elsewhere(draft->pools, draft->pool, address);
 
 	if (resource)
-		fault(draft, "%s has it as %s",
-		      json_str_or(json_at(draft->pools->input->allocated, resource, address),
-				  "a pod"),
-		      resource);
+		set_fault(draft, "%s has it as %s",
+			  json_str_or(json_at(draft->pools->input->allocated, resource, address),
+				      "a pod"),
+			  resource);
 }
 
 static void check_driver(struct draft *draft)
@@ -87,14 +89,14 @@ static void check_driver(struct draft *draft)
 	const char *driver = driver_of(draft->function), *type = draft->wants->device_type;
 
 	if (!driver)
-		fault(draft, "no driver is bound to it yet");
+		set_fault(draft, "no driver is bound to it yet");
 	else if (str_eq(type, "vfio-pci") && !str_eq(driver, "vfio-pci"))
-		fault(draft, "driver %s is bound to it, wanted vfio-pci", driver);
+		set_fault(draft, "driver %s is bound to it, wanted vfio-pci", driver);
 	else if (str_eq(type, "netdevice") && observed_is_userspace_driver(driver))
-		fault(draft, "driver %s is bound to it, wanted the kernel's network driver",
-		      driver);
+		set_fault(draft, "driver %s is bound to it, wanted the kernel's network driver",
+			  driver);
 	else if (observed_is_userspace_driver(driver) && !str_eq(driver, "vfio-pci"))
-		fault(draft, "driver %s is not supported for pods, take vfio-pci", driver);
+		set_fault(draft, "driver %s is not supported for pods, take vfio-pci", driver);
 }
 
 /* Without an IOMMU the host's file has another name, and the container's has not. */
@@ -119,7 +121,7 @@ static void add_vfio(struct draft *draft)
 	if (!str_eq(driver_of(draft->function), "vfio-pci"))
 		return;
 	if (!json_is_integer(group)) {
-		fault(draft, "it has no IOMMU group; turn the IOMMU on in firmware and kernel");
+		set_fault(draft, "it has no IOMMU group; turn the IOMMU on in firmware and kernel");
 		return;
 	}
 	details = json_object();
@@ -142,9 +144,10 @@ static void add_vhost_net(struct draft *draft)
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		json_array_append_new(draft->nodes, json_fmt("/dev/%s", files[i]));
 		if (!pools_has_file(draft->pools, files[i]))
-			fault(draft,
-			      "/dev/%s is missing, which needVhostNet asks for; load the module %s",
-			      files[i], i == 0 ? "vhost_net" : "tun");
+			set_fault(draft,
+				  "/dev/%s is missing, which needVhostNet asks for; load the "
+				  "module %s",
+				  files[i], i == 0 ? "vhost_net" : "tun");
 	}
 	details = json_object();
 	json_put_str(details, "net-mount", "/dev/vhost-net");
@@ -166,21 +169,6 @@ bool pools_has_rdma(const struct pools *pools, const struct pool *pool,
 	       (function->pf &&
 		json_array_size(pools_rdma_of(
 			pools, json_str_or(json_at(function->pf, "pciAddress"), ""))) > 0);
-}
-
-/*
- * In exclusive mode a move gives it other numbers after the kubelet was told these: what a pod gets
- * is its folder. Each function's has a path of its own in the container, since kubelets pass over a
- * path that was there before; runtimes put what is in it beside the others.
- */
-static void add_rdma_folder(struct draft *draft)
-{
-	const char *address = draft->function->address;
-	json_t *node = json_object();
-
-	json_put(node, "path", json_fmt("/dev/infiniband/%s/..", address));
-	json_put(node, "hostPath", json_fmt(RDMA_FOLDER "/%s", address));
-	json_array_append_new(draft->nodes, node);
 }
 
 static bool is_exclusive(const struct draft *draft)
@@ -220,10 +208,11 @@ static char *add_rdma_devices(struct draft *draft, const json_t *devices)
 		const char *name = json_str_or(json_at(device, "name"), "?");
 
 		if (!add_rdma_files(draft, json_at(device, "charDevices"), details))
-			fault(draft,
-			      "its RDMA device %s has no file uverbs* in /dev/infiniband; load the "
-			      "module ib_uverbs",
-			      name);
+			set_fault(draft,
+				  "its RDMA device %s has no file uverbs* in /dev/infiniband; load "
+				  "the "
+				  "module ib_uverbs",
+				  name);
 		if (i == 0)
 			json_put_str(details, "rdma_dev", name);
 		strbuf_adds(&names, i > 0 ? "," : "");
@@ -231,31 +220,38 @@ static char *add_rdma_devices(struct draft *draft, const json_t *devices)
 	}
 	(void)add_rdma_files(draft, json_at(draft->pools->input->observed, "rdma", "charDevices"),
 			     details);
+	/*
+	 * A move gives it other numbers after the kubelet was told these: what a pod gets is its
+	 * folder. Each function's has a path of its own in the container, since kubelets pass over
+	 * a path that was there before; runtimes put what is in it beside the others.
+	 */
 	if (is_exclusive(draft))
-		add_rdma_folder(draft);
+		json_array_append_new(
+			draft->nodes,
+			json_pack("{s:o, s:o}", "path",
+				  json_fmt("/dev/infiniband/%s/..", draft->function->address),
+				  "hostPath",
+				  json_fmt(RDMA_FOLDER "/%s", draft->function->address)));
 	json_put(draft->details, "rdma", details);
 	return strbuf_take(&names);
-}
-
-static const char *holder_of(const struct draft *draft)
-{
-	const struct pools_function *function = draft->function;
-	const char *holder = json_str_or(json_at(draft->pool->allocated, function->address),
-					 json_str_at(function->seen, "host", "holder", "name"));
-
-	return str_empty(holder) ? "a pod" : holder;
 }
 
 /* What it had when it was last seen: its holder has that now. Returns the names or NULL; free(). */
 static char *add_rdma_as_before(struct draft *draft)
 {
-	const json_t *before = pool_device_before(draft->pool, draft->function->address);
+	const struct pools_function *function = draft->function;
+	const json_t *before = pool_device_before(draft->pool, function->address);
 	json_t *details = json_at(before, "details", "rdma"), *node;
 	size_t i;
 
 	if (!details) {
+		const char *holder =
+			json_str_or(json_at(draft->pool->allocated, function->address),
+				    json_str_at(function->seen, "host", "holder", "name"));
+
 		draft->out_of_sight = !draft->fault[0];
-		fault(draft, "%s has it, its RDMA device is out of sight", holder_of(draft));
+		set_fault(draft, "%s has it, its RDMA device is out of sight",
+			  str_empty(holder) ? "a pod" : holder);
 		return NULL;
 	}
 	json_put(draft->details, "rdma", json_incref(details));
@@ -278,9 +274,10 @@ static char *add_rdma(struct draft *draft)
 	if (!observed_is_userspace_driver(driver) && is_held(draft->pool, draft->function))
 		return add_rdma_as_before(draft);
 	if (observed_is_userspace_driver(driver))
-		fault(draft, "driver %s gives it no RDMA device; set isRdma to false", driver);
+		set_fault(draft, "driver %s gives it no RDMA device; set isRdma to false", driver);
 	else
-		fault(draft, "it has no RDMA device yet; is the RDMA module of its driver loaded?");
+		set_fault(draft,
+			  "it has no RDMA device yet; is the RDMA module of its driver loaded?");
 	return NULL;
 }
 
@@ -340,12 +337,13 @@ void pools_add_function(struct pools *pools, struct pool *pool,
 	auto_free char *rdma = NULL, *unwell = NULL;
 	json_t *device;
 
+	assert(function->address && !map_get(&pools->claimed, function->address));
 	json_put(details, "generic", json_pack("{s:s}", "deviceID", function->address));
 	check_elsewhere(&draft);
 	check_driver(&draft);
 	unwell = pools_unwell(pools, function, is_held(pool, function));
 	if (unwell)
-		fault(&draft, "%s", unwell);
+		set_fault(&draft, "%s", unwell);
 	add_vfio(&draft);
 	add_extra(&draft);
 	rdma = add_rdma(&draft);

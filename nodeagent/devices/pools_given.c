@@ -8,30 +8,20 @@
 #include "lib/json/json.h"
 #include "nodeagent/devices/pools_internal.h"
 
-/* A file of one RDMA device, whose number the kernel chose when that arrived. */
-static bool is_numbered(const char *path)
-{
-	return path && str_starts(path, "/dev/infiniband/") &&
-	       !str_eq(path, "/dev/infiniband/rdma_cm");
-}
-
-/* Numbered files of a device of a pool; an empty array when its RDMA device is not there. New. */
+/*
+ * Files of one RDMA device, whose numbers the kernel chose when that arrived; an empty array when
+ * the RDMA device is not there. New.
+ */
 static json_t *files_of(const json_t *device)
 {
 	json_t *files = json_array(), *node;
 	size_t i;
 
 	json_array_foreach (json_at(device, "nodes"), i, node)
-		if (is_numbered(json_string_value(node)))
+		if (str_starts(json_str_or(node, ""), "/dev/infiniband/") &&
+		    !str_eq(json_string_value(node), "/dev/infiniband/rdma_cm"))
 			json_array_append(files, node);
 	return files;
-}
-
-static const json_t *device_of(const json_t *pools, const char *resource, const char *id)
-{
-	const json_t *pool = json_find(json_at(pools, "resources"), "name", resource);
-
-	return json_find(json_at(pool, "devices"), "id", id);
 }
 
 /* ---- what is kept ---------------------------------------------------------------------------- */
@@ -62,12 +52,14 @@ json_t *pools_given(const json_t *before, const json_t *allocated, const json_t 
 	const char *resource, *id;
 
 	json_each (allocated, resource, devices) {
+		const json_t *pool = json_find(json_at(pools, "resources"), "name", resource);
 		json_t *records = json_object();
 
 		json_each (devices, id, pod)
 			json_put(records, id,
 				 record_of(json_at(before, "devices", resource, id),
-					   json_string_value(pod), device_of(pools, resource, id),
+					   json_string_value(pod),
+					   json_find(json_at(pool, "devices"), "id", id),
 					   is_first_list));
 		if (json_object_size(records) > 0)
 			json_object_set(given, resource, records);
@@ -110,8 +102,8 @@ static void withhold(json_t *resource, json_t *device, char *cause)
 }
 
 /* Is its own pod right about it? */
-static void check_own(json_t *pools, json_t *resource, json_t *device, const json_t *record,
-		      const json_t *files)
+static void check_own_pod(json_t *pools, json_t *resource, json_t *device, const json_t *record,
+			  const json_t *files)
 {
 	const char *name = json_str_at(resource, "name"), *id = json_str_at(device, "id");
 	const char *pod = json_str_or(json_at(record, "pod"), "a pod");
@@ -136,7 +128,8 @@ static void check_own(json_t *pools, json_t *resource, json_t *device, const jso
 }
 
 /* Has a pod of another device a file of this one? */
-static void check_others(const json_t *given, json_t *resource, json_t *device, const json_t *files)
+static void check_other_pods(const json_t *given, json_t *resource, json_t *device,
+			     const json_t *files)
 {
 	const char *name, *id, *own = json_str_at(device, "id");
 	json_t *records, *record;
@@ -171,8 +164,8 @@ void pools_check_given(json_t *pools, const json_t *given)
 			if (json_array_size(files) == 0)
 				continue;
 			if (record)
-				check_own(pools, resource, device, record, files);
+				check_own_pod(pools, resource, device, record, files);
 			else
-				check_others(records, resource, device, files);
+				check_other_pods(records, resource, device, files);
 		}
 }

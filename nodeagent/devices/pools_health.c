@@ -7,44 +7,18 @@
 #include "lib/json/json.h"
 #include "nodeagent/devices/pools_internal.h"
 
-static char *reporter_in_error(const struct pools_function *function, const json_t *port)
-{
-	const json_t *entries[] = {function->seen, port};
-
-	for (size_t i = 0; i < ARRAY_LEN(entries); i++) {
-		const json_t *errors = json_at(entries[i], "host", "healthErrors");
-		const char *address = json_str_or(json_at(entries[i], "pciAddress"), "?");
-
-		if (json_array_size(errors) > 0)
-			return str_printf("%s reports an error of its %s; see devlink health show "
-					  "pci/%s",
-					  address, json_str_or(json_array_get(errors, 0), "?"),
-					  address);
-	}
-	return NULL;
-}
-
-/*
- * InfiniBand: a cable is not enough, the subnet manager has to set the port up. NULL: it is, or
- * nobody knows.
- */
-static const char *bad_ib_state(const struct pools *pools, const json_t *port)
-{
-	const json_t *devices = pools_rdma_of(pools, json_str_or(json_at(port, "pciAddress"), ""));
-	const json_t *ports = json_at(json_array_get(devices, 0), "ports");
-	const char *state = json_str_at(json_array_get(ports, 0), "state");
-
-	return str_eq(json_str_at(port, "linkType"), "IB") && !str_eq(state, "ACTIVE") ? state
-										       : NULL;
-}
-
 /* A NIC that is offered as a whole may be down: whoever gets it sets it up. */
 static char *port_fault(const struct pools *pools, const json_t *port, bool has_to_be_up)
 {
 	const char *name =
 		json_str_or(json_at(port, "name"), json_str_or(json_at(port, "pciAddress"), "?"));
-	const char *state = bad_ib_state(pools, port);
+	const json_t *devices = pools_rdma_of(pools, json_str_or(json_at(port, "pciAddress"), ""));
+	const json_t *ports = json_at(json_array_get(devices, 0), "ports");
+	const char *state = json_str_at(json_array_get(ports, 0), "state");
 
+	/* InfiniBand: a cable is not enough, the subnet manager has to set the port up. */
+	if (!str_eq(json_str_at(port, "linkType"), "IB") || str_eq(state, "ACTIVE"))
+		state = NULL;
 	if (!json_is_true(json_at(port, "host", "noLink")))
 		return state ? str_printf("its port %s is %s; is a subnet manager running?", name,
 					  state)
@@ -59,10 +33,18 @@ static char *port_fault(const struct pools *pools, const json_t *port, bool has_
 char *pools_unwell(const struct pools *pools, const struct pools_function *function, bool is_held)
 {
 	const json_t *port = function->pf ? function->pf : function->seen;
-	char *why = reporter_in_error(function, port);
+	const json_t *entries[] = {function->seen, port};
 
-	if (why)
-		return why;
+	for (size_t i = 0; i < ARRAY_LEN(entries); i++) {
+		const json_t *errors = json_at(entries[i], "host", "healthErrors");
+		const char *address = json_str_or(json_at(entries[i], "pciAddress"), "?");
+
+		if (json_array_size(errors) > 0)
+			return str_printf("%s reports an error of its %s; see devlink health show "
+					  "pci/%s",
+					  address, json_str_or(json_array_get(errors, 0), "?"),
+					  address);
+	}
 	if (json_at(port, "host", "brokenMs"))
 		return str_printf("%s had a fatal PCI Express error in the last ten minutes; see "
 				  "dmesg, and its slot",

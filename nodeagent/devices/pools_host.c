@@ -75,38 +75,27 @@ static void index_rdma(struct pools *pools)
 	}
 }
 
-static void index_held(struct pools *pools)
+void pools_index(struct pools *pools)
 {
 	const char *resource, *id;
-	json_t *devices, *who;
+	json_t *devices, *who, *name;
+	size_t i;
 
+	assert(!pools->functions && !pools->rdma);
+	index_functions(pools);
+	index_rdma(pools);
 	json_each (pools->input->allocated, resource, devices)
 		json_each (devices, id, who)
 			if (map_get(&pools->by_address, id))
 				map_set(&pools->held, id, (void *)resource);
-}
-
-static void index_dev_names(struct pools *pools)
-{
-	json_t *name;
-	size_t i;
-
 	json_array_foreach ((json_t *)pools->input->dev_names, i, name)
 		if (json_is_string(name))
 			map_set(&pools->dev_names, json_string_value(name), name);
 }
 
-void pools_index(struct pools *pools)
-{
-	assert(!pools->functions && !pools->rdma);
-	index_functions(pools);
-	index_rdma(pools);
-	index_held(pools);
-	index_dev_names(pools);
-}
-
 const json_t *pools_rdma_of(const struct pools *pools, const char *address)
 {
+	assert(pools->rdma);
 	return json_object_get(pools->rdma, address);
 }
 

@@ -9,6 +9,8 @@
  */
 #include "nodeagent/devices/pools.h"
 
+#include <assert.h>
+
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/devices/pools_internal.h"
@@ -101,7 +103,7 @@ static json_t *find_old(const json_t *entries, size_t at, const json_t *names, c
 	return NULL;
 }
 
-static bool exchange(json_t *entries, size_t at, const json_t *problem, const json_t *before)
+static bool exchange_entry(json_t *entries, size_t at, const json_t *problem, const json_t *before)
 {
 	json_t *old = find_old(entries, at, json_at(problem, "entry"), entries_of(before));
 
@@ -121,8 +123,9 @@ void pools_keep_good(json_t *document, const json_t *before)
 		const json_t *bad = json_at(problem, "entry"), *fault = json_at(problem, "fault");
 		size_t n = bad && !fault ? put_back(entries, at, bad, entries_of(before)) : 0;
 
+		assert(!bad || at <= json_array_size(entries));
 		added += n;
-		if (n == 0 && !(bad && fault && exchange(entries, at, problem, before)))
+		if (n == 0 && !(bad && fault && exchange_entry(entries, at, problem, before)))
 			continue;
 		json_put_bool(problem, "kept", true);
 		json_put(problem, "message",

@@ -46,18 +46,12 @@ static bool is_child(const json_t *list, const char *parent, int64_t number)
 	return json_array_size(list) == 0;
 }
 
-static const char *link_type(const struct pools_function *function)
-{
-	const char *type = json_str_at(function->pf ? function->pf : function->seen, "linkType");
-
-	return str_eq(type, "ETH") ? "ether" : str_eq(type, "IB") ? "infiniband" : NULL;
-}
-
 /* misses: NULL, or where to add each selector that does not match, with both values. */
 static bool selects(const struct pools *pools, const struct pool *pool, const json_t *selector,
 		    const struct pools_function *function, struct strbuf *misses)
 {
 	const json_t *seen = function->seen, *pf = function->pf;
+	const char *type = json_str_at(pf ? pf : seen, "linkType");
 	const struct {
 		const char *key, *words, *value;
 		bool is_of_pf;
@@ -68,7 +62,11 @@ static bool selects(const struct pools *pools, const struct pool *pool, const js
 		{"pciAddresses", "PCI address", function->address, false},
 		{"pfNames", "PF", json_str_at(pf, "name"), true},
 		{"rootDevices", "PF at", json_str_at(pf, "pciAddress"), true},
-		{"linkTypes", "link type", link_type(function), false},
+		{"linkTypes", "link type",
+		 str_eq(type, "ETH")  ? "ether"
+		 : str_eq(type, "IB") ? "infiniband"
+				      : NULL,
+		 false},
 	};
 	bool all = true;
 
@@ -90,8 +88,8 @@ static bool selects(const struct pools *pools, const struct pool *pool, const js
 	return false;
 }
 
-static void offer(struct pools *pools, struct pool *pool, const struct pools_function *function,
-		  const struct pools_wants *wants)
+static void offer_function(struct pools *pools, struct pool *pool,
+			   const struct pools_function *function, const struct pools_wants *wants)
 {
 	const struct pool *other = map_get(&pools->claimed, function->address);
 	const char *protected = pools_protected(pools, function);
@@ -133,21 +131,14 @@ static size_t add_selector(struct pools *pools, struct pool *pool, const json_t 
 		/* A PF that has VFs is not offered itself; without a driver it is nothing yet. */
 		if (json_at(seen, "driver") && json_integer_value(json_at(seen, "numVfs")) == 0 &&
 		    selects(pools, pool, selector, &pools->functions[i], NULL)) {
-			offer(pools, pool, &pools->functions[i], &wants);
+			offer_function(pools, pool, &pools->functions[i], &wants);
 			matches++;
 		}
 	}
 	return matches;
 }
 
-/* Is it a PF, or the first VF of its PF? The others differ from that one in little. */
-static bool is_example(const struct pools *pools, size_t i)
-{
-	return !pools->functions[i].pf || i == 0 ||
-	       pools->functions[i - 1].pf != pools->functions[i].pf;
-}
-
-/* Each NIC, and its first VF, with all selectors that do not match. */
+/* Each NIC and its first VF (others differ in little), with all selectors that do not match. */
 static void explain_misses(struct pools *pools, struct pool *pool, const json_t *entry)
 {
 	pool_cause(pool, "no free device of this node matches the selectors");
@@ -157,7 +148,7 @@ static void explain_misses(struct pools *pools, struct pool *pool, const json_t 
 		json_t *selector;
 		size_t k;
 
-		if (!is_example(pools, i))
+		if (f->pf && i > 0 && f[-1].pf == f->pf)
 			continue;
 		json_array_foreach (json_at(entry, "selectors"), k, selector) {
 			auto_strbuf struct strbuf one = {0};

@@ -3,6 +3,7 @@
  * The upstream plugin's configuration as users bring it: every entry checked, and refused by the
  * name of the field where we could not do what it asks.
  */
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
@@ -20,29 +21,22 @@ size_t pools_list_name_len(const char *text)
 	return strcspn(text, "#");
 }
 
-static int parse_part(const char *part, size_t len, int64_t *ret_first, int64_t *ret_last)
-{
-	const char *dash = memchr(part, '-', len);
-	size_t first_len = dash ? (size_t)(dash - part) : len;
-	auto_free char *first = str_ndup(part, first_len);
-	auto_free char *last = dash ? str_ndup(dash + 1, len - first_len - 1) : str_dup(first);
-
-	return str_to_int(first, 0, POOLS_VFS_MAX, ret_first) &&
-			       str_to_int(last, 0, POOLS_VFS_MAX, ret_last)
-		       ? 0
-		       : -1;
-}
-
 int pools_list_indexes(const char *rest, int64_t number, bool *ret_hit)
 {
 	bool hit = *rest == '\0';
 	const char *part = rest + 1;
 
+	assert(*rest == '\0' || *rest == '#');
 	while (*rest) {
 		size_t len = strcspn(part, ",");
+		const char *dash = memchr(part, '-', len);
+		auto_free char *from = str_ndup(part, dash ? (size_t)(dash - part) : len);
+		auto_free char *to =
+			dash ? str_ndup(dash + 1, (size_t)(part + len - dash - 1)) : str_dup(from);
 		int64_t first, last;
 
-		if (parse_part(part, len, &first, &last) < 0)
+		if (!str_to_int(from, 0, POOLS_VFS_MAX, &first) ||
+		    !str_to_int(to, 0, POOLS_VFS_MAX, &last))
 			return -1;
 		hit = hit || (number >= first && number <= last);
 		if (part[len] == '\0')

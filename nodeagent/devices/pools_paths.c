@@ -56,25 +56,20 @@ static bool is_below_dev(const char *path)
 	return depth > 0;
 }
 
-static bool matches_more(const char *path, const char *more)
+bool pools_path_is_allowed(const char *path, const char *more)
 {
 	auto_free char *list = str_dup(more);
 	char *rest = list, *pattern;
 
-	while ((pattern = strsep(&rest, ",")))
-		if (fnmatch(str_trim(pattern), path, FNM_NOESCAPE) == 0)
-			return true;
-	return false;
-}
-
-bool pools_path_is_allowed(const char *path, const char *more)
-{
 	if (!is_plain(path))
 		return false;
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
 		if (fnmatch(known[i], path, FNM_NOESCAPE) == 0)
 			return true;
-	return more && matches_more(path, more);
+	while ((pattern = strsep(&rest, ",")))
+		if (fnmatch(str_trim(pattern), path, FNM_NOESCAPE) == 0)
+			return true;
+	return false;
 }
 
 int pools_paths_check(const char *more, struct err *err)
@@ -95,31 +90,25 @@ int pools_paths_check(const char *more, struct err *err)
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-/* Why a container may not have the node, new; NULL: it may. */
-static char *check_node(const json_t *node, const char *more)
-{
-	const char *path = json_str_or(node, json_str_or(json_at(node, "path"), ""));
-	const char *host = json_str_or(json_at(node, "hostPath"), path);
-
-	if (!is_below_dev(path))
-		return str_printf("%.128s is not below the container's /dev", path);
-	if (!pools_path_is_allowed(host, more))
-		return str_printf("%.128s is not among the device files that pods may get; add it "
-				  "to the agent's --device-paths (the chart's deviceFiles.paths)",
-				  host);
-	return NULL;
-}
-
+/* Why a container may not have one of the nodes, new; NULL: it may. */
 static char *check_nodes(const json_t *nodes, const char *more)
 {
-	char *cause = NULL;
 	json_t *node;
 	size_t i;
 
-	json_array_foreach ((json_t *)nodes, i, node)
-		if (!cause)
-			cause = check_node(node, more);
-	return cause;
+	json_array_foreach ((json_t *)nodes, i, node) {
+		const char *path = json_str_or(node, json_str_or(json_at(node, "path"), ""));
+		const char *host = json_str_or(json_at(node, "hostPath"), path);
+
+		if (!is_below_dev(path))
+			return str_printf("%.128s is not below the container's /dev", path);
+		if (!pools_path_is_allowed(host, more))
+			return str_printf("%.128s is not among the device files that pods may get; "
+					  "add it to the agent's --device-paths (the chart's "
+					  "deviceFiles.paths)",
+					  host);
+	}
+	return NULL;
 }
 
 /* Of all devices of the resource. */
@@ -135,15 +124,6 @@ static char *check_common(const json_t *resource, const char *more)
 	return check_nodes(json_at(resource, "nodes"), more);
 }
 
-static void refuse(json_t *devices, size_t i, const char *cause)
-{
-	json_t *changed = json_copy(json_array_get(devices, i));
-
-	json_put_bool(changed, "healthy", false);
-	json_put_str(changed, "cause", cause);
-	json_array_set_new(devices, i, changed);
-}
-
 /* The cause goes into *cause when it has none. New. */
 static json_t *keep_allowed(const json_t *resource, const char *more, char **cause)
 {
@@ -157,9 +137,14 @@ static json_t *keep_allowed(const json_t *resource, const char *more, char **cau
 			common ? NULL
 			       : check_nodes(json_at(json_array_get(devices, i), "nodes"), more);
 
+		json_t *changed;
+
 		if (!common && !own)
 			continue;
-		refuse(devices, i, common ? common : own);
+		changed = json_copy(json_array_get(devices, i));
+		json_put_bool(changed, "healthy", false);
+		json_put_str(changed, "cause", common ? common : own);
+		json_array_set_new(devices, i, changed);
 		if (!first)
 			first = str_dup(common ? common : own);
 	}

@@ -3,6 +3,7 @@
  * Configurations as users bring them: keys as Go takes them, one bad entry that does not cost the
  * others, names as the kubelet wants them.
  */
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
@@ -100,26 +101,20 @@ int pools_check_strings(const json_t *obj, const char *where, const char *key, s
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-/* What tells an entry from others. Returns new. */
-static json_t *names_new(const json_t *entry)
-{
-	static const char *const known[] = {"resourceName", "resourcePrefix", NULL};
-	json_auto_t *ignored = json_array();
-	json_t *names = pools_fold_keys(entry, known, "", ignored);
-	const char *name = json_str_at(names, "resourceName");
-
-	/* A name that cannot be one may be a slip of any that is missing. */
-	if (name && pools_name_fault("x", name))
-		json_object_del(names, "resourceName");
-	return names;
-}
-
 /* Problems from the `first` on are of this entry, the `at`-th; for pools_keep_good(). */
 static void name_entry(json_t *problems, size_t first, const json_t *entry, size_t at)
 {
-	for (size_t i = first; i < json_array_size(problems); i++) {
-		json_t *problem = json_array_get(problems, i), *names = names_new(entry);
+	static const char *const known[] = {"resourceName", "resourcePrefix", NULL};
 
+	for (size_t i = first; i < json_array_size(problems); i++) {
+		json_auto_t *ignored = json_array();
+		json_t *problem = json_array_get(problems, i);
+		json_t *names = pools_fold_keys(entry, known, "", ignored);
+		const char *name = json_str_at(names, "resourceName");
+
+		/* A name that cannot be one may be a slip of any that is missing. */
+		if (name && pools_name_fault("x", name))
+			json_object_del(names, "resourceName");
 		json_put_str(problem, "resource", json_str_at(names, "resourceName"));
 		json_put(problem, "entry", names);
 		json_put_int(problem, "at", (int64_t)at);
@@ -184,34 +179,28 @@ static json_t *read_entries(const struct pools_format *format, const json_t *doc
 	return entries;
 }
 
-/*
- * null is an empty list, as the SR-IOV operator writes it; without its list it is a misspelt or
- * unfinished text.
- */
-static bool has_list(const json_t *raw, const struct pools_format *format)
-{
-	const char *key;
-	json_t *value;
-
-	json_each (raw, key, value)
-		if (str_eq(known_key(format->known, key), format->list))
-			return true;
-	return false;
-}
-
 json_t *pools_read_document(const struct pools_format *format, const json_t *raw,
 			    const struct err *inner, struct err *err)
 {
 	json_auto_t *problems = json_array();
 	json_auto_t *doc = pools_fold_keys(raw, format->known, "", problems);
 	struct err bad = *inner;
-	json_t *entries = NULL;
+	json_t *entries = NULL, *value;
+	bool has_list = false;
+	const char *key;
 
+	assert(raw || inner->text[0]);
+	json_each (raw, key, value)
+		has_list |= str_eq(known_key(format->known, key), format->list);
 	say_ignored(problems, 0);
 	if (raw && !json_is_object(raw))
 		(void)err_set(&bad, ERR_INVALID, "BadField", "is %s, must be an object",
 			      json_type_words(raw));
-	else if (raw && !has_list(raw, format))
+	/*
+	 * null is an empty list, as the SR-IOV operator writes it; without its list it is a
+	 * misspelt or unfinished text.
+	 */
+	else if (raw && !has_list)
 		(void)err_set(&bad, ERR_INVALID, "BadField", "%s: is missing; [] is none",
 			      format->list);
 	else if (raw)

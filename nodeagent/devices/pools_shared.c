@@ -20,23 +20,6 @@ static const char SOURCE[] = POOLS_SOURCE_SHARED;
 static const char *const selector_lists[] = {"vendors", "deviceIDs", "drivers",
 					     "ifNames", "linkTypes", NULL};
 
-static int check_selectors(const json_t *selectors, const char *where, struct err *err)
-{
-	size_t values = 0;
-
-	for (const char *const *key = selector_lists; *key; key++) {
-		if (pools_check_strings(selectors, where, *key, err) < 0)
-			return -1;
-		values += json_array_size(json_at(selectors, *key));
-	}
-	if (values == 0)
-		return err_set(err, ERR_INVALID, "BadField",
-			       "%s: selects nothing; give vendors, deviceIDs, drivers, ifNames or "
-			       "linkTypes",
-			       where);
-	return 0;
-}
-
 /* The older `devices` is `selectors.ifNames` by another name. Returns new. */
 static json_t *read_selectors(const json_t *entry, const char *where, json_t *problems,
 			      struct err *err)
@@ -44,6 +27,7 @@ static json_t *read_selectors(const json_t *entry, const char *where, json_t *pr
 	auto_free char *at = str_printf("%s.selectors", where);
 	const json_t *selectors;
 	json_auto_t *ret = NULL, *unknown = json_array();
+	size_t values = 0;
 
 	if (json_get_object(entry, where, "selectors", &selectors, err) < 0 ||
 	    pools_check_strings(entry, where, "devices", err) < 0)
@@ -62,9 +46,17 @@ static json_t *read_selectors(const json_t *entry, const char *where, json_t *pr
 			      json_str_or(json_at(json_array_get(unknown, 0), "message"), ""));
 		return NULL;
 	}
-	if (check_selectors(ret, at, err) < 0)
-		return NULL;
-	return take_ptr(ret);
+	for (const char *const *key = selector_lists; *key; key++) {
+		if (pools_check_strings(ret, at, *key, err) < 0)
+			return NULL;
+		values += json_array_size(json_at(ret, *key));
+	}
+	if (values > 0)
+		return take_ptr(ret);
+	(void)err_set(err, ERR_INVALID, "BadField",
+		      "%s: selects nothing; give vendors, deviceIDs, drivers, ifNames or linkTypes",
+		      at);
+	return NULL;
 }
 
 static json_t *read_entry(const json_t *value, const char *where, json_t *problems, struct err *err)
@@ -284,16 +276,6 @@ static struct candidate candidate_of(const struct pools *pools, const struct poo
 	};
 }
 
-static void add_functions(struct gathering *g)
-{
-	for (size_t i = 0; i < g->pools->n_functions; i++) {
-		struct candidate c = candidate_of(g->pools, &g->pools->functions[i]);
-
-		if (c.driver)
-			add_candidate(g, &c);
-	}
-}
-
 /* A resource at 0: each NIC with all that is wrong with it. VFs differ from their PF in little. */
 static void explain_misses(const struct gathering *g)
 {
@@ -331,15 +313,6 @@ static void add_software_devices(struct gathering *g)
 	}
 }
 
-static void add_connection_manager(struct gathering *g)
-{
-	if (!add_files(g, json_at(g->pools->input->observed, "rdma", "charDevices"), "rdma_cm"))
-		pools_problem(g->pools, name_of(g), "RdmaFilesMissing",
-			      "%s: /dev/infiniband/rdma_cm is missing, so that pods cannot use the "
-			      "RDMA connection manager; load the module rdma_ucm",
-			      name_of(g));
-}
-
 /*
  * As upstream, whose plugin does not start in this mode: a pod that got a token could not open the
  * device. One ConfigMap serves nodes of both modes, so nothing is wanted here, and nothing wrong.
@@ -367,14 +340,18 @@ static bool withhold_in_exclusive_mode(struct gathering *g)
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-static void offer(struct gathering *g, int64_t max)
+static void offer_tokens(struct gathering *g, int64_t max)
 {
 	if (json_array_size(g->selected) == 0) {
 		explain_misses(g);
 		pools_nothing_selected(g->pools, g->pool, "the ConfigMap");
 	}
-	if (g->usable > 0)
-		add_connection_manager(g);
+	if (g->usable > 0 &&
+	    !add_files(g, json_at(g->pools->input->observed, "rdma", "charDevices"), "rdma_cm"))
+		pools_problem(g->pools, name_of(g), "RdmaFilesMissing",
+			      "%s: /dev/infiniband/rdma_cm is missing, so that pods cannot use the "
+			      "RDMA connection manager; load the module rdma_ucm",
+			      name_of(g));
 	/*
 	 * Tokens that pods have stay on the list, and so do those of a device that lacks its files
 	 * for now.
@@ -402,9 +379,14 @@ static void add_entry(struct pools *pools, const json_t *entry)
 	if (withhold_in_exclusive_mode(&g))
 		return;
 	pool->wanted = json_integer_value(json_at(entry, "rdmaHcaMax"));
-	add_functions(&g);
+	for (size_t i = 0; i < pools->n_functions; i++) {
+		struct candidate c = candidate_of(pools, &pools->functions[i]);
+
+		if (c.driver)
+			add_candidate(&g, &c);
+	}
 	add_software_devices(&g);
-	offer(&g, pool->wanted);
+	offer_tokens(&g, pool->wanted);
 }
 
 void pools_from_shared(struct pools *pools)

@@ -20,23 +20,18 @@ struct group {
 	const char *vdpa_type;
 };
 
-static bool parse_range(const char *text, int64_t *ret_first, int64_t *ret_last)
-{
-	const char *dash = strchr(text, '-');
-	auto_free char *first = dash ? str_ndup(text, (size_t)(dash - text)) : str_dup(text);
-
-	return str_to_int(first, 0, POOLS_VFS_MAX, ret_first) &&
-	       str_to_int(dash ? dash + 1 : text, *ret_first, POOLS_VFS_MAX, ret_last);
-}
-
 static int read_range(const json_t *group, int64_t num_vfs, struct group *ret, struct err *err)
 {
-	const char *range;
+	auto_free char *first = NULL;
+	const char *range, *dash;
 
 	if (json_get_str(group, "", "vfRange", "", &range, err) < 0)
 		return -1;
 	if (*range) {
-		if (parse_range(range, &ret->first, &ret->last))
+		dash = strchr(range, '-');
+		first = str_ndup(range, dash ? (size_t)(dash - range) : strlen(range));
+		if (str_to_int(first, 0, POOLS_VFS_MAX, &ret->first) &&
+		    str_to_int(dash ? dash + 1 : range, ret->first, POOLS_VFS_MAX, &ret->last))
 			return 0;
 		return err_set(err, ERR_INVALID, "BadField",
 			       "vfRange: \"%.64s\" is no range of VFs, like \"0-7\"", range);
@@ -79,21 +74,6 @@ static bool in_range(const struct group *group, const struct pools_function *fun
 	       str_eq(json_str_at(function->pf, "pciAddress"), group->address);
 }
 
-static void offer_vf(struct pools *pools, struct pool *pool, const struct group *group,
-		     const struct pools_function *vf)
-{
-	const struct pool *other = map_get(&pools->claimed, vf->address);
-	const char *protected = pools_protected(pools, vf);
-
-	if (other)
-		pool_cause(pool, "%s: it is offered as %s already", vf->address,
-			   json_str_at(other->resource, "name"));
-	else if (protected)
-		pool_cause(pool, "%s: not offered, it %s", vf->address, protected);
-	else
-		pools_add_function(pools, pool, vf, &group->wants);
-}
-
 /* Returns how many VFs of the group are there. A PF's VFs follow it in the index. */
 static int64_t offer_vfs(struct pools *pools, struct pool *pool, const struct group *group,
 			 const struct pools_function *pf)
@@ -102,10 +82,19 @@ static int64_t offer_vfs(struct pools *pools, struct pool *pool, const struct gr
 	int64_t present = 0;
 
 	for (const struct pools_function *vf = pf + 1; vf < end && vf->pf == pf->seen; vf++) {
+		const struct pool *other = map_get(&pools->claimed, vf->address);
+		const char *protected = pools_protected(pools, vf);
+
 		if (!in_range(group, vf))
 			continue;
 		present++;
-		offer_vf(pools, pool, group, vf);
+		if (other)
+			pool_cause(pool, "%s: it is offered as %s already", vf->address,
+				   json_str_at(other->resource, "name"));
+		else if (protected)
+			pool_cause(pool, "%s: not offered, it %s", vf->address, protected);
+		else
+			pools_add_function(pools, pool, vf, &group->wants);
 	}
 	return present;
 }

@@ -48,8 +48,9 @@ json_t *pools_resource_status(const json_t *resource, const char *why_not)
 	return status;
 }
 
-static json_t *pods_of(const json_t *devices)
+static void add_pods(json_t *entry, const json_t *allocated)
 {
+	const json_t *devices = json_at(allocated, json_str_or(json_at(entry, "name"), ""));
 	json_t *pods = json_array(), *pod;
 	const char *id;
 
@@ -59,15 +60,8 @@ static json_t *pods_of(const json_t *devices)
 		json_array_append_new(
 			pods, json_pack("{s:s,s:s}", "device", id, "pod", json_str_or(pod, "")));
 	}
-	return pods;
-}
-
-static void add_pods(json_t *entry, const json_t *allocated)
-{
-	const json_t *devices = json_at(allocated, json_str_or(json_at(entry, "name"), ""));
-
 	json_put_int(entry, "allocated", (int64_t)json_object_size(devices));
-	json_put(entry, "pods", pods_of(devices));
+	json_put(entry, "pods", pods);
 }
 
 static void add_entry(json_t *status, const json_t *resource, const json_t *allocated)
@@ -80,7 +74,7 @@ static void add_entry(json_t *status, const json_t *resource, const json_t *allo
 }
 
 /* "ns/pod/container" → "ns/pod". */
-static json_t *pod_of(const char *holder)
+static json_t *pod_of_holder(const char *holder)
 {
 	const char *slash = strchr(holder, '/');
 
@@ -97,7 +91,7 @@ json_t *pools_functions(const json_t *allocated)
 	json_each (allocated, resource, devices)
 		json_each (devices, id, holder)
 			if (pci_address_is_valid(id))
-				json_put(functions, id, pod_of(json_str_or(holder, "")));
+				json_put(functions, id, pod_of_holder(json_str_or(holder, "")));
 	return functions;
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The record of reboots. See the header.
+ * The file is read, changed in memory and replaced as a whole for each call: hostd is its only
+ * writer, and a crash in between leaves the file before or after. The observed document has what is
+ * in it (boots_observe()), and steps of reboots end here (worker/execute_node.c).
  */
 #include "nodeagent/host/boots.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -110,19 +113,14 @@ static bool is_requested(const json_t *entry)
 	return json_integer_value(json_at(entry, "requests")) > 0;
 }
 
-/* It was asked, or a boot followed all the same. */
-static bool is_a_boot(const json_t *entry, const char *boot)
-{
-	return is_requested(entry) || !is_of(entry, boot);
-}
-
 static size_t boots_today(const json_t *entries, const char *boot)
 {
 	const json_t *entry;
 	size_t n = 0, i;
 
+	/* The first process was asked, or a boot followed all the same. */
 	json_array_foreach (entries, i, entry)
-		n += is_a_boot(entry, boot) && age_us(entry, "at") < DAY_US;
+		n += (is_requested(entry) || !is_of(entry, boot)) && age_us(entry, "at") < DAY_US;
 	return n;
 }
 
@@ -195,6 +193,7 @@ int boots_record(const struct host *host, const char *cause, const char *boot, b
 	json_t *entry;
 	size_t i;
 
+	assert(!str_empty(cause) && !str_empty(boot));
 	if (check_boot(host, boot, err) < 0)
 		return -1;
 	entries = entries_load(host, err);
@@ -229,6 +228,7 @@ int boots_close(const struct host *host, const char *cause, bool *ret_changed, s
 	bool any = false;
 	size_t i;
 
+	assert(!str_empty(cause));
 	if (!entries)
 		return -1;
 	json_array_foreach (entries, i, entry) {
@@ -251,6 +251,7 @@ int boots_ask(struct host *host, const char *cause, const char *boot, bool *ret_
 	json_t *entry, *mine = NULL;
 	size_t i;
 
+	assert(!str_empty(cause) && !str_empty(boot));
 	if (check_boot(host, boot, err) < 0)
 		return -1;
 	entries = entries_load(host, err);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * The one door through which names and values of drivers' counters come in: rdma.c, ethtool.c and
+ * counters.c add here, so that what a driver calls a counter is checked in one place.
  */
 #include "nodeagent/host/counted.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdbool.h>
 #include <string.h>
 
-static bool is_name(const char *name)
+static bool is_counter_name(const char *name)
 {
 	size_t len = strnlen(name, COUNTED_NAME_SIZE);
 
@@ -25,7 +27,8 @@ void counted_add(json_t *counters, const char *name, uint64_t value)
 	const json_t *before;
 	uint64_t sum;
 
-	if (!is_name(name))
+	assert(json_is_object(counters));
+	if (!is_counter_name(name))
 		return;
 	before = json_object_get(counters, name);
 	if (!before && json_object_size(counters) == COUNTED_MAX)

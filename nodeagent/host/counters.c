@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Counters of devices. See the header.
+ * A list is made from sysfs and netlink of the host, then of other namespaces while a function of
+ * the list is not found; a reading enters at most the one namespace that the list names. A worker
+ * calls both for the agent's gatherings, one device after the other, and reports their failures.
  */
 #include "nodeagent/host/counters.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -73,17 +76,6 @@ static void put_vf(const struct search *search, const char *address, json_t *ent
 		json_put_int(entry, "vf", number);
 }
 
-static void put_vfs(const struct search *search, const char *address, json_t *entry)
-{
-	json_auto_t *list = json_array();
-	struct sysfs_text vf;
-
-	for (int i = 0; i < PCI_VFS_MAX && pci_virtfn(search->host, address, i, &vf); i++)
-		json_array_append_new(list, json_string(vf.text));
-	if (json_array_size(list) > 0)
-		json_put(entry, "vfs", json_incref(list));
-}
-
 static void put_interface(const struct rtnl_interfaces *list, const char *name, json_t *entry)
 {
 	const struct rtnl_interface *interface = rtnl_by_name(list, name);
@@ -97,7 +89,8 @@ static void put_interface(const struct rtnl_interfaces *list, const char *name, 
 static void add_function(struct search *search, const char *address)
 {
 	json_t *entry = json_object();
-	struct sysfs_text driver, netdev;
+	json_auto_t *vfs = json_array();
+	struct sysfs_text driver, netdev, vf;
 	bool has_driver = pci_driver(search->host, address, &driver);
 	int64_t number;
 
@@ -107,7 +100,10 @@ static void add_function(struct search *search, const char *address)
 	if (sysfs_read_int(search->host, pci_path(address, "numa_node").text, &number) &&
 	    number >= 0)
 		json_put_int(entry, "numaNode", number);
-	put_vfs(search, address, entry);
+	for (int i = 0; i < PCI_VFS_MAX && pci_virtfn(search->host, address, i, &vf); i++)
+		json_array_append_new(vfs, json_string(vf.text));
+	if (json_array_size(vfs) > 0)
+		json_put(entry, "vfs", json_incref(vfs));
 	if (pci_netdev(search->host, address, &netdev))
 		put_interface(&search->interfaces, netdev.text, entry);
 	add_rdma_names(search, address);
@@ -118,31 +114,23 @@ static void add_function(struct search *search, const char *address)
 	json_put(search->functions, address, entry);
 }
 
-static void add_owner(struct search *search, const char *address)
-{
-	json_auto_t *names = pci_netdevs(search->host, address);
-	json_t *name;
-	size_t i;
-
-	json_array_foreach (names, i, name) {
-		json_put_str(search->owners, json_string_value(name), address);
-	}
-}
-
 static int read_functions(struct search *search, const json_t *vfs, struct err *err)
 {
 	json_auto_t *names = sysfs_list(search->host, "sys/bus/pci/devices");
-	json_t *name;
-	size_t i;
+	json_t *name, *netdev;
+	size_t i, k;
 
 	if (!names)
 		return err_sys(err, "HostUnreadable", "list /sys/bus/pci/devices");
 	json_array_foreach (names, i, name) {
 		const char *address = json_string_value(name);
+		json_auto_t *netdevs = NULL;
 
 		if (!pci_address_is_valid(address) || !pci_is_network(search->host, address))
 			continue;
-		add_owner(search, address);
+		netdevs = pci_netdevs(search->host, address);
+		json_array_foreach (netdevs, k, netdev)
+			json_put_str(search->owners, json_string_value(netdev), address);
 		if (!vfs || !pci_is_vf(search->host, address) || json_list_has(vfs, address))
 			add_function(search, address);
 	}
@@ -266,6 +254,7 @@ static json_t *find_here(const struct visit *visit, const char *address)
 				       (json_int_t)visit->namespace->inode
 			       ? entry
 			       : NULL;
+	assert(visit->search->away > 0);
 	namespace = json_object();
 	json_put_str(namespace, "path", visit->namespace->path);
 	json_put_int(namespace, "inode", (int64_t)visit->namespace->inode);
@@ -357,7 +346,7 @@ static int compare_devices(const void *a, const void *b)
 		      json_str_or(json_at(other, "rdma"), ""));
 }
 
-static json_t *sorted(json_t *list)
+static json_t *sorted_devices(json_t *list)
 {
 	size_t n = json_array_size(list);
 	auto_free json_t **items = mem_calloc(n + 1, sizeof(*items));
@@ -389,7 +378,7 @@ static void add_entry(json_t *list, json_t *entry)
 	}
 }
 
-static json_t *listed(struct search *search)
+static json_t *list_devices(struct search *search)
 {
 	json_auto_t *list = json_array();
 	const char *address;
@@ -400,7 +389,7 @@ static json_t *listed(struct search *search)
 		(void)host_namespaces(search->host, look_into, search, NULL);
 	json_each (search->functions, address, entry)
 		add_entry(list, entry);
-	json_put(ret, "devices", sorted(list));
+	json_put(ret, "devices", sorted_devices(list));
 	return ret;
 }
 
@@ -419,7 +408,7 @@ json_t *counters_list(struct host *host, const json_t *vfs, struct err *err)
 		/* A kernel without RDMA has devices all the same. */
 		if (rdma_list(host, &search.rdma, &none) == 0)
 			(void)rdma_get_mode(host->netlink, &search.mode, &none);
-		ret = listed(&search);
+		ret = list_devices(&search);
 	}
 	rtnl_interfaces_done(&search.interfaces);
 	rdma_devices_done(&search.rdma);
@@ -442,18 +431,17 @@ static void put_problem(const struct reading *reading, const struct err *err)
 		json_put_str(reading->ret, "problem", err->text);
 }
 
-/* "rx_prio3_pause", "tx_prio0_discards". */
-static bool is_of_priority(const char *name)
+/*
+ * A PF of mlx5 has thousands, one for each channel mostly. Those of virtual ports, and
+ * "rx_prio3_pause", "tx_prio0_discards".
+ */
+static bool is_wanted(const char *name)
 {
+	if (strstr(name, "vport"))
+		return true;
 	return (str_starts(name, "rx_prio") || str_starts(name, "tx_prio")) &&
 	       isdigit((unsigned char)name[7]) &&
 	       (str_eq(name + 8, "_pause") || str_eq(name + 8, "_discards"));
-}
-
-/* A PF of mlx5 has thousands, one for each channel mostly. */
-static bool is_wanted(const char *name)
-{
-	return strstr(name, "vport") || is_of_priority(name);
 }
 
 static void read_rdma(struct host *host, const struct reading *reading)

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * devlink over generic netlink. See the header.
+ * Requests of devlink and the decoding of their answers, apart from each other: decoders see bytes
+ * only, and tests and fuzzers call them. observe.c reads modes and health with this, hostd's steps
+ * set eSwitch modes and settings of firmware.
  */
 #include "nodeagent/host/devlink.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/devlink.h>
 #include <linux/genetlink.h>
@@ -78,8 +81,8 @@ static int find_family(struct host *host, uint16_t *ret, struct err *err)
 }
 
 /* address: NULL for all. *ret_msg new. */
-static int request(struct host *host, uint8_t command, uint16_t flags, const char *address,
-		   struct nl_msg **ret_msg, struct err *err)
+static int new_request(struct host *host, uint8_t command, uint16_t flags, const char *address,
+		       struct nl_msg **ret_msg, struct err *err)
 {
 	struct genlmsghdr header = {.cmd = command, .version = DEVLINK_GENL_VERSION};
 	uint16_t family;
@@ -94,12 +97,12 @@ static int request(struct host *host, uint8_t command, uint16_t flags, const cha
 	return 0;
 }
 
-static int ask(struct host *host, uint8_t command, uint16_t flags, const char *address,
-	       enum devlink_mode mode, struct strbuf *answer, struct err *err)
+static int ask_devlink(struct host *host, uint8_t command, uint16_t flags, const char *address,
+		       enum devlink_mode mode, struct strbuf *answer, struct err *err)
 {
 	auto_nl_msg struct nl_msg *msg = NULL;
 
-	if (request(host, command, flags, address, &msg, err) < 0)
+	if (new_request(host, command, flags, address, &msg, err) < 0)
 		return -1;
 	if (mode != DEVLINK_MODE_UNKNOWN)
 		netlink_put_u16(msg, DEVLINK_ATTR_ESWITCH_MODE, (uint16_t)mode);
@@ -131,8 +134,8 @@ int devlink_list(struct host *host, json_t **ret, struct err *err)
 	auto_strbuf struct strbuf answer = {0};
 	struct err problem = {0};
 
-	if (ask(host, DEVLINK_CMD_GET, NLM_F_DUMP, NULL, DEVLINK_MODE_UNKNOWN, &answer, &problem) <
-	    0) {
+	if (ask_devlink(host, DEVLINK_CMD_GET, NLM_F_DUMP, NULL, DEVLINK_MODE_UNKNOWN, &answer,
+			&problem) < 0) {
 		if (problem.sys != ENOENT) {
 			if (err)
 				*err = problem;
@@ -190,8 +193,8 @@ int devlink_list_errors(struct host *host, json_t **ret, struct err *err)
 	auto_strbuf struct strbuf answer = {0};
 	struct err problem = {0};
 
-	if (ask(host, DEVLINK_CMD_HEALTH_REPORTER_GET, NLM_F_DUMP, NULL, DEVLINK_MODE_UNKNOWN,
-		&answer, &problem) < 0) {
+	if (ask_devlink(host, DEVLINK_CMD_HEALTH_REPORTER_GET, NLM_F_DUMP, NULL,
+			DEVLINK_MODE_UNKNOWN, &answer, &problem) < 0) {
 		if (problem.sys != ENOENT && problem.sys != EOPNOTSUPP) {
 			*err = problem;
 			return err_in(err, "list devlink health reporters");
@@ -222,7 +225,8 @@ int devlink_get_mode(struct host *host, const char *address, enum devlink_mode *
 {
 	auto_strbuf struct strbuf answer = {0};
 
-	if (ask(host, DEVLINK_CMD_ESWITCH_GET, 0, address, DEVLINK_MODE_UNKNOWN, &answer, err) < 0)
+	if (ask_devlink(host, DEVLINK_CMD_ESWITCH_GET, 0, address, DEVLINK_MODE_UNKNOWN, &answer,
+			err) < 0)
 		return err_in(err, "%s: ask for the eSwitch mode", address);
 	*ret = devlink_decode_mode(answer.data, answer.len);
 	return 0;
@@ -233,7 +237,8 @@ int devlink_set_mode(struct host *host, const char *address, enum devlink_mode m
 {
 	auto_strbuf struct strbuf answer = {0};
 
-	return ask(host, DEVLINK_CMD_ESWITCH_SET, 0, address, mode, &answer, err);
+	assert(mode != DEVLINK_MODE_UNKNOWN);
+	return ask_devlink(host, DEVLINK_CMD_ESWITCH_SET, 0, address, mode, &answer, err);
 }
 
 /* ---- settings of the firmware ---------------------------------------------------------------- */
@@ -287,7 +292,7 @@ int devlink_get_setting(struct host *host, const char *address, const char *name
 	auto_nl_msg struct nl_msg *msg = NULL;
 	auto_strbuf struct strbuf answer = {0};
 
-	if (request(host, DEVLINK_CMD_PARAM_GET, 0, address, &msg, err) < 0)
+	if (new_request(host, DEVLINK_CMD_PARAM_GET, 0, address, &msg, err) < 0)
 		return -1;
 	netlink_put_str(msg, DEVLINK_ATTR_PARAM_NAME, name);
 	if (netlink_ask(host->netlink, NETLINK_GENERIC, msg, &answer, err) < 0)
@@ -304,7 +309,8 @@ int devlink_set_setting(struct host *host, const char *address, const char *name
 	auto_nl_msg struct nl_msg *msg = NULL;
 	auto_strbuf struct strbuf answer = {0};
 
-	if (request(host, DEVLINK_CMD_PARAM_SET, 0, address, &msg, err) < 0)
+	assert(!setting->is_flag || setting->value <= 1);
+	if (new_request(host, DEVLINK_CMD_PARAM_SET, 0, address, &msg, err) < 0)
 		return -1;
 	netlink_put_str(msg, DEVLINK_ATTR_PARAM_NAME, name);
 	netlink_put_u8(msg, DEVLINK_ATTR_PARAM_TYPE, setting->is_flag ? VALUE_FLAG : VALUE_U32);
@@ -323,7 +329,7 @@ int devlink_activate(struct host *host, const char *address, struct err *err)
 	auto_nl_msg struct nl_msg *msg = NULL;
 	auto_strbuf struct strbuf answer = {0};
 
-	if (request(host, DEVLINK_CMD_RELOAD, 0, address, &msg, err) < 0)
+	if (new_request(host, DEVLINK_CMD_RELOAD, 0, address, &msg, err) < 0)
 		return -1;
 	netlink_put_u8(msg, DEVLINK_ATTR_RELOAD_ACTION, DEVLINK_RELOAD_ACTION_FW_ACTIVATE);
 	if (netlink_ask(host->netlink, NETLINK_GENERIC, msg, &answer, err) < 0)

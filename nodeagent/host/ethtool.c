@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Each call is one ioctl through the host's door, so that it asks in the network namespace in which
+ * the caller is. counters.c calls this for what netlink does not have; lengths and counts that a
+ * driver returns are checked against what was asked for.
  */
 #include "nodeagent/host/ethtool.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/ethtool.h>
 #include <stdio.h>
@@ -22,7 +25,7 @@
  */
 #define ROOM_FOR_MORE 4096
 
-static int ask(struct host *host, const char *interface, void *command, struct err *err)
+static int ask_driver(struct host *host, const char *interface, void *command, struct err *err)
 {
 	return host->doors->ethtool(host->doors_ctx, interface, command, err);
 }
@@ -38,7 +41,7 @@ static int count_statistics(struct host *host, const char *interface, uint32_t *
 	struct err why = {0};
 
 	*ret = 0;
-	if (ask(host, interface, &asked, &why) < 0) {
+	if (ask_driver(host, interface, &asked, &why) < 0) {
 		if (why.sys == EOPNOTSUPP)
 			return 0;
 		*err = why;
@@ -57,6 +60,7 @@ int ethtool_statistics(struct host *host, const char *interface,
 	auto_free struct ethtool_stats *values = NULL;
 	uint32_t n;
 
+	assert(is_wanted && json_is_object(counters));
 	if (count_statistics(host, interface, &n, err) < 0)
 		return -1;
 	if (n == 0 || n > STATISTICS_MAX)
@@ -68,7 +72,8 @@ int ethtool_statistics(struct host *host, const char *interface,
 	values = mem_zalloc(sizeof(*values) + (size_t)(n + ROOM_FOR_MORE) * sizeof(uint64_t));
 	values->cmd = ETHTOOL_GSTATS;
 	values->n_stats = n;
-	if (ask(host, interface, names, err) < 0 || ask(host, interface, values, err) < 0)
+	if (ask_driver(host, interface, names, err) < 0 ||
+	    ask_driver(host, interface, values, err) < 0)
 		return -1;
 	/* Names and values are of different moments. */
 	if (names->len != values->n_stats || names->len > n + ROOM_FOR_MORE)
@@ -90,7 +95,7 @@ bool ethtool_speed(struct host *host, const char *interface, int64_t *ret)
 	struct ethtool_cmd asked = {.cmd = ETHTOOL_GSET};
 	uint32_t speed;
 
-	if (ask(host, interface, &asked, NULL) < 0)
+	if (ask_driver(host, interface, &asked, NULL) < 0)
 		return false;
 	/* ethtool_cmd_speed() shifts an int, which has no room for what stands for unknown. */
 	speed = (uint32_t)asked.speed_hi << 16 | asked.speed;
@@ -104,7 +109,7 @@ bool ethtool_bus(struct host *host, const char *interface, char ret[ETHTOOL_BUS_
 {
 	struct ethtool_drvinfo asked = {.cmd = ETHTOOL_GDRVINFO};
 
-	if (ask(host, interface, &asked, NULL) < 0)
+	if (ask_driver(host, interface, &asked, NULL) < 0)
 		return false;
 	(void)snprintf(ret, ETHTOOL_BUS_SIZE, "%.*s", (int)sizeof(asked.bus_info) - 1,
 		       asked.bus_info);

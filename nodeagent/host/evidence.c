@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Evidence of use. See the header.
+ * Each question goes from cheap to costly: notes and files of the one device, interfaces, counts of
+ * the kernel, then all processes; what was read serves the next question on the same evidence.
+ * Steps ask right before they write (worker/execute_*.c), the observed document for its holders.
  */
 #include "nodeagent/host/evidence.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,6 +41,7 @@ struct evidence *evidence_new(struct host *host)
 {
 	struct evidence *evidence = mem_new(struct evidence);
 
+	assert(host);
 	evidence->host = host;
 	return evidence;
 }
@@ -247,16 +251,6 @@ char *evidence_verbs_user(struct evidence *evidence, const char *address)
 	return soft_verbs_user(evidence, address);
 }
 
-/* The file of a device of UIO (Documentation/driver-api/uio-howto.rst), new; NULL: it is none. */
-static char *uio_file(struct host *host, const char *address)
-{
-	json_auto_t *names = sysfs_list(host, pci_path(address, "uio").text);
-
-	return json_array_size(names) > 0
-		       ? str_printf("/dev/%s", json_string_value(json_array_get(names, 0)))
-		       : NULL;
-}
-
 /*
  * A driver of VFIO enables the function for as long as its device file is open, and at no other
  * time (drivers/vfio/pci/vfio_pci_core.c, vfio_pci_core_enable(), which those of vendors call,
@@ -265,8 +259,8 @@ static char *uio_file(struct host *host, const char *address)
 char *evidence_vfio_user(struct evidence *evidence, const char *address, const char *driver)
 {
 	json_auto_t *devices = sysfs_list(evidence->host, pci_path(address, "vfio-dev").text);
-	auto_free char *by_group = NULL, *by_device = NULL,
-		       *uio = uio_file(evidence->host, address);
+	json_auto_t *uios = sysfs_list(evidence->host, pci_path(address, "uio").text);
+	auto_free char *by_group = NULL, *by_device = NULL, *by_uio = NULL;
 	struct sysfs_text group = {"none"};
 	const char *who;
 	int64_t enabled;
@@ -280,7 +274,11 @@ char *evidence_vfio_user(struct evidence *evidence, const char *address, const c
 	by_device = str_printf("/dev/vfio/devices/%s", json_str_or(json_array_get(devices, 0), ""));
 	who = who_has_file(evidence, by_group);
 	who = who ? who : who_has_file(evidence, by_device);
-	who = who || !uio ? who : who_has_file(evidence, uio);
+	/* Documentation/driver-api/uio-howto.rst */
+	if (!who && json_array_size(uios) > 0) {
+		by_uio = str_printf("/dev/%s", json_string_value(json_array_get(uios, 0)));
+		who = who_has_file(evidence, by_uio);
+	}
 	return who ? str_dup(who) : NULL;
 }
 
@@ -451,26 +449,12 @@ static int check_given(const struct host *host, const char *vf, struct err *err)
 		       vf, pod);
 }
 
-/*
- * Last, since looking at the host takes time, in which the kubelet may give VFs away. So may asking
- * the kubelet: the second round is about those that the first one had passed when it asked anew.
- */
-static int check_all_given(const struct host *host, const char *pf, struct err *err)
-{
-	struct sysfs_text vf;
-
-	for (int round = 0; round < 2; round++)
-		for (int i = 0; i < PCI_VFS_MAX && pci_virtfn(host, pf, i, &vf); i++)
-			if (check_given(host, vf.text, err) < 0)
-				return -1;
-	return 0;
-}
-
 int evidence_check_attached(struct host *host, const char *vf, struct err *err)
 {
 	struct sysfs_text driver, claim;
 	bool bound;
 
+	assert(pci_address_is_valid(vf));
 	if (need_descriptors(err) < 0)
 		return -1;
 	bound = pci_driver(host, vf, &driver);
@@ -497,7 +481,7 @@ int evidence_glance_vf(struct host *host, const char *vf, struct err *err)
 	return evidence_check_attached(host, vf, err);
 }
 
-static int check_on_host(struct evidence *evidence, const char *vf, struct err *err)
+int evidence_check_bound_vf(struct evidence *evidence, const char *vf, struct err *err)
 {
 	struct sysfs_text driver;
 	auto_free char *who = NULL;
@@ -520,16 +504,11 @@ static int check_on_host(struct evidence *evidence, const char *vf, struct err *
 	return err_set(err, ERR_HOST, "VfInUse", "VF %s is used by %s: end that use", vf, who);
 }
 
-int evidence_check_bound_vf(struct evidence *evidence, const char *vf, struct err *err)
-{
-	return check_on_host(evidence, vf, err);
-}
-
 int evidence_check_vf(struct host *host, const char *vf, struct err *err)
 {
 	auto_evidence struct evidence *evidence = evidence_new(host);
 
-	return check_on_host(evidence, vf, err) < 0 ? -1 : check_given(host, vf, err);
+	return evidence_check_bound_vf(evidence, vf, err) < 0 ? -1 : check_given(host, vf, err);
 }
 
 static int set_pf_in_use(struct err *err, const char *pf, const char *who)
@@ -537,26 +516,32 @@ static int set_pf_in_use(struct err *err, const char *pf, const char *who)
 	return err_set(err, ERR_HOST, "PfInUse", "PF %s is used by %s: end that use", pf, who);
 }
 
-/* They go with their VFs: a switch of the node that has one as its port loses it. */
-static int check_representors(struct evidence *evidence, const char *pf, struct err *err)
-{
-	auto_free char *who = NULL;
-
-	if (need_interfaces(evidence, err) < 0 || need_ip(evidence, err) < 0)
-		return -1;
-	who = ask_of_interfaces(evidence, pf, INTERFACES_REPRESENTORS, interface_user);
-	return who ? set_pf_in_use(err, pf, who) : 0;
-}
-
 int evidence_check_vfs(struct host *host, const char *pf, struct err *err)
 {
 	auto_evidence struct evidence *evidence = evidence_new(host);
+	auto_free char *who = NULL;
 	struct sysfs_text vf;
 
+	assert(pci_address_is_valid(pf));
 	for (int i = 0; i < PCI_VFS_MAX && pci_virtfn(host, pf, i, &vf); i++)
-		if (check_on_host(evidence, vf.text, err) < 0)
+		if (evidence_check_bound_vf(evidence, vf.text, err) < 0)
 			return -1;
-	return check_representors(evidence, pf, err) < 0 ? -1 : check_all_given(host, pf, err);
+	/* They go with their VFs: a switch of the node that has one as its port loses it. */
+	if (need_interfaces(evidence, err) < 0 || need_ip(evidence, err) < 0)
+		return -1;
+	who = ask_of_interfaces(evidence, pf, INTERFACES_REPRESENTORS, interface_user);
+	if (who)
+		return set_pf_in_use(err, pf, who);
+	/*
+	 * Last, since looking at the host takes time, in which the kubelet may give VFs away. So
+	 * may asking the kubelet: the second round is about those that the first one had passed
+	 * when it asked anew.
+	 */
+	for (int round = 0; round < 2; round++)
+		for (int i = 0; i < PCI_VFS_MAX && pci_virtfn(host, pf, i, &vf); i++)
+			if (check_given(host, vf.text, err) < 0)
+				return -1;
+	return 0;
 }
 
 /* ---- PFs ------------------------------------------------------------------------------------- */
@@ -626,6 +611,7 @@ int evidence_check_pf(struct host *host, const char *pf, struct err *err)
 	struct err why = {0};
 	auto_free char *who = pf_user(evidence, pf, &why);
 
+	assert(pci_address_is_valid(pf));
 	if (why.class) {
 		*err = why;
 		return -1;
@@ -641,6 +627,7 @@ int evidence_check_lag(struct host *host, const char *pf, struct err *err)
 	json_t *function;
 	size_t i;
 
+	assert(pci_address_is_valid(pf));
 	if (need_interfaces(evidence, err) < 0 || own_interface(evidence, pf, &interface, err) < 0)
 		return -1;
 	bond = interface ? rtnl_by_index(&evidence->interfaces, interface->master) : NULL;

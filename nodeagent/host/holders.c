@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Who holds a VF. See the header.
+ * Three sources that know nothing of each other: a child that enters all network namespaces and
+ * prints a line per interface, open files in /proc, and notes of CNI plugins and claims on the
+ * disk. evidence.c and the observed document put them together; a source that fails says so.
  */
 #include "nodeagent/host/holders.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -113,14 +116,6 @@ static bool add_namespace(void *arg, const struct host_namespace *namespace)
 	return true;
 }
 
-/* In the child, in the namespace: one line per function that is here. */
-static void tell_functions(int to, size_t number, const struct rtnl_interfaces *list)
-{
-	for (size_t i = 0; i < list->n; i++)
-		if (list->items[i].parent[0])
-			(void)dprintf(to, "%zu %s\n", number, list->items[i].parent);
-}
-
 /* The number that our namespace has in the one where the socket is; negative: none. */
 static int own_nsid(struct netlink *netlink, int own, int *ret, struct err *err)
 {
@@ -166,6 +161,7 @@ static int tell_uppers(int to, size_t number, const struct rtnl_interfaces *list
 	return 0;
 }
 
+/* In the child, in the namespace. */
 static int visit_namespace(int to, size_t number, const struct namespace *namespace, int own,
 			   struct err *err)
 {
@@ -176,7 +172,10 @@ static int visit_namespace(int to, size_t number, const struct namespace *namesp
 		return err_sys(err, "NamespaceRefused", "enter it");
 	if (rtnl_list(netlink, &list, err) < 0)
 		return -1;
-	tell_functions(to, number, &list);
+	/* One line per function that is here. */
+	for (size_t i = 0; i < list.n; i++)
+		if (list.items[i].parent[0])
+			(void)dprintf(to, "%zu %s\n", number, list.items[i].parent);
 	return tell_uppers(to, number, &list, netlink, own, err);
 }
 
@@ -207,8 +206,8 @@ static void take_upper(const char *namespace, char *text, json_t *ret)
 		json_put(ret, text, json_fmt("%s in %s", blank, namespace));
 }
 
-static void take_line(const struct namespaces *namespaces, char *line, json_t *ret, json_t *uppers,
-		      struct err *failed)
+static void take_child_line(const struct namespaces *namespaces, char *line, json_t *ret,
+			    json_t *uppers, struct err *failed)
 {
 	char *blank = strchr(line, ' ');
 	int64_t number;
@@ -228,15 +227,6 @@ static void take_line(const struct namespaces *namespaces, char *line, json_t *r
 		json_put_str(ret, blank, namespaces->items[number].name);
 }
 
-static void read_functions(FILE *in, const struct namespaces *namespaces, json_t *ret,
-			   json_t *uppers, struct err *failed)
-{
-	char line[256];
-
-	while (fgets(line, sizeof(line), in))
-		take_line(namespaces, line, ret, uppers, failed);
-}
-
 /* Entering a namespace moves the whole process, so a child does it. */
 static int ask_child(const struct namespaces *namespaces, int own, json_t *ret, json_t *uppers,
 		     struct err *err)
@@ -244,6 +234,7 @@ static int ask_child(const struct namespaces *namespaces, int own, json_t *ret, 
 	auto_fclose FILE *in = NULL;
 	struct err failed = {0};
 	int pipe_fds[2], status = -1;
+	char line[256];
 	pid_t child;
 
 	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
@@ -257,7 +248,8 @@ static int ask_child(const struct namespaces *namespaces, int own, json_t *ret, 
 		(void)close(pipe_fds[0]);
 	if (child < 0)
 		return err_sys(err, "HostUnreadable", "start a process");
-	read_functions(in, namespaces, ret, uppers, &failed);
+	while (fgets(line, sizeof(line), in))
+		take_child_line(namespaces, line, ret, uppers, &failed);
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
 	if (status == 0 && !failed.class)
@@ -276,6 +268,7 @@ json_t *holders_namespaces(const struct host *host, json_t **ret_uppers, struct 
 	struct found found = {.host = host, .list = &namespaces};
 	struct err why = {0};
 
+	assert(ret_uppers);
 	if (own < 0)
 		(void)err_sys(&why, "HostUnreadable", "our own network namespace");
 	else if (host_namespaces(host, add_namespace, &found, &why) == 0 && found.failed.class)
@@ -294,7 +287,7 @@ json_t *holders_namespaces(const struct host *host, json_t **ret_uppers, struct 
 /* ---- open files ------------------------------------------------------------------------------ */
 
 /* In its own mounts a process may call a file anything; a key is UTF-8. */
-static void add_file(const struct host *host, const char *pid, const char *path, json_t *ret)
+static void add_open_file(const struct host *host, const char *pid, const char *path, json_t *ret)
 {
 	json_auto_t *key = json_fmt("%s", path);
 	auto_free char *name = NULL;
@@ -333,7 +326,7 @@ static int add_files_of(const struct host *host, const char *pid, json_t *ret, s
 		if (!str_starts(target, "/dev/vfio/") && !str_starts(target, "/dev/uio") &&
 		    !str_starts(target, "/dev/infiniband/") && !str_starts(target, "/dev/ptp"))
 			continue;
-		add_file(host, pid, target, ret);
+		add_open_file(host, pid, target, ret);
 	}
 	return 0;
 }
@@ -365,16 +358,6 @@ json_t *holders_files(const struct host *host, struct err *err)
 
 /* ---- notes of CNI plugins -------------------------------------------------------------------- */
 
-/* No pod's namespace outlives a boot, and a VF is made anew. */
-static bool is_of_earlier_boot(const struct host *host, const json_t *owner)
-{
-	const char *boot = json_str_at(owner, "boot");
-	struct sysfs_text now;
-
-	next_boot_id(host, &now);
-	return boot && now.text[0] && !str_eq(boot, now.text);
-}
-
 /*
  * Ours (nodeagent/cni/state/devices.h): written before the VF is changed, and there until it is put
  * back; the server of CNI plugins itself finds sandboxes that are gone.
@@ -382,7 +365,8 @@ static bool is_of_earlier_boot(const struct host *host, const json_t *owner)
 static bool is_owned(const struct host *host, const char *vf, struct sysfs_text *ret)
 {
 	json_auto_t *owner = NULL;
-	struct sysfs_text text;
+	struct sysfs_text text, now;
+	const char *boot;
 	struct stat st;
 	char path[96];
 
@@ -391,7 +375,10 @@ static bool is_owned(const struct host *host, const char *vf, struct sysfs_text 
 		return false;
 	if (sysfs_read(host, path, &text))
 		owner = json_parse(text.text, strlen(text.text), NULL);
-	if (is_of_earlier_boot(host, owner))
+	/* No pod's namespace outlives a boot, and a VF is made anew. */
+	boot = json_str_at(owner, "boot");
+	next_boot_id(host, &now);
+	if (boot && now.text[0] && !str_eq(boot, now.text))
 		return false;
 	(void)snprintf(ret->text, sizeof(ret->text), "interface %.15s of sandbox %.64s",
 		       json_str_or(json_at(owner, "ifname"), "?"),
@@ -419,24 +406,14 @@ bool holders_claim(const struct host *host, const char *vf, struct sysfs_text *r
 	return ret->text[0] != '/' || netns_life(host->root, &known, NULL) != NETNS_GONE;
 }
 
-static const char *holder_in(const json_t *prepared, const char *vf)
-{
-	const char *resource;
-	json_t *devices;
-
-	json_each (prepared, resource, devices)
-		if (json_str_at(devices, vf))
-			return json_str_at(devices, vf);
-	return NULL;
-}
-
 bool holders_prepared(const struct host *host, const char *vf, struct sysfs_text *ret)
 {
 	auto_close int folder = root_open(host->root, DRA_STATE_FOLDER, O_PATH | O_DIRECTORY, 0);
 	json_auto_t *state = NULL, *prepared = NULL;
 	auto_strbuf struct strbuf text = {0};
 	struct err err = {.sys = errno};
-	const char *holder;
+	const char *resource, *holder = NULL;
+	json_t *devices;
 
 	if (folder >= 0 && fs_read(folder, DRA_STATE_FILE, DRA_STATE_MAX, &text, &err) == 0)
 		state = json_parse(strbuf_str(&text), text.len, NULL);
@@ -449,7 +426,8 @@ bool holders_prepared(const struct host *host, const char *vf, struct sysfs_text
 		return true;
 	}
 	prepared = dra_prepared(state);
-	holder = holder_in(prepared, vf);
+	json_each (prepared, resource, devices)
+		holder = holder ? holder : json_str_at(devices, vf);
 	(void)snprintf(ret->text, sizeof(ret->text), "%s", holder ? holder : "");
 	return holder != NULL;
 }

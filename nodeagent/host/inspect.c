@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A closer look at a host. See the header.
+ * Facts for `orbweaver doctor --local`, each read by itself from a few small files: a fact that
+ * cannot be read costs no other. Whether a fact is good or bad is judged by the doctor's own rules
+ * (cli), not here.
  */
 #include "nodeagent/host/inspect.h"
 
@@ -107,16 +109,6 @@ static json_t *function_facts(const struct host *host, const json_t *pf)
 	return ret;
 }
 
-static json_t *functions(const struct host *host, const json_t *observed)
-{
-	json_t *ret = json_object(), *pf;
-	size_t i;
-
-	json_array_foreach (json_at(observed, "interfaces"), i, pf)
-		json_put(ret, json_str_or(json_at(pf, "pciAddress"), ""), function_facts(host, pf));
-	return ret;
-}
-
 static json_t *traffic_classes(const struct host *host, const json_t *observed)
 {
 	json_t *ret = json_object(), *device;
@@ -134,14 +126,6 @@ static json_t *traffic_classes(const struct host *host, const json_t *observed)
 
 /* ---- GPUs ------------------------------------------------------------------------------------ */
 
-static bool is_gpu(const struct host *host, const char *address)
-{
-	int64_t class;
-
-	/* Base class 03, display: VGA and 3D controllers. */
-	return sysfs_read_int(host, pci_path(address, "class").text, &class) && class >> 16 == 3;
-}
-
 static json_t *gpus(const struct host *host)
 {
 	json_auto_t *addresses = sysfs_list(host, "sys/bus/pci/devices");
@@ -151,9 +135,12 @@ static json_t *gpus(const struct host *host)
 	json_array_foreach (addresses, i, item) {
 		const char *address = json_string_value(item);
 		struct sysfs_text vendor;
+		int64_t class;
 		json_t *gpu;
 
-		if (!is_gpu(host, address) ||
+		/* Base class 03, display: VGA and 3D controllers. */
+		if (!sysfs_read_int(host, pci_path(address, "class").text, &class) ||
+		    class >> 16 != 3 ||
 		    !sysfs_read(host, pci_path(address, "vendor").text, &vendor))
 			continue;
 		gpu = json_object();
@@ -241,14 +228,18 @@ static void put_list(const struct host *host, json_t *ret, const char *key, cons
 json_t *host_inspect(struct host *host, const json_t *observed)
 {
 	auto_strbuf struct strbuf cmdline = {0};
-	json_t *ret = json_object();
+	json_t *ret = json_object(), *functions = json_object(), *pf;
+	size_t i;
 
+	json_array_foreach (json_at(observed, "interfaces"), i, pf)
+		json_put(functions, json_str_or(json_at(pf, "pciAddress"), ""),
+			 function_facts(host, pf));
 	put_text(host, ret, "kernel", "proc/sys/kernel/osrelease");
 	if (sysfs_read_file(host, "proc/cmdline", CMDLINE_MAX, &cmdline))
 		json_put_str(ret, "cmdline", strbuf_str(&cmdline));
 	json_put(ret, "modules", modules(host));
 	json_put(ret, "versions", versions(host));
-	json_put(ret, "functions", functions(host, observed));
+	json_put(ret, "functions", functions);
 	json_put(ret, "trafficClass", traffic_classes(host, observed));
 	json_put(ret, "gpus", gpus(host));
 	json_put(ret, "memlock", memlocks(host));

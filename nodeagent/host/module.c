@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Modules of the running kernel. See the header.
+ * Three places that show a module, cheapest first: its folder in sysfs, what it makes there, and
+ * the list of what is built in. The observed document lists the modules that pods need with this,
+ * and hostd asks before and after it loads one.
  */
 #include "nodeagent/host/module.h"
 

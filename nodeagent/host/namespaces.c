@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Network namespaces. See the header.
+ * A walk over mounts and processes that opens each namespace once, for the length of a visit, and a
+ * way into one and back. counters.c and holders.c visit all; nothing here remembers a namespace,
+ * since a path may be another one's a moment later.
  */
 #include "nodeagent/host/namespaces.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -40,7 +43,7 @@ struct walk {
 	struct err failed; /* the first that could not be visited */
 };
 
-static void fail(struct walk *walk, const char *path)
+static void note_failure(struct walk *walk, const char *path)
 {
 	if (!walk->failed.class)
 		(void)err_sys(&walk->failed, "HostUnreadable", "network namespace /%s", path);
@@ -54,7 +57,7 @@ static bool is_new(struct walk *walk, const struct stat *st)
 			return false;
 	if (walk->n == NAMESPACES_MAX) {
 		errno = E2BIG;
-		fail(walk, "");
+		note_failure(walk, "");
 		return false;
 	}
 	walk->seen = mem_realloc(walk->seen, (walk->n + 1) * sizeof(*walk->seen));
@@ -62,7 +65,7 @@ static bool is_new(struct walk *walk, const struct stat *st)
 	return true;
 }
 
-static void meet(struct walk *walk, const char *path, int fd)
+static void visit_once(struct walk *walk, const char *path, int fd)
 {
 	struct stat st;
 
@@ -70,9 +73,10 @@ static void meet(struct walk *walk, const char *path, int fd)
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ESRCH))
 		return;
 	if (fd < 0 || fstat(fd, &st) < 0) {
-		fail(walk, path);
+		note_failure(walk, path);
 		return;
 	}
+	assert(!walk->is_over);
 	if (!is_new(walk, &st))
 		return;
 	walk->is_over = !walk->visit(
@@ -85,18 +89,18 @@ static bool is_number(const char *text)
 }
 
 /* New; NULL: there is no such folder, or it cannot be read, which counts as a failure. */
-static json_t *list(struct walk *walk, const char *folder)
+static json_t *list_folder(struct walk *walk, const char *folder)
 {
 	json_t *names = sysfs_list(walk->host, folder);
 
 	if (!names && errno != ENOENT && errno != ENOTDIR)
-		fail(walk, folder);
+		note_failure(walk, folder);
 	return names;
 }
 
 static void meet_mounted(struct walk *walk, const char *folder)
 {
-	json_auto_t *names = list(walk, folder);
+	json_auto_t *names = list_folder(walk, folder);
 	json_t *name;
 	size_t i;
 
@@ -104,7 +108,7 @@ static void meet_mounted(struct walk *walk, const char *folder)
 		auto_free char *path = str_printf("%s%s", folder, json_string_value(name));
 		auto_close int fd = netns_path_open(walk->host->root, path);
 
-		meet(walk, path, fd);
+		visit_once(walk, path, fd);
 		if (walk->is_over)
 			return;
 	}
@@ -187,13 +191,13 @@ static void meet_mounted_elsewhere(struct walk *walk)
 	const char *path;
 
 	if (mounts_open(walk->host, &mounts) < 0) {
-		fail(walk, "");
+		note_failure(walk, "");
 		return;
 	}
 	while (!walk->is_over && (path = mounts_next(&mounts))) {
 		auto_close int fd = netns_path_open(walk->host->root, path);
 
-		meet(walk, path, fd);
+		visit_once(walk, path, fd);
 	}
 }
 
@@ -214,14 +218,14 @@ static bool is_mounted(const struct host *host, const char *path)
 
 static void meet_of_processes(struct walk *walk)
 {
-	json_auto_t *names = list(walk, "proc");
+	json_auto_t *names = list_folder(walk, "proc");
 	json_t *name;
 	size_t i;
 
 	/* Without the host's /proc nothing is known of its processes. */
 	if (!json_list_has(names, "1")) {
 		errno = ENOENT;
-		fail(walk, "proc");
+		note_failure(walk, "proc");
 	}
 	json_array_foreach (names, i, name) {
 		auto_free char *path = str_printf("proc/%s/ns/net", json_string_value(name));
@@ -231,7 +235,7 @@ static void meet_of_processes(struct walk *walk)
 		if (!is_number(json_string_value(name)) || str_eq(json_string_value(name), "1"))
 			continue;
 		fd = netns_path_open(walk->host->root, path);
-		meet(walk, path, fd);
+		visit_once(walk, path, fd);
 		if (walk->is_over)
 			return;
 	}
@@ -244,6 +248,7 @@ int host_namespaces(const struct host *host,
 	struct walk walk = {.host = host, .visit = visit, .arg = arg};
 	struct stat own;
 
+	assert(visit);
 	if (stat("/proc/self/ns/net", &own) < 0)
 		return err_sys(err, "HostUnreadable", "our own network namespace");
 	(void)is_new(&walk, &own);
@@ -270,6 +275,7 @@ int host_within(struct host *host, int fd,
 	auto_close int own = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	int rc;
 
+	assert(fd >= 0 && work);
 	if (own < 0)
 		return err_sys(err, "NamespaceRefused", "open our own network namespace");
 	if (host->doors->enter(host->doors_ctx, fd, err) < 0)

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The RDMA subsystem's mode at the next boot. See the header.
+ * What modprobe.d and the kernel's command line say of ib_core, read in the order in which modprobe
+ * reads them: the last answer counts. The planner compares it with what a policy wants; steps then
+ * write or remove our own file, which sorts behind all others.
  */
 #include "nodeagent/host/nextboot.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -176,45 +179,6 @@ static int compare_keys(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Visit the members of an object in the order of their names. */
-static void each_by_name(json_t *files, void (*visit)(void *ctx, const char *name), void *ctx)
-{
-	auto_free const char **names = mem_calloc(json_object_size(files) + 1, sizeof(*names));
-	const char *name;
-	json_t *value;
-	size_t n = 0;
-
-	json_each (files, name, value)
-		names[n++] = name;
-	qsort(names, n, sizeof(*names), compare_keys);
-	for (size_t i = 0; i < n; i++)
-		visit(ctx, names[i]);
-}
-
-struct visit {
-	const struct host *host;
-	const json_t *files;
-	json_t *answers;
-	json_t *command; /* file with a command of its own; NULL: none */
-};
-
-static void visit_file(void *ctx, const char *name)
-{
-	struct visit *visit = ctx;
-	const char *value = json_str_at(visit->files, name);
-	auto_free char *file = str_printf("/%s", value);
-	auto_strbuf struct strbuf text = {0};
-	enum rdma_mode mode;
-
-	if (!sysfs_read_file(visit->host, value, CONFIG_MAX, &text))
-		return;
-	if (!visit->command && next_boot_parse_command(strbuf_str(&text)))
-		visit->command = json_string(file);
-	mode = next_boot_parse_modprobe(strbuf_str(&text));
-	if (mode != RDMA_MODE_UNKNOWN)
-		add_answer(visit->answers, "modprobe.d", file, mode);
-}
-
 /*
  * modprobe.d(5): a file of the same name in an earlier folder takes its place; then all are read in
  * the order of names.
@@ -241,22 +205,43 @@ static json_t *config_files(const struct host *host)
 	return files;
 }
 
-/* All answers, each overruled by those behind it; *ret_command as of struct visit, new. */
+/*
+ * All answers, each overruled by those behind it. *ret_command: the first file with a command of
+ * its own for loading ib_core, new; NULL: none.
+ */
 static json_t *all_answers(const struct host *host, json_t **ret_command)
 {
 	json_auto_t *files = config_files(host);
+	auto_free const char **names = mem_calloc(json_object_size(files) + 1, sizeof(*names));
 	auto_strbuf struct strbuf command_line = {0};
-	struct visit visit = {.host = host, .files = files, .answers = json_array()};
+	json_t *answers = json_array(), *value;
 	enum rdma_mode mode;
+	const char *name;
+	size_t n = 0;
 
-	each_by_name(files, visit_file, &visit);
+	*ret_command = NULL;
+	json_each (files, name, value)
+		names[n++] = name;
+	qsort(names, n, sizeof(*names), compare_keys);
+	for (size_t i = 0; i < n; i++) {
+		const char *path = json_str_at(files, names[i]);
+		auto_free char *file = str_printf("/%s", path);
+		auto_strbuf struct strbuf text = {0};
+
+		if (!sysfs_read_file(host, path, CONFIG_MAX, &text))
+			continue;
+		if (!*ret_command && next_boot_parse_command(strbuf_str(&text)))
+			*ret_command = json_string(file);
+		mode = next_boot_parse_modprobe(strbuf_str(&text));
+		if (mode != RDMA_MODE_UNKNOWN)
+			add_answer(answers, "modprobe.d", file, mode);
+	}
 	if (sysfs_read_file(host, "proc/cmdline", CONFIG_MAX, &command_line)) {
 		mode = next_boot_parse_command_line(strbuf_str(&command_line));
 		if (mode != RDMA_MODE_UNKNOWN)
-			add_answer(visit.answers, "command-line", "/proc/cmdline", mode);
+			add_answer(answers, "command-line", "/proc/cmdline", mode);
 	}
-	*ret_command = visit.command;
-	return visit.answers;
+	return answers;
 }
 
 void next_boot_id(const struct host *host, struct sysfs_text *ret)
@@ -265,25 +250,14 @@ void next_boot_id(const struct host *host, struct sysfs_text *ret)
 		ret->text[0] = '\0';
 }
 
-static void put_own(const struct host *host, json_t *ret)
-{
-	auto_strbuf struct strbuf text = {0};
-	struct sysfs_text boot;
-
-	if (!sysfs_read_file(host, HOST_NEXT_BOOT_FILE, CONFIG_MAX, &text))
-		return;
-	next_boot_id(host, &boot);
-	json_put_str(ret, "own", rdma_mode_name(next_boot_parse_modprobe(strbuf_str(&text))));
-	json_put_bool(ret, "ownSinceBoot",
-		      boot.text[0] && strstr(strbuf_str(&text), boot.text) != NULL);
-}
-
 json_t *next_boot_observe(const struct host *host)
 {
 	json_t *command = NULL;
 	json_auto_t *answers = all_answers(host, &command);
 	json_t *ret = json_object(), *overruled = json_array();
 	size_t n = json_array_size(answers);
+	auto_strbuf struct strbuf own = {0};
+	struct sysfs_text boot;
 
 	if (n > 0)
 		(void)json_object_update(ret, json_array_get(answers, n - 1));
@@ -291,27 +265,26 @@ json_t *next_boot_observe(const struct host *host)
 		json_array_append(overruled, json_array_get(answers, i));
 	json_put(ret, "overruled", overruled);
 	json_put(ret, "command", command);
-	put_own(host, ret);
+	if (!sysfs_read_file(host, HOST_NEXT_BOOT_FILE, CONFIG_MAX, &own))
+		return ret;
+	next_boot_id(host, &boot);
+	json_put_str(ret, "own", rdma_mode_name(next_boot_parse_modprobe(strbuf_str(&own))));
+	json_put_bool(ret, "ownSinceBoot",
+		      boot.text[0] && strstr(strbuf_str(&own), boot.text) != NULL);
 	return ret;
 }
 
 /* ---- our own file ---------------------------------------------------------------------------- */
 
-static bool own_says(const struct host *host, enum rdma_mode mode)
-{
-	auto_strbuf struct strbuf text = {0};
-
-	return sysfs_read_file(host, HOST_NEXT_BOOT_FILE, CONFIG_MAX, &text) &&
-	       next_boot_parse_modprobe(strbuf_str(&text)) == mode;
-}
-
 int next_boot_write(struct host *host, enum rdma_mode mode, bool *ret_changed, struct err *err)
 {
-	auto_strbuf struct strbuf text = {0};
+	auto_strbuf struct strbuf text = {0}, before = {0};
 	struct sysfs_text boot;
 
+	assert(mode != RDMA_MODE_UNKNOWN);
 	*ret_changed = false;
-	if (own_says(host, mode))
+	if (sysfs_read_file(host, HOST_NEXT_BOOT_FILE, CONFIG_MAX, &before) &&
+	    next_boot_parse_modprobe(strbuf_str(&before)) == mode)
 		return 0;
 	next_boot_id(host, &boot);
 	strbuf_addf(&text,

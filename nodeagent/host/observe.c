@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The observed document: gather what the kernel says in a view, then write it down PF by PF. See
- * the header.
+ * The observed document: what the kernel says is gathered in a view first, so that all parts are of
+ * one moment as far as can be, then written down PF by PF. A worker calls this for each look of the
+ * agent; a part that cannot be read becomes a problem in the document.
  */
 #include "nodeagent/host/observe.h"
 
@@ -54,21 +55,13 @@ static const char *oper_state(int state)
 	return state >= 0 && (size_t)state < ARRAY_LEN(names) ? names[state] : NULL;
 }
 
-static void put_speed(const struct view *view, const char *name, json_t *ret)
-{
-	auto_free char *path = str_printf("sys/class/net/%s/speed", name);
-	int64_t speed;
-
-	/* -1 and 2^32 - 1 are what drivers say when they do not know. */
-	if (sysfs_read_int(view->host, path, &speed) && speed > 0 && speed < UINT32_MAX)
-		json_put(ret, "linkSpeed", json_fmt("%lld Mb/s", (long long)speed));
-}
-
 static void put_interface(const struct view *view, const struct rtnl_interface *interface,
 			  json_t *ret, json_t *host)
 {
 	const struct rtnl_interface *master = rtnl_by_index(&view->interfaces, interface->master);
+	auto_free char *speed_path = str_printf("sys/class/net/%s/speed", interface->name);
 	char text[3 * RTNL_ADDRESS_MAX];
+	int64_t speed;
 
 	json_put_str(ret, "name", interface->name);
 	json_put(ret, "altNames", json_incref(interface->alt_names));
@@ -80,7 +73,9 @@ static void put_interface(const struct view *view, const struct rtnl_interface *
 	if (interface->type == ARPHRD_ETHER || interface->type == ARPHRD_INFINIBAND)
 		json_put_str(ret, "linkType", interface->type == ARPHRD_ETHER ? "ETH" : "IB");
 	json_put_str(ret, "linkAdminState", interface->up ? "up" : "down");
-	put_speed(view, interface->name, ret);
+	/* -1 and 2^32 - 1 are what drivers say when they do not know. */
+	if (sysfs_read_int(view->host, speed_path, &speed) && speed > 0 && speed < UINT32_MAX)
+		json_put(ret, "linkSpeed", json_fmt("%lld Mb/s", (long long)speed));
 
 	json_put_int(host, "ifindex", interface->index);
 	if (interface->permanent.len) {
@@ -97,16 +92,6 @@ static void put_interface(const struct view *view, const struct rtnl_interface *
 	json_put_str(host, "master", master ? master->name : NULL);
 }
 
-/*
- * mlx5 says so of a function that does not manage its switch, to whoever may ask
- * (drivers/net/ethernet/mellanox/mlx5/core/eswitch_offloads.c, mlx5_devlink_eswitch_get()): the
- * host's PF of a BlueField in DPU mode, whose Arm cores do.
- */
-static bool is_switch_elsewhere(const json_t *pf, const struct err *err)
-{
-	return err->sys == EPERM && str_eq(json_str_at(pf, "driver"), "mlx5_core");
-}
-
 static void put_eswitch(struct view *view, const char *address, json_t *ret, json_t *host)
 {
 	bool has_devlink = json_list_has(view->devlink, address);
@@ -115,7 +100,13 @@ static void put_eswitch(struct view *view, const char *address, json_t *ret, jso
 
 	/* No devlink, or no switch that it knows: VFs are what they have always been. */
 	if (has_devlink && devlink_get_mode(view->host, address, &mode, &err) < 0) {
-		if (is_switch_elsewhere(ret, &err)) {
+		/*
+		 * mlx5 says so of a function that does not manage its switch, to whoever may ask
+		 * (drivers/net/ethernet/mellanox/mlx5/core/eswitch_offloads.c,
+		 * mlx5_devlink_eswitch_get()): the host's PF of a BlueField in DPU mode, whose Arm
+		 * cores do.
+		 */
+		if (err.sys == EPERM && str_eq(json_str_at(ret, "driver"), "mlx5_core")) {
 			json_put_bool(host, "switchElsewhere", true);
 		} else if (err.sys != EOPNOTSUPP && err.sys != ENODEV) {
 			view_problem(view, address, &err);
@@ -247,32 +238,20 @@ static json_t *pf_entry(struct view *view, const char *address)
 	return ret;
 }
 
-/* What keeps us from working with a PF; NULL: nothing. */
-static const char *why_unusable(const json_t *pf, const char **ret_message)
-{
-	if (!json_at(pf, "driver")) {
-		*ret_message = "no driver is bound to it: load the driver of this NIC";
-		return "NoDriver";
-	}
-	if (!json_at(pf, "name")) {
-		*ret_message = "its driver shows no network interface in the host's network "
-			       "namespace: for InfiniBand load ib_ipoib";
-		return "NoInterface";
-	}
-	return NULL;
-}
-
 static void add_pf(struct view *view, const char *address, json_t *interfaces, json_t *unusable)
 {
 	json_t *pf = pf_entry(view, address);
-	const char *message = NULL, *reason = why_unusable(pf, &message);
+	bool has_driver = json_at(pf, "driver");
 
-	if (!reason) {
+	if (has_driver && json_at(pf, "name")) {
 		json_array_append_new(interfaces, pf);
 		return;
 	}
-	json_put_str(pf, "reason", reason);
-	json_put_str(pf, "message", message);
+	json_put_str(pf, "reason", has_driver ? "NoInterface" : "NoDriver");
+	json_put_str(pf, "message",
+		     has_driver ? "its driver shows no network interface in the host's network "
+				  "namespace: for InfiniBand load ib_ipoib"
+				: "no driver is bound to it: load the driver of this NIC");
 	json_array_append_new(unusable, pf);
 }
 

@@ -2,6 +2,7 @@
 /*
  * The part "node" of the observed document, and which functions nobody may touch.
  */
+#include <assert.h>
 #include <fcntl.h>
 #include <net/if_arp.h>
 #include <stdio.h>
@@ -99,6 +100,7 @@ void view_read_protected(struct view *view)
 {
 	struct err err = {0};
 
+	assert(json_is_array(view->protected));
 	if (read_protected(view, &err) < 0)
 		view_problem(view, NULL, &err);
 }
@@ -126,6 +128,7 @@ void view_read_carriers(struct view *view, const json_t *uppers)
 	json_t *what;
 	int64_t number;
 
+	assert(json_is_array(view->carriers));
 	json_each (uppers, index, what)
 		if (str_to_int(index, 1, INT32_MAX, &number))
 			add_below(view, view->carriers,
@@ -181,39 +184,6 @@ static json_t *loaded_modules(const struct view *view)
 		if (module_is_there(view->host, names[i]))
 			json_array_append_new(ret, json_string(names[i]));
 	return ret;
-}
-
-static bool has_entries(const struct view *view, const char *folder)
-{
-	json_auto_t *names = sysfs_list(view->host, folder);
-
-	return json_array_size(names) > 0;
-}
-
-static bool any_sriov(const struct view *view)
-{
-	json_t *address;
-	size_t i;
-
-	json_array_foreach (view->addresses, i, address) {
-		if (pci_has_sriov(view->host, json_string_value(address)))
-			return true;
-	}
-	return false;
-}
-
-static bool sysfs_is_writable(const struct view *view)
-{
-	auto_close int fd = root_open(view->host->root, "sys", O_RDONLY | O_DIRECTORY, 0);
-	struct statvfs fs;
-
-	return fd >= 0 && fstatvfs(fd, &fs) == 0 && !(fs.f_flag & ST_RDONLY);
-}
-
-static bool has_network_manager(const struct view *view)
-{
-	return sysfs_exists(view->host, "usr/sbin/NetworkManager") ||
-	       sysfs_exists(view->host, "usr/bin/NetworkManager");
 }
 
 /* Programs that change the same NICs. The kernel keeps 15 characters of a name. */
@@ -291,22 +261,32 @@ static json_t *links_of(const struct view *view)
 
 json_t *view_node_entry(const struct view *view)
 {
-	json_t *ret = json_object();
+	auto_close int sysfs = root_open(view->host->root, "sys", O_RDONLY | O_DIRECTORY, 0);
+	json_auto_t *groups = sysfs_list(view->host, "sys/kernel/iommu_groups");
+	json_t *ret = json_object(), *address;
+	bool has_sriov = false;
 	struct sysfs_text boot;
 	struct utsname system;
+	struct statvfs fs;
+	size_t i;
 
 	next_boot_id(view->host, &boot);
 	json_put_str(ret, "bootId", boot.text[0] ? boot.text : NULL);
 	if (uname(&system) == 0)
 		json_put_str(ret, "kernel", system.release);
 	put_lockdown(view, ret);
-	json_put_bool(ret, "iommu", has_entries(view, "sys/kernel/iommu_groups"));
-	json_put_bool(ret, "sriovKernel", any_sriov(view));
-	json_put_bool(ret, "sysfsWritable", sysfs_is_writable(view));
+	json_put_bool(ret, "iommu", json_array_size(groups) > 0);
+	json_array_foreach (view->addresses, i, address)
+		has_sriov = has_sriov || pci_has_sriov(view->host, json_string_value(address));
+	json_put_bool(ret, "sriovKernel", has_sriov);
+	json_put_bool(ret, "sysfsWritable",
+		      sysfs >= 0 && fstatvfs(sysfs, &fs) == 0 && !(fs.f_flag & ST_RDONLY));
 	json_put(ret, "protected", json_incref(view->protected));
 	json_put(ret, "modules", loaded_modules(view));
 	json_put(ret, "links", links_of(view));
-	json_put_bool(ret, "networkManager", has_network_manager(view));
+	json_put_bool(ret, "networkManager",
+		      sysfs_exists(view->host, "usr/sbin/NetworkManager") ||
+			      sysfs_exists(view->host, "usr/bin/NetworkManager"));
 	if (view->flags & HOST_OBSERVE_HOLDERS)
 		json_put(ret, "rivals", rival_programs(view));
 	return ret;

@@ -2,6 +2,7 @@
 /*
  * The part "rdma" of the observed document.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -114,11 +115,6 @@ static const char *gid_type_key(const char *type)
 	return "other";
 }
 
-static bool is_empty_gid(const char *gid)
-{
-	return strspn(gid, "0:") == strlen(gid);
-}
-
 /* An empty slot is all zeroes, and its type cannot be read (drivers/infiniband/core/sysfs.c). */
 static json_t *gid_summary(const struct view *view, const char *port_folder, bool is_ib)
 {
@@ -139,7 +135,8 @@ static json_t *gid_summary(const struct view *view, const char *port_folder, boo
 		struct sysfs_text text;
 		const char *key = "ib";
 
-		if (!sysfs_read(view->host, gid, &text) || is_empty_gid(text.text))
+		if (!sysfs_read(view->host, gid, &text) ||
+		    strspn(text.text, "0:") == strlen(text.text))
 			continue;
 		used++;
 		if (!is_ib)
@@ -243,6 +240,7 @@ void view_read_rdma(struct view *view)
 {
 	struct err err = {0};
 
+	assert(view->char_devices && !view->rdma.items);
 	if (rdma_list(view->host, &view->rdma, &err) < 0) {
 		/* ib_core is not loaded: no RDMA, and nothing wrong. */
 		if (err.sys != EPROTONOSUPPORT)

@@ -2,6 +2,7 @@
 /*
  * One VF in the observed document.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,24 +22,10 @@ void view_put_ids(const struct view *view, const char *address, json_t *ret)
 		json_put(ret, "deviceID", json_fmt("%04x", (unsigned int)(id & 0xffff)));
 }
 
-/*
- * "pci0000:3a": the host bridge, which is what a path below /sys/devices begins with. What stands
- * close to each other for peer-to-peer transfers has the same one.
- */
-static void put_root(const struct view *view, const char *address, json_t *ret)
-{
-	auto_free char *target = root_read_link(view->host->root, pci_path(address, NULL).text);
-	char *begin = target ? strstr(target, "/devices/pci") : NULL;
-
-	if (!begin)
-		return;
-	begin += strlen("/devices/");
-	begin[strcspn(begin, "/")] = '\0';
-	json_put_str(ret, "pcieRoot", begin);
-}
-
 void view_put_location(const struct view *view, const char *address, json_t *ret)
 {
+	auto_free char *target = root_read_link(view->host->root, pci_path(address, NULL).text);
+	char *root = target ? strstr(target, "/devices/pci") : NULL;
 	struct sysfs_text group;
 	int64_t number;
 
@@ -47,7 +34,15 @@ void view_put_location(const struct view *view, const char *address, json_t *ret
 	if (sysfs_link(view->host, pci_path(address, "iommu_group").text, &group) &&
 	    sysfs_parse_int(group.text, &number))
 		json_put_int(ret, "iommuGroup", number);
-	put_root(view, address, ret);
+	if (!root)
+		return;
+	/*
+	 * "pci0000:3a": the host bridge, which is what a path below /sys/devices begins with. What
+	 * stands close to each other for peer-to-peer transfers has the same one.
+	 */
+	root += strlen("/devices/");
+	root[strcspn(root, "/")] = '\0';
+	json_put_str(ret, "pcieRoot", root);
 }
 
 json_t *view_rdma_names(const struct view *view, const char *address)
@@ -231,15 +226,6 @@ static void put_representor(const struct view *view, const char *pf, int number,
 	}
 }
 
-static void put_override(const struct view *view, const char *vf, json_t *host)
-{
-	struct sysfs_text text;
-
-	if (sysfs_read(view->host, pci_path(vf, "driver_override").text, &text) &&
-	    !str_eq(text.text, "(null)"))
-		json_put_str(host, "driverOverride", text.text);
-}
-
 json_t *view_vf_entry(const struct view *view, const char *pf, int number, const char *address,
 		      const struct rtnl_vfs *reported)
 {
@@ -247,9 +233,10 @@ json_t *view_vf_entry(const struct view *view, const char *pf, int number, const
 	const struct rtnl_interface *interface = view_interface(view, address);
 	const struct rtnl_vf *vf = rtnl_vf_by_number(reported, (uint32_t)number);
 	json_t *names = view_rdma_names(view, address);
-	struct sysfs_text driver;
+	struct sysfs_text driver, override;
 	bool bound = pci_driver(view->host, address, &driver);
 
+	assert(number >= 0 && number < PCI_VFS_MAX);
 	json_put_int(ret, "vfID", number);
 	json_put_str(ret, "pciAddress", address);
 	view_put_ids(view, address, ret);
@@ -263,7 +250,9 @@ json_t *view_vf_entry(const struct view *view, const char *pf, int number, const
 		put_reported(vf, host);
 	json_put(host, "healthErrors", json_incref(json_object_get(view->health, address)));
 	view_put_location(view, address, host);
-	put_override(view, address, host);
+	if (sysfs_read(view->host, pci_path(address, "driver_override").text, &override) &&
+	    !str_eq(override.text, "(null)"))
+		json_put_str(host, "driverOverride", override.text);
 	json_put_bool(host, "inUse",
 		      find_holder(view, address, bound ? driver.text : NULL, holder));
 	json_put(host, "holder", holder);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * PCI functions as sysfs shows them. See the header.
+ * Questions about one PCI function, each answered from its folder in sysfs and nothing else. All of
+ * host/ and the steps build on it; what an answer means for a plan or for a pod is theirs to say.
  */
 #include "nodeagent/host/pci.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,6 +57,7 @@ bool pci_virtfn(const struct host *host, const char *pf, int number, struct sysf
 {
 	char name[32];
 
+	assert(number >= 0);
 	(void)snprintf(name, sizeof(name), "virtfn%d", number);
 	return sysfs_link(host, pci_path(pf, name).text, ret) && pci_address_is_valid(ret->text);
 }
@@ -83,13 +86,17 @@ int pci_vf_number(const struct host *host, const char *vf)
 
 /* ---- network interfaces ---------------------------------------------------------------------- */
 
-static json_t *virtio_netdevs(const struct host *host, const char *address)
+json_t *pci_netdevs(const struct host *host, const char *address)
 {
-	json_auto_t *names = sysfs_list(host, pci_path(address, NULL).text);
-	json_t *name;
+	json_t *names = sysfs_list(host, pci_path(address, "net").text), *name;
+	json_auto_t *children = NULL;
+	struct sysfs_text driver;
 	size_t i;
 
-	json_array_foreach (names, i, name) {
+	if (names || !pci_driver(host, address, &driver) || !str_eq(driver.text, "virtio-pci"))
+		return names;
+	children = sysfs_list(host, pci_path(address, NULL).text);
+	json_array_foreach (children, i, name) {
 		char below[64];
 
 		if (!str_starts(json_string_value(name), "virtio") ||
@@ -99,16 +106,6 @@ static json_t *virtio_netdevs(const struct host *host, const char *address)
 		return sysfs_list(host, pci_path(address, below).text);
 	}
 	return NULL;
-}
-
-json_t *pci_netdevs(const struct host *host, const char *address)
-{
-	json_t *names = sysfs_list(host, pci_path(address, "net").text);
-	struct sysfs_text driver;
-
-	if (names || !pci_driver(host, address, &driver) || !str_eq(driver.text, "virtio-pci"))
-		return names;
-	return virtio_netdevs(host, address);
 }
 
 /* False: it is no port of a switch. */

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Programs of the host. See the header.
+ * A child in the host's root runs the program while the worker reads what it prints and waits:
+ * hostd does nothing else meanwhile, and the agent's deadline ends a worker whose program hangs.
+ * Modules are loaded and reboots asked for with this.
  */
 #include "nodeagent/host/program.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -13,7 +16,7 @@
 #include "nodeagent/host/sysfs.h"
 
 /* Only async-signal-safe calls until exec. */
-static _Noreturn void become(int root, char *const arguments[], int out)
+static _Noreturn void exec_in_root(int root, char *const arguments[], int out)
 {
 	char *const environment[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
 
@@ -29,13 +32,14 @@ int program_run(const struct host *host, char *const arguments[], char *said, si
 	ssize_t n;
 	pid_t child;
 
+	assert(arguments[0] && size > 0);
 	said[0] = '\0';
 	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
 		return -1;
 	/* modprobe is not cut off by the end of a worker that hangs. */
 	child = child_fork(&(struct child_config){0});
 	if (child == 0)
-		become(host->root, arguments, pipe_fds[1]);
+		exec_in_root(host->root, arguments, pipe_fds[1]);
 	(void)close(pipe_fds[1]);
 	while (child > 0 && (n = read(pipe_fds[0], said + len, size - 1 - len)) > 0)
 		len += (size_t)n;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * NETLINK_RDMA. See the header; libnl has nothing for it.
+ * Requests of NETLINK_RDMA, for which libnl has nothing, and the decoding of their answers, apart
+ * from each other: decoders see bytes only. The observed document, counters, evidence of use and
+ * the step for the RDMA mode ask with this; watch.c decodes notifications.
  */
 #include "nodeagent/host/rdma.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <rdma/rdma_netlink.h>
 #include <string.h>
@@ -386,6 +389,7 @@ int rdma_set_mode(struct host *host, enum rdma_mode mode, struct err *err)
 		netlink_request(NLDEV_TYPE(RDMA_NLDEV_CMD_SYS_SET), 0, NULL, 0);
 	auto_strbuf struct strbuf answer = {0};
 
+	assert(mode != RDMA_MODE_UNKNOWN);
 	netlink_put_u8(msg, RDMA_NLDEV_SYS_ATTR_NETNS_MODE, (uint8_t)mode);
 	return netlink_ask(host->netlink, NETLINK_RDMA, msg, &answer, err);
 }

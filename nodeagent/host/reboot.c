@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Asking the host for a reboot. See the header.
+ * The last stretch of a reboot: who the first process is, and its own word for it. boots.c calls
+ * this through the host's door once the request is on the disk; whether a reboot is due was decided
+ * long before, by planner and operator.
  */
 #include "nodeagent/host/reboot.h"
 

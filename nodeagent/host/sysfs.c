@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Small text files of the kernel. See the header.
+ * Files below the host's root, through root.h, so that no link leads out of it. Nearly all that
+ * host/ reads comes through here, and each read opens, reads and closes; writes go through the
+ * host's door, where tests stand for the kernel.
  */
 #include "nodeagent/host/sysfs.h"
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * udev rules. See the header.
+ * A rule is a file whose name says PF and purpose and whose text is always the same for both: a
+ * file with that text is left as it is. hostd's steps write and remove them, the observed document
+ * lists those that are there.
  */
 #include "nodeagent/host/udev.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -21,31 +24,28 @@ static char *file_of(const char *folder, const char *rule, const char *pf)
 			  str_eq(rule, "pf-name") ? "pf-name" : "nm-disable", pf);
 }
 
-static bool is_there(const struct host *host, const char *rule, const char *pf)
-{
-	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
-		auto_free char *path = file_of(folders[i], rule, pf);
-
-		if (sysfs_exists(host, path))
-			return true;
-	}
-	return false;
-}
-
 json_t *udev_rules_of(const struct host *host, const char *pf)
 {
 	json_t *ret = json_array();
 
-	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
-		if (is_there(host, rules[i], pf))
+	for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
+		bool is_there = false;
+
+		for (size_t k = 0; k < ARRAY_LEN(folders); k++) {
+			auto_free char *path = file_of(folders[k], rules[i], pf);
+
+			is_there |= sysfs_exists(host, path);
+		}
+		if (is_there)
 			json_array_append_new(ret, json_string(rules[i]));
+	}
 	return ret;
 }
 
 /*
  * Which PF a VF belongs to is behind a link, which no match key of udev follows: hence the program.
  */
-static char *text_of(const char *rule, const char *pf, const char *name)
+static char *rule_text(const char *rule, const char *pf, const char *name)
 {
 	if (str_eq(rule, "pf-name"))
 		return str_printf("SUBSYSTEM==\"net\", ACTION==\"add\", DRIVERS==\"?*\", "
@@ -77,9 +77,10 @@ static int write_rule(const struct host *host, const char *folder, const char *p
 int udev_write_rule(struct host *host, const char *pf, const char *rule, const char *name,
 		    bool *ret_changed, struct err *err)
 {
-	auto_free char *text = text_of(rule, pf, name);
+	auto_free char *text = rule_text(rule, pf, name);
 	struct err why = {0};
 
+	assert(name || !str_eq(rule, "pf-name"));
 	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
 		auto_free char *path = file_of(folders[i], rule, pf);
 

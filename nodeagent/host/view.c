@@ -4,10 +4,13 @@
  */
 #include "nodeagent/host/view.h"
 
+#include <assert.h>
+
 void view_problem(struct view *view, const char *address, const struct err *err)
 {
 	json_t *problem = json_object();
 
+	assert(view->problems && err->reason[0]);
 	json_put_str(problem, "pciAddress", address);
 	json_put_str(problem, "reason", err->reason);
 	json_put_str(problem, "message", err->text);
@@ -41,22 +44,12 @@ static int read_functions(struct view *view, struct err *err)
 	return 0;
 }
 
-static void read_interface_names(struct view *view)
-{
-	json_t *address, *name;
-	size_t i, j;
-
-	json_array_foreach (view->addresses, i, address) {
-		json_auto_t *names = pci_netdevs(view->host, json_string_value(address));
-
-		json_array_foreach (names, j, name) {
-			json_object_set(view->functions, json_string_value(name), address);
-		}
-	}
-}
-
 int view_read_interfaces(struct view *view, struct err *err)
 {
+	json_t *address, *name;
+	size_t i, k;
+
+	assert(!view->addresses);
 	view->addresses = json_array();
 	view->functions = json_object();
 	view->protected = json_array();
@@ -68,7 +61,12 @@ int view_read_interfaces(struct view *view, struct err *err)
 		return -1;
 	if (rtnl_list(view->host->netlink, &view->interfaces, err) < 0)
 		return err_in(err, "observe");
-	read_interface_names(view);
+	json_array_foreach (view->addresses, i, address) {
+		json_auto_t *names = pci_netdevs(view->host, json_string_value(address));
+
+		json_array_foreach (names, k, name)
+			json_object_set(view->functions, json_string_value(name), address);
+	}
 	return 0;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Notifications of the kernel. See the header.
+ * Sockets of three groups of the kernel, and one decoder for each, which sees bytes only. They are
+ * opened while there is the right to a large buffer, and given to agent/host_events.c, which polls
+ * them and looks at the host when something came.
  */
 #include "nodeagent/host/watch.h"
 
@@ -66,18 +68,11 @@ static bool function_in_path(const char *path, char ret[PCI_ADDRESS_SIZE])
 	return found;
 }
 
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* "ACTION@DEVPATH", then properties (Documentation/core-api/kobject.rst, lib/kobject_uevent.c). */
 static void decode_uevent(const char *bytes, size_t len, watch_event_fn fn, void *arg)
 {
 	static const char *const subsystems[] = {"pci", "net", "infiniband", "infiniband_verbs"};
-	const char *action, *path, *subsystem;
+	const char *action, *path, *subsystem, *slash;
 	struct watch_event event = {.source = WATCH_UEVENT};
 	char address[PCI_ADDRESS_SIZE];
 	bool ours = false;
@@ -95,7 +90,9 @@ static void decode_uevent(const char *bytes, size_t len, watch_event_fn fn, void
 		return;
 	event.action = action;
 	event.address = function_in_path(path, address) ? address : NULL;
-	event.name = str_eq(subsystem, "pci") ? NULL : last_part(path);
+	slash = strrchr(path, '/');
+	if (!str_eq(subsystem, "pci"))
+		event.name = slash ? slash + 1 : path;
 	fn(arg, &event);
 }
 
@@ -218,13 +215,6 @@ int watch_fd(const struct watch *watch, enum watch_source source)
 	return watch->fds[source];
 }
 
-static void tell_lost(enum watch_source source, watch_event_fn fn, void *arg)
-{
-	struct watch_event event = {.source = source, .lost = true};
-
-	fn(arg, &event);
-}
-
 int watch_read(struct watch *watch, enum watch_source source, watch_event_fn fn, void *arg,
 	       struct err *err)
 {
@@ -245,7 +235,7 @@ int watch_read(struct watch *watch, enum watch_source source, watch_event_fn fn,
 			return err_sys(err, "WatchBroken", "read the kernel's events");
 		/* Overrun, or longer than we read: something is there that we cannot tell. */
 		if (n < 0 || n > DATAGRAM_MAX)
-			tell_lost(source, fn, arg);
+			fn(arg, &(struct watch_event){.source = source, .lost = true});
 		else if (from.nl_pid == 0)
 			watch_decode(source, bytes, (size_t)n, fn, arg);
 	}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Failures with their pauses, and how often steps succeeded. See the header.
+ * Two maps: failures with the time before which nobody tries again, and how often steps succeeded.
+ * agent_reconcile.c notes each outcome here and gives the planner what is refused; agent_schedule.c
+ * has the agent look again when the next pause ends.
  */
 #include "nodeagent/host_plan/attempts.h"
 
@@ -101,13 +103,14 @@ static int64_t again_ms(const struct failure *failure, int64_t now_ms, int chanc
 	return now_ms + pause + pause * chance / 4000;
 }
 
-static bool failed(struct attempts *attempts, const char *key, const json_t *entry,
-		   const struct err *err, int64_t now_ms, int chance)
+static bool note_failure(struct attempts *attempts, const char *key, const json_t *entry,
+			 const struct err *err, int64_t now_ms, int chance)
 {
 	struct failure *failure = map_get(&attempts->failures, key);
 	bool is_news = !failure || !str_eq(failure->err.reason, err->reason) ||
 		       !str_eq(failure->err.text, err->text);
 
+	assert(chance >= 0 && chance < 1000);
 	if (!failure) {
 		failure = mem_new(struct failure);
 		failure->entry = json_incref((json_t *)entry);
@@ -160,14 +163,14 @@ bool attempts_step_failed(struct attempts *attempts, const json_t *entry, const 
 	/* Once each time: it must have its turn however often this one fails meanwhile. */
 	if (other && !other->is_put_off)
 		put_off(other, now_ms);
-	return failed(attempts, key, entry, err, now_ms, chance);
+	return note_failure(attempts, key, entry, err, now_ms, chance);
 }
 
 bool attempts_failed(struct attempts *attempts, const char *name, const struct err *err,
 		     int64_t now_ms, int chance)
 {
 	assert(!str_empty(name) && err->class != ERR_NONE);
-	return failed(attempts, name, NULL, err, now_ms, chance);
+	return note_failure(attempts, name, NULL, err, now_ms, chance);
 }
 
 bool attempts_may_try(const struct attempts *attempts, const char *name, int64_t now_ms)
@@ -244,7 +247,7 @@ static char *in_any_order(const json_t *entry)
  * Where the host looks one way and the other by turns, the step would be tried each time, without a
  * pause.
  */
-static void mend(struct failure *failure, int64_t now_ms)
+static void keep_mended(struct failure *failure, int64_t now_ms)
 {
 	int64_t most_ms = doubled(ATTEMPTS_MENDED_MS, ATTEMPTS_MAX_MS, failure->in_a_row);
 
@@ -279,7 +282,7 @@ void attempts_keep_steps(struct attempts *attempts, const json_t *steps, int64_t
 		else if (now_ms >= failure->again_ms)
 			map_del(&attempts->failures, key);
 		else
-			mend(failure, now_ms);
+			keep_mended(failure, now_ms);
 	}
 }
 
@@ -331,29 +334,21 @@ json_t *attempts_failures(const struct attempts *attempts)
 
 /* ---- successes ------------------------------------------------------------------------------- */
 
-static void forget_old_successes(struct attempts *attempts, int64_t now_ms)
-{
-	const char *key;
-	void *value;
-	size_t i = 0;
-
-	while (map_next(&attempts->successes, &i, &key, &value)) {
-		const struct success *success = value;
-
-		if (now_ms - success->first_ms > ATTEMPTS_SAME_MS)
-			map_del(&attempts->successes, key);
-	}
-}
-
 int attempts_step_succeeded(struct attempts *attempts, const json_t *entry, int64_t now_ms,
 			    struct err *err)
 {
 	auto_free char *text = json_text(json_at(entry, "step"));
-	const char *pf = json_str_at(entry, "pf");
+	const char *pf = json_str_at(entry, "pf"), *key;
 	struct success *success;
+	void *value;
+	size_t i = 0;
 
 	assert(json_is_object(json_at(entry, "step")));
-	forget_old_successes(attempts, now_ms);
+	while (map_next(&attempts->successes, &i, &key, &value)) {
+		success = value;
+		if (now_ms - success->first_ms > ATTEMPTS_SAME_MS)
+			map_del(&attempts->successes, key);
+	}
 	success = map_get(&attempts->successes, text);
 	if (!success) {
 		success = mem_new(struct success);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What was made, in words. See the header.
+ * What was made, in words, for the log and the event at the end of a round (agent_report.c).
  *
  * Each step becomes a change of its PF, or of the node; steps for several VFs that say the same are
  * one change.
  */
 #include "nodeagent/host_plan/change_summary.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -89,6 +90,7 @@ static void changes_done(struct changes *changes)
 
 static void change_remove(struct changes *changes, size_t i)
 {
+	assert(i < changes->n);
 	change_done(&changes->items[i]);
 	changes->n--;
 	for (; i < changes->n; i++)
@@ -118,25 +120,14 @@ static struct change *change_find(struct changes *changes, const char *pf, enum 
 	return NULL;
 }
 
-/* Of the one that a step is about, or of all. */
-static void add_vfs(json_t *vfs, const json_t *entry)
-{
-	const char *vf = json_str_at(entry, "vf");
-	const json_t *one;
-	size_t i;
-
-	if (vf)
-		json_put_bool(vfs, vf, true);
-	json_array_foreach (json_at(entry, "vfs"), i, one)
-		json_put_bool(vfs, json_string_value(one), true);
-}
-
 static void note_words(struct changes *changes, const json_t *entry, const struct words *words)
 {
 	const json_t *value = words->field ? json_at(entry, "step", words->field) : NULL;
-	const char *pf = json_str_at(entry, "pf");
+	const char *pf = json_str_at(entry, "pf"), *vf = json_str_at(entry, "vf");
 	auto_strbuf struct strbuf text = {0};
 	struct change *change;
+	const json_t *one;
+	size_t i;
 
 	strbuf_adds(&text, words->before);
 	if (json_is_integer(value))
@@ -154,7 +145,10 @@ static void note_words(struct changes *changes, const json_t *entry, const struc
 		return;
 	if (!change->vfs)
 		change->vfs = json_object();
-	add_vfs(change->vfs, entry);
+	if (vf)
+		json_put_bool(change->vfs, vf, true);
+	json_array_foreach (json_at(entry, "vfs"), i, one)
+		json_put_bool(change->vfs, json_string_value(one), true);
 }
 
 static void note_count(struct changes *changes, const char *pf, const json_t *step)
@@ -187,7 +181,7 @@ static void note_autoprobe(struct changes *changes, const char *pf, bool on)
 }
 
 /* The others are on the way to VFs, or to a driver. */
-static void note(struct changes *changes, const json_t *entry)
+static void note_entry(struct changes *changes, const json_t *entry)
 {
 	const json_t *step = json_at(entry, "step");
 	const char *name = json_str_at(step, "step"), *pf = json_str_at(entry, "pf");
@@ -213,7 +207,7 @@ static const char *plural(size_t n)
 	return n == 1 ? "" : "s";
 }
 
-static void say(struct strbuf *out, const struct change *change)
+static void say_change(struct strbuf *out, const struct change *change)
 {
 	size_t vfs = json_object_size(change->vfs);
 	int from = change->from, count = change->count;
@@ -255,15 +249,6 @@ static void sort_by_rank(struct changes *changes)
 	}
 }
 
-/* None, and none again: made and removed in one round. */
-static void forget_nothings(struct changes *changes)
-{
-	for (size_t i = changes->n; i-- > 0;)
-		if (changes->items[i].rank == RANK_VFS && changes->items[i].from == 0 &&
-		    changes->items[i].count == 0)
-			change_remove(changes, i);
-}
-
 /* All that is named of the PF of change `first`, unless an earlier one is of the same PF. */
 static void say_pf(struct strbuf *out, const struct changes *changes, size_t named, size_t first,
 		   const json_t *observed)
@@ -279,7 +264,7 @@ static void say_pf(struct strbuf *out, const struct changes *changes, size_t nam
 		if (!str_eq(changes->items[i].pf, pf))
 			continue;
 		strbuf_adds(out, before);
-		say(out, &changes->items[i]);
+		say_change(out, &changes->items[i]);
 		before = ", ";
 	}
 }
@@ -294,8 +279,12 @@ char *change_summary_text(const json_t *entries, const json_t *observed)
 	size_t i, named;
 
 	json_array_foreach (entries, i, entry)
-		note(&changes, entry);
-	forget_nothings(&changes);
+		note_entry(&changes, entry);
+	/* None, and none again: made and removed in one round. */
+	for (i = changes.n; i-- > 0;)
+		if (changes.items[i].rank == RANK_VFS && changes.items[i].from == 0 &&
+		    changes.items[i].count == 0)
+			change_remove(&changes, i);
 	if (changes.n == 0)
 		return str_dup("nothing changed");
 	sort_by_rank(&changes);

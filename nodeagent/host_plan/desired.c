@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The spec in force. See the header.
+ * One decision, taken anew after each word of the API server, each report and each load of the
+ * state file (agent_schedule.c). When only time is missing to decide otherwise, the answer says how
+ * much, and the agent's timer asks again.
  */
 #include "nodeagent/host_plan/desired.h"
 
@@ -34,6 +36,7 @@ struct desired desired_spec(const struct desired_input *in)
 	struct desired ret = {.offered = json_at(in->kept, "spec"), .again_ms = -1};
 
 	assert(in->heard || !in->object);
+	assert(in->waited_ms >= 0 && in->reported_ms >= -1);
 	if (!in->heard && in->waited_ms < DESIRED_WAIT_MS) {
 		ret.again_ms = DESIRED_WAIT_MS - in->waited_ms;
 		return ret;
@@ -58,25 +61,6 @@ struct desired desired_spec(const struct desired_input *in)
 	return ret;
 }
 
-/* New; NULL when it is right as it is. */
-static json_t *lower_address(const json_t *entry)
-{
-	const char *address = json_str_at(entry, "pciAddress");
-	auto_free char *lower = address ? str_dup(address) : NULL;
-	json_t *copy;
-
-	if (!lower)
-		return NULL;
-	for (char *c = lower; *c; c++)
-		if (*c >= 'A' && *c <= 'Z')
-			*c = (char)(*c - 'A' + 'a');
-	if (str_eq(lower, address))
-		return NULL;
-	copy = json_copy((json_t *)entry);
-	json_put_str(copy, "pciAddress", lower);
-	return copy;
-}
-
 /* New; NULL when nothing is to change. */
 static json_t *lower_addresses(const json_t *interfaces)
 {
@@ -84,13 +68,19 @@ static json_t *lower_addresses(const json_t *interfaces)
 	size_t i;
 
 	json_array_foreach ((json_t *)interfaces, i, entry) {
-		json_t *lower = lower_address(entry);
+		const char *address = json_str_at(entry, "pciAddress");
+		auto_free char *lower = address ? str_dup(address) : NULL;
 
-		if (!lower)
+		for (char *c = lower; c && *c; c++)
+			if (*c >= 'A' && *c <= 'Z')
+				*c = (char)(*c - 'A' + 'a');
+		if (str_eq(lower, address))
 			continue;
 		if (!list)
 			list = json_copy((json_t *)interfaces);
-		json_array_set_new(list, i, lower);
+		entry = json_copy(entry);
+		json_put_str(entry, "pciAddress", lower);
+		json_array_set_new(list, i, entry);
 	}
 	return list;
 }

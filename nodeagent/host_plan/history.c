@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The observed document and those before it. See the header.
+ * Each look is merged with the document that the look before it became: entries that are kept carry
+ * the time at which they changed, so that no other state is needed. The planner and the operator
+ * see the merged document only.
  */
 #include "nodeagent/host_plan/history.h"
 
@@ -23,25 +25,19 @@ static json_t *own_entry(const json_t *entry, json_t **ret_host)
 
 /* ---- PFs that are gone for a moment ---------------------------------------------------------- */
 
-/* A status comes from elsewhere: what is no VF is left out. */
-static json_t *whole_vfs(const json_t *vfs)
-{
-	json_t *list = json_array();
-	json_t *vf;
-	size_t i;
-
-	json_array_foreach ((json_t *)vfs, i, vf)
-		if (pci_address_is_valid(json_str_or(json_at(vf, "pciAddress"), "")))
-			json_array_append(list, vf);
-	return list;
-}
-
 static json_t *lost_entry(const json_t *entry, int64_t now_ms)
 {
-	json_t *host, *lost = own_entry(entry, &host);
+	json_t *host, *lost = own_entry(entry, &host), *vfs, *vf;
+	size_t i;
 
-	if (json_at(entry, "Vfs"))
-		json_put(lost, "Vfs", whole_vfs(json_at(entry, "Vfs")));
+	/* A status comes from elsewhere: what is no VF is left out. */
+	if (json_at(entry, "Vfs")) {
+		vfs = json_array();
+		json_array_foreach (json_at(entry, "Vfs"), i, vf)
+			if (pci_address_is_valid(json_str_or(json_at(vf, "pciAddress"), "")))
+				json_array_append(vfs, vf);
+		json_put(lost, "Vfs", vfs);
+	}
 	(void)json_object_del(host, "arrivedMs");
 	json_put_int(host, "missingMs", now_ms);
 	return lost;
@@ -75,14 +71,6 @@ static json_t *missing_of(const struct history_input *in)
 
 /* ---- NICs that the node itself needs --------------------------------------------------------- */
 
-static bool is_same_boot(const json_t *observed, const json_t *before)
-{
-	const char *now = json_str_at(observed, "node", "bootId");
-	const char *then = json_str_at(before, "node", "bootId");
-
-	return !now || !then || str_eq(now, then);
-}
-
 /*
  * While nothing carries the node's traffic its network is being set up anew, and nobody knows where
  * it will be: time counts from when something does. NULL: it was long enough elsewhere.
@@ -104,6 +92,8 @@ static json_t *still_protected(const json_t *entry, bool is_elsewhere, int64_t n
 
 static json_t *protected_of(const struct history_input *in)
 {
+	const char *boot = json_str_at(in->observed, "node", "bootId");
+	const char *last_boot = json_str_at(in->before, "node", "bootId");
 	json_t *list = json_array(), *entry;
 	bool is_elsewhere;
 	size_t i;
@@ -111,7 +101,7 @@ static json_t *protected_of(const struct history_input *in)
 	json_array_foreach (json_at(in->observed, "node", "protected"), i, entry)
 		if (!json_at(entry, "goneMs"))
 			json_array_append(list, entry);
-	if (!is_same_boot(in->observed, in->before))
+	if (boot && last_boot && !str_eq(boot, last_boot))
 		return list;
 	is_elsewhere = json_array_size(list) > 0;
 	json_array_foreach (json_at(in->before, "node", "protected"), i, entry) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a plan costs. See the header.
+ * The blocked entries and the reboot of a plan, turned into pods, others and a class. status.c puts
+ * it into the NodeState, from which the operator evicts; the agent withdraws from the kubelet what
+ * plan_vacated() lists, so that pods' successors do not get it.
  */
 #include "nodeagent/host_plan/impact.h"
 
@@ -10,7 +12,7 @@
 #include "lib/json/json.h"
 
 /* "ns/pod" of what may be "ns/pod/container". */
-static json_t *pod_key(const char *holder)
+static json_t *pod_of_holder(const char *holder)
 {
 	const char *slash = strchr(holder, '/');
 	const char *second = slash ? strchr(slash + 1, '/') : NULL;
@@ -18,7 +20,7 @@ static json_t *pod_key(const char *holder)
 	return second ? json_fmt("%.*s", (int)(second - holder), holder) : json_string(holder);
 }
 
-static void add(json_t *impact, const char *list, const char *more, json_t *entry)
+static void add_named(json_t *impact, const char *list, const char *more, json_t *entry)
 {
 	json_t *entries = json_object_get(impact, list);
 
@@ -40,16 +42,16 @@ static void add_blocked(json_t *impact, const json_t *blocked)
 	json_t *entry = json_object();
 
 	if (pod)
-		json_put(entry, "pod", pod_key(pod));
+		json_put(entry, "pod", pod_of_holder(pod));
 	else
 		json_put(entry, "holder",
 			 json_fmt("%.200s", json_str_or(json_at(blocked, "holder"), "someone")));
 	json_put_str(entry, "device", json_str_at(blocked, "vf"));
 	json_put_str(entry, "pciAddress", json_str_at(blocked, "pf"));
 	if (pod)
-		add(impact, "pods", "morePods", entry);
+		add_named(impact, "pods", "morePods", entry);
 	else
-		add(impact, "others", "moreOthers", entry);
+		add_named(impact, "others", "moreOthers", entry);
 }
 
 json_t *plan_impact(const json_t *plan, bool withdrawn)
@@ -75,30 +77,23 @@ json_t *plan_impact(const json_t *plan, bool withdrawn)
 	return impact;
 }
 
-static void add_all(json_t *devices, const json_t *pf)
-{
-	const json_t *vf;
-	size_t i;
-
-	json_array_foreach (json_at(pf, "Vfs"), i, vf)
-		if (json_str_at(vf, "pciAddress"))
-			json_put_bool(devices, json_str_at(vf, "pciAddress"), true);
-}
-
 json_t *plan_vacated(const json_t *plan, const json_t *observed)
 {
 	json_auto_t *devices = json_object();
-	const json_t *blocked;
-	size_t i;
+	const json_t *blocked, *pf, *vf;
+	size_t i, k;
 
 	json_array_foreach (json_at(plan, "blocked"), i, blocked) {
-		const char *pf = json_str_or(json_at(blocked, "pf"), "");
-
-		if (json_is_true(json_at(blocked, "all")))
-			add_all(devices,
-				json_find(json_at(observed, "interfaces"), "pciAddress", pf));
-		else if (json_str_at(blocked, "vf"))
-			json_put_bool(devices, json_str_at(blocked, "vf"), true);
+		if (!json_is_true(json_at(blocked, "all"))) {
+			if (json_str_at(blocked, "vf"))
+				json_put_bool(devices, json_str_at(blocked, "vf"), true);
+			continue;
+		}
+		pf = json_find(json_at(observed, "interfaces"), "pciAddress",
+			       json_str_or(json_at(blocked, "pf"), ""));
+		json_array_foreach (json_at(pf, "Vfs"), k, vf)
+			if (json_str_at(vf, "pciAddress"))
+				json_put_bool(devices, json_str_at(vf, "pciAddress"), true);
 	}
 	return json_object_size(devices) ? json_incref(devices) : NULL;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header. The steps of a lane are a list through `next`; a step of the node is a lane of
- * its own. `open` ends what may run now: the first step of the node that is not done.
+ * The steps of a lane are a list through `next`; a step of the node is a lane of its own. `open`
+ * ends what may run now: the first step of the node that is not done. agent_reconcile.c makes one
+ * for each plan and asks it for the next step whenever one has ended.
  */
 #include "nodeagent/host_plan/parallel_nics.h"
 
@@ -122,7 +123,7 @@ void parallel_nics_free(struct parallel_nics *lanes)
 	mem_free(lanes);
 }
 
-static void end(struct parallel_nics *lanes, size_t index)
+static void end_step(struct parallel_nics *lanes, size_t index)
 {
 	struct step *step = &lanes->steps[index];
 
@@ -140,24 +141,18 @@ static bool may_begin(const struct parallel_nics *lanes, size_t index)
 	       !(lanes->in_order && lanes->steps[index].is_numbering && index != lanes->numbering);
 }
 
-/* First of all: what is passed over may be what another lane waits for. */
-static void pass_over(struct parallel_nics *lanes, bool (*may)(const json_t *entry, void *arg),
-		      void *arg)
+size_t parallel_nics_next(struct parallel_nics *lanes, bool (*may)(const json_t *entry, void *arg),
+			  void *arg)
 {
+	assert(may);
+	/* First of all: what is passed over may be what another lane waits for. */
 	for (size_t i = 0; i < lanes->n_lanes; i++) {
 		const struct lane *lane = &lanes->lanes[i];
 
 		while (!lane->is_running && lane->first != PARALLEL_NICS_NONE &&
 		       !may(json_array_get(lanes->entries, lane->first), arg))
-			end(lanes, lane->first);
+			end_step(lanes, lane->first);
 	}
-}
-
-size_t parallel_nics_next(struct parallel_nics *lanes, bool (*may)(const json_t *entry, void *arg),
-			  void *arg)
-{
-	assert(may);
-	pass_over(lanes, may, arg);
 	for (size_t i = 0; i < lanes->n_lanes; i++) {
 		const struct lane *lane = &lanes->lanes[i];
 
@@ -186,9 +181,10 @@ void parallel_nics_done(struct parallel_nics *lanes, size_t index)
 	assert(index < lanes->n_steps);
 	lane = &lanes->lanes[lanes->steps[index].lane];
 	assert(lane->is_running && lane->first == index);
+	assert(lanes->running > 0);
 	lane->is_running = false;
 	lanes->running--;
-	end(lanes, index);
+	end_step(lanes, index);
 }
 
 size_t parallel_nics_running(const struct parallel_nics *lanes)

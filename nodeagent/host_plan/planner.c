@@ -85,7 +85,7 @@ static bool touches_the_pf(const struct planning *p, const struct pf *pf, size_t
 	return false;
 }
 
-static void shrink(json_t *list, size_t size)
+static void shrink_list(json_t *list, size_t size)
 {
 	while (json_array_size(list) > size)
 		(void)json_array_remove(list, json_array_size(list) - 1);
@@ -101,14 +101,15 @@ static void respect_protection(struct planning *p, const struct pf *pf, size_t s
 	const char *name = pf->now.name ? pf->now.name : pf->address;
 	auto_free char *why = NULL;
 
+	assert(steps <= json_array_size(p->steps) && blocked <= json_array_size(p->blocked));
 	if (!pf->now.protected ||
 	    (json_array_size(p->steps) == steps && json_array_size(p->blocked) == blocked) ||
 	    (pf->may_have_vfs && !touches_the_pf(p, pf, steps)))
 		return;
 	why = str_printf(QUOTE, json_str_or(json_at(json_array_get(p->steps, steps), "why"),
 					    "its VFs are held"));
-	shrink(p->steps, steps);
-	shrink(p->blocked, blocked);
+	shrink_list(p->steps, steps);
+	shrink_list(p->blocked, blocked);
 	if (pf->may_have_vfs)
 		planner_problem(p, pf, "ProtectedPf",
 				QUOTE " " QUOTE ": it may have VFs, but its MTU and eSwitchMode "
@@ -125,14 +126,14 @@ static void respect_protection(struct planning *p, const struct pf *pf, size_t s
 				name, pf->now.protected, why);
 }
 
-static void keep(json_t *found, const char *key, json_t *value)
+static void keep_member(json_t *found, const char *key, json_t *value)
 {
 	if (value)
 		json_put(found, key, json_deep_copy(value));
 }
 
 /* Keep how the PF is now, before it is touched for the first time. */
-static void remember(struct planning *p, const struct pf *pf)
+static void remember_found(struct planning *p, const struct pf *pf)
 {
 	static const char *const of_pf[] = {"numVfs",         "mtu",    "eSwitchMode",
 					    "linkAdminState", "vendor", "deviceID"};
@@ -140,9 +141,9 @@ static void remember(struct planning *p, const struct pf *pf)
 	json_t *found = json_object(), *overrides = json_object();
 
 	for (size_t i = 0; i < ARRAY_LEN(of_pf); i++)
-		keep(found, of_pf[i], json_at(pf->now.entry, of_pf[i]));
+		keep_member(found, of_pf[i], json_at(pf->now.entry, of_pf[i]));
 	for (size_t i = 0; i < ARRAY_LEN(of_host); i++)
-		keep(found, of_host[i], json_at(pf->now.entry, "host", of_host[i]));
+		keep_member(found, of_host[i], json_at(pf->now.entry, "host", of_host[i]));
 	/* Only VFs that were there before us can have one. */
 	for (size_t i = 0; i < pf->n_vfs; i++)
 		if (pf->vfs[i].address)
@@ -168,7 +169,7 @@ static void plan_wanted(struct planning *p, struct pf *pf)
 	}
 	respect_protection(p, pf, steps, blocked);
 	if (json_array_size(p->steps) > steps && !pf->found)
-		remember(p, pf);
+		remember_found(p, pf);
 }
 
 /*

@@ -20,7 +20,7 @@
 
 /* ---- records of reboots ---------------------------------------------------------------------- */
 
-static const json_t *asked(const struct planning *p)
+static const json_t *asked_boots(const struct planning *p)
 {
 	return json_at(p->in->observed, "boots", "asked");
 }
@@ -46,7 +46,7 @@ static const json_t *open_record(const struct planning *p)
 	const json_t *entry;
 	size_t i;
 
-	json_array_foreach (asked(p), i, entry)
+	json_array_foreach (asked_boots(p), i, entry)
 		if (str_eq(json_str_at(entry, "cause"), p->boot_cause) &&
 		    !json_is_true(json_at(entry, "closed")))
 			return entry;
@@ -290,7 +290,7 @@ static void close_records(struct planning *p)
 	const json_t *entry;
 	size_t i;
 
-	json_array_foreach (asked(p), i, entry) {
+	json_array_foreach (asked_boots(p), i, entry) {
 		const char *cause = json_str_at(entry, "cause");
 		bool is_over = !str_eq(cause, p->boot_cause);
 
@@ -322,12 +322,13 @@ static json_t *boot_step(const struct planning *p, const char *name, const char 
 	return json_pack("{s:s, s:s, s:s}", "step", name, "cause", cause, "boot", this_boot(p));
 }
 
-static void plan_next(struct planning *p)
+static void plan_next_boot_step(struct planning *p)
 {
 	const char *cause = p->boot_cause;
 	const json_t *entry = open_record(p);
 	auto_free char *allowed = str_printf("%s %s", this_boot(p), cause);
 
+	assert(p->reboot && cause);
 	if (json_is_true(json_at(entry, "overdue")))
 		planner_problem(
 			p, NULL, "RebootDidNotStart",
@@ -365,7 +366,7 @@ void plan_boots(struct planning *p)
 	} else if (unreadable) {
 		planner_problem(p, NULL, "BootsUnreadable", QUOTE, unreadable);
 	} else {
-		plan_next(p);
+		plan_next_boot_step(p);
 		return;
 	}
 	json_decref(p->reboot);

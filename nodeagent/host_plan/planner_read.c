@@ -296,6 +296,7 @@ void planner_read(struct planning *p, const json_t *interfaces)
 	json_each (found, address, entry)
 		if (!is_named(interfaces, address))
 			p->pfs[n++] = (struct pf){.address = address};
+	assert(n <= most);
 	if (n > 1)
 		qsort(p->pfs, n, sizeof(*p->pfs), compare_pfs);
 	for (i = 0; i < n; i++) {

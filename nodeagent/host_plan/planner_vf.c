@@ -185,7 +185,7 @@ static bool is_right_guid(const struct vfs_run *run, const struct vf *vf, const 
 	return is_valid_guid(guid);
 }
 
-static void decide(const struct vfs_run *run, struct vf *vf)
+static void decide_vf(const struct vfs_run *run, struct vf *vf)
 {
 	const struct vf_group *group = vf->group;
 
@@ -215,6 +215,7 @@ static void batch_put(struct vfs_run *run, enum batch_name name, const struct vf
 {
 	auto_free char *number = str_printf("%d", vf->number);
 
+	assert(name < BATCHES && vf->address && value);
 	if (!run->batches[name])
 		run->batches[name] = json_object();
 	json_put_str(run->batches[name], number, value);
@@ -509,7 +510,7 @@ void plan_vfs(struct planning *p, struct pf *pf, bool may_mtu)
 
 	assert(pf->is_wanted && pf->now.entry);
 	for (i = 0; i < pf->n_vfs; i++)
-		decide(&run, &pf->vfs[i]);
+		decide_vf(&run, &pf->vfs[i]);
 	for (i = 0; i < pf->n_vfs; i++)
 		plan_address(&run, &pf->vfs[i]);
 	for (i = 0; i < BATCHES; i++)

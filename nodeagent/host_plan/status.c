@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * NodeState.status. See the header.
+ * First what is wrong is judged, worst first, then what is under way; conditions, syncStatus and
+ * the list of problems are worded from these two verdicts, so that they agree. The agent composes a
+ * status whenever it may write one (agent_wiring.c).
  */
 #include "nodeagent/host_plan/status.h"
 
@@ -75,6 +77,7 @@ static void add_troubles(struct verdict *v, const json_t *list)
 
 static void finish_troubles(struct verdict *v)
 {
+	assert(v->named <= NAMED_MAX && (v->named == NAMED_MAX || v->left == 0));
 	if (v->left)
 		strbuf_addf(&v->message, "; and %zu more", v->left);
 }
@@ -120,29 +123,20 @@ static size_t judge_trouble(const struct status_input *in, struct verdict *v)
 /* ---- work ------------------------------------------------------------------------------------ */
 
 /*
- * What is tried again is no progress: a status that goes to and fro with every attempt helps
- * nobody.
+ * How many steps are left that were not tried in vain; the first of them in *ret. What is tried
+ * again is no progress: a status that goes to and fro with every attempt helps nobody.
  */
-static bool has_failed(const struct status_input *in, const json_t *step)
-{
-	json_t *failure;
-	size_t i;
-
-	json_array_foreach ((json_t *)in->failures, i, failure) {
-		if (str_eq(json_str_at(failure, "pf"), json_str_at(step, "pf")))
-			return true;
-	}
-	return false;
-}
-
-/* How many steps are left that were not tried in vain; the first of them in *ret. */
 static size_t steps_left(const struct status_input *in, const json_t **ret)
 {
-	json_t *step;
-	size_t i, n = 0;
+	json_t *step, *failure;
+	size_t i, k, n = 0;
 
 	json_array_foreach (json_at(in->plan, "steps"), i, step) {
-		if (!has_failed(in, step) && n++ == 0)
+		bool has_failed = false;
+
+		json_array_foreach ((json_t *)in->failures, k, failure)
+			has_failed |= str_eq(json_str_at(failure, "pf"), json_str_at(step, "pf"));
+		if (!has_failed && n++ == 0)
 			*ret = step;
 	}
 	return n;
@@ -180,8 +174,8 @@ static void judge_progressing(const struct status_input *in, struct verdict *v)
 
 /* ---- conditions ------------------------------------------------------------------------------ */
 
-static void put(json_t *list, const struct status_input *in, const char *type,
-		enum condition_status status, const struct verdict *why)
+static void put_condition(json_t *list, const struct status_input *in, const char *type,
+			  enum condition_status status, const struct verdict *why)
 {
 	condition_set(list, json_at(in->before, "conditions"), type, status, why->reason,
 		      strbuf_str(&why->message), in->generation, in->now);
@@ -194,17 +188,18 @@ static void put_ready(json_t *list, const struct status_input *in, const struct 
 	long long wanted = json_integer_value(json_at(in->plan, "vfs", "wanted"));
 
 	if (trouble->named) {
-		put(list, in, "Ready", CONDITION_FALSE, trouble);
+		put_condition(list, in, "Ready", CONDITION_FALSE, trouble);
 		return;
 	}
 	if (progressing->status == CONDITION_TRUE) {
-		put(list, in, "Ready", in->plan ? CONDITION_FALSE : CONDITION_UNKNOWN, progressing);
+		put_condition(list, in, "Ready", in->plan ? CONDITION_FALSE : CONDITION_UNKNOWN,
+			      progressing);
 		return;
 	}
 	take_reason(&well, "AsWanted");
 	strbuf_addf(&well.message, "the node was read back as wanted, with %lld VF%s", wanted,
 		    wanted == 1 ? "" : "s");
-	put(list, in, "Ready", CONDITION_TRUE, &well);
+	put_condition(list, in, "Ready", CONDITION_TRUE, &well);
 }
 
 /* True when there are such troubles. */
@@ -218,7 +213,7 @@ static void put_troubles(json_t *list, const struct status_input *in, const char
 		take_reason(v, reason);
 		strbuf_adds(&v->message, message);
 	}
-	put(list, in, type, any ? CONDITION_TRUE : CONDITION_FALSE, v);
+	put_condition(list, in, type, any ? CONDITION_TRUE : CONDITION_FALSE, v);
 }
 
 /* What could not be looked at or offered is reported; the node may be as wanted all the same. */
@@ -234,14 +229,6 @@ static void put_degraded(json_t *list, const struct status_input *in)
 	if (json_is_true(json_at(in->networks, "fault")))
 		add_trouble(&v, in->networks);
 	put_troubles(list, in, "Degraded", &v, "NothingWrong", "nothing has failed");
-}
-
-static void put_blocked(json_t *list, const struct status_input *in)
-{
-	auto_verdict struct verdict v = {0};
-
-	add_troubles(&v, json_at(in->plan, "blocked"));
-	put_troubles(list, in, "Blocked", &v, "NothingBlocked", "nothing waits for a pod to end");
 }
 
 static void put_reboot(json_t *list, const struct status_input *in)
@@ -265,8 +252,10 @@ static void put_networks(json_t *list, const struct status_input *in)
 	if (!in->networks)
 		return;
 	add_trouble(&v, in->networks);
-	put(list, in, "PodNetworks",
-	    json_is_true(json_at(in->networks, "serves")) ? CONDITION_TRUE : CONDITION_FALSE, &v);
+	put_condition(list, in, "PodNetworks",
+		      json_is_true(json_at(in->networks, "serves")) ? CONDITION_TRUE
+								    : CONDITION_FALSE,
+		      &v);
 }
 
 /* Conditions of others stay. */
@@ -275,11 +264,14 @@ static json_t *conditions_of(const struct status_input *in, const struct verdict
 {
 	const json_t *before = json_at(in->before, "conditions");
 	json_t *list = json_is_array(before) ? json_deep_copy(before) : json_array();
+	auto_verdict struct verdict blocked = {0};
 
 	put_ready(list, in, trouble, progressing);
-	put(list, in, "Progressing", progressing->status, progressing);
+	put_condition(list, in, "Progressing", progressing->status, progressing);
 	put_degraded(list, in);
-	put_blocked(list, in);
+	add_troubles(&blocked, json_at(in->plan, "blocked"));
+	put_troubles(list, in, "Blocked", &blocked, "NothingBlocked",
+		     "nothing waits for a pod to end");
 	put_reboot(list, in);
 	put_networks(list, in);
 	return list;

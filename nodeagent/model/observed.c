@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reading the observed document. See the header.
+ * The observed document, read: for the status, which leaves out what only the agent needs, and for
+ * questions about drivers that the planner and the device pools ask with the same answer. The host
+ * code writes the document; this file never looks at a host.
  */
 #include "nodeagent/model/observed.h"
 
@@ -9,25 +11,21 @@
 #include "lib/json/json.h"
 #include "nodeagent/model/pci_address.h"
 
-static void insert_sorted(json_t *list, json_t *entry)
-{
-	const char *address = json_str_or(json_at(entry, "pciAddress"), "");
-	size_t i = 0;
-
-	while (i < json_array_size(list) &&
-	       pci_address_compare(json_str_or(json_at(json_array_get(list, i), "pciAddress"), ""),
-				   address) < 0)
-		i++;
-	(void)json_array_insert_new(list, i, entry);
-}
-
 json_t *observed_status_interfaces(const json_t *observed)
 {
 	json_t *ret = json_deep_copy(json_at(observed, "interfaces")), *pf, *vf;
 	size_t i, j;
 
-	json_array_foreach (json_at(observed, "missing"), i, pf)
-		insert_sorted(ret, json_deep_copy(pf));
+	json_array_foreach (json_at(observed, "missing"), i, pf) {
+		const char *address = json_str_or(json_at(pf, "pciAddress"), "");
+
+		for (j = 0; j < json_array_size(ret); j++)
+			if (pci_address_compare(
+				    json_str_or(json_at(json_array_get(ret, j), "pciAddress"), ""),
+				    address) >= 0)
+				break;
+		(void)json_array_insert_new(ret, j, json_deep_copy(pf));
+	}
 	json_array_foreach (ret, i, pf) {
 		(void)json_object_del(pf, "host");
 		json_array_foreach (json_object_get(pf, "Vfs"), j, vf) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * PCI addresses as text. See the header.
+ * An address becomes one number, in which domain, bus, device and function have their places: valid
+ * text is what has such a number, and the order of addresses is that of the numbers.
  */
 #include "nodeagent/model/pci_address.h"
 
@@ -29,7 +30,7 @@ static const char *hex_part(const char *text, int min, int max, uint64_t *ret)
  * One number that sorts as addresses do. Domains have up to 32 bits (hosts with VMD, 0x10000 and
  * up).
  */
-static bool parse(const char *text, uint64_t *ret)
+static bool address_to_number(const char *text, uint64_t *ret)
 {
 	uint64_t domain, bus, device, function;
 	const char *p = hex_part(text, 4, 8, &domain);
@@ -53,15 +54,15 @@ bool pci_address_is_valid(const char *text)
 {
 	uint64_t value;
 
-	return parse(text, &value);
+	return address_to_number(text, &value);
 }
 
 int pci_address_compare(const char *a, const char *b)
 {
 	uint64_t left = UINT64_MAX, right = UINT64_MAX;
 
-	(void)parse(a, &left);
-	(void)parse(b, &right);
+	(void)address_to_number(a, &left);
+	(void)address_to_number(b, &right);
 	if (left != right)
 		return left < right ? -1 : 1;
 	return strcmp(a, b);

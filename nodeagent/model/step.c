@@ -252,14 +252,6 @@ const char *step_impact_name(enum step_impact impact)
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-static bool is_choice(const char *const *choices, const char *value)
-{
-	for (; value && *choices; choices++)
-		if (str_eq(*choices, value))
-			return true;
-	return false;
-}
-
 static bool is_name(const char *value)
 {
 	size_t len = value ? strlen(value) : 0;
@@ -272,28 +264,24 @@ static bool is_name(const char *value)
 	return true;
 }
 
-static bool is_vf_number(const char *text)
-{
-	char same[16];
-	int64_t number;
-
-	if (!str_to_int(text, 0, PCI_VFS_MAX - 1, &number))
-		return false;
-	(void)snprintf(same, sizeof(same), "%" PRId64, number);
-	return str_eq(text, same);
-}
-
 static bool value_is_right(const struct step_field *field, const json_t *value);
 
 static bool are_of_vfs(const struct step_field *field, const json_t *values)
 {
 	const struct step_field each = {.type = field->each, .choices = field->choices};
 	const char *key;
+	char same[16];
+	int64_t number;
 	json_t *value;
 
-	json_each (values, key, value)
-		if (!is_vf_number(key) || !value_is_right(&each, value))
+	json_each (values, key, value) {
+		if (!str_to_int(key, 0, PCI_VFS_MAX - 1, &number))
 			return false;
+		/* A VF has one key: "07" is not a second one. */
+		(void)snprintf(same, sizeof(same), "%" PRId64, number);
+		if (!str_eq(key, same) || !value_is_right(&each, value))
+			return false;
+	}
 	return json_object_size(values) > 0;
 }
 
@@ -318,7 +306,10 @@ static bool value_is_right(const struct step_field *field, const json_t *value)
 	case STEP_FIELD_GUID:
 		return text && text_to_guid(text, &guid) && guid != 0 && guid != UINT64_MAX;
 	case STEP_FIELD_CHOICE:
-		return is_choice(field->choices, text);
+		for (size_t i = 0; text && field->choices[i]; i++)
+			if (str_eq(field->choices[i], text))
+				return true;
+		return false;
 	case STEP_FIELD_NAME:
 		return is_name(text);
 	case STEP_FIELD_OF_VFS:
@@ -377,23 +368,13 @@ static const struct step_field *field_of(const struct step_kind *kind, const cha
 	return NULL;
 }
 
-static int check_unknown(const struct step_kind *kind, const json_t *step, struct err *err)
-{
-	const char *key;
-	json_t *value;
-
-	json_each (step, key, value)
-		if (!str_eq(key, "step") && !field_of(kind, key))
-			return err_set(err, ERR_BUG, "BadStep", "step %s: has no field \"%.64s\"",
-				       kind->name, key);
-	return 0;
-}
-
 const struct step_kind *step_check(const json_t *step, struct err *err)
 {
 	const char *name = json_str_at(step, "step");
 	const struct step_kind *kind = step_kind_find(name);
 	const struct step_field *name_field;
+	const char *key;
+	json_t *member;
 
 	if (!kind) {
 		(void)err_set(err, ERR_BUG, "BadStep", "there is no step \"%.64s\"",
@@ -417,7 +398,14 @@ const struct step_kind *step_check(const json_t *step, struct err *err)
 		(void)bad_field(step, name_field, NULL, err);
 		return NULL;
 	}
-	return check_unknown(kind, step, err) < 0 ? NULL : kind;
+	json_each (step, key, member) {
+		if (str_eq(key, "step") || field_of(kind, key))
+			continue;
+		(void)err_set(err, ERR_BUG, "BadStep", "step %s: has no field \"%.64s\"",
+			      kind->name, key);
+		return NULL;
+	}
+	return kind;
 }
 
 int step_deadline_ms(const json_t *step)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * MAC addresses and GUIDs as text. See the header.
+ * Octets with separators, both ways. The planner and step.c check with these what a NodeState
+ * wants, the host code prints with them what the kernel has.
  */
 #include "nodeagent/model/text.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,6 +65,7 @@ void text_from_octets(const unsigned char *octets, size_t len, char *ret)
 {
 	static const char digits[] = "0123456789abcdef";
 
+	assert(len > 0);
 	for (size_t i = 0; i < len; i++) {
 		*ret++ = digits[octets[i] >> 4];
 		*ret++ = digits[octets[i] & 15];

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Questions of the CNI server on one connection. Each is passed to the part that can answer it
+ * (addresses, networks.c, settings_reader.c) and ends with one reply; a connection that is lost
+ * ends them all, except releases and reports, which go on without a reply.
  */
 #include "nodeagent/pod_networks/attachments.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
@@ -66,7 +69,7 @@ static void question_free(struct question *q)
 }
 
 /* Takes the result; NULL: the error. */
-static void reply(struct question *q, json_t *result, const struct err *err)
+static void reply_to(struct question *q, json_t *result, const struct err *err)
 {
 	json_auto_t *message = ask_reply_new(q->ask, result, err);
 
@@ -75,9 +78,9 @@ static void reply(struct question *q, json_t *result, const struct err *err)
 	question_free(q);
 }
 
-static void refuse(struct question *q, const struct err *err)
+static void refuse_question(struct question *q, const struct err *err)
 {
-	reply(q, NULL, err);
+	reply_to(q, NULL, err);
 }
 
 static const char *container_of_question(const struct question *q)
@@ -91,11 +94,12 @@ static void on_settings(void *arg, const json_t *settings, const struct err *err
 {
 	struct question *q = arg;
 
+	assert(!settings != !err);
 	q->settings = NULL;
 	if (err)
-		refuse(q, err);
+		refuse_question(q, err);
 	else
-		reply(q, json_incref((json_t *)settings), NULL);
+		reply_to(q, json_incref((json_t *)settings), NULL);
 }
 
 static void ask_settings(struct question *q, const json_t *pod)
@@ -125,7 +129,7 @@ static void on_addresses(void *arg, const json_t *status, const struct err *err)
 
 	q->want = NULL;
 	if (err) {
-		refuse(q, err);
+		refuse_question(q, err);
 		return;
 	}
 	if (endpoint_item(status, nic))
@@ -136,13 +140,13 @@ static void on_addresses(void *arg, const json_t *status, const struct err *err)
 			"no address was given to interface %s: name it in the pod's annotation "
 			"ipam.spidernet.io/ippools, or give its network a pool",
 			nic);
-		refuse(q, &why);
+		refuse_question(q, &why);
 		return;
 	}
 	/* Not before: a pod waits for its address, and its interface has to be made after it. */
 	if (settings_are_in_use(q->attachments->settings))
 		foresee_settings(q);
-	reply(q, json_incref(result), NULL);
+	reply_to(q, json_incref(result), NULL);
 }
 
 static void want_addresses(struct question *q)
@@ -165,12 +169,12 @@ static void on_said(void *arg, const struct err *err)
 
 	q->is_said = false;
 	if (err && !q->is_over)
-		refuse(q, err);
+		refuse_question(q, err);
 	else
-		reply(q, json_object(), NULL);
+		reply_to(q, json_object(), NULL);
 }
 
-static void release(struct question *q)
+static void release_addresses(struct question *q)
 {
 	q->is_said = true;
 	addresses_release(q->attachments->config.addresses, json_str_at(q->ask, "pod", "namespace"),
@@ -178,7 +182,7 @@ static void release(struct question *q)
 			  json_str_or(json_at(q->ask, "pod", "uid"), ""), on_said, q);
 }
 
-static void report(struct question *q)
+static void report_conflicts(struct question *q)
 {
 	q->is_said = true;
 	addresses_report_conflicts(
@@ -219,30 +223,26 @@ static struct needs find_needs(const json_t *nads)
 	return needs;
 }
 
-/* While the cluster's own network is set up, which is the first. */
-static void foresee(struct question *q, const json_t *nads)
+static void on_networks(void *arg, const json_t *answer, const struct err *err)
 {
+	struct question *q = arg;
 	const json_t *pod = json_at(q->ask, "pod");
-	struct needs needs = find_needs(nads);
+	struct needs needs;
 
+	assert(!answer != !err);
+	q->networks = NULL;
+	if (err) {
+		refuse_question(q, err);
+		return;
+	}
+	/* Read ahead while the cluster's own network is set up, which is the first. */
+	needs = find_needs(json_at(answer, "nads"));
 	if (needs.addresses && !str_empty(json_str_at(pod, "uid")))
 		addresses_foresee(q->attachments->config.addresses, json_str_at(pod, "namespace"),
 				  json_str_at(pod, "name"), json_str_at(pod, "uid"));
 	if (needs.settings)
 		foresee_settings(q);
-}
-
-static void on_networks(void *arg, const json_t *answer, const struct err *err)
-{
-	struct question *q = arg;
-
-	q->networks = NULL;
-	if (err) {
-		refuse(q, err);
-		return;
-	}
-	foresee(q, json_at(answer, "nads"));
-	reply(q, json_incref((json_t *)answer), NULL);
+	reply_to(q, json_incref((json_t *)answer), NULL);
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */
@@ -262,7 +262,7 @@ static void start_without_uid(struct question *q, const char *what)
 	struct err err = {0};
 
 	if (!str_eq(what, "addresses")) {
-		reply(q, json_object(), NULL);
+		reply_to(q, json_object(), NULL);
 		return;
 	}
 	(void)err_set(
@@ -270,20 +270,25 @@ static void start_without_uid(struct question *q, const char *what)
 		"CNI_ARGS name no K8S_POD_UID, so nobody knows which pod of this name gets the "
 		"address: use a container runtime that tells it (containerd 1.5 or later, "
 		"CRI-O)");
-	refuse(q, &err);
+	refuse_question(q, &err);
 }
 
-static void start(struct question *q)
+static void on_question(struct attachments *a, const json_t *message)
 {
-	const char *what = json_str_or(json_at(q->ask, "kind"), "");
-	const json_t *pod = json_at(q->ask, "pod");
+	const char *what = json_str_or(json_at(message, "kind"), "");
+	const json_t *pod = json_at(message, "pod");
+	struct question *q = mem_new(struct question);
 	struct err err = {0};
 
+	q->attachments = a;
+	q->ask = json_incref((json_t *)message);
+	q->next = a->questions;
+	a->questions = q;
 	if (!json_str_at(pod, "namespace") || !json_str_at(pod, "name")) {
 		(void)err_set(&err, ERR_INVALID, "BadEnvironment",
 			      "CNI_ARGS name no pod (K8S_POD_NAMESPACE, K8S_POD_NAME): this plugin "
 			      "serves pods of Kubernetes only");
-		refuse(q, &err);
+		refuse_question(q, &err);
 	} else if (is_about_one_pod(what) && str_empty(json_str_at(pod, "uid"))) {
 		start_without_uid(q, what);
 	} else if (str_eq(what, "coordinator")) {
@@ -291,26 +296,15 @@ static void start(struct question *q)
 	} else if (str_eq(what, "addresses")) {
 		want_addresses(q);
 	} else if (str_eq(what, "release")) {
-		release(q);
+		release_addresses(q);
 	} else if (str_eq(what, "conflict")) {
-		report(q);
+		report_conflicts(q);
 	} else if (networks_knows(what)) {
-		q->networks = networks_ask(q->attachments->networks, q->ask, on_networks, q);
+		q->networks = networks_ask(a->networks, message, on_networks, q);
 	} else {
 		(void)err_set(&err, ERR_BUG, "BadAnswer", "no answer to \"%s\"", what);
-		refuse(q, &err);
+		refuse_question(q, &err);
 	}
-}
-
-static void on_question(struct attachments *a, const json_t *message)
-{
-	struct question *q = mem_new(struct question);
-
-	q->attachments = a;
-	q->ask = json_incref((json_t *)message);
-	q->next = a->questions;
-	a->questions = q;
-	start(q);
 }
 
 /* ---- what the server says -------------------------------------------------------------------- */
@@ -329,27 +323,22 @@ static void on_event(const struct attachments *a, const json_t *event)
 			      json_str_or(json_at(event, "message"), ""));
 }
 
-static void take_pod_networks(struct attachments *a, json_t *told)
-{
-	if (json_same(told, a->pod_networks))
-		return;
-	json_decref(a->pod_networks);
-	a->pod_networks = json_incref(told);
-	a->config.changed(a->config.arg);
-}
-
 static void on_heard(void *arg, const json_t *message)
 {
 	struct attachments *a = arg;
 	json_t *list = json_object_get(message, "attachments");
 	json_t *adding = json_object_get(message, "adding");
+	json_t *pod_networks = json_object_get(message, "podNetworks");
 
 	if (adding) {
 		json_decref(a->adding);
 		a->adding = json_incref(adding);
 	}
-	if (json_object_get(message, "podNetworks"))
-		take_pod_networks(a, json_object_get(message, "podNetworks"));
+	if (pod_networks && !json_same(pod_networks, a->pod_networks)) {
+		json_decref(a->pod_networks);
+		a->pod_networks = json_incref(pod_networks);
+		a->config.changed(a->config.arg);
+	}
 	if (json_at(message, "kind")) {
 		on_question(a, message);
 	} else if (json_object_get(message, "event")) {
@@ -369,10 +358,14 @@ static void on_heard(void *arg, const json_t *message)
 
 /* ---- the line -------------------------------------------------------------------------------- */
 
-static void drop_questions(struct attachments *a)
+/* Its next process asks anew. */
+static void on_lost(void *arg, const struct err *err)
 {
+	struct attachments *a = arg;
 	struct question *q, *next;
 
+	channel_free(take_ptr(a->server));
+	a->is_told = false;
 	for (q = a->questions; q; q = next) {
 		next = q->next;
 		/* The word goes out all the same. */
@@ -381,16 +374,6 @@ static void drop_questions(struct attachments *a)
 		else
 			question_free(q);
 	}
-}
-
-/* Its next process asks anew. */
-static void on_lost(void *arg, const struct err *err)
-{
-	struct attachments *a = arg;
-
-	channel_free(take_ptr(a->server));
-	a->is_told = false;
-	drop_questions(a);
 	timer_start(a->connecting, ATTACHMENTS_CONNECT_MS);
 }
 
@@ -409,6 +392,7 @@ static void on_connecting(void *arg)
 	struct attachments *a = arg;
 	int fd = a->config.connect(a->config.arg);
 
+	assert(!a->server);
 	if (fd < 0) {
 		timer_start(a->connecting, ATTACHMENTS_CONNECT_MS);
 		return;
@@ -422,6 +406,7 @@ struct attachments *attachments_new(const struct attachments_config *config)
 {
 	struct attachments *a = mem_new(struct attachments);
 
+	assert(config->loop && config->connect && config->changed);
 	a->config = *config;
 	a->networks = networks_new(&(struct networks_config){
 		.loop = config->loop,

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * A question is one read of the pod, then one of each definition that it names, then, where one of
+ * those has a resource, one look of the kubelet at devices; or one patch of network-status. The
+ * meta plugin's worker decides from the answer; only what it reads of the objects is passed on.
  */
 #include "nodeagent/pod_networks/networks.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/log.h"
@@ -98,8 +101,9 @@ void networks_cancel(struct networks_question *question)
 		question_free(question);
 }
 
-static void end(struct networks_question *q, const struct err *err)
+static void end_question(struct networks_question *q, const struct err *err)
 {
+	assert(!q->call && q->n_open == 0);
 	q->done(q->arg, err ? NULL : q->answer, err);
 	question_free(q);
 }
@@ -140,7 +144,7 @@ static json_t *devices_of_pod(const struct networks_question *q, const json_t *a
  * Answers are due to questions that were put before the look began; the others have one of their
  * own.
  */
-static void look(struct networks *networks)
+static void start_look(struct networks *networks)
 {
 	bool any = false;
 
@@ -173,40 +177,35 @@ void networks_devices(struct networks *networks, const json_t *named, const json
 		if (named) {
 			json_put(q->answer, "devices", devices_of_pod(q, named));
 			json_put(q->answer, "served", served ? json_deep_copy(served) : NULL);
-			end(q, NULL);
+			end_question(q, NULL);
 			continue;
 		}
 		(void)err_set(
 			&why, ERR_TRANSIENT, "PodResourcesUnavailable",
 			"the kubelet does not say which devices the pod has; the runtime tries "
 			"again");
-		end(q, &why);
+		end_question(q, &why);
 	}
-	look(networks);
+	start_look(networks);
 }
 
 /* ---- definitions ----------------------------------------------------------------------------- */
 
-static bool any_needs_device(const json_t *nads)
+static void look_at_devices(struct networks_question *q)
 {
+	bool is_needed = false;
 	const char *key;
 	json_t *nad;
 
-	json_each (nads, key, nad)
-		if (!str_empty(
-			    json_str_at(nad, "metadata", "annotations", META_RESOURCE_ANNOTATION)))
-			return true;
-	return false;
-}
-
-static void look_at_devices(struct networks_question *q)
-{
-	if (!any_needs_device(json_at(q->answer, "nads"))) {
-		end(q, NULL);
+	json_each (json_at(q->answer, "nads"), key, nad)
+		is_needed |= !str_empty(
+			json_str_at(nad, "metadata", "annotations", META_RESOURCE_ANNOTATION));
+	if (!is_needed) {
+		end_question(q, NULL);
 		return;
 	}
 	q->devices = DEVICES_NEXT;
-	look(q->networks);
+	start_look(q->networks);
 }
 
 /* What the meta plugin reads of it: definitions may carry anything. */
@@ -230,6 +229,7 @@ static void on_definition(void *arg, json_t *object, const struct err *err)
 	struct networks_question *q = reading->question;
 
 	reading->call = NULL;
+	assert(q->n_open > 0);
 	q->n_open--;
 	if (object)
 		json_object_set_new(json_at(q->answer, "nads"), reading->key,
@@ -239,7 +239,7 @@ static void on_definition(void *arg, json_t *object, const struct err *err)
 	if (q->n_open > 0)
 		return;
 	if (q->failure.reason[0])
-		end(q, &q->failure);
+		end_question(q, &q->failure);
 	else
 		look_at_devices(q);
 }
@@ -265,28 +265,23 @@ static void read_definitions(struct networks_question *q, const json_t *wanted)
 
 /* ---- the pod --------------------------------------------------------------------------------- */
 
-/* Extended resources have a domain; others are no devices. */
-static json_t *trim_limits(const json_t *limits)
-{
-	json_t *kept = json_object(), *value;
-	const char *resource;
-
-	json_each (limits, resource, value)
-		if (strchr(resource, '/'))
-			json_object_set(kept, resource, value);
-	return kept;
-}
-
 static json_t *trim_containers(const json_t *containers)
 {
-	json_t *kept = json_array(), *container;
+	json_t *kept = json_array(), *container, *value;
+	const char *resource;
 	size_t i;
 
-	json_array_foreach (containers, i, container)
-		json_array_append_new(
-			kept, json_pack("{s:O?, s:{s:o}}", "name",
-					json_object_get(container, "name"), "resources", "limits",
-					trim_limits(json_at(container, "resources", "limits"))));
+	json_array_foreach (containers, i, container) {
+		json_t *limits = json_object();
+
+		/* Extended resources have a domain; others are no devices. */
+		json_each (json_at(container, "resources", "limits"), resource, value)
+			if (strchr(resource, '/'))
+				json_object_set(limits, resource, value);
+		json_array_append_new(kept, json_pack("{s:O?, s:{s:o}}", "name",
+						      json_object_get(container, "name"),
+						      "resources", "limits", limits));
+	}
 	return kept;
 }
 
@@ -318,37 +313,21 @@ static void on_pod(void *arg, json_t *object, const struct err *err)
 
 	q->call = NULL;
 	if (!object) {
-		end(q, str_eq(err->reason, "NotFound") ? NULL : err);
+		end_question(q, str_eq(err->reason, "NotFound") ? NULL : err);
 		return;
 	}
 	json_put(q->answer, "pod", trim_pod(object));
 	json_put(q->answer, "nads", json_object());
 	wanted = meta_wanted(json_at(q->asked, "config"), json_at(q->answer, "pod"), &why);
 	if (!wanted)
-		end(q, &why);
+		end_question(q, &why);
 	else if (json_array_size(wanted) == 0)
-		end(q, NULL);
+		end_question(q, NULL);
 	else
 		read_definitions(q, wanted);
 }
 
 /* ---- status ---------------------------------------------------------------------------------- */
-
-static void emit_events(const struct networks_question *q)
-{
-	const struct event_object object = {
-		.resource = &pods,
-		.ns = pod_ns(q),
-		.name = pod_name(q),
-		.uid = json_str_at(q->asked, "pod", "uid"),
-	};
-	json_t *text;
-	size_t i;
-
-	json_array_foreach (json_at(q->asked, "added"), i, text)
-		recorder_emit(q->networks->config.recorder, &object, false, "AddedInterface",
-			      json_str_or(text, ""));
-}
 
 /* A pod that is gone needs none. */
 static void on_status(void *arg, json_t *object, const struct err *err)
@@ -359,26 +338,35 @@ static void on_status(void *arg, json_t *object, const struct err *err)
 	if (err && !str_eq(err->reason, "NotFound")) {
 		log_warn("network-status of a pod cannot be written", F_STR("namespace", pod_ns(q)),
 			 F_STR("pod", pod_name(q)), F_ERR(err));
-		end(q, err);
+		end_question(q, err);
 		return;
 	}
-	end(q, NULL);
+	end_question(q, NULL);
 }
 
 /* The UID is a precondition: another pod of that name has other networks. */
 static void write_status(struct networks_question *q)
 {
+	const struct event_object object = {
+		.resource = &pods,
+		.ns = pod_ns(q),
+		.name = pod_name(q),
+		.uid = json_str_at(q->asked, "pod", "uid"),
+	};
 	json_auto_t *patch = json_object();
-	json_t *metadata = json_need_object(patch, "metadata");
+	json_t *metadata = json_need_object(patch, "metadata"), *text;
+	size_t i;
 
-	json_put_str(metadata, "uid", json_str_at(q->asked, "pod", "uid"));
+	json_put_str(metadata, "uid", object.uid);
 	json_put_str(json_need_object(metadata, "annotations"), NETWORK_STATUS_ANNOTATION,
 		     json_str_at(q->asked, "text"));
 	q->call = kube_patch(
 		q->networks->config.client, &pods, pod_ns(q), pod_name(q), KUBE_PATCH_MERGE, patch,
 		&(struct kube_write){.subresource = "status", .field_manager = "orbweaver-agent"},
 		on_status, q);
-	emit_events(q);
+	json_array_foreach (json_at(q->asked, "added"), i, text)
+		recorder_emit(q->networks->config.recorder, &object, false, "AddedInterface",
+			      json_str_or(text, ""));
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */
@@ -392,7 +380,7 @@ static void on_refused(void *arg)
 {
 	struct networks_question *q = arg;
 
-	end(q, &q->failure);
+	end_question(q, &q->failure);
 }
 
 struct networks_question *networks_ask(struct networks *networks, const json_t *question,
@@ -400,6 +388,7 @@ struct networks_question *networks_ask(struct networks *networks, const json_t *
 {
 	struct networks_question *q = mem_new(struct networks_question);
 
+	assert(done && networks_knows(json_str_at(question, "kind")));
 	q->networks = networks;
 	q->asked = json_deep_copy(question);
 	q->answer = json_object();

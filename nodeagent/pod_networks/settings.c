@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * One document from a SpiderCoordinator and a pod: settings_reader.c reads both and calls this, the
+ * coordinator plugin obeys the answer. A coordinator that is not synchronized is an error, because
+ * routes without the cluster's ranges would cut off the pod.
  */
 #include "nodeagent/pod_networks/settings.h"
 
@@ -9,7 +11,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 
-static const json_t *choose(const json_t *coordinators)
+static const json_t *choose_coordinator(const json_t *coordinators)
 {
 	const json_t *chosen = NULL, *item;
 	size_t i;
@@ -35,7 +37,7 @@ json_t *settings_of(const json_t *coordinators, const json_t *pod, struct err *e
 		"podDefaultRouteNIC", "hostRuleTable",   "podRPFilter",
 		"txQueueLen",         "vethLinkAddress", "vethMTU",
 	};
-	const json_t *coordinator = choose(coordinators), *tune;
+	const json_t *coordinator = choose_coordinator(coordinators), *tune;
 	const char *nic = json_str_at(pod, "metadata", "annotations", SETTINGS_DEFAULT_ROUTE_NIC);
 	json_t *settings;
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * A reading is three reads at once, of pod, coordinators and ConfigMap, kept for a few seconds per
+ * sandbox. attachments.c asks it when a coordinator does, or foresees that one will; settings.c
+ * makes the answer of what was read.
  */
 #include "nodeagent/pod_networks/settings_reader.h"
 
+#include <assert.h>
 #include <sys/queue.h>
 
 #include "lib/base/clock.h"
@@ -85,39 +88,31 @@ static void answer_all(struct reading *reading, const json_t *settings, const st
 }
 
 /* Whoever asks next reads anew. */
-static void fail(struct reading *reading, const struct err *err)
+static void fail_reading(struct reading *reading, const struct err *err)
 {
 	answer_all(reading, NULL, err);
 	reading_free(reading);
 }
 
-/* A network's configuration may still say otherwise, as those of older versions do. */
-static int say_what_is_detected(const struct reading *reading, json_t *settings, struct err *err)
-{
-	struct ipam_settings detected;
-
-	if (ipam_settings_read(reading->parts[PART_CONFIG_MAP].object, reading->config_ns,
-			       &detected, err) < 0)
-		return -1;
-	if (detected.detects_conflicts)
-		json_put(settings, "detectIPConflict", json_true());
-	if (detected.detects_gateways)
-		json_put(settings, "detectGateway", json_true());
-	return 0;
-}
-
 /* A pod that is not there any more has no wishes. */
 static void on_all_read(struct reading *reading)
 {
+	struct ipam_settings detected;
 	struct err why = {0};
 	json_auto_t *settings =
 		settings_of(json_at(reading->parts[PART_COORDINATORS].object, "items"),
 			    reading->parts[PART_POD].object, &why);
 
-	if (!settings || say_what_is_detected(reading, settings, &why) < 0) {
-		fail(reading, &why);
+	if (!settings || ipam_settings_read(reading->parts[PART_CONFIG_MAP].object,
+					    reading->config_ns, &detected, &why) < 0) {
+		fail_reading(reading, &why);
 		return;
 	}
+	/* A network's configuration may still say otherwise, as those of older versions do. */
+	if (detected.detects_conflicts)
+		json_put(settings, "detectIPConflict", json_true());
+	if (detected.detects_gateways)
+		json_put(settings, "detectGateway", json_true());
 	for (size_t i = 0; i < PARTS; i++)
 		json_decref(take_ptr(reading->parts[i].object));
 	reading->settings = json_incref(settings);
@@ -129,9 +124,10 @@ static void on_read(void *arg, json_t *object, const struct err *err)
 	struct part *part = arg;
 	struct reading *reading = part->reading;
 
+	assert(reading->n_open > 0);
 	part->call = NULL;
 	if (err && (part == &reading->parts[PART_COORDINATORS] || !kube_err_is(err, "NotFound"))) {
-		fail(reading, err);
+		fail_reading(reading, err);
 		return;
 	}
 	part->object = json_incref(object);
@@ -150,7 +146,7 @@ static void on_over(void *arg)
 		timer_start(reading->over, SETTINGS_FRESH_MS);
 }
 
-static struct reading *find(const struct settings_reader *reader, const char *container)
+static struct reading *reading_of(const struct settings_reader *reader, const char *container)
 {
 	struct reading *reading;
 
@@ -167,6 +163,7 @@ static struct reading *reading_new(struct settings_reader *reader, const char *c
 	struct reading *reading = mem_new(struct reading);
 	struct part *parts = reading->parts;
 
+	assert(container && config->client && config->addresses && !reading_of(reader, container));
 	reading->reader = reader;
 	reading->container = str_dup(container);
 	reading->config_ns = str_dup(addresses_config_ns(config->addresses));
@@ -192,9 +189,10 @@ static struct reading *reading_new(struct settings_reader *reader, const char *c
 struct settings_question *settings_ask(struct settings_reader *reader, const char *container,
 				       const json_t *pod, settings_done_fn *done, void *arg)
 {
-	struct reading *reading = find(reader, container);
+	struct reading *reading = reading_of(reader, container);
 	struct settings_question *q;
 
+	assert(container && done);
 	reader->asked_ms = clock_ms();
 	if (reading && reading->settings) {
 		done(arg, reading->settings, NULL);
@@ -218,7 +216,7 @@ void settings_cancel(struct settings_question *question)
 
 void settings_foresee(struct settings_reader *reader, const char *container, const json_t *pod)
 {
-	if (!find(reader, container))
+	if (!reading_of(reader, container))
 		(void)reading_new(reader, container, pod);
 }
 

@@ -104,6 +104,7 @@ struct cache *cache_new(const struct cache_kind *kind, cache_changed_fn *changed
 {
 	struct cache *cache = mem_new(struct cache);
 
+	assert(kind);
 	cache->kind = kind;
 	cache->changed = changed;
 	cache->arg = arg;
@@ -135,6 +136,7 @@ void cache_free(struct cache *cache)
 
 void cache_index_value(struct cache_values *values, const char *value)
 {
+	assert(value && values->index < CACHE_MAX_INDEXES);
 	for (size_t i = 0; i < values->len; i++)
 		if (values->items[i].index == values->index &&
 		    str_eq(values->items[i].value, value))
@@ -144,13 +146,6 @@ void cache_index_value(struct cache_values *values, const char *value)
 		values->items = mem_realloc(values->items, values->cap * sizeof(*values->items));
 	}
 	values->items[values->len++] = (struct cache_value){values->index, str_dup(value)};
-}
-
-static void values_done(struct cache_values *values)
-{
-	for (size_t i = 0; i < values->len; i++)
-		mem_free(values->items[i].value);
-	mem_free(values->items);
 }
 
 static struct cache_values values_of(const struct cache *cache, const json_t *object)
@@ -167,6 +162,7 @@ static struct crowd *crowd_of(struct cache *cache, size_t index, const char *val
 {
 	struct crowd *crowd = map_get(&cache->index[index], value);
 
+	assert(index < CACHE_MAX_INDEXES);
 	if (crowd)
 		return crowd;
 	crowd = mem_zalloc(sizeof(*crowd) + strlen(value) + 1);
@@ -193,6 +189,7 @@ static void take_places(struct cache *cache, struct entry *entry, const json_t *
 {
 	struct cache_values values = values_of(cache, object);
 
+	assert(!entry->places && entry->n_places == 0);
 	if (values.len > 0)
 		entry->places = mem_calloc(values.len, sizeof(*entry->places));
 	entry->n_places = (uint32_t)values.len;
@@ -203,7 +200,9 @@ static void take_places(struct cache *cache, struct entry *entry, const json_t *
 		place->crowd = crowd_of(cache, values.items[i].index, values.items[i].value);
 		LIST_INSERT_HEAD(&place->crowd->places, place, link);
 	}
-	values_done(&values);
+	for (size_t i = 0; i < values.len; i++)
+		mem_free(values.items[i].value);
+	mem_free(values.items);
 }
 
 void cache_find(const struct cache *cache, size_t index, const char *value,
@@ -212,6 +211,7 @@ void cache_find(const struct cache *cache, size_t index, const char *value,
 	const struct crowd *crowd = map_get(&cache->index[index], value);
 	const struct place *place = NULL;
 
+	assert(index < CACHE_MAX_INDEXES && fn);
 	if (!crowd)
 		return;
 	LIST_FOREACH(place, &crowd->places, link)
@@ -235,7 +235,7 @@ static void check_unchanged(const struct entry *entry)
 }
 
 /* Give the value up; the text stays. */
-static void cool(struct warm *warm, struct entry *entry)
+static void cool_entry(struct warm *warm, struct entry *entry)
 {
 	if (!entry->object)
 		return;
@@ -251,10 +251,11 @@ static void keep_warm(struct warm *warm, struct entry *entry, json_t *object)
 {
 	struct entry *oldest = warm->entries[warm->next];
 
+	assert(!entry->object && warm->next < WARM_MAX);
 	if (strlen(entry->text) > WARM_TEXT_MAX)
 		return;
 	if (oldest)
-		cool(warm, oldest);
+		cool_entry(warm, oldest);
 	warm->entries[warm->next] = entry;
 	warm->next = (warm->next + 1) % WARM_MAX;
 	entry->object = json_incref(object);
@@ -300,7 +301,7 @@ static bool same_content(const json_t *a, const json_t *b)
 	       same_but(json_at(a, "metadata"), json_at(b, "metadata"), "resourceVersion");
 }
 
-static void store(struct cache *cache, struct entry *entry, json_t *object)
+static void store_object(struct cache *cache, struct entry *entry, json_t *object)
 {
 	if (cache->kind->live) {
 		json_object_set(cache->all, entry->key, object);
@@ -310,7 +311,7 @@ static void store(struct cache *cache, struct entry *entry, json_t *object)
 		struct strbuf text = {0};
 
 		json_write(object, &text);
-		cool(cache->warm, entry);
+		cool_entry(cache->warm, entry);
 		mem_free(entry->text);
 		entry->text = str_ndup(text.data, text.len); /* without the buffer's slack */
 		strbuf_done(&text);
@@ -331,7 +332,7 @@ static struct entry *entry_new(struct cache *cache, const char *key)
 }
 
 /* A newer object: trimmed, stored, told. */
-static void put(struct cache *cache, struct entry *entry, json_t *object, const json_t *old)
+static void put_newer(struct cache *cache, struct entry *entry, json_t *object, const json_t *old)
 {
 	entry->version = kube_resource_version(object);
 	if (cache->kind->project)
@@ -341,7 +342,7 @@ static void put(struct cache *cache, struct entry *entry, json_t *object, const 
 		mem_free(entry->uid);
 		entry->uid = str_dup(json_uid(object));
 	}
-	store(cache, entry, object);
+	store_object(cache, entry, object);
 	if (cache->changed && !(old && same_content(old, object)))
 		cache->changed(cache->arg, entry->key, old, object);
 }
@@ -355,7 +356,7 @@ static void remove_entry(struct cache *cache, struct entry *entry)
 	if (cache->all)
 		json_object_del(cache->all, key);
 	else
-		cool(cache->warm, entry);
+		cool_entry(cache->warm, entry);
 	map_del(&cache->entries, key);
 	if (cache->changed)
 		cache->changed(cache->arg, key, old, NULL);
@@ -397,7 +398,7 @@ static bool put_if_newer(struct cache *cache, json_t *object, bool is_listed, ui
 		entry->list = cache->list;
 	if (newer) {
 		entry->fingerprint = fingerprint;
-		put(cache, entry, object, old);
+		put_newer(cache, entry, object, old);
 	}
 	json_decref(object);
 	return newer;
@@ -456,7 +457,7 @@ void cache_renew(struct cache *cache, const char *key, const char *version)
 	char *text;
 
 	assert(entry && entry->text);
-	cool(cache->warm, entry);
+	cool_entry(cache->warm, entry);
 	len = strlen(entry->text);
 	(void)identity_read(entry->text, len, false, &stored);
 	before = strlen(stored.version);
@@ -513,6 +514,7 @@ bool cache_put_unreadable(struct cache *cache, const char *key, uint64_t version
 	struct unreadable *unreadable = map_get(&cache->unreadable, key);
 	bool is_new = !unreadable;
 
+	assert(key);
 	if (entry && entry->version >= version)
 		return false;
 	if (entry)

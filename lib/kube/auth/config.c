@@ -4,6 +4,7 @@
  */
 #include "lib/kube/auth/config.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -141,6 +142,7 @@ int kube_config_parse(const struct kube_config_source *src, const char *text, si
 {
 	auto_kubeconfig struct kubeconfig k = {.root = root_of(src)};
 
+	assert(src && ret);
 	if (kubeconfig_add_text(&k, src->kubeconfig, text, len, err) < 0)
 		return -1;
 	return assemble(src, &k, ret, err);
@@ -308,6 +310,7 @@ static int load_from_environment(const struct kube_config_source *src, struct ku
 
 int kube_config_load(const struct kube_config_source *src, struct kube_config *ret, struct err *err)
 {
+	assert(src && ret);
 	if (!str_empty(src->kubeconfig))
 		return load_file(src, src->kubeconfig, ret, err);
 	/* A service account has no contexts: whoever names one means a kubeconfig. */

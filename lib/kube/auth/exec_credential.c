@@ -4,6 +4,7 @@
  */
 #include "lib/kube/auth/exec_credential.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
@@ -19,13 +20,6 @@ void exec_credential_done(struct exec_credential *credential)
 	mem_free(credential->cert_pem);
 	secret_free(credential->key_pem);
 	*credential = (struct exec_credential){0};
-}
-
-static int bad_type(const char *field, const json_t *value, struct err *err)
-{
-	return err_set(err, ERR_INVALID, "BadExecCredential",
-		       "printed an ExecCredential whose %s is %s, must be a string", field,
-		       json_type_words(value));
 }
 
 /* Is it the object we asked for? */
@@ -57,7 +51,9 @@ static int get(const json_t *status, const char *key, const char **ret, struct e
 	auto_free char *field = str_printf("status.%s", key);
 
 	if (value && !text)
-		return bad_type(field, value, err);
+		return err_set(err, ERR_INVALID, "BadExecCredential",
+			       "printed an ExecCredential whose %s is %s, must be a string", field,
+			       json_type_words(value));
 	*ret = str_empty(text) ? NULL : text;
 	return 0;
 }
@@ -135,6 +131,7 @@ int exec_credential_parse(const char *text, size_t len, const char *api_version,
 	/* The parser's own words may quote from the text. */
 	json_auto_t *json = json_parse(text, len, NULL);
 
+	assert(api_version && ret);
 	if (!json)
 		return err_set(
 			err, ERR_INVALID, "BadExecCredential",

@@ -35,7 +35,7 @@ struct grpc_call {
 /* ---- the end of a call ----------------------------------------------------------------------- */
 
 /* End the handler's call: it does not use it after this. */
-static void settle(struct grpc_call *call, enum grpc_code code)
+static void settle_call(struct grpc_call *call, enum grpc_code code)
 {
 	assert(!call->is_over);
 	call->is_over = true;
@@ -56,18 +56,18 @@ static void tell_handler(struct grpc_call *call, enum grpc_code why)
 		ended(call->ended_arg, why);
 }
 
-static void answer(struct grpc_call *call, const char *http_status,
-		   const struct grpc_status *status)
+static void answer_call(struct grpc_call *call, const char *http_status,
+			const struct grpc_status *status)
 {
-	settle(call, status->code);
+	settle_call(call, status->code);
 	grpc_stream_finish(call->stream, http_status, status);
 }
 
-static void refuse(struct grpc_call *call, const char *http_status, enum grpc_code code,
-		   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+static void refuse_call(struct grpc_call *call, const char *http_status, enum grpc_code code,
+			const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-static void refuse(struct grpc_call *call, const char *http_status, enum grpc_code code,
-		   const char *fmt, ...)
+static void refuse_call(struct grpc_call *call, const char *http_status, enum grpc_code code,
+			const char *fmt, ...)
 {
 	struct grpc_status status;
 	va_list ap;
@@ -75,7 +75,7 @@ static void refuse(struct grpc_call *call, const char *http_status, enum grpc_co
 	va_start(ap, fmt);
 	(void)grpc_status_vset(&status, code, fmt, ap);
 	va_end(ap);
-	answer(call, http_status, &status);
+	answer_call(call, http_status, &status);
 }
 
 /* The handler's call ends although it has not answered. */
@@ -83,7 +83,7 @@ static void cut_off(struct grpc_call *call, enum grpc_code code, const char *tex
 {
 	grpc_stream_unsend(
 		call->stream); /* what a slow client has not read yet is not worth waiting for */
-	refuse(call, "200", code, "%s", text);
+	refuse_call(call, "200", code, "%s", text);
 	tell_handler(call, code);
 }
 
@@ -141,37 +141,38 @@ static void on_headers(void *arg, const struct grpc_headers *h)
 	 * "Requests").
 	 */
 	if (h->is_malformed || !h->method || !h->path) {
-		refuse(call, "400", GRPC_INTERNAL,
-		       "malformed request: a header field is missing or there twice");
+		refuse_call(call, "400", GRPC_INTERNAL,
+			    "malformed request: a header field is missing or there twice");
 		return;
 	}
 	if (strcmp(h->method, "POST") != 0) {
-		refuse(call, "405", GRPC_INTERNAL, "the HTTP method is POST, not \"%.16s\"",
-		       h->method);
+		refuse_call(call, "405", GRPC_INTERNAL, "the HTTP method is POST, not \"%.16s\"",
+			    h->method);
 		return;
 	}
 	if (!h->content_type || !is_grpc(h->content_type)) {
-		refuse(call, "415", GRPC_INTERNAL,
-		       "the content type is application/grpc, not \"%.64s\"",
-		       h->content_type ? h->content_type : "");
+		refuse_call(call, "415", GRPC_INTERNAL,
+			    "the content type is application/grpc, not \"%.64s\"",
+			    h->content_type ? h->content_type : "");
 		return;
 	}
 	if (h->timeout && !grpc_timeout_parse(h->timeout, &timeout_ms)) {
-		refuse(call, "200", GRPC_INTERNAL, "malformed grpc-timeout \"%.16s\"", h->timeout);
+		refuse_call(call, "200", GRPC_INTERNAL, "malformed grpc-timeout \"%.16s\"",
+			    h->timeout);
 		return;
 	}
 	if (h->encoding && strcmp(h->encoding, "identity") != 0) {
-		refuse(call, "200", GRPC_UNIMPLEMENTED, "compression \"%.16s\" is not supported",
-		       h->encoding);
+		refuse_call(call, "200", GRPC_UNIMPLEMENTED,
+			    "compression \"%.16s\" is not supported", h->encoding);
 		return;
 	}
 	if (call->dispatch->is_closing) {
-		refuse(call, "200", GRPC_UNAVAILABLE, "the server is closing");
+		refuse_call(call, "200", GRPC_UNAVAILABLE, "the server is closing");
 		return;
 	}
 	method = find_method(call->dispatch, h->path);
 	if (!method) {
-		refuse(call, "200", GRPC_UNIMPLEMENTED, "unknown method \"%.128s\"", h->path);
+		refuse_call(call, "200", GRPC_UNIMPLEMENTED, "unknown method \"%.128s\"", h->path);
 		return;
 	}
 	call->method = method;
@@ -187,14 +188,14 @@ static void on_message(void *arg, const void *data, size_t len)
 	if (call->is_over)
 		return;
 	if (call->request) {
-		refuse(call, "200", GRPC_UNIMPLEMENTED,
-		       "more than one message; the method takes one");
+		refuse_call(call, "200", GRPC_UNIMPLEMENTED,
+			    "more than one message; the method takes one");
 		return;
 	}
 	call->request = grpc_message_decode(call->method->request, data, len,
 					    call->dispatch->message_max, &why);
 	if (!call->request)
-		answer(call, "200", &why);
+		answer_call(call, "200", &why);
 }
 
 static void on_failed(void *arg, const struct grpc_status *why)
@@ -202,7 +203,7 @@ static void on_failed(void *arg, const struct grpc_status *why)
 	struct grpc_call *call = arg;
 
 	if (!call->is_over)
-		answer(call, "200", why);
+		answer_call(call, "200", why);
 }
 
 static void on_ended(void *arg)
@@ -213,7 +214,7 @@ static void on_ended(void *arg)
 	if (call->is_over)
 		return;
 	if (!call->request) {
-		refuse(call, "200", GRPC_UNIMPLEMENTED, "no message; the method takes one");
+		refuse_call(call, "200", GRPC_UNIMPLEMENTED, "no message; the method takes one");
 		return;
 	}
 	request = take_ptr(call->request);
@@ -236,7 +237,7 @@ static void on_closed(void *arg, uint32_t h2_error)
 	struct grpc_call *call = arg;
 
 	if (!call->is_over) {
-		settle(call, GRPC_CANCELLED);
+		settle_call(call, GRPC_CANCELLED);
 		tell_handler(call, GRPC_CANCELLED);
 	}
 	call_free(call);
@@ -288,7 +289,7 @@ void grpc_dispatch_done(struct grpc_dispatch *dispatch)
 	while (dispatch->calls) {
 		/* One whose header fields were just arriving: no handler knows of it. */
 		if (!dispatch->calls->is_over)
-			settle(dispatch->calls, GRPC_UNAVAILABLE);
+			settle_call(dispatch->calls, GRPC_UNAVAILABLE);
 		call_free(dispatch->calls);
 	}
 }
@@ -332,7 +333,7 @@ void grpc_call_reply(struct grpc_call *call, const struct ProtobufCMessage *resp
 	assert(call && response);
 	if (grpc_message_encode(response, call->dispatch->message_max, &frame, &status) == 0)
 		grpc_stream_send(call->stream, frame.data, frame.len);
-	answer(call, "200", &status);
+	answer_call(call, "200", &status);
 }
 
 void grpc_call_begin(struct grpc_call *call)
@@ -391,7 +392,7 @@ void grpc_call_finish(struct grpc_call *call)
 	const struct grpc_status status = {.code = GRPC_OK};
 
 	assert(call);
-	answer(call, "200", &status);
+	answer_call(call, "200", &status);
 }
 
 void grpc_call_fail(struct grpc_call *call, enum grpc_code code, const char *fmt, ...)
@@ -403,5 +404,5 @@ void grpc_call_fail(struct grpc_call *call, enum grpc_code code, const char *fmt
 	va_start(ap, fmt);
 	(void)grpc_status_vset(&status, code, fmt, ap);
 	va_end(ap);
-	answer(call, "200", &status);
+	answer_call(call, "200", &status);
 }

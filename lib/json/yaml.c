@@ -443,6 +443,7 @@ json_t *yaml_parse_all(const char *text, size_t len, struct err *err)
 {
 	json_t *value = parse_as_json(text, len);
 
+	assert(text || len == 0);
 	return value ? json_pack("[o]", value) : parse_stream(text, len, false, NULL, err);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One request for each connection, one answer, and the end. See the header for what is handed on.
+ * One request for each connection, one answer, and the end. ticket.c judges the request's head;
+ * report_serve.c gets the socket of each that may become a WebSocket, and speaks it.
  */
 #include "cli/live/door.h"
 

@@ -28,8 +28,6 @@ struct grpc_call {
 	bool is_over;      /* answered, or cut off */
 	void (*ended)(void *arg, enum grpc_code why);
 	void *ended_arg;
-	void (*drained)(void *arg);
-	void *drained_arg;
 };
 
 /* ---- the end of a call ----------------------------------------------------------------------- */
@@ -39,7 +37,6 @@ static void settle_call(struct grpc_call *call, enum grpc_code code)
 {
 	assert(!call->is_over);
 	call->is_over = true;
-	call->drained = NULL;
 	timer_free(take_ptr(call->timer));
 	grpc_message_free(take_ptr(call->request));
 	/* Names of methods that do not exist come from the client; they make no series. */
@@ -224,14 +221,6 @@ static void on_ended(void *arg)
 	assert(call->is_over || call->ended);
 }
 
-static void on_drained(void *arg)
-{
-	struct grpc_call *call = arg;
-
-	if (call->drained)
-		call->drained(call->drained_arg);
-}
-
 static void on_closed(void *arg, uint32_t h2_error)
 {
 	struct grpc_call *call = arg;
@@ -248,7 +237,6 @@ static const struct grpc_stream_ops stream_ops = {
 	.message = on_message,
 	.failed = on_failed,
 	.ended = on_ended,
-	.drained = on_drained,
 	.closed = on_closed,
 };
 
@@ -310,13 +298,6 @@ int64_t grpc_call_time_left_ms(const struct grpc_call *call)
 
 	assert(call);
 	return call->timer && left < 0 ? 0 : left;
-}
-
-void grpc_call_on_drained(struct grpc_call *call, void (*drained)(void *arg), void *arg)
-{
-	assert(call && drained);
-	call->drained = drained;
-	call->drained_arg = arg;
 }
 
 size_t grpc_call_queued_bytes(const struct grpc_call *call)

@@ -127,24 +127,6 @@ static int lost(struct err *err, const char *doing)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* Fill `out` from the session. */
-static int gather(struct grpc_conn *conn, struct err *err)
-{
-	strbuf_reset(&conn->out);
-	conn->out_sent = 0;
-	while (conn->out.len < WRITE_SIZE && !conn->is_closed) {
-		const uint8_t *data = NULL;
-		ssize_t len = grpc_session_send(conn->session, &data, err);
-
-		if (len < 0)
-			return -1;
-		if (len == 0)
-			break;
-		strbuf_add(&conn->out, data, (size_t)len);
-	}
-	return 0;
-}
-
 /* Returns 1 when all of `out` is written, 0 when the socket is full. */
 static int write_out(struct grpc_conn *conn, struct err *err)
 {
@@ -179,8 +161,19 @@ static int write_all(struct grpc_conn *conn, struct err *err)
 			deferred_run(conn->flusher);
 			return 0;
 		}
-		if (gather(conn, err) < 0)
-			return -1;
+		/* Fill `out` from the session. */
+		strbuf_reset(&conn->out);
+		conn->out_sent = 0;
+		while (conn->out.len < WRITE_SIZE && !conn->is_closed) {
+			const uint8_t *data = NULL;
+			ssize_t len = grpc_session_send(conn->session, &data, err);
+
+			if (len < 0)
+				return -1;
+			if (len == 0)
+				break;
+			strbuf_add(&conn->out, data, (size_t)len);
+		}
 		if (conn->out.len == 0)
 			break;
 	}

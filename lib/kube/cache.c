@@ -185,26 +185,6 @@ static void leave_places(struct cache *cache, struct entry *entry)
 	entry->n_places = 0;
 }
 
-static void take_places(struct cache *cache, struct entry *entry, const json_t *object)
-{
-	struct cache_values values = values_of(cache, object);
-
-	assert(!entry->places && entry->n_places == 0);
-	if (values.len > 0)
-		entry->places = mem_calloc(values.len, sizeof(*entry->places));
-	entry->n_places = (uint32_t)values.len;
-	for (size_t i = 0; i < values.len; i++) {
-		struct place *place = &entry->places[i];
-
-		place->entry = entry;
-		place->crowd = crowd_of(cache, values.items[i].index, values.items[i].value);
-		LIST_INSERT_HEAD(&place->crowd->places, place, link);
-	}
-	for (size_t i = 0; i < values.len; i++)
-		mem_free(values.items[i].value);
-	mem_free(values.items);
-}
-
 void cache_find(const struct cache *cache, size_t index, const char *value,
 		void (*fn)(void *arg, const char *key), void *arg)
 {
@@ -303,6 +283,8 @@ static bool same_content(const json_t *a, const json_t *b)
 
 static void store_object(struct cache *cache, struct entry *entry, json_t *object)
 {
+	struct cache_values values;
+
 	if (cache->kind->live) {
 		json_object_set(cache->all, entry->key, object);
 		json_decref(entry->object);
@@ -318,7 +300,21 @@ static void store_object(struct cache *cache, struct entry *entry, json_t *objec
 		keep_warm(cache->warm, entry, object);
 	}
 	leave_places(cache, entry);
-	take_places(cache, entry, object);
+	values = values_of(cache, object);
+	assert(!entry->places && entry->n_places == 0);
+	if (values.len > 0)
+		entry->places = mem_calloc(values.len, sizeof(*entry->places));
+	entry->n_places = (uint32_t)values.len;
+	for (size_t i = 0; i < values.len; i++) {
+		struct place *place = &entry->places[i];
+
+		place->entry = entry;
+		place->crowd = crowd_of(cache, values.items[i].index, values.items[i].value);
+		LIST_INSERT_HEAD(&place->crowd->places, place, link);
+	}
+	for (size_t i = 0; i < values.len; i++)
+		mem_free(values.items[i].value);
+	mem_free(values.items);
 }
 
 static struct entry *entry_new(struct cache *cache, const char *key)
@@ -329,22 +325,6 @@ static struct entry *entry_new(struct cache *cache, const char *key)
 	memcpy(entry->key, key, size);
 	map_set(&cache->entries, key, entry);
 	return entry;
-}
-
-/* A newer object: trimmed, stored, told. */
-static void put_newer(struct cache *cache, struct entry *entry, json_t *object, const json_t *old)
-{
-	entry->version = kube_resource_version(object);
-	if (cache->kind->project)
-		cache->kind->project(object);
-	json_object_del(json_at(object, "metadata"), "managedFields");
-	if (!str_eq(entry->uid, json_uid(object))) {
-		mem_free(entry->uid);
-		entry->uid = str_dup(json_uid(object));
-	}
-	store_object(cache, entry, object);
-	if (cache->changed && !(old && same_content(old, object)))
-		cache->changed(cache->arg, entry->key, old, object);
 }
 
 static void remove_entry(struct cache *cache, struct entry *entry)
@@ -398,7 +378,18 @@ static bool put_if_newer(struct cache *cache, json_t *object, bool is_listed, ui
 		entry->list = cache->list;
 	if (newer) {
 		entry->fingerprint = fingerprint;
-		put_newer(cache, entry, object, old);
+		/* A newer object: trimmed, stored, told. */
+		entry->version = kube_resource_version(object);
+		if (cache->kind->project)
+			cache->kind->project(object);
+		json_object_del(json_at(object, "metadata"), "managedFields");
+		if (!str_eq(entry->uid, json_uid(object))) {
+			mem_free(entry->uid);
+			entry->uid = str_dup(json_uid(object));
+		}
+		store_object(cache, entry, object);
+		if (cache->changed && !(old && same_content(old, object)))
+			cache->changed(cache->arg, entry->key, old, object);
 	}
 	json_decref(object);
 	return newer;
@@ -478,28 +469,24 @@ void cache_renew(struct cache *cache, const char *key, const char *version)
 	entry->list = cache->list;
 }
 
-/* Somebody may have waited to learn what it is. */
-static void report_unknown_gone(struct cache *cache, const char *key)
-{
-	const char *slash = strchr(key, '/');
-	json_auto_t *old = json_object();
-	json_t *metadata = json_need_object(old, "metadata");
-
-	if (slash)
-		json_put(metadata, "namespace", json_fmt("%.*s", (int)(slash - key), key));
-	json_put_str(metadata, "name", slash ? slash + 1 : key);
-	if (cache->changed)
-		cache->changed(cache->arg, key, old, NULL);
-}
-
 bool cache_remove(struct cache *cache, const char *key, uint64_t version)
 {
 	struct entry *entry = map_get(&cache->entries, key);
 	bool was_unknown = cache_is_unknown(cache, key);
 
 	forget_unreadable(cache, key, version);
-	if (was_unknown && !cache_is_unknown(cache, key))
-		report_unknown_gone(cache, key);
+	if (was_unknown && !cache_is_unknown(cache, key)) {
+		const char *slash = strchr(key, '/');
+		json_auto_t *old = json_object();
+		json_t *metadata = json_need_object(old, "metadata");
+
+		/* Somebody may have waited to learn what it is. */
+		if (slash)
+			json_put(metadata, "namespace", json_fmt("%.*s", (int)(slash - key), key));
+		json_put_str(metadata, "name", slash ? slash + 1 : key);
+		if (cache->changed)
+			cache->changed(cache->arg, key, old, NULL);
+	}
 	if (!entry || entry->version > version)
 		return false;
 	remove_entry(cache, entry);

@@ -388,18 +388,6 @@ static void on_released(void *arg, json_t *object, const struct err *err)
 		lease->released(lease->released_arg);
 }
 
-/*
- * Gives the Lease back if it is ours; the server checks that and writes in one step. No
- * resourceVersion: a renewal that was cancelled just now may have been stored.
- */
-static json_t *release_patch(const struct lease *lease)
-{
-	return json_pack("[{s:s, s:s, s:s}, {s:s, s:s, s:s}, {s:s, s:s, s:i}]", "op", "test",
-			 "path", "/spec/holderIdentity", "value", lease->config.identity, "op",
-			 "replace", "path", "/spec/holderIdentity", "value", "", "op", "replace",
-			 "path", "/spec/leaseDurationSeconds", "value", 1);
-}
-
 void lease_release(struct lease *lease, void (*done)(void *arg), void *arg)
 {
 	bool held = lease->writing || (lease_is_held(lease) && is_ours(lease->object, lease));
@@ -421,7 +409,14 @@ void lease_release(struct lease *lease, void (*done)(void *arg), void *arg)
 			done(arg);
 		return;
 	}
-	patch = release_patch(lease);
+	/*
+	 * Gives the Lease back if it is ours; the server checks that and writes in one step. No
+	 * resourceVersion: a renewal that was cancelled just now may have been stored.
+	 */
+	patch = json_pack("[{s:s, s:s, s:s}, {s:s, s:s, s:s}, {s:s, s:s, s:i}]", "op", "test",
+			  "path", "/spec/holderIdentity", "value", lease->config.identity, "op",
+			  "replace", "path", "/spec/holderIdentity", "value", "", "op", "replace",
+			  "path", "/spec/leaseDurationSeconds", "value", 1);
 	lease->call =
 		kube_patch(lease->client, &lease_resource, lease->config.ns, lease->config.name,
 			   KUBE_PATCH_JSON, patch, &how, on_released, lease);

@@ -199,16 +199,6 @@ static int in_cluster_ca(const struct kube_config_source *src, struct kube_confi
 	return 0;
 }
 
-/* Not every mount has it, and who needs a namespace has an own flag. */
-static void in_cluster_namespace(const struct kube_config_source *src, struct kube_config *config)
-{
-	auto_free char *path = service_account_file(src, "namespace");
-	auto_strbuf struct strbuf text = {0};
-
-	if (file_read(path, 256, &text, NULL, NULL) == 0 && is_namespace(strbuf_str(&text)))
-		config->namespace = strbuf_take(&text);
-}
-
 static int load_in_cluster(const struct kube_config_source *src, struct kube_config *ret,
 			   struct err *err)
 {
@@ -218,6 +208,8 @@ static int load_in_cluster(const struct kube_config_source *src, struct kube_con
 	bool v6;
 	auto_free char *url = NULL;
 	auto_endpoint struct endpoint server = {0};
+	auto_free char *path = NULL;
+	auto_strbuf struct strbuf text = {0};
 
 	config.origin = str_dup("the pod's service account");
 	config.auth.kind = KUBE_AUTH_TOKEN_FILE;
@@ -237,7 +229,10 @@ static int load_in_cluster(const struct kube_config_source *src, struct kube_con
 	config_set_server(&config, &server);
 	if (in_cluster_ca(src, &config, err) < 0)
 		return -1;
-	in_cluster_namespace(src, &config);
+	/* Not every mount has it, and who needs a namespace has an own flag. */
+	path = service_account_file(src, "namespace");
+	if (file_read(path, 256, &text, NULL, NULL) == 0 && is_namespace(strbuf_str(&text)))
+		config.namespace = strbuf_take(&text);
 	*ret = config;
 	config = (struct kube_config){0};
 	return 0;

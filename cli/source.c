@@ -582,12 +582,18 @@ static json_t *trusted_namespaces(const struct cli *cli)
 	return trusted;
 }
 
-static void put_env(const struct cli *cli, json_t *world)
+json_t *source_world(const struct cli *cli)
 {
-	json_t *env = json_need_object(world, "env");
-	auto_free char *ns = source_operator_namespace(cli);
+	json_t *world = json_object(), *objects;
+	const char *kind;
+	json_t *env;
+	auto_free char *ns = NULL;
 	char now[RFC3339_SIZE];
 
+	json_each (cli->world, kind, objects)
+		json_put(world, kind, json_copy(objects));
+	env = json_need_object(world, "env");
+	ns = source_operator_namespace(cli);
 	rfc3339_write(clock_wall_us(), now);
 	/* What stands in a dump is as old as the dump. */
 	json_put_str(env, "now", json_str_or(json_at(cli->world, CLI_DUMP, "time"), now));
@@ -597,15 +603,5 @@ static void put_env(const struct cli *cli, json_t *world)
 	json_put_str(env, "resourcePrefix",
 		     json_str_or(json_at(dumped(cli->world), "resourcePrefix"), "spidernet.io"));
 	json_put(env, "policyNamespaces", trusted_namespaces(cli));
-}
-
-json_t *source_world(const struct cli *cli)
-{
-	json_t *world = json_object(), *objects;
-	const char *kind;
-
-	json_each (cli->world, kind, objects)
-		json_put(world, kind, json_copy(objects));
-	put_env(cli, world);
 	return world;
 }

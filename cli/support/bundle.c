@@ -92,24 +92,6 @@ struct ustar {
 };
 _Static_assert(sizeof(struct ustar) == 512, "a block");
 
-/* The checksum counts itself as blanks. */
-static void fill_header(struct ustar *header, const char *name, size_t len, int64_t mtime_s)
-{
-	unsigned int sum = 0;
-
-	*header = (struct ustar){.type = '0', .magic = "ustar", .version = {'0', '0'}};
-	snprintf(header->name, sizeof(header->name), "%s", name);
-	snprintf(header->mode, sizeof(header->mode), "%07o", FILE_MODE);
-	snprintf(header->uid, sizeof(header->uid), "%07o", 0);
-	snprintf(header->gid, sizeof(header->gid), "%07o", 0);
-	snprintf(header->size, sizeof(header->size), "%011zo", len);
-	snprintf(header->mtime, sizeof(header->mtime), "%011llo", (unsigned long long)mtime_s);
-	memset(header->sum, ' ', sizeof(header->sum));
-	for (size_t i = 0; i < sizeof(*header); i++)
-		sum += ((const unsigned char *)header)[i];
-	snprintf(header->sum, sizeof(header->sum) - 1, "%06o", sum);
-}
-
 /* how: of deflate(). */
 static void compress_bytes(struct bundle *bundle, const void *bytes, size_t len, int how)
 {
@@ -171,18 +153,6 @@ int bundle_create(const char *path, int64_t now_us, struct bundle **ret, struct 
 	return 0;
 }
 
-static void add_to_archive(struct bundle *bundle, const char *name, const void *text, size_t len)
-{
-	static const char zeros[sizeof(struct ustar)];
-	auto_free char *path = str_printf(TOP "%s", name);
-	struct ustar header;
-
-	fill_header(&header, path, len, bundle->now_us / 1000000);
-	compress_bytes(bundle, &header, sizeof(header), Z_NO_FLUSH);
-	compress_bytes(bundle, text, len, Z_NO_FLUSH);
-	compress_bytes(bundle, zeros, -len % sizeof(header), Z_NO_FLUSH);
-}
-
 static int add_to_folder(struct bundle *bundle, const char *name, const void *text, size_t len,
 			 struct err *err)
 {
@@ -198,6 +168,11 @@ static int add_to_folder(struct bundle *bundle, const char *name, const void *te
 int bundle_add(struct bundle *bundle, const char *name, const void *text, size_t len,
 	       struct err *err)
 {
+	static const char zeros[sizeof(struct ustar)];
+	auto_free char *path = NULL;
+	struct ustar header;
+	unsigned int sum = 0;
+
 	if (!is_name(name) || strlen(name) > BUNDLE_NAME_MAX)
 		return err_set(err, ERR_INVALID, "BadName", "%.64s: no name for a file", name);
 	if (len > BUNDLE_PART_MAX)
@@ -205,7 +180,23 @@ int bundle_add(struct bundle *bundle, const char *name, const void *text, size_t
 			       BUNDLE_PART_MAX);
 	if (!bundle->is_file)
 		return add_to_folder(bundle, name, text, len, err);
-	add_to_archive(bundle, name, text, len);
+	path = str_printf(TOP "%s", name);
+	/* The checksum counts itself as blanks. */
+	header = (struct ustar){.type = '0', .magic = "ustar", .version = {'0', '0'}};
+	snprintf(header.name, sizeof(header.name), "%s", path);
+	snprintf(header.mode, sizeof(header.mode), "%07o", FILE_MODE);
+	snprintf(header.uid, sizeof(header.uid), "%07o", 0);
+	snprintf(header.gid, sizeof(header.gid), "%07o", 0);
+	snprintf(header.size, sizeof(header.size), "%011zo", len);
+	snprintf(header.mtime, sizeof(header.mtime), "%011llo",
+		 (unsigned long long)(bundle->now_us / 1000000));
+	memset(header.sum, ' ', sizeof(header.sum));
+	for (size_t i = 0; i < sizeof(header); i++)
+		sum += ((const unsigned char *)&header)[i];
+	snprintf(header.sum, sizeof(header.sum) - 1, "%06o", sum);
+	compress_bytes(bundle, &header, sizeof(header), Z_NO_FLUSH);
+	compress_bytes(bundle, text, len, Z_NO_FLUSH);
+	compress_bytes(bundle, zeros, -len % sizeof(header), Z_NO_FLUSH);
 	return 0;
 }
 

@@ -193,18 +193,6 @@ void garbage_put(struct garbage *garbage, struct collection *collection, json_t 
 
 /* ---- deleting -------------------------------------------------------------------------------- */
 
-static void add_finalizer(json_t *object, const char *finalizer)
-{
-	json_t *metadata = json_need_object(object, "metadata");
-	json_t *list = json_object_get(metadata, "finalizers");
-
-	if (json_list_has(list, finalizer))
-		return;
-	list = json_is_array(list) ? json_copy(list) : json_array();
-	json_array_append_new(list, json_string(finalizer));
-	json_put(metadata, "finalizers", list);
-}
-
 static int64_t grace_of_pod(const json_t *pod, int64_t wanted_s)
 {
 	const char *phase = json_str_or(json_at(pod, "status", "phase"), "");
@@ -251,7 +239,14 @@ json_t *garbage_delete(struct garbage *garbage, const struct resource *resource,
 	}
 	if (propagation == PROPAGATE_FOREGROUND &&
 	    !json_list_has(finalizers_of(object), FOREGROUND)) {
-		add_finalizer(object, FOREGROUND);
+		json_t *metadata = json_need_object(object, "metadata");
+		json_t *list = json_object_get(metadata, "finalizers");
+
+		if (!json_list_has(list, FOREGROUND)) {
+			list = json_is_array(list) ? json_copy(list) : json_array();
+			json_array_append_new(list, json_string(FOREGROUND));
+			json_put(metadata, "finalizers", list);
+		}
 		is_changed = true;
 	}
 	*ret_gone = may_go(garbage, collection, object);

@@ -136,25 +136,6 @@ static bool is_free(const struct lease *lease)
 	return str_empty(holder_of(lease->object)) || clock_ms() - lease->seen_ms >= seconds * 1000;
 }
 
-static void write_failed(struct lease *lease, const struct err *err)
-{
-	/*
-	 * Somebody was faster, or an answer to our own write was lost, or it was deleted: what is
-	 * there now?
-	 */
-	bool outdated =
-		err->class == ERR_CONFLICT || (kube_err_is(err, "NotFound") && lease->object);
-
-	if (!outdated)
-		report_trouble(lease, err);
-	lease->object_is_old = true;
-	report_leading(lease);
-	if (lease_is_held(lease) || outdated)
-		look_after(lease, LEASE_RETRY_MS);
-	else
-		look_again(lease);
-}
-
 static void on_written(void *arg, json_t *object, const struct err *err)
 {
 	struct lease *lease = arg;
@@ -164,7 +145,21 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 	lease->looked_ms = clock_ms();
 	lease->writing = false;
 	if (err) {
-		write_failed(lease, err);
+		/*
+		 * Somebody was faster, or an answer to our own write was lost, or it was deleted: what is
+		 * there now?
+		 */
+		bool outdated = err->class == ERR_CONFLICT ||
+				(kube_err_is(err, "NotFound") && lease->object);
+
+		if (!outdated)
+			report_trouble(lease, err);
+		lease->object_is_old = true;
+		report_leading(lease);
+		if (lease_is_held(lease) || outdated)
+			look_after(lease, LEASE_RETRY_MS);
+		else
+			look_again(lease);
 		return;
 	}
 	remember_object(lease, object);

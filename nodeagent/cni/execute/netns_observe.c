@@ -430,23 +430,6 @@ static void add_gateway(json_t *gateways, const json_t *route)
 		json_array_append_new(gateways, json_fmt("%s", gateway));
 }
 
-static int find_gateways(struct netns *ns, json_t *look, struct err *err)
-{
-	json_auto_t *all = NULL;
-	json_t *gateways = json_array(), *route, *hop;
-	size_t i, k;
-
-	json_put(look, "gateways", gateways);
-	if (netns_observe(ns, NETNS_ROUTES, &all, err))
-		return -1;
-	json_array_foreach (json_at(all, "routes"), i, route) {
-		add_gateway(gateways, route);
-		json_array_foreach (json_at(route, "nexthops"), k, hop)
-			add_gateway(gateways, hop);
-	}
-	return 0;
-}
-
 /* Keep of the neighbours only those for one of the addresses. */
 static void keep_neighbours(json_t *look, const json_t *addresses)
 {
@@ -488,6 +471,9 @@ int netns_observe_host(struct netns *ns, const json_t *addresses, unsigned int t
 	json_auto_t *look = NULL;
 	size_t i;
 	json_t *address, *ways;
+	json_auto_t *all = NULL;
+	json_t *gateways, *route, *hop;
+	size_t k;
 
 	if (netns_observe(ns, NETNS_ADDRESSES | NETNS_RULES | NETNS_NEIGHBOURS, &look, err))
 		return -1;
@@ -506,8 +492,15 @@ int netns_observe_host(struct netns *ns, const json_t *addresses, unsigned int t
 	json_array_foreach (addresses, i, address)
 		if (ask_way(ns, json_string_value(address), json_at(look, "sources"), ways, err))
 			return -1;
-	if (find_gateways(ns, look, err))
+	gateways = json_array();
+	json_put(look, "gateways", gateways);
+	if (netns_observe(ns, NETNS_ROUTES, &all, err))
 		return -1;
+	json_array_foreach (json_at(all, "routes"), i, route) {
+		add_gateway(gateways, route);
+		json_array_foreach (json_at(route, "nexthops"), k, hop)
+			add_gateway(gateways, hop);
+	}
 	if (name_devices(ns, look, "addresses", err) || name_devices(ns, look, "neighbours", err))
 		return -1;
 	*ret = take_ptr(look);

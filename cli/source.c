@@ -6,6 +6,7 @@
  */
 #include "cli/source.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,6 +55,7 @@ bool source_resource(const char *id, struct kube_resource *ret)
 {
 	const struct kind_info *kind = kind_find(id);
 
+	assert(id && ret);
 	for (size_t i = 0; i < ARRAY_LEN(more); i++) {
 		if (str_eq(more[i].plural, id)) {
 			*ret = more[i];
@@ -514,6 +516,7 @@ bool source_is_unread(const json_t *world, const char *kind)
 
 int source_objects(json_t *objects, const char *path, struct err *err)
 {
+	assert(json_is_array(objects) && path);
 	return read_objects(objects, path, err);
 }
 

@@ -168,25 +168,6 @@ static void add_offer(json_t *chain, const json_t *world, const char *resource, 
 			  (long long)nodes, resource, (long long)count);
 }
 
-/* Not scheduled: by our resources, or by what the scheduler says. */
-static void add_waiting(json_t *chain, const json_t *world, const json_t *pod, const json_t *asks)
-{
-	const json_t *scheduled =
-		json_find(json_at(pod, "status", "conditions"), "type", "PodScheduled");
-	const char *resource;
-	json_t *count;
-
-	json_each (asks, resource, count)
-		add_offer(chain, world, resource, json_integer_value(count));
-	if (!chain_is_broken(chain))
-		chain_add(chain, "scheduler",
-			  str_eq(json_str_at(scheduled, "status"), "False") ? LINK_BROKEN
-									    : LINK_WAITS,
-			  json_str_at(scheduled, "reason"), "%s",
-			  json_str_or(json_at(scheduled, "message"),
-				      "the scheduler has not looked at it yet"));
-}
-
 /* ---- on its node ----------------------------------------------------------------------------- */
 
 static void add_given(json_t *chain, const json_t *world, const json_t *pod, const json_t *asks)
@@ -322,7 +303,21 @@ json_t *explain_pod_chain(const json_t *world, const char *config_ns, const char
 			if (strchr(name, '/') && !strstr(name, "kubernetes.io/"))
 				json_put_int(asks, name, pod_requests(pod, name));
 	if (!json_str_at(pod, "spec", "nodeName")) {
-		add_waiting(chain, world, pod, asks);
+		const json_t *scheduled =
+			json_find(json_at(pod, "status", "conditions"), "type", "PodScheduled");
+		const char *resource;
+		json_t *count;
+
+		/* Not scheduled: by our resources, or by what the scheduler says. */
+		json_each (asks, resource, count)
+			add_offer(chain, world, resource, json_integer_value(count));
+		if (!chain_is_broken(chain))
+			chain_add(chain, "scheduler",
+				  str_eq(json_str_at(scheduled, "status"), "False") ? LINK_BROKEN
+										    : LINK_WAITS,
+				  json_str_at(scheduled, "reason"), "%s",
+				  json_str_or(json_at(scheduled, "message"),
+					      "the scheduler has not looked at it yet"));
 		add_addresses(chain, world, config_ns, key);
 		return chain;
 	}

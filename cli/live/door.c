@@ -6,6 +6,7 @@
 #include "cli/live/door.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -234,6 +235,7 @@ struct door *door_new(struct loop *loop, const struct door_config *config, char 
 	auto_close int fd = -1;
 	struct door *door;
 
+	assert(loop && config->address && config->token && config->socket && ret_host);
 	if (address_parse(config->address, &address, err) < 0)
 		return NULL;
 	if (!is_loopback(&address)) {

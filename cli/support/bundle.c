@@ -9,6 +9,7 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -139,6 +140,7 @@ int bundle_create(const char *path, int64_t now_us, struct bundle **ret, struct 
 	bool is_file = str_ends(path, ".tar.gz") || str_ends(path, ".tgz");
 	struct bundle *bundle = NULL;
 
+	assert(path && ret);
 	if (!is_file && create_folder(path, err) < 0)
 		return -1;
 	bundle = mem_new(struct bundle);
@@ -173,6 +175,7 @@ int bundle_add(struct bundle *bundle, const char *name, const void *text, size_t
 	struct ustar header;
 	unsigned int sum = 0;
 
+	assert(name && (text || len == 0));
 	if (!is_name(name) || strlen(name) > BUNDLE_NAME_MAX)
 		return err_set(err, ERR_INVALID, "BadName", "%.64s: no name for a file", name);
 	if (len > BUNDLE_PART_MAX)
@@ -317,6 +320,7 @@ int bundle_unpack(const void *bytes, size_t len, const struct bundle_reader *rea
 	struct archive *archive = archive_read_new();
 	int result;
 
+	assert((bytes || len == 0) && reader);
 	if (!archive)
 		mem_exhausted();
 	if (archive_read_support_filter_gzip(archive) != ARCHIVE_OK ||

@@ -5,6 +5,7 @@
  */
 #include "cli/simulate/api/garbage.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
@@ -174,6 +175,7 @@ void garbage_put(struct garbage *garbage, struct collection *collection, json_t 
 	json_t *owner;
 	size_t i;
 
+	assert(collection && json_is_object(object));
 	if (is_going(object) && may_go(garbage, collection, object)) {
 		remove_object(garbage, collection, object, false);
 		return;
@@ -231,6 +233,7 @@ json_t *garbage_delete(struct garbage *garbage, const struct resource *resource,
 	json_t *object = collection_object(collection, key);
 	bool has_grace = is_pod(garbage, collection), is_changed;
 
+	assert(resource && key && ret_gone);
 	is_changed = mark(object, has_grace ? grace_of_pod(object, grace_s) : 0, has_grace);
 	if (is_namespace(garbage, collection) &&
 	    !str_eq(json_str_at(object, "status", "phase"), "Terminating")) {

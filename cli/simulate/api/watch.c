@@ -5,6 +5,7 @@
  */
 #include "cli/simulate/api/watch.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "cli/simulate/objects/failure.h"
@@ -196,6 +197,7 @@ void watches_begin(struct watches *watches, const struct watch_request *request,
 {
 	struct watch *watch = mem_new(struct watch);
 
+	assert(request->collection && resp);
 	watch->all = watches;
 	watch->request = *request;
 	watch->ns = str_dup(request->ns);
@@ -272,6 +274,7 @@ struct watches *watches_new(struct loop *loop, struct store *store)
 {
 	struct watches *watches = mem_new(struct watches);
 
+	assert(loop && store);
 	watches->loop = loop;
 	watches->store = store;
 	watches->wake = deferred_new(loop, wake_all, watches);

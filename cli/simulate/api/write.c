@@ -731,6 +731,7 @@ void write_begin(struct api *api, const struct write_request *request, write_don
 	struct write *w = mem_new(struct write);
 	struct outcome outcome = fine();
 
+	assert(api && request->resource && done);
 	w->api = api;
 	w->request = *request;
 	w->group = str_dup(request->resource->group);

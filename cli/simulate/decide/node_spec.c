@@ -5,6 +5,7 @@
  */
 #include "cli/simulate/decide/node_spec.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -150,6 +151,7 @@ int node_spec_add(json_t *nodes, const char *text, const char *const *models, st
 	const json_t *node;
 	size_t i;
 
+	assert(json_is_array(nodes) && text && models);
 	if (!colon)
 		return bad(text, text,
 			   "must be NAME:COUNTxMODEL[,COUNTxMODEL...], such as "

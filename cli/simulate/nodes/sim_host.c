@@ -76,6 +76,7 @@ void sim_host_init(struct sim_host *host, const char *parent, struct tree_texts 
 	static const char *const modules[] = {"ib_core",  "ib_uverbs", "mlx5_ib",
 					      "rdma_ucm", "bnxt_re",   "irdma"};
 
+	assert(parent && json_is_array(nics));
 	host->tree = host_tree_new_in(parent, texts);
 	host->n_nics = json_array_size(nics);
 	host->nics = mem_calloc(host->n_nics + 1, sizeof(*host->nics));

@@ -6,12 +6,8 @@
 #ifndef ORBWEAVER_TESTS_UNIT_GRPC_STAND_H
 #define ORBWEAVER_TESTS_UNIT_GRPC_STAND_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"

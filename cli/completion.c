@@ -6,6 +6,7 @@
  */
 #include "cli/completion.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -219,6 +220,7 @@ int completion_answer(char *const *words, size_t n)
 	bool with_files = false;
 	size_t used;
 
+	assert(words || n == 0);
 	/* Sort the words into flags, which say where to ask, and those of the command. */
 	line.last = n > 0 ? words[n - 1] : "";
 	for (size_t i = 0; i + 1 < n; i++) {

@@ -219,20 +219,6 @@ int ipam_who(const struct cli *cli, struct strbuf *out, enum cli_status *ret_sta
 
 /* ---- check ----------------------------------------------------------------------------------- */
 
-/* What ipam_repair() mends is no finding any more. */
-static void drop_repaired(json_t *findings)
-{
-	static const char *const repaired[] = {"RecordWithoutPod", "StaleEndpoint", "WrongCount"};
-
-	for (size_t i = json_array_size(findings); i-- > 0;)
-		for (size_t k = 0; k < ARRAY_LEN(repaired); k++)
-			if (str_eq(json_str_at(json_array_get(findings, i), "reason"),
-				   repaired[k])) {
-				json_array_remove(findings, i);
-				break;
-			}
-}
-
 int ipam_check(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
 	       struct err *err)
 {
@@ -248,11 +234,20 @@ int ipam_check(const struct cli *cli, struct strbuf *out, enum cli_status *ret_s
 	findings = ipam_audit(cli->world, &settings);
 	if (cli->repair) {
 		auto_plan struct plan plan = {0};
+		static const char *const repaired[] = {"RecordWithoutPod", "StaleEndpoint",
+						       "WrongCount"};
 
 		ipam_repair(cli->world, &settings, &plan);
 		if (source_apply(cli, &plan, out, err) < 0)
 			return -1;
-		drop_repaired(findings);
+		/* What ipam_repair() mends is no finding any more. */
+		for (size_t i = json_array_size(findings); i-- > 0;)
+			for (size_t k = 0; k < ARRAY_LEN(repaired); k++)
+				if (str_eq(json_str_at(json_array_get(findings, i), "reason"),
+					   repaired[k])) {
+					json_array_remove(findings, i);
+					break;
+				}
 	}
 	if (json_array_size(findings))
 		*ret_status = CLI_FOUND;

@@ -98,18 +98,6 @@ static struct place find_vf(const json_t *state, const char *device)
 	return (struct place){0};
 }
 
-static void put_vf(json_t *row, struct place place)
-{
-	if (!place.vf)
-		return;
-	json_put(row, "vf",
-		 json_fmt("%s/%lld", json_str_or(json_at(place.pf, "name"), "?"),
-			  (long long)json_integer_value(json_at(place.vf, "vfID"))));
-	json_put_str(row, "driver", json_str_at(place.vf, "driver"));
-	json_put_str(row, "guid", json_str_at(place.vf, "guid"));
-	json_put_str(row, "mac", json_str_at(place.vf, "mac"));
-}
-
 static void put_attachment(json_t *row, const json_t *element)
 {
 	json_t *ips = joined(json_at(element, "ips"));
@@ -158,7 +146,14 @@ static void add_row(const json_t *world, const json_t *state, const json_t *reso
 	json_put_str(row, "kind", json_str_or(json_at(resource, "kind"), "sriov"));
 	json_put_str(row, "device", device);
 	json_put(row, "where", json_fmt("%s %s", json_name(state), device));
-	put_vf(row, place);
+	if (place.vf) {
+		json_put(row, "vf",
+			 json_fmt("%s/%lld", json_str_or(json_at(place.pf, "name"), "?"),
+				  (long long)json_integer_value(json_at(place.vf, "vfID"))));
+		json_put_str(row, "driver", json_str_at(place.vf, "driver"));
+		json_put_str(row, "guid", json_str_at(place.vf, "guid"));
+		json_put_str(row, "mac", json_str_at(place.vf, "mac"));
+	}
 	put_attachment(row, attachment(status, device));
 	wrong = is_vf ? doubt(world, seen, row, pod, place.vf != NULL) : NULL;
 	json_put_str(row, "doubt", wrong);
@@ -226,23 +221,6 @@ static void add_shared(const json_t *world, const json_t *pod, const char *pod_k
 	json_array_append_new(rows, row);
 }
 
-/* Pods whose network-status has macvlan or ipvlan: no device stands behind those. */
-static void add_all_shared(const json_t *world, json_t *rows)
-{
-	json_t *pod, *element;
-	const char *key;
-	size_t i;
-
-	json_each (world_kind(world, KIND_POD), key, pod) {
-		json_auto_t *status = network_status(pod);
-
-		if (pod_has_terminated(pod))
-			continue;
-		json_array_foreach (status, i, element)
-			add_shared(world, pod, key, element, rows);
-	}
-}
-
 /*
  * Does the row have what was asked for: a pod, a node, a device, a GUID, a MAC address, an address?
  */
@@ -286,8 +264,18 @@ int ledger_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_s
 	json_auto_t *rows = ledger_rows(cli->world), *asked = json_array();
 	json_t *row;
 	size_t i;
+	json_t *pod, *element;
+	const char *key;
 
-	add_all_shared(cli->world, rows);
+	/* Pods whose network-status has macvlan or ipvlan: no device stands behind those. */
+	json_each (world_kind(cli->world, KIND_POD), key, pod) {
+		json_auto_t *status = network_status(pod);
+
+		if (pod_has_terminated(pod))
+			continue;
+		json_array_foreach (status, i, element)
+			add_shared(cli->world, pod, key, element, rows);
+	}
 	json_array_foreach (rows, i, row) {
 		if (!is_asked_for(cli, row))
 			continue;

@@ -208,23 +208,6 @@ static json_t *budget_of(const struct cli *cli, const json_t *pod)
 	return NULL;
 }
 
-static void add_owners(const struct cli *cli, json_t *pods)
-{
-	json_t *entry;
-	size_t i;
-
-	json_array_foreach (pods, i, entry) {
-		const json_t *pod =
-			world_get(cli->world, KIND_POD, json_str_or(json_at(entry, "pod"), ""));
-		auto_free char *owner = owner_of(pod);
-		json_t *budget = pod ? budget_of(cli, pod) : NULL;
-
-		json_put_str(entry, "owner", owner);
-		if (budget)
-			json_put(entry, "budget", budget);
-	}
-}
-
 /* Decide for one node of the changed world. NULL: nothing of ours is about it. */
 static json_t *plan_node(const struct cli *cli, const json_t *world, const char *node,
 			 json_t *troubles, struct err *err)
@@ -233,6 +216,8 @@ static json_t *plan_node(const struct cli *cli, const json_t *world, const char 
 	const json_t *state = world_get(world, KIND_NODE_STATE, key), *apply;
 	auto_plan struct plan plan = {0};
 	json_t *row;
+	json_t *entry;
+	size_t i;
 
 	if (node_state_reconcile(world, node, &plan, err) < 0)
 		return NULL;
@@ -245,7 +230,16 @@ static json_t *plan_node(const struct cli *cli, const json_t *world, const char 
 	json_put_str(row, "node", node);
 	json_put(row, "spec", json_incref(json_at(apply, "object", "spec")));
 	json_put_bool(row, "reported", json_at(state, "status", "syncStatus") != NULL);
-	add_owners(cli, json_at(row, "pods"));
+	json_array_foreach (json_at(row, "pods"), i, entry) {
+		const json_t *pod =
+			world_get(cli->world, KIND_POD, json_str_or(json_at(entry, "pod"), ""));
+		auto_free char *owner = owner_of(pod);
+		json_t *budget = pod ? budget_of(cli, pod) : NULL;
+
+		json_put_str(entry, "owner", owner);
+		if (budget)
+			json_put(entry, "budget", budget);
+	}
 	return row;
 }
 

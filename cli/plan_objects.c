@@ -6,6 +6,7 @@
  */
 #include "cli/plan_objects.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "cli/plan_schema.h"
@@ -132,6 +133,7 @@ void plan_objects_apply(const struct cli *cli, json_t *world, const json_t *obje
 	json_t *object;
 	size_t i;
 
+	assert(json_is_object(world) && ret);
 	json_array_foreach (objects, i, object) {
 		json_auto_t *faults = json_array();
 		json_t *row = apply_one(cli, world, schemas, object, faults);

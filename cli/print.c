@@ -5,6 +5,8 @@
  */
 #include "cli/print.h"
 
+#include <assert.h>
+
 #include "lib/json/json.h"
 #include "lib/json/yaml.h"
 
@@ -31,6 +33,7 @@ void print_items(const struct cli *cli, struct strbuf *out, const json_t *rows)
 
 void print_part(struct strbuf *out, const struct column *columns, size_t n, const json_t *rows)
 {
+	assert(columns || n == 0);
 	if (json_array_size(rows) == 0)
 		return;
 	if (out->len > 0)

@@ -80,20 +80,6 @@ static const char *kind_word(const json_t *op)
 	return row ? resource_of(row).kind : "Pod"; /* evictions name pods alone */
 }
 
-/* What the object says of itself then. */
-static void put_condition(json_t *change, const json_t *object)
-{
-	const json_t *said = status_worst(object);
-
-	if (said)
-		json_put(change, "condition",
-			 json_fmt("%s=%s %s: %s", json_str_or(json_at(said, "type"), ""),
-				  json_str_or(json_at(said, "status"), ""),
-				  json_str_or(json_at(said, "reason"), ""),
-				  json_str_or(json_at(said, "message"), "")));
-	json_put_bool(change, "troubled", status_needs_somebody(object));
-}
-
 static json_t *change_of(const struct rehearsal_op *op)
 {
 	const char *reason = json_str_at(op->op, "reason");
@@ -105,8 +91,18 @@ static json_t *change_of(const struct rehearsal_op *op)
 	if (reason)
 		json_put(change, "message",
 			 json_fmt("%s: %s", reason, json_str_or(json_at(op->op, "message"), "")));
-	if (str_eq(op->does, "status"))
-		put_condition(change, op->after);
+	if (str_eq(op->does, "status")) {
+		const json_t *said = status_worst(op->after);
+
+		/* What the object says of itself then. */
+		if (said)
+			json_put(change, "condition",
+				 json_fmt("%s=%s %s: %s", json_str_or(json_at(said, "type"), ""),
+					  json_str_or(json_at(said, "status"), ""),
+					  json_str_or(json_at(said, "reason"), ""),
+					  json_str_or(json_at(said, "message"), "")));
+		json_put_bool(change, "troubled", status_needs_somebody(op->after));
+	}
 	if (op->before && op->after) {
 		json_put(change, "differences", differences(op->before, op->after));
 	} else if (op->after) {

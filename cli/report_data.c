@@ -265,20 +265,6 @@ static void add_finding(json_t *findings, const char *level, const char *reason,
 	json_array_append_new(findings, finding);
 }
 
-static void add_doctors(json_t *findings, const json_t *said)
-{
-	json_t *finding;
-	size_t i;
-
-	json_array_foreach (said, i, finding)
-		add_finding(findings, json_str_at(finding, "level"), json_str_at(finding, "reason"),
-			    json_fmt("%s%s%s", json_str_or(json_at(finding, "node"), "nodes"),
-				     json_at(finding, "subject") ? ": " : "",
-				     json_str_or(json_at(finding, "subject"), "")),
-			    json_fmt("%s; %s", json_str_or(json_at(finding, "seen"), ""),
-				     json_str_or(json_at(finding, "remedy"), "")));
-}
-
 /* What doctor finds: node by node, then what differs among nodes. Returns new. */
 static json_t *doctors_findings(const json_t *world)
 {
@@ -321,6 +307,7 @@ static json_t *findings_of(const struct cli *cli, const json_t *world)
 	json_auto_t *of_status = status_findings(cli), *doctors = doctors_findings(world);
 	json_t *findings = json_array(), *said;
 	size_t i;
+	json_t *finding;
 
 	json_array_foreach (of_status, i, said)
 		if (!is_doctors(doctors, said))
@@ -328,7 +315,13 @@ static json_t *findings_of(const struct cli *cli, const json_t *world)
 				    json_fmt("%s %s", json_str_or(json_at(said, "kind"), ""),
 					     json_str_or(json_at(said, "name"), "")),
 				    json_fmt("%s", json_str_or(json_at(said, "message"), "")));
-	add_doctors(findings, doctors);
+	json_array_foreach (doctors, i, finding)
+		add_finding(findings, json_str_at(finding, "level"), json_str_at(finding, "reason"),
+			    json_fmt("%s%s%s", json_str_or(json_at(finding, "node"), "nodes"),
+				     json_at(finding, "subject") ? ": " : "",
+				     json_str_or(json_at(finding, "subject"), "")),
+			    json_fmt("%s; %s", json_str_or(json_at(finding, "seen"), ""),
+				     json_str_or(json_at(finding, "remedy"), "")));
 	return findings;
 }
 

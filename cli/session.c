@@ -6,6 +6,7 @@
  */
 #include "cli/session.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -115,6 +116,7 @@ int session_get(struct session *s, const char *path, int64_t timeout_ms, struct 
 {
 	struct reading reading = {.out = out};
 
+	assert(path && timeout_ms >= 0 && out);
 	read_once(s, path, timeout_ms, &reading);
 	if (reading.has_failed)
 		*err = reading.err;
@@ -191,6 +193,7 @@ int session_list(struct session *s, const struct kube_resource *resource, const 
 		.arg = arg,
 	};
 
+	assert(resource && fn);
 	list_page(&listing, NULL);
 	loop_run(s->loop);
 	if (listing.has_failed) {

@@ -13,17 +13,6 @@
 
 static const char *const default_nodes[] = {NODE_SPEC_DEFAULT, NULL};
 
-/* Before anything is started. */
-static int check_nodes(const char *const *specs, struct err *err)
-{
-	json_auto_t *nodes = json_array();
-
-	for (size_t i = 0; specs[i]; i++)
-		if (node_spec_add(nodes, specs[i], nodes_models, err) < 0)
-			return -1;
-	return 0;
-}
-
 int simulate_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
 		 struct err *err)
 {
@@ -34,9 +23,12 @@ int simulate_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret
 		.api_only = cli->api_only,
 		.nodes = cli->nodes ? cli->nodes : default_nodes,
 	};
+	json_auto_t *nodes = json_array();
 
-	if (check_nodes(options.nodes, err) < 0)
-		return -1;
+	/* Before anything is started. */
+	for (size_t i = 0; options.nodes[i]; i++)
+		if (node_spec_add(nodes, options.nodes[i], nodes_models, err) < 0)
+			return -1;
 	/* It is a server for as long as it runs. */
 	(void)log_configure("warn", NULL);
 	return cluster_run(&options, err);

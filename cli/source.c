@@ -6,6 +6,7 @@
  */
 #include "cli/source.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,6 +55,7 @@ bool source_resource(const char *id, struct kube_resource *ret)
 {
 	const struct kind_info *kind = kind_find(id);
 
+	assert(id && ret);
 	for (size_t i = 0; i < ARRAY_LEN(more); i++) {
 		if (str_eq(more[i].plural, id)) {
 			*ret = more[i];
@@ -514,6 +516,7 @@ bool source_is_unread(const json_t *world, const char *kind)
 
 int source_objects(json_t *objects, const char *path, struct err *err)
 {
+	assert(json_is_array(objects) && path);
 	return read_objects(objects, path, err);
 }
 
@@ -582,12 +585,18 @@ static json_t *trusted_namespaces(const struct cli *cli)
 	return trusted;
 }
 
-static void put_env(const struct cli *cli, json_t *world)
+json_t *source_world(const struct cli *cli)
 {
-	json_t *env = json_need_object(world, "env");
-	auto_free char *ns = source_operator_namespace(cli);
+	json_t *world = json_object(), *objects;
+	const char *kind;
+	json_t *env;
+	auto_free char *ns = NULL;
 	char now[RFC3339_SIZE];
 
+	json_each (cli->world, kind, objects)
+		json_put(world, kind, json_copy(objects));
+	env = json_need_object(world, "env");
+	ns = source_operator_namespace(cli);
 	rfc3339_write(clock_wall_us(), now);
 	/* What stands in a dump is as old as the dump. */
 	json_put_str(env, "now", json_str_or(json_at(cli->world, CLI_DUMP, "time"), now));
@@ -597,15 +606,5 @@ static void put_env(const struct cli *cli, json_t *world)
 	json_put_str(env, "resourcePrefix",
 		     json_str_or(json_at(dumped(cli->world), "resourcePrefix"), "spidernet.io"));
 	json_put(env, "policyNamespaces", trusted_namespaces(cli));
-}
-
-json_t *source_world(const struct cli *cli)
-{
-	json_t *world = json_object(), *objects;
-	const char *kind;
-
-	json_each (cli->world, kind, objects)
-		json_put(world, kind, json_copy(objects));
-	put_env(cli, world);
 	return world;
 }

@@ -4,6 +4,7 @@
  * dump reports here, with the bundle's file on success and the reason otherwise; replay reads from
  * it what may not be concluded.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@ int dump_add(struct dump *dump, const char *what, const char *file, const struct
 {
 	json_t *line;
 
+	assert(what && file && text);
 	if (bundle_add(dump->bundle, file, strbuf_str(text), text->len, err) < 0) {
 		if (err->class != ERR_INVALID)
 			return -1;
@@ -40,6 +42,7 @@ int dump_add(struct dump *dump, const char *what, const char *file, const struct
 
 void dump_failed(struct dump *dump, const char *what, const struct err *err)
 {
+	assert(what && err);
 	json_put_str(add_line(dump, what), "failed", err->text);
 	dump->failed++;
 	dump_progress(dump, NULL);

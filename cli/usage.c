@@ -187,13 +187,6 @@ static void add_fields(struct strbuf *out, const struct cli_command *command)
 	}
 }
 
-static void add_statuses(struct strbuf *out)
-{
-	strbuf_adds(out, "\nExit status:\n");
-	for (const struct cli_status_info *info = cli_statuses; info->about; info++)
-		strbuf_addf(out, "  %d  %s\n", info->status, info->about);
-}
-
 void usage_help(const struct cli_command *command, struct strbuf *out)
 {
 	if (command) {
@@ -224,7 +217,9 @@ void usage_help(const struct cli_command *command, struct strbuf *out)
 			   is_destination(flag, command) ? "where it is written to" : flag->about,
 			   ABOUT);
 	}
-	add_statuses(out);
+	strbuf_adds(out, "\nExit status:\n");
+	for (const struct cli_status_info *info = cli_statuses; info->about; info++)
+		strbuf_addf(out, "  %d  %s\n", info->status, info->about);
 }
 
 /* ---- man page -------------------------------------------------------------------------------- */

@@ -6,6 +6,8 @@
  */
 #include "cli/doctor/findings.h"
 
+#include <assert.h>
+
 #include "lib/json/json.h"
 
 static const char *const level_names[] = {
@@ -20,6 +22,7 @@ void finding_add(json_t *findings, const struct finding *finding, const char *se
 	json_t *entry = json_object();
 	va_list ap;
 
+	assert(json_is_array(findings) && finding && seen);
 	va_start(ap, seen);
 	text = str_vprintf(seen, ap);
 	va_end(ap);

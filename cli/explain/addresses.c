@@ -96,22 +96,6 @@ static json_t *explain_nic(const json_t *world, const json_t *pod, const json_t 
 	return nic;
 }
 
-static void add_addresses(json_t *explanation, const json_t *status)
-{
-	json_t *nic;
-	size_t i;
-
-	json_array_foreach (json_at(explanation, "nics"), i, nic) {
-		const json_t *item = endpoint_item(status, json_str_at(nic, "nic"));
-
-		json_put_str(nic, "ipv4", json_str_at(item, "ipv4"));
-		json_put_str(nic, "ipv6", json_str_at(item, "ipv6"));
-		if (item)
-			json_put(nic, "result",
-				 ipam_cni_result(status, json_str_at(nic, "nic"), "1.0.0"));
-	}
-}
-
 /* What the pod has, or would get now, in the words of the allocator. */
 static void decide(const json_t *world, const json_t *pod, const json_t *asks,
 		   const struct ipam_settings *settings, json_t *explanation)
@@ -132,9 +116,20 @@ static void decide(const json_t *world, const json_t *pod, const json_t *asks,
 		json_put_str(explanation, "verdict", err.text);
 		json_put_str(explanation, "reason", err.reason);
 	} else {
+		json_t *nic;
+		size_t i;
+
 		json_put_str(explanation, "verdict",
 			     has ? "has its addresses" : "would get addresses now");
-		add_addresses(explanation, status);
+		json_array_foreach (json_at(explanation, "nics"), i, nic) {
+			const json_t *item = endpoint_item(status, json_str_at(nic, "nic"));
+
+			json_put_str(nic, "ipv4", json_str_at(item, "ipv4"));
+			json_put_str(nic, "ipv6", json_str_at(item, "ipv6"));
+			if (item)
+				json_put(nic, "result",
+					 ipam_cni_result(status, json_str_at(nic, "nic"), "1.0.0"));
+		}
 		left_out = ipam_routes_left_out(pod, status);
 		json_put_str(explanation, "warning", left_out);
 	}

@@ -6,6 +6,7 @@
  */
 #include "cli/explain/chain.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -23,6 +24,7 @@ json_t *chain_new(const char *kind, const char *name)
 {
 	json_t *chain = json_object();
 
+	assert(kind && name);
 	json_put(chain, "of", json_fmt("%s %s", kind, name));
 	json_put(chain, "links", json_array());
 	return chain;
@@ -47,6 +49,7 @@ void chain_add(json_t *chain, const char *link, enum link_state state, const cha
 	json_t *entry = json_object();
 	va_list ap;
 
+	assert(json_is_object(chain) && link && fmt);
 	va_start(ap, fmt);
 	text = str_vprintf(fmt, ap);
 	va_end(ap);
@@ -69,6 +72,7 @@ void chain_add_condition(json_t *chain, const char *link, const json_t *object, 
 	const char *reason = json_str_at(condition, "reason");
 	const char *message = json_str_or(json_at(condition, "message"), "");
 
+	assert(json_is_object(chain) && link && type);
 	if (!condition)
 		return;
 	chain_add(chain, link,

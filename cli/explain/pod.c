@@ -37,15 +37,6 @@ static const json_t *definition_of(const json_t *world, json_t *network, char **
 	return nad;
 }
 
-/* Does a node of the world have the resource, or should one? */
-static void add_served(json_t *served, const json_t *world, const char *resource)
-{
-	json_auto_t *rows = resource_rows(world, resource);
-
-	if (json_array_size(rows) && !json_list_has(served, resource))
-		json_array_append_new(served, json_string(resource));
-}
-
 /*
  * Links for networks that cannot be used. What they need, { resource: count }, new; served: those
  * of the resources that nodes have, or should have.
@@ -76,30 +67,21 @@ static json_t *add_networks(json_t *chain, const json_t *world, const char *conf
 			json_is_object(network) ? definition_of(world, network, &key) : NULL;
 		const char *resource =
 			json_str_at(nad, "metadata", "annotations", NAD_RESOURCE_NAME);
+		json_auto_t *rows = NULL;
 
 		if (key)
 			chain_add_definition(chain, nad, key);
 		if (str_empty(resource))
 			continue;
-		add_served(served, world, resource);
+		/* Does a node of the world have the resource, or should one? */
+		rows = resource_rows(world, resource);
+		if (json_array_size(rows) && !json_list_has(served, resource))
+			json_array_append_new(served, json_string(resource));
 		json_put_int(needs, resource, json_integer_value(json_at(needs, resource)) + 1);
 	}
 	if (!chain_is_broken(chain))
 		chain_add_attaching(chain, world, pod, networks, served, &settings);
 	return needs;
-}
-
-/* Devices that the pod itself asks for, whatever its networks need. */
-static void add_own_requests(const json_t *pod, json_t *asks)
-{
-	json_t *container, *quantity;
-	const char *name;
-	size_t i;
-
-	json_array_foreach (json_at(pod, "spec", "containers"), i, container)
-		json_each (json_at(container, "resources", "limits"), name, quantity)
-			if (strchr(name, '/') && !strstr(name, "kubernetes.io/"))
-				json_put_int(asks, name, pod_requests(pod, name));
 }
 
 /* What the scheduler looks for: networks that do without ask for nothing. New. */
@@ -184,25 +166,6 @@ static void add_offer(json_t *chain, const json_t *world, const char *resource, 
 		chain_add(chain, "node", LINK_HOLDS, NULL,
 			  "%lld of %lld nodes with %s have %lld free", (long long)fit,
 			  (long long)nodes, resource, (long long)count);
-}
-
-/* Not scheduled: by our resources, or by what the scheduler says. */
-static void add_waiting(json_t *chain, const json_t *world, const json_t *pod, const json_t *asks)
-{
-	const json_t *scheduled =
-		json_find(json_at(pod, "status", "conditions"), "type", "PodScheduled");
-	const char *resource;
-	json_t *count;
-
-	json_each (asks, resource, count)
-		add_offer(chain, world, resource, json_integer_value(count));
-	if (!chain_is_broken(chain))
-		chain_add(chain, "scheduler",
-			  str_eq(json_str_at(scheduled, "status"), "False") ? LINK_BROKEN
-									    : LINK_WAITS,
-			  json_str_at(scheduled, "reason"), "%s",
-			  json_str_or(json_at(scheduled, "message"),
-				      "the scheduler has not looked at it yet"));
 }
 
 /* ---- on its node ----------------------------------------------------------------------------- */
@@ -322,6 +285,9 @@ json_t *explain_pod_chain(const json_t *world, const char *config_ns, const char
 	const json_t *pod = world_get(world, KIND_POD, key);
 	json_auto_t *needs = NULL, *asks = NULL, *served = json_array();
 	json_t *chain;
+	json_t *container, *quantity;
+	const char *name;
+	size_t i;
 
 	if (!pod) {
 		(void)err_set(err, ERR_INVALID, "PodNotFound", "there is no pod %.128s", key);
@@ -331,9 +297,27 @@ json_t *explain_pod_chain(const json_t *world, const char *config_ns, const char
 	needs = add_networks(chain, world, config_ns, pod, served);
 	add_devices(chain, pod, needs, served);
 	asks = asks_of(pod, needs);
-	add_own_requests(pod, asks);
+	/* Devices that the pod itself asks for, whatever its networks need. */
+	json_array_foreach (json_at(pod, "spec", "containers"), i, container)
+		json_each (json_at(container, "resources", "limits"), name, quantity)
+			if (strchr(name, '/') && !strstr(name, "kubernetes.io/"))
+				json_put_int(asks, name, pod_requests(pod, name));
 	if (!json_str_at(pod, "spec", "nodeName")) {
-		add_waiting(chain, world, pod, asks);
+		const json_t *scheduled =
+			json_find(json_at(pod, "status", "conditions"), "type", "PodScheduled");
+		const char *resource;
+		json_t *count;
+
+		/* Not scheduled: by our resources, or by what the scheduler says. */
+		json_each (asks, resource, count)
+			add_offer(chain, world, resource, json_integer_value(count));
+		if (!chain_is_broken(chain))
+			chain_add(chain, "scheduler",
+				  str_eq(json_str_at(scheduled, "status"), "False") ? LINK_BROKEN
+										    : LINK_WAITS,
+				  json_str_at(scheduled, "reason"), "%s",
+				  json_str_or(json_at(scheduled, "message"),
+					      "the scheduler has not looked at it yet"));
 		add_addresses(chain, world, config_ns, key);
 		return chain;
 	}

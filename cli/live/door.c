@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One request for each connection, one answer, and the end. See the header for what is handed on.
+ * One request for each connection, one answer, and the end. ticket.c judges the request's head;
+ * report_serve.c gets the socket of each that may become a WebSocket, and speaks it.
  */
 #include "cli/live/door.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -233,6 +235,7 @@ struct door *door_new(struct loop *loop, const struct door_config *config, char 
 	auto_close int fd = -1;
 	struct door *door;
 
+	assert(loop && config->address && config->token && config->socket && ret_host);
 	if (address_parse(config->address, &address, err) < 0)
 		return NULL;
 	if (!is_loopback(&address)) {

@@ -7,6 +7,7 @@
  */
 #include "cli/live/sockets.h"
 
+#include <assert.h>
 #include <libwebsockets.h>
 #include <string.h>
 #include <unistd.h>
@@ -206,6 +207,7 @@ void sockets_adopt(struct sockets *sockets, int fd, const char *head, size_t len
 {
 	struct peer *peer;
 
+	assert(fd >= 0 && (head || len == 0));
 	if (sockets->n == SOCKETS_MAX) {
 		(void)close(fd);
 		return;
@@ -238,6 +240,7 @@ static void set_message(struct strbuf *message, const char *member, const char *
 
 void sockets_publish(struct sockets *sockets, const char *whole, const char *change)
 {
+	assert(whole);
 	sockets->version++;
 	set_message(&sockets->whole, "whole", whole);
 	set_message(&sockets->change, "change", change);

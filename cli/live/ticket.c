@@ -5,6 +5,7 @@
  */
 #include "cli/live/ticket.h"
 
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
@@ -55,6 +56,7 @@ enum ticket ticket_check(char *head, size_t len, const char *token, int *ret_sta
 	const char *rest;
 	int status = request_parse(head, len, &req);
 
+	assert(head && token && ret_status);
 	if (status != 0)
 		return refuse(status, ret_status);
 	if (!is_loopback(req.host) || (*req.origin && !is_same_origin(req.origin, req.host)))

@@ -6,6 +6,7 @@
  */
 #include "cli/pathtest/tasks.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ char *task_text(int number, const char *script, const char *const *words)
 {
 	auto_strbuf struct strbuf text = {0};
 
+	assert(number >= 0 && script);
 	/* The first line tells one from another. */
 	strbuf_addf(&text, "# %d\necho \"%d begins\"\nout=$(sh -c", number, number);
 	add_quoted(&text, script);
@@ -55,6 +57,7 @@ void task_read(const char *log, int number, struct task_report *ret)
 	auto_free char *end = str_printf("%d ends ", number);
 	auto_strbuf struct strbuf text = {0};
 
+	assert(log && number >= 0 && ret);
 	*ret = (struct task_report){0};
 	while (*log && !ret->has_ended) {
 		size_t len = strcspn(log, "\n");

@@ -5,6 +5,7 @@
  */
 #include "cli/simulate/children.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -50,6 +51,7 @@ pid_t child_start(const char *const *argv, const char *log, struct err *err)
 	auto_close int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	pid_t pid;
 
+	assert(argv && argv[0]);
 	if (fd < 0)
 		return err_sys(err, "ChildFailed", "%s: open %s", argv[0], log);
 	pid = child_fork(&(struct child_config){.dies_by = SIGTERM, .keep = &fd, .n_keep = 1});

@@ -9,6 +9,7 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -92,24 +93,6 @@ struct ustar {
 };
 _Static_assert(sizeof(struct ustar) == 512, "a block");
 
-/* The checksum counts itself as blanks. */
-static void fill_header(struct ustar *header, const char *name, size_t len, int64_t mtime_s)
-{
-	unsigned int sum = 0;
-
-	*header = (struct ustar){.type = '0', .magic = "ustar", .version = {'0', '0'}};
-	snprintf(header->name, sizeof(header->name), "%s", name);
-	snprintf(header->mode, sizeof(header->mode), "%07o", FILE_MODE);
-	snprintf(header->uid, sizeof(header->uid), "%07o", 0);
-	snprintf(header->gid, sizeof(header->gid), "%07o", 0);
-	snprintf(header->size, sizeof(header->size), "%011zo", len);
-	snprintf(header->mtime, sizeof(header->mtime), "%011llo", (unsigned long long)mtime_s);
-	memset(header->sum, ' ', sizeof(header->sum));
-	for (size_t i = 0; i < sizeof(*header); i++)
-		sum += ((const unsigned char *)header)[i];
-	snprintf(header->sum, sizeof(header->sum) - 1, "%06o", sum);
-}
-
 /* how: of deflate(). */
 static void compress_bytes(struct bundle *bundle, const void *bytes, size_t len, int how)
 {
@@ -157,6 +140,7 @@ int bundle_create(const char *path, int64_t now_us, struct bundle **ret, struct 
 	bool is_file = str_ends(path, ".tar.gz") || str_ends(path, ".tgz");
 	struct bundle *bundle = NULL;
 
+	assert(path && ret);
 	if (!is_file && create_folder(path, err) < 0)
 		return -1;
 	bundle = mem_new(struct bundle);
@@ -169,18 +153,6 @@ int bundle_create(const char *path, int64_t now_us, struct bundle **ret, struct 
 		mem_exhausted();
 	*ret = bundle;
 	return 0;
-}
-
-static void add_to_archive(struct bundle *bundle, const char *name, const void *text, size_t len)
-{
-	static const char zeros[sizeof(struct ustar)];
-	auto_free char *path = str_printf(TOP "%s", name);
-	struct ustar header;
-
-	fill_header(&header, path, len, bundle->now_us / 1000000);
-	compress_bytes(bundle, &header, sizeof(header), Z_NO_FLUSH);
-	compress_bytes(bundle, text, len, Z_NO_FLUSH);
-	compress_bytes(bundle, zeros, -len % sizeof(header), Z_NO_FLUSH);
 }
 
 static int add_to_folder(struct bundle *bundle, const char *name, const void *text, size_t len,
@@ -198,6 +170,12 @@ static int add_to_folder(struct bundle *bundle, const char *name, const void *te
 int bundle_add(struct bundle *bundle, const char *name, const void *text, size_t len,
 	       struct err *err)
 {
+	static const char zeros[sizeof(struct ustar)];
+	auto_free char *path = NULL;
+	struct ustar header;
+	unsigned int sum = 0;
+
+	assert(name && (text || len == 0));
 	if (!is_name(name) || strlen(name) > BUNDLE_NAME_MAX)
 		return err_set(err, ERR_INVALID, "BadName", "%.64s: no name for a file", name);
 	if (len > BUNDLE_PART_MAX)
@@ -205,7 +183,23 @@ int bundle_add(struct bundle *bundle, const char *name, const void *text, size_t
 			       BUNDLE_PART_MAX);
 	if (!bundle->is_file)
 		return add_to_folder(bundle, name, text, len, err);
-	add_to_archive(bundle, name, text, len);
+	path = str_printf(TOP "%s", name);
+	/* The checksum counts itself as blanks. */
+	header = (struct ustar){.type = '0', .magic = "ustar", .version = {'0', '0'}};
+	snprintf(header.name, sizeof(header.name), "%s", path);
+	snprintf(header.mode, sizeof(header.mode), "%07o", FILE_MODE);
+	snprintf(header.uid, sizeof(header.uid), "%07o", 0);
+	snprintf(header.gid, sizeof(header.gid), "%07o", 0);
+	snprintf(header.size, sizeof(header.size), "%011zo", len);
+	snprintf(header.mtime, sizeof(header.mtime), "%011llo",
+		 (unsigned long long)(bundle->now_us / 1000000));
+	memset(header.sum, ' ', sizeof(header.sum));
+	for (size_t i = 0; i < sizeof(header); i++)
+		sum += ((const unsigned char *)&header)[i];
+	snprintf(header.sum, sizeof(header.sum) - 1, "%06o", sum);
+	compress_bytes(bundle, &header, sizeof(header), Z_NO_FLUSH);
+	compress_bytes(bundle, text, len, Z_NO_FLUSH);
+	compress_bytes(bundle, zeros, -len % sizeof(header), Z_NO_FLUSH);
 	return 0;
 }
 
@@ -326,6 +320,7 @@ int bundle_unpack(const void *bytes, size_t len, const struct bundle_reader *rea
 	struct archive *archive = archive_read_new();
 	int result;
 
+	assert((bytes || len == 0) && reader);
 	if (!archive)
 		mem_exhausted();
 	if (archive_read_support_filter_gzip(archive) != ARCHIVE_OK ||

@@ -5,6 +5,7 @@
  */
 #include "cli/support/scrub.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <regex.h>
 #include <stdint.h>
@@ -189,6 +190,7 @@ void scrub_text(struct scrub *scrub, const char *text, size_t len, struct strbuf
 {
 	bool in_key = false;
 
+	assert((text || len == 0) && out);
 	while (len > 0) {
 		const char *end = memchr(text, '\n', len);
 		size_t line = end ? (size_t)(end - text) : len;

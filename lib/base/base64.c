@@ -32,7 +32,8 @@ struct decoder {
 	unsigned int pads;  /* '=' seen */
 };
 
-static int feed(struct decoder *d, unsigned char c, size_t pos, struct strbuf *out, struct err *err)
+static int feed_digit(struct decoder *d, unsigned char c, size_t pos, struct strbuf *out,
+		      struct err *err)
 {
 	int value = bits_of(c);
 
@@ -58,7 +59,7 @@ static int feed(struct decoder *d, unsigned char c, size_t pos, struct strbuf *o
 	return 0;
 }
 
-static int decode(const char *text, size_t len, struct strbuf *out, struct err *err)
+static int decode_digits(const char *text, size_t len, struct strbuf *out, struct err *err)
 {
 	struct decoder d = {0};
 	unsigned int spare;
@@ -66,7 +67,7 @@ static int decode(const char *text, size_t len, struct strbuf *out, struct err *
 	for (size_t i = 0; i < len; i++) {
 		if (text[i] == '\n' || text[i] == '\r')
 			continue;
-		if (feed(&d, (unsigned char)text[i], i + 1, out, err) < 0)
+		if (feed_digit(&d, (unsigned char)text[i], i + 1, out, err) < 0)
 			return -1;
 	}
 	/* The last group: nothing, or two or three characters with their padding. */
@@ -91,7 +92,7 @@ int base64_decode(const char *text, size_t len, struct strbuf *ret, struct err *
 	size_t before = ret->len;
 
 	assert(ret && (text || len == 0));
-	if (decode(text, len, ret, err) == 0)
+	if (decode_digits(text, len, ret, err) == 0)
 		return 0;
 	strbuf_cut(ret, before);
 	return -1;

@@ -12,19 +12,7 @@
 
 #include "lib/base/str.h"
 
-static int take_bool(const struct flag *flag, const char *value, void *field, struct err *err)
-{
-	if (!value || str_eq(value, "true"))
-		*(bool *)field = true;
-	else if (str_eq(value, "false"))
-		*(bool *)field = false;
-	else
-		return err_set(err, ERR_INVALID, "BadFlag", "--%s=%s: must be true or false",
-			       flag->name, value);
-	return 0;
-}
-
-static int take(const struct flag *flag, const char *value, void *options, struct err *err)
+static int take_flag(const struct flag *flag, const char *value, void *options, struct err *err)
 {
 	void *field = (char *)options + flag->offset;
 
@@ -33,8 +21,13 @@ static int take(const struct flag *flag, const char *value, void *options, struc
 		*(const char **)field = value;
 		break;
 	case FLAG_BOOL:
-		if (take_bool(flag, value, field, err) < 0)
-			return -1;
+		if (!value || str_eq(value, "true"))
+			*(bool *)field = true;
+		else if (str_eq(value, "false"))
+			*(bool *)field = false;
+		else
+			return err_set(err, ERR_INVALID, "BadFlag",
+				       "--%s=%s: must be true or false", flag->name, value);
 		break;
 	case FLAG_TAKEN:
 		break;
@@ -58,7 +51,7 @@ static int take_all(int argc, char *const *argv, const struct option *known,
 		if (c == '?' || at < 0 || at >= (int)n)
 			return err_set(err, ERR_INVALID, "BadFlag", "%s: unknown; see --help",
 				       argv[optind - 1]);
-		if (take(&flags[at], optarg, options, err) < 0)
+		if (take_flag(&flags[at], optarg, options, err) < 0)
 			return -1;
 		at = -1;
 	}
@@ -74,6 +67,7 @@ int flags_parse(int argc, char *const *argv, const struct flag *flags, size_t n,
 	struct option known[FLAGS_MAX + 1] = {0};
 
 	assert(n <= FLAGS_MAX);
+	assert(argc > 0 && argv && options);
 	for (size_t i = 0; i < n; i++) {
 		known[i].name = flags[i].name;
 		known[i].has_arg =

@@ -92,7 +92,7 @@ static bool is_live(const struct map_slot *slot)
 	return slot->key && slot->key != tombstone;
 }
 
-static struct map_slot *find(const struct map *m, const char *key, uint64_t hash)
+static struct map_slot *find_slot(const struct map *m, const char *key, uint64_t hash)
 {
 	if (m->len == 0)
 		return NULL;
@@ -138,7 +138,7 @@ static void rehash(struct map *m)
 
 void *map_get(const struct map *m, const char *key)
 {
-	const struct map_slot *slot = find(m, key, hash_of(key));
+	const struct map_slot *slot = find_slot(m, key, hash_of(key));
 
 	assert(m && key);
 	return slot ? slot->value : NULL;
@@ -147,7 +147,7 @@ void *map_get(const struct map *m, const char *key)
 void map_set(struct map *m, const char *key, void *value)
 {
 	uint64_t hash = hash_of(key);
-	struct map_slot *slot = find(m, key, hash);
+	struct map_slot *slot = find_slot(m, key, hash);
 
 	assert(value);
 	if (slot) {
@@ -171,7 +171,7 @@ void map_set(struct map *m, const char *key, void *value)
 
 void *map_take(struct map *m, const char *key)
 {
-	struct map_slot *slot = find(m, key, hash_of(key));
+	struct map_slot *slot = find_slot(m, key, hash_of(key));
 
 	assert(m && key);
 	if (!slot)

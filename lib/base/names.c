@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header for the sources of the rules.
+ * One pass per name, character by character, without regular expressions. Names pass here before
+ * they become a path, a key or a label: of pods in cni_call.c, of resources in pools_read.c, of
+ * flags in options.c.
  */
 #include "lib/base/names.h"
 

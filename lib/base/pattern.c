@@ -7,6 +7,7 @@
  */
 #include "lib/base/pattern.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <regex.h>
 #include <string.h>
@@ -43,17 +44,19 @@ struct translation {
 	struct err *err;
 };
 
-static int refuse(struct translation *t, const char *what)
+static int refuse_pattern(struct translation *t, const char *what)
 {
 	return err_set(t->err, ERR_INVALID, "Invalid", "%s", what);
 }
 
 /* An atom of this size was written. */
-static int grow(struct translation *t, long atom, long by)
+static int grow_set(struct translation *t, long atom, long by)
 {
 	t->atom = atom;
 	t->size[t->depth] += by;
-	return t->size[t->depth] > EXPANDED_MAX ? refuse(t, "repeats too much, or is too long") : 0;
+	return t->size[t->depth] > EXPANDED_MAX
+		       ? refuse_pattern(t, "repeats too much, or is too long")
+		       : 0;
 }
 
 /* ---- sets ------------------------------------------------------------------------------------ */
@@ -117,7 +120,7 @@ static int add_named(struct translation *t, struct set *set)
 		t->at += strlen(rows[i].name);
 		return 0;
 	}
-	return refuse(t, "a class like [:this:] is not known");
+	return refuse_pattern(t, "a class like [:this:] is not known");
 }
 
 /*
@@ -175,12 +178,13 @@ static int range(struct translation *t, struct set *set)
 	int first = member(t), last = first;
 
 	if (first < 0)
-		return refuse(t, "a bracket expression ends or escapes in a way that is not known");
+		return refuse_pattern(
+			t, "a bracket expression ends or escapes in a way that is not known");
 	if (t->at[0] == '-' && t->at[1] && t->at[1] != ']') {
 		t->at++;
 		last = member(t);
 		if (last < first)
-			return refuse(t, "a range in brackets is not in order");
+			return refuse_pattern(t, "a range in brackets is not in order");
 	}
 	for (int c = first; c <= last; c++)
 		set->has[c] = true;
@@ -205,10 +209,10 @@ static int brackets(struct translation *t)
 	if (result < 0)
 		return -1;
 	if (!*t->at)
-		return refuse(t, "a bracket expression does not end");
+		return refuse_pattern(t, "a bracket expression does not end");
 	t->at++;
 	put_set(t, &set, negated);
-	return grow(t, 1, 1);
+	return grow_set(t, 1, 1);
 }
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
@@ -226,26 +230,26 @@ static int escape(struct translation *t)
 	}
 	if (add_letter(&set, c)) {
 		put_set(t, &set, false);
-		return grow(t, 1, 1);
+		return grow_set(t, 1, 1);
 	}
 	c = escaped(c);
 	if (c == '\0')
-		return refuse(t,
-			      "an escape is not known; \\d, \\s, \\w, \\A, \\z are, and those of "
-			      "special characters");
+		return refuse_pattern(
+			t, "an escape is not known; \\d, \\s, \\w, \\A, \\z are, and those of "
+			   "special characters");
 	/* Before an ordinary character a backslash has a meaning of its own in POSIX. */
 	if (strchr(".[]()*+?{}|^$\\", c))
 		strbuf_addc(&t->out, '\\');
 	strbuf_addc(&t->out, c);
-	return grow(t, 1, 1);
+	return grow_set(t, 1, 1);
 }
 
 static int open_group(struct translation *t)
 {
 	if (*t->at == '?' && t->at[1] != ':')
-		return refuse(t, "groups with flags or names are not supported");
+		return refuse_pattern(t, "groups with flags or names are not supported");
 	if (t->depth + 1 == DEPTH_MAX)
-		return refuse(t, "groups are nested too deeply");
+		return refuse_pattern(t, "groups are nested too deeply");
 	t->at += *t->at == '?' ? 2 : 0;
 	strbuf_addc(&t->out, '(');
 	t->size[++t->depth] = 0;
@@ -258,10 +262,10 @@ static int close_group(struct translation *t)
 	long inner = t->size[t->depth];
 
 	if (t->depth == 0)
-		return refuse(t, "a ) without (");
+		return refuse_pattern(t, "a ) without (");
 	t->depth--;
 	strbuf_addc(&t->out, ')');
-	return grow(t, inner > 0 ? inner : 1, inner);
+	return grow_set(t, inner > 0 ? inner : 1, inner);
 }
 
 /* A decimal number; what is beyond all bounds stays just beyond them. */
@@ -298,14 +302,14 @@ static size_t count_at(const char *p, long *ret_times)
 static int repeat(struct translation *t, size_t len, long times)
 {
 	if (t->atom == 0)
-		return refuse(t, "there is nothing to repeat before a *, +, ? or {");
+		return refuse_pattern(t, "there is nothing to repeat before a *, +, ? or {");
 	if (times > REPEAT_MAX)
-		return refuse(t, "repeats too much");
+		return refuse_pattern(t, "repeats too much");
 	strbuf_add(&t->out, t->at - 1, 1 + len);
 	t->at += len;
 	/* Lazy: the same texts match. */
 	t->at += *t->at == '?';
-	return grow(t, 0, times > 1 ? t->atom * (times - 1) : 0);
+	return grow_set(t, 0, times > 1 ? t->atom * (times - 1) : 0);
 }
 
 static int piece(struct translation *t)
@@ -343,18 +347,18 @@ static int piece(struct translation *t)
 	/* A brace that is no count stands for itself in Go. */
 	strbuf_adds(&t->out, c == '{' || c == '}' ? "\\" : "");
 	strbuf_addc(&t->out, c);
-	return grow(t, 1, 1);
+	return grow_set(t, 1, 1);
 }
 
 static int translate(struct translation *t)
 {
 	for (const char *c = t->at; *c; c++)
 		if ((unsigned char)*c >= ASCII)
-			return refuse(t, "has a character that is not ASCII");
+			return refuse_pattern(t, "has a character that is not ASCII");
 	while (*t->at)
 		if (piece(t) < 0)
 			return -1;
-	return t->depth > 0 ? refuse(t, "a ( without )") : 0;
+	return t->depth > 0 ? refuse_pattern(t, "a ( without )") : 0;
 }
 
 struct pattern *pattern_new(const char *text, struct err *err)
@@ -364,12 +368,13 @@ struct pattern *pattern_new(const char *text, struct err *err)
 	char why[128];
 	int code;
 
+	assert(text);
 	if (translate(&t) == 0) {
 		pattern = mem_new(struct pattern);
 		code = regcomp(&pattern->regex, strbuf_str(&t.out), REG_EXTENDED | REG_NOSUB);
 		if (code != 0) {
 			(void)regerror(code, &pattern->regex, why, sizeof(why));
-			(void)refuse(&t, why);
+			(void)refuse_pattern(&t, why);
 			mem_free(take_ptr(pattern));
 		}
 	}
@@ -389,5 +394,6 @@ void pattern_free(void *arg)
 
 bool pattern_matches(const struct pattern *pattern, const char *s)
 {
+	assert(s);
 	return strlen(s) > SUBJECT_MAX || regexec(&pattern->regex, s, 0, NULL, 0) == 0;
 }

@@ -6,6 +6,7 @@
  */
 #include "lib/base/root.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -44,6 +45,7 @@ int root_open(int root, const char *path, int flags, unsigned int mode)
 	};
 	long fd = -1;
 
+	assert(path);
 	for (int i = 0; i < LOOKUP_TRIES; i++) {
 		fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
 		if (fd >= 0 || errno != EAGAIN)
@@ -68,6 +70,7 @@ int root_stat(int root, const char *path, struct stat *ret)
 {
 	auto_close int fd = root_open(root, path, O_PATH, 0);
 
+	assert(path && ret);
 	return fd < 0 ? -1 : fstat(fd, ret);
 }
 
@@ -84,6 +87,7 @@ int root_make_dirs(int root, const char *path, unsigned int mode)
 {
 	const char *end = path;
 
+	assert(path);
 	while (*end) {
 		auto_free char *folder = NULL;
 		auto_close int above = -1;
@@ -114,6 +118,7 @@ int root_write_atomic(int root, const char *path, const void *data, size_t len, 
 	const char *name;
 	auto_close int folder = open_folder_of(root, path, &name);
 
+	assert(path && (data || len == 0));
 	if (folder < 0)
 		return err_sys(err, "FileNotWritten", "open the folder of /%s", path);
 	return fs_write_atomic(folder, name, data, len, mode, err) < 0 ? err_in(err, "/%s", path)

@@ -28,18 +28,15 @@ struct grpc_call {
 	bool is_over;      /* answered, or cut off */
 	void (*ended)(void *arg, enum grpc_code why);
 	void *ended_arg;
-	void (*drained)(void *arg);
-	void *drained_arg;
 };
 
 /* ---- the end of a call ----------------------------------------------------------------------- */
 
 /* End the handler's call: it does not use it after this. */
-static void settle(struct grpc_call *call, enum grpc_code code)
+static void settle_call(struct grpc_call *call, enum grpc_code code)
 {
 	assert(!call->is_over);
 	call->is_over = true;
-	call->drained = NULL;
 	timer_free(take_ptr(call->timer));
 	grpc_message_free(take_ptr(call->request));
 	/* Names of methods that do not exist come from the client; they make no series. */
@@ -56,18 +53,18 @@ static void tell_handler(struct grpc_call *call, enum grpc_code why)
 		ended(call->ended_arg, why);
 }
 
-static void answer(struct grpc_call *call, const char *http_status,
-		   const struct grpc_status *status)
+static void answer_call(struct grpc_call *call, const char *http_status,
+			const struct grpc_status *status)
 {
-	settle(call, status->code);
+	settle_call(call, status->code);
 	grpc_stream_finish(call->stream, http_status, status);
 }
 
-static void refuse(struct grpc_call *call, const char *http_status, enum grpc_code code,
-		   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+static void refuse_call(struct grpc_call *call, const char *http_status, enum grpc_code code,
+			const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-static void refuse(struct grpc_call *call, const char *http_status, enum grpc_code code,
-		   const char *fmt, ...)
+static void refuse_call(struct grpc_call *call, const char *http_status, enum grpc_code code,
+			const char *fmt, ...)
 {
 	struct grpc_status status;
 	va_list ap;
@@ -75,7 +72,7 @@ static void refuse(struct grpc_call *call, const char *http_status, enum grpc_co
 	va_start(ap, fmt);
 	(void)grpc_status_vset(&status, code, fmt, ap);
 	va_end(ap);
-	answer(call, http_status, &status);
+	answer_call(call, http_status, &status);
 }
 
 /* The handler's call ends although it has not answered. */
@@ -83,7 +80,7 @@ static void cut_off(struct grpc_call *call, enum grpc_code code, const char *tex
 {
 	grpc_stream_unsend(
 		call->stream); /* what a slow client has not read yet is not worth waiting for */
-	refuse(call, "200", code, "%s", text);
+	refuse_call(call, "200", code, "%s", text);
 	tell_handler(call, code);
 }
 
@@ -141,37 +138,38 @@ static void on_headers(void *arg, const struct grpc_headers *h)
 	 * "Requests").
 	 */
 	if (h->is_malformed || !h->method || !h->path) {
-		refuse(call, "400", GRPC_INTERNAL,
-		       "malformed request: a header field is missing or there twice");
+		refuse_call(call, "400", GRPC_INTERNAL,
+			    "malformed request: a header field is missing or there twice");
 		return;
 	}
 	if (strcmp(h->method, "POST") != 0) {
-		refuse(call, "405", GRPC_INTERNAL, "the HTTP method is POST, not \"%.16s\"",
-		       h->method);
+		refuse_call(call, "405", GRPC_INTERNAL, "the HTTP method is POST, not \"%.16s\"",
+			    h->method);
 		return;
 	}
 	if (!h->content_type || !is_grpc(h->content_type)) {
-		refuse(call, "415", GRPC_INTERNAL,
-		       "the content type is application/grpc, not \"%.64s\"",
-		       h->content_type ? h->content_type : "");
+		refuse_call(call, "415", GRPC_INTERNAL,
+			    "the content type is application/grpc, not \"%.64s\"",
+			    h->content_type ? h->content_type : "");
 		return;
 	}
 	if (h->timeout && !grpc_timeout_parse(h->timeout, &timeout_ms)) {
-		refuse(call, "200", GRPC_INTERNAL, "malformed grpc-timeout \"%.16s\"", h->timeout);
+		refuse_call(call, "200", GRPC_INTERNAL, "malformed grpc-timeout \"%.16s\"",
+			    h->timeout);
 		return;
 	}
 	if (h->encoding && strcmp(h->encoding, "identity") != 0) {
-		refuse(call, "200", GRPC_UNIMPLEMENTED, "compression \"%.16s\" is not supported",
-		       h->encoding);
+		refuse_call(call, "200", GRPC_UNIMPLEMENTED,
+			    "compression \"%.16s\" is not supported", h->encoding);
 		return;
 	}
 	if (call->dispatch->is_closing) {
-		refuse(call, "200", GRPC_UNAVAILABLE, "the server is closing");
+		refuse_call(call, "200", GRPC_UNAVAILABLE, "the server is closing");
 		return;
 	}
 	method = find_method(call->dispatch, h->path);
 	if (!method) {
-		refuse(call, "200", GRPC_UNIMPLEMENTED, "unknown method \"%.128s\"", h->path);
+		refuse_call(call, "200", GRPC_UNIMPLEMENTED, "unknown method \"%.128s\"", h->path);
 		return;
 	}
 	call->method = method;
@@ -187,14 +185,14 @@ static void on_message(void *arg, const void *data, size_t len)
 	if (call->is_over)
 		return;
 	if (call->request) {
-		refuse(call, "200", GRPC_UNIMPLEMENTED,
-		       "more than one message; the method takes one");
+		refuse_call(call, "200", GRPC_UNIMPLEMENTED,
+			    "more than one message; the method takes one");
 		return;
 	}
 	call->request = grpc_message_decode(call->method->request, data, len,
 					    call->dispatch->message_max, &why);
 	if (!call->request)
-		answer(call, "200", &why);
+		answer_call(call, "200", &why);
 }
 
 static void on_failed(void *arg, const struct grpc_status *why)
@@ -202,7 +200,7 @@ static void on_failed(void *arg, const struct grpc_status *why)
 	struct grpc_call *call = arg;
 
 	if (!call->is_over)
-		answer(call, "200", why);
+		answer_call(call, "200", why);
 }
 
 static void on_ended(void *arg)
@@ -213,7 +211,7 @@ static void on_ended(void *arg)
 	if (call->is_over)
 		return;
 	if (!call->request) {
-		refuse(call, "200", GRPC_UNIMPLEMENTED, "no message; the method takes one");
+		refuse_call(call, "200", GRPC_UNIMPLEMENTED, "no message; the method takes one");
 		return;
 	}
 	request = take_ptr(call->request);
@@ -223,20 +221,12 @@ static void on_ended(void *arg)
 	assert(call->is_over || call->ended);
 }
 
-static void on_drained(void *arg)
-{
-	struct grpc_call *call = arg;
-
-	if (call->drained)
-		call->drained(call->drained_arg);
-}
-
 static void on_closed(void *arg, uint32_t h2_error)
 {
 	struct grpc_call *call = arg;
 
 	if (!call->is_over) {
-		settle(call, GRPC_CANCELLED);
+		settle_call(call, GRPC_CANCELLED);
 		tell_handler(call, GRPC_CANCELLED);
 	}
 	call_free(call);
@@ -247,7 +237,6 @@ static const struct grpc_stream_ops stream_ops = {
 	.message = on_message,
 	.failed = on_failed,
 	.ended = on_ended,
-	.drained = on_drained,
 	.closed = on_closed,
 };
 
@@ -288,7 +277,7 @@ void grpc_dispatch_done(struct grpc_dispatch *dispatch)
 	while (dispatch->calls) {
 		/* One whose header fields were just arriving: no handler knows of it. */
 		if (!dispatch->calls->is_over)
-			settle(dispatch->calls, GRPC_UNAVAILABLE);
+			settle_call(dispatch->calls, GRPC_UNAVAILABLE);
 		call_free(dispatch->calls);
 	}
 }
@@ -311,13 +300,6 @@ int64_t grpc_call_time_left_ms(const struct grpc_call *call)
 	return call->timer && left < 0 ? 0 : left;
 }
 
-void grpc_call_on_drained(struct grpc_call *call, void (*drained)(void *arg), void *arg)
-{
-	assert(call && drained);
-	call->drained = drained;
-	call->drained_arg = arg;
-}
-
 size_t grpc_call_queued_bytes(const struct grpc_call *call)
 {
 	assert(call);
@@ -332,7 +314,7 @@ void grpc_call_reply(struct grpc_call *call, const struct ProtobufCMessage *resp
 	assert(call && response);
 	if (grpc_message_encode(response, call->dispatch->message_max, &frame, &status) == 0)
 		grpc_stream_send(call->stream, frame.data, frame.len);
-	answer(call, "200", &status);
+	answer_call(call, "200", &status);
 }
 
 void grpc_call_begin(struct grpc_call *call)
@@ -391,7 +373,7 @@ void grpc_call_finish(struct grpc_call *call)
 	const struct grpc_status status = {.code = GRPC_OK};
 
 	assert(call);
-	answer(call, "200", &status);
+	answer_call(call, "200", &status);
 }
 
 void grpc_call_fail(struct grpc_call *call, enum grpc_code code, const char *fmt, ...)
@@ -403,5 +385,5 @@ void grpc_call_fail(struct grpc_call *call, enum grpc_code code, const char *fmt
 	va_start(ap, fmt);
 	(void)grpc_status_vset(&status, code, fmt, ap);
 	va_end(ap);
-	answer(call, "200", &status);
+	answer_call(call, "200", &status);
 }

@@ -55,7 +55,7 @@ const struct err *grpc_conn_error(const struct grpc_conn *conn)
 	return conn->is_closed ? &conn->err : NULL;
 }
 
-static void release(struct grpc_conn *conn)
+static void release_conn(struct grpc_conn *conn)
 {
 	grpc_session_free(conn->session);
 	strbuf_done(&conn->out);
@@ -70,7 +70,7 @@ static void enter(struct grpc_conn *conn)
 static void leave(struct grpc_conn *conn)
 {
 	if (--conn->depth == 0 && conn->is_freed)
-		release(conn);
+		release_conn(conn);
 }
 
 static void close_socket(struct grpc_conn *conn)
@@ -91,7 +91,7 @@ static void close_socket(struct grpc_conn *conn)
  * Never from within a callback of the session: streams learn it here, and those further up must
  * find theirs again.
  */
-static void fail(struct grpc_conn *conn, const struct err *why)
+static void fail_conn(struct grpc_conn *conn, const struct err *why)
 {
 	if (conn->is_closed)
 		return;
@@ -113,7 +113,7 @@ void grpc_conn_free(struct grpc_conn *conn)
 	grpc_session_mute(conn->session);
 	conn->is_freed = true;
 	if (conn->depth == 0)
-		release(conn);
+		release_conn(conn);
 }
 
 /* A peer that has gone shows in several ways, depending on what it left unread. */
@@ -126,24 +126,6 @@ static int lost(struct err *err, const char *doing)
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
-
-/* Fill `out` from the session. */
-static int gather(struct grpc_conn *conn, struct err *err)
-{
-	strbuf_reset(&conn->out);
-	conn->out_sent = 0;
-	while (conn->out.len < WRITE_SIZE && !conn->is_closed) {
-		const uint8_t *data = NULL;
-		ssize_t len = grpc_session_send(conn->session, &data, err);
-
-		if (len < 0)
-			return -1;
-		if (len == 0)
-			break;
-		strbuf_add(&conn->out, data, (size_t)len);
-	}
-	return 0;
-}
 
 /* Returns 1 when all of `out` is written, 0 when the socket is full. */
 static int write_out(struct grpc_conn *conn, struct err *err)
@@ -179,8 +161,19 @@ static int write_all(struct grpc_conn *conn, struct err *err)
 			deferred_run(conn->flusher);
 			return 0;
 		}
-		if (gather(conn, err) < 0)
-			return -1;
+		/* Fill `out` from the session. */
+		strbuf_reset(&conn->out);
+		conn->out_sent = 0;
+		while (conn->out.len < WRITE_SIZE && !conn->is_closed) {
+			const uint8_t *data = NULL;
+			ssize_t len = grpc_session_send(conn->session, &data, err);
+
+			if (len < 0)
+				return -1;
+			if (len == 0)
+				break;
+			strbuf_add(&conn->out, data, (size_t)len);
+		}
 		if (conn->out.len == 0)
 			break;
 	}
@@ -231,7 +224,7 @@ static int read_some(struct grpc_conn *conn, struct err *err)
 	return 0;
 }
 
-static void flush(void *arg)
+static void flush_session(void *arg)
 {
 	struct grpc_conn *conn = arg;
 	struct err err = {0}, ignored;
@@ -240,7 +233,7 @@ static void flush(void *arg)
 	if (write_all(conn, &err) < 0) {
 		/* A peer that has gone may have left its last words. */
 		(void)read_some(conn, &ignored);
-		fail(conn, &err);
+		fail_conn(conn, &err);
 	}
 	leave(conn);
 }
@@ -252,9 +245,9 @@ static void on_event(void *arg, int events)
 
 	enter(conn);
 	if (events & (POLL_READ | POLL_ERROR) && read_some(conn, &err) < 0)
-		fail(conn, &err);
+		fail_conn(conn, &err);
 	if (!conn->is_closed && write_all(conn, &err) < 0)
-		fail(conn, &err);
+		fail_conn(conn, &err);
 	leave(conn);
 }
 
@@ -291,7 +284,7 @@ static void look_at_silence(struct grpc_conn *conn)
 	grpc_session_ping(conn->session);
 }
 
-static int judge(struct grpc_conn *conn, struct err *err)
+static int judge_session(struct grpc_conn *conn, struct err *err)
 {
 	if (!conn->is_ready)
 		return err_set(err, ERR_TRANSIENT, "NoHttp2",
@@ -312,8 +305,8 @@ static void on_alive(void *arg)
 
 	enter(conn);
 	/* It may be us who slept: timers come before sockets in a turn of the loop. */
-	if (read_some(conn, &err) < 0 || (!conn->is_closed && judge(conn, &err) < 0))
-		fail(conn, &err);
+	if (read_some(conn, &err) < 0 || (!conn->is_closed && judge_session(conn, &err) < 0))
+		fail_conn(conn, &err);
 	if (!conn->is_closed) {
 		look_at_silence(conn);
 		plan_next_look(conn);
@@ -372,7 +365,7 @@ struct grpc_conn *grpc_conn_new(struct loop *loop, int fd, const struct grpc_con
 	conn->fd = fd;
 	conn->last_heard_ms = clock_ms();
 	conn->poller = poller_new(loop, fd, on_event, conn);
-	conn->flusher = deferred_new(loop, flush, conn);
+	conn->flusher = deferred_new(loop, flush_session, conn);
 	conn->alive = timer_new(loop, on_alive, conn);
 	conn->session = grpc_session_new(&session_config);
 	timer_start(conn->alive, config->ready_ms);

@@ -39,7 +39,6 @@ struct grpc_stream {
 	bool has_begun;   /* our headers are submitted */
 	bool is_deferred; /* nghttp2 has asked for data and got none */
 	bool is_ending;   /* the end follows the queue */
-	bool has_drained; /* and `drained` has not been called yet */
 	struct grpc_status status;
 };
 
@@ -48,7 +47,6 @@ struct grpc_session {
 	nghttp2_session *h2;
 	struct grpc_stream *first;
 	size_t n_streams;
-	size_t n_drained;
 	size_t receiving; /* bytes of incomplete messages */
 	bool is_mute;
 	bool is_abandoned;
@@ -80,7 +78,5 @@ void grpc_stream_free(struct grpc_stream *stream);
  * after that.
  */
 void grpc_stream_stop_input(struct grpc_stream *stream);
-/* Forget that `drained` is to be called. */
-void grpc_stream_clear_drained(struct grpc_stream *stream);
 
 #endif

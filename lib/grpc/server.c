@@ -331,7 +331,7 @@ size_t grpc_server_n_connections(const struct grpc_server *server)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static void finish(struct grpc_server *server)
+static void finish_closing(struct grpc_server *server)
 {
 	void (*done)(void *arg) = server->done;
 	void *arg = server->done_arg;
@@ -368,7 +368,7 @@ static void close_step(void *arg)
 	if (!server->has_announced)
 		announce(server);
 	else if (!server->first)
-		finish(server);
+		finish_closing(server);
 }
 
 /* First the time to answer is over, then the time to read. */

@@ -116,7 +116,7 @@ void grpc_call_begin(struct grpc_call *call);
 /*
  * Streaming: queue one more message. -1 with err, and the call as it was: ERR_TRANSIENT
  * "QueueFull" when the client does not read and GRPC_QUEUE_MAX is reached (try again when
- * drained), ERR_INVALID "MessageTooLarge".
+ * less is queued), ERR_INVALID "MessageTooLarge".
  */
 int grpc_call_send(struct grpc_call *call, const struct ProtobufCMessage *message, struct err *err);
 /*
@@ -126,8 +126,7 @@ int grpc_call_send(struct grpc_call *call, const struct ProtobufCMessage *messag
  */
 int grpc_call_send_latest(struct grpc_call *call, const struct ProtobufCMessage *message,
 			  struct err *err);
-/* Streaming: drained(arg) is called whenever all that was queued has left. */
-void grpc_call_on_drained(struct grpc_call *call, void (*drained)(void *arg), void *arg);
+/* Bytes that have not been handed to the connection yet. */
 size_t grpc_call_queued_bytes(const struct grpc_call *call);
 /* Streaming: end with OK after what is queued. */
 void grpc_call_finish(struct grpc_call *call);

@@ -378,19 +378,10 @@ int grpc_session_receive(struct grpc_session *session, const void *data, size_t 
 ssize_t grpc_session_send(struct grpc_session *session, const uint8_t **ret_data, struct err *err)
 {
 	ssize_t len = nghttp2_session_mem_send(session->h2, ret_data);
-	struct grpc_stream *stream;
 
 	assert(session && ret_data);
 	if (len < 0)
 		return err_set(err, ERR_TRANSIENT, "BadHttp2", "%s", nghttp2_strerror((int)len));
-	stream = session->first;
-	while (session->n_drained > 0) {
-		while (!stream->has_drained)
-			stream = stream->next;
-		grpc_stream_clear_drained(stream);
-		TELL(stream, drained);
-		stream = session->first; /* the callback may have changed the list */
-	}
 	return len;
 }
 

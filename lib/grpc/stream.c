@@ -73,13 +73,6 @@ static void drop_queue(struct grpc_stream *stream)
 	stream->queued = 0;
 }
 
-void grpc_stream_clear_drained(struct grpc_stream *stream)
-{
-	if (stream->has_drained)
-		stream->session->n_drained--;
-	stream->has_drained = false;
-}
-
 void grpc_stream_stop_input(struct grpc_stream *stream)
 {
 	stream->input_is_over = true;
@@ -101,7 +94,6 @@ void grpc_stream_free(struct grpc_stream *stream)
 	if (stream->next)
 		stream->next->prev = stream->prev;
 	session->n_streams--;
-	grpc_stream_clear_drained(stream);
 	grpc_stream_stop_input(stream);
 	drop_queue(stream);
 	grpc_headers_done(&stream->headers);
@@ -183,9 +175,6 @@ static ssize_t on_want_data(nghttp2_session *h2, int32_t id, uint8_t *buf, size_
 		stream->is_deferred = true;
 		return NGHTTP2_ERR_DEFERRED;
 	}
-	if (!stream->has_drained)
-		stream->session->n_drained++;
-	stream->has_drained = true;
 	return (ssize_t)copied;
 }
 
@@ -225,7 +214,6 @@ void grpc_stream_send(struct grpc_stream *stream, const void *frame, size_t len)
 	*stream->out_end = message;
 	stream->out_end = &message->next;
 	stream->queued += len;
-	grpc_stream_clear_drained(stream);
 	if (!stream->has_begun)
 		grpc_stream_begin(stream);
 	resume(stream);
@@ -274,7 +262,6 @@ void grpc_stream_finish(struct grpc_stream *stream, const char *http_status,
 	stream->status = *status;
 	if (!stream->input_is_over)
 		grpc_stream_stop_input(stream);
-	grpc_stream_clear_drained(stream);
 	if (stream->has_begun)
 		resume(stream);
 	else
@@ -285,7 +272,6 @@ void grpc_stream_end(struct grpc_stream *stream)
 {
 	assert(!stream->session->config.is_server);
 	stream->is_ending = true;
-	grpc_stream_clear_drained(stream);
 	resume(stream);
 }
 

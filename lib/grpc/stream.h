@@ -43,8 +43,6 @@ struct grpc_stream_ops {
 	void (*failed)(void *arg, const struct grpc_status *why);
 	/* The peer has said all, in an orderly way. */
 	void (*ended)(void *arg);
-	/* The queue has been handed to the connection to the last byte. */
-	void (*drained)(void *arg);
 	/* The stream is gone. h2_error as in RFC 9113 section 7. */
 	void (*closed)(void *arg, uint32_t h2_error);
 };

@@ -5,6 +5,7 @@
 #include "lib/http/address.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -54,6 +55,7 @@ int address_parse(const char *text, struct address *ret, struct err *err)
 	size_t len;
 	int64_t port;
 
+	assert(text && ret);
 	if (!colon)
 		return bad_address(text, "there is no port", err);
 	if (!str_to_int(colon + 1, 0, 65535, &port))

@@ -6,6 +6,7 @@
  */
 #include "lib/http/certificate.h"
 
+#include <assert.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
@@ -36,7 +37,7 @@ void certificate_set_done(struct certificate_set *set)
 }
 
 /* What OpenSSL says about the last thing that it could not do. */
-static int failed(const char *what, struct err *err)
+static int crypto_failed(const char *what, struct err *err)
 {
 	const char *why = ERR_reason_error_string(ERR_peek_last_error());
 
@@ -93,7 +94,7 @@ static int add_alternative_names(X509 *cert, const struct certificate_order *ord
 		sk_GENERAL_NAME_push(names, name);
 	}
 	if (X509_add1_ext_i2d(cert, NID_subject_alt_name, names, 0, X509V3_ADD_APPEND) != 1)
-		return failed("certificate: subjectAltName", err);
+		return crypto_failed("certificate: subjectAltName", err);
 	return 0;
 }
 
@@ -147,7 +148,7 @@ static X509 *new_certificate(const struct certificate_order *order, const char *
 	if (X509_set_version(cert, X509_VERSION_3) != 1 || !set_serial(cert) ||
 	    !set_validity(cert, order) || !set_subject(cert, common_name) ||
 	    X509_set_pubkey(cert, key) != 1) {
-		failed("certificate: cannot be made", err);
+		crypto_failed("certificate: cannot be made", err);
 		return NULL;
 	}
 	return take_ptr(cert);
@@ -165,7 +166,7 @@ static X509 *new_authority(const struct certificate_order *order, EVP_PKEY *key,
 	    !add_extension(cert, cert, NID_key_usage, "critical,keyCertSign") ||
 	    !add_extension(cert, cert, NID_subject_key_identifier, "hash") ||
 	    X509_sign(cert, key, EVP_sha256()) == 0) {
-		failed("certificate: the authority cannot be made", err);
+		crypto_failed("certificate: the authority cannot be made", err);
 		return NULL;
 	}
 	return take_ptr(cert);
@@ -185,7 +186,7 @@ static X509 *new_server(const struct certificate_order *order, EVP_PKEY *key, X5
 	    !add_extension(cert, authority, NID_subject_key_identifier, "hash") ||
 	    !add_extension(cert, authority, NID_authority_key_identifier, "keyid:always") ||
 	    X509_sign(cert, authority_key, EVP_sha256()) == 0) {
-		failed("certificate: cannot be signed", err);
+		crypto_failed("certificate: cannot be signed", err);
 		return NULL;
 	}
 	return take_ptr(cert);
@@ -227,6 +228,7 @@ int certificate_issue(const struct certificate_order *order, struct certificate_
 	auto_call(X509_free_p) X509 *cert = NULL;
 	auto_certificate_set struct certificate_set set = {0};
 
+	assert(order && ret);
 	ERR_clear_error();
 	if (order->n_names == 0)
 		return err_set(err, ERR_INVALID, "BadName",
@@ -244,7 +246,7 @@ int certificate_issue(const struct certificate_order *order, struct certificate_
 	authority_key = EVP_EC_gen("P-256");
 	key = EVP_EC_gen("P-256");
 	if (!authority_key || !key)
-		return failed("certificate: no key", err);
+		return crypto_failed("certificate: no key", err);
 	authority = new_authority(order, authority_key, err);
 	if (!authority)
 		return -1;
@@ -255,7 +257,7 @@ int certificate_issue(const struct certificate_order *order, struct certificate_
 	set.certificate_pem = certificate_text(cert);
 	set.key_pem = key_text(key);
 	if (!set.authority_pem || !set.certificate_pem || !set.key_pem)
-		return failed("certificate: cannot be written as PEM", err);
+		return crypto_failed("certificate: cannot be written as PEM", err);
 	*ret = set;
 	memset(&set, 0, sizeof(set));
 	return 0;
@@ -328,13 +330,13 @@ int certificate_verify(const char *certificate_pem, const char *key_pem,
 		return -1;
 	context = X509_STORE_CTX_new();
 	if (X509_STORE_CTX_init(context, trust, pair.leaf, pair.chain) != 1)
-		return failed("certificate: cannot be checked", err);
+		return crypto_failed("certificate: cannot be checked", err);
 	param = X509_STORE_CTX_get0_param(context);
 	X509_VERIFY_PARAM_set_time(param, at_s);
 	if (X509_STORE_CTX_set_purpose(context, X509_PURPOSE_SSL_SERVER) != 1 ||
 	    (X509_VERIFY_PARAM_set1_ip_asc(param, name) != 1 &&
 	     X509_VERIFY_PARAM_set1_host(param, name, 0) != 1))
-		return failed("certificate: cannot be checked", err);
+		return crypto_failed("certificate: cannot be checked", err);
 	/* That the name was no address is no error. */
 	ERR_clear_error();
 	if (X509_verify_cert(context) == 1)

@@ -5,6 +5,7 @@
  */
 #include "lib/http/chunks.h"
 
+#include <assert.h>
 #include <string.h>
 
 /*
@@ -69,6 +70,7 @@ int chunks_take(struct chunks *chunks, struct strbuf *in, struct strbuf *body, s
 	size_t at = 0;
 	int status = 0;
 
+	assert(in && body && max > 0);
 	while (status == 0 && chunks->state != CHUNKS_DONE && at < in->len) {
 		size_t n = in->len - at;
 		int len;

@@ -49,6 +49,7 @@ static void list_insert(struct crowd *crowd, struct crowd_member *member)
 	enum crowd_state state = member->state;
 	struct crowd_member *before = crowd->last[state];
 
+	assert(member->state < CROWD_STATES);
 	while (before && before->since_ms > member->since_ms)
 		before = before->prev;
 	member->prev = before;
@@ -68,6 +69,7 @@ static void list_remove(struct crowd *crowd, struct crowd_member *member)
 {
 	enum crowd_state state = member->state;
 
+	assert(member->state < CROWD_STATES && crowd->n[member->state] > 0);
 	if (member->prev)
 		member->prev->next = member->next;
 	else
@@ -82,6 +84,7 @@ static void list_remove(struct crowd *crowd, struct crowd_member *member)
 void crowd_add(struct crowd *crowd, struct crowd_member *member, const struct in6_addr *peer,
 	       int64_t now_ms)
 {
+	assert(member && peer);
 	member->peer = *peer;
 	member->state = CROWD_NEW;
 	member->since_ms = now_ms;
@@ -107,8 +110,8 @@ void crowd_move(struct crowd *crowd, struct crowd_member *member, enum crowd_sta
 }
 
 /* The first in `state`, of this peer unless it is NULL, that was there at until_ms already. */
-static struct crowd_member *find(const struct crowd *crowd, enum crowd_state state,
-				 const struct in6_addr *peer, int64_t until_ms)
+static struct crowd_member *find_member(const struct crowd *crowd, enum crowd_state state,
+					const struct in6_addr *peer, int64_t until_ms)
 {
 	for (struct crowd_member *m = crowd->first[state]; m && m->since_ms <= until_ms;
 	     m = m->next)
@@ -120,20 +123,21 @@ static struct crowd_member *find(const struct crowd *crowd, enum crowd_state sta
 static struct crowd_member *find_victim(const struct crowd *crowd, const struct in6_addr *peer,
 					int64_t now_ms)
 {
-	struct crowd_member *victim = find(crowd, CROWD_NEW, peer, INT64_MAX);
+	struct crowd_member *victim = find_member(crowd, CROWD_NEW, peer, INT64_MAX);
 
 	if (!victim)
-		victim = find(crowd, CROWD_LEAVING, peer, INT64_MAX);
+		victim = find_member(crowd, CROWD_LEAVING, peer, INT64_MAX);
 	if (!victim)
-		victim = find(crowd, CROWD_IDLE, peer, now_ms - CROWD_IDLE_MS);
+		victim = find_member(crowd, CROWD_IDLE, peer, now_ms - CROWD_IDLE_MS);
 	if (!victim)
-		victim = find(crowd, CROWD_ASKING, peer, now_ms - CROWD_SLOW_MS);
+		victim = find_member(crowd, CROWD_ASKING, peer, now_ms - CROWD_SLOW_MS);
 	if (!victim)
-		victim = find(crowd, CROWD_TAKING, peer, now_ms - CROWD_SLOW_MS);
+		victim = find_member(crowd, CROWD_TAKING, peer, now_ms - CROWD_SLOW_MS);
 	return victim;
 }
 
-static size_t count(const struct crowd *crowd, enum crowd_state state, const struct in6_addr *peer)
+static size_t count_members(const struct crowd *crowd, enum crowd_state state,
+			    const struct in6_addr *peer)
 {
 	size_t n = 0;
 
@@ -145,14 +149,15 @@ static size_t count(const struct crowd *crowd, enum crowd_state state, const str
 enum crowd_answer crowd_ask(const struct crowd *crowd, const struct in6_addr *peer, int64_t now_ms,
 			    struct crowd_member **ret_victim)
 {
-	size_t new_of_peer = count(crowd, CROWD_NEW, peer), of_peer = new_of_peer;
+	size_t new_of_peer = count_members(crowd, CROWD_NEW, peer), of_peer = new_of_peer;
 	enum crowd_answer otherwise = CROWD_FULL;
 	struct crowd_member *victim = NULL;
 
+	assert(ret_victim);
 	for (int state = CROWD_NEW + 1; state < CROWD_STATES; state++)
-		of_peer += count(crowd, state, peer);
+		of_peer += count_members(crowd, state, peer);
 	if (new_of_peer >= crowd->peer_new_max) {
-		victim = find(crowd, CROWD_NEW, peer, INT64_MAX);
+		victim = find_member(crowd, CROWD_NEW, peer, INT64_MAX);
 	} else if (crowd->n[CROWD_NEW] >= crowd->new_max) {
 		victim = crowd->first[CROWD_NEW];
 	} else if (of_peer >= crowd->peer_max && crowd->peer_max < crowd->max) {

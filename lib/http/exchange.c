@@ -98,6 +98,7 @@ static bool take_room(struct exchange *x, uint64_t len)
 	struct exchange_site *site = x->site;
 	bool has_one = false;
 
+	assert(x->large == 0);
 	if (len <= HTTP_LARGE_BODY)
 		return true;
 	if (len > HTTP_LARGE_BODIES_MAX - large_total(site, &x->peer, &has_one) || has_one)
@@ -134,6 +135,7 @@ static void end_stream(struct exchange *x)
 
 void exchange_init(struct exchange *x, struct exchange_site *site, const struct in6_addr *peer)
 {
+	assert(site && peer);
 	*x = (struct exchange){.site = site, .peer = *peer};
 }
 
@@ -169,6 +171,7 @@ static void add_allow(struct strbuf *out, unsigned int allowed)
 /* Append the next chunk, if there is one, and the last one where the body is complete. */
 static void fill_stream(struct exchange *x)
 {
+	assert(x->stream.source && !x->stream.is_filling);
 	/* Leading zeros are part of the grammar: the size is filled in when it is known. */
 	static const char unknown[] = "00000000\r\n";
 	struct http_stream *stream = &x->stream;
@@ -200,7 +203,7 @@ static void fill_stream(struct exchange *x)
 	x->state = EXCHANGE_SENDING;
 }
 
-static void count(const struct exchange *x, int status)
+static void count_request(const struct exchange *x, int status)
 {
 	const struct exchange_site *site = x->site;
 	const char *path = x->route ? x->route->path : "other";
@@ -253,15 +256,16 @@ static void call_handler(struct exchange *x, struct http_response *resp)
 		*end = next;
 }
 
-static void respond(struct exchange *x, const struct http_response *resp)
+static void write_response(struct exchange *x, const struct http_response *resp)
 {
 	struct strbuf *out;
 	time_t now;
 	char text[64];
 	struct tm tm;
 
+	assert(resp->status >= 200 && resp->status <= 599 && resp->content_type);
 	give_room(x);
-	count(x, resp->status);
+	count_request(x, resp->status);
 	out = &x->out;
 	strbuf_addf(out, "HTTP/1.1 %d %s\r\n", resp->status, reason_text(resp->status));
 	now = (time_t)(clock_wall_us() / 1000000);
@@ -294,7 +298,7 @@ static void respond(struct exchange *x, const struct http_response *resp)
 	}
 }
 
-static void answer(struct exchange *x)
+static void answer_request(struct exchange *x)
 {
 	struct http_response resp = {.status = 200, .content_type = HTTP_TEXT, .exchange = x};
 
@@ -314,7 +318,7 @@ static void answer(struct exchange *x)
 	if (x->later)
 		x->state = EXCHANGE_GATED;
 	else
-		respond(x, &resp);
+		write_response(x, &resp);
 	strbuf_done(&resp.body);
 }
 
@@ -336,7 +340,7 @@ void http_later_answer(struct http_later *later, struct http_response *resp)
 	mem_free(later);
 	if (x) {
 		x->later = NULL;
-		respond(x, resp);
+		write_response(x, resp);
 		strbuf_done(&resp->body);
 		x->site->answered(x);
 	} else {
@@ -350,6 +354,7 @@ struct http_stream *http_response_stream(struct http_response *resp,
 	struct exchange *x = resp->exchange;
 
 	assert(!x->later && !x->stream.source);
+	assert(source->fill && source->ended);
 	x->stream = (struct http_stream){.source = source, .arg = arg};
 	return &x->stream;
 }
@@ -371,6 +376,7 @@ static void ask_gate(struct exchange *x)
 	const struct http_gate *gate = x->route->gate;
 	const struct http_request req = without_body(x);
 
+	assert(!x->asked && x->route && x->route->gate);
 	x->state = EXCHANGE_GATED;
 	x->asked = mem_new(struct http_asked);
 	x->asked->exchange = x;
@@ -390,7 +396,7 @@ void http_asked_answer(struct http_asked *asked, int status)
 		return;
 	x->asked = NULL;
 	x->refusal = status == 200 ? 0 : status;
-	answer(x);
+	answer_request(x);
 	if (is_late)
 		x->site->answered(x);
 }
@@ -402,7 +408,7 @@ static void refuse_and_close(struct exchange *x, int status)
 	x->route = NULL;
 	x->close_after = true;
 	x->is_body_left = true;
-	answer(x);
+	answer_request(x);
 }
 
 /* ---- receiving ------------------------------------------------------------------------------- */
@@ -427,6 +433,7 @@ static void find_route(struct exchange *x)
 
 static void request_begin(struct exchange *x)
 {
+	assert(!x->head && !x->asked && !x->later);
 	x->state = EXCHANGE_HEAD;
 	x->req = (struct request){.path = "", .content_type = "", .accept = "", .user_agent = ""};
 	x->route = NULL;
@@ -497,7 +504,7 @@ static bool receive_body(struct exchange *x)
 }
 
 /* Do with `in` what can be done now. */
-static void process(struct exchange *x)
+static void process_input(struct exchange *x)
 {
 	while (x->state <= EXCHANGE_BODY) {
 		size_t len;
@@ -527,7 +534,7 @@ static void process(struct exchange *x)
 			if (x->route && x->route->gate)
 				ask_gate(x);
 			else
-				answer(x);
+				answer_request(x);
 		}
 	}
 }
@@ -541,7 +548,7 @@ void exchange_received(struct exchange *x, const void *data, size_t len)
 		end_stream(x);
 		x->state = EXCHANGE_OVER;
 	} else if (x->state < EXCHANGE_GATED) {
-		process(x);
+		process_input(x);
 	}
 }
 
@@ -562,7 +569,7 @@ void exchange_sent(struct exchange *x)
 		return;
 	}
 	x->state = EXCHANGE_IDLE;
-	process(x);
+	process_input(x);
 }
 
 void exchange_timeout(struct exchange *x)

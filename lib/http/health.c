@@ -4,6 +4,8 @@
  */
 #include "lib/http/health.h"
 
+#include <assert.h>
+
 #include "lib/base/mem.h"
 
 struct check {
@@ -39,6 +41,7 @@ bool health_set(struct health *h, const char *name, bool ok, const char *text)
 	struct check *check = NULL;
 	bool changed;
 
+	assert(h && name);
 	for (size_t i = 0; i < h->n && !check; i++)
 		if (str_eq(h->checks[i].name, name))
 			check = &h->checks[i];
@@ -58,6 +61,7 @@ bool health_set(struct health *h, const char *name, bool ok, const char *text)
 
 bool health_is_ok(const struct health *h)
 {
+	assert(h);
 	for (size_t i = 0; i < h->n; i++)
 		if (!h->checks[i].ok)
 			return false;

@@ -4,6 +4,8 @@
  */
 #include "lib/http/probes.h"
 
+#include <assert.h>
+
 #include "lib/base/log.h"
 #include "lib/base/str.h"
 
@@ -22,8 +24,8 @@ static void handle_metrics(const struct http_request *req, struct http_response 
 	metrics_render(arg, &resp->body);
 }
 
-static int serve(struct loop *loop, const struct http_server_config *config, const char *flag,
-		 struct http_server **ret_server, struct err *err)
+static int serve_routes(struct loop *loop, const struct http_server_config *config,
+			const char *flag, struct http_server **ret_server, struct err *err)
 {
 	*ret_server = NULL;
 	if (str_eq(config->listen, "0"))
@@ -52,7 +54,7 @@ int probes_serve_metrics(struct probes *probes, struct loop *loop, const char *l
 		config.key_pem = secure->key_pem;
 		config.tls = secure->tls;
 	}
-	if (serve(loop, &config, "metrics-addr", ret_server, err) < 0)
+	if (serve_routes(loop, &config, "metrics-addr", ret_server, err) < 0)
 		return -1;
 	if (*ret_server)
 		log_info("serving metrics", F_INT("port", http_server_port(*ret_server)),
@@ -75,7 +77,7 @@ int probes_serve_health(struct probes *probes, struct loop *loop, const char *li
 
 	probes->routes[0] = HEALTH_ROUTE("/healthz", alive);
 	probes->routes[1] = HEALTH_ROUTE("/readyz", ready);
-	if (serve(loop, &config, "health-addr", ret_server, err) < 0)
+	if (serve_routes(loop, &config, "health-addr", ret_server, err) < 0)
 		return -1;
 	if (*ret_server)
 		log_info("serving health", F_INT("port", http_server_port(*ret_server)));
@@ -95,11 +97,12 @@ int probes_serve(struct probes *probes, struct loop *loop, const char *listen,
 		.metrics = metrics,
 	};
 
+	assert(listen);
 	probes->routes[0] = METRICS_ROUTE(metrics);
 	probes->routes[0].gate = gate;
 	probes->routes[1] = HEALTH_ROUTE("/healthz", alive);
 	probes->routes[2] = HEALTH_ROUTE("/readyz", ready);
-	if (serve(loop, &config, "metrics-addr", ret_server, err) < 0)
+	if (serve_routes(loop, &config, "metrics-addr", ret_server, err) < 0)
 		return -1;
 	if (*ret_server)
 		log_info("serving metrics and health",

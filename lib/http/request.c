@@ -5,6 +5,7 @@
  */
 #include "lib/http/request.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
@@ -46,6 +47,7 @@ size_t request_head_len(const char *data, size_t len)
 {
 	const char *end = len > 0 ? memmem(data, len, "\r\n\r\n", 4) : NULL;
 
+	assert(data || len == 0);
 	return end ? (size_t)(end - data) + 4 : 0;
 }
 
@@ -69,7 +71,7 @@ static int hex(char c)
 }
 
 /* %XX to bytes, in place; false for a broken one, and for a NUL. */
-static bool decode(char *s)
+static bool decode_path(char *s)
 {
 	char *out = s;
 
@@ -102,7 +104,7 @@ static bool parse_query(char *query, struct request *ret)
 		if (!*param)
 			continue;
 		plus_to_blank(param);
-		if (ret->n_query == HTTP_QUERY_MAX || !decode(param))
+		if (ret->n_query == HTTP_QUERY_MAX || !decode_path(param))
 			return false;
 		ret->query[ret->n_query++] = param;
 	}
@@ -127,7 +129,7 @@ static bool parse_target(char *target, struct request *ret)
 	target = strchr(path, '?');
 	if (target)
 		*target++ = '\0';
-	if (!decode(path))
+	if (!decode_path(path))
 		return false;
 	ret->path = path;
 	return parse_query(target, ret);
@@ -264,6 +266,7 @@ int request_parse(char *head, size_t len, struct request *ret)
 	char *line = head, *end = head + len - 2; /* the empty line */
 	int status = 0;
 
+	assert(head && ret);
 	*ret = (struct request){
 		.path = "",
 		.content_type = "",

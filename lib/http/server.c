@@ -460,7 +460,7 @@ int http_server_set_certificate(struct http_server *server, const char *certific
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static void end(void *arg)
+static void end_server(void *arg)
 {
 	struct http_server *server = arg;
 	void (*done)(void *arg) = server->done;
@@ -499,6 +499,6 @@ void http_server_close(struct http_server *server, void (*done)(void *arg), void
 	server->done = done;
 	server->done_arg = arg;
 	/* Not now: this may be a handler, and its connection is in use. */
-	server->closing = deferred_new(server->loop, end, server);
+	server->closing = deferred_new(server->loop, end_server, server);
 	deferred_run(server->closing);
 }

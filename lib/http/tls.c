@@ -5,6 +5,7 @@
  */
 #include "lib/http/tls.h"
 
+#include <assert.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <stdbool.h>
@@ -81,6 +82,7 @@ int tls_pair_parse(const char *certificate_pem, const char *key_pem, struct tls_
 {
 	struct tls_pair pair = {0};
 
+	assert(certificate_pem && key_pem && ret);
 	if (parse_chain(certificate_pem, &pair, err) < 0 || parse_key(key_pem, &pair, err) < 0) {
 		tls_pair_done(&pair);
 		return -1;

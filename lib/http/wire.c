@@ -29,21 +29,6 @@ void wire_done(struct wire *wire)
 	*wire = (struct wire){.fd = -1};
 }
 
-static void begin_tls(struct wire *wire)
-{
-	wire->ssl = SSL_new(wire->tls);
-	if (!wire->ssl || SSL_set_fd(wire->ssl, wire->fd) != 1)
-		mem_exhausted();
-	/*
-	 * What is not sent yet may move: it is in a buffer that grows. Idle connections keep no
-	 * buffers.
-	 */
-	SSL_set_mode(wire->ssl, SSL_MODE_ENABLE_PARTIAL_WRITE |
-					SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-					SSL_MODE_RELEASE_BUFFERS);
-	SSL_set_accept_state(wire->ssl);
-}
-
 static int later(struct wire *wire, int waits_for)
 {
 	wire->waits_for = waits_for;
@@ -96,8 +81,19 @@ ssize_t wire_recv(struct wire *wire, void *buf, size_t size)
 			return WIRE_END;
 		return n > 0 ? n : socket_result(wire, POLL_READ);
 	}
-	if (!wire->ssl)
-		begin_tls(wire);
+	if (!wire->ssl) {
+		wire->ssl = SSL_new(wire->tls);
+		if (!wire->ssl || SSL_set_fd(wire->ssl, wire->fd) != 1)
+			mem_exhausted();
+		/*
+		 * What is not sent yet may move: it is in a buffer that grows. Idle connections keep no
+		 * buffers.
+		 */
+		SSL_set_mode(wire->ssl, SSL_MODE_ENABLE_PARTIAL_WRITE |
+						SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+						SSL_MODE_RELEASE_BUFFERS);
+		SSL_set_accept_state(wire->ssl);
+	}
 	ERR_clear_error();
 	n = SSL_read(wire->ssl, buf, (int)size);
 	return n > 0 ? n : ssl_result(wire, (int)n);

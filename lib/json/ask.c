@@ -5,6 +5,8 @@
  */
 #include "lib/json/ask.h"
 
+#include <assert.h>
+
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 
@@ -15,6 +17,7 @@ json_t *ask_new(int64_t id, const char *kind)
 {
 	json_t *message = json_object();
 
+	assert(kind);
 	json_put_int(message, "id", id);
 	json_put_str(message, "kind", kind);
 	return message;
@@ -88,6 +91,7 @@ int ask_reply_read(const json_t *reply, const json_t **ret_result, struct err *r
 	const json_t *result = json_at(reply, "result"), *error = json_at(reply, "error");
 	struct err said = {0};
 
+	assert(ret_result && ret_error);
 	if (!result == !error)
 		return err_set(err, ERR_BUG, "BadAnswer", "neither a result nor an error, or both");
 	if (!json_is_object(result ? result : error))

@@ -56,7 +56,7 @@ static const char *transition_time(const json_t *previous, const char *type, con
 	return since;
 }
 
-static void put(json_t *list, json_t *condition)
+static void put_field(json_t *list, json_t *condition)
 {
 	const char *type = json_str_at(condition, "type");
 	json_t *other;
@@ -85,11 +85,12 @@ void condition_set(json_t *list, const json_t *previous, const char *type,
 	json_put_str(condition, "lastTransitionTime", transition_time(previous, type, text, now));
 	json_put_str(condition, "reason", reason);
 	json_put(condition, "message", condition_message(message));
-	put(list, condition);
+	put_field(list, condition);
 }
 
 const json_t *condition_find(const json_t *list, const char *type)
 {
+	assert(type);
 	return json_find(list, "type", type);
 }
 
@@ -116,5 +117,6 @@ bool condition_is_whole(const json_t *condition)
 
 const char *condition_status_of(const json_t *list, const char *type)
 {
+	assert(type);
 	return json_str_or(json_at(condition_find(list, type), "status"), "");
 }

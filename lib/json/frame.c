@@ -5,6 +5,7 @@
  */
 #include "lib/json/frame.h"
 
+#include <assert.h>
 #include <endian.h>
 #include <stdint.h>
 #include <string.h>
@@ -18,6 +19,7 @@ int json_frame_write(const json_t *message, struct strbuf *out, struct err *err)
 	size_t before = out->len, len;
 	uint32_t header = 0;
 
+	assert(message && out);
 	strbuf_add(out, &header, sizeof(header));
 	json_write(message, out);
 	len = out->len - before - HEADER_SIZE;
@@ -39,6 +41,7 @@ int json_frame_read(struct strbuf *in, json_t **ret, struct err *err)
 	struct err why = {0};
 	uint32_t len;
 
+	assert(in && ret);
 	*ret = NULL;
 	if (in->len < HEADER_SIZE)
 		return 0;

@@ -5,6 +5,7 @@
  */
 #include "lib/json/frame_io.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -15,6 +16,7 @@ int json_frame_send(int fd, const struct strbuf *frames)
 	const char *data = frames->data;
 	size_t len = frames->len;
 
+	assert(fd >= 0 && frames);
 	while (len > 0) {
 		ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
 
@@ -44,6 +46,7 @@ json_t *json_frame_receive(int fd, struct strbuf *in)
 {
 	json_t *message = NULL;
 
+	assert(fd >= 0 && in);
 	while (json_frame_read(in, &message, NULL) == 0 && !message)
 		if (!json_frame_take_in(fd, in, 0))
 			return NULL;

@@ -58,6 +58,7 @@ json_t *json_find(const json_t *list, const char *key, const char *value)
 	json_t *item;
 	size_t i;
 
+	assert(key);
 	json_array_foreach ((json_t *)list, i, item) {
 		if (value && str_eq(json_str_at(item, key), value))
 			return item;
@@ -146,6 +147,7 @@ int json_get_str(const json_t *obj, const char *where, const char *key, const ch
 {
 	const json_t *value = member(obj, key);
 
+	assert(key && ret);
 	if (value && !json_is_string(value))
 		return bad_type(where, key, value, "a string", err);
 	*ret = value ? json_string_value(value) : otherwise;
@@ -170,6 +172,7 @@ int json_get_int(const json_t *obj, const char *where, const char *key, int64_t 
 	auto_free char *must = NULL;
 	int64_t n;
 
+	assert(key && min <= max && ret);
 	if (!value) {
 		*ret = otherwise;
 		return 0;
@@ -192,6 +195,7 @@ int json_get_bool(const json_t *obj, const char *where, const char *key, bool ot
 {
 	const json_t *value = member(obj, key);
 
+	assert(key && ret);
 	if (value && !json_is_boolean(value))
 		return bad_type(where, key, value, "true or false", err);
 	*ret = value ? json_is_true(value) : otherwise;
@@ -203,6 +207,7 @@ int json_get_object(const json_t *obj, const char *where, const char *key, const
 {
 	const json_t *value = member(obj, key);
 
+	assert(key && ret);
 	if (value && !json_is_object(value))
 		return bad_type(where, key, value, "an object", err);
 	*ret = value;
@@ -214,6 +219,7 @@ int json_get_array(const json_t *obj, const char *where, const char *key, const 
 {
 	const json_t *value = member(obj, key);
 
+	assert(key && ret);
 	if (value && !json_is_array(value))
 		return bad_type(where, key, value, "an array", err);
 	*ret = value;
@@ -226,6 +232,7 @@ int json_get_strings(const json_t *obj, const char *where, const char *key, cons
 	const json_t *array = NULL, *item;
 	size_t i;
 
+	assert(key && ret);
 	if (json_get_array(obj, where, key, &array, err) < 0)
 		return -1;
 	json_array_foreach (array, i, item) {

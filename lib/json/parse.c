@@ -34,7 +34,7 @@ struct span {
 	bool has_nul; /* there was one, and is U+FFFD now */
 };
 
-static int fail(const struct parser *p, const char *at, const char *what)
+static int fail_parsing(const struct parser *p, const char *at, const char *what)
 {
 	const char *line_start = p->text, *newline = NULL;
 	size_t line = 1;
@@ -53,9 +53,9 @@ static int unexpected(const struct parser *p, const char *at, const char *wanted
 	auto_free char *what = NULL;
 
 	if (at < p->end && *at == '\0')
-		return fail(p, at, "NUL byte");
+		return fail_parsing(p, at, "NUL byte");
 	what = str_printf("%s expected%s", wanted, at == p->end ? ", the text ends" : "");
-	return fail(p, at, what);
+	return fail_parsing(p, at, what);
 }
 
 static void skip_blanks(struct parser *p)
@@ -127,9 +127,9 @@ static const char *find_quote(const struct parser *p, const char *s, bool *ret_e
 			n = str_utf8_len(s, (size_t)(p->end - s));
 		}
 		if (n == 0) {
-			fail(p, s,
-			     (unsigned char)*s < 0x20 ? "control character in a string"
-						      : "not UTF-8");
+			fail_parsing(p, s,
+				     (unsigned char)*s < 0x20 ? "control character in a string"
+							      : "not UTF-8");
 			return NULL;
 		}
 		s += n;
@@ -254,7 +254,7 @@ static int unescape(struct parser *p, const char *s, const char *end, struct spa
 			c = -1;
 		}
 		if (c < 0)
-			return fail(p, escape, "not an escape that JSON has");
+			return fail_parsing(p, escape, "not an escape that JSON has");
 		out += put_utf8(out, c);
 	}
 	ret->data = p->scratch.data;
@@ -300,11 +300,11 @@ static json_t *integer_of(const struct parser *p, const char *start)
 
 	for (const char *s = start + negative; s < p->at; s++)
 		if (__builtin_mul_overflow(n, 10, &n) || __builtin_sub_overflow(n, *s - '0', &n)) {
-			fail(p, start, "too big integer");
+			fail_parsing(p, start, "too big integer");
 			return NULL;
 		}
 	if (!negative && n == INT64_MIN) {
-		fail(p, start, "too big integer");
+		fail_parsing(p, start, "too big integer");
 		return NULL;
 	}
 	return json_integer(negative ? n : -n);
@@ -319,7 +319,7 @@ static json_t *real_of(struct parser *p, const char *start)
 	strbuf_add(&p->scratch, start, (size_t)(p->at - start));
 	value = strtod(p->scratch.data, NULL);
 	if (isinf(value)) {
-		fail(p, start, "real number overflow");
+		fail_parsing(p, start, "real number overflow");
 		return NULL;
 	}
 	return json_real(value);
@@ -421,7 +421,7 @@ static int parse_member(struct parser *p, json_t *object)
 	if (parse_string(p, &key) < 0)
 		return -1;
 	if (key.has_nul)
-		return fail(p, start, "NUL character in a key");
+		return fail_parsing(p, start, "NUL character in a key");
 	if (key.data == p->scratch.data) {
 		copy = str_ndup(key.data, key.len);
 		key.data = copy;
@@ -435,7 +435,7 @@ static int parse_member(struct parser *p, json_t *object)
 		return -1;
 	json_object_setn_new_nocheck(object, key.data, key.len, value);
 	if (json_object_size(object) == size)
-		return fail(p, start, "duplicate object key");
+		return fail_parsing(p, start, "duplicate object key");
 	return 0;
 }
 
@@ -468,7 +468,7 @@ static json_t *parse_nested(struct parser *p)
 	if (p->depth == JSON_MAX_DEPTH) {
 		auto_free char *what = str_printf("nested deeper than %d levels", JSON_MAX_DEPTH);
 
-		fail(p, p->at, what);
+		fail_parsing(p, p->at, what);
 		return NULL;
 	}
 	p->depth++;

@@ -4,11 +4,14 @@
  */
 #include "lib/json/json.h"
 
+#include <assert.h>
+
 size_t json_weight(const char *text, size_t len, size_t max)
 {
 	bool in_string = false;
 	size_t weight = 0;
 
+	assert(text || len == 0);
 	for (size_t i = 0; i < len && weight <= max; i++) {
 		char c = text[i];
 

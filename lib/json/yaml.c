@@ -333,15 +333,6 @@ static int on_end(struct builder *b)
 	return merge(b, f, pending);
 }
 
-static int on_document_end(struct builder *b)
-{
-	map_done(&b->anchors);
-	if (!json_is_null(b->root))
-		(void)json_array_append(b->documents, b->root);
-	json_decref(take_ptr(b->root));
-	return 0;
-}
-
 static int on_event(struct builder *b, const yaml_event_t *event)
 {
 	switch (event->type) {
@@ -351,7 +342,11 @@ static int on_event(struct builder *b, const yaml_event_t *event)
 	case YAML_DOCUMENT_START_EVENT:
 		return 0;
 	case YAML_DOCUMENT_END_EVENT:
-		return on_document_end(b);
+		map_done(&b->anchors);
+		if (!json_is_null(b->root))
+			(void)json_array_append(b->documents, b->root);
+		json_decref(take_ptr(b->root));
+		return 0;
 	case YAML_ALIAS_EVENT:
 		return on_alias(b, event);
 	case YAML_SCALAR_EVENT:
@@ -443,6 +438,7 @@ json_t *yaml_parse_all(const char *text, size_t len, struct err *err)
 {
 	json_t *value = parse_as_json(text, len);
 
+	assert(text || len == 0);
 	return value ? json_pack("[o]", value) : parse_stream(text, len, false, NULL, err);
 }
 

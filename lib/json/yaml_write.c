@@ -2,6 +2,7 @@
 /*
  * JSON values to YAML, in block style, as people read it. See yaml.h.
  */
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
@@ -150,5 +151,6 @@ static void add_value(struct strbuf *out, const json_t *value, int depth)
 
 void yaml_write(const json_t *value, struct strbuf *out)
 {
+	assert(out);
 	add_value(out, value, 0);
 }

@@ -4,6 +4,7 @@
  */
 #include "lib/kube/api.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
@@ -34,6 +35,7 @@ char *kube_path(const struct kube_resource *resource, const char *ns, const char
 {
 	auto_strbuf struct strbuf path = {0};
 
+	assert(resource->version && resource->plural);
 	if (resource->group[0])
 		strbuf_addf(&path, "/apis/%s/%s", resource->group, resource->version);
 	else
@@ -56,6 +58,7 @@ json_t *kube_object_new(const struct kube_resource *resource, const char *ns, co
 {
 	json_t *object = json_object(), *metadata = json_need_object(object, "metadata");
 
+	assert(resource->version && resource->kind);
 	json_put(object, "apiVersion",
 		 *resource->group ? json_fmt("%s/%s", resource->group, resource->version)
 				  : json_string(resource->version));
@@ -97,8 +100,8 @@ static void on_answer(void *arg, const struct kube_response *response, const str
 	w->done(w->arg, object, err);
 }
 
-static struct kube_call *send(struct kube_client *client, struct kube_request *request,
-			      kube_object_fn *done, void *arg)
+static struct kube_call *send_request(struct kube_client *client, struct kube_request *request,
+				      kube_object_fn *done, void *arg)
 {
 	struct waiting *w = mem_new(struct waiting);
 
@@ -115,8 +118,9 @@ static struct kube_call *send(struct kube_client *client, struct kube_request *r
 struct kube_call *kube_get_path(struct kube_client *client, const char *path, kube_object_fn *done,
 				void *arg)
 {
-	return send(client, &(struct kube_request){.verb = "get", .method = "GET", .path = path},
-		    done, arg);
+	return send_request(client,
+			    &(struct kube_request){.verb = "get", .method = "GET", .path = path},
+			    done, arg);
 }
 
 struct kube_call *kube_get(struct kube_client *client, const struct kube_resource *resource,
@@ -125,6 +129,7 @@ struct kube_call *kube_get(struct kube_client *client, const struct kube_resourc
 {
 	auto_free char *path = kube_path(resource, ns, name, subresource, NULL);
 
+	assert(done);
 	return kube_get_path(client, path, done, arg);
 }
 
@@ -133,8 +138,9 @@ struct kube_call *kube_list(struct kube_client *client, const struct kube_resour
 {
 	auto_free char *path = kube_path(resource, ns, NULL, NULL, query);
 
-	return send(client, &(struct kube_request){.verb = "list", .method = "GET", .path = path},
-		    done, arg);
+	return send_request(client,
+			    &(struct kube_request){.verb = "list", .method = "GET", .path = path},
+			    done, arg);
 }
 
 static char *write_query(const struct kube_write *how)
@@ -165,7 +171,7 @@ static struct kube_call *send_write(struct kube_client *client, struct kube_requ
 	request->timeout_ms = how->timeout_ms;
 	if (!request->content_type)
 		request->content_type = "application/json";
-	return send(client, request, done, arg);
+	return send_request(client, request, done, arg);
 }
 
 struct kube_call *kube_create(struct kube_client *client, const struct kube_resource *resource,
@@ -237,6 +243,7 @@ struct kube_call *kube_delete(struct kube_client *client, const struct kube_reso
 			  "propagationPolicy", "Background", "preconditions");
 	json_t *preconditions = json_at(options, "preconditions");
 
+	assert(name && how);
 	json_put_str(preconditions, "uid", uid);
 	json_put_str(preconditions, "resourceVersion", resource_version);
 	if (how->at_once)

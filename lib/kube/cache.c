@@ -104,6 +104,7 @@ struct cache *cache_new(const struct cache_kind *kind, cache_changed_fn *changed
 {
 	struct cache *cache = mem_new(struct cache);
 
+	assert(kind);
 	cache->kind = kind;
 	cache->changed = changed;
 	cache->arg = arg;
@@ -135,6 +136,7 @@ void cache_free(struct cache *cache)
 
 void cache_index_value(struct cache_values *values, const char *value)
 {
+	assert(value && values->index < CACHE_MAX_INDEXES);
 	for (size_t i = 0; i < values->len; i++)
 		if (values->items[i].index == values->index &&
 		    str_eq(values->items[i].value, value))
@@ -144,13 +146,6 @@ void cache_index_value(struct cache_values *values, const char *value)
 		values->items = mem_realloc(values->items, values->cap * sizeof(*values->items));
 	}
 	values->items[values->len++] = (struct cache_value){values->index, str_dup(value)};
-}
-
-static void values_done(struct cache_values *values)
-{
-	for (size_t i = 0; i < values->len; i++)
-		mem_free(values->items[i].value);
-	mem_free(values->items);
 }
 
 static struct cache_values values_of(const struct cache *cache, const json_t *object)
@@ -167,6 +162,7 @@ static struct crowd *crowd_of(struct cache *cache, size_t index, const char *val
 {
 	struct crowd *crowd = map_get(&cache->index[index], value);
 
+	assert(index < CACHE_MAX_INDEXES);
 	if (crowd)
 		return crowd;
 	crowd = mem_zalloc(sizeof(*crowd) + strlen(value) + 1);
@@ -189,29 +185,13 @@ static void leave_places(struct cache *cache, struct entry *entry)
 	entry->n_places = 0;
 }
 
-static void take_places(struct cache *cache, struct entry *entry, const json_t *object)
-{
-	struct cache_values values = values_of(cache, object);
-
-	if (values.len > 0)
-		entry->places = mem_calloc(values.len, sizeof(*entry->places));
-	entry->n_places = (uint32_t)values.len;
-	for (size_t i = 0; i < values.len; i++) {
-		struct place *place = &entry->places[i];
-
-		place->entry = entry;
-		place->crowd = crowd_of(cache, values.items[i].index, values.items[i].value);
-		LIST_INSERT_HEAD(&place->crowd->places, place, link);
-	}
-	values_done(&values);
-}
-
 void cache_find(const struct cache *cache, size_t index, const char *value,
 		void (*fn)(void *arg, const char *key), void *arg)
 {
 	const struct crowd *crowd = map_get(&cache->index[index], value);
 	const struct place *place = NULL;
 
+	assert(index < CACHE_MAX_INDEXES && fn);
 	if (!crowd)
 		return;
 	LIST_FOREACH(place, &crowd->places, link)
@@ -235,7 +215,7 @@ static void check_unchanged(const struct entry *entry)
 }
 
 /* Give the value up; the text stays. */
-static void cool(struct warm *warm, struct entry *entry)
+static void cool_entry(struct warm *warm, struct entry *entry)
 {
 	if (!entry->object)
 		return;
@@ -251,10 +231,11 @@ static void keep_warm(struct warm *warm, struct entry *entry, json_t *object)
 {
 	struct entry *oldest = warm->entries[warm->next];
 
+	assert(!entry->object && warm->next < WARM_MAX);
 	if (strlen(entry->text) > WARM_TEXT_MAX)
 		return;
 	if (oldest)
-		cool(warm, oldest);
+		cool_entry(warm, oldest);
 	warm->entries[warm->next] = entry;
 	warm->next = (warm->next + 1) % WARM_MAX;
 	entry->object = json_incref(object);
@@ -300,8 +281,10 @@ static bool same_content(const json_t *a, const json_t *b)
 	       same_but(json_at(a, "metadata"), json_at(b, "metadata"), "resourceVersion");
 }
 
-static void store(struct cache *cache, struct entry *entry, json_t *object)
+static void store_object(struct cache *cache, struct entry *entry, json_t *object)
 {
+	struct cache_values values;
+
 	if (cache->kind->live) {
 		json_object_set(cache->all, entry->key, object);
 		json_decref(entry->object);
@@ -310,14 +293,28 @@ static void store(struct cache *cache, struct entry *entry, json_t *object)
 		struct strbuf text = {0};
 
 		json_write(object, &text);
-		cool(cache->warm, entry);
+		cool_entry(cache->warm, entry);
 		mem_free(entry->text);
 		entry->text = str_ndup(text.data, text.len); /* without the buffer's slack */
 		strbuf_done(&text);
 		keep_warm(cache->warm, entry, object);
 	}
 	leave_places(cache, entry);
-	take_places(cache, entry, object);
+	values = values_of(cache, object);
+	assert(!entry->places && entry->n_places == 0);
+	if (values.len > 0)
+		entry->places = mem_calloc(values.len, sizeof(*entry->places));
+	entry->n_places = (uint32_t)values.len;
+	for (size_t i = 0; i < values.len; i++) {
+		struct place *place = &entry->places[i];
+
+		place->entry = entry;
+		place->crowd = crowd_of(cache, values.items[i].index, values.items[i].value);
+		LIST_INSERT_HEAD(&place->crowd->places, place, link);
+	}
+	for (size_t i = 0; i < values.len; i++)
+		mem_free(values.items[i].value);
+	mem_free(values.items);
 }
 
 static struct entry *entry_new(struct cache *cache, const char *key)
@@ -330,22 +327,6 @@ static struct entry *entry_new(struct cache *cache, const char *key)
 	return entry;
 }
 
-/* A newer object: trimmed, stored, told. */
-static void put(struct cache *cache, struct entry *entry, json_t *object, const json_t *old)
-{
-	entry->version = kube_resource_version(object);
-	if (cache->kind->project)
-		cache->kind->project(object);
-	json_object_del(json_at(object, "metadata"), "managedFields");
-	if (!str_eq(entry->uid, json_uid(object))) {
-		mem_free(entry->uid);
-		entry->uid = str_dup(json_uid(object));
-	}
-	store(cache, entry, object);
-	if (cache->changed && !(old && same_content(old, object)))
-		cache->changed(cache->arg, entry->key, old, object);
-}
-
 static void remove_entry(struct cache *cache, struct entry *entry)
 {
 	json_auto_t *old = entry_parse(entry);
@@ -355,7 +336,7 @@ static void remove_entry(struct cache *cache, struct entry *entry)
 	if (cache->all)
 		json_object_del(cache->all, key);
 	else
-		cool(cache->warm, entry);
+		cool_entry(cache->warm, entry);
 	map_del(&cache->entries, key);
 	if (cache->changed)
 		cache->changed(cache->arg, key, old, NULL);
@@ -397,7 +378,18 @@ static bool put_if_newer(struct cache *cache, json_t *object, bool is_listed, ui
 		entry->list = cache->list;
 	if (newer) {
 		entry->fingerprint = fingerprint;
-		put(cache, entry, object, old);
+		/* A newer object: trimmed, stored, told. */
+		entry->version = kube_resource_version(object);
+		if (cache->kind->project)
+			cache->kind->project(object);
+		json_object_del(json_at(object, "metadata"), "managedFields");
+		if (!str_eq(entry->uid, json_uid(object))) {
+			mem_free(entry->uid);
+			entry->uid = str_dup(json_uid(object));
+		}
+		store_object(cache, entry, object);
+		if (cache->changed && !(old && same_content(old, object)))
+			cache->changed(cache->arg, entry->key, old, object);
 	}
 	json_decref(object);
 	return newer;
@@ -456,7 +448,7 @@ void cache_renew(struct cache *cache, const char *key, const char *version)
 	char *text;
 
 	assert(entry && entry->text);
-	cool(cache->warm, entry);
+	cool_entry(cache->warm, entry);
 	len = strlen(entry->text);
 	(void)identity_read(entry->text, len, false, &stored);
 	before = strlen(stored.version);
@@ -477,28 +469,24 @@ void cache_renew(struct cache *cache, const char *key, const char *version)
 	entry->list = cache->list;
 }
 
-/* Somebody may have waited to learn what it is. */
-static void report_unknown_gone(struct cache *cache, const char *key)
-{
-	const char *slash = strchr(key, '/');
-	json_auto_t *old = json_object();
-	json_t *metadata = json_need_object(old, "metadata");
-
-	if (slash)
-		json_put(metadata, "namespace", json_fmt("%.*s", (int)(slash - key), key));
-	json_put_str(metadata, "name", slash ? slash + 1 : key);
-	if (cache->changed)
-		cache->changed(cache->arg, key, old, NULL);
-}
-
 bool cache_remove(struct cache *cache, const char *key, uint64_t version)
 {
 	struct entry *entry = map_get(&cache->entries, key);
 	bool was_unknown = cache_is_unknown(cache, key);
 
 	forget_unreadable(cache, key, version);
-	if (was_unknown && !cache_is_unknown(cache, key))
-		report_unknown_gone(cache, key);
+	if (was_unknown && !cache_is_unknown(cache, key)) {
+		const char *slash = strchr(key, '/');
+		json_auto_t *old = json_object();
+		json_t *metadata = json_need_object(old, "metadata");
+
+		/* Somebody may have waited to learn what it is. */
+		if (slash)
+			json_put(metadata, "namespace", json_fmt("%.*s", (int)(slash - key), key));
+		json_put_str(metadata, "name", slash ? slash + 1 : key);
+		if (cache->changed)
+			cache->changed(cache->arg, key, old, NULL);
+	}
 	if (!entry || entry->version > version)
 		return false;
 	remove_entry(cache, entry);
@@ -513,6 +501,7 @@ bool cache_put_unreadable(struct cache *cache, const char *key, uint64_t version
 	struct unreadable *unreadable = map_get(&cache->unreadable, key);
 	bool is_new = !unreadable;
 
+	assert(key);
 	if (entry && entry->version >= version)
 		return false;
 	if (entry)

@@ -5,6 +5,7 @@
  */
 #include "lib/kube/feed.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/log.h"
@@ -24,6 +25,7 @@ void feed_list(struct feed *feed, bool stream)
 {
 	bool goes_on = feed->phase == FEED_STREAM && !stream; /* the same list, in pages */
 
+	assert(feed->cache);
 	mem_free(take_ptr(feed->next_page));
 	feed->version = 0;
 	feed->streams = stream;
@@ -39,7 +41,7 @@ void feed_done(struct feed *feed)
 	mem_free(take_ptr(feed->next_page));
 }
 
-static void saw(struct feed *feed, uint64_t version)
+static void note_version(struct feed *feed, uint64_t version)
 {
 	if (version > feed->version)
 		feed->version = version;
@@ -72,14 +74,15 @@ void feed_restored(struct feed *feed, uint64_t newest)
 }
 
 /* False when it has to be listed once more. */
-static bool complete(struct feed *feed)
+static bool complete_list(struct feed *feed)
 {
+	assert(feed->phase != FEED_WATCH);
 	/* Lists are consistent reads: as new as anything that anybody has seen before. */
 	if (feed->version < feed->seen) {
 		feed_restored(feed, feed->version);
 		return false;
 	}
-	saw(feed, feed->version);
+	note_version(feed, feed->version);
 	feed->phase = FEED_WATCH;
 	cache_list_end(feed->cache, feed->version);
 	count_unreadable(feed);
@@ -97,7 +100,7 @@ static int bad_stream(const struct feed *feed, const char *what, const char *tex
 /* ---- objects that cannot be read ------------------------------------------------------------- */
 
 /* NULL with why set: the object cannot be read. */
-static json_t *parse(const struct splitter_object *object, struct err *why)
+static json_t *parse_object(const struct splitter_object *object, struct err *why)
 {
 	if (!object->unreadable)
 		return json_parse(object->text, object->len, why);
@@ -143,7 +146,7 @@ static bool is_known(const struct feed *feed, const struct identity *who, uint64
 	return key && cache_knows(feed->cache, key, identity_version(who), print);
 }
 
-static void renew(struct feed *feed, const struct identity *who)
+static void renew_known(struct feed *feed, const struct identity *who)
 {
 	auto_free char *key = identity_key(who);
 
@@ -162,10 +165,10 @@ static int list_item(struct feed *feed, const struct splitter_object *item, stru
 
 	metric_add(feed->events, 1, feed->resource);
 	if (is_known(feed, &who, print)) {
-		renew(feed, &who);
+		renew_known(feed, &who);
 		return 0;
 	}
-	object = parse(item, &why);
+	object = parse_object(item, &why);
 	if (object && !str_empty(json_name(object))) {
 		cache_put_text(feed->cache, object, print);
 		count_unreadable(feed);
@@ -216,7 +219,7 @@ static int on_bookmark(struct feed *feed, const json_t *object, struct err *err)
 	if (!str_eq(end, "true"))
 		return err_set(err, ERR_TRANSIENT, "NotStreamed",
 			       "the server's answer for %s is a watch, not a list", feed->resource);
-	return complete(feed) ? 0 : set_restored(err);
+	return complete_list(feed) ? 0 : set_restored(err);
 }
 
 static bool is_event(const char *type, const json_t *object)
@@ -243,7 +246,7 @@ static int note_event(struct feed *feed, uint64_t version, struct err *err)
 		feed_restored(feed, version);
 		return set_restored(err);
 	}
-	saw(feed, version);
+	note_version(feed, version);
 	feed->understood(feed->arg);
 	return 0;
 }
@@ -301,7 +304,7 @@ static bool is_over(struct feed *feed, const struct identity *who, uint64_t prin
 		return false;
 	*ret = note_event(feed, identity_version(who), err);
 	if (*ret == 0 && known)
-		renew(feed, who);
+		renew_known(feed, who);
 	return true;
 }
 
@@ -318,7 +321,7 @@ static int watch_event(struct feed *feed, const struct splitter_object *text, st
 
 	if (is_over(feed, &who, print, &result, err))
 		return result;
-	event = parse(text, &why);
+	event = parse_object(text, &why);
 	type = json_str_at(event, "type");
 	object = json_at(event, "object");
 	if (!event)
@@ -376,6 +379,6 @@ int feed_close(struct feed *feed, struct err *err)
 	if (splitter_end(&feed->splitter, err) < 0)
 		return -1;
 	if (!feed->next_page)
-		(void)complete(feed);
+		(void)complete_list(feed);
 	return 0;
 }

@@ -5,6 +5,7 @@
  */
 #include "lib/kube/fence.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -72,18 +73,9 @@ static void block_alarm(sigset_t *before)
 		abort();
 }
 
-static void restore(const sigset_t *before)
+static void restore_signals(const sigset_t *before)
 {
 	if (pthread_sigmask(SIG_SETMASK, before, NULL) != 0)
-		abort();
-}
-
-static void install_handler(void)
-{
-	struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
-
-	sigemptyset(&action.sa_mask);
-	if (sigaction(SIGALRM, &action, NULL) != 0)
 		abort();
 }
 
@@ -97,14 +89,17 @@ struct fence *fence_new(void)
 		.sigev_notify_thread_id = gettid(),
 	};
 	sigset_t before;
+	struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
 
-	install_handler();
+	sigemptyset(&action.sa_mask);
+	if (sigaction(SIGALRM, &action, NULL) != 0)
+		abort();
 	fence->at_ms = INT64_MAX;
 	if (timer_create(CLOCK_BOOTTIME, &event, &fence->timer) != 0)
 		abort(); /* only without memory */
 	block_alarm(&before);
 	LIST_INSERT_HEAD(&fences, fence, link);
-	restore(&before);
+	restore_signals(&before);
 	return fence;
 }
 
@@ -116,7 +111,7 @@ void fence_free(struct fence *fence)
 		return;
 	block_alarm(&before);
 	LIST_REMOVE(fence, link);
-	restore(&before);
+	restore_signals(&before);
 	(void)timer_delete(fence->timer);
 	mem_free(fence->fds);
 	mem_free(fence);
@@ -124,6 +119,7 @@ void fence_free(struct fence *fence)
 
 void fence_add(struct fence *fence, int fd)
 {
+	assert(fd >= 0);
 	sigset_t before;
 
 	block_alarm(&before);
@@ -132,11 +128,12 @@ void fence_add(struct fence *fence, int fd)
 		fence->fds = mem_realloc(fence->fds, fence->cap * sizeof(*fence->fds));
 	}
 	fence->fds[fence->n_fds++] = fd;
-	restore(&before);
+	restore_signals(&before);
 }
 
 void fence_remove(struct fence *fence, int fd)
 {
+	assert(fd >= 0);
 	sigset_t before;
 
 	block_alarm(&before);
@@ -146,7 +143,7 @@ void fence_remove(struct fence *fence, int fd)
 		fence->fds[i] = fence->fds[--fence->n_fds];
 		break;
 	}
-	restore(&before);
+	restore_signals(&before);
 }
 
 void fence_set(struct fence *fence, int64_t at_ms)
@@ -168,5 +165,5 @@ void fence_set(struct fence *fence, int64_t at_ms)
 	fence->at_ms = at_ms;
 	if (timer_settime(fence->timer, TIMER_ABSTIME, &when, NULL) != 0)
 		abort();
-	restore(&before);
+	restore_signals(&before);
 }

@@ -6,6 +6,7 @@
  */
 #include "lib/kube/identity.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -111,6 +112,7 @@ bool identity_read(const char *text, size_t len, bool is_event, struct identity 
 {
 	struct scan s = {.text = text, .is_event = is_event};
 
+	assert(ret && (text || len == 0));
 	for (size_t i = 0; i < len && !s.done; i++) {
 		size_t n = 0;
 

@@ -5,6 +5,7 @@
  */
 #include "lib/kube/informer.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
@@ -395,6 +396,7 @@ struct informer *informer_new(struct loop *loop, struct kube_client *client,
 {
 	struct informer *informer = mem_new(struct informer);
 
+	assert(loop && client && config);
 	informer->config = *config;
 	if (config->silence_ms == 0)
 		informer->config.silence_ms = INFORMER_SILENCE_MS;

@@ -8,6 +8,8 @@
  */
 #include "lib/kube/lease.h"
 
+#include <assert.h>
+
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -94,6 +96,7 @@ const char *lease_holder(const struct lease *lease)
 
 static void look_after(struct lease *lease, int64_t pause)
 {
+	assert(pause > 0);
 	timer_start(lease->timer, pause - pause / 10 + (int64_t)clock_jitter((uint64_t)pause / 5));
 }
 
@@ -108,7 +111,7 @@ static bool same_term(const json_t *a, const json_t *b)
 	       str_eq(json_str_at(a, "spec", "renewTime"), json_str_at(b, "spec", "renewTime"));
 }
 
-static void remember(struct lease *lease, json_t *object)
+static void remember_object(struct lease *lease, json_t *object)
 {
 	if (!lease->object || !same_term(lease->object, object))
 		lease->seen_ms = clock_ms();
@@ -133,37 +136,33 @@ static bool is_free(const struct lease *lease)
 	return str_empty(holder_of(lease->object)) || clock_ms() - lease->seen_ms >= seconds * 1000;
 }
 
-static void write_failed(struct lease *lease, const struct err *err)
-{
-	/*
-	 * Somebody was faster, or an answer to our own write was lost, or it was deleted: what is
-	 * there now?
-	 */
-	bool outdated =
-		err->class == ERR_CONFLICT || (kube_err_is(err, "NotFound") && lease->object);
-
-	if (!outdated)
-		report_trouble(lease, err);
-	lease->object_is_old = true;
-	report_leading(lease);
-	if (lease_is_held(lease) || outdated)
-		look_after(lease, LEASE_RETRY_MS);
-	else
-		look_again(lease);
-}
-
 static void on_written(void *arg, json_t *object, const struct err *err)
 {
 	struct lease *lease = arg;
 
+	assert(lease->writing && !lease->releasing);
 	lease->call = NULL;
 	lease->looked_ms = clock_ms();
 	lease->writing = false;
 	if (err) {
-		write_failed(lease, err);
+		/*
+		 * Somebody was faster, or an answer to our own write was lost, or it was deleted: what is
+		 * there now?
+		 */
+		bool outdated = err->class == ERR_CONFLICT ||
+				(kube_err_is(err, "NotFound") && lease->object);
+
+		if (!outdated)
+			report_trouble(lease, err);
+		lease->object_is_old = true;
+		report_leading(lease);
+		if (lease_is_held(lease) || outdated)
+			look_after(lease, LEASE_RETRY_MS);
+		else
+			look_again(lease);
 		return;
 	}
-	remember(lease, object);
+	remember_object(lease, object);
 	lease->object_is_old = false;
 	if (!lease->config.is_alone) {
 		lease->held_until_ms = lease->sent_ms + lease->config.timing.hold_ms;
@@ -193,15 +192,6 @@ static json_t *new_spec(const struct lease *lease)
 	return spec;
 }
 
-static void put_annotations(const struct lease *lease, json_t *metadata)
-{
-	json_t *annotations = json_need_object(metadata, "annotations");
-
-	json_object_update(annotations, (json_t *)lease->config.annotations);
-	json_put(annotations, LEASE_TERM_ANNOTATION,
-		 json_fmt("%lld", (long long)lease->config.timing.hold_ms / 1000));
-}
-
 /* As it was, labels and all, with our spec and annotations; or a new one. */
 static json_t *new_object(const struct lease *lease)
 {
@@ -210,9 +200,13 @@ static json_t *new_object(const struct lease *lease)
 						   "coordination.k8s.io/v1", "kind", "Lease",
 						   "metadata", "name", lease->config.name,
 						   "namespace", lease->config.ns);
+	json_t *annotations;
 
 	json_object_del(json_at(object, "metadata"), "managedFields");
-	put_annotations(lease, json_at(object, "metadata"));
+	annotations = json_need_object(json_at(object, "metadata"), "annotations");
+	json_object_update(annotations, (json_t *)lease->config.annotations);
+	json_put(annotations, LEASE_TERM_ANNOTATION,
+		 json_fmt("%lld", (long long)lease->config.timing.hold_ms / 1000));
 	json_put(object, "spec", new_spec(lease));
 	return object;
 }
@@ -233,6 +227,7 @@ static void take_or_renew(struct lease *lease)
 	};
 	json_auto_t *object = new_object(lease);
 
+	assert(!lease->call && !lease->releasing);
 	lease->sent_ms = clock_ms();
 	lease->writing = true;
 	lease->call = lease->object ? kube_update(lease->client, &lease_resource, object, &how,
@@ -255,6 +250,7 @@ static void on_read(void *arg, json_t *object, const struct err *err)
 {
 	struct lease *lease = arg;
 
+	assert(!lease->writing && !lease->releasing);
 	lease->call = NULL;
 	lease->looked_ms = clock_ms();
 	if (err && !kube_err_is(err, "NotFound")) {
@@ -274,7 +270,7 @@ static void on_read(void *arg, json_t *object, const struct err *err)
 		return;
 	}
 	report_trouble(lease, NULL);
-	remember(lease, object);
+	remember_object(lease, object);
 	lease->object_is_old = false;
 	if (is_ours(object, lease) || may_take(lease)) {
 		take_or_renew(lease);
@@ -359,6 +355,7 @@ struct lease *lease_new(struct loop *loop, struct kube_client *client,
 {
 	struct lease *lease = mem_new(struct lease);
 
+	assert(loop && client && config->name && config->identity && config->changed);
 	lease->config = *config;
 	if (config->timing.duration_s == 0)
 		lease->config.timing = lease_default_timing;
@@ -377,24 +374,13 @@ static void on_released(void *arg, json_t *object, const struct err *err)
 {
 	struct lease *lease = arg;
 
+	assert(lease->releasing);
 	lease->call = NULL;
 	if (err)
 		log_warn("cannot release the lease", F_STR("lease", lease->config.name),
 			 F_ERR(err));
 	if (lease->released)
 		lease->released(lease->released_arg);
-}
-
-/*
- * Gives the Lease back if it is ours; the server checks that and writes in one step. No
- * resourceVersion: a renewal that was cancelled just now may have been stored.
- */
-static json_t *release_patch(const struct lease *lease)
-{
-	return json_pack("[{s:s, s:s, s:s}, {s:s, s:s, s:s}, {s:s, s:s, s:i}]", "op", "test",
-			 "path", "/spec/holderIdentity", "value", lease->config.identity, "op",
-			 "replace", "path", "/spec/holderIdentity", "value", "", "op", "replace",
-			 "path", "/spec/leaseDurationSeconds", "value", 1);
 }
 
 void lease_release(struct lease *lease, void (*done)(void *arg), void *arg)
@@ -406,6 +392,7 @@ void lease_release(struct lease *lease, void (*done)(void *arg), void *arg)
 	};
 	json_auto_t *patch = NULL;
 
+	assert(!lease->releasing);
 	lease->releasing = true;
 	lease->released = done;
 	lease->released_arg = arg;
@@ -417,7 +404,14 @@ void lease_release(struct lease *lease, void (*done)(void *arg), void *arg)
 			done(arg);
 		return;
 	}
-	patch = release_patch(lease);
+	/*
+	 * Gives the Lease back if it is ours; the server checks that and writes in one step. No
+	 * resourceVersion: a renewal that was cancelled just now may have been stored.
+	 */
+	patch = json_pack("[{s:s, s:s, s:s}, {s:s, s:s, s:s}, {s:s, s:s, s:i}]", "op", "test",
+			  "path", "/spec/holderIdentity", "value", lease->config.identity, "op",
+			  "replace", "path", "/spec/holderIdentity", "value", "", "op", "replace",
+			  "path", "/spec/leaseDurationSeconds", "value", 1);
 	lease->call =
 		kube_patch(lease->client, &lease_resource, lease->config.ns, lease->config.name,
 			   KUBE_PATCH_JSON, patch, &how, on_released, lease);

@@ -64,6 +64,7 @@ struct queue *queue_new(struct loop *loop, loop_fn *ready, void *arg)
 {
 	struct queue *queue = mem_new(struct queue);
 
+	assert(loop && ready);
 	queue->items.free_value = item_free;
 	TAILQ_INIT(&queue->lanes[QUEUE_MAIN]);
 	TAILQ_INIT(&queue->lanes[QUEUE_LATER]);
@@ -146,6 +147,7 @@ static struct item *item_of(struct queue *queue, const char *key)
 {
 	struct item *item = map_get(&queue->items, key);
 
+	assert(key);
 	if (!item) {
 		item = mem_new(struct item);
 		item->key = str_dup(key);
@@ -191,6 +193,7 @@ static void heap_remove(struct queue *queue, struct item *item)
 	size_t at = item->heap_at;
 	struct item *last = queue->heap[queue->heap_len--];
 
+	assert(at >= 1 && at <= queue->heap_len + 1 && queue->heap[at] == item);
 	item->heap_at = 0;
 	if (last == item)
 		return;
@@ -208,7 +211,7 @@ static void set_timer(struct queue *queue)
 		timer_start(queue->timer, queue->heap[1]->due_ms - clock_ms());
 }
 
-static void delay(struct queue *queue, struct item *item, int64_t after_ms)
+static void delay_item(struct queue *queue, struct item *item, int64_t after_ms)
 {
 	int64_t due = clock_ms() + (after_ms > 0 ? after_ms : 0);
 
@@ -231,6 +234,7 @@ static void delay(struct queue *queue, struct item *item, int64_t after_ms)
 
 static void enter_lane(struct queue *queue, struct item *item, enum queue_lane lane)
 {
+	assert(item->state == ITEM_IDLE && lane < ARRAY_LEN(queue->lanes));
 	item->state = ITEM_WAITING;
 	item->lane = lane;
 	TAILQ_INSERT_TAIL(&queue->lanes[lane], item, link);
@@ -240,6 +244,7 @@ static void enter_lane(struct queue *queue, struct item *item, enum queue_lane l
 
 static void leave_lane(struct queue *queue, struct item *item)
 {
+	assert(item->state == ITEM_WAITING && queue->waiting[item->lane] > 0);
 	TAILQ_REMOVE(&queue->lanes[item->lane], item, link);
 	queue->waiting[item->lane]--;
 	item->state = ITEM_IDLE;
@@ -284,7 +289,7 @@ void queue_add(struct queue *queue, const char *key, enum queue_lane lane)
 
 void queue_add_after(struct queue *queue, const char *key, int64_t after_ms)
 {
-	delay(queue, item_of(queue, key), after_ms);
+	delay_item(queue, item_of(queue, key), after_ms);
 }
 
 static void on_due(void *arg)
@@ -305,6 +310,7 @@ const char *queue_take_from(struct queue *queue, enum queue_lane lane)
 {
 	struct item *item = TAILQ_FIRST(&queue->lanes[lane]);
 
+	assert(lane < ARRAY_LEN(queue->lanes));
 	if (!item)
 		return NULL;
 	leave_lane(queue, item);
@@ -355,6 +361,7 @@ void queue_done(struct queue *queue, const char *key, const struct err *err)
 	bool dirty = item && item->state == ITEM_DIRTY;
 
 	assert(item && (dirty || item->state == ITEM_WORKING));
+	assert(queue->working > 0);
 	TAILQ_REMOVE(&queue->at_work, item, link);
 	queue->working--;
 	item->state = ITEM_IDLE;
@@ -364,7 +371,7 @@ void queue_done(struct queue *queue, const char *key, const struct err *err)
 	} else {
 		metric_add(queue->metrics.retries, 1, queue->metrics.name);
 		item->failures = (uint16_t)(item->failures + (item->failures < UINT16_MAX));
-		delay(queue, item, pause_ms(item->failures, err->retry_after_ms));
+		delay_item(queue, item, pause_ms(item->failures, err->retry_after_ms));
 	}
 	if (dirty)
 		enter_lane(queue, item, item->lane);
@@ -375,6 +382,7 @@ void queue_done(struct queue *queue, const char *key, const struct err *err)
 
 size_t queue_waiting(const struct queue *queue, enum queue_lane lane)
 {
+	assert(lane < ARRAY_LEN(queue->lanes));
 	return queue->waiting[lane];
 }
 

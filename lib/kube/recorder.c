@@ -6,6 +6,7 @@
  */
 #include "lib/kube/recorder.h"
 
+#include <assert.h>
 #include <string.h>
 #include <sys/queue.h>
 
@@ -87,6 +88,7 @@ struct recorder *recorder_new(struct kube_client *client, const char *component,
 {
 	struct recorder *recorder = mem_new(struct recorder);
 
+	assert(client && component && instance);
 	recorder->client = client;
 	recorder->component = component;
 	recorder->instance = instance;
@@ -103,6 +105,7 @@ struct recorder *recorder_new(struct kube_client *client, const char *component,
 
 static void note_free(struct note *note)
 {
+	assert(note->recorder->in_flight > 0);
 	TAILQ_REMOVE(&note->recorder->notes, note, link);
 	note->recorder->in_flight--;
 	mem_free(note->same);
@@ -152,7 +155,7 @@ static bool may_talk(struct recorder *recorder, const char *uid)
 	return true;
 }
 
-static void forget(struct recorder *recorder, struct emitted *emitted)
+static void forget_emitted(struct recorder *recorder, struct emitted *emitted)
 {
 	TAILQ_REMOVE(&recorder->by_age, emitted, age);
 	if (emitted->in_line)
@@ -245,7 +248,7 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 		emitted->writing = false;
 	/* Not there, or gone (events live for an hour): emitted again, it is a new one. */
 	if (emitted && err)
-		forget(recorder, emitted);
+		forget_emitted(recorder, emitted);
 	else if (emitted && emitted->count > emitted->written)
 		stand_in_line(recorder, emitted);
 	write_in_turn(recorder);
@@ -343,9 +346,10 @@ void recorder_emit(struct recorder *recorder, const struct event_object *object,
 	int64_t limit = clock_ms() - EVENT_MEMORY_MS;
 	struct emitted *oldest = NULL;
 
+	assert(object && reason && message);
 	while ((oldest = TAILQ_FIRST(&recorder->by_age)) &&
 	       (oldest->last_ms < limit || recorder->emitted.len >= EVENT_MEMORY_MAX))
-		forget(recorder, oldest);
+		forget_emitted(recorder, oldest);
 	if (!may_talk(recorder, who)) {
 		metric_add(recorder->events, 1, "held back");
 		return;

@@ -53,7 +53,7 @@ static struct splitter_level *top(struct splitter *s)
 	return s->depth ? &s->levels[s->depth - 1] : NULL;
 }
 
-static int bad(struct splitter *s, const char *what, struct err *err)
+static int bad_stream(struct splitter *s, const char *what, struct err *err)
 {
 	s->failed = true;
 	return err_set(err, ERR_TRANSIENT, "BadStream", "the server's answer is not JSON: %s",
@@ -142,13 +142,15 @@ static int value_begins(struct splitter *s, char first, struct err *err)
 	struct splitter_level *level = top(s);
 
 	if (!level && s->done)
-		return bad(s, "more bytes after its end", err);
+		return bad_stream(s, "more bytes after its end", err);
 	if (!level)
-		return first == '{' ? 0 : bad(s, "not an object", err);
+		return first == '{' ? 0 : bad_stream(s, "not an object", err);
 	if (level->is_object)
-		return level->state == SPLITTER_COLON ? 0 : bad(s, "a value without a name", err);
+		return level->state == SPLITTER_COLON
+			       ? 0
+			       : bad_stream(s, "a value without a name", err);
 	if (level->state != SPLITTER_OPENED && level->state != SPLITTER_COMMA)
-		return bad(s, "two values without a comma", err);
+		return bad_stream(s, "two values without a comma", err);
 	if (s->in_items && s->depth == 2)
 		return 0;
 	if (level->wrote && put(s, ",", 1, err) < 0)
@@ -168,7 +170,7 @@ static uint16_t all_drops(const struct splitter *s)
 static int enter_the_deep(struct splitter *s, char bracket, struct err *err)
 {
 	if (output(s) == &s->rest)
-		return bad(s, "a list whose metadata is nested too deeply", err);
+		return bad_stream(s, "a list whose metadata is nested too deeply", err);
 	if (put(s, "null", 4, err) < 0)
 		return -1;
 	if (!s->skipping)
@@ -184,13 +186,13 @@ static int deep_structure(struct splitter *s, char c, struct err *err)
 	case '{':
 	case '[':
 		if (s->depth + s->deep.len >= SPLITTER_DEEPEST)
-			return bad(s, "nested too deeply", err);
+			return bad_stream(s, "nested too deeply", err);
 		strbuf_addc(&s->deep, c);
 		return 0;
 	case '}':
 	case ']':
 		if (s->deep.data[s->deep.len - 1] != (c == '}' ? '{' : '['))
-			return bad(s, "a closing bracket that nothing opened", err);
+			return bad_stream(s, "a closing bracket that nothing opened", err);
 		strbuf_cut(&s->deep, s->deep.len - 1);
 		return s->deep.len > 0 ? 0 : value_ends(s, err);
 	case '"':
@@ -200,7 +202,7 @@ static int deep_structure(struct splitter *s, char c, struct err *err)
 	default:
 		return is_scalar(c) || c == ':' || c == ','
 			       ? 0
-			       : bad(s, "a character out of place", err);
+			       : bad_stream(s, "a character out of place", err);
 	}
 }
 
@@ -244,9 +246,9 @@ static int close_bracket(struct splitter *s, bool is_object, struct err *err)
 	const struct splitter_level *level = top(s);
 
 	if (!level || level->is_object != is_object)
-		return bad(s, "a closing bracket that nothing opened", err);
+		return bad_stream(s, "a closing bracket that nothing opened", err);
 	if (level->state != SPLITTER_OPENED && level->state != SPLITTER_VALUE)
-		return bad(s, "a closing bracket where a value was due", err);
+		return bad_stream(s, "a closing bracket where a value was due", err);
 	if (s->in_items && s->depth == 2)
 		s->in_items = false;
 	if (put(s, is_object ? "}" : "]", 1, err) < 0)
@@ -308,7 +310,7 @@ static int string_begins(struct splitter *s, struct err *err)
 	if (!s->token_is_name)
 		return value_begins(s, '"', err) < 0 ? -1 : put(s, "\"", 1, err);
 	if (level->state != SPLITTER_OPENED && level->state != SPLITTER_COMMA)
-		return bad(s, "two members without a comma", err);
+		return bad_stream(s, "two members without a comma", err);
 	strbuf_reset(&s->key);
 	strbuf_adds(&s->key, "");
 	return 0;
@@ -319,7 +321,7 @@ static int string_bytes(struct splitter *s, const char *bytes, size_t len, struc
 	if (!s->token_is_name)
 		return put(s, bytes, len, err);
 	if (len > SPLITTER_MAX_OBJECT - s->key.len)
-		return bad(s, "an endless member name", err);
+		return bad_stream(s, "an endless member name", err);
 	strbuf_add(&s->key, bytes, len);
 	return 0;
 }
@@ -350,17 +352,17 @@ static int structure(struct splitter *s, char c, struct err *err)
 		return string_begins(s, err);
 	case ':':
 		if (!level || level->state != SPLITTER_NAMED)
-			return bad(s, "a colon out of place", err);
+			return bad_stream(s, "a colon out of place", err);
 		level->state = SPLITTER_COLON;
 		return 0;
 	case ',':
 		if (!level || level->state != SPLITTER_VALUE)
-			return bad(s, "a comma out of place", err);
+			return bad_stream(s, "a comma out of place", err);
 		level->state = SPLITTER_COMMA;
 		return 0;
 	default:
 		if (!is_scalar(c))
-			return bad(s, "a character out of place", err);
+			return bad_stream(s, "a character out of place", err);
 		if (value_begins(s, c, err) < 0)
 			return -1;
 		s->token = SPLITTER_SCALAR;
@@ -432,7 +434,7 @@ static ssize_t step(struct splitter *s, const char *bytes, size_t len, struct er
 int splitter_feed(struct splitter *s, const char *bytes, size_t len, struct err *err)
 {
 	if (s->failed)
-		return bad(s, "it went wrong before", err);
+		return bad_stream(s, "it went wrong before", err);
 	for (size_t at = 0; at < len;) {
 		ssize_t n = step(s, bytes + at, len - at, err);
 

@@ -5,6 +5,7 @@
  */
 #include "lib/kube/status.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/json/json.h"
@@ -131,6 +132,7 @@ int kube_status_err(int http_status, const char *body, size_t len, struct err *e
 
 bool kube_err_is(const struct err *err, const char *reason)
 {
+	assert(reason);
 	return err && str_eq(err->reason, reason);
 }
 

@@ -96,12 +96,6 @@ static void settle(struct stream *stream)
 		poller_want(stream->poller, POLL_READ | (stream->out.len > 0 ? POLL_WRITE : 0));
 }
 
-static void transmit(struct stream *stream)
-{
-	strbuf_consume(&stream->out, send_some(stream, stream->out.data, stream->out.len));
-	settle(stream);
-}
-
 void stream_send(struct stream *stream, const void *data, size_t len)
 {
 	size_t sent;
@@ -140,8 +134,10 @@ static void on_socket(void *arg, int events)
 	struct stream *stream = arg;
 	bool goes_on = true;
 
-	if (events & POLL_WRITE)
-		transmit(stream);
+	if (events & POLL_WRITE) {
+		strbuf_consume(&stream->out, send_some(stream, stream->out.data, stream->out.len));
+		settle(stream);
+	}
 	stream->is_in_turn = true;
 	if (!stream->is_lost && (events & ~POLL_WRITE) && receive(stream))
 		while (goes_on && !stream->is_freed && !stream->is_lost)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * A set that only grows: each look or step reads the file, adds what the agent names, and replaces
+ * it when something is new. answer.c then hands the set to nodeagent/host, which protects the NICs
+ * that carry these addresses; worker.c adds those of the kubelet's connections.
  */
 #include "nodeagent/worker/addresses.h"
 
@@ -40,7 +42,7 @@ static bool add_all(json_t *list, const json_t *more)
 }
 
 /* A file that is damaged is as good as none: hostd alone writes it, as a whole. */
-static int load(int folder, json_t *list, struct err *err)
+static int load_addresses(int folder, json_t *list, struct err *err)
 {
 	auto_strbuf struct strbuf text = {0};
 	json_auto_t *kept = NULL;
@@ -55,7 +57,7 @@ static int load(int folder, json_t *list, struct err *err)
 	return 0;
 }
 
-static int save(int folder, const json_t *list, struct err *err)
+static int save_addresses(int folder, const json_t *list, struct err *err)
 {
 	auto_free char *text = json_text(list);
 	struct err why = {0};
@@ -77,7 +79,7 @@ json_t *addresses_remember(const struct host *host, const json_t *given, struct 
 		(void)err_sys(err, "StateUnreadable", "open /" ADDRESSES_FOLDER);
 		return NULL;
 	}
-	if (load(folder, list, err) < 0)
+	if (load_addresses(folder, list, err) < 0)
 		return NULL;
 	if (!add_all(list, given))
 		return take_ptr(list);
@@ -86,5 +88,5 @@ json_t *addresses_remember(const struct host *host, const json_t *given, struct 
 			      ADDRESSES_MAX);
 		return NULL;
 	}
-	return save(folder, list, err) < 0 ? NULL : take_ptr(list);
+	return save_addresses(folder, list, err) < 0 ? NULL : take_ptr(list);
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * A question of blocking code to a server that answers by events: ask_kubelet() runs a loop until
+ * the kubelet has answered and no Allocate came in between, or the time is over. worker.c hands it
+ * to nodeagent/host, whose evidence asks before each write; an answer serves all VFs of a plan.
  */
 #include "nodeagent/worker/allocated_devices.h"
+
+#include <assert.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -32,7 +36,7 @@ struct question {
 	struct err err;
 };
 
-static void forget(struct allocated_devices *given)
+static void forget_answer(struct allocated_devices *given)
 {
 	json_decref(take_ptr(given->functions));
 }
@@ -42,6 +46,7 @@ static void on_answer(void *arg, const json_t *allocated, const struct err *err)
 	struct question *question = arg;
 	struct allocated_devices *given = question->given;
 
+	assert(question->resources && !given->functions);
 	if (err) {
 		question->err = *err;
 	} else if (allocation_epoch_count(given->config.giving) != given->count) {
@@ -82,6 +87,7 @@ static void on_end(void *arg)
 {
 	struct question *question = arg;
 
+	assert(question->given->config.wait_ms > 0);
 	(void)err_set(&question->err, ERR_TRANSIENT, "PodResourcesUnavailable",
 		      "the kubelet has not said for %d ms which pods have devices, or gives one "
 		      "after the other away",
@@ -89,11 +95,11 @@ static void on_end(void *arg)
 	loop_stop(question->loop);
 }
 
-static int ask(struct allocated_devices *given)
+static int ask_kubelet(struct allocated_devices *given)
 {
 	struct question question = {.given = given, .loop = loop_new()};
 
-	forget(given);
+	forget_answer(given);
 	question.next = timer_new(question.loop, on_next, &question);
 	question.end = timer_new(question.loop, on_end, &question);
 	timer_start(question.next, 0);
@@ -103,6 +109,7 @@ static int ask(struct allocated_devices *given)
 	timer_free(question.next);
 	timer_free(question.end);
 	loop_free(question.loop);
+	assert(!given->functions == (question.err.class != ERR_NONE));
 	given->why = question.err;
 	given->failed_ms = clock_ms();
 	return given->functions ? 0 : -1;
@@ -128,7 +135,8 @@ static bool has_just_failed(const struct allocated_devices *given)
 int allocated_devices_pod(struct allocated_devices *given, const char *function,
 			  const char **ret_pod, struct err *err)
 {
-	if (!is_good(given, function) && (has_just_failed(given) || ask(given) < 0)) {
+	assert(function && ret_pod);
+	if (!is_good(given, function) && (has_just_failed(given) || ask_kubelet(given) < 0)) {
 		if (err)
 			*err = given->why;
 		return -1;
@@ -141,6 +149,7 @@ struct allocated_devices *allocated_devices_new(const struct allocated_devices_c
 {
 	struct allocated_devices *given = mem_new(struct allocated_devices);
 
+	assert(config->socket && config->wait_ms >= 0);
 	given->config = *config;
 	given->config.socket = str_dup(config->socket);
 	if (given->config.wait_ms == 0)
@@ -152,7 +161,7 @@ void allocated_devices_free(struct allocated_devices *given)
 {
 	if (!given)
 		return;
-	forget(given);
+	forget_answer(given);
 	mem_free((char *)given->config.socket);
 	mem_free(given);
 }

@@ -5,6 +5,8 @@
  */
 #include "nodeagent/worker/answer.h"
 
+#include <assert.h>
+
 #include "lib/json/ask.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/counters.h"
@@ -19,7 +21,7 @@
  * step, the kubelet's addresses by each worker. A step without certainty is refused; a look goes on
  * with what it was given.
  */
-static int protect(struct host *host, const struct protocol_request *request, struct err *err)
+static int protect_nics(struct host *host, const struct protocol_request *request, struct err *err)
 {
 	struct err why = {0};
 	json_auto_t *addresses = NULL;
@@ -54,7 +56,7 @@ static json_t *carry_out(struct host *host, const struct protocol_request *reque
 {
 	json_t *result = NULL;
 
-	if (protect(host, request, err) < 0)
+	if (protect_nics(host, request, err) < 0)
 		return NULL;
 	host_set_held(host, request->held);
 	switch (request->kind) {
@@ -82,6 +84,7 @@ json_t *answer_meter(struct host *host, const json_t *message)
 	json_t *result = NULL;
 	struct err err = {0};
 
+	assert(host && message);
 	if (protocol_request_read(message, &request, &err) < 0)
 		return ask_reply_new(message, NULL, &err);
 	if (request.kind == PROTOCOL_DEVICES || request.kind == PROTOCOL_COUNTERS)
@@ -98,6 +101,7 @@ json_t *answer_request(struct host *host, const json_t *message)
 	json_t *result = NULL;
 	struct err err = {0};
 
+	assert(host && message);
 	if (protocol_request_read(message, &request, &err) == 0)
 		result = carry_out(host, &request, &err);
 	return ask_reply_new(message, result, &err);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * /proc/PID/net/tcp and tcp6 (proc_pid_net(5), Documentation/networking/proc_net_tcp.rst). See the
- * header.
+ * Which sockets a process has (/proc/PID/fd), and which connections they are (/proc/PID/net/tcp and
+ * tcp6; proc_pid_net(5), Documentation/networking/proc_net_tcp.rst). worker.c asks once when a
+ * worker starts, and remembers the result (addresses.h).
  */
 #include "nodeagent/worker/connections.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -28,6 +30,7 @@ pid_t connections_listener(const char *path)
 	struct ucred peer = {0};
 	socklen_t size = sizeof(peer);
 
+	assert(path);
 	if (fd < 0 || strlen(path) >= sizeof(name.sun_path))
 		return 0;
 	memcpy(name.sun_path, path, strlen(path));
@@ -124,6 +127,7 @@ json_t *connections_addresses(const struct host *host, pid_t pid)
 	json_auto_t *sockets = sockets_of(host, pid);
 	json_t *ret = json_array();
 
+	assert(pid > 0);
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		char path[48];
 

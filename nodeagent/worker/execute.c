@@ -4,6 +4,8 @@
  */
 #include "nodeagent/worker/execute_internal.h"
 
+#include <assert.h>
+
 #include "lib/base/clock.h"
 
 static const struct {
@@ -37,6 +39,7 @@ static const struct {
 
 int host_execute(struct host *host, const json_t *step, json_t **ret_result, struct err *err)
 {
+	assert(host && ret_result);
 	/* The wall: whoever checked it before may have been taken over. */
 	const struct step_kind *kind = step_check(step, err);
 	json_auto_t *result = json_object();

@@ -129,7 +129,7 @@ static int why_no_driver(const struct run *run, const char *vf, struct err *err)
 		       wanted ? wanted : "");
 }
 
-static int probe(struct run *run, const char *vf, struct sysfs_text *ret, struct err *err)
+static int probe_driver(struct run *run, const char *vf, struct sysfs_text *ret, struct err *err)
 {
 	static const struct hint hints[] = {
 		{EINVAL, "vfio-pci says so without IOMMU: enable it in the firmware and on the "
@@ -152,7 +152,7 @@ int run_probe_driver(struct run *run, struct err *err)
 
 	if (run_vf(run, &vf, err) < 0)
 		return -1;
-	if (!pci_driver(run->host, vf, &driver) && probe(run, vf, &driver, err) < 0)
+	if (!pci_driver(run->host, vf, &driver) && probe_driver(run, vf, &driver, err) < 0)
 		return -1;
 	json_put_str(run->result, "now", driver.text);
 	if (!wanted || str_eq(driver.text, wanted))

@@ -257,7 +257,7 @@ static int read_back(struct giving *giving, const struct gift *gift, const json_
 	return 0;
 }
 
-static int give(struct run *run, const struct gift *gift, struct err *err)
+static int give_to_vfs(struct run *run, const struct gift *gift, struct err *err)
 {
 	auto_call(giving_done) struct giving giving = {.run = run, .is_reported = true};
 	json_auto_t *given = NULL;
@@ -316,7 +316,7 @@ int run_set_vf_mac(struct run *run, struct err *err)
 {
 	static const struct gift gift = {is_mac, give_mac, true, "the MAC address"};
 
-	return give(run, &gift, err);
+	return give_to_vfs(run, &gift, err);
 }
 
 static bool is_node_guid(const struct run *run)
@@ -362,7 +362,7 @@ int run_set_vf_guid(struct run *run, struct err *err)
 	static const struct gift node = {is_guid, give_guid, false, "the node GUID"};
 	static const struct gift port = {is_guid, give_guid, false, "the port GUID"};
 
-	return give(run, is_node_guid(run) ? &node : &port, err);
+	return give_to_vfs(run, is_node_guid(run) ? &node : &port, err);
 }
 
 static uint32_t link_state_of(const char *name)
@@ -398,5 +398,5 @@ int run_set_vf_link_state(struct run *run, struct err *err)
 {
 	static const struct gift gift = {is_link_state, give_link_state, true, "the link state"};
 
-	return give(run, &gift, err);
+	return give_to_vfs(run, &gift, err);
 }

@@ -5,6 +5,7 @@
  */
 #include "nodeagent/worker/execute_internal.h"
 
+#include <assert.h>
 #include <stdarg.h>
 
 #include "lib/base/clock.h"
@@ -89,6 +90,7 @@ bool run_wait(const struct run *run, bool (*is_so)(const struct run *run, const 
 {
 	int64_t until = clock_ms() + step_deadline_ms(run->step) - MARGIN_MS;
 
+	assert(step_deadline_ms(run->step) > MARGIN_MS);
 	while (!is_so(run, device)) {
 		if (clock_ms() >= until)
 			return false;
@@ -110,6 +112,7 @@ int run_not_as_asked(struct err *err, const char *fmt, ...)
 
 int run_refused(struct err *err, const char *reason, const struct hint *hints, const char *fmt, ...)
 {
+	assert(err && err->class != ERR_NONE);
 	/* Whatever is refused. */
 	static const struct hint common[] = {
 		{EROFS, "/sys is read-only here: the agent needs the host's root as a volume, with "

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The state file. See the header.
+ * Replaced as a whole and synced; answer.c loads and saves it for the agent, which alone knows what
+ * is in it. A damaged file goes aside at the first look, so that the next one begins without it.
  */
 #include "nodeagent/worker/state.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -17,7 +19,7 @@
 #include "nodeagent/host/sysfs.h"
 
 /* The class is ours, whatever the lower layer said: what is wrong is the host. */
-static int failed(const struct err *why, const char *reason, struct err *err)
+static int state_failed(const struct err *why, const char *reason, struct err *err)
 {
 	(void)err_set(err, ERR_HOST, reason, "/" STATE_FOLDER "/%s", why->text);
 	if (err)
@@ -63,6 +65,7 @@ int state_load(const struct host *host, json_t **ret, struct err *err)
 	json_auto_t *state = NULL;
 	struct err why = {0};
 
+	assert(ret);
 	if (folder < 0 && errno == ENOENT) {
 		*ret = json_object();
 		return 0;
@@ -74,7 +77,7 @@ int state_load(const struct host *host, json_t **ret, struct err *err)
 		if (why.class == ERR_INVALID)
 			return put_aside(folder, &why, err);
 		if (why.sys != ENOENT)
-			return failed(&why, "StateUnreadable", err);
+			return state_failed(&why, "StateUnreadable", err);
 		*ret = json_object();
 		return 0;
 	}
@@ -102,6 +105,6 @@ int state_save(const struct host *host, const json_t *state, struct err *err)
 	if (folder < 0)
 		return err_sys(err, "StateNotWritten", "make /" STATE_FOLDER);
 	if (fs_write_atomic(folder, STATE_FILE, text, len, 0600, &why) < 0)
-		return failed(&why, "StateNotWritten", err);
+		return state_failed(&why, "StateNotWritten", err);
 	return 0;
 }

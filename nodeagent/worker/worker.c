@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The worker. See the header.
+ * The main function of ow-worker and ow-meter: open the host, remember where the kubelet's
+ * connections end, then one request after the other until the supervisor's side closes. answer.c
+ * carries requests out; here is only what goes over the socket.
  */
 #include "nodeagent/worker/worker.h"
 
+#include <assert.h>
 #include <unistd.h>
 
 #include "lib/json/ask.h"
@@ -32,8 +35,8 @@ static int write_reply(int fd, const json_t *reply)
 
 /* ---- requests ------------------------------------------------------------------------------ */
 
-static void serve(int fd, struct host *host,
-		  json_t *(*answer)(struct host *host, const json_t *message))
+static void serve_requests(int fd, struct host *host,
+			   json_t *(*answer)(struct host *host, const json_t *message))
 {
 	auto_strbuf struct strbuf in = {0};
 	int sent = 0;
@@ -54,7 +57,8 @@ static void serve(int fd, struct host *host,
 
 void worker_serve(int fd, struct host *host)
 {
-	serve(fd, host, answer_request);
+	assert(fd >= 0 && host);
+	serve_requests(fd, host, answer_request);
 }
 
 /* One that cannot be kept is asked for again by each step, which says why. */
@@ -99,6 +103,7 @@ void worker_run(int fd, const struct worker_config *config)
 	struct err err = {0};
 	auto_host struct host *host = host_open(config->root, &err);
 
+	assert(fd >= 0 && config->root);
 	if (!host) {
 		tell_why_not(fd, &err);
 		return;
@@ -119,8 +124,9 @@ void worker_run_meter(int fd, const struct worker_config *config)
 	struct err err = {0};
 	auto_host struct host *host = host_open(config->root, &err);
 
+	assert(fd >= 0 && config->root);
 	if (host)
-		serve(fd, host, answer_meter);
+		serve_requests(fd, host, answer_meter);
 	else
 		tell_why_not(fd, &err);
 }

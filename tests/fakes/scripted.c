@@ -2,14 +2,11 @@
 /*
  * Plain HTTP to a server on loopback, with a token where a test wants one.
  */
+#include "tests/support/test.h"
+
 #include "tests/fakes/scripted.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/str.h"

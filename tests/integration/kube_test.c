@@ -3,17 +3,14 @@
  * lib/kube on a real API server, started by kube_test.sh. Arguments: kubeconfigs of one
  * administrator, in several forms.
  */
+#include "tests/support/test.h"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/str.h"

@@ -2,15 +2,13 @@
 /*
  * See the header.
  */
+#include "tests/support/test.h"
+
 #include "tests/support/cni_stand.h"
 
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +18,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/own.h"
 #include "lib/base/own_fd.h"

@@ -5,6 +5,7 @@
  */
 #include "cli/simulate/api/garbage.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
@@ -174,6 +175,7 @@ void garbage_put(struct garbage *garbage, struct collection *collection, json_t 
 	json_t *owner;
 	size_t i;
 
+	assert(collection && json_is_object(object));
 	if (is_going(object) && may_go(garbage, collection, object)) {
 		remove_object(garbage, collection, object, false);
 		return;
@@ -192,18 +194,6 @@ void garbage_put(struct garbage *garbage, struct collection *collection, json_t 
 }
 
 /* ---- deleting -------------------------------------------------------------------------------- */
-
-static void add_finalizer(json_t *object, const char *finalizer)
-{
-	json_t *metadata = json_need_object(object, "metadata");
-	json_t *list = json_object_get(metadata, "finalizers");
-
-	if (json_list_has(list, finalizer))
-		return;
-	list = json_is_array(list) ? json_copy(list) : json_array();
-	json_array_append_new(list, json_string(finalizer));
-	json_put(metadata, "finalizers", list);
-}
 
 static int64_t grace_of_pod(const json_t *pod, int64_t wanted_s)
 {
@@ -243,6 +233,7 @@ json_t *garbage_delete(struct garbage *garbage, const struct resource *resource,
 	json_t *object = collection_object(collection, key);
 	bool has_grace = is_pod(garbage, collection), is_changed;
 
+	assert(resource && key && ret_gone);
 	is_changed = mark(object, has_grace ? grace_of_pod(object, grace_s) : 0, has_grace);
 	if (is_namespace(garbage, collection) &&
 	    !str_eq(json_str_at(object, "status", "phase"), "Terminating")) {
@@ -251,7 +242,14 @@ json_t *garbage_delete(struct garbage *garbage, const struct resource *resource,
 	}
 	if (propagation == PROPAGATE_FOREGROUND &&
 	    !json_list_has(finalizers_of(object), FOREGROUND)) {
-		add_finalizer(object, FOREGROUND);
+		json_t *metadata = json_need_object(object, "metadata");
+		json_t *list = json_object_get(metadata, "finalizers");
+
+		if (!json_list_has(list, FOREGROUND)) {
+			list = json_is_array(list) ? json_copy(list) : json_array();
+			json_array_append_new(list, json_string(FOREGROUND));
+			json_put(metadata, "finalizers", list);
+		}
 		is_changed = true;
 	}
 	*ret_gone = may_go(garbage, collection, object);

@@ -3,6 +3,9 @@
  * Refusals that name a resource, in the words of kube-apiserver. Used by all that answer requests.
  */
 #include "cli/simulate/api/api_internal.h"
+
+#include <assert.h>
+
 #include "cli/simulate/objects/failure.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -44,6 +47,7 @@ struct outcome outcome_refused(int code, const char *reason, const struct resour
 	auto_free char *message = NULL;
 	va_list ap;
 
+	assert(code >= 400 && code <= 599 && reason);
 	va_start(ap, fmt);
 	message = str_vprintf(fmt, ap);
 	va_end(ap);
@@ -52,5 +56,6 @@ struct outcome outcome_refused(int code, const char *reason, const struct resour
 
 char *api_key(const char *ns, const char *name)
 {
+	assert(name);
 	return str_empty(ns) ? str_dup(name) : str_printf("%s/%s", ns, name);
 }

@@ -327,26 +327,22 @@ static json_t *fixed_containers(const json_t *pod)
 	return copy;
 }
 
-static void validate_pod_update(const json_t *live, const json_t *pod, json_t *causes)
-{
-	json_auto_t *before = fixed_containers(live), *after = fixed_containers(pod);
-
-	if (!json_same(before, after) ||
-	    !json_same(json_at(live, "spec", "nodeName"), json_at(pod, "spec", "nodeName")))
-		cause_add(causes, "FieldValueForbidden", "spec",
-			  "Forbidden: pod updates may not change fields other than "
-			  "`spec.containers[*].image`, `spec.initContainers[*].image`, "
-			  "`spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to "
-			  "existing tolerations), `spec.terminationGracePeriodSeconds`");
-}
-
 void prepare_validate_update(const struct resource *resource, const json_t *live,
 			     const json_t *object, json_t *causes)
 {
 	if (resource->flags & RESOURCE_CUSTOM)
 		return;
 	if (str_eq(resource->kind, "Pod")) {
-		validate_pod_update(live, object, causes);
+		json_auto_t *before = fixed_containers(live), *after = fixed_containers(object);
+
+		if (!json_same(before, after) || !json_same(json_at(live, "spec", "nodeName"),
+							    json_at(object, "spec", "nodeName")))
+			cause_add(causes, "FieldValueForbidden", "spec",
+				  "Forbidden: pod updates may not change fields other than "
+				  "`spec.containers[*].image`, `spec.initContainers[*].image`, "
+				  "`spec.activeDeadlineSeconds`, `spec.tolerations` (only "
+				  "additions to existing tolerations), "
+				  "`spec.terminationGracePeriodSeconds`");
 	} else if (str_eq(resource->group, "apps")) {
 		if (!json_same(json_at(live, "spec", "selector"),
 			       json_at(object, "spec", "selector")))

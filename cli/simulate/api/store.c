@@ -27,6 +27,7 @@ struct blob *blob_new(const char *text, size_t len)
 {
 	struct blob *blob = mem_alloc(sizeof(*blob) + len + 1);
 
+	assert(text || len == 0);
 	blob->refs = 1;
 	blob->len = len;
 	memcpy(blob->text, text, len);
@@ -60,6 +61,7 @@ struct store *store_new(void (*changed)(void *arg, struct collection *collection
 {
 	struct store *store = mem_new(struct store);
 
+	assert(changed);
 	store->version = 1;
 	store->changed = changed;
 	store->arg = arg;
@@ -199,6 +201,7 @@ struct collection *collection_new(struct store *store, const char *name, const c
 	struct collection *collection = mem_new(struct collection);
 	size_t n = 0;
 
+	assert(store && name);
 	collection->store = store;
 	collection->name = str_dup(name);
 	while (fields && fields[n])
@@ -325,6 +328,7 @@ const struct store_entry *collection_put(struct collection *collection, json_t *
 	json_t *before = NULL;
 	size_t place;
 
+	assert(json_is_object(object));
 	next_version(collection->store, object);
 	entry = find(collection, key, &place);
 	if (entry) {

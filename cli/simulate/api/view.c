@@ -35,6 +35,7 @@ bool view_of_request(const struct resource *resource, const struct http_request 
 	const char *include = http_query_get(req, "includeObject");
 	const char *accept = req->accept;
 
+	assert(resource && req && ret);
 	*ret = (struct view){.resource = resource, .objects = TABLE_METADATA};
 	if (str_eq(include, "None"))
 		ret->objects = TABLE_NONE;
@@ -139,6 +140,7 @@ void view_list(const struct view *view, const struct store_entry *const *entries
 	auto_free char *version = resource_api_version(resource);
 	json_auto_t *items = NULL, *table = NULL;
 
+	assert(entries || n == 0);
 	if (view->form == VIEW_TABLE) {
 		items = json_array();
 		for (size_t i = 0; i < n; i++)

@@ -5,6 +5,7 @@
  */
 #include "cli/simulate/api/watch.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "cli/simulate/objects/failure.h"
@@ -76,15 +77,6 @@ static void put_bookmark(const struct watch *watch, uint64_t at, bool is_end_of_
 	put_value("BOOKMARK", object, out);
 }
 
-static void put_expired(struct strbuf *out)
-{
-	json_auto_t *status = failure_status(
-		410, "Expired",
-		"The resourceVersion for the provided watch is too old or not known here.", NULL);
-
-	put_value("ERROR", status, out);
-}
-
 static bool is_selected(const struct watch *watch, const json_t *outline)
 {
 	const char *ns = watch->ns;
@@ -153,7 +145,12 @@ static bool watch_fill(struct strbuf *out, void *arg)
 		watch->owes_end_of_list = false;
 	}
 	if (watch->is_expired || !fill_events(watch, out)) {
-		put_expired(out);
+		json_auto_t *status = failure_status(
+			410, "Expired",
+			"The resourceVersion for the provided watch is too old or not known here.",
+			NULL);
+
+		put_value("ERROR", status, out);
 		return false;
 	}
 	is_current = watch->at == watch->request.collection->next;
@@ -195,29 +192,25 @@ static void watch_timed_out(void *arg)
 	http_stream_wake(watch->stream);
 }
 
-static void take_initial(struct watch *watch)
-{
-	const struct collection *collection = watch->request.collection;
-
-	watch->initial = mem_calloc(collection->len + 1, sizeof(struct blob *));
-	for (size_t i = 0; i < collection->len; i++)
-		if (is_selected(watch, collection->entries[i]->outline))
-			watch->initial[watch->initial_len++] =
-				blob_ref(collection->entries[i]->text);
-	watch->initial_version = store_version(collection->store);
-	watch->at = collection->next;
-}
-
 void watches_begin(struct watches *watches, const struct watch_request *request,
 		   struct http_response *resp)
 {
 	struct watch *watch = mem_new(struct watch);
 
+	assert(request->collection && resp);
 	watch->all = watches;
 	watch->request = *request;
 	watch->ns = str_dup(request->ns);
 	if (request->version == 0 || request->is_streamed_list) {
-		take_initial(watch);
+		const struct collection *collection = watch->request.collection;
+
+		watch->initial = mem_calloc(collection->len + 1, sizeof(struct blob *));
+		for (size_t i = 0; i < collection->len; i++)
+			if (is_selected(watch, collection->entries[i]->outline))
+				watch->initial[watch->initial_len++] =
+					blob_ref(collection->entries[i]->text);
+		watch->initial_version = store_version(collection->store);
+		watch->at = collection->next;
 		watch->owes_end_of_list = request->is_streamed_list;
 	} else {
 		watch->is_expired =
@@ -281,6 +274,7 @@ struct watches *watches_new(struct loop *loop, struct store *store)
 {
 	struct watches *watches = mem_new(struct watches);
 
+	assert(loop && store);
 	watches->loop = loop;
 	watches->store = store;
 	watches->wake = deferred_new(loop, wake_all, watches);

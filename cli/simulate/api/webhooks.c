@@ -5,6 +5,7 @@
  */
 #include "cli/simulate/api/webhooks.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "cli/simulate/objects/failure.h"
@@ -431,6 +432,7 @@ void webhooks_ask(struct webhooks *webhooks, bool is_mutating, const struct admi
 {
 	struct round *round = mem_new(struct round);
 
+	assert(admission && done);
 	round->all = webhooks;
 	round->hooks = matching(webhooks, is_mutating, admission);
 	round->request = request_of(admission);

@@ -397,17 +397,6 @@ static void keep_all_but_status(const struct write *w, json_t *object)
 		json_object_del(object, "status");
 }
 
-/* A status that the client sent, and the write is not of it. */
-static void keep_status(const struct write *w, json_t *object)
-{
-	json_t *status = json_object_get(w->live, "status");
-
-	if (status)
-		json_object_set(object, "status", status);
-	else
-		json_object_del(object, "status");
-}
-
 /* What the server sets, and no client. */
 static void keep_metadata(const struct write *w, json_t *object)
 {
@@ -534,22 +523,18 @@ static struct outcome compute(struct write *w)
 	} else if (str_eq(w->request.subresource, "status")) {
 		keep_all_but_status(w, object);
 	} else if (has_flag(w, RESOURCE_STATUS)) {
-		keep_status(w, object);
+		json_t *status = json_object_get(w->live, "status");
+
+		/* A status that the client sent, and the write is not of it. */
+		if (status)
+			json_object_set(object, "status", status);
+		else
+			json_object_del(object, "status");
 	}
 	return fine();
 }
 
 /* ---- finish: defaults, validation, what the server counts ------------------------------------ */
-
-/* The name's form is of no matter for kinds of RBAC. */
-static void drop_causes_of_names(json_t *causes)
-{
-	size_t i = json_array_size(causes);
-
-	while (i-- > 0)
-		if (str_eq(json_str_at(json_array_get(causes, i), "field"), "metadata.name"))
-			json_array_remove(causes, i);
-}
 
 static struct outcome validate(const struct write *w)
 {
@@ -557,8 +542,15 @@ static struct outcome validate(const struct write *w)
 	json_auto_t *causes = json_array();
 
 	metadata_validate(w->object, resource->flags & RESOURCE_NAMESPACED, causes);
-	if (resource->flags & RESOURCE_FREE_NAMES)
-		drop_causes_of_names(causes);
+	if (resource->flags & RESOURCE_FREE_NAMES) {
+		size_t i = json_array_size(causes);
+
+		/* The name's form is of no matter for kinds of RBAC. */
+		while (i-- > 0)
+			if (str_eq(json_str_at(json_array_get(causes, i), "field"),
+				   "metadata.name"))
+				json_array_remove(causes, i);
+	}
 	if (resource->flags & RESOURCE_CUSTOM)
 		schema_validate(resource->schema, w->object, causes);
 	prepare_validate(resource, w->object, causes);
@@ -739,6 +731,7 @@ void write_begin(struct api *api, const struct write_request *request, write_don
 	struct write *w = mem_new(struct write);
 	struct outcome outcome = fine();
 
+	assert(api && request->resource && done);
 	w->api = api;
 	w->request = *request;
 	w->group = str_dup(request->resource->group);

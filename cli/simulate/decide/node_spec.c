@@ -5,6 +5,7 @@
  */
 #include "cli/simulate/decide/node_spec.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -139,22 +140,6 @@ static int add_nodes(json_t *nodes, const char *text, const struct range *range,
 	return 0;
 }
 
-static int find_twice(const json_t *nodes, const char *text, struct err *err)
-{
-	json_auto_t *seen = json_object();
-	const json_t *node;
-	size_t i;
-
-	json_array_foreach ((json_t *)nodes, i, node) {
-		const char *name = json_str_at(node, "name");
-
-		if (json_object_get(seen, name))
-			return bad(text, name, "there is a node of this name already", err);
-		json_put_bool(seen, name, true);
-	}
-	return 0;
-}
-
 int node_spec_add(json_t *nodes, const char *text, const char *const *models, struct err *err)
 {
 	const char *colon = strchr(text, ':');
@@ -162,7 +147,11 @@ int node_spec_add(json_t *nodes, const char *text, const char *const *models, st
 	json_auto_t *nics = NULL, *all = json_copy(nodes);
 	struct range range;
 	int code = -1;
+	json_auto_t *seen = NULL;
+	const json_t *node;
+	size_t i;
 
+	assert(json_is_array(nodes) && text && models);
 	if (!colon)
 		return bad(text, text,
 			   "must be NAME:COUNTxMODEL[,COUNTxMODEL...], such as "
@@ -175,8 +164,16 @@ int node_spec_add(json_t *nodes, const char *text, const char *const *models, st
 	}
 	free(range.prefix);
 	free(range.suffix);
-	if (code < 0 || find_twice(all, text, err) < 0)
+	if (code < 0)
 		return -1;
+	seen = json_object();
+	json_array_foreach ((json_t *)all, i, node) {
+		const char *own = json_str_at(node, "name");
+
+		if (json_object_get(seen, own))
+			return bad(text, own, "there is a node of this name already", err);
+		json_put_bool(seen, own, true);
+	}
 	json_array_clear(nodes);
 	json_array_extend(nodes, all);
 	return 0;

@@ -54,14 +54,6 @@ static bool is_of_template(const struct plan_of *p, const json_t *owned, const c
 	return str_eq(json_str_at(owned, "metadata", "labels", label), p->hash);
 }
 
-static void hash_template(struct plan_of *p)
-{
-	auto_free char *text = json_text(json_at(p->object, "spec", "template"));
-	uint64_t hash = str_hash(text, strlen(text));
-
-	(void)snprintf(p->hash, sizeof(p->hash), "%08x", (unsigned int)(hash ^ hash >> 32));
-}
-
 static json_t *owner_of(const struct plan_of *p)
 {
 	return json_pack("[{s:s, s:s, s:s, s:s, s:b, s:b}]", "apiVersion", "apps/v1", "kind",
@@ -415,10 +407,14 @@ json_t *workload_plan(const char *kind, const json_t *object, const json_t *owne
 		.scale = json_at(plan, "scale"),
 		.remove = json_at(plan, "delete"),
 	};
+	auto_free char *text = NULL;
+	uint64_t hash;
 
 	if (is_going(object))
 		return plan;
-	hash_template(&p);
+	text = json_text(json_at(p.object, "spec", "template"));
+	hash = str_hash(text, strlen(text));
+	(void)snprintf(p.hash, sizeof(p.hash), "%08x", (unsigned int)(hash ^ hash >> 32));
 	if (str_eq(p.kind, "DaemonSet"))
 		status = plan_daemon_set(&p, owned, nodes);
 	else if (str_eq(p.kind, "StatefulSet"))

@@ -60,20 +60,15 @@ static void take_workload(struct nodes *nodes, const char *key)
 	}
 }
 
-static void say_ready(struct nodes *nodes)
-{
-	if (nodes->is_ready || nodes->n_registered < nodes->all.len)
-		return;
-	nodes->is_ready = true;
-	log_info("all nodes are registered", F_INT("nodes", (int64_t)nodes->all.len));
-}
-
 static void on_queue(void *arg)
 {
 	struct nodes *nodes = arg;
 	const char *key;
 
-	say_ready(nodes);
+	if (!nodes->is_ready && nodes->n_registered >= nodes->all.len) {
+		nodes->is_ready = true;
+		log_info("all nodes are registered", F_INT("nodes", (int64_t)nodes->all.len));
+	}
 	while (queue_working(nodes->queue) < WORKING_MAX &&
 	       (key = queue_take(nodes->queue, NULL))) {
 		if (str_starts(key, KEY_NODE)) {
@@ -347,36 +342,12 @@ static void on_end(void *arg)
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
-/* Each host has two descriptors. */
-static void raise_limits(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-static void start_nodes(struct nodes *nodes)
-{
-	const json_t *spec;
-	size_t i;
-
-	json_array_foreach ((json_t *)nodes->config->nodes, i, spec) {
-		struct sim_node *node = sim_node_new(nodes, spec, (unsigned int)i);
-
-		node->beat_ms = clock_ms() + BEAT_MS + (int64_t)clock_jitter(BEAT_MS);
-		map_set(&nodes->all, node->name, node);
-		json_put(nodes->schedule, node->name, json_pack("{s:{}}", "used"));
-	}
-}
-
 static void run(struct nodes *nodes)
 {
 	const char *name;
 	void *node;
-	size_t i = 0;
+	size_t i = 0, k;
+	const json_t *spec;
 
 	nodes->queue = queue_new(nodes->loop, on_queue, nodes);
 	nodes->agent = recorder_new(nodes->client, NODE_STATE_MANAGER, "simulated", false, NULL);
@@ -384,7 +355,13 @@ static void run(struct nodes *nodes)
 	nodes->scheduler =
 		recorder_new(nodes->client, "default-scheduler", "simulated", false, NULL);
 	start_watches(nodes);
-	start_nodes(nodes);
+	json_array_foreach ((json_t *)nodes->config->nodes, k, spec) {
+		struct sim_node *one = sim_node_new(nodes, spec, (unsigned int)k);
+
+		one->beat_ms = clock_ms() + BEAT_MS + (int64_t)clock_jitter(BEAT_MS);
+		map_set(&nodes->all, one->name, one);
+		json_put(nodes->schedule, one->name, json_pack("{s:{}}", "used"));
+	}
 	nodes->heart = timer_new(nodes->loop, on_heart, nodes);
 	timer_start(nodes->heart, HEART_MS);
 	nodes->on_term = signal_watch_new(nodes->loop, SIGTERM, on_end, nodes);
@@ -435,8 +412,13 @@ static int start(struct nodes *nodes, struct err *err)
 		.kubeconfig = nodes->config->kubeconfig,
 		.envp = (const char *const *)environ,
 	};
+	struct rlimit limit;
 
-	raise_limits();
+	/* Each host has two descriptors. */
+	if (getrlimit(RLIMIT_NOFILE, &limit) >= 0) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
 	if (kube_config_load(&source, &nodes->kube, err) < 0)
 		return -1;
 	nodes->folder = str_below(nodes->config->folder, "hosts");

@@ -68,32 +68,27 @@ static void place(struct sim_nic *nic, size_t i)
 	}
 }
 
-static void add_node_parts(struct host_tree *tree, const char *ipv4)
-{
-	static const char *const modules[] = {"ib_core",  "ib_uverbs", "mlx5_ib",
-					      "rdma_ucm", "bnxt_re",   "irdma"};
-
-	for (size_t i = 0; i < ARRAY_LEN(modules); i++) {
-		auto_free char *path = str_printf("sys/module/%s/x", modules[i]);
-
-		host_tree_file(tree, path, "");
-	}
-	host_tree_serve_verbs(tree);
-	host_tree_add_interface(tree, "eno1", NULL);
-	host_tree_add_address(tree, "eno1", ipv4);
-	host_tree_add_default_route(tree, "eno1");
-}
-
 void sim_host_init(struct sim_host *host, const char *parent, struct tree_texts *texts,
 		   const json_t *nics, const char *ipv4)
 {
 	const json_t *model;
 	size_t i;
+	static const char *const modules[] = {"ib_core",  "ib_uverbs", "mlx5_ib",
+					      "rdma_ucm", "bnxt_re",   "irdma"};
 
+	assert(parent && json_is_array(nics));
 	host->tree = host_tree_new_in(parent, texts);
 	host->n_nics = json_array_size(nics);
 	host->nics = mem_calloc(host->n_nics + 1, sizeof(*host->nics));
-	add_node_parts(host->tree, ipv4);
+	for (i = 0; i < ARRAY_LEN(modules); i++) {
+		auto_free char *path = str_printf("sys/module/%s/x", modules[i]);
+
+		host_tree_file(host->tree, path, "");
+	}
+	host_tree_serve_verbs(host->tree);
+	host_tree_add_interface(host->tree, "eno1", NULL);
+	host_tree_add_address(host->tree, "eno1", ipv4);
+	host_tree_add_default_route(host->tree, "eno1");
 	json_array_foreach ((json_t *)nics, i, model) {
 		struct sim_nic *nic = &host->nics[i];
 		struct err err = {0};

@@ -4,6 +4,7 @@
  * processes and sockets around them: requests are answered in this process, and the kubelet has
  * what the pools offer at once.
  */
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 
@@ -193,6 +194,7 @@ void sim_node_reported(struct sim_node *node, const char *uid)
 bool sim_node_set_fault(struct sim_node *node, const struct sim_nic *nic, enum tree_fault fault,
 			bool is_broken)
 {
+	assert(nic);
 	if (!host_tree_set_fault(node->host.tree, nic->address, fault, is_broken))
 		return false;
 	agent_wake(node->agent);
@@ -270,6 +272,7 @@ struct sim_node *sim_node_new(struct nodes *nodes, const json_t *spec, unsigned 
 {
 	struct sim_node *node = mem_new(struct sim_node);
 
+	assert(nodes && spec);
 	node->nodes = nodes;
 	node->spec = spec;
 	node->name = json_str_at(spec, "name");

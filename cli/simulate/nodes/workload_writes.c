@@ -155,18 +155,6 @@ static void scale_all(struct work *work, const json_t *scales, const char *ns)
 	}
 }
 
-static void delete_all(struct work *work, const json_t *names, const char *ns)
-{
-	const json_t *name;
-	size_t i;
-
-	json_array_foreach ((json_t *)names, i, name) {
-		work->open++;
-		kube_delete(work->nodes->client, &pod_resource, ns, json_string_value(name), NULL,
-			    NULL, &as_controller, on_deleted, work);
-	}
-}
-
 static void write_status(struct work *work, const json_t *object, const json_t *status)
 {
 	json_auto_t *diff = status ? json_merge_diff(json_at(object, "status"), status) : NULL;
@@ -189,6 +177,8 @@ void workload_turn(struct nodes *nodes, enum workload_kind kind, const char *key
 	json_auto_t *owned = NULL, *all = NULL, *plan = NULL;
 	struct work *work;
 	char now[RFC3339_SIZE];
+	const json_t *name;
+	size_t i;
 
 	if (!object || !informer_is_synced(nodes->pod_informer) ||
 	    !informer_is_synced(nodes->node_informer) ||
@@ -204,7 +194,11 @@ void workload_turn(struct nodes *nodes, enum workload_kind kind, const char *key
 	*work = (struct work){.nodes = nodes, .kind = kind, .key = str_dup(key), .open = 1};
 	create_all(work, json_at(plan, "create"));
 	scale_all(work, json_at(plan, "scale"), json_namespace(object));
-	delete_all(work, json_at(plan, "delete"), json_namespace(object));
+	json_array_foreach ((json_t *)json_at(plan, "delete"), i, name) {
+		work->open++;
+		kube_delete(work->nodes->client, &pod_resource, json_namespace(object),
+			    json_string_value(name), NULL, NULL, &as_controller, on_deleted, work);
+	}
 	write_status(work, object, json_at(plan, "status"));
 	end_one(work, NULL);
 }

@@ -6,6 +6,7 @@
  */
 #include "cli/simulate/objects/apply.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "cli/simulate/objects/failure.h"
@@ -243,6 +244,7 @@ int apply_object(const struct apply_write *write, const json_t *live, const json
 	json_auto_t *causes = json_array();
 	json_t *own = NULL;
 
+	assert(write && ret && ret_causes);
 	*ret_causes = NULL;
 	if (check_applied(write, live, applied, err))
 		return -1;

@@ -5,6 +5,7 @@
  */
 #include "cli/simulate/objects/failure.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ void cause_add(json_t *causes, const char *reason, const char *field, const char
 	json_t *cause = NULL;
 	va_list ap;
 
+	assert(reason && field && fmt);
 	if (json_array_size(causes) >= CAUSES_MAX)
 		return;
 	va_start(ap, fmt);
@@ -53,6 +55,7 @@ json_t *failure_status(int code, const char *reason, const char *message, const 
 {
 	json_t *status = json_object();
 
+	assert(code >= 200 && code <= 599);
 	json_put_str(status, "kind", "Status");
 	json_put_str(status, "apiVersion", "v1");
 	json_put(status, "metadata", json_object());

@@ -4,6 +4,7 @@
  */
 #include "cli/simulate/objects/managers.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,6 +162,7 @@ json_t *managers_need(json_t *entries, const char *manager, const char *operatio
 {
 	json_t *entry = managers_find(entries, manager, operation, api_version, subresource);
 
+	assert(json_is_array(entries) && manager && operation);
 	if (entry)
 		return entry;
 	entry = json_object();

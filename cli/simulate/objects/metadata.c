@@ -54,21 +54,6 @@ static void check_names(const json_t *metadata, bool namespaced, json_t *causes)
 			  "Forbidden: not allowed on this type");
 }
 
-static void check_labels(const json_t *labels, json_t *causes)
-{
-	const char *key = NULL;
-	json_t *value = NULL;
-
-	json_each (labels, key, value) {
-		const char *text = json_str_or(value, "");
-
-		if (!name_is_qualified(key))
-			invalid(causes, "metadata.labels", key, QUALIFIED);
-		if (!name_is_label_value(text))
-			invalid(causes, "metadata.labels", text, LABEL_VALUE);
-	}
-}
-
 static void check_annotations(const json_t *annotations, json_t *causes)
 {
 	const size_t most = 256U << 10;
@@ -116,9 +101,18 @@ void metadata_validate(const json_t *object, bool namespaced, json_t *causes)
 {
 	const json_t *metadata = json_at(object, "metadata"), *finalizer = NULL;
 	size_t i = 0;
+	const char *key = NULL;
+	json_t *value = NULL;
 
 	check_names(metadata, namespaced, causes);
-	check_labels(json_at(metadata, "labels"), causes);
+	json_each (json_at(metadata, "labels"), key, value) {
+		const char *text = json_str_or(value, "");
+
+		if (!name_is_qualified(key))
+			invalid(causes, "metadata.labels", key, QUALIFIED);
+		if (!name_is_label_value(text))
+			invalid(causes, "metadata.labels", text, LABEL_VALUE);
+	}
 	check_annotations(json_at(metadata, "annotations"), causes);
 	check_owners(json_at(metadata, "ownerReferences"), causes);
 	json_array_foreach (json_at(metadata, "finalizers"), i, finalizer) {

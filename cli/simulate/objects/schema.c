@@ -96,20 +96,6 @@ static int compile_pattern(struct schema *schema, const json_t *node, const char
 	return 0;
 }
 
-/* An embedded resource has the members that every object has. */
-static void complete_resource(json_t *node)
-{
-	json_t *properties = json_need_object(node, "properties");
-	json_auto_t *own = json_incref(json_object_get(properties, "metadata"));
-	json_t *metadata = shape_metadata();
-
-	if (json_is_object(own))
-		json_merge_patch(metadata, own);
-	json_put(properties, "metadata", metadata);
-	json_put_str(json_need_object(properties, "apiVersion"), "type", "string");
-	json_put_str(json_need_object(properties, "kind"), "type", "string");
-}
-
 static int compile(struct schema *schema, json_t *node, const char *path, struct err *err);
 
 static int compile_below(struct schema *schema, json_t *node, const char *path, const char *key,
@@ -139,8 +125,18 @@ static int compile(struct schema *schema, json_t *node, const char *path, struct
 		return err_set(err, ERR_INVALID, "Invalid", "%s: must be an object", path);
 	if (check_keywords(node, path, err) || compile_pattern(schema, node, path, err))
 		return -1;
-	if (shape_flag(node, SHAPE_EMBEDDED))
-		complete_resource(node);
+	if (shape_flag(node, SHAPE_EMBEDDED)) {
+		json_t *properties = json_need_object(node, "properties");
+		json_auto_t *own = json_incref(json_object_get(properties, "metadata"));
+		json_t *metadata = shape_metadata();
+
+		/* An embedded resource has the members that every object has. */
+		if (json_is_object(own))
+			json_merge_patch(metadata, own);
+		json_put(properties, "metadata", metadata);
+		json_put_str(json_need_object(properties, "apiVersion"), "type", "string");
+		json_put_str(json_need_object(properties, "kind"), "type", "string");
+	}
 	static const char *const single[] = {"items", "not"};
 	static const char *const lists[] = {"allOf", "anyOf", "oneOf"};
 	json_t *additional = json_at(node, "additionalProperties");

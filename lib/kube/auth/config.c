@@ -4,6 +4,7 @@
  */
 #include "lib/kube/auth/config.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -141,6 +142,7 @@ int kube_config_parse(const struct kube_config_source *src, const char *text, si
 {
 	auto_kubeconfig struct kubeconfig k = {.root = root_of(src)};
 
+	assert(src && ret);
 	if (kubeconfig_add_text(&k, src->kubeconfig, text, len, err) < 0)
 		return -1;
 	return assemble(src, &k, ret, err);
@@ -197,16 +199,6 @@ static int in_cluster_ca(const struct kube_config_source *src, struct kube_confi
 	return 0;
 }
 
-/* Not every mount has it, and who needs a namespace has an own flag. */
-static void in_cluster_namespace(const struct kube_config_source *src, struct kube_config *config)
-{
-	auto_free char *path = service_account_file(src, "namespace");
-	auto_strbuf struct strbuf text = {0};
-
-	if (file_read(path, 256, &text, NULL, NULL) == 0 && is_namespace(strbuf_str(&text)))
-		config->namespace = strbuf_take(&text);
-}
-
 static int load_in_cluster(const struct kube_config_source *src, struct kube_config *ret,
 			   struct err *err)
 {
@@ -216,6 +208,8 @@ static int load_in_cluster(const struct kube_config_source *src, struct kube_con
 	bool v6;
 	auto_free char *url = NULL;
 	auto_endpoint struct endpoint server = {0};
+	auto_free char *path = NULL;
+	auto_strbuf struct strbuf text = {0};
 
 	config.origin = str_dup("the pod's service account");
 	config.auth.kind = KUBE_AUTH_TOKEN_FILE;
@@ -235,7 +229,10 @@ static int load_in_cluster(const struct kube_config_source *src, struct kube_con
 	config_set_server(&config, &server);
 	if (in_cluster_ca(src, &config, err) < 0)
 		return -1;
-	in_cluster_namespace(src, &config);
+	/* Not every mount has it, and who needs a namespace has an own flag. */
+	path = service_account_file(src, "namespace");
+	if (file_read(path, 256, &text, NULL, NULL) == 0 && is_namespace(strbuf_str(&text)))
+		config.namespace = strbuf_take(&text);
 	*ret = config;
 	config = (struct kube_config){0};
 	return 0;
@@ -308,6 +305,7 @@ static int load_from_environment(const struct kube_config_source *src, struct ku
 
 int kube_config_load(const struct kube_config_source *src, struct kube_config *ret, struct err *err)
 {
+	assert(src && ret);
 	if (!str_empty(src->kubeconfig))
 		return load_file(src, src->kubeconfig, ret, err);
 	/* A service account has no contexts: whoever names one means a kubeconfig. */

@@ -2,6 +2,7 @@
 /*
  * A kubeconfig's user: one way to prove who we are, perhaps with a client certificate besides.
  */
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
@@ -49,6 +50,7 @@ int config_trim_token(const char *path, const char *text, size_t len, char **ret
 {
 	auto_secret char *token = NULL;
 
+	assert(path && ret);
 	while (len > 0 && isspace((unsigned char)text[len - 1]))
 		len--;
 	while (len > 0 && isspace((unsigned char)*text)) {

@@ -9,6 +9,7 @@
  */
 #include "lib/kube/auth/credentials.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/base64.h"
@@ -56,15 +57,17 @@ struct kube_credentials {
 	struct source token, cert, key, ca;
 
 	/* Of exec plugins only. */
-	struct exec_plugin *running;
-	bool valid;         /* the current set came from the plugin and nobody refused it */
-	int64_t fetched_us; /* wall clock */
-	int64_t expires_us; /* wall clock; INT64_MAX: not said */
-	int64_t fetched_ms;
-	unsigned int failures;   /* of the plugin, in a row */
-	unsigned int rejections; /* of fresh credentials, in a row */
-	int64_t hold_until_ms;   /* do not start the plugin before */
-	struct err last_err;     /* why we hold */
+	struct {
+		struct exec_plugin *running;
+		bool valid;         /* the current set came from it and nobody refused it */
+		int64_t fetched_us; /* wall clock */
+		int64_t expires_us; /* wall clock; INT64_MAX: not said */
+		int64_t fetched_ms;
+		unsigned int failures;   /* in a row */
+		unsigned int rejections; /* of fresh credentials, in a row */
+		int64_t hold_until_ms;   /* do not start it before */
+		struct err last_err;     /* why we hold */
+	} plugin;
 
 	struct kube_credentials_wait *waits, **waits_end;
 	uint64_t round; /* of answering: who asks during one is answered in the next */
@@ -74,7 +77,7 @@ struct kube_credentials {
 /* ---- the current set ------------------------------------------------------------------------- */
 
 /* Take value in place of *slot; true when that changed something. */
-static bool replace(char **slot, char *value)
+static bool replace_secret(char **slot, char *value)
 {
 	if (str_eq(*slot, value)) {
 		secret_free(value);
@@ -85,13 +88,13 @@ static bool replace(char **slot, char *value)
 	return true;
 }
 
-static char *bearer(const char *token)
+static char *bearer_header(const char *token)
 {
 	return token ? str_printf("Bearer %s", token) : NULL;
 }
 
 /* RFC 7617 */
-static char *basic(const char *username, const char *password)
+static char *basic_header(const char *username, const char *password)
 {
 	auto_secret char *pair = str_printf("%s:%s", username, password);
 	struct strbuf b = {0};
@@ -103,14 +106,14 @@ static char *basic(const char *username, const char *password)
 
 static void set_authorization(struct kube_credentials *c, char *take)
 {
-	if (replace(&c->authorization, take))
+	if (replace_secret(&c->authorization, take))
 		c->generation++;
 }
 
 static void set_certificate(struct kube_credentials *c, char *take_cert, char *take_key)
 {
-	bool cert_changed = replace(&c->cert_pem, take_cert);
-	bool key_changed = replace(&c->key_pem, take_key);
+	bool cert_changed = replace_secret(&c->cert_pem, take_cert);
+	bool key_changed = replace_secret(&c->key_pem, take_key);
 
 	if (!cert_changed && !key_changed)
 		return;
@@ -118,7 +121,7 @@ static void set_certificate(struct kube_credentials *c, char *take_cert, char *t
 	c->tls_generation++;
 }
 
-static struct kube_secret current(const struct kube_credentials *c)
+static struct kube_secret current_secret(const struct kube_credentials *c)
 {
 	return (struct kube_secret){
 		.generation = c->generation,
@@ -165,7 +168,7 @@ static void look_at_token(struct kube_credentials *c, int64_t now_ms)
 	if (got <= 0)
 		return;
 	note_success(&c->token);
-	set_authorization(c, bearer(token));
+	set_authorization(c, bearer_header(token));
 }
 
 /* 1: *ret is new and sound; 0: keep what is there; -1: the same, and said. */
@@ -222,36 +225,27 @@ static void look_at_authorities(struct kube_credentials *c, int64_t now_ms)
 	c->tls_generation++;
 }
 
-static void look_at_files(struct kube_credentials *c)
-{
-	int64_t now_ms = c->clock.now_ms();
-
-	if (c->token.watch.path)
-		look_at_token(c, now_ms);
-	look_at_certificate(c, now_ms);
-}
-
 /* ---- exec plugin ----------------------------------------------------------------------------- */
 
 static bool must_wait_for_plugin(const struct kube_credentials *c)
 {
-	return !c->valid || c->clock.wall_us() >= c->expires_us;
+	return !c->plugin.valid || c->clock.wall_us() >= c->plugin.expires_us;
 }
 
 static bool should_renew(const struct kube_credentials *c)
 {
 	int64_t ahead_us;
 
-	if (c->expires_us == INT64_MAX)
+	if (c->plugin.expires_us == INT64_MAX)
 		return false;
-	ahead_us = (c->expires_us - c->fetched_us) / AHEAD_FRACTION;
+	ahead_us = (c->plugin.expires_us - c->plugin.fetched_us) / AHEAD_FRACTION;
 	if (ahead_us > AHEAD_MAX_US)
 		ahead_us = AHEAD_MAX_US;
-	return c->clock.wall_us() >= c->expires_us - ahead_us;
+	return c->clock.wall_us() >= c->plugin.expires_us - ahead_us;
 }
 
 /* 1 s after the first time, doubled each further time. */
-static void hold(struct kube_credentials *c, unsigned int times, const struct err *err)
+static void hold_plugin(struct kube_credentials *c, unsigned int times, const struct err *err)
 {
 	int64_t ms = HOLD_START_MS;
 
@@ -259,19 +253,19 @@ static void hold(struct kube_credentials *c, unsigned int times, const struct er
 		ms *= 2;
 	if (ms > KUBE_EXEC_MAX_HOLD_MS)
 		ms = KUBE_EXEC_MAX_HOLD_MS;
-	c->hold_until_ms = c->clock.now_ms() + ms;
-	c->last_err = *err;
+	c->plugin.hold_until_ms = c->clock.now_ms() + ms;
+	c->plugin.last_err = *err;
 }
 
 static bool is_held(const struct kube_credentials *c)
 {
-	return c->clock.now_ms() < c->hold_until_ms;
+	return c->clock.now_ms() < c->plugin.hold_until_ms;
 }
 
 static void answer_now(struct kube_credentials *c, kube_credentials_ready_fn *ready, void *arg,
 		       const struct err *err)
 {
-	struct kube_secret secret = current(c);
+	struct kube_secret secret = current_secret(c);
 
 	ready(arg, err ? NULL : &secret, err);
 }
@@ -283,6 +277,7 @@ static void answer_waiting(struct kube_credentials *c, const struct err *err)
 	struct err copy = {0};
 	bool freed = false;
 
+	assert(!c->freed);
 	if (err)
 		copy = *err;
 	c->freed = &freed;
@@ -303,7 +298,7 @@ static void answer_waiting(struct kube_credentials *c, const struct err *err)
 
 static void note_plugin_failure(struct kube_credentials *c, const struct err *err)
 {
-	hold(c, ++c->failures, err);
+	hold_plugin(c, ++c->plugin.failures, err);
 	/*
 	 * Who waits gets the error and reports it; a renewal ahead of time has nobody else to tell.
 	 */
@@ -324,13 +319,13 @@ static int take_output(struct kube_credentials *c, const char *out, size_t len, 
 			       "exec plugin %s printed credentials that had expired already; check "
 			       "the clock",
 			       exec->command);
-	set_authorization(c, bearer(credential.token));
+	set_authorization(c, bearer_header(credential.token));
 	set_certificate(c, take_ptr(credential.cert_pem), take_ptr(credential.key_pem));
-	c->valid = true;
-	c->fetched_us = now_us;
-	c->fetched_ms = c->clock.now_ms();
-	c->expires_us = credential.expires_us;
-	c->failures = 0;
+	c->plugin.valid = true;
+	c->plugin.fetched_us = now_us;
+	c->plugin.fetched_ms = c->clock.now_ms();
+	c->plugin.expires_us = credential.expires_us;
+	c->plugin.failures = 0;
 	return 0;
 }
 
@@ -339,7 +334,8 @@ static void on_plugin_done(void *arg, const char *out, size_t len, const struct 
 	struct kube_credentials *c = arg;
 	struct err err = {0};
 
-	c->running = NULL;
+	assert(c->plugin.running);
+	c->plugin.running = NULL;
 	if (!failure && take_output(c, out, len, &err) < 0)
 		failure = &err;
 	if (failure)
@@ -349,16 +345,17 @@ static void on_plugin_done(void *arg, const char *out, size_t len, const struct 
 
 static int start_plugin(struct kube_credentials *c, struct err *err)
 {
-	c->running = exec_plugin_start(c->loop, &c->config->auth.exec, KUBE_EXEC_TIMEOUT_MS,
-				       on_plugin_done, c, err);
-	return c->running ? 0 : -1;
+	assert(!c->plugin.running && c->config->auth.kind == KUBE_AUTH_EXEC);
+	c->plugin.running = exec_plugin_start(c->loop, &c->config->auth.exec, KUBE_EXEC_TIMEOUT_MS,
+					      on_plugin_done, c, err);
+	return c->plugin.running ? 0 : -1;
 }
 
 static void get_from_plugin(struct kube_credentials *c, struct kube_credentials_wait *wait,
 			    kube_credentials_ready_fn *ready, void *arg)
 {
 	bool must_wait = must_wait_for_plugin(c);
-	bool may_start = !c->running && !is_held(c);
+	bool may_start = !c->plugin.running && !is_held(c);
 	struct err err = {0};
 
 	if (may_start && (must_wait || should_renew(c)) && start_plugin(c, &err) < 0)
@@ -367,8 +364,8 @@ static void get_from_plugin(struct kube_credentials *c, struct kube_credentials_
 		answer_now(c, ready, arg, NULL);
 		return;
 	}
-	if (!c->running) {
-		err = c->last_err;
+	if (!c->plugin.running) {
+		err = c->plugin.last_err;
 		answer_now(c, ready, arg, &err);
 		return;
 	}
@@ -382,19 +379,19 @@ static void reject_from_plugin(struct kube_credentials *c)
 {
 	struct err err = {0};
 
-	if (!c->valid)
+	if (!c->plugin.valid)
 		return;
-	c->valid = false;
-	if (c->clock.now_ms() - c->fetched_ms >= FRESH_MS) {
-		c->rejections = 0;
+	c->plugin.valid = false;
+	if (c->clock.now_ms() - c->plugin.fetched_ms >= FRESH_MS) {
+		c->plugin.rejections = 0;
 		return;
 	}
-	if (c->rejections++ == 0)
+	if (c->plugin.rejections++ == 0)
 		return;
 	err_set(&err, ERR_TRANSIENT, "CredentialsRejected",
 		"%s: the server refuses what exec plugin %s gives (401); check its login",
 		c->config->origin, c->config->auth.exec.command);
-	hold(c, c->rejections - 1, &err);
+	hold_plugin(c, c->plugin.rejections - 1, &err);
 }
 
 /* ---- interface ------------------------------------------------------------------------------- */
@@ -406,10 +403,10 @@ static void set_from_config(struct kube_credentials *c)
 	switch (auth->kind) {
 	case KUBE_AUTH_TOKEN:
 	case KUBE_AUTH_TOKEN_FILE:
-		c->authorization = bearer(auth->token);
+		c->authorization = bearer_header(auth->token);
 		break;
 	case KUBE_AUTH_BASIC:
-		c->authorization = basic(auth->username, auth->password);
+		c->authorization = basic_header(auth->username, auth->password);
 		break;
 	case KUBE_AUTH_NONE:
 	case KUBE_AUTH_EXEC:
@@ -432,6 +429,7 @@ struct kube_credentials *kube_credentials_new(struct loop *loop, const struct ku
 {
 	struct kube_credentials *c = mem_new(struct kube_credentials);
 
+	assert(loop && config);
 	c->loop = loop;
 	c->config = config;
 	c->clock = clock ? *clock : (struct kube_credentials_clock){clock_ms, clock_wall_us};
@@ -444,12 +442,18 @@ struct kube_credentials *kube_credentials_new(struct loop *loop, const struct ku
 void kube_credentials_get(struct kube_credentials *c, struct kube_credentials_wait *wait,
 			  kube_credentials_ready_fn *ready, void *arg)
 {
+	int64_t now_ms;
+
+	assert(wait && !wait->ready && ready);
 	look_at_authorities(c, c->clock.now_ms());
 	if (c->config->auth.kind == KUBE_AUTH_EXEC) {
 		get_from_plugin(c, wait, ready, arg);
 		return;
 	}
-	look_at_files(c);
+	now_ms = c->clock.now_ms();
+	if (c->token.watch.path)
+		look_at_token(c, now_ms);
+	look_at_certificate(c, now_ms);
 	answer_now(c, ready, arg, NULL);
 }
 
@@ -487,7 +491,7 @@ void kube_credentials_free(struct kube_credentials *c)
 		return;
 	if (c->freed)
 		*c->freed = true;
-	exec_plugin_stop(c->running);
+	exec_plugin_stop(c->plugin.running);
 	for (struct kube_credentials_wait *wait = c->waits; wait; wait = wait->next)
 		wait->ready = NULL;
 	secret_free(c->authorization);

@@ -5,6 +5,7 @@
 #include "lib/kube/auth/endpoint.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
@@ -148,6 +149,7 @@ int endpoint_parse_server(const char *url, struct endpoint *ret, struct err *err
 	const char *rest = NULL;
 	const struct scheme *scheme = take_scheme(url, server_schemes, &rest);
 
+	assert(url && ret);
 	if (strchr(rest ? rest : url, '@'))
 		return err_set(err, ERR_INVALID, "BadUrl",
 			       "carries a user name or an \"@\"; credentials belong to the user, "
@@ -180,6 +182,7 @@ int endpoint_parse_proxy(const char *url, struct endpoint *ret, struct err *err)
 	/* A password may stand before the @; then the message has to do without the URL. */
 	const char *quote = at ? "" : "\"", *shown = at ? "the URL" : url;
 
+	assert(url && ret);
 	if (!scheme)
 		return err_set(err, ERR_INVALID, "BadUrl",
 			       "%s%s%s has no scheme that we can use, must be http://, https:// or "

@@ -4,6 +4,7 @@
  */
 #include "lib/kube/auth/exec_credential.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
@@ -19,13 +20,6 @@ void exec_credential_done(struct exec_credential *credential)
 	mem_free(credential->cert_pem);
 	secret_free(credential->key_pem);
 	*credential = (struct exec_credential){0};
-}
-
-static int bad_type(const char *field, const json_t *value, struct err *err)
-{
-	return err_set(err, ERR_INVALID, "BadExecCredential",
-		       "printed an ExecCredential whose %s is %s, must be a string", field,
-		       json_type_words(value));
 }
 
 /* Is it the object we asked for? */
@@ -57,22 +51,10 @@ static int get(const json_t *status, const char *key, const char **ret, struct e
 	auto_free char *field = str_printf("status.%s", key);
 
 	if (value && !text)
-		return bad_type(field, value, err);
+		return err_set(err, ERR_INVALID, "BadExecCredential",
+			       "printed an ExecCredential whose %s is %s, must be a string", field,
+			       json_type_words(value));
 	*ret = str_empty(text) ? NULL : text;
-	return 0;
-}
-
-static int get_token(const json_t *status, struct exec_credential *c, struct err *err)
-{
-	const char *token = NULL;
-
-	if (get(status, "token", &token, err) < 0)
-		return -1;
-	if (token && !secret_is_token(token))
-		return err_set(
-			err, ERR_INVALID, "BadExecCredential",
-			"printed a status.token with blanks, control or non-ASCII characters");
-	c->token = str_dup(token);
 	return 0;
 }
 
@@ -91,10 +73,25 @@ static int get_pem(const json_t *status, const char *key, enum pem_kind kind, ch
 	return 0;
 }
 
-static int get_expiry(const json_t *status, struct exec_credential *c, struct err *err)
+static int get_status(const json_t *json, struct exec_credential *c, struct err *err)
 {
+	const json_t *status = json_at(json, "status");
+	const char *token = NULL;
 	const char *text = NULL;
 
+	if (!json_is_object(status))
+		return err_set(err, ERR_INVALID, "BadExecCredential",
+			       "printed an ExecCredential without a status");
+	if (get(status, "token", &token, err) < 0)
+		return -1;
+	if (token && !secret_is_token(token))
+		return err_set(
+			err, ERR_INVALID, "BadExecCredential",
+			"printed a status.token with blanks, control or non-ASCII characters");
+	c->token = str_dup(token);
+	if (get_pem(status, "clientCertificateData", PEM_CERTIFICATES, &c->cert_pem, err) < 0 ||
+	    get_pem(status, "clientKeyData", PEM_PRIVATE_KEY, &c->key_pem, err) < 0)
+		return -1;
 	c->expires_us = INT64_MAX;
 	if (get(status, "expirationTimestamp", &text, err) < 0)
 		return -1;
@@ -102,21 +99,6 @@ static int get_expiry(const json_t *status, struct exec_credential *c, struct er
 		return err_set(err, ERR_INVALID, "BadExecCredential",
 			       "printed a status.expirationTimestamp that is no time, must be like "
 			       "2026-01-31T10:00:00Z");
-	return 0;
-}
-
-static int get_status(const json_t *json, struct exec_credential *c, struct err *err)
-{
-	const json_t *status = json_at(json, "status");
-
-	if (!json_is_object(status))
-		return err_set(err, ERR_INVALID, "BadExecCredential",
-			       "printed an ExecCredential without a status");
-	if (get_token(status, c, err) < 0 ||
-	    get_pem(status, "clientCertificateData", PEM_CERTIFICATES, &c->cert_pem, err) < 0 ||
-	    get_pem(status, "clientKeyData", PEM_PRIVATE_KEY, &c->key_pem, err) < 0 ||
-	    get_expiry(status, c, err) < 0)
-		return -1;
 	if (!c->cert_pem != !c->key_pem)
 		return err_set(err, ERR_INVALID, "BadExecCredential",
 			       "printed status.clientCertificateData or status.clientKeyData "
@@ -135,6 +117,7 @@ int exec_credential_parse(const char *text, size_t len, const char *api_version,
 	/* The parser's own words may quote from the text. */
 	json_auto_t *json = json_parse(text, len, NULL);
 
+	assert(api_version && ret);
 	if (!json)
 		return err_set(
 			err, ERR_INVALID, "BadExecCredential",

@@ -8,6 +8,7 @@
  */
 #include "lib/kube/auth/exec_plugin.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <signal.h>
 #include <string.h>
@@ -112,25 +113,22 @@ static char *last_words(const struct strbuf *errors)
 	return str_printf(": %.*s", (int)(end - start), errors->data + start);
 }
 
-static void judge(struct exec_plugin *p)
-{
-	auto_free char *words = last_words(&p->errors);
-	struct err err = {0};
-
-	if (p->signal)
-		err_set(&err, ERR_TRANSIENT, "ExecPluginFailed",
-			"exec plugin %s was killed by signal %d%s", p->command, p->signal, words);
-	else if (p->status)
-		err_set(&err, ERR_TRANSIENT, "ExecPluginFailed",
-			"exec plugin %s ended with status %lld%s", p->command, (long long)p->status,
-			words);
-	finish(p, p->signal || p->status ? &err : NULL);
-}
-
 static void judge_if_over(struct exec_plugin *p)
 {
-	if (p->exited && !p->open_pipes)
-		judge(p);
+	if (p->exited && !p->open_pipes) {
+		auto_free char *words = last_words(&p->errors);
+		struct err err = {0};
+
+		if (p->signal)
+			err_set(&err, ERR_TRANSIENT, "ExecPluginFailed",
+				"exec plugin %s was killed by signal %d%s", p->command, p->signal,
+				words);
+		else if (p->status)
+			err_set(&err, ERR_TRANSIENT, "ExecPluginFailed",
+				"exec plugin %s ended with status %lld%s", p->command,
+				(long long)p->status, words);
+		finish(p, p->signal || p->status ? &err : NULL);
+	}
 }
 
 static void on_ended(uv_process_t *process, int64_t status, int signal)
@@ -248,6 +246,7 @@ struct exec_plugin *exec_plugin_start(struct loop *loop, const struct kube_exec 
 	struct exec_plugin *p = mem_new(struct exec_plugin);
 	int result;
 
+	assert(exec->command && timeout_ms > 0 && done);
 	p->process.data = p->out_pipe.data = p->err_pipe.data = p;
 	p->done = done;
 	p->arg = arg;

@@ -5,6 +5,7 @@
  */
 #include "lib/kube/auth/file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -65,6 +66,7 @@ static int read_all(int fd, const char *path, size_t max, struct strbuf *ret, st
 int file_read(const char *path, size_t max, struct strbuf *ret, struct file_id *ret_id,
 	      struct err *err)
 {
+	assert(path && max > 0 && ret);
 	/* Without O_NONBLOCK the open alone would wait for a FIFO's writer. */
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
@@ -98,6 +100,7 @@ static bool must_read(struct file_watch *w, int64_t now_ms)
 
 int file_watch_look(struct file_watch *w, int64_t now_ms, struct strbuf *ret, struct err *err)
 {
+	assert(w->path && w->max > 0);
 	if (w->seen && !w->stale && now_ms - w->looked_ms < FILE_LOOK_MS)
 		return 0;
 	if (!must_read(w, now_ms)) {

@@ -6,6 +6,7 @@
  */
 #include "lib/kube/auth/kubeconfig.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
@@ -277,6 +278,7 @@ int kubeconfig_context(const struct kubeconfig *k, const char *wanted, struct ku
 	auto_free char *names = names_of(k, KUBECONFIG_CONTEXTS);
 	const char *name = str_empty(wanted) ? current_context(k) : wanted;
 
+	assert(ret);
 	if (!name)
 		return err_set(err, ERR_INVALID, "BadKubeconfig",
 			       "%s: has no current-context; choose one of its contexts (%s) with "
@@ -296,6 +298,7 @@ int kubeconfig_follow(const struct kubeconfig_entry *context, enum kubeconfig_li
 	auto_free char *names = names_of(context->of, list);
 	const char *name = NULL;
 
+	assert(ret);
 	if (kubeconfig_str(context, words[list].entry, &name, err) < 0)
 		return -1;
 	if (!name)
@@ -334,6 +337,7 @@ int kubeconfig_str(const struct kubeconfig_entry *e, const char *field, const ch
 	const json_t *value = json_at(e->body, field);
 	const char *text = json_string_value(value);
 
+	assert(field && ret);
 	if (value && !text)
 		return kubeconfig_bad(e, err, "%s%s is %s, must be a string (put it in quotes)",
 				      e->prefix, field, json_type_words(value));
@@ -349,6 +353,7 @@ int kubeconfig_bool(const struct kubeconfig_entry *e, const char *field, bool *r
 {
 	const json_t *value = json_at(e->body, field);
 
+	assert(field && ret);
 	if (value && !json_is_boolean(value))
 		return kubeconfig_bad(e, err, "%s%s is %s, must be true or false", e->prefix, field,
 				      json_type_words(value));
@@ -396,6 +401,7 @@ int kubeconfig_objects(const struct kubeconfig_entry *e, const char *field, cons
 int kubeconfig_strings(const struct kubeconfig_entry *e, const char *field, const json_t **ret,
 		       struct err *err)
 {
+	assert(field && ret);
 	return get_list(e, field, JSON_STRING, "strings", ret, err);
 }
 
@@ -454,6 +460,7 @@ int kubeconfig_pem(const struct kubeconfig_entry *e, const char *field, enum pem
 	const char *path = NULL, *data = NULL;
 	auto_free char *full = NULL;
 
+	assert(field && ret_pem && ret_file);
 	if (kubeconfig_str(e, field, &path, err) < 0 || get_data(e, data_field, &data, err) < 0)
 		return -1;
 	if (path && data)

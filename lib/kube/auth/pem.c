@@ -4,6 +4,7 @@
  */
 #include "lib/kube/auth/pem.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -172,6 +173,7 @@ int pem_check(const char *text, size_t len, enum pem_kind kind, struct err *err)
 {
 	struct tally t = {0};
 
+	assert(text || len == 0);
 	/* From here on it is handled as a string. */
 	if (memchr(text, '\0', len))
 		return wrong_content(text, len, kind, &t, err);

@@ -4,6 +4,9 @@
  */
 
 #include "lib/base/own.h"
+
+#include <assert.h>
+
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/plugins.h"
 #include "nodeagent/cni/plan/attach.h"
@@ -63,8 +66,8 @@ static int read_previous(const struct plugin *plugin, const struct attach_call *
 	return 0;
 }
 
-static int add(const struct plugin *plugin, const struct plugin_call *call, const char *version,
-	       json_t **ret_result, struct err *err)
+static int plugin_add(const struct plugin *plugin, const struct plugin_call *call,
+		      const char *version, json_t **ret_result, struct err *err)
 {
 	const struct attach_services *services = call->call->services;
 	json_auto_t *result = NULL;
@@ -88,6 +91,9 @@ int attach_run(const struct attach_call *call, json_t **ret_result, struct err *
 	json_auto_t *previous = NULL;
 	struct plugin_call inner = {.call = call};
 
+	assert(call->services && call->services->save && call->services->keep &&
+	       call->services->ipam);
+	assert(call->services->owns && call->services->report && call->services->took);
 	if (!plugin)
 		return err_set(err, ERR_INVALID, "UnsupportedField", "no plugin of type \"%.64s\"",
 			       call->type);
@@ -114,7 +120,7 @@ int attach_run(const struct attach_call *call, json_t **ret_result, struct err *
 	inner.previous = previous;
 	switch (call->command) {
 	case ATTACH_ADD:
-		return add(plugin, &inner, version, ret_result, err);
+		return plugin_add(plugin, &inner, version, ret_result, err);
 	case ATTACH_CHECK:
 		return plugin->check(&inner, err);
 	case ATTACH_DEL:

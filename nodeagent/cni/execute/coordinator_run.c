@@ -106,8 +106,9 @@ static json_t *state_of(const char *peer, const json_t *steps, const json_t *add
 }
 
 /* Somebody else's address, or a gateway that is not there: before anything is changed. */
-static int detect(const struct coordinator_config *config, const struct coordinator_role *role,
-		  const struct plugin_call *call, const json_t *pod, struct err *err)
+static int detect_on_network(const struct coordinator_config *config,
+			     const struct coordinator_role *role, const struct plugin_call *call,
+			     const json_t *pod, struct err *err)
 {
 	const struct attach_services *services = call->call->services;
 	const char *ifname = call->call->ifname;
@@ -198,7 +199,7 @@ static int plan_and_act(const struct plugin_call *call, const struct coordinator
 	coordinator_peer_name(outer->container_id, peer_name);
 	makes_veth = role.underlay && role.first;
 	if (coordinator_plan(config, &role, &facts, steps, err) ||
-	    detect(config, &role, call, pod, err))
+	    detect_on_network(config, &role, call, pod, err))
 		return -1;
 	return carry_out(call, makes_veth ? peer_name : NULL, steps, role.nic_addresses, err);
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A PCI function. See the header.
+ * From a PCI address to what steps need: driver, PF, number of the VF, interface by name and
+ * number. Plugins look right before they plan and again after each step that may have changed it;
+ * nothing is kept between looks.
  */
 #include "nodeagent/cni/execute/device.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,6 +28,7 @@ struct host *device_host(int root, struct err *err)
 {
 	char path[32];
 
+	assert(root >= 0);
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", root);
 	return host_open(path, err);
 }
@@ -56,6 +60,7 @@ static void put_netdev(const struct host *host, const char *address, char ret[IF
 int device_link(struct netns *ns, const char *name, int index, json_t *look, const json_t **ret,
 		struct err *err)
 {
+	assert(name || index > 0);
 	return netns_observe_link(ns, index ? NULL : name, index, look, ret, err);
 }
 

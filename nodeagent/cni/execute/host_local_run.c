@@ -176,7 +176,7 @@ static json_t *names_of_owner(const struct store *store)
 	return json_incref(json_array_size(names) ? names : old);
 }
 
-static int release(const struct store *store, struct err *err)
+static int release_addresses(const struct store *store, struct err *err)
 {
 	json_auto_t *names = names_of_owner(store);
 	size_t i;
@@ -313,8 +313,8 @@ static int give_any(const struct store *store, const struct host_local_set *set,
 		       "host-local: all addresses of ranges[%zu] are in use", number);
 }
 
-static int give(const struct store *store, struct host_local_config *config, size_t number,
-		json_t *result, struct err *err)
+static int give_address(const struct store *store, struct host_local_config *config, size_t number,
+			json_t *result, struct err *err)
 {
 	const struct host_local_set *set = &config->sets[number];
 	const struct host_local_range *range = NULL;
@@ -341,15 +341,15 @@ static int give_all(const struct store *store, struct host_local_config *config,
 	char text[ADDR_TEXT_SIZE];
 
 	for (size_t i = 0; i < config->n_sets; i++)
-		if (give(store, config, i, result, err)) {
+		if (give_address(store, config, i, result, err)) {
 			/* Before the first one there is nothing of this call. */
 			if (i > 0)
-				(void)release(store, NULL);
+				(void)release_addresses(store, NULL);
 			return -1;
 		}
 	if (config->n_wanted == 0)
 		return 0;
-	(void)release(store, NULL);
+	(void)release_addresses(store, NULL);
 	addr_print(&config->wanted[0], text);
 	return err_set(err, ERR_INVALID, "BadField",
 		       "host-local: %s is asked for, and of none of the ranges", text);
@@ -424,7 +424,7 @@ static int host_local_del(const struct plugin_call *call, struct err *err)
 	if (host_local_config_read(call->call->config, NULL, true, &config, err) ||
 	    store_open(call, &config, false, &store, err))
 		return -1;
-	return store.dir < 0 ? 0 : release(&store, err);
+	return store.dir < 0 ? 0 : release_addresses(&store, err);
 }
 
 const struct plugin plugin_host_local = {

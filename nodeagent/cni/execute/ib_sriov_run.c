@@ -36,8 +36,8 @@
 #define LOOK_MS  10
 #define NO_GUID  "ff:ff:ff:ff:ff:ff:ff:ff"
 
-static int check(const struct plugin_call *call, const struct ib_sriov_config *config,
-		 const struct device *device, struct err *err)
+static int check_device(const struct plugin_call *call, const struct ib_sriov_config *config,
+			const struct device *device, struct err *err)
 {
 	const struct attach_services *services = call->call->services;
 	json_auto_t *pod = netns_look_new();
@@ -330,7 +330,8 @@ static int ib_sriov_add(const struct plugin_call *call, json_t **ret_result, str
 	bool has_driver;
 
 	if (!host || ib_sriov_config_read(call->call->config, &config, err) ||
-	    device_look(host, config.device, &device, err) || check(call, &config, &device, err) ||
+	    device_look(host, config.device, &device, err) ||
+	    check_device(call, &config, &device, err) ||
 	    (device.netdev[0] &&
 	     device_link(call->pair.host, device.netdev, device.netdev_index, links, &link, err)) ||
 	    device_link(call->pair.host, device.pf, device.pf_index, links, &pf_link, err) ||

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Addresses of IPAM. See the header.
+ * Between the IPAM plugin, which attach_services runs or answers, and interface.c, which plans. An
+ * address that was given and could not be set goes back at once, so that the plugins' own failures
+ * need not think of it.
  */
 #include "nodeagent/cni/execute/ipam_run.h"
+
+#include <assert.h>
 
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/netns_detect.h"
@@ -36,6 +40,7 @@ int ipam_add(const struct plugin_call *call, bool configure, json_t *result, jso
 	const struct attach_services *services = call->call->services;
 	json_auto_t *printed = NULL, *read = NULL;
 
+	assert(!configure || call->pair.pod);
 	if (services->ipam(services->context, "ADD", call->call->config, &printed, err))
 		return err_in(err, "addresses for %s", call->call->ifname);
 	if (result_read(printed, json_str_at(call->call->config, "cniVersion"), &read, err) == 0 &&
@@ -49,6 +54,7 @@ int ipam_add(const struct plugin_call *call, bool configure, json_t *result, jso
 int ipam_inherit(const struct plugin_call *call, const json_t *from, json_t *result, json_t *done,
 		 struct err *err)
 {
+	assert(from && call->pair.pod);
 	return interface_adopt(result, from, err) || configure_interface(call, result, done, err)
 		       ? -1
 		       : 0;

@@ -26,7 +26,8 @@ static int find_in_pod(const struct plugin_call *call, json_t *look, const json_
 	return netns_observe_link(call->pair.pod, call->call->ifname, 0, look, ret, err);
 }
 
-static int finish(const struct plugin_call *call, json_t *result, json_t *done, struct err *err)
+static int finish_interface(const struct plugin_call *call, json_t *result, json_t *done,
+			    struct err *err)
 {
 	json_auto_t *look = netns_look_new(), *up = json_array();
 	const json_t *link = NULL;
@@ -74,7 +75,7 @@ static int ipoib_add(const struct plugin_call *call, json_t **ret_result, struct
 	if (services->save(services->context, state, err))
 		return -1;
 	if (netns_execute(&call->pair, steps, done, err) == 0 &&
-	    finish(call, result, done, err) == 0) {
+	    finish_interface(call, result, done, err) == 0) {
 		const json_t *dns = json_at(call->call->config, "dns");
 
 		if (json_is_object(dns))

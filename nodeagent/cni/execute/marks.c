@@ -32,19 +32,13 @@ struct batch {
 	size_t n;
 };
 
-static void batch_done(struct batch *batch)
-{
-	for (size_t i = 0; i < batch->n; i++)
-		nlmsg_free(batch->messages[i]);
-}
-
 static void add_message(struct batch *batch, struct nl_msg *message)
 {
 	assert(batch->n < ARRAY_LEN(batch->messages));
 	batch->messages[batch->n++] = message;
 }
 
-static struct nl_msg *request(int type, int flags)
+static struct nl_msg *nft_request(int type, int flags)
 {
 	struct nfgenmsg header = {.nfgen_family = NFPROTO_INET};
 
@@ -66,7 +60,7 @@ static void put_be32(struct nl_msg *msg, int type, uint32_t value)
 
 static void add_table(struct batch *batch, int type, int flags)
 {
-	struct nl_msg *msg = request(type, flags);
+	struct nl_msg *msg = nft_request(type, flags);
 
 	netlink_put_str(msg, NFTA_TABLE_NAME, TABLE);
 	add_message(batch, msg);
@@ -74,7 +68,7 @@ static void add_table(struct batch *batch, int type, int flags)
 
 static void add_chain(struct batch *batch, const char *name, const char *type, int hook)
 {
-	struct nl_msg *msg = request(NFT_MSG_NEWCHAIN, NLM_F_CREATE);
+	struct nl_msg *msg = nft_request(NFT_MSG_NEWCHAIN, NLM_F_CREATE);
 	struct nlattr *nest;
 
 	netlink_put_str(msg, NFTA_CHAIN_TABLE, TABLE);
@@ -93,7 +87,7 @@ struct expression {
 	struct nlattr *element, *data;
 };
 
-static struct expression begin(struct nl_msg *msg, const char *name)
+static struct expression begin_expression(struct nl_msg *msg, const char *name)
 {
 	struct expression e = {.element = nla_nest_start(msg, NFTA_LIST_ELEM | NLA_F_NESTED)};
 
@@ -102,7 +96,7 @@ static struct expression begin(struct nl_msg *msg, const char *name)
 	return e;
 }
 
-static void end(struct nl_msg *msg, struct expression e)
+static void end_expression(struct nl_msg *msg, struct expression e)
 {
 	(void)nla_nest_end(msg, e.data);
 	(void)nla_nest_end(msg, e.element);
@@ -117,43 +111,44 @@ static void put_value(struct nl_msg *msg, int type, const void *value, size_t le
 }
 
 /* "meta" and "ct": load a key into the register, or set it from there. */
-static void load(struct nl_msg *msg, const char *name, int key_type, uint32_t key, int dreg_type)
+static void load_register(struct nl_msg *msg, const char *name, int key_type, uint32_t key,
+			  int dreg_type)
 {
-	struct expression e = begin(msg, name);
+	struct expression e = begin_expression(msg, name);
 
 	put_be32(msg, key_type, key);
 	put_be32(msg, dreg_type, NFT_REG_1);
-	end(msg, e);
+	end_expression(msg, e);
 }
 
 static void load_meta(struct nl_msg *msg, uint32_t key)
 {
-	load(msg, "meta", NFTA_META_KEY, key, NFTA_META_DREG);
+	load_register(msg, "meta", NFTA_META_KEY, key, NFTA_META_DREG);
 }
 
 static void load_ct(struct nl_msg *msg, uint32_t key)
 {
-	load(msg, "ct", NFTA_CT_KEY, key, NFTA_CT_DREG);
+	load_register(msg, "ct", NFTA_CT_KEY, key, NFTA_CT_DREG);
 }
 
 static void set_meta_mark(struct nl_msg *msg)
 {
-	load(msg, "meta", NFTA_META_KEY, NFT_META_MARK, NFTA_META_SREG);
+	load_register(msg, "meta", NFTA_META_KEY, NFT_META_MARK, NFTA_META_SREG);
 }
 
-static void compare(struct nl_msg *msg, uint32_t op, const void *value, size_t len)
+static void compare_register(struct nl_msg *msg, uint32_t op, const void *value, size_t len)
 {
-	struct expression e = begin(msg, "cmp");
+	struct expression e = begin_expression(msg, "cmp");
 
 	put_be32(msg, NFTA_CMP_SREG, NFT_REG_1);
 	put_be32(msg, NFTA_CMP_OP, op);
 	put_value(msg, NFTA_CMP_DATA, value, len);
-	end(msg, e);
+	end_expression(msg, e);
 }
 
-static void mask(struct nl_msg *msg, uint32_t bits)
+static void mask_register(struct nl_msg *msg, uint32_t bits)
 {
-	struct expression e = begin(msg, "bitwise");
+	struct expression e = begin_expression(msg, "bitwise");
 	uint32_t zero = 0;
 
 	put_be32(msg, NFTA_BITWISE_SREG, NFT_REG_1);
@@ -161,23 +156,23 @@ static void mask(struct nl_msg *msg, uint32_t bits)
 	put_be32(msg, NFTA_BITWISE_LEN, sizeof(bits));
 	put_value(msg, NFTA_BITWISE_MASK, &bits, sizeof(bits));
 	put_value(msg, NFTA_BITWISE_XOR, &zero, sizeof(zero));
-	end(msg, e);
+	end_expression(msg, e);
 }
 
-static void immediate(struct nl_msg *msg, uint32_t value)
+static void load_immediate(struct nl_msg *msg, uint32_t value)
 {
-	struct expression e = begin(msg, "immediate");
+	struct expression e = begin_expression(msg, "immediate");
 
 	put_be32(msg, NFTA_IMMEDIATE_DREG, NFT_REG_1);
 	put_value(msg, NFTA_IMMEDIATE_DATA, &value, sizeof(value));
-	end(msg, e);
+	end_expression(msg, e);
 }
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
 static struct nl_msg *begin_rule(const char *chain, struct nlattr **ret_list)
 {
-	struct nl_msg *msg = request(NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
+	struct nl_msg *msg = nft_request(NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
 
 	netlink_put_str(msg, NFTA_RULE_TABLE, TABLE);
 	netlink_put_str(msg, NFTA_RULE_CHAIN, chain);
@@ -200,40 +195,47 @@ static void add_rules(struct batch *batch, const char *dev)
 
 	memcpy(name, dev, strnlen(dev, sizeof(name) - 1));
 	load_meta(msg, NFT_META_IIFNAME);
-	compare(msg, NFT_CMP_EQ, name, sizeof(name));
+	compare_register(msg, NFT_CMP_EQ, name, sizeof(name));
 	load_ct(msg, NFT_CT_STATE);
-	mask(msg, NF_CT_STATE_BIT(IP_CT_NEW));
-	compare(msg, NFT_CMP_NEQ, &zero, sizeof(zero));
-	immediate(msg, MARK);
+	mask_register(msg, NF_CT_STATE_BIT(IP_CT_NEW));
+	compare_register(msg, NFT_CMP_NEQ, &zero, sizeof(zero));
+	load_immediate(msg, MARK);
 	set_meta_mark(msg);
 	end_rule(batch, msg, list);
 
 	msg = begin_rule("prerouting", &list);
 	load_meta(msg, NFT_META_MARK);
-	compare(msg, NFT_CMP_EQ, &mark, sizeof(mark));
-	load(msg, "ct", NFTA_CT_KEY, NFT_CT_MARK, NFTA_CT_SREG);
+	compare_register(msg, NFT_CMP_EQ, &mark, sizeof(mark));
+	load_register(msg, "ct", NFTA_CT_KEY, NFT_CT_MARK, NFTA_CT_SREG);
 	end_rule(batch, msg, list);
 
 	/* Of other connections marks are others' (WireGuard, TPROXY): SO_MARK stays. */
 	msg = begin_rule("output", &list);
 	load_ct(msg, NFT_CT_MARK);
-	compare(msg, NFT_CMP_EQ, &mark, sizeof(mark));
+	compare_register(msg, NFT_CMP_EQ, &mark, sizeof(mark));
 	set_meta_mark(msg);
 	end_rule(batch, msg, list);
 }
 
 /* ---- the transaction ------------------------------------------------------------------------- */
 
-/*
- * The last close of a socket that changed rules waits until the kernel has freed what they
- * replaced, a grace period of RCU: 10 ms and more (nft_rcv_nl_event() in
- * net/netfilter/nf_tables_api.c). A child has the last one, so that no pod waits for that. Without
- * a child we wait ourselves.
- */
-static void close_in_child(struct netns *ns)
+static int commit_batch(struct netns *ns, struct batch *batch, struct err *err)
 {
-	int fd = netlink_fd(netns_netlink(ns), NETLINK_NETFILTER);
+	struct err problem = {0};
+	int code, fd;
 
+	add_edge(batch, NFNL_MSG_BATCH_END);
+	code = netns_open_socket(ns, NETLINK_NETFILTER, &problem);
+	if (code == 0)
+		code = netlink_commit(netns_netlink(ns), NETLINK_NETFILTER, batch->messages,
+				      batch->n, &problem);
+	/*
+	 * The last close of a socket that changed rules waits until the kernel has freed what they
+	 * replaced, a grace period of RCU: 10 ms and more (nft_rcv_nl_event() in
+	 * net/netfilter/nf_tables_api.c). A child has the last one, so that no pod waits for that.
+	 * Without a child we wait ourselves.
+	 */
+	fd = netlink_fd(netns_netlink(ns), NETLINK_NETFILTER);
 	if (fd > 0 && child_fork(&(struct child_config){.skips_handlers = true}) == 0) {
 		/* Locks and lines are not its own. */
 		fs_close_between(0, (unsigned int)fd - 1);
@@ -241,20 +243,8 @@ static void close_in_child(struct netns *ns)
 		_exit(0);
 	}
 	netlink_close(netns_netlink(ns), NETLINK_NETFILTER);
-}
-
-static int commit(struct netns *ns, struct batch *batch, struct err *err)
-{
-	struct err problem = {0};
-	int code;
-
-	add_edge(batch, NFNL_MSG_BATCH_END);
-	code = netns_open_socket(ns, NETLINK_NETFILTER, &problem);
-	if (code == 0)
-		code = netlink_commit(netns_netlink(ns), NETLINK_NETFILTER, batch->messages,
-				      batch->n, &problem);
-	close_in_child(ns);
-	batch_done(batch);
+	for (size_t i = 0; i < batch->n; i++)
+		nlmsg_free(batch->messages[i]);
 	if (code == 0)
 		return 0;
 	errno = problem.sys;
@@ -279,7 +269,7 @@ int marks_set(struct netns *ns, const char *dev, struct err *err)
 	add_chain(&batch, "prerouting", "filter", NF_INET_PRE_ROUTING);
 	add_chain(&batch, "output", "route", NF_INET_LOCAL_OUT);
 	add_rules(&batch, dev);
-	return commit(ns, &batch, err);
+	return commit_batch(ns, &batch, err);
 }
 
 int marks_clear(struct netns *ns, struct err *err)
@@ -287,5 +277,5 @@ int marks_clear(struct netns *ns, struct err *err)
 	struct batch batch = {0};
 
 	begin_without_table(&batch);
-	return commit(ns, &batch, err);
+	return commit_batch(ns, &batch, err);
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Steps as netlink messages. See the header.
+ * One function per kind of step, called by netns_execute.c right before it sends: the number of the
+ * device is known by then. Nothing is looked up here, so that a list of steps becomes the same
+ * bytes each time.
  */
 #include "nodeagent/cni/execute/messages.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <linux/fib_rules.h>
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
@@ -229,27 +232,13 @@ static struct nl_msg *ipoib_message(const json_t *step)
 	return msg;
 }
 
-/* What its kind alone has (linux/if_link.h). */
-static void put_upper_data(struct nl_msg *msg, const json_t *step)
-{
-	const char *kind = json_str_or(json_at(step, "kind"), "");
-	uint32_t mode = (uint32_t)look_number(step, "mode");
-
-	if (str_eq(kind, "macvlan")) {
-		netlink_put_u32(msg, IFLA_MACVLAN_MODE, mode);
-		put_number(msg, IFLA_MACVLAN_BC_QUEUE_LEN, step, "queue");
-	} else if (str_eq(kind, "ipvlan")) {
-		netlink_put_u16(msg, IFLA_IPVLAN_MODE, (uint16_t)mode);
-	} else {
-		netlink_put_u16(msg, IFLA_VLAN_ID, (uint16_t)look_number(step, "vlan"));
-	}
-}
-
 /* In the other namespace from the beginning: a move would wait for an RCU grace period. */
 static struct nl_msg *upper_message(const json_t *step, int other)
 {
 	struct nl_msg *msg = rtnl_link_request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, 0);
 	struct nlattr *info, *data;
+	const char *kind = json_str_or(json_at(step, "kind"), "");
+	uint32_t mode = (uint32_t)look_number(step, "mode");
 
 	netlink_put_str(msg, IFLA_IFNAME, json_str_or(json_at(step, "dev"), ""));
 	put_number(msg, IFLA_LINK, step, "lower");
@@ -258,21 +247,20 @@ static struct nl_msg *upper_message(const json_t *step, int other)
 	if (json_at(step, "to"))
 		netlink_put_u32(msg, IFLA_NET_NS_FD, (uint32_t)other);
 	info = nla_nest_start(msg, IFLA_LINKINFO);
-	netlink_put_str(msg, IFLA_INFO_KIND, json_str_or(json_at(step, "kind"), ""));
+	netlink_put_str(msg, IFLA_INFO_KIND, kind);
 	data = nla_nest_start(msg, IFLA_INFO_DATA);
-	put_upper_data(msg, step);
+	/* What its kind alone has (linux/if_link.h). */
+	if (str_eq(kind, "macvlan")) {
+		netlink_put_u32(msg, IFLA_MACVLAN_MODE, mode);
+		put_number(msg, IFLA_MACVLAN_BC_QUEUE_LEN, step, "queue");
+	} else if (str_eq(kind, "ipvlan")) {
+		netlink_put_u16(msg, IFLA_IPVLAN_MODE, (uint16_t)mode);
+	} else {
+		netlink_put_u16(msg, IFLA_VLAN_ID, (uint16_t)look_number(step, "vlan"));
+	}
 	(void)nla_nest_end(msg, data);
 	(void)nla_nest_end(msg, info);
 	return msg;
-}
-
-static void put_broadcast(struct nl_msg *msg, const struct addr *address)
-{
-	struct addr last = *address;
-
-	for (unsigned int bit = address->prefix; bit < 32; bit++)
-		last.octets[bit / 8] |= (uint8_t)(0x80 >> bit % 8);
-	put_address(msg, IFA_BROADCAST, &last);
 }
 
 static struct nl_msg *address_message(const json_t *step, bool add, int index)
@@ -289,8 +277,14 @@ static struct nl_msg *address_message(const json_t *step, bool add, int index)
 			      &header, sizeof(header));
 	put_address(msg, IFA_LOCAL, &address);
 	put_address(msg, IFA_ADDRESS, &address);
-	if (json_is_true(json_at(step, "broadcast")) && address.family == 4 && address.prefix < 31)
-		put_broadcast(msg, &address);
+	if (json_is_true(json_at(step, "broadcast")) && address.family == 4 &&
+	    address.prefix < 31) {
+		struct addr last = address;
+
+		for (unsigned int bit = address.prefix; bit < 32; bit++)
+			last.octets[bit / 8] |= (uint8_t)(0x80 >> bit % 8);
+		put_address(msg, IFA_BROADCAST, &last);
+	}
 	return msg;
 }
 
@@ -387,6 +381,7 @@ struct nl_msg *message_of_step(const json_t *step, int index, int other, struct 
 	auto_free char *text = NULL;
 	struct nl_msg *msg = NULL;
 
+	assert(index >= 0 && other >= -1);
 	if (str_eq(what, "link") || str_eq(what, "mac"))
 		msg = link_message(step, index);
 	else if (str_eq(what, "move"))

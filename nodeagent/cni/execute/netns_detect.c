@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Conflict and gateway detection. See the header.
+ * One packet socket, opened inside the namespace; questions go out for all addresses at once,
+ * answers are matched until the time is over. coordinator_run.c calls it between its look and its
+ * first change; announcements use the same socket.
  */
 #include "nodeagent/cni/execute/netns_detect.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
@@ -248,21 +251,13 @@ static bool has_family(const struct detector *detector, int family)
 	return false;
 }
 
-static void note_conflict(json_t *conflicts, const char *address, const char *mac)
-{
-	json_t *conflict = json_object();
-
-	json_put_str(conflict, "ip", address);
-	json_put_str(conflict, "mac", mac);
-	json_array_append_new(conflicts, conflict);
-}
-
 static int find_conflicts(struct netns *ns, struct detector *detector, json_t *conflicts,
 			  struct err *err)
 {
 	struct addr sources[2] = {0};
 	int rc = 0;
 
+	assert(detector->fd >= 0 && detector->n <= TARGETS_MAX);
 	detector->any_claim = true;
 	if (has_family(detector, 6))
 		sources[1] = link_local_of(ns, detector->ifname);
@@ -277,8 +272,13 @@ static int find_conflicts(struct netns *ns, struct detector *detector, json_t *c
 			continue;
 		addr_print(&detector->targets[i].address, address);
 		text_from_octets(detector->targets[i].mac, 6, mac);
-		if (conflicts)
-			note_conflict(conflicts, address, mac);
+		if (conflicts) {
+			json_t *conflict = json_object();
+
+			json_put_str(conflict, "ip", address);
+			json_put_str(conflict, "mac", mac);
+			json_array_append_new(conflicts, conflict);
+		}
 		if (rc == 0)
 			rc = err_set(err, ERR_CONFLICT, "AddressInUse",
 				     "%s: the address %s is in use by %s; exclude it from the "
@@ -346,6 +346,7 @@ int netns_detect(struct netns *ns, const struct detect_request *request, struct 
 	struct detector detector = {.ns = ns, .ifname = request->ifname, .fd = -1};
 	int code = 0;
 
+	assert(ns && request->ifname);
 	if (json_array_size(request->addresses) + json_array_size(request->gateways) == 0)
 		return 0;
 	if (netns_within(ns, open_detector, &detector, err))
@@ -367,6 +368,7 @@ void netns_announce(struct netns *ns, const char *ifname, const json_t *addresse
 {
 	struct detector detector = {.ns = ns, .ifname = ifname, .fd = -1};
 
+	assert(ns && ifname);
 	if (netns_within(ns, open_detector, &detector, NULL) || detector.fd < 0)
 		return;
 	set_targets(&detector, addresses);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Carry out steps. See the header.
+ * Messages are gathered until a step needs what only comes after them: another namespace, a sysctl,
+ * a device's new number; then they go out together. Plugins call it with a planner's list; what was
+ * done comes back for their way back.
  */
 #include "nodeagent/cni/execute/netns_execute.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -54,7 +57,7 @@ static bool is_settled(const json_t *step, int code)
 	return code == EEXIST;
 }
 
-static void judge(struct run *run, const json_t *step, const struct netlink_answer *answer)
+static void judge_answer(struct run *run, const json_t *step, const struct netlink_answer *answer)
 {
 	auto_free char *text = NULL;
 	struct err problem = {0};
@@ -73,11 +76,12 @@ static void judge(struct run *run, const json_t *step, const struct netlink_answ
 	count_failure(run, &problem);
 }
 
-static void flush(struct run *run)
+static void flush_messages(struct run *run)
 {
 	auto_free struct netlink_answer *answers = NULL;
 	struct err problem = {0};
 
+	assert(!run->ns == (run->n == 0));
 	if (run->n == 0)
 		return;
 	answers = mem_calloc(run->n, sizeof(*answers));
@@ -85,7 +89,7 @@ static void flush(struct run *run)
 			 &problem))
 		count_failure(run, &problem);
 	for (size_t i = 0; i < run->n; i++) {
-		judge(run, run->steps[i], &answers[i]);
+		judge_answer(run, run->steps[i], &answers[i]);
 		nlmsg_free(run->messages[i]);
 	}
 	run->n = 0;
@@ -107,7 +111,7 @@ static int index_of(struct run *run, struct netns *ns, const json_t *step, const
 		return 1;
 	if (!link) {
 		/* It may be what a gathered message makes. */
-		flush(run);
+		flush_messages(run);
 		if (netns_observe_link(ns, dev, 0, known, &link, err))
 			return -1;
 	}
@@ -119,7 +123,7 @@ static void do_sysctl(struct run *run, struct netns *ns, const json_t *step)
 {
 	struct err problem = {0};
 
-	flush(run);
+	flush_messages(run);
 	if (netns_write_sysctl(ns, json_str_or(json_at(step, "path"), ""),
 			       json_str_or(json_at(step, "value"), ""), &problem) == 0) {
 		if (run->done)
@@ -184,7 +188,7 @@ static void do_mac(struct run *run, struct netns *ns, const json_t *step, int in
 	const struct timespec pause = {.tv_nsec = MAC_PAUSE_MS * 1000000L};
 	struct netlink_answer answer = {0};
 
-	flush(run);
+	flush_messages(run);
 	for (int i = 0; i < MAC_TRIES; i++) {
 		if (!send_mac(ns, step, index, &answer))
 			break;
@@ -197,7 +201,7 @@ static void do_mac(struct run *run, struct netns *ns, const json_t *step, int in
 		answer.code = answer.code ? answer.code : EAGAIN;
 		(void)nanosleep(&pause, NULL);
 	}
-	judge(run, step, &answer);
+	judge_answer(run, step, &answer);
 }
 
 static void do_marks(struct run *run, struct netns *ns, const json_t *step)
@@ -205,7 +209,7 @@ static void do_marks(struct run *run, struct netns *ns, const json_t *step)
 	struct err problem = {0};
 	const char *dev = json_str_or(json_at(step, "dev"), "");
 
-	flush(run);
+	flush_messages(run);
 	if (str_eq(json_str_at(step, "do"), "marks") ? marks_set(ns, dev, &problem)
 						     : marks_clear(ns, &problem))
 		count_failure(run, &problem);
@@ -235,7 +239,7 @@ static void do_step(struct run *run, const json_t *step)
 	if (!ns)
 		return;
 	if (run->ns && run->ns != ns)
-		flush(run);
+		flush_messages(run);
 	if (str_eq(what, "sysctl")) {
 		do_sysctl(run, ns, step);
 		return;
@@ -250,7 +254,7 @@ static void do_step(struct run *run, const json_t *step)
 		if (found == 0) {
 			struct netlink_answer gone = {.code = ENODEV};
 
-			judge(run, step, &gone);
+			judge_answer(run, step, &gone);
 			return;
 		}
 		if (found < 0) {
@@ -274,14 +278,14 @@ static void do_step(struct run *run, const json_t *step)
 	run->steps[run->n++] = step;
 	/* Numbers and names are others afterwards. */
 	if (str_eq(what, "unlink") || str_eq(what, "move") || str_eq(what, "rename")) {
-		flush(run);
+		flush_messages(run);
 		json_array_clear(json_at(run->pod, "links"));
 		json_array_clear(json_at(run->host, "links"));
 	}
 }
 
-static int execute(const struct netns_pair *pair, const json_t *steps, bool all, json_t *done,
-		   struct err *err)
+static int execute_steps(const struct netns_pair *pair, const json_t *steps, bool all, json_t *done,
+			 struct err *err)
 {
 	size_t n = json_array_size(steps), i;
 	auto_free struct nl_msg **messages = mem_calloc(n + 1, sizeof(*messages));
@@ -303,17 +307,18 @@ static int execute(const struct netns_pair *pair, const json_t *steps, bool all,
 			break;
 		do_step(&run, step);
 	}
-	flush(&run);
+	flush_messages(&run);
 	return run.failures;
 }
 
 int netns_execute(const struct netns_pair *pair, const json_t *steps, json_t *ret_done,
 		  struct err *err)
 {
-	return execute(pair, steps, false, ret_done, err) ? -1 : 0;
+	assert(!ret_done || json_is_array(ret_done));
+	return execute_steps(pair, steps, false, ret_done, err) ? -1 : 0;
 }
 
 int netns_execute_all(const struct netns_pair *pair, const json_t *steps, struct err *err)
 {
-	return execute(pair, steps, true, NULL, err);
+	return execute_steps(pair, steps, true, NULL, err);
 }

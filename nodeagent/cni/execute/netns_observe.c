@@ -6,6 +6,7 @@
 #include "nodeagent/cni/execute/netns_observe.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <linux/fib_rules.h>
 #include <linux/if_addr.h>
@@ -191,7 +192,7 @@ static void put_neighbour(const struct rtnl_neighbour *value, json_t *look)
 	json_put_bool(neighbour, "permanent", (value->state & NUD_PERMANENT) != 0);
 }
 
-static void decode(const struct nlmsghdr *message, json_t *look)
+static void decode_message(const struct nlmsghdr *message, json_t *look)
 {
 	struct rtnl_interface link;
 	struct rtnl_ifaddr ifaddr;
@@ -222,7 +223,7 @@ void netns_decode(const void *bytes, size_t len, json_t *look)
 	size_t at = 0;
 
 	while ((message = netlink_next(bytes, len, &at)))
-		decode(message, look);
+		decode_message(message, look);
 }
 
 static void put_guid(json_t *object, const char *key, uint64_t guid)
@@ -275,7 +276,7 @@ json_t *netns_decode_vf(const void *bytes, size_t len, int64_t vf)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-static int ask(struct netns *ns, struct nl_msg *request, json_t *look, struct err *err)
+static int ask_kernel(struct netns *ns, struct nl_msg *request, json_t *look, struct err *err)
 {
 	auto_nl_msg struct nl_msg *msg = request;
 	auto_strbuf struct strbuf answer = {0};
@@ -286,7 +287,7 @@ static int ask(struct netns *ns, struct nl_msg *request, json_t *look, struct er
 	return 0;
 }
 
-static struct nl_msg *dump(uint16_t type, const void *header, size_t len)
+static struct nl_msg *dump_request(uint16_t type, const void *header, size_t len)
 {
 	return netlink_request(type, NLM_F_DUMP, header, len);
 }
@@ -313,9 +314,11 @@ int netns_observe(struct netns *ns, unsigned int parts, json_t **ret, struct err
 	};
 	json_auto_t *look = netns_look_new();
 
+	assert(parts && ret);
 	for (size_t i = 0; i < ARRAY_LEN(dumps); i++)
 		if (parts & dumps[i].part &&
-		    ask(ns, dump(dumps[i].type, dumps[i].header, dumps[i].len), look, err))
+		    ask_kernel(ns, dump_request(dumps[i].type, dumps[i].header, dumps[i].len), look,
+			       err))
 			return err_in(err, "list %s of the namespace", dumps[i].name);
 	*ret = take_ptr(look);
 	return 0;
@@ -328,6 +331,7 @@ int netns_observe_link(struct netns *ns, const char *name, int index, json_t *lo
 	struct err problem = {0};
 	const json_t *known = name ? look_link(look, name) : look_link_by_index(look, index);
 
+	assert(ret && json_is_array(json_at(look, "links")));
 	if (known) {
 		*ret = known;
 		return 0;
@@ -335,7 +339,7 @@ int netns_observe_link(struct netns *ns, const char *name, int index, json_t *lo
 	msg = rtnl_link_request(RTM_GETLINK, 0, name ? 0 : index);
 	if (name)
 		netlink_put_str(msg, strlen(name) < IFNAMSIZ ? IFLA_IFNAME : IFLA_ALT_IFNAME, name);
-	if (ask(ns, msg, look, &problem) && problem.sys != ENODEV) {
+	if (ask_kernel(ns, msg, look, &problem) && problem.sys != ENODEV) {
 		if (err)
 			*err = problem;
 		return err_in(err, "look at a link");
@@ -426,23 +430,6 @@ static void add_gateway(json_t *gateways, const json_t *route)
 		json_array_append_new(gateways, json_fmt("%s", gateway));
 }
 
-static int find_gateways(struct netns *ns, json_t *look, struct err *err)
-{
-	json_auto_t *all = NULL;
-	json_t *gateways = json_array(), *route, *hop;
-	size_t i, k;
-
-	json_put(look, "gateways", gateways);
-	if (netns_observe(ns, NETNS_ROUTES, &all, err))
-		return -1;
-	json_array_foreach (json_at(all, "routes"), i, route) {
-		add_gateway(gateways, route);
-		json_array_foreach (json_at(route, "nexthops"), k, hop)
-			add_gateway(gateways, hop);
-	}
-	return 0;
-}
-
 /* Keep of the neighbours only those for one of the addresses. */
 static void keep_neighbours(json_t *look, const json_t *addresses)
 {
@@ -484,6 +471,9 @@ int netns_observe_host(struct netns *ns, const json_t *addresses, unsigned int t
 	json_auto_t *look = NULL;
 	size_t i;
 	json_t *address, *ways;
+	json_auto_t *all = NULL;
+	json_t *gateways, *route, *hop;
+	size_t k;
 
 	if (netns_observe(ns, NETNS_ADDRESSES | NETNS_RULES | NETNS_NEIGHBOURS, &look, err))
 		return -1;
@@ -494,16 +484,23 @@ int netns_observe_host(struct netns *ns, const json_t *addresses, unsigned int t
 		struct nl_msg *msg;
 
 		header.rtm_family = family ? AF_INET6 : AF_INET;
-		msg = dump(RTM_GETROUTE, &header, sizeof(header));
+		msg = dump_request(RTM_GETROUTE, &header, sizeof(header));
 		netlink_put_u32(msg, RTA_TABLE, table);
 		/* A table that is not there yet is an error of its own. */
-		(void)ask(ns, msg, look, NULL);
+		(void)ask_kernel(ns, msg, look, NULL);
 	}
 	json_array_foreach (addresses, i, address)
 		if (ask_way(ns, json_string_value(address), json_at(look, "sources"), ways, err))
 			return -1;
-	if (find_gateways(ns, look, err))
+	gateways = json_array();
+	json_put(look, "gateways", gateways);
+	if (netns_observe(ns, NETNS_ROUTES, &all, err))
 		return -1;
+	json_array_foreach (json_at(all, "routes"), i, route) {
+		add_gateway(gateways, route);
+		json_array_foreach (json_at(route, "nexthops"), k, hop)
+			add_gateway(gateways, hop);
+	}
 	if (name_devices(ns, look, "addresses", err) || name_devices(ns, look, "neighbours", err))
 		return -1;
 	*ret = take_ptr(look);
@@ -516,6 +513,7 @@ int netns_observe_vf(struct netns *ns, const char *pf, int64_t vf, json_t **ret,
 	auto_strbuf struct strbuf answer = {0};
 	json_t *found;
 
+	assert(pf && vf >= 0);
 	netlink_put_str(msg, IFLA_IFNAME, pf);
 	/* Statistics would make the list too long for new kernels (netlink/rtnl_vf.h). */
 	netlink_put_u32(msg, IFLA_EXT_MASK, RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS);

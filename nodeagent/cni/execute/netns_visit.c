@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Open, one question or one list of steps, close: for meta_call.c and allocated.c, which look at a
+ * pod's namespace between plugins. Plugins keep theirs open for the whole call (attach_run.c).
  */
 #include "nodeagent/cni/execute/netns_visit.h"
 

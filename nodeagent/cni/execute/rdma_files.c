@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Files are compared with /sys and only what differs is made or removed; each is made under a
+ * draft's name and renamed. A worker calls it after a device moved, the keeper of all from time to
+ * time; two that meet begin again.
  */
 #include "nodeagent/cni/execute/rdma_files.h"
 
@@ -29,12 +31,6 @@ static const char *const classes[] = {"infiniband_verbs", "infiniband_mad"};
 static mode_t mode_of(const char *name)
 {
 	return S_IFCHR | (str_starts(name, "uverbs") ? 0666 : 0600);
-}
-
-static int stale(const char *address, struct err *err)
-{
-	return err_sys(err, "RdmaFilesStale", "keep the device files of %s in " RDMA_FOLDER,
-		       address);
 }
 
 /* The number that /sys tells, "231:194"; false when it tells none. */
@@ -71,7 +67,7 @@ static char *draft_of(const char *address)
  * A name is never missing, and never half made. EEXIST, ENOENT: somebody else uses the draft. all:
  * the folder of drafts.
  */
-static int put(int all, const char *address, int dir, const char *name, dev_t number)
+static int put_file(int all, const char *address, int dir, const char *name, dev_t number)
 {
 	auto_free char *draft = draft_of(address);
 
@@ -101,7 +97,7 @@ static int put_all(const struct host *host, const char *address, int all, int di
 
 			if (!number_of(host, address, classes[i], name, &number))
 				continue;
-			if (put(all, address, dir, name, number) < 0)
+			if (put_file(all, address, dir, name, number) < 0)
 				return -1;
 			json_put_bool(names, name, true);
 		}
@@ -145,7 +141,7 @@ static bool has_files(const struct host *host, const char *address)
 	return false;
 }
 
-static int keep(const struct host *host, const char *address)
+static int keep_files(const struct host *host, const char *address)
 {
 	auto_free char *folder = folder_of(address), *draft = draft_of(address);
 	json_auto_t *names = json_object();
@@ -176,16 +172,17 @@ static int keep(const struct host *host, const char *address)
 int rdma_files_keep(const struct host *host, const char *address, struct err *err)
 {
 	for (int i = 0; i < TRIES; i++) {
-		if (keep(host, address) == 0)
+		if (keep_files(host, address) == 0)
 			return 0;
 		if (errno != EEXIST && errno != ENOENT)
 			break;
 	}
-	return stale(address, err);
+	return err_sys(err, "RdmaFilesStale", "keep the device files of %s in " RDMA_FOLDER,
+		       address);
 }
 
 /* {PCI address: true} of functions that have such files; new. */
-static json_t *functions(const struct host *host)
+static json_t *functions_with_files(const struct host *host)
 {
 	json_t *found = json_object();
 
@@ -209,7 +206,8 @@ static json_t *functions(const struct host *host)
 
 int rdma_files_keep_all(const struct host *host, struct err *err)
 {
-	json_auto_t *addresses = functions(host), *folders = sysfs_list(host, &RDMA_FOLDER[1]);
+	json_auto_t *addresses = functions_with_files(host),
+		    *folders = sysfs_list(host, &RDMA_FOLDER[1]);
 	const char *address;
 	json_t *item;
 	size_t i;

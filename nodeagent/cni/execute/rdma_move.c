@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * RDMA devices and namespaces. See the header.
+ * Find a device by number or name, send one message inside its namespace, and mend the name where
+ * the old one is taken. rdma_run.c and ib_sriov_run.c move it into the pod after the device is
+ * theirs, and out before the VF goes back.
  */
 #include "nodeagent/cni/execute/rdma_move.h"
 
@@ -28,7 +30,8 @@ int rdma_is_exclusive(struct netns *ns, bool *ret, struct err *err)
 }
 
 /* The device called so; NULL as name: of that number. True when it is there. */
-static bool pick(const struct rdma_devices *devices, const char *name, struct rdma_place *place)
+static bool pick_device(const struct rdma_devices *devices, const char *name,
+			struct rdma_place *place)
 {
 	for (size_t i = 0; i < devices->n; i++) {
 		const struct rdma_device *device = &devices->items[i];
@@ -49,7 +52,7 @@ int rdma_find(struct netns *ns, const char *name, struct rdma_place *place, stru
 	if (netns_open_socket(ns, NETLINK_RDMA, err) ||
 	    rdma_list_names(netns_netlink(ns), &devices, err))
 		return -1;
-	if (!pick(&devices, name, place))
+	if (!pick_device(&devices, name, place))
 		place->index = -1;
 	return 0;
 }
@@ -76,8 +79,8 @@ static int send_change(void *context, struct err *err)
  * The kernel wants the sender, not the socket alone, to be in the device's namespace
  * (rdma_dev_change_netns(), drivers/infiniband/core/device.c); ENODEV otherwise.
  */
-static int set(struct netns *ns, int64_t index, const char *name, const struct netns *to,
-	       int *ret_code, struct err *err)
+static int set_device(struct netns *ns, int64_t index, const char *name, const struct netns *to,
+		      int *ret_code, struct err *err)
 {
 	auto_nl_msg struct nl_msg *msg =
 		netlink_request(NLDEV_TYPE(RDMA_NLDEV_CMD_SET), 0, NULL, 0);
@@ -101,15 +104,15 @@ int rdma_move(struct netns *from, struct netns *to, const struct rdma_place *pla
 	int code = 0;
 
 	/* One message for both moves it on new kernels, and renames it only on older ones. */
-	if (!str_eq(place->name, name) && set(from, place->index, name, NULL, &code, err))
+	if (!str_eq(place->name, name) && set_device(from, place->index, name, NULL, &code, err))
 		return -1;
-	if (!code && set(from, place->index, NULL, to, &code, err))
+	if (!code && set_device(from, place->index, NULL, to, &code, err))
 		return -1;
 	if (code == EEXIST) {
 		/* As the kernel calls one that comes back to a name that is taken. */
 		(void)snprintf(spare, sizeof(spare), "ibdev%d", (int)place->index);
-		if (set(from, place->index, spare, NULL, &code, err) ||
-		    (!code && set(from, place->index, NULL, to, &code, err)))
+		if (set_device(from, place->index, spare, NULL, &code, err) ||
+		    (!code && set_device(from, place->index, NULL, to, &code, err)))
 			return -1;
 	}
 	if (!code)
@@ -125,7 +128,7 @@ static void name_again(struct netns *ns, const char *name, struct rdma_place *pl
 
 	if (rdma_find(ns, NULL, place, NULL) || place->index < 0 || str_eq(place->name, name))
 		return;
-	(void)set(ns, place->index, name, NULL, &code, NULL);
+	(void)set_device(ns, place->index, name, NULL, &code, NULL);
 }
 
 int rdma_bring_back(struct netns *from, struct netns *to, const json_t *saved, struct err *err)

@@ -6,6 +6,7 @@
  */
 #include "nodeagent/cni/execute/rebind.h"
 
+#include <assert.h>
 #include <time.h>
 
 #include "lib/base/clock.h"
@@ -19,13 +20,6 @@ enum {
 	SETTLE_MS = 3000,
 };
 
-static void pause_ms(long ms)
-{
-	const struct timespec pause = {.tv_nsec = ms * 1000000L};
-
-	(void)nanosleep(&pause, NULL);
-}
-
 /* Is udev through with the interface? It notes each by its number (systemd, sd-device). */
 static bool is_settled(const struct host *host, const struct device *device)
 {
@@ -38,8 +32,10 @@ int device_wait(const struct host *host, const char *address, int64_t ms, struct
 		struct err *err)
 {
 	bool has_udev = sysfs_exists(host, "run/udev/control");
+	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
 	int64_t end = clock_ms() + ms, settled = 0;
 
+	assert(ms >= 0);
 	for (;;) {
 		bool done = false;
 
@@ -53,7 +49,7 @@ int device_wait(const struct host *host, const char *address, int64_t ms, struct
 		if (clock_ms() > end && !ret->netdev[0])
 			return err_set(err, ERR_TRANSIENT, "InterfaceGone",
 				       "%s has no interface on the node", address);
-		pause_ms(LOOK_MS);
+		(void)nanosleep(&pause, NULL);
 	}
 }
 

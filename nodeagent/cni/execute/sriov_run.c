@@ -201,7 +201,7 @@ static int sriov_add(const struct plugin_call *call, json_t **ret_result, struct
  * The interface, back on the node by us or by the kernel, as it was; the VF's settings as they
  * were. False: not all could be done.
  */
-static bool restore(const struct plugin_call *call, const struct host *host, const json_t *saved)
+static bool restore_vf(const struct plugin_call *call, const struct host *host, const json_t *saved)
 {
 	const char *name = json_str_at(saved, "name");
 	json_auto_t *steps = json_array(), *links = netns_look_new();
@@ -255,7 +255,7 @@ static int sriov_del(const struct plugin_call *call, struct err *err)
 			(void)services->save(services->context, rest, NULL);
 			return err_in(err, "sriov: move %s from the pod back to the node", device);
 		}
-		done &= restore(call, host, rest);
+		done &= restore_vf(call, host, rest);
 	}
 	/* What waits for the PF, for the interface or for IPAM is kept: the call comes again. */
 	(void)services->save(services->context, done ? NULL : rest, NULL);

@@ -57,8 +57,8 @@ static int find_master(const struct plugin_call *call, const struct upper_config
 /* ---- ADD ------------------------------------------------------------------------------------- */
 
 /* The interface that is made has addresses, is up, and stands in the result. */
-static int finish(const struct plugin_call *call, const struct upper_config *config, json_t *result,
-		  json_t *done, struct err *err)
+static int finish_interface(const struct plugin_call *call, const struct upper_config *config,
+			    json_t *result, json_t *done, struct err *err)
 {
 	json_auto_t *look = netns_look_new(), *up = json_array();
 	const char *ifname = call->call->ifname;
@@ -128,7 +128,7 @@ static int upper_add(const struct plugin_call *call, json_t **ret_result, struct
 	if (services->save(services->context, state, err))
 		return -1;
 	if (netns_execute(&call->pair, steps, done, err) == 0 &&
-	    finish(call, &config, result, done, err) == 0) {
+	    finish_interface(call, &config, result, done, err) == 0) {
 		*ret_result = take_ptr(result);
 		return 0;
 	}

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A VF's interface comes back from its pod. See the header.
+ * What sriov_run.c and ib_sriov_run.c do alike on DEL and CHECK: find the interface by its device,
+ * clean it in the pod, move it. Settings on the node's side are put back by each of them, after
+ * this.
  */
 #include "nodeagent/cni/execute/vf_return.h"
+
+#include <assert.h>
 
 #include "lib/base/own.h"
 #include "lib/json/json.h"
@@ -25,6 +29,7 @@ int vf_find_in_pod(const struct plugin_call *call, const json_t *saved, json_t *
 	size_t i;
 	json_t *link;
 
+	assert(call->pair.pod);
 	if (netns_observe(call->pair.pod, NETNS_LINKS, ret_look, err))
 		return -1;
 	json_array_foreach (json_at(*ret_look, "links"), i, link)
@@ -44,6 +49,7 @@ int vf_settings(const struct plugin_call *call, const struct device *device, con
 {
 	json_auto_t *nothing = json_object(), *steps = json_array();
 
+	assert(device->vf >= 0 && device->pf[0]);
 	if (netns_observe_vf(call->pair.host, device->pf, device->vf, ret, err) == 0)
 		return 0;
 	sriov_plan_settings(device->pf, device->vf, nothing, wanted, steps);

@@ -5,6 +5,8 @@
  */
 #include "nodeagent/cni/meta/checkpoint.h"
 
+#include <assert.h>
+
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 
@@ -33,6 +35,7 @@ enum checkpoint_holder checkpoint_holder_of(const json_t *checkpoint, const char
 	json_t *ids;
 	size_t i;
 
+	assert(device);
 	if (!json_is_object(data) || !(json_is_array(entries) || json_is_null(entries)) ||
 	    !(json_is_object(registered) || json_is_null(registered)))
 		return CHECKPOINT_UNKNOWN;
@@ -56,6 +59,7 @@ json_t *checkpoint_pods_of(const json_t *checkpoint, const char *device)
 	json_t *pods = json_array();
 	size_t i;
 
+	assert(device);
 	json_array_foreach ((json_t *)entries, i, entry)
 		if (json_str_at(entry, "PodUID") &&
 		    names_device(json_at(entry, "DeviceIDs"), device))

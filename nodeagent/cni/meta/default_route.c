@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * default-route. See the header.
+ * Per family: choose the delegate, drop the default routes of all others, name the changes.
+ * meta_call.c applies it once all networks are up: results first, then default_route_steps() in the
+ * pod's namespace, since plugins have set their routes by then.
  */
 #include "nodeagent/cni/meta/default_route.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -52,8 +55,8 @@ static const char *gateway_of(const json_t *delegate, const char *family)
 }
 
 /* The delegate that gets the family's default route; false when none is chosen. */
-static bool choose(const json_t *delegates, const json_t *results, const char *family,
-		   size_t *ret_index)
+static bool choose_delegate(const json_t *delegates, const json_t *results, const char *family,
+			    size_t *ret_index)
 {
 	json_t *delegate;
 	size_t i;
@@ -98,8 +101,8 @@ static void put_default(json_t *result, const char *family, const char *gateway)
 					str_eq(family, "4") ? "0.0.0.0/0" : "::/0", "gw", gateway));
 }
 
-static void apply(const json_t *delegates, json_t *results, const char *family, size_t chosen,
-		  json_t *steps)
+static void apply_choice(const json_t *delegates, json_t *results, const char *family,
+			 size_t chosen, json_t *steps)
 {
 	const char *gateway = gateway_of(json_array_get(delegates, chosen), family);
 	json_t *delegate;
@@ -126,18 +129,14 @@ json_t *default_route_apply(const json_t *delegates, json_t *results)
 	json_t *steps = json_array();
 	size_t chosen = 0;
 
+	assert(json_array_size(results) == json_array_size(delegates));
 	for (size_t i = 0; i < ARRAY_LEN(families); i++)
-		if (choose(delegates, results, families[i], &chosen))
-			apply(delegates, results, families[i], chosen, steps);
+		if (choose_delegate(delegates, results, families[i], &chosen))
+			apply_choice(delegates, results, families[i], chosen, steps);
 	return steps;
 }
 
 /* ---- in the pod's namespace ------------------------------------------------------------------ */
-
-static int family_number(const char *family)
-{
-	return str_eq(family, "6") ? AF_INET6 : AF_INET;
-}
 
 static json_t *add_step(json_t *steps, const char *what, const char *family, const char *dev,
 			const json_t *gw)
@@ -145,7 +144,7 @@ static json_t *add_step(json_t *steps, const char *what, const char *family, con
 	json_t *step = json_pack("{s:s, s:s, s:s}", "in", "pod", "do", what, "dev", dev);
 
 	json_array_append_new(steps, step);
-	json_put_int(step, "family", family_number(family));
+	json_put_int(step, "family", str_eq(family, "6") ? AF_INET6 : AF_INET);
 	json_put_int(step, "table", MAIN_TABLE);
 	json_put_str(step, "dst", str_eq(family, "4") ? "0.0.0.0/0" : "::/0");
 	json_put(step, "gw", json_incref((json_t *)gw));

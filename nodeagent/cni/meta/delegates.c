@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Networks of a pod, made delegates. See the header.
+ * The annotations become elements, elements become delegates one by one, each with the next free
+ * device of its resource; checks over all of them come last, before any plugin runs. The agent asks
+ * meta_wanted() and sends these definitions; meta_call.c builds the delegates from them.
  */
 #include "nodeagent/cni/meta/delegates.h"
 #include "nodeagent/cni/plan/cni_args.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -169,7 +172,7 @@ static char *key_of(const json_t *element)
 	return str_printf("%s/%s", json_str_at(element, "namespace"), json_str_at(element, "name"));
 }
 
-static void want(json_t *wanted, const json_t *elements)
+static void want_networks(json_t *wanted, const json_t *elements)
 {
 	json_t *element;
 	size_t i;
@@ -201,7 +204,7 @@ static void want_of_all_pods(json_t *wanted, const json_t *config, const json_t 
 		json_array_append_new(elements, element_of(config, cluster));
 	json_array_foreach (default_networks(config, pod), i, name)
 		json_array_append_new(elements, element_of(config, json_str_or(name, "")));
-	want(wanted, elements);
+	want_networks(wanted, elements);
 }
 
 json_t *meta_wanted(const json_t *config, const json_t *pod, struct err *err)
@@ -213,9 +216,9 @@ json_t *meta_wanted(const json_t *config, const json_t *pod, struct err *err)
 	elements = asked_for(config, pod, err);
 	if (!elements)
 		return NULL;
-	want(wanted, replaced);
+	want_networks(wanted, replaced);
 	want_of_all_pods(wanted, config, pod, json_array_size(replaced) > 0);
-	want(wanted, elements);
+	want_networks(wanted, elements);
 	return json_incref(wanted);
 }
 
@@ -304,6 +307,7 @@ char *meta_device_info_path(const char *network, const char *container_id, const
 {
 	auto_free char *name = file_name(network);
 
+	assert(network && ifname);
 	return str_printf("%s/%s-%s_%s", CNI_DEVINFO_DIR, name, container_id, ifname);
 }
 
@@ -313,18 +317,6 @@ char *meta_device_info_source(const char *resource, const char *device)
 	auto_free char *name = file_name(text);
 
 	return str_printf("%s/%s", DP_DEVINFO_DIR, name);
-}
-
-void meta_put_attachments(json_t *delegates, const json_t *attachments)
-{
-	json_t *delegate, *plugin;
-	size_t i, k;
-
-	json_array_foreach (delegates, i, delegate)
-		json_array_foreach (json_at(delegate, "config", "plugins"), k, plugin) {
-			json_put(plugin, "cni.dev/valid-attachments", json_deep_copy(attachments));
-			json_put(plugin, "cni.dev/attachments", json_deep_copy(attachments));
-		}
 }
 
 /* ---- one delegate ---------------------------------------------------------------------------- */
@@ -391,7 +383,7 @@ static json_t *capabilities(const struct meta_input *in, const json_t *element, 
 }
 
 /* is_renamed: the cluster's network is called otherwise than the runtime says. */
-static json_t *requests(const json_t *element, const char *interface, bool is_renamed)
+static json_t *requests_of(const json_t *element, const char *interface, bool is_renamed)
 {
 	json_t *asked = json_object();
 
@@ -432,7 +424,7 @@ static int add_delegate(struct building *b, const char *name, const char *interf
 	if (device || json_at(delegate, "capabilities", "CNIDeviceInfoFile"))
 		json_put_str(delegate, "deviceInfo", info);
 	json_put(delegate, "requests",
-		 requests(element, interface, is_first && !str_eq(interface, b->in->ifname)));
+		 requests_of(element, interface, is_first && !str_eq(interface, b->in->ifname)));
 	if (json_is_array(json_at(element, "default-route")))
 		json_put(delegate, "defaultRoute",
 			 json_deep_copy(json_at(element, "default-route")));
@@ -536,23 +528,6 @@ static int add_named(struct building *b, const char *key, const char *name, cons
 	return config ? add_delegate(b, name, interface, config, NULL, NULL, err) : -1;
 }
 
-/* The element of default-network takes the place of the cluster's network. */
-static int add_replaced(struct building *b, const json_t *element, const char *ifname,
-			struct err *err)
-{
-	const char *interface = json_str_at(element, "interface");
-
-	return add_element(b, element, str_eq(interface, "net0") ? ifname : interface, err);
-}
-
-/* The cluster's network by its name. first: the first of "delegates", or NULL. */
-static int add_cluster(struct building *b, const char *name, const json_t *first,
-		       const char *ifname, struct err *err)
-{
-	return add_named(b, "clusterNetwork", name, ifname,
-			 str_eq(json_str_at(first, "name"), name) ? first : NULL, err);
-}
-
 /*
  * Networks that every pod has: those of the configuration, the first one replaced when the pod says
  * so.
@@ -560,7 +535,8 @@ static int add_cluster(struct building *b, const char *name, const json_t *first
 static int add_base(struct building *b, const json_t *replaced, struct err *err)
 {
 	const json_t *delegates = json_at(b->in->config, "delegates");
-	const json_t *element = json_array_get(replaced, 0);
+	const json_t *element = json_array_get(replaced, 0), *first = json_array_get(delegates, 0);
+	const char *interface = json_str_at(element, "interface");
 	/* Without definitions it is not asked as a pod's: the node's own counts. */
 	const char *cluster = b->in->nads ? json_str_at(b->in->config, "clusterNetwork") : NULL;
 	const char *ifname = b->in->ifname ? b->in->ifname : "";
@@ -572,10 +548,12 @@ static int add_base(struct building *b, const json_t *replaced, struct err *err)
 		return err_set(err, ERR_INVALID, "BadNetworkConfig",
 			       "the configuration names no network for all pods: write the "
 			       "cluster's into delegates");
-	if (element && add_replaced(b, element, ifname, err) < 0)
+	if (element &&
+	    add_element(b, element, str_eq(interface, "net0") ? ifname : interface, err) < 0)
 		return -1;
 	if (!element && is_named &&
-	    add_cluster(b, cluster, json_array_get(delegates, 0), ifname, err) < 0)
+	    add_named(b, "clusterNetwork", cluster, ifname,
+		      str_eq(json_str_at(first, "name"), cluster) ? first : NULL, err) < 0)
 		return -1;
 	json_array_foreach (delegates, i, delegate) {
 		auto_free char *numbered = str_printf("net%zu", i);

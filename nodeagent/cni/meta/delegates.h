@@ -111,7 +111,4 @@ json_t *meta_delegates(const struct meta_input *in, struct err *err);
 char *meta_device_info_path(const char *network, const char *container_id, const char *ifname);
 char *meta_device_info_source(const char *resource, const char *device);
 
-/* Give GC's list of attachments that are still there to all plugins; both spellings are in use. */
-void meta_put_attachments(json_t *delegates, const json_t *attachments);
-
 #endif

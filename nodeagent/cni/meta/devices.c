@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Devices of a pod. See the header.
+ * The order is that of the pod's spec, not of the kubelet's answer: containers, then init
+ * containers, addresses sorted within each. delegates.c takes devices from the front of the list as
+ * networks need them.
  */
 #include "nodeagent/cni/meta/devices.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "lib/base/mem.h"
@@ -49,6 +52,7 @@ json_t *devices_of(const json_t *pod, const json_t *devices, const char *resourc
 	json_t *found = json_array(), *container;
 	size_t i, k;
 
+	assert(resource);
 	for (k = 0; k < ARRAY_LEN(kinds); k++)
 		json_array_foreach (json_at(pod, "spec", kinds[k]), i, container)
 			add_container(found, devices, json_str_or(json_at(container, "name"), ""),
@@ -78,6 +82,7 @@ bool devices_beyond(const json_t *pod, const json_t *devices, const char *resour
 	json_t *container;
 	size_t i, k;
 
+	assert(resource && ret);
 	for (k = 0; k < ARRAY_LEN(kinds); k++)
 		json_array_foreach (json_at(pod, "spec", kinds[k]), i, container) {
 			json_auto_t *named = json_array();

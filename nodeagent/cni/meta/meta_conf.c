@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The runtime's configuration. See the header.
+ * One look at the folder's files fills struct folder; the decision is a chain of cases from "not
+ * wanted" to "write". nodeagent/cni/state/conf.c calls it at each look with what it read, and
+ * writes or removes the file.
  */
 #include "nodeagent/cni/meta/meta_conf.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,11 +14,6 @@
 #include "lib/json/json.h"
 #include "nodeagent/cni/meta/network_config.h"
 #include "nodeagent/cni/meta/takeover.h"
-
-static bool is_ours(const json_t *file)
-{
-	return str_eq(json_str_at(file, "name"), META_CONF_FILE);
-}
 
 /* One of the plugins is a Multus, or ours under another name. */
 static bool is_meta(const json_t *conf)
@@ -93,7 +91,7 @@ static void read_folder(const json_t *files, const json_t *takeover, struct fold
 		const char *text = json_str_or(json_at(file, "text"), "");
 		json_auto_t *conf = json_parse(text, strlen(text), NULL);
 
-		if (is_ours(file)) {
+		if (str_eq(json_str_at(file, "name"), META_CONF_FILE)) {
 			ret->ours = text;
 			continue;
 		}
@@ -194,7 +192,7 @@ static json_t *capabilities(const json_t *network)
 }
 
 /* The cluster's network, and those that the Multus before us had besides for every pod. New. */
-static json_t *delegates(const struct folder *folder, const json_t *takeover)
+static json_t *delegates_of(const struct folder *folder, const json_t *takeover)
 {
 	json_t *list = json_pack("[O]", folder->configuration), *more;
 	size_t i;
@@ -210,9 +208,9 @@ static char *conf_text(const struct meta_conf_input *in, const struct folder *fo
 {
 	const char *version = json_str_or(json_at(folder->network, "cniVersion"), "");
 	json_auto_t *conf = NULL;
-	json_t *plugin =
-		json_pack("{s:s, s:o, s:o}", "type", "orbweaver", "capabilities",
-			  capabilities(folder->network), "delegates", delegates(folder, takeover));
+	json_t *plugin = json_pack("{s:s, s:o, s:o}", "type", "orbweaver", "capabilities",
+				   capabilities(folder->network), "delegates",
+				   delegates_of(folder, takeover));
 
 	if (json_at(takeover, "settings"))
 		json_object_update(plugin, json_at(takeover, "settings"));
@@ -273,6 +271,7 @@ void meta_conf_decide(const struct meta_conf_input *in, struct meta_conf *ret)
 	json_auto_t *takeover = read_takeover(in, in->multus_was, &refused);
 	const char *missing;
 
+	assert(in->mode == META_AUTO || in->mode == META_OFF);
 	*ret = (struct meta_conf){.action = META_CONF_KEEP};
 	read_folder(in->files, takeover, &folder);
 	take_delegate(takeover, &folder);
@@ -312,6 +311,7 @@ void meta_conf_decide(const struct meta_conf_input *in, struct meta_conf *ret)
 	}
 	if (ret->action != META_CONF_WRITE)
 		free(take_ptr(ret->text));
+	assert(!ret->text == (ret->action != META_CONF_WRITE));
 	folder_done(&folder);
 }
 

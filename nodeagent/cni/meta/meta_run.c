@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The order of plugins. See the header.
+ * A counter per network of plugins that were called and that are left; next_*() look for one whose
+ * turn it is, ends move the counters. A failed ADD changes its command to DEL once nothing runs.
+ * meta_call.c calls plugins in between.
  */
 #include "nodeagent/cni/meta/meta_run.h"
 
@@ -44,7 +46,7 @@ static const char *static_command(const char *command)
 	return NULL;
 }
 
-static bool is(const struct meta_run *run, const char *command)
+static bool command_is(const struct meta_run *run, const char *command)
 {
 	return str_eq(run->command, command);
 }
@@ -68,8 +70,9 @@ struct meta_run *meta_run_new(const char *command, const json_t *delegates, cons
 	for (size_t i = 0; i < run->n; i++) {
 		json_t *result = json_array_get(results, i);
 
-		json_array_append_new(run->results, result && !is(run, "ADD") ? json_incref(result)
-									      : json_null());
+		json_array_append_new(run->results, result && !command_is(run, "ADD")
+							    ? json_incref(result)
+							    : json_null());
 		run->progress[i].left = delegate_plugins(delegate_at(run, i));
 	}
 	return run;
@@ -129,7 +132,7 @@ static bool next_to_delete(struct meta_run *run, struct meta_step *ret)
 /* One after the other. */
 static bool next_forward(struct meta_run *run, struct meta_step *ret)
 {
-	size_t n = is(run, "CHECK") ? run->n : run->n > 0;
+	size_t n = command_is(run, "CHECK") ? run->n : run->n > 0;
 
 	if (run->stopped || any_runs(run))
 		return false;
@@ -144,13 +147,16 @@ static bool next_forward(struct meta_run *run, struct meta_step *ret)
 
 bool meta_run_next(struct meta_run *run, struct meta_step *ret)
 {
-	bool there = is(run, "ADD")   ? next_to_add(run, ret)
-		     : is(run, "DEL") ? next_to_delete(run, ret)
-				      : next_forward(run, ret);
+	bool there = command_is(run, "ADD")   ? next_to_add(run, ret)
+		     : command_is(run, "DEL") ? next_to_delete(run, ret)
+					      : next_forward(run, ret);
 
-	if (there)
-		run->progress[ret->delegate].running = true;
-	return there;
+	if (!there)
+		return false;
+	assert(ret->delegate < run->n && !run->progress[ret->delegate].running);
+	assert(ret->plugin < delegate_plugins(delegate_at(run, ret->delegate)));
+	run->progress[ret->delegate].running = true;
+	return true;
 }
 
 json_t *meta_run_stdin(const struct meta_run *run, const struct meta_step *step)
@@ -159,6 +165,7 @@ json_t *meta_run_stdin(const struct meta_run *run, const struct meta_step *step)
 	bool known = json_is_object(result) && !str_eq(step->command, "GC") &&
 		     !str_eq(step->command, "STATUS");
 
+	assert(step->delegate < run->n);
 	return delegate_stdin(delegate_at(run, step->delegate), step->plugin, step->command,
 			      known ? result : NULL);
 }
@@ -168,7 +175,8 @@ json_t *meta_run_stdin(const struct meta_run *run, const struct meta_step *step)
 /* Once nothing runs any more, what was called is undone. */
 static void begin_undoing(struct meta_run *run)
 {
-	if (!is(run, "ADD") || !run->failed || any_runs(run))
+	assert(!run->undoing || command_is(run, "DEL"));
+	if (!command_is(run, "ADD") || !run->failed || any_runs(run))
 		return;
 	run->command = static_command("DEL");
 	run->undoing = true;
@@ -181,6 +189,8 @@ static void end_step(struct meta_run *run, const struct meta_step *step)
 	struct progress *p = &run->progress[step->delegate];
 
 	assert(step->delegate < run->n && p->running);
+	assert(str_eq(step->command, "DEL") ? step->plugin + 1 == p->left
+					    : step->plugin == run->done[step->delegate]);
 	p->running = false;
 	if (str_eq(step->command, "DEL"))
 		p->left--;
@@ -196,15 +206,9 @@ void meta_run_succeeded(struct meta_run *run, const struct meta_step *step, cons
 	begin_undoing(run);
 }
 
-static void remember(struct meta_run *run, const struct err *err)
-{
-	if (!run->failed)
-		run->failure = *err;
-	run->failed = true;
-}
-
 void meta_run_unstarted(struct meta_run *run, const struct meta_step *step, const struct err *err)
 {
+	assert(step->delegate < run->n && run->progress[step->delegate].running);
 	if (str_eq(step->command, "ADD"))
 		run->progress[step->delegate].called = step->plugin;
 	meta_run_failed(run, step, err);
@@ -214,10 +218,12 @@ void meta_run_failed(struct meta_run *run, const struct meta_step *step, const s
 {
 	end_step(run, step);
 	run->left |= run->undoing;
-	remember(run, err);
-	if (is(run, "GC"))
+	if (!run->failed)
+		run->failure = *err;
+	run->failed = true;
+	if (command_is(run, "GC"))
 		run->done[step->delegate]++;
-	else if (!is(run, "DEL"))
+	else if (!command_is(run, "DEL"))
 		run->stopped = true;
 	begin_undoing(run);
 }
@@ -231,11 +237,12 @@ bool meta_run_has_ended(const struct meta_run *run)
 	for (size_t i = 0; i < run->n; i++) {
 		const json_t *delegate = delegate_at(run, i);
 
-		if (is(run, "DEL") && run->progress[i].left > 0)
+		if (command_is(run, "DEL") && run->progress[i].left > 0)
 			return false;
-		if (is(run, "ADD") && run->done[i] < delegate_plugins(delegate))
+		if (command_is(run, "ADD") && run->done[i] < delegate_plugins(delegate))
 			return false;
-		if ((is(run, "CHECK") || ((is(run, "GC") || is(run, "STATUS")) && i == 0)) &&
+		if ((command_is(run, "CHECK") ||
+		     ((command_is(run, "GC") || command_is(run, "STATUS")) && i == 0)) &&
 		    delegate_has_command(delegate, run->command) &&
 		    run->done[i] < delegate_plugins(delegate))
 			return false;

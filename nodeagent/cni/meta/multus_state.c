@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Multus' state. See the header.
+ * Delegates to Multus' file and back; what Multus does not keep is made again from the call's
+ * arguments. meta_call.c reads it on a DEL of a sandbox that has no record of ours, and writes it
+ * beside ours after each ADD.
  */
 #include "nodeagent/cni/meta/multus_state.h"
 
@@ -134,7 +136,7 @@ static void put_summaries(json_t *kept, const json_t *config)
 	json_put(kept, "ConfList", conflist);
 }
 
-static json_t *keep(const json_t *delegate, size_t position)
+static json_t *state_of_delegate(const json_t *delegate, size_t position)
 {
 	json_auto_t *config = config_as_run(delegate);
 	auto_free char *text = json_text(config), *numbered = str_printf("net%zu", position);
@@ -173,6 +175,6 @@ json_t *multus_state_write(const json_t *delegates)
 	size_t i;
 
 	json_array_foreach (delegates, i, delegate)
-		json_array_append_new(state, keep(delegate, i));
+		json_array_append_new(state, state_of_delegate(delegate, i));
 	return state;
 }

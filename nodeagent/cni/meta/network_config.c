@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Configurations of networks. See the header.
+ * One shape for what users write in two: a single plugin becomes a list of one. Everything that
+ * comes from a NetworkAttachmentDefinition, a file or a Multus passes here before delegates.c or
+ * takeover.c look at its plugins.
  */
 #include "nodeagent/cni/meta/network_config.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -101,6 +104,7 @@ json_t *network_config_read(const json_t *config, const char *name, const char *
 	json_auto_t *list = NULL;
 	bool single = !json_at(config, "plugins");
 
+	assert(name && version);
 	if (!json_is_object(config)) {
 		err_set(err, ERR_INVALID, BAD,
 			"network \"%.64s\": the configuration must be a JSON object with type or "

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * network-status, byte for byte. See the header.
+ * A writer for Go's indented JSON, and the rules of which interfaces of a result get an entry.
+ * meta_call.c sends the text to the agent, which writes the annotation; nothing here is read again
+ * by us.
  */
 #include "nodeagent/cni/meta/network_status.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One plugin's configuration, arguments and answer. See the header.
+ * Around one plugin: what it gets before it runs, what its output means afterwards. meta_run.c asks
+ * for stdin, meta_call.c runs the program in between and brings its output back.
  */
 #include "nodeagent/cni/meta/plugin_call.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Whose turn it is. See the header.
+ * A pair of networks is independent unless one of the three reasons holds; a network may go on when
+ * all earlier ones that it depends on are far enough. meta_run.c asks for each network again
+ * whenever a plugin ends.
  */
 #include "nodeagent/cni/meta/plugin_order.h"
 
@@ -125,6 +127,7 @@ bool plugin_order_may_delete(const json_t *delegates, const bool *there, size_t 
 {
 	const json_t *delegate = json_array_get(delegates, i);
 
+	assert(i < json_array_size(delegates));
 	for (size_t k = i + 1; k < json_array_size(delegates); k++)
 		if (there[k] &&
 		    (i == 0 || !is_alone(delegate) || !is_alone(json_array_get(delegates, k))))

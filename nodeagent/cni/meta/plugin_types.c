@@ -4,6 +4,7 @@
  */
 #include "nodeagent/cni/meta/plugin_types.h"
 
+#include <assert.h>
 #include <fnmatch.h>
 #include <string.h>
 
@@ -109,7 +110,7 @@ static const char *const listed[] = {
 	"passt-binding",
 };
 
-static bool matches(const char *type, const char *more)
+static bool matches_pattern(const char *type, const char *more)
 {
 	auto_free char *list = str_dup(more);
 	char *rest = list, *pattern;
@@ -125,7 +126,7 @@ bool plugin_type_is_listed(const char *type, const char *more)
 	for (size_t i = 0; i < ARRAY_LEN(listed); i++)
 		if (str_eq(listed[i], type))
 			return true;
-	return more && matches(type, more);
+	return more && matches_pattern(type, more);
 }
 
 int plugin_types_check_list(const char *more, struct err *err)
@@ -205,7 +206,7 @@ static bool is_allowed(void *arg, const char *type)
 	return false;
 }
 
-static int refuse(const json_t *delegate, const char *type, struct err *err)
+static int refuse_type(const json_t *delegate, const char *type, struct err *err)
 {
 	const char *name = json_str_or(json_at(delegate, "name"), "?");
 	const char *interface = json_str_or(json_at(delegate, "interface"), "?");
@@ -230,8 +231,9 @@ int plugin_types_check(const json_t *delegates, const struct plugin_types *types
 	const json_t *delegate;
 	size_t i;
 
+	assert(types);
 	json_array_foreach ((json_t *)delegates, i, delegate)
 		if (!each_type(json_at(delegate, "config"), is_allowed, &search))
-			return refuse(delegate, search.type, err);
+			return refuse_type(delegate, search.type, err);
 	return 0;
 }

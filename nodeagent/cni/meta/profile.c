@@ -5,6 +5,7 @@
  */
 #include "nodeagent/cni/meta/profile.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -28,6 +29,7 @@ bool profile_read(const char *text, enum profile *ret)
 
 const char *profile_name(enum profile profile)
 {
+	assert((size_t)profile < ARRAY_LEN(names));
 	return names[profile];
 }
 
@@ -193,7 +195,7 @@ static json_t *words_for_auto(const struct profile_input *in, const struct told 
 				     " has our meta plugin set up all networks of pods"));
 }
 
-static json_t *words(const struct profile_input *in, const struct told *told)
+static json_t *words_for_profile(const struct profile_input *in, const struct told *told)
 {
 	switch (in->profile) {
 	case PROFILE_AUTO:
@@ -223,7 +225,7 @@ void profile_decide(const struct profile_input *in, struct profile_decision *ret
 		.install = json_array(), .restore = json_array(), .meta = meta_of(in)};
 	decide_names(in, ret, &told);
 	ret->is_waiting = told.waiting.len > 0 || keeps_meta(in);
-	ret->networks = words(in, &told);
+	ret->networks = words_for_profile(in, &told);
 }
 
 void profile_decision_done(struct profile_decision *decision)
@@ -235,6 +237,7 @@ void profile_decision_done(struct profile_decision *decision)
 
 json_t *profile_trouble(const struct err *err)
 {
+	assert(err->class != ERR_NONE);
 	return networks_new(false, err->class != ERR_TRANSIENT, err->reason,
 			    json_fmt("%s", err->text));
 }

@@ -5,6 +5,7 @@
  */
 #include "nodeagent/cni/meta/takeover.h"
 
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
@@ -182,20 +183,6 @@ static int read_folders(const json_t *read, const char *conf_dir, const char *bi
 
 /* ---- networks -------------------------------------------------------------------------------- */
 
-static int check_names(const char *key, const json_t *names, struct err *err)
-{
-	json_t *name;
-	size_t i;
-
-	json_array_foreach (names, i, name)
-		if (!name_is_cni_network(json_string_value(name)))
-			return err_set(err, ERR_INVALID, REASON,
-				       "%s has \"%.128s\": our meta plugin takes names of networks "
-				       "there, not paths",
-				       key, json_string_value(name));
-	return 0;
-}
-
 /* The cluster's network by a path: a file of the folder, or the folder, which means its first. */
 static int read_path(const char *path, const char *conf_dir, json_t *takeover, struct err *err)
 {
@@ -221,6 +208,8 @@ static int read_networks(const json_t *read, const char *conf_dir, json_t *takeo
 {
 	const char *cluster = json_str_or(json_at(read, "clusterNetwork"), "");
 	json_t *defaults = json_at(read, "defaultNetworks");
+	json_t *name;
+	size_t i;
 
 	if (!*cluster) {
 		/* Multus does not look at the others then. */
@@ -235,8 +224,12 @@ static int read_networks(const json_t *read, const char *conf_dir, json_t *takeo
 		json_put_str(takeover, "network", cluster);
 		json_put_str(settings, "clusterNetwork", cluster);
 	}
-	if (check_names("defaultNetworks", defaults, err) < 0)
-		return -1;
+	json_array_foreach (defaults, i, name)
+		if (!name_is_cni_network(json_string_value(name)))
+			return err_set(err, ERR_INVALID, REASON,
+				       "%s has \"%.128s\": our meta plugin takes names of networks "
+				       "there, not paths",
+				       "defaultNetworks", json_string_value(name));
 	if (json_array_size(defaults))
 		json_put(settings, "defaultNetworks", json_incref(defaults));
 	return 0;
@@ -274,6 +267,7 @@ json_t *takeover_read(const json_t *multus, const char *conf_dir, const char *bi
 	json_auto_t *takeover = json_object();
 	json_t *settings = json_need_object(takeover, "settings");
 
+	assert(conf_dir && bin_dir);
 	if (!read)
 		return NULL;
 	if (!str_empty(json_str_at(read, "auxiliaryCNIChainName"))) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * IP addresses with a prefix length. See the header.
+ * Octets of both families in one array, IPv4 first, so that masks, comparisons and ranges need no
+ * case for the family. Planners of this folder and nodeagent/cni/execute use it where JSON has
+ * texts; text is read and written here alone.
  */
 #include "nodeagent/cni/plan/addr.h"
 
@@ -12,6 +14,13 @@
 #include "lib/base/str.h"
 
 static const uint8_t MAPPED[12] = {[10] = 0xff, [11] = 0xff};
+
+/* As this file makes them: family and length of the prefix fit. */
+static bool is_sound(const struct addr *address)
+{
+	return address->family == 0 || (address->family == 4 && address->prefix <= 32) ||
+	       (address->family == 6 && address->prefix <= 128);
+}
 
 unsigned int addr_len(const struct addr *address)
 {
@@ -66,6 +75,7 @@ void addr_print(const struct addr *address, char ret[ADDR_TEXT_SIZE])
 	const uint8_t *o = address->octets;
 	static const uint8_t zeros[12];
 
+	assert(is_sound(address));
 	if (!address->family) {
 		ret[0] = '\0';
 		return;
@@ -82,6 +92,7 @@ void addr_print_prefix(const struct addr *address, char ret[ADDR_TEXT_SIZE])
 {
 	size_t len;
 
+	assert(is_sound(address));
 	addr_print(address, ret);
 	len = strlen(ret);
 	(void)snprintf(ret + len, ADDR_TEXT_SIZE - len, "/%u", address->prefix);
@@ -96,6 +107,7 @@ struct addr addr_network(const struct addr *address)
 {
 	struct addr network = *address;
 
+	assert(is_sound(address));
 	for (unsigned int i = 0; i < addr_len(address); i++) {
 		unsigned int kept = address->prefix > i * 8 ? address->prefix - i * 8 : 0;
 
@@ -109,6 +121,7 @@ struct addr addr_single(const struct addr *address)
 {
 	struct addr single = *address;
 
+	assert(is_sound(address));
 	single.prefix = (uint8_t)(addr_len(address) * 8);
 	return single;
 }
@@ -117,6 +130,7 @@ bool addr_contains(const struct addr *a, const struct addr *b)
 {
 	struct addr network = addr_network(a), other = *b;
 
+	assert(is_sound(a) && is_sound(b));
 	if (a->family != b->family)
 		return false;
 	other.prefix = a->prefix;

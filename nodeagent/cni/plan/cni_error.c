@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Errors as the CNI specification wants them. See the header.
+ * The last stop of an error on its way to the runtime: cni_server.c answers the plugin with the
+ * object made here. Reasons that CNI has a code for come first, then the class decides.
  */
 #include "nodeagent/cni/plan/cni_error.h"
 

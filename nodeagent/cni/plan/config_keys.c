@@ -146,7 +146,7 @@ static const struct {
 	{"host-local.range", host_local_range_keys},
 };
 
-static const struct key *find(const struct key *keys, const char *name)
+static const struct key *find_key(const struct key *keys, const char *name)
 {
 	for (; keys->name; keys++)
 		if (strcasecmp(keys->name, name) == 0)
@@ -158,12 +158,12 @@ static const struct key *key_of(const char *type, const char *name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(plugins); i++)
 		if (str_eq(plugins[i].type, type)) {
-			const struct key *key = find(plugins[i].keys, name);
+			const struct key *key = find_key(plugins[i].keys, name);
 
 			if (key)
 				return key;
 		}
-	return find(common_keys, name);
+	return find_key(common_keys, name);
 }
 
 /* "ipam" with the one key that all plugins read of it; the others are for the plugin it names. */

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The coordinator plugin's decisions. See the header.
+ * One pass per subject over what coordinator_run.c has looked up: the NIC itself, veth0, the node's
+ * side, ways from the pod to the node, then the routing table of each NIC. Order counts: what is
+ * planned for the main table is copied into the NIC's own by a later pass.
  */
-#include "nodeagent/cni/plan/coordinator.h"
+#include "nodeagent/cni/plan/coordinator_internal.h"
 
 #include <assert.h>
 #include <fnmatch.h>
@@ -17,176 +19,19 @@
 #include "nodeagent/cni/plan/steps.h"
 
 /* Numbers of linux/if.h and linux/rtnetlink.h. */
-#define LINK_UP        0x1
-#define LINK_BROADCAST 0x2
-#define LINK_MULTICAST 0x1000
-#define LINK_ETHERNET  1
-#define SCOPE_LINK     253
-#define TABLE_MAIN     254
-#define PROTO_KERNEL   2
-#define TYPE_UNICAST   1
+#define LINK_ETHERNET 1
+#define SCOPE_LINK    253
+#define TABLE_MAIN    254
+#define PROTO_KERNEL  2
 
 #define TABLE_REPLY                                                                                \
-	100 /* of the pod: answers to what came by veth0, or from the first NIC's address */
-#define TABLE_FIRST   101
-#define RULE_PRIORITY 1000
-#define MARK          1 /* of cni/execute/marks.h */
+	100    /* of the pod: answers to what came by veth0, or from the first NIC's address */
+#define MARK 1 /* of cni/execute/marks.h */
 
 void coordinator_peer_name(const char *container_id, char ret[COORDINATOR_PEER_SIZE])
 {
+	assert(container_id);
 	(void)snprintf(ret, COORDINATOR_PEER_SIZE, "veth%.11s", container_id);
-}
-
-/* ---- what the NIC is ------------------------------------------------------------------------- */
-
-void coordinator_role_done(struct coordinator_role *role)
-{
-	json_decref(role->nic_addresses);
-	json_decref(role->pod_addresses);
-	*role = (struct coordinator_role){0};
-}
-
-static int compare_indices(const void *a, const void *b)
-{
-	const json_t *const *left = a, *const *right = b;
-	int64_t difference = look_number(*left, "index") - look_number(*right, "index");
-
-	return difference < 0 ? -1 : difference > 0;
-}
-
-/* Links in the order of their numbers. Returns new; free(). */
-static const json_t **links_in_order(const json_t *look, size_t *ret_n)
-{
-	const json_t *list = json_at(look, "links");
-	const json_t **links;
-
-	*ret_n = json_array_size(list);
-	links = mem_calloc(*ret_n + 1, sizeof(json_t *));
-	for (size_t i = 0; i < *ret_n; i++)
-		links[i] = json_array_get(list, i);
-	qsort(links, *ret_n, sizeof(json_t *), compare_indices);
-	return links;
-}
-
-static unsigned int families_of(const json_t *addresses)
-{
-	unsigned int families = 0;
-	size_t i;
-	json_t *address;
-
-	json_array_foreach (addresses, i, address)
-		families |= look_family_of(json_string_value(address));
-	return families;
-}
-
-/* Is it up, or about to be, and one that can have neighbours? */
-static bool counts(const json_t *link, const char *ifname)
-{
-	int64_t flags = look_number(link, "flags");
-
-	if (str_eq(json_str_at(link, "name"), ifname))
-		flags |= LINK_UP;
-	return flags & LINK_UP && flags & LINK_BROADCAST && flags & LINK_MULTICAST;
-}
-
-/*
- * Does some other NIC route by this table? Then an interface between has gone, and the number is
- * taken.
- */
-static bool is_taken(const json_t *pod, int64_t table, const char *ifname, const char *first_nic)
-{
-	size_t i;
-	json_t *route;
-
-	json_array_foreach (json_at(pod, "routes"), i, route) {
-		const char *dev = json_str_at(route, "dev");
-
-		if (look_number(route, "table") == table && dev && !str_eq(dev, ifname) &&
-		    !str_eq(dev, first_nic) && !str_eq(dev, COORDINATOR_VETH))
-			return true;
-	}
-	return false;
-}
-
-static int decide_mode(const struct coordinator_config *config, const char *ifname,
-		       struct coordinator_role *role, struct err *err)
-{
-	bool is_first_nic = str_eq(ifname, config->first_nic);
-
-	role->underlay = config->mode == COORDINATOR_UNDERLAY ||
-			 (config->mode == COORDINATOR_AUTO && (is_first_nic || role->has_veth));
-	if (role->underlay && !is_first_nic && !role->has_veth)
-		return err_set(
-			err, ERR_INVALID, "BadMode",
-			"coordinator: %s cannot be in underlay mode: the pod's first NIC has no "
-			"coordinator; give it one, or set mode auto",
-			ifname);
-	if (!role->underlay && is_first_nic)
-		return err_set(
-			err, ERR_INVALID, "BadMode",
-			"coordinator: %s is the pod's first NIC and cannot be in overlay mode; "
-			"set mode auto or underlay",
-			ifname);
-	if (!role->underlay && role->has_veth)
-		return err_set(
-			err, ERR_INVALID, "BadMode",
-			"coordinator: %s cannot be in overlay mode: the pod's first NIC is in "
-			"underlay mode; set mode auto",
-			ifname);
-	return 0;
-}
-
-static void decide_table(const struct coordinator_config *config, const char *ifname,
-			 const json_t *pod, struct coordinator_role *role)
-{
-	int64_t n = 0;
-	size_t i;
-	json_t *link;
-
-	json_array_foreach (json_at(pod, "links"), i, link)
-		n += counts(link, ifname);
-	role->first = role->underlay ? str_eq(ifname, config->first_nic) : n == 2;
-	role->table = role->first ? TABLE_FIRST : n + (role->underlay ? 98 : 99);
-	if (role->table < TABLE_FIRST)
-		role->table = TABLE_FIRST;
-	while (is_taken(pod, role->table, ifname, config->first_nic))
-		role->table++;
-}
-
-int coordinator_role_of(const struct coordinator_config *config, const char *ifname,
-			const json_t *pod, struct coordinator_role *ret, struct err *err)
-{
-	auto_coordinator_role struct coordinator_role role = {
-		.nic_addresses = json_array(),
-		.pod_addresses = json_array(),
-		.has_veth = look_link(pod, COORDINATOR_VETH) != NULL,
-	};
-	auto_free const json_t **links = NULL;
-	size_t n = 0;
-
-	if (!look_link(pod, ifname))
-		return err_set(
-			err, ERR_INVALID, "NicMissing",
-			"coordinator: the pod has no interface %s; chain the coordinator after "
-			"the plugin that makes it",
-			ifname);
-	look_addresses(pod, ifname, LOOK_V4 | LOOK_V6, role.nic_addresses);
-	role.families = families_of(role.nic_addresses);
-	if (!role.families)
-		return err_set(err, ERR_INVALID, "NoAddress",
-			       "coordinator: %s has no address; give its network IPAM", ifname);
-	if (decide_mode(config, ifname, &role, err))
-		return -1;
-	decide_table(config, ifname, pod, &role);
-	role.via = role.underlay ? COORDINATOR_VETH : config->first_nic;
-	links = links_in_order(pod, &n);
-	for (size_t i = 0; i < n; i++)
-		if (!str_eq(json_str_at(links[i], "name"), "lo"))
-			look_addresses(pod, json_str_at(links[i], "name"), role.families,
-				       role.pod_addresses);
-	*ret = role;
-	role = (struct coordinator_role){0};
-	return 0;
 }
 
 /* ---- the plan -------------------------------------------------------------------------------- */
@@ -220,27 +65,6 @@ static json_t *add_route(json_t *steps, const char *in, int64_t table, const cha
 	return step;
 }
 
-/* "10.7.0.51" or "10.7.0.51/24" as "10.7.0.51/32". */
-static void single_text(const char *text, char ret[ADDR_TEXT_SIZE])
-{
-	struct addr address = {0};
-
-	if (!addr_parse_prefix(text, &address) && !addr_parse(text, &address))
-		abort(); /* texts of the kernel */
-	address = addr_single(&address);
-	addr_print_prefix(&address, ret);
-}
-
-static void bare_text(const char *text, char ret[ADDR_TEXT_SIZE])
-{
-	char *slash;
-
-	single_text(text, ret);
-	slash = strchr(ret, '/');
-	assert(slash);
-	*slash = '\0';
-}
-
 static bool has_rule(const json_t *look, const json_t *rule)
 {
 	json_auto_t *list = json_array();
@@ -261,7 +85,7 @@ static json_t *add_rule(struct plan *plan, const char *in, int family, const cha
 	json_put_int(rule, "family", family);
 	json_put_int(rule, "table", table);
 	if (from) {
-		single_text(from, single);
+		coordinator_single_text(from, single);
 		json_put_str(rule, "from", single);
 	}
 	if (has_rule(look, rule))
@@ -453,121 +277,6 @@ static void plan_stale_routes(struct plan *plan, const char *single)
 	}
 }
 
-static int refuse_address(struct err *err, const char *ifname, const char *address, const char *why)
-{
-	return err_set(err, ERR_INVALID, "AddressOfNode",
-		       "coordinator: %s has the address %s, %s: a route to the pod would take the "
-		       "node's own traffic; give the pod another address",
-		       ifname, address, why);
-}
-
-/* A network that is on the link of the node's, or of the master's, needs no gateway. */
-static bool is_behind_gateway(const json_t *way)
-{
-	return json_at(way, "gw") || json_at(way, "via") ||
-	       json_array_size(json_at(way, "nexthops")) > 0;
-}
-
-/* Are both the same address, whatever the prefix of the text? */
-static bool is_address(const char *text, const char *bare)
-{
-	char other[ADDR_TEXT_SIZE];
-	struct addr address;
-
-	if (!addr_parse_prefix(text, &address) && !addr_parse(text, &address))
-		return false;
-	addr_print(&address, other);
-	return str_eq(other, bare);
-}
-
-static bool is_granted(const json_t *granted, const char *address)
-{
-	const json_t *item;
-	size_t i;
-
-	json_array_foreach ((json_t *)granted, i, item)
-		if (is_address(json_string_value(item), address))
-			return true;
-	return false;
-}
-
-static bool node_has(const json_t *host, const char *address)
-{
-	const json_t *item;
-	size_t i;
-
-	json_array_foreach (json_at(host, "addresses"), i, item)
-		if (is_address(json_str_at(item, "address"), address))
-			return true;
-	return false;
-}
-
-/*
- * Whoever chooses the address of a pod (a NetworkAttachmentDefinition, an annotation) must not
- * choose where the node finds the API server. A network that the node has no route to but the
- * default one is common for a fabric of its own: there an administrator's IP pool vouches for it.
- */
-static int check_addresses(const struct plan *plan, struct err *err)
-{
-	const json_t *host = plan->facts->host, *item;
-	const char *ifname = plan->facts->ifname;
-	size_t i;
-
-	json_array_foreach (plan->role->nic_addresses, i, item) {
-		const char *text = json_string_value(item);
-		const json_t *way = json_at(host, "ways", text);
-		int64_t type = look_number(way, "type");
-		char bare[ADDR_TEXT_SIZE];
-
-		bare_text(text, bare);
-		if (node_has(host, bare) || (type && type != TYPE_UNICAST))
-			return refuse_address(err, ifname, bare, "which is the node's");
-		if (json_list_has(json_at(host, "gateways"), bare))
-			return refuse_address(err, ifname, bare, "which is a gateway of the node");
-		if (is_behind_gateway(way) && !is_granted(plan->facts->granted, bare))
-			return refuse_address(
-				err, ifname, bare,
-				"which no IP pool gave it and which the node reaches through a "
-				"gateway");
-	}
-	return 0;
-}
-
-/* As plan_node() makes them. */
-static bool is_own_rule(const json_t *rule)
-{
-	return look_number(rule, "priority") == RULE_PRIORITY && !json_at(rule, "from") &&
-	       !json_at(rule, "to") && !json_at(rule, "mark");
-}
-
-static bool is_own_route(const json_t *route)
-{
-	const char *dst = json_str_or(json_at(route, "dst"), "");
-
-	return !is_behind_gateway(route) && (str_ends(dst, "/32") || str_ends(dst, "/128"));
-}
-
-/* Our rule would have the whole node route by what is in it. */
-static int check_table(const struct plan *plan, struct err *err)
-{
-	const json_t *host = plan->facts->host, *item;
-	int64_t table = plan->config->host_table;
-	bool is_used = false;
-	size_t i;
-
-	if (table == COORDINATOR_HOST_TABLE)
-		return 0;
-	json_array_foreach (json_at(host, "rules"), i, item)
-		is_used = is_used || (look_number(item, "table") == table && !is_own_rule(item));
-	json_array_foreach (json_at(host, "routes"), i, item)
-		is_used = is_used || (look_number(item, "table") == table && !is_own_route(item));
-	return is_used ? err_set(err, ERR_INVALID, "BadField",
-				 "coordinator: hostRuleTable: %lld is a table that others use on "
-				 "this node: take another one, or leave it out (%d)",
-				 (long long)table, COORDINATOR_HOST_TABLE)
-		       : 0;
-}
-
 static void plan_node(struct plan *plan)
 {
 	const json_t *addresses = plan->role->nic_addresses;
@@ -590,8 +299,8 @@ static void plan_node(struct plan *plan)
 		char single[ADDR_TEXT_SIZE], bare[ADDR_TEXT_SIZE];
 		json_t *step;
 
-		single_text(json_string_value(item), single);
-		bare_text(single, bare);
+		coordinator_single_text(json_string_value(item), single);
+		coordinator_bare_text(single, bare);
 		plan_stale_routes(plan, single);
 		step = steps_add(plan->steps, "host", "neighbour", plan->peer);
 		json_put_str(step, "address", bare);
@@ -632,7 +341,7 @@ static void plan_ways_to_node(struct plan *plan)
 			json_put_str(step, "address", address);
 			json_put_str(step, "mac", plan->peer_mac);
 		}
-		single_text(address, single);
+		coordinator_single_text(address, single);
 		add_route(plan->steps, "pod", role->table, single, NULL, via, plan->source);
 		if (role->first)
 			add_route(plan->steps, "pod", TABLE_MAIN, single, NULL, via, plan->source);
@@ -645,11 +354,6 @@ static void plan_ways_to_node(struct plan *plan)
 			add_route(plan->steps, "pod", role->first ? TABLE_MAIN : role->table,
 				  network, gateway, via, plan->source);
 	}
-}
-
-static const char *everything(unsigned int family)
-{
-	return family == LOOK_V4 ? "0.0.0.0/0" : "::/0";
 }
 
 /* What came in by veth0 is answered by veth0. */
@@ -668,8 +372,8 @@ static void plan_replies(struct plan *plan)
 		json_put_int(rule, "table", TABLE_REPLY);
 		json_put_int(rule, "mark", MARK);
 		json_put_int(rule, "priority", RULE_PRIORITY);
-		add_route(plan->steps, "pod", TABLE_REPLY, everything(bit), gateway,
-			  COORDINATOR_VETH, plan->source);
+		add_route(plan->steps, "pod", TABLE_REPLY, bit == LOOK_V4 ? "0.0.0.0/0" : "::/0",
+			  gateway, COORDINATOR_VETH, plan->source);
 	}
 }
 
@@ -713,7 +417,7 @@ static const char *default_nic(const struct plan *plan)
 	auto_free const json_t **links = NULL;
 	size_t n = 0;
 
-	links = links_in_order(plan->facts->pod, &n);
+	links = coordinator_links(plan->facts->pod, &n);
 	for (size_t i = 0; i < n; i++) {
 		const char *name = json_str_at(links[i], "name");
 
@@ -748,30 +452,6 @@ static void copy_route(struct plan *plan, const json_t *route, const json_t *par
 	}
 }
 
-static void remove_route(struct plan *plan, const json_t *route, const json_t *part,
-			 const char *dev)
-{
-	json_t *step;
-
-	copy_route(plan, route, part, dev, TABLE_MAIN);
-	step = json_array_get(plan->steps, json_array_size(plan->steps) - 1);
-	json_put_str(step, "do", "unroute");
-}
-
-static void copy_defaults(struct plan *plan, const char *dev, int64_t table)
-{
-	size_t i;
-	json_t *route;
-
-	json_array_foreach (json_at(plan->facts->pod, "routes"), i, route) {
-		const json_t *part = part_of(route, dev);
-
-		if (part && is_default(route) &&
-		    plan->role->families & look_family_bit(look_number(route, "family")))
-			copy_route(plan, route, part, dev, table);
-	}
-}
-
 /* A device's ways into a table. Its default routes move there, or stay in main alone. */
 static void give_routes(struct plan *plan, const char *dev, int64_t table, bool defaults_stay)
 {
@@ -787,8 +467,13 @@ static void give_routes(struct plan *plan, const char *dev, int64_t table, bool 
 		    !(plan->role->families & look_family_bit(look_number(route, "family"))))
 			continue;
 		copy_route(plan, route, part, dev, table);
-		if (is_default(route))
-			remove_route(plan, route, part, dev);
+		if (is_default(route)) {
+			json_t *step;
+
+			copy_route(plan, route, part, dev, TABLE_MAIN);
+			step = json_array_get(plan->steps, json_array_size(plan->steps) - 1);
+			json_put_str(step, "do", "unroute");
+		}
 	}
 	/* What this plan puts into main belongs to the device's ways, too. */
 	for (i = 0; i < planned; i++) {
@@ -847,7 +532,7 @@ static void plan_own_table(struct plan *plan, int64_t table)
 {
 	const char *ifname = plan->facts->ifname;
 
-	while (is_taken(plan->facts->pod, table, ifname, plan->config->first_nic))
+	while (coordinator_table_is_taken(plan->facts->pod, table, ifname, plan->config->first_nic))
 		table++;
 	add_rules_from(plan, ifname, table);
 	give_routes(plan, ifname, table, true);
@@ -883,8 +568,17 @@ static int plan_tables(struct plan *plan, struct err *err)
 	}
 	add_rules_from(plan, ifname, role->table);
 	if (!role->underlay && role->first) {
+		size_t i;
+		json_t *route;
+
 		add_rules_from(plan, keeper, TABLE_REPLY);
-		copy_defaults(plan, plan->config->first_nic, TABLE_REPLY);
+		json_array_foreach (json_at(plan->facts->pod, "routes"), i, route) {
+			const json_t *part = part_of(route, plan->config->first_nic);
+
+			if (part && is_default(route) &&
+			    plan->role->families & look_family_bit(look_number(route, "family")))
+				copy_route(plan, route, part, plan->config->first_nic, TABLE_REPLY);
+		}
 	}
 	give_routes(plan, ifname, role->table, false);
 	return 0;
@@ -959,11 +653,14 @@ int coordinator_plan(const struct coordinator_config *config, const struct coord
 		.host_addresses = host_addresses,
 	};
 
+	assert(config->mode != COORDINATOR_DISABLED);
+	assert(role->families && role->via && role->table >= TABLE_FIRST);
+	assert(facts->pod && facts->host && json_is_array(steps));
 	if (!source)
 		source = look_first_address(facts->pod, config->first_nic, 4);
 	plan.source = source;
-	if (find_ends(&plan, err, peer_name) || check_table(&plan, err) ||
-	    check_addresses(&plan, err))
+	if (find_ends(&plan, err, peer_name) || coordinator_check_table(config, facts, err) ||
+	    coordinator_check_addresses(role, facts, err))
 		return -1;
 	collect_host_addresses(&plan);
 	plan_nic(&plan);

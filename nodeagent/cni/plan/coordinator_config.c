@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Configuration of the coordinator plugin. See the header.
+ * Each setting is looked up in the NAD, then in the SpiderCoordinator, then has its default. The
+ * first call of coordinator_run.c for ADD; whatever passes here needs no check in coordinator.c.
  */
 #include "nodeagent/cni/plan/coordinator_config.h"
 
@@ -29,7 +30,7 @@ struct sources {
 	const json_t *config, *settings;
 };
 
-static int bad(struct err *err, const char *key, const char *value, const char *must)
+static int bad_field(struct err *err, const char *key, const char *value, const char *must)
 {
 	return err_set(err, ERR_INVALID, "BadField", "coordinator: %s: \"%.64s\" must be %s", key,
 		       value, must);
@@ -114,7 +115,7 @@ static int read_mode(struct sources from, enum coordinator_mode *ret, struct err
 			*ret = modes[i].mode;
 			return 0;
 		}
-	return bad(err, "mode", text, "auto, underlay, overlay or disable");
+	return bad_field(err, "mode", text, "auto, underlay, overlay or disable");
 }
 
 /* The list of the NAD, unless it is empty. */
@@ -162,7 +163,7 @@ static int add_networks(struct sources from, const char *key, json_t *ret, struc
 		struct addr network;
 
 		if (!read_network(text, false, &network))
-			return bad(err, key, text, "a subnet like 10.233.0.0/18");
+			return bad_field(err, key, text, "a subnet like 10.233.0.0/18");
 		addr_print_prefix(&network, canonical);
 		if (!json_list_has(ret, canonical))
 			json_array_append_new(ret, json_fmt("%s", canonical));
@@ -186,12 +187,12 @@ static int read_policy_routes(struct sources from, json_t *ret, struct err *err)
 		json_t *route;
 
 		if (!read_network(dst, true, &network))
-			return bad(err, "policyRoutes.dst", dst, "an address or a subnet");
+			return bad_field(err, "policyRoutes.dst", dst, "an address or a subnet");
 		if (!addr_parse(gw, &gateway))
-			return bad(err, "policyRoutes.gw", gw, "an IP address");
+			return bad_field(err, "policyRoutes.gw", gw, "an IP address");
 		if (gateway.family != network.family)
-			return bad(err, "policyRoutes.gw", gw,
-				   "of the same IP family as the route's dst");
+			return bad_field(err, "policyRoutes.gw", gw,
+					 "of the same IP family as the route's dst");
 		addr_print_prefix(&network, dst_text);
 		addr_print(&gateway, gw_text);
 		route = json_object();
@@ -213,8 +214,9 @@ static int read_mac_prefix(const char *text, struct coordinator_config *ret, str
 		digits[i] = strlen(text) == 5 ? str_hex_digit(text[i + i / 2]) : -1;
 	if (digits[0] < 0 || digits[1] < 0 || digits[2] < 0 || digits[3] < 0 ||
 	    (text[2] != ':' && text[2] != '-') || digits[1] & 1)
-		return bad(err, "podMACPrefix", text,
-			   "two octets like 0a:1b, of a unicast address (the second digit even)");
+		return bad_field(
+			err, "podMACPrefix", text,
+			"two octets like 0a:1b, of a unicast address (the second digit even)");
 	ret->mac_prefix[0] = (uint8_t)(digits[0] << 4 | digits[1]);
 	ret->mac_prefix[1] = (uint8_t)(digits[2] << 4 | digits[3]);
 	ret->has_mac_prefix = true;
@@ -227,7 +229,7 @@ static int read_veth_address(const char *text, struct addr *ret, struct err *err
 
 	if (str_empty(clean) || addr_parse(clean, ret))
 		return 0;
-	return bad(err, "vethLinkAddress", text, "an IP address like 169.254.100.1");
+	return bad_field(err, "vethLinkAddress", text, "an IP address like 169.254.100.1");
 }
 
 static int check_settings(const json_t *settings, struct err *err)
@@ -278,7 +280,7 @@ static int read_numbers(struct sources from, struct coordinator_config *ret, str
 	/* The kernel's: default, main and local. */
 	if (ret->host_table >= 253 && ret->host_table <= 255) {
 		(void)snprintf(text, sizeof(text), "%lld", (long long)ret->host_table);
-		return bad(err, "hostRuleTable", text, "a table of its own, not 253 to 255");
+		return bad_field(err, "hostRuleTable", text, "a table of its own, not 253 to 255");
 	}
 	if (ret->rp_filter < 0)
 		ret->rp_filter = -1;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ARP and neighbour discovery. See the header.
+ * Fixed offsets into one buffer, for the two protocols that ask who has an address. netns_detect.c
+ * sends what is written here and gives back what it received; addresses of frames that are cut
+ * short or of another kind are never read.
  */
 #include "nodeagent/cni/plan/frame.h"
 
@@ -115,6 +117,7 @@ size_t frame_announce(const uint8_t mac[6], const struct addr *own, uint8_t ret[
 {
 	static const uint8_t all_nodes[16] = {0xff, 0x02, [15] = 1};
 
+	assert(own->family == 4 || own->family == 6);
 	if (own->family == 4)
 		return arp_request(mac, own, own, ret);
 	return ndp(NDP_ADVERTISEMENT, ADVERTISE_OVERRIDE, mac, own->octets, all_nodes, own->octets,

@@ -4,6 +4,7 @@
  */
 #include "nodeagent/cni/plan/host_local.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
@@ -18,12 +19,13 @@
 
 void host_local_config_done(struct host_local_config *config)
 {
+	assert(config->n_sets <= HOST_LOCAL_MAX && config->n_wanted <= HOST_LOCAL_MAX);
 	json_decref(config->folded);
 	mem_free(config->sets);
 	*config = (struct host_local_config){0};
 }
 
-static int bad(struct err *err, const char *key, const char *must)
+static int bad_field(struct err *err, const char *key, const char *must)
 {
 	return err_set(err, ERR_INVALID, "BadField", "host-local: %s must be %s", key, must);
 }
@@ -93,7 +95,8 @@ static int read_subnet(const json_t *object, struct addr *ret, struct err *err)
 	struct addr network;
 
 	if (!addr_parse_prefix(text, ret))
-		return bad(err, "subnet", "a network with its prefix length: \"10.1.2.0/24\"");
+		return bad_field(err, "subnet",
+				 "a network with its prefix length: \"10.1.2.0/24\"");
 	if (ret->prefix + 2u > addr_len(ret) * 8)
 		return err_set(err, ERR_INVALID, "BadField",
 			       "host-local: subnet %.64s must have room for two hosts", text);
@@ -120,7 +123,7 @@ static int read_range(const json_t *object, struct host_local_range *ret, struct
 	    read_bound(folded, "rangeStart", &ret->subnet, &ret->start, err))
 		return -1;
 	if (ret->start.family && !range_has(ret, &ret->start))
-		return bad(err, "rangeStart", "an address of subnet");
+		return bad_field(err, "rangeStart", "an address of subnet");
 	if (!ret->start.family) {
 		struct addr network = addr_single(&ret->subnet);
 
@@ -131,7 +134,7 @@ static int read_range(const json_t *object, struct host_local_range *ret, struct
 	if (!ret->end.family)
 		ret->end = last_of(&ret->subnet);
 	if (!addr_contains(&ret->subnet, &ret->end) || is_below(&ret->end, &ret->start))
-		return bad(err, "rangeEnd", "an address of subnet, not before rangeStart");
+		return bad_field(err, "rangeEnd", "an address of subnet, not before rangeStart");
 	if (!ret->gateway.family) {
 		struct addr network = addr_single(&ret->subnet);
 
@@ -156,9 +159,9 @@ static int read_set(const json_t *list, struct host_local_set *ret, struct err *
 			return -1;
 		for (k = 0; k < i; k++) {
 			if (ret->ranges[k].subnet.family != range->subnet.family)
-				return bad(err, "ranges", "of one IP family in each list");
+				return bad_field(err, "ranges", "of one IP family in each list");
 			if (ranges_overlap(&ret->ranges[k], range))
-				return bad(err, "ranges", "without overlaps");
+				return bad_field(err, "ranges", "without overlaps");
 		}
 		ret->n = i + 1;
 	}
@@ -171,7 +174,7 @@ static int add_sets(const json_t *lists, struct host_local_config *ret, struct e
 	json_t *list;
 
 	if (lists && !json_is_array(lists))
-		return bad(err, "ranges", "a list of lists of ranges");
+		return bad_field(err, "ranges", "a list of lists of ranges");
 	json_array_foreach (lists, i, list) {
 		if (ret->n_sets == HOST_LOCAL_MAX)
 			return err_set(err, ERR_INVALID, "BadField",
@@ -193,27 +196,12 @@ static bool sets_overlap(const struct host_local_set *a, const struct host_local
 	return false;
 }
 
-static int check_sets(const struct host_local_config *config, const json_t *network,
-		      struct err *err)
-{
-	size_t n[2] = {0};
-
-	if (config->n_sets == 0)
-		return bad(err, "ranges",
-			   "lists of ranges, or subnet a network: there is no address");
-	for (size_t i = 0; i < config->n_sets; i++) {
-		n[config->sets[i].ranges[0].subnet.family == 6]++;
-		for (size_t k = 0; k < i; k++)
-			if (sets_overlap(&config->sets[i], &config->sets[k]))
-				return bad(err, "ranges", "without overlaps");
-	}
-	return ipam_wish_check_version("host-local", network, n[0], n[1], err);
-}
-
 /* The runtime's ranges come first, then subnet, then ranges. */
 static int read_sets(const json_t *config, const json_t *ipam, struct host_local_config *ret,
 		     struct err *err)
 {
+	size_t n[2] = {0};
+
 	ret->sets = mem_calloc(HOST_LOCAL_MAX, sizeof(*ret->sets));
 	if (add_sets(json_at(config, "runtimeConfig", "ipRanges"), ret, err))
 		return -1;
@@ -225,7 +213,16 @@ static int read_sets(const json_t *config, const json_t *ipam, struct host_local
 	}
 	if (add_sets(json_at(ipam, "ranges"), ret, err))
 		return -1;
-	return check_sets(ret, config, err);
+	if (ret->n_sets == 0)
+		return bad_field(err, "ranges",
+				 "lists of ranges, or subnet a network: there is no address");
+	for (size_t i = 0; i < ret->n_sets; i++) {
+		n[ret->sets[i].ranges[0].subnet.family == 6]++;
+		for (size_t k = 0; k < i; k++)
+			if (sets_overlap(&ret->sets[i], &ret->sets[k]))
+				return bad_field(err, "ranges", "without overlaps");
+	}
+	return ipam_wish_check_version("host-local", config, n[0], n[1], err);
 }
 
 static int add_wanted(const char *text, struct host_local_config *ret, struct err *err)
@@ -278,7 +275,7 @@ int host_local_config_read(const json_t *config, const char *args, bool only_pla
 	json_t *folded;
 
 	if (!json_is_object(json_at(config, "ipam")))
-		return bad(err, "ipam", "an object");
+		return bad_field(err, "ipam", "an object");
 	if (config_keys_read(json_at(config, "ipam"), "host-local.ipam", &folded, err))
 		return -1;
 	read.folded = json_copy((json_t *)config);
@@ -286,7 +283,7 @@ int host_local_config_read(const json_t *config, const char *args, bool only_pla
 	ipam = folded;
 	read.network = json_str_at(config, "name");
 	if (!is_folder_name(read.network))
-		return bad(err, "name", "the network's, without a slash");
+		return bad_field(err, "name", "the network's, without a slash");
 	dir = json_str_at(ipam, "dataDir");
 	read.data_dir = str_empty(dir) ? DATA_DIR : dir;
 	if (!only_place) {
@@ -306,6 +303,7 @@ int host_local_config_read(const json_t *config, const char *args, bool only_pla
 const struct host_local_range *host_local_range_of(const struct host_local_set *set,
 						   const struct addr *address)
 {
+	assert(set->n <= HOST_LOCAL_MAX);
 	for (size_t i = 0; i < set->n; i++)
 		if (range_has(&set->ranges[i], address))
 			return &set->ranges[i];
@@ -317,6 +315,7 @@ void host_local_walk_init(struct host_local_walk *walk, const struct host_local_
 {
 	const struct host_local_range *range = host_local_range_of(set, last);
 
+	assert(set->n > 0);
 	*walk = (struct host_local_walk){.set = set};
 	if (!range)
 		return;
@@ -325,7 +324,7 @@ void host_local_walk_init(struct host_local_walk *walk, const struct host_local_
 }
 
 /* One step on; false: that was all. */
-static bool advance(struct host_local_walk *walk)
+static bool walk_advance(struct host_local_walk *walk)
 {
 	const struct host_local_range *range = &walk->set->ranges[walk->range];
 
@@ -348,7 +347,8 @@ static bool advance(struct host_local_walk *walk)
 
 const struct host_local_range *host_local_walk_next(struct host_local_walk *walk, struct addr *ret)
 {
-	while (advance(walk)) {
+	assert(walk->range < walk->set->n);
+	while (walk_advance(walk)) {
 		const struct host_local_range *range = &walk->set->ranges[walk->range];
 
 		if (addr_same(&walk->at, &range->gateway))

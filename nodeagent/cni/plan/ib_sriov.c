@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The ib-sriov plugin's decisions. See the header.
+ * Settings of an InfiniBand VF: a GUID from the runtime, ib-kubernetes or nobody. ib_sriov_run.c
+ * reads the configuration here first, then plans with sriov_plan_settings(), which both kinds of
+ * VFs share.
  */
 #include "nodeagent/cni/plan/ib_sriov.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/own.h"
@@ -34,6 +37,7 @@ bool ib_sriov_guid_of(const char *address, char ret[TEXT_GUID_SIZE])
 {
 	uint64_t number;
 
+	assert(ret);
 	if (!address || strlen(address) != ADDRESS_TEXT ||
 	    !text_to_guid(address + ADDRESS_TEXT - (TEXT_GUID_SIZE - 1), &number))
 		return false;

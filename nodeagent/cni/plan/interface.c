@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Addresses and routes of IPAM. See the header.
+ * The step from an IPAM result to an interface that works: IPv6 on, addresses, up, routes, in this
+ * order, for the kernel drops routes of an interface that is down. ipam_run.c calls it for every
+ * plugin that makes interfaces.
  */
 #include "nodeagent/cni/plan/interface.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/own.h"
@@ -78,6 +81,7 @@ void interface_plan(const char *ifname, const json_t *result, json_t *steps)
 	size_t i;
 	json_t *item;
 
+	assert(ifname && json_is_array(steps));
 	if (has_family(ips, LOOK_V6)) {
 		add_sysctl(steps, "lo", "disable_ipv6", "0");
 		add_sysctl(steps, ifname, "disable_ipv6", "0");

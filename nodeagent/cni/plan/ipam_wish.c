@@ -4,6 +4,8 @@
  */
 #include "nodeagent/cni/plan/ipam_wish.h"
 
+#include <assert.h>
+
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/result.h"
@@ -35,6 +37,7 @@ static int read_list(const char *type, const json_t *config, const char *outer, 
 int ipam_wish_lists(const char *type, const json_t *config, const json_t **ret_network,
 		    const json_t **ret_runtime, struct err *err)
 {
+	assert(ret_network && ret_runtime);
 	return read_list(type, config, "args", "cni", ret_network, err) ||
 			       read_list(type, config, "runtimeConfig", NULL, ret_runtime, err)
 		       ? -1

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The ipoib plugin's decisions. See the header.
+ * A child takes key, mode and number of its parent from how the parent looks now. ipoib_run.c
+ * looks, calls once, and carries out; the child is made on the node under a spare name, since the
+ * kernel makes it in its parent's namespace.
  */
 #include "nodeagent/cni/plan/ipoib.h"
+
+#include <assert.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -16,7 +20,7 @@
  */
 #define PKEY_NUMBER 0x7fff
 
-static int check(const json_t *config, const json_t *master, int64_t mtu, struct err *err)
+static int check_master(const json_t *config, const json_t *master, int64_t mtu, struct err *err)
 {
 	const char *name = json_str_or(json_at(config, "master"), "");
 
@@ -49,10 +53,11 @@ int ipoib_plan(const json_t *config, const json_t *master, const char *spare, co
 	int64_t mtu;
 	json_t *step;
 
+	assert(spare[0] && ifname && json_is_array(steps));
 	if (config_keys_read(config, "ipoib", &folded, err) < 0)
 		return -1;
 	mtu = (int64_t)json_number_value(json_at(folded, "mtu"));
-	if (check(folded, master, mtu, err))
+	if (check_master(folded, master, mtu, err))
 		return -1;
 	step = steps_add(steps, "host", "ipoib", spare);
 	json_put_int(step, "lower", look_number(master, "index"));

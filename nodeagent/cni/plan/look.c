@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Questions about a network namespace. See the header.
+ * Linear searches in lists of tens of entries: planners ask them of a snapshot that netns_observe.c
+ * made, so that each question has the same answer within one plan.
  */
 #include "nodeagent/cni/plan/look.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -40,6 +42,7 @@ void look_addresses(const json_t *look, const char *dev, unsigned int families, 
 	size_t i;
 	json_t *item;
 
+	assert((families & ~(unsigned int)(LOOK_V4 | LOOK_V6)) == 0);
 	json_array_foreach (json_at(look, "addresses"), i, item) {
 		struct addr address;
 
@@ -58,6 +61,7 @@ char *look_first_address(const json_t *look, const char *dev, int family)
 	char text[ADDR_TEXT_SIZE];
 	struct addr address;
 
+	assert(family == 4 || family == 6);
 	look_addresses(look, dev, look_family_bit(family), list);
 	if (!addr_parse_prefix(json_string_value(json_array_get(list, 0)), &address))
 		return NULL;

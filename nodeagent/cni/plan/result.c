@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * CNI results: one shape inside, all versions outside. See the header.
+ * Every result passes here twice: read from an IPAM plugin or the runtime into the shape of 1.1.0,
+ * which is all that planners know, and written in the version that the network asks for. Older
+ * versions are cases at these two edges only.
  */
 #include "nodeagent/cni/plan/result.h"
 
@@ -55,7 +57,7 @@ struct place {
 	size_t index;
 };
 
-static int refuse(struct err *err, struct place at, const char *key, const char *must)
+static int refuse_member(struct err *err, struct place at, const char *key, const char *must)
 {
 	return err_set(err, ERR_INVALID, "BadResult", "result: %s[%zu].%s must be %s", at.list,
 		       at.index, key, must);
@@ -67,7 +69,7 @@ static int copy_text(const json_t *from, json_t *to, struct place at, const char
 	const json_t *value = json_at(from, key);
 
 	if (value && !json_is_string(value))
-		return refuse(err, at, key, "a string");
+		return refuse_member(err, at, key, "a string");
 	if (!str_empty(json_string_value(value)))
 		json_put_str(to, key, json_string_value(value));
 	return 0;
@@ -83,7 +85,7 @@ static int copy_number(const json_t *from, json_t *to, struct place at, const ch
 	if (!value)
 		return 0;
 	if (!json_is_number(value) || real < 0 || real > (double)max || real != floor(real))
-		return refuse(err, at, key, "a whole number");
+		return refuse_member(err, at, key, "a whole number");
 	json_put_int(to, key, (int64_t)real);
 	return 0;
 }
@@ -114,8 +116,9 @@ static int copy_address(const json_t *from, const char *from_key, json_t *to, co
 	if (str_empty(text) && !required && (!value || text))
 		return 0;
 	if (with_prefix ? !addr_parse_prefix(text, &address) : !addr_parse(text, &address))
-		return refuse(err, at, from_key,
-			      with_prefix ? "an address with a prefix length" : "an IP address");
+		return refuse_member(err, at, from_key,
+				     with_prefix ? "an address with a prefix length"
+						 : "an IP address");
 	if (with_prefix)
 		addr_print_prefix(&address, canonical);
 	else
@@ -248,6 +251,7 @@ int result_read(const json_t *value, const char *version, json_t **ret, struct e
 	const char *own = json_str_at(value, "cniVersion");
 	bool old;
 
+	assert(ret);
 	if (value && !json_is_null(value) && !json_is_object(value))
 		return err_set(err, ERR_INVALID, "BadResult",
 			       "a result must be an object, this is %s", json_type_words(value));
@@ -361,6 +365,7 @@ void result_add_interface(json_t *result, const char *name, const char *mac, con
 {
 	json_t *entry = json_object();
 
+	assert(json_is_array(json_at(result, "interfaces")));
 	json_put_str(entry, "name", name);
 	json_put_str(entry, "mac", mac);
 	json_put_str(entry, "sandbox", sandbox);
@@ -374,6 +379,7 @@ void result_add_ip(json_t *result, const char *address, const char *gateway, int
 {
 	json_t *entry = json_object();
 
+	assert(interface >= -1 && interface < (int)json_array_size(json_at(result, "interfaces")));
 	json_put_str(entry, "address", address);
 	json_put_str(entry, "gateway", gateway);
 	if (interface >= 0)

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The sriov plugin's decisions. See the header.
+ * Read the configuration, compare it with the VF as its PF shows it, list what differs; and the
+ * same comparison for the way back. sriov_run.c acts on ADD, CHECK and DEL; ib-sriov and
+ * upstream_state.c use the settings part.
  */
 #include "nodeagent/cni/plan/sriov.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/own.h"
@@ -25,7 +28,7 @@ void sriov_config_done(struct sriov_config *config)
 	*config = (struct sriov_config){0};
 }
 
-static int bad(struct err *err, const char *key, const char *must)
+static int bad_field(struct err *err, const char *key, const char *must)
 {
 	return err_set(err, ERR_INVALID, "BadField", "sriov: %s must be %s", key, must);
 }
@@ -40,9 +43,9 @@ int sriov_config_read(const json_t *config, const char *args, struct sriov_confi
 	config = read.folded;
 	read.device = json_str_at(config, "deviceID");
 	if (!pci_address_is_valid(json_str_or(json_at(config, "deviceID"), "")))
-		return bad(err, "deviceID",
-			   "the PCI address of a VF; the network's NAD needs the annotation "
-			   "k8s.v1.cni.cncf.io/resourceName, so that Multus fills it in");
+		return bad_field(err, "deviceID",
+				 "the PCI address of a VF; the network's NAD needs the annotation "
+				 "k8s.v1.cni.cncf.io/resourceName, so that Multus fills it in");
 	if (cni_rules_vf_settings("sriov", config, read.wanted, NULL, err) ||
 	    wanted_mac_read("sriov", config, args, read.mac, err))
 		return -1;
@@ -89,6 +92,7 @@ static bool is_same(const json_t *from, const json_t *to, const char *key)
 void sriov_plan_settings(const char *pf, int64_t vf, const json_t *from, const json_t *to,
 			 json_t *steps)
 {
+	assert(pf && vf >= 0 && json_is_array(steps));
 	for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
 		json_auto_t *now = json_object(), *was = json_object();
 		bool differs = false;
@@ -142,6 +146,7 @@ void sriov_plan(const struct sriov_config *config, const struct sriov_facts *fac
 	};
 	json_t *step;
 
+	assert(!facts->netdev == !facts->link);
 	sriov_plan_settings(facts->pf, facts->vf, facts->state, config->wanted, steps);
 	if (!facts->netdev)
 		return;
@@ -196,6 +201,7 @@ const char *sriov_plan_name(const json_t *link, const char *name, json_t *steps)
 {
 	const char *now = json_str_at(link, "name");
 
+	assert(link && name);
 	if (str_eq(now, name))
 		return name;
 	if (json_list_has(json_at(link, "altNames"), name))
@@ -227,6 +233,7 @@ void sriov_plan_fresh(const char *in, const json_t *link, const json_t *saved, j
 	const json_t *kept = json_at(saved, "altNames"), *altname;
 	size_t i;
 
+	assert(json_is_array(steps));
 	plan_no_xdp(in, dev, look_number(link, "xdp"), steps);
 	if (look_number(link, "flags") & (LINK_PROMISC | LINK_ALLMULTI))
 		json_put_bool(steps_add(steps, in, "link", dev), "deaf", true);

@@ -4,6 +4,7 @@
  */
 #include "nodeagent/cni/plan/static_ipam.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/own.h"
@@ -112,7 +113,7 @@ static int add_of_args(json_t *ips, const char *args, struct err *err)
 	return 0;
 }
 
-static int replace(json_t *ips, const json_t *texts, struct err *err)
+static int replace_addresses(json_t *ips, const json_t *texts, struct err *err)
 {
 	const json_t *item;
 	size_t i;
@@ -141,12 +142,13 @@ int static_ipam_result(const json_t *config, const char *args, json_t **ret, str
 	json_auto_t *ipam = NULL, *printed = json_object(), *ips = json_array(), *result = NULL;
 	const json_t *network, *runtime;
 
+	assert(ret);
 	if (!json_is_object(json_at(config, "ipam")))
 		return err_set(err, ERR_INVALID, "BadField", "static: ipam must be an object");
 	if (config_keys_read(json_at(config, "ipam"), "static.ipam", &ipam, err) ||
 	    ipam_wish_lists("static", config, &network, &runtime, err) ||
 	    add_of_network(ips, json_at(ipam, "addresses"), err) || add_of_args(ips, args, err) ||
-	    replace(ips, network, err) || replace(ips, runtime, err) ||
+	    replace_addresses(ips, network, err) || replace_addresses(ips, runtime, err) ||
 	    check_count(config, ips, err))
 		return -1;
 	json_put(printed, "routes", json_incref(json_at(ipam, "routes")));

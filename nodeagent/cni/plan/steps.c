@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Steps, and the way back. See the header.
+ * A planner's list is also the record of what was done: undo is a table from each step to its
+ * opposite, CHECK looks for each step's effect in a snapshot. What a step means to the kernel is in
+ * nodeagent/cni/execute/messages.c.
  */
 #include "nodeagent/cni/plan/steps.h"
+
+#include <assert.h>
 
 #include "lib/base/own.h"
 #include "lib/base/str.h"
@@ -18,10 +22,16 @@ static const struct {
 	{"neighbour", "unneighbour"}, {"marks", "unmarks"},
 };
 
+static bool is_place(const char *in)
+{
+	return str_eq(in, "pod") || str_eq(in, "host");
+}
+
 json_t *steps_add(json_t *steps, const char *in, const char *what, const char *dev)
 {
 	json_t *step = json_object();
 
+	assert(is_place(in) && what);
 	json_put_str(step, "in", in);
 	json_put_str(step, "do", what);
 	json_put_str(step, "dev", dev);
@@ -97,6 +107,7 @@ void steps_number(json_t *steps, const char *in, const json_t *link)
 	size_t i;
 	json_t *step;
 
+	assert(is_place(in));
 	json_array_foreach (steps, i, step) {
 		const char *what = json_str_at(step, "do");
 
@@ -117,6 +128,7 @@ json_t *steps_in(const json_t *steps, const char *in)
 	size_t i;
 	json_t *step;
 
+	assert(is_place(in));
 	json_array_foreach (steps, i, step)
 		if (str_eq(json_str_at(step, "in"), in))
 			json_array_append(some, step);
@@ -124,7 +136,7 @@ json_t *steps_in(const json_t *steps, const char *in)
 }
 
 /* Do both agree in these members? One that both lack counts as equal. */
-static bool agree(const json_t *a, const json_t *b, const char *const *keys, size_t n)
+static bool members_agree(const json_t *a, const json_t *b, const char *const *keys, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!json_same(json_at(a, keys[i]), json_at(b, keys[i])))
@@ -139,7 +151,7 @@ static bool has_alike(const json_t *look, const char *list, const json_t *step,
 	json_t *item;
 
 	json_array_foreach (json_at(look, list), i, item)
-		if (agree(item, step, keys, n))
+		if (members_agree(item, step, keys, n))
 			return true;
 	return false;
 }

@@ -5,6 +5,7 @@
  */
 #include "nodeagent/cni/plan/upper.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -100,22 +101,12 @@ static int read_previous(const json_t *previous, struct upper_config *ret, struc
 	return 0;
 }
 
-static int check_config(const struct upper_config *config, struct err *err)
-{
-	if (str_eq(config->type, "vlan") && !config->master)
-		return err_set(err, ERR_INVALID, "BadField",
-			       "vlan: master is missing: name the interface that the VLAN is on");
-	if (!str_eq(config->type, "macvlan") && !config->has_ipam && !config->inherited)
-		return err_set(err, ERR_INVALID, "BadField",
-			       "%s: ipam.type is missing: name an IPAM plugin", config->type);
-	return 0;
-}
-
 int upper_config_read(const char *type, const json_t *config, const char *args,
 		      const json_t *previous, struct upper_config *ret, struct err *err)
 {
 	auto_upper_config struct upper_config read = {.type = type};
 
+	assert(str_eq(type, "macvlan") || str_eq(type, "ipvlan") || str_eq(type, "vlan"));
 	if (config_keys_read(config, type, &read.folded, err) < 0)
 		return -1;
 	config = read.folded;
@@ -128,8 +119,14 @@ int upper_config_read(const char *type, const json_t *config, const char *args,
 	    read_number(config, type, "vlanId", VLAN_MAX, &read.vlan, err) ||
 	    read_number(config, type, "bcqueuelen", UINT32_MAX, &read.queue, err) ||
 	    (str_eq(type, "macvlan") && wanted_mac_read(type, config, args, read.mac, err)) ||
-	    read_previous(previous, &read, err) || check_config(&read, err))
+	    read_previous(previous, &read, err))
 		return -1;
+	if (str_eq(read.type, "vlan") && !read.master)
+		return err_set(err, ERR_INVALID, "BadField",
+			       "vlan: master is missing: name the interface that the VLAN is on");
+	if (!str_eq(read.type, "macvlan") && !read.has_ipam && !read.inherited)
+		return err_set(err, ERR_INVALID, "BadField",
+			       "%s: ipam.type is missing: name an IPAM plugin", read.type);
 	*ret = read;
 	read = (struct upper_config){0};
 	return 0;
@@ -179,26 +176,12 @@ static int check_master(const struct upper_config *config, const json_t *master,
 	return 0;
 }
 
-/* A new address is made known as soon as it is there. */
-static void add_notify(json_t *steps, const char *ifname)
-{
-	static const char *const names[][2] = {{"ipv4", "arp_notify"}, {"ipv6", "ndisc_notify"}};
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		json_t *step = steps_add(steps, "pod", "sysctl", NULL);
-
-		json_put(step, "path",
-			 json_fmt("net/%s/conf/%s/%s", names[i][0], ifname, names[i][1]));
-		json_put_str(step, "value", "1");
-		json_put_bool(step, "optional", true);
-	}
-}
-
 int upper_plan(const struct upper_config *config, const json_t *master, const char *spare,
 	       const char *ifname, json_t *steps, struct err *err)
 {
 	json_t *step;
 
+	assert(config->type && spare[0] && ifname && json_is_array(steps));
 	if (check_master(config, master, err))
 		return -1;
 	step = steps_add(steps, config->is_in_pod ? "pod" : "host", "upper", spare);
@@ -217,8 +200,19 @@ int upper_plan(const struct upper_config *config, const json_t *master, const ch
 	if (config->mac[0])
 		json_put_str(step, "mac", config->mac);
 	json_put_str(steps_add(steps, "pod", "rename", spare), "as", ifname);
-	if (!str_eq(config->type, "vlan") && (config->has_ipam || config->inherited))
-		add_notify(steps, ifname);
+	if (!str_eq(config->type, "vlan") && (config->has_ipam || config->inherited)) {
+		static const char *const names[][2] = {{"ipv4", "arp_notify"},
+						       {"ipv6", "ndisc_notify"}};
+
+		/* A new address is made known as soon as it is there. */
+		for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+			step = steps_add(steps, "pod", "sysctl", NULL);
+			json_put(step, "path",
+				 json_fmt("net/%s/conf/%s/%s", names[i][0], ifname, names[i][1]));
+			json_put_str(step, "value", "1");
+			json_put_bool(step, "optional", true);
+		}
+	}
 	return 0;
 }
 
@@ -325,6 +319,7 @@ int upper_check(const struct upper_config *config, const struct upper_facts *fac
 {
 	int position = position_of(facts);
 
+	assert(config->type && facts->ifname);
 	if (!facts->previous)
 		return err_set(err, ERR_INVALID, "BadField",
 			       "%s: prevResult is missing: CHECK compares with it", config->type);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * State of other plugins. See the header.
+ * A file of another plugin becomes what our DEL would have kept itself, so that DEL has one way
+ * only. legacy_state.c reads the file; whoever could write below /var/lib/cni chose its content, so
+ * names and numbers are checked here.
  */
 #include "nodeagent/cni/plan/upstream_state.h"
 
@@ -36,7 +38,7 @@ char *upstream_state_path(const char *plugin, const char *network, const char *c
 	return NULL;
 }
 
-static int bad(struct err *err, const char *key, const char *must)
+static int bad_state(struct err *err, const char *key, const char *must)
 {
 	return err_set(err, ERR_INVALID, "BadUpstreamState", "%s must be %s", key, must);
 }
@@ -62,9 +64,9 @@ static int get_name(const json_t *object, const char *key, size_t size, const ch
 	const char *text = json_str_at(object, key);
 
 	if (json_at(object, key) && !text)
-		return bad(err, key, "a text");
+		return bad_state(err, key, "a text");
 	if (!str_empty(text) && (strlen(text) >= size || strpbrk(text, "/ \t\n")))
-		return bad(err, key, "the name of a device");
+		return bad_state(err, key, "the name of a device");
 	*ret = str_empty(text) ? NULL : text;
 	return 0;
 }
@@ -124,7 +126,8 @@ static int put_interface(const json_t *kept, json_t *saved, struct err *err)
 	if (json_is_true(json_at(kept, "DPDKMode")))
 		return 0;
 	if (!name)
-		return bad(err, "OrigVfState.HostIFName", "the name of the interface on the node");
+		return bad_state(err, "OrigVfState.HostIFName",
+				 "the name of the interface on the node");
 	json_put_str(saved, "name", name);
 	if (wanted_mac_parse(json_str_at(was, "EffectiveMAC"), mac))
 		json_put_str(saved, "mac", mac);
@@ -152,7 +155,7 @@ static json_t *read_sriov(const json_t *kept, struct err *err)
 	    get_number(kept, "VFID", VF_MAX, &vf, err) || put_interface(kept, saved, err))
 		return NULL;
 	if (!pf) {
-		(void)bad(err, "Master", "the name of the PF");
+		(void)bad_state(err, "Master", "the name of the PF");
 		return NULL;
 	}
 	sriov_plan_settings(pf, vf, asked.wanted, was, settings);
@@ -192,7 +195,7 @@ static json_t *read_ib_sriov(const json_t *kept, struct err *err)
 	int64_t vf;
 
 	if (!device || !pci_address_is_valid(device)) {
-		(void)bad(err, "deviceID", "a PCI address");
+		(void)bad_state(err, "deviceID", "a PCI address");
 		return NULL;
 	}
 	if (get_name(kept, "HostIFNames", NAME_SIZE, &name, err) ||
@@ -224,7 +227,8 @@ static json_t *read_rdma(const json_t *kept, struct err *err)
 	    get_name(kept, "sandboxRdmaDevName", RDMA_NAME_SIZE, &name, err))
 		return NULL;
 	if (!device || !name) {
-		(void)bad(err, device ? "sandboxRdmaDevName" : "deviceID", "the name of a device");
+		(void)bad_state(err, device ? "sandboxRdmaDevName" : "deviceID",
+				"the name of a device");
 		return NULL;
 	}
 	json_put_str(saved, "device", device);

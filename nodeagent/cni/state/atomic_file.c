@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Write a draft, sync it if that is asked for, rename, sync the folder. sandboxes.c and devices.c
+ * hold a lock over the name meanwhile; sandboxes_prepare() removes drafts of processes that were
+ * killed.
  */
 #include "nodeagent/cni/state/atomic_file.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +36,7 @@ int atomic_file_write(int dir, const char *folder, const char *name, const void 
 		openat(dir, draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	int failed;
 
+	assert(folder && name && (data || len == 0));
 	if (fd >= 0 && fs_write_all(fd, data, len) == 0 && (!sync || fsync(fd) == 0) &&
 	    renameat(dir, draft, dir, path) == 0)
 		return sync ? sync_folder(dir, folder) : 0;
@@ -46,6 +50,7 @@ int atomic_file_remove(int dir, const char *folder, const char *name, bool sync)
 {
 	auto_free char *draft = atomic_file_of(folder, name), *path = str_below(folder, name);
 
+	assert(folder && name);
 	(void)unlinkat(dir, draft, 0);
 	if (unlinkat(dir, path, 0) < 0 && errno != ENOENT)
 		return -1;

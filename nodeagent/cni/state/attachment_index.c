@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * A map from container to attachments, filled from the disk when cnid starts, and by each worker's
+ * result. cni_server.c sends the list to the agent and asks the questions below it; the files of
+ * sandboxes.c remain the truth.
  */
 #include "nodeagent/cni/state/attachment_index.h"
+
+#include <assert.h>
 
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
@@ -24,12 +28,6 @@ static json_t *addresses_of(const json_t *result)
 		if (json_str_at(ip, "address"))
 			json_array_append_new(addresses, json_string(json_str_at(ip, "address")));
 	return addresses;
-}
-
-/* Of the interface inside; the host's end of a pair comes first in some results. */
-static const char *mac_of(const json_t *result, const char *ifname)
-{
-	return json_str_at(json_find(json_at(result, "interfaces"), "name", ifname), "mac");
 }
 
 json_t *attachment_index_describe(const json_t *sandbox)
@@ -54,7 +52,10 @@ json_t *attachment_index_describe(const json_t *sandbox)
 			json_put_str(entry, "device", device_of(json_at(record, "config")));
 		json_put_str(entry, "rdmaDevice", json_str_at(record, "saved", "rdma"));
 		json_put_str(entry, "guid", json_str_at(record, "saved", "guid"));
-		json_put_str(entry, "mac", mac_of(result, ifname));
+		/* Of the interface inside; the host's end of a pair comes first in some results. */
+		json_put_str(entry, "mac",
+			     json_str_at(json_find(json_at(result, "interfaces"), "name", ifname),
+					 "mac"));
 		if (result)
 			json_put(entry, "addresses", addresses_of(result));
 		json_array_append_new(list, entry);
@@ -72,6 +73,8 @@ struct attachment_index *attachment_index_new(void)
 
 void attachment_index_free(struct attachment_index *ledger)
 {
+	if (!ledger)
+		return;
 	json_decref(ledger->sandboxes);
 	mem_free(ledger);
 }
@@ -79,6 +82,7 @@ void attachment_index_free(struct attachment_index *ledger)
 void attachment_index_set(struct attachment_index *ledger, const char *container,
 			  json_t *attachments)
 {
+	assert(container);
 	if (json_array_size(attachments) == 0)
 		(void)json_object_del(ledger->sandboxes, container);
 	else
@@ -102,6 +106,7 @@ void attachment_index_mark(struct attachment_index *ledger, const char *containe
 	json_t *attachment;
 	size_t i;
 
+	assert(plugin && ifname);
 	json_array_foreach (json_object_get(ledger->sandboxes, container), i, attachment)
 		if (str_eq(json_str_at(attachment, "plugin"), plugin) &&
 		    str_eq(json_str_at(attachment, "ifname"), ifname))

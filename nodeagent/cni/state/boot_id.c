@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Read from /proc at each question: sandboxes.c and devices.c note it in what they write, and
+ * compare when they read. Not from the host's root: the kernel has one for all containers.
  */
 #include "nodeagent/cni/state/boot_id.h"
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * The hands of meta_conf.c: each look reads the folder, has the file decided, writes or removes it,
+ * and counts how often another program took it away. profile_keeper.c looks every few seconds and
+ * reports the note.
  */
 #include "nodeagent/cni/state/conf.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -177,6 +180,7 @@ void conf_look(struct conf *conf, enum meta_mode mode, const json_t *files, stru
 	struct meta_conf wanted;
 	struct err err = {0};
 
+	assert(conf->fights >= 0 && conf->fights <= CONF_FIGHTS_MAX + 1);
 	remember_multus(conf, files);
 	meta_conf_decide(&(struct meta_conf_input){.mode = mode,
 						   .files = files,
@@ -202,6 +206,7 @@ struct conf *conf_new(const struct conf_config *config)
 {
 	struct conf *conf = mem_new(struct conf);
 
+	assert(config->root >= 0 && config->dir && config->bin_dir);
 	conf->config = *config;
 	return conf;
 }

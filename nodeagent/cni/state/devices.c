@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * One small file per device, replaced as a whole under its lock. A worker claims the device before
+ * ADD changes anything, asks on the way, and releases it at the end of DEL; the owner before comes
+ * back when its own DEL is still to come.
  */
 #include "nodeagent/cni/state/devices.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -39,6 +42,7 @@ int device_lock(int state, const char *address, struct err *err)
 	auto_free char *path = str_printf(FOLDER "/%s.lock", address);
 	auto_close int fd = -1;
 
+	assert(state >= 0 && address);
 	(void)mkdirat(state, FOLDER, 0700);
 	/* The file stays, so that nobody locks one that is not there any more. */
 	fd = openat(state, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -82,6 +86,7 @@ int device_claim(int state, const char *address, const char *container, const ch
 	json_auto_t *before = NULL, *owner = json_object();
 	struct err why = {0};
 
+	assert(state >= 0 && address && container);
 	/* A file that nobody can read names nobody. */
 	(void)read_owner(state, path, &before, &why);
 	if (str_eq(json_str_at(before, "container"), container) && is_of_this_boot(before))
@@ -105,6 +110,7 @@ int device_owner(int state, const char *address, char **ret, struct err *err)
 	json_auto_t *owner = NULL;
 	struct err why = {0};
 
+	assert(state >= 0 && ret);
 	*ret = NULL;
 	if (read_owner(state, path, &owner, &why) < 0 && why.sys)
 		return err_set(err, ERR_HOST, "DeviceNotClaimed", "who has %s: %s", address,
@@ -134,6 +140,7 @@ void device_release(int state, const char *address, const char *container)
 	struct err why = {0};
 	struct stat st;
 
+	assert(state >= 0 && container);
 	if (read_owner(state, path, &owner, &why) < 0 ||
 	    (owner && !str_eq(json_str_at(owner, "container"), container)))
 		return;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Programs are told apart by a mark in their bytes. profile_keeper.c looks, asks
+ * nodeagent/cni/meta/profile.c what each name should be, and calls the two functions that bring it
+ * about; the first name is written, the others become links to it.
  */
 #include "nodeagent/cni/state/install.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -52,7 +55,7 @@ static enum owner look_at(int dir, const char *name, const struct strbuf *progra
 		       : OWNER_OTHER;
 }
 
-static bool exists(int dir, const char *name)
+static bool name_exists(int dir, const char *name)
 {
 	struct stat st;
 
@@ -60,11 +63,11 @@ static bool exists(int dir, const char *name)
 }
 
 /* A copy under another name, whatever it is: the name itself is never missing. */
-static int keep(int dir, const char *name, struct err *err)
+static int keep_other(int dir, const char *name, struct err *err)
 {
 	auto_free char *saved = str_printf("%s" INSTALL_SAVED, name);
 
-	if (exists(dir, saved))
+	if (name_exists(dir, saved))
 		return 0;
 	if (linkat(dir, name, dir, saved, 0) < 0)
 		return err_sys(err, "PluginsNotInstalled", "keep %s as %s", name, saved);
@@ -74,25 +77,12 @@ static int keep(int dir, const char *name, struct err *err)
 	return 0;
 }
 
-/*
- * Where the folder's files have a label, a new one has the same; where they have none it does not
- * matter.
- */
-static void label_like_folder(int dir, int fd)
-{
-	char path[32], label[256];
-	ssize_t len;
-
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", dir);
-	len = getxattr(path, "security.selinux", label, sizeof(label));
-	if (len > 0)
-		(void)fsetxattr(fd, "security.selinux", label, (size_t)len, 0);
-}
-
 static int write_draft(int dir, const struct strbuf *program)
 {
 	auto_close int fd = -1;
 	size_t at = 0;
+	char path[32], label[256];
+	ssize_t len;
 
 	(void)unlinkat(dir, DRAFT, 0);
 	fd = openat(dir, DRAFT, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0755);
@@ -105,23 +95,15 @@ static int write_draft(int dir, const struct strbuf *program)
 			return -1;
 		at += n > 0 ? (size_t)n : 0;
 	}
-	label_like_folder(dir, fd);
+	/*
+	 * Where the folder's files have a label, a new one has the same; where they have none it
+	 * does not matter.
+	 */
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", dir);
+	len = getxattr(path, "security.selinux", label, sizeof(label));
+	if (len > 0)
+		(void)fsetxattr(fd, "security.selinux", label, (size_t)len, 0);
 	return fchmod(fd, 0755) < 0 || fsync(fd) < 0 ? -1 : 0;
-}
-
-/* The first is written; the others are links to the same file. */
-static int put(int dir, const char *name, const char *like, const struct strbuf *program,
-	       struct err *err)
-{
-	bool is_linked = false;
-
-	if (like) {
-		(void)unlinkat(dir, DRAFT, 0);
-		is_linked = linkat(dir, like, dir, DRAFT, 0) == 0;
-	}
-	if ((!is_linked && write_draft(dir, program) < 0) || renameat(dir, DRAFT, dir, name) < 0)
-		return err_sys(err, "PluginsNotInstalled", "write %s", name);
-	return 0;
 }
 
 static int open_folder(int root, const char *bin_dir, struct err *err)
@@ -150,13 +132,13 @@ json_t *install_look(int root, const char *bin_dir)
 		json_array_append_new(
 			list, json_pack("{s:s, s:s, s:b, s:b}", "name", install_names[i], "owner",
 					owners[look_at(dir, install_names[i], NULL, &is_same)],
-					"saved", exists(dir, saved), "common",
+					"saved", name_exists(dir, saved), "common",
 					attach_is_common(install_names[i])));
 	}
 	return list;
 }
 
-/* The meta plugin's file, which has other names, too (put()): it need not be read. */
+/* The meta plugin's file, which has other names, too (install_plugins()): it need not be read. */
 static bool is_file_of_ours(int dir, const struct stat *st)
 {
 	struct stat ours;
@@ -199,6 +181,7 @@ int install_plugins(int root, const char *bin_dir, const char *program, const js
 	const json_t *item;
 	size_t i;
 
+	assert(root >= 0 && program);
 	if (json_array_size(names) == 0)
 		return 0;
 	dir = open_folder(root, bin_dir, err);
@@ -212,10 +195,18 @@ int install_plugins(int root, const char *bin_dir, const char *program, const js
 		enum owner owner = look_at(dir, name, &text, &is_same);
 
 		if (!is_same) {
-			if (owner == OWNER_OTHER && keep(dir, name, err) < 0)
+			bool is_linked = false;
+
+			if (owner == OWNER_OTHER && keep_other(dir, name, err) < 0)
 				return -1;
-			if (put(dir, name, like, &text, err) < 0)
-				return -1;
+			/* The first is written; the others are links to the same file. */
+			if (like) {
+				(void)unlinkat(dir, DRAFT, 0);
+				is_linked = linkat(dir, like, dir, DRAFT, 0) == 0;
+			}
+			if ((!is_linked && write_draft(dir, &text) < 0) ||
+			    renameat(dir, DRAFT, dir, name) < 0)
+				return err_sys(err, "PluginsNotInstalled", "write %s", name);
 			has_changed = true;
 		}
 		if (!like)
@@ -227,7 +218,7 @@ int install_plugins(int root, const char *bin_dir, const char *program, const js
 	return fsync(dir) < 0 ? err_sys(err, "PluginsNotInstalled", "sync %s", bin_dir) : 0;
 }
 
-static int restore(int dir, const char *name, struct err *err)
+static int restore_name(int dir, const char *name, struct err *err)
 {
 	auto_free char *saved = str_printf("%s" INSTALL_SAVED, name);
 	bool is_same;
@@ -235,8 +226,8 @@ static int restore(int dir, const char *name, struct err *err)
 
 	if (owner == OWNER_OTHER)
 		return 0;
-	if (exists(dir, saved) ? renameat(dir, saved, dir, name) < 0
-			       : owner == OWNER_OURS && unlinkat(dir, name, 0) < 0)
+	if (name_exists(dir, saved) ? renameat(dir, saved, dir, name) < 0
+				    : owner == OWNER_OURS && unlinkat(dir, name, 0) < 0)
 		return err_sys(err, "PluginsNotInstalled", "remove %s", name);
 	return 0;
 }
@@ -247,6 +238,7 @@ int install_restore(int root, const char *bin_dir, const json_t *names, struct e
 	const json_t *item;
 	size_t i;
 
+	assert(root >= 0);
 	if (json_array_size(names) == 0)
 		return 0;
 	dir = root_open(root, bin_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
@@ -254,7 +246,7 @@ int install_restore(int root, const char *bin_dir, const json_t *names, struct e
 		return errno == ENOENT ? 0
 				       : err_sys(err, "PluginsNotInstalled", "open %s", bin_dir);
 	json_array_foreach ((json_t *)names, i, item)
-		if (restore(dir, json_string_value(item), err) < 0)
+		if (restore_name(dir, json_string_value(item), err) < 0)
 			return -1;
 	log_info("CNI plugins taken away", F_STR("folder", bin_dir),
 		 F_INT("names", (int64_t)json_array_size(names)));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Finds and reads the files; upstream_state.c says what they mean. attachment.c asks on a DEL of
+ * which it has no record, and on an ADD whose device another plugin gave to a pod that is gone. A
+ * file goes with the DEL that used it.
  */
 #include "nodeagent/cni/state/legacy_state.h"
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * A folder as a queue: names sort by time, so reading in order is replaying in order. cni_server.c
+ * takes notes as calls of its own, some at a time, and removes each when its DEL has succeeded.
  */
 #include "nodeagent/cni/state/notes.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -37,6 +39,7 @@ void notes_each(int state, const char *after, note_fn *note, void *arg)
 	int n = scandirat(state, WIRE_NOTES, &list, is_note, by_name);
 	bool goes_on = true;
 
+	assert(state >= 0 && note);
 	for (int i = 0; i < n; i++) {
 		const char *name = list[i]->d_name;
 		auto_free char *path = str_printf(WIRE_NOTES "/%s", name);

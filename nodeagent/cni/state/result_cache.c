@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * One pass over the folder when the CNI server starts: a file that is empty and older than the boot
+ * was cut off by it.
  */
 #include "nodeagent/cni/state/result_cache.h"
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Read, change in memory, replace, all under a lock on the file that is replaced: whoever waited
+ * for it opens the name again. Two files per sandbox at most: the current one, and the last that
+ * was synced while the current one is not.
  */
 #include "nodeagent/cni/state/sandboxes.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -43,12 +46,6 @@ static char *synced_path_of(const char *container)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static bool is_attachment(const json_t *value)
-{
-	return json_str_at(value, "plugin") && json_str_at(value, "network") &&
-	       json_str_at(value, "ifname");
-}
-
 json_t *sandbox_parse(const char *text, size_t len, struct err *err)
 {
 	json_auto_t *sandbox = json_parse(text, len, err);
@@ -72,7 +69,8 @@ json_t *sandbox_parse(const char *text, size_t len, struct err *err)
 		return NULL;
 	}
 	json_array_foreach ((json_t *)attachments, i, attachment) {
-		if (is_attachment(attachment))
+		if (json_str_at(attachment, "plugin") && json_str_at(attachment, "network") &&
+		    json_str_at(attachment, "ifname"))
 			continue;
 		(void)err_set(err, ERR_INVALID, "BadSandbox",
 			      "attachments[%zu] has no plugin, network or ifname", i);
@@ -167,6 +165,7 @@ int sandbox_load(int state, const char *container, json_t **ret, struct err *err
 {
 	struct err why = {0};
 
+	assert(state >= 0 && ret);
 	*ret = sandbox_read(state, container, &why);
 	if (*ret || why.class == ERR_NONE || !is_unknown(&why))
 		return 0;
@@ -233,13 +232,6 @@ static int open_locked(int state, const char *path)
 	}
 }
 
-static void put_aside(int state, const char *path)
-{
-	auto_free char *aside = str_printf("%s.unreadable", path);
-
-	(void)renameat(state, path, state, aside);
-}
-
 /*
  * The file was synced and is to be replaced by one that is not: its second name, in the place of an
  * older one. Journals keep the order: with the rename that follows this is there, too. Whoever
@@ -301,16 +293,19 @@ int sandbox_change(int state, const char *container, bool sync, sandbox_change_f
 	struct err why = {0};
 	int rc = 0;
 
+	assert(state >= 0 && container && change);
 	if (fd < 0)
 		return err_sys(err, "SandboxNotWritten", "lock %s", path);
 	if (read_either(state, container, fd, &sandbox, &why) < 0) {
+		auto_free char *aside = str_printf("%s.unreadable", path);
+
 		if (is_unknown(&why))
 			return err_set(err, ERR_HOST, "SandboxUnreadable", "%s: %s", path,
 				       why.text);
 		/* What is in it nobody can undo; a DEL must not hang on that for ever. */
 		log_error("what is known of a sandbox is no JSON of ours, putting it aside",
 			  F_STR("file", path), F_ERR(&why));
-		put_aside(state, path);
+		(void)renameat(state, path, state, aside);
 	}
 	is_new = !sandbox;
 	if (is_new) {

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Base64: the vectors of RFC 4648 section 10, and what must be refused. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

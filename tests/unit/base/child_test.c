@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Children: what they have of their parent, and what ends them. */
+#include "tests/support/test.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -16,8 +14,6 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/child.h"
 

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Jitter, and a clock that does not run backwards. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/own.h"

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Errors: one line of valid text, cut where it must be, context in front. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Files in a temporary directory. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Log lines, read back through a pipe. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,13 +3,7 @@
  * The hash map: compared with a plain array over many random steps, and its hash with SipHash's own
  * values.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,15 +2,11 @@
 /*
  * What is dropped comes back as it was.
  */
+#include "tests/support/test.h"
+
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/support/test.h"
+
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/metrics.h"
 

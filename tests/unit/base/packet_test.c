@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Packets with a descriptor. */
+#include "tests/support/test.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/packet.h"
 

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* RFC 3339 in and out. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "lib/base/own.h"
 #include "lib/base/rfc3339.h"

@@ -3,13 +3,7 @@
  * Paths below a root, in a temporary directory whose links lead out of it when they are followed
  * plainly.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Who is away: what a Lease says, and a Node. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "cli/doctor/away.h"
 #include "lib/base/own.h"

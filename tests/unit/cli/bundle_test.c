@@ -3,13 +3,9 @@
  * Dumps on disk: what was put in comes out, from a folder and from an archive, and nothing that
  * leads elsewhere is followed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The doctor on a host made of files: nothing on a good one, each planted fault by its name. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "cli/doctor/doctor.h"
 #include "lib/json/json.h"

@@ -2,19 +2,15 @@
 /*
  * What `orbweaver test` decides without a cluster: networks, nodes, pods, and what tools say.
  */
+#include "tests/support/test.h"
+
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "cli/pathtest/facts.h"
 #include "cli/pathtest/pods.h"

@@ -3,13 +3,9 @@
  * What a support dump keeps: of each object here, all that says KEPT is in the dump and nothing
  * that says PLANTED.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "cli/support/redact.h"
 #include "lib/base/mem.h"

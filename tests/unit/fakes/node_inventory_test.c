@@ -2,12 +2,7 @@
 /*
  * The stand-in's promises: what it says follows from the spec, and it comes to rest.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"

@@ -2,14 +2,9 @@
 /*
  * Messages come out the same however their bytes arrive.
  */
+#include "tests/support/test.h"
+
 #include "lib/grpc/frame.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "lib/base/mem.h"
 

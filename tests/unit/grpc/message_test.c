@@ -3,14 +3,9 @@
  * The kubelet's messages, byte for byte as Go writes them: examples of the API reference, made
  * with protoc and read by Go.
  */
+#include "tests/support/test.h"
+
 #include "lib/grpc/message.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "lib/grpc/frame.h"
 #include "lib/grpc/limits.h"

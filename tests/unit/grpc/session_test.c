@@ -2,14 +2,10 @@
 /*
  * Bytes of HTTP/2 against a server's calls: what kubelets of all ages send, what others should not.
  */
+#include "tests/support/test.h"
+
 #include "lib/grpc/session.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <nghttp2/nghttp2.h>
 
 #include "lib/base/mem.h"

@@ -2,14 +2,10 @@
 /*
  * Codes, texts and time limits as header values.
  */
+#include "tests/support/test.h"
+
 #include "lib/grpc/status.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <nghttp2/nghttp2.h>
 
 static void reads_time_limits_in_all_units(void **state)

@@ -3,13 +3,9 @@
  * Certificates of our own making, judged by OpenSSL's own verification and by what API servers
  * insist on.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <stdbool.h>
 
 #include <openssl/err.h>
 #include <openssl/pem.h>

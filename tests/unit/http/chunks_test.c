@@ -2,12 +2,9 @@
 /*
  * Bodies in chunks, as they come in pieces of any size.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/own.h"
 #include "lib/http/chunks.h"

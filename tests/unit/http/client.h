@@ -6,6 +6,8 @@
 #ifndef ORBWEAVER_TESTS_UNIT_HTTP_CLIENT_H
 #define ORBWEAVER_TESTS_UNIT_HTTP_CLIENT_H
 
+#include "tests/support/test.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -14,16 +16,11 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/mem.h"
 #include "lib/base/str.h"

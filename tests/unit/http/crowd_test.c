@@ -2,12 +2,10 @@
 /*
  * Who may be connected, and who has to go.
  */
-#include <arpa/inet.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <arpa/inet.h>
+#include <string.h>
 
 #include "lib/base/own.h"
 #include "lib/http/crowd.h"

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "lib/http/health.h"
 

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Requests, replies and errors between processes. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <errno.h>
 
 #include "lib/base/str.h"
 #include "lib/json/ask.h"

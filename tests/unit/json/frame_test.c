@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* JSON objects between two processes of ours. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/json/frame.h"

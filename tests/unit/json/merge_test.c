@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Merge patches: the table of RFC 7386, and that a diff carried out gives what was wanted. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

@@ -2,12 +2,9 @@
 /*
  * The weight of JSON texts.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/own.h"
 #include "lib/json/json.h"

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "lib/base/mem.h"
 #include "lib/kube/answer.h"

@@ -3,12 +3,9 @@
  * The cache: versions only go forward, lists remove what is gone, indexes follow, and only real
  * changes are told.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"

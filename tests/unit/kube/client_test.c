@@ -3,17 +3,14 @@
  * The client against a scripted server: what is retried, what ends a call, and what the fence lets
  * through.
  */
+#include "tests/support/test.h"
+
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/fs.h"

@@ -3,12 +3,9 @@
  * The feed: an event about nothing that is kept is not read, and leaves the cache as if it had
  * been.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"

@@ -3,12 +3,10 @@
  * The informer against a scripted server: whatever goes wrong on the way, the cache ends up equal
  * to the server.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
+#include "tests/support/test.h"
+
 #include <string.h>
 
-#include <cmocka.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

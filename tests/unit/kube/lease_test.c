@@ -3,13 +3,10 @@
  * The lease against a scripted server, with a clock that a test can move: who holds it when, and
  * what is written.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
+#include "tests/support/test.h"
+
 #include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/str.h"

@@ -3,14 +3,11 @@
  * The queue: each key once, dirty keys again, failures later and later, the earliest of several
  * times, two lanes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
+#include "tests/support/test.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/str.h"

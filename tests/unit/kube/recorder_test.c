@@ -2,12 +2,9 @@
 /*
  * Events: one object per thing told, counted when it repeats, held back when there is too much.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"

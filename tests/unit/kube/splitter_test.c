@@ -3,12 +3,9 @@
  * The splitter: the same objects however the bytes are cut, nothing but JSON's structure let
  * through, limits kept.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/base/str.h"

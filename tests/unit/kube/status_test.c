@@ -2,12 +2,9 @@
 /*
  * What answers of the API server mean as errors.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/json/json.h"
 #include "lib/kube/status.h"

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "lib/base/str.h"
 #include "lib/kube/transfer.h"

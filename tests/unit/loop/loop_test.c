@@ -3,15 +3,12 @@
  * The loop's handles: each may be freed at any time, also from its own callback, and says nothing
  * afterwards.
  */
-#include <setjmp.h>
+#include "tests/support/test.h"
+
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/metrics.h"

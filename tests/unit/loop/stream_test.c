@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A stream whose other side the test plays; its frames are tested with channels and exchanges. */
+#include "tests/support/test.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"

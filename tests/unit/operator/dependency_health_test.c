@@ -2,13 +2,9 @@
 /*
  * What trouble with a kind does to readiness and metrics.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/str.h"

@@ -6,13 +6,9 @@
 #ifndef ORBWEAVER_TESTS_UNIT_OPERATOR_MIRRORED_H
 #define ORBWEAVER_TESTS_UNIT_OPERATOR_MIRRORED_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"

@@ -2,12 +2,9 @@
 /*
  * The definition of NetworkAttachmentDefinition: what is sent, and that nothing but a create is.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/base/str.h"

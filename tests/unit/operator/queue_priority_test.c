@@ -2,12 +2,7 @@
 /*
  * Which lane goes next, with a clock of the test's own.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "operator/queue_priority.h"
 

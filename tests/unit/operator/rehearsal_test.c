@@ -3,13 +3,9 @@
  * Decisions on a cluster that stands still: those of a fresh one, none on one that is as it should
  * be, and what decisions tell each other.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"

@@ -2,12 +2,7 @@
 /*
  * What an API server's answer to GET /version means: who waits, and who goes on.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

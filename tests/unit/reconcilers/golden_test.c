@@ -11,13 +11,7 @@
  * one case. UPDATE writes want.json anew for these, for review, and says which reasons are in it;
  * UPDATE=1 for all.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <dirent.h>
 #include <fcntl.h>

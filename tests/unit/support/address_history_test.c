@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Histories with faults, each of which must be found; and what is no fault. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

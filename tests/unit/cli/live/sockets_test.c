@@ -3,17 +3,13 @@
  * WebSockets of the live report, over TCP connections of this process: what a client gets that
  * keeps up, one that does not, one that speaks, and one too many.
  */
+#include "tests/support/test.h"
+
 #include <arpa/inet.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "cli/live/sockets.h"
 #include "lib/base/str.h"

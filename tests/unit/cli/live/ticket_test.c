@@ -3,14 +3,10 @@
  * Which requests get the live report. The same ones come over a connection in
  * tests/integration/cli_report_live_test.sh.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "cli/live/ticket.h"
 #include "lib/base/own.h"

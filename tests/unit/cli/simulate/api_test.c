@@ -2,11 +2,7 @@
 /*
  * Requests to the simulated API server and what it answers, without sockets.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "tests/support/simulated_api.h"
 

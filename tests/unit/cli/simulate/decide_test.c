@@ -2,13 +2,9 @@
 /*
  * What simulated nodes and controllers decide: --node, the scheduler, workloads, devices, networks.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "cli/simulate/decide/devices.h"
 #include "cli/simulate/decide/node_spec.h"

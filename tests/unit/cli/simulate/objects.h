@@ -6,13 +6,7 @@
 #ifndef ORBWEAVER_TESTS_UNIT_CLI_SIMULATE_OBJECTS_H
 #define ORBWEAVER_TESTS_UNIT_CLI_SIMULATE_OBJECTS_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

@@ -2,11 +2,7 @@
 /*
  * What the parts of a path mean.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "cli/simulate/api/path.h"
 #include "lib/base/own.h"

@@ -2,12 +2,9 @@
 /*
  * Messages as kubectl sends them, to JSON.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "cli/simulate/api/protobuf.h"
 #include "lib/base/str.h"

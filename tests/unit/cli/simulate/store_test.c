@@ -2,12 +2,9 @@
 /*
  * Collections, their versions, and the history that watches stand on.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "cli/simulate/api/store.h"
 #include "lib/base/str.h"

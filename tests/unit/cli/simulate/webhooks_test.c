@@ -2,12 +2,9 @@
 /*
  * Which webhooks are asked about a write.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "cli/simulate/api/webhooks.h"
 #include "lib/json/json.h"

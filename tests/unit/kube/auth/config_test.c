@@ -3,13 +3,7 @@
  * Where the API server is: sources in their order, merging, every field, and the exact line for
  * what is wrong.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "lib/base/base64.h"
 #include "lib/json/json.h"

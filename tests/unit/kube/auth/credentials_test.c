@@ -4,13 +4,7 @@
  * shell scripts in a temporary folder). Time is the test's own where waiting would be the
  * alternative.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <fcntl.h>
 

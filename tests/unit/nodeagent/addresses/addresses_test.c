@@ -3,12 +3,9 @@
  * CNI calls that want addresses for pods which have ended, and for pods whose sandbox is made
  * again.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/json/json.h"

@@ -2,12 +2,9 @@
 /*
  * What agents ask an API server for while no operator leads: little, however many pods wait.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/str.h"

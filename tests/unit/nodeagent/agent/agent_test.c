@@ -3,17 +3,13 @@
  * The state machine, between a host and a planner that are made up here: two PFs, "a" and "b", each
  * with a number of VFs. Real are the loop, the order of things, and what is told.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"

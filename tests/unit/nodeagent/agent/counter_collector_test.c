@@ -3,19 +3,15 @@
  * What devices have counted, from a scrape to the text: with real workers, on hosts made of files.
  * A device that does not answer is one with a FIFO where a file should be.
  */
+#include "tests/support/test.h"
+
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The lock of the node: one has it, others wait, and what is neither is told. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

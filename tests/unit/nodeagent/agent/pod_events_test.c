@@ -2,12 +2,9 @@
 /*
  * Events on pods: with the uid that `kubectl describe` looks for.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/json/json.h"
 #include "nodeagent/agent/pod_events.h"

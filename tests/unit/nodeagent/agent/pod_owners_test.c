@@ -2,12 +2,9 @@
 /*
  * Owners of pods: each pod is read once, one after the other, as long as it has a device.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/json/json.h"
 #include "nodeagent/agent/pod_owners.h"

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A ConfigMap with a configuration of devices, by way of an informer that is made up here. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"

@@ -3,14 +3,10 @@
  * ResourceSlices against an API server that is made up here: one that drops fields, refuses, and is
  * written to by others. What a real one says: tests/integration/dra_test.sh.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
+
 #include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"

@@ -3,14 +3,11 @@
  * What devices have counted, as text: one node in tests/golden-exposition, and the rules one by
  * one.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <fcntl.h>
 
 #include "lib/base/fs.h"

@@ -2,12 +2,7 @@
 /*
  * What a container gets for its devices, and which devices are preferred.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

@@ -2,12 +2,7 @@
 /*
  * Which way devices are offered, the slices of a node, and claims: what containers get of them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

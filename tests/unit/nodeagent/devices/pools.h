@@ -6,13 +6,9 @@
 #ifndef ORBWEAVER_TESTS_UNIT_NODEAGENT_DEVICES_POOLS_H
 #define ORBWEAVER_TESTS_UNIT_NODEAGENT_DEVICES_POOLS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/json/json.h"
 #include "tests/support/yaml.h"

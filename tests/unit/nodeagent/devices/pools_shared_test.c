@@ -2,12 +2,7 @@
 /*
  * Shared RDMA pools, and pools of device files.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <fcntl.h>
 #include <string.h>

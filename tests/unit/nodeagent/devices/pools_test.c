@@ -2,12 +2,7 @@
 /*
  * Pools out of a host, VF groups and the users' own configurations.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

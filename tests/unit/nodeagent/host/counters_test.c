@@ -3,14 +3,10 @@
  * What devices have counted, on the host made of files: where they are, in which namespace, and
  * what of it is there.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "lib/json/json.h"
 #include "nodeagent/host/counted.h"

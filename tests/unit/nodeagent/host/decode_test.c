@@ -3,17 +3,14 @@
  * Texts and messages of the kernel: addresses, GUIDs, netlink from recorded bytes, uevents,
  * modprobe.d.
  */
+#include "tests/support/test.h"
+
 #include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
 #include <rdma/rdma_netlink.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <rdma/rdma_netlink.h>
 
 #include "lib/json/json.h"

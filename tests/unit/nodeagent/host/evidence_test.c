@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Evidence of use: what keeps a step from a device, and what it costs to know. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/own.h"
 #include "lib/base/str.h"

@@ -3,13 +3,9 @@
  * A host whose folders are links, as a container sees it: absolute ones lead to the host's own
  * root. Through the doors of the kernel, in a tree of files.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/json/json.h"
 #include "nodeagent/host/observe.h"

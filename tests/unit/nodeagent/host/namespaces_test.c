@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Visits to network namespaces of the kernel that runs this: as root. */
+#include "tests/support/test.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mount.h>
@@ -15,8 +13,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/own.h"
 #include "lib/base/own_fd.h"

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Observing simulated hosts. */
+#include "tests/support/test.h"
+
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/fs.h"
 #include "lib/json/json.h"

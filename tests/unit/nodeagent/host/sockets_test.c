@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Sockets for events that the kernel refuses, and those that break. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <errno.h>
+
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>

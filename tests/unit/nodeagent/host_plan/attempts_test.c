@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What failed and when it is tried again; which spec is in force. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/own.h"
 #include "lib/json/json.h"

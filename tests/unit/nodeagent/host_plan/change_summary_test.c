@@ -2,14 +2,10 @@
 /*
  * What was made, in words: steps as the planner writes them, and the text.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "lib/base/own.h"
 #include "lib/base/str.h"

@@ -3,13 +3,9 @@
  * What earlier looks add to a look: PFs that are away for a moment, PFs that have just come, NICs
  * that the node needs.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/json/json.h"
 #include "nodeagent/host_plan/history.h"

@@ -4,14 +4,10 @@
  * waits for: two decisions on the same host, one made of the NodeState alone, compared for many
  * hosts and changes made by chance.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "lib/base/err.h"
 #include "lib/base/str.h"

@@ -3,13 +3,9 @@
  * What a plan costs, read off plans of the real planner: who holds a VF is told the planner, as the
  * kubelet and the host would.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/err.h"
 #include "lib/base/str.h"

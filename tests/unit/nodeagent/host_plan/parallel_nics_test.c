@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Which steps run side by side, and which never do. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "lib/base/own.h"
 #include "lib/base/str.h"

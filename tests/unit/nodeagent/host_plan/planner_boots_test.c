@@ -4,13 +4,9 @@
  * record is the real file. Between two looks the host boots, with or without what was wanted, loses
  * its power, or somebody changes a mind.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/json/json.h"
 #include "nodeagent/host/observe.h"

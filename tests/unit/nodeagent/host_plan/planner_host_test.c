@@ -3,13 +3,9 @@
  * Look, plan, do, and again, on simulated hosts, until nothing is left to do: the host is then as
  * wanted, and on the way there nothing was done to a protected PF or to a VF that someone holds.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/json/json.h"
 #include "nodeagent/host/observe.h"

@@ -4,13 +4,10 @@
  * tests/golden-plans/documents, which README.md there explains; UPDATE=1 writes their plans. Whole
  * runs on a host: planner_host_test.c.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
+
 #include <string.h>
 
-#include <cmocka.h>
 #include <fcntl.h>
 #include <stdlib.h>
 

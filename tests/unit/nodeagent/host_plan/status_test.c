@@ -3,13 +3,9 @@
  * NodeState.status: what is said in which situation, and that nothing is said anew when nothing
  * changed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/json/condition.h"
 #include "lib/json/json.h"

@@ -4,13 +4,10 @@
  * text that people can compare (tests/golden-plans). The kernel that plays each NIC refuses what
  * that NIC's driver refuses, so steps in a wrong order fail.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
+
 #include <string.h>
 
-#include <cmocka.h>
 #include <fcntl.h>
 #include <stdlib.h>
 

@@ -3,14 +3,11 @@
  * Claims from a kubelet to the disk and back: the process that serves the kubelet with its agent,
  * through all that ends and begins again (the table of docs/dra.md).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/socket.h>

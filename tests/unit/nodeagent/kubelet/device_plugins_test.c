@@ -2,12 +2,8 @@
 /*
  * Device plugins and kubelets that restart, hang, refuse and wipe; and two agents side by side.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -5,12 +5,8 @@
  * (tests/integration/kubelet_test.sh); what the others do differently is the table in
  * tests/fakes/kubelet_versions.h.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <string.h>

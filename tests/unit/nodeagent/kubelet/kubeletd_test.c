@@ -3,15 +3,12 @@
  * The process that serves the kubelet and the agent's side of it, on one loop with a scripted
  * kubelet; either side against one that the test plays; and the process itself.
  */
-#include <setjmp.h>
+#include "tests/support/test.h"
+
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -2,12 +2,7 @@
 /*
  * What goes over the wire, byte by byte, encoded by hand from the kubelet's .proto files.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "lib/grpc/frame.h"
 #include "lib/grpc/limits.h"

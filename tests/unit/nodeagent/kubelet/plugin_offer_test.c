@@ -2,12 +2,7 @@
 /*
  * Devices that vanish and come back.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "lib/json/json.h"
 #include "nodeagent/kubelet/plugin_offer.h"

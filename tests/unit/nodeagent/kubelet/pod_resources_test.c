@@ -2,12 +2,8 @@
 /*
  * Which pod has which device, from kubelets that say it in different ways, or not at all.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"

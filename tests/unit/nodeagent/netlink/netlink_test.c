@@ -3,16 +3,12 @@
  * The transport on sockets of the kernel: refusals, dumps that are interrupted, and several
  * messages at once. Nothing is changed: what it asks to remove is not there.
  */
+#include "tests/support/test.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/rtnetlink.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "nodeagent/netlink/message.h"
 #include "nodeagent/netlink/netlink.h"

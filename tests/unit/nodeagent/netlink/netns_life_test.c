@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Which network namespaces count as gone: as root. */
+#include "tests/support/test.h"
+
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/fs.h"
 #include "lib/base/own_fd.h"

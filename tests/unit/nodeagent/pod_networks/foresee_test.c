@@ -2,12 +2,7 @@
 /*
  * What the agent reads before a pod's plugins ask for it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <sys/socket.h>
 #include <unistd.h>

@@ -2,12 +2,7 @@
 /*
  * Whether something of a pod is left on the node, as the agent believes it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the coordinator plugin hears of the cluster. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/own.h"
 #include "lib/json/json.h"

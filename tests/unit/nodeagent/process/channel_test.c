@@ -3,16 +3,12 @@
  * Both ends of a channel on one loop; or ours against a socket that the test plays itself. How it
  * ends and is freed: tests/unit/loop/stream_test.c.
  */
+#include "tests/support/test.h"
+
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/mem.h"
 #include "lib/json/frame.h"

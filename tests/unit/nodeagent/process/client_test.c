@@ -3,22 +3,18 @@
  * The agent's side with real workers on a folder. A state file that is a FIFO keeps a worker
  * waiting for as long as a test wants.
  */
+#include "tests/support/test.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"

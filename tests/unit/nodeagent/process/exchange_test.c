@@ -3,16 +3,12 @@
  * The agent's side against a supervisor and workers that the test plays itself: what real ones
  * hardly ever do.
  */
+#include "tests/support/test.h"
+
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/mem.h"
 #include "lib/base/packet.h"

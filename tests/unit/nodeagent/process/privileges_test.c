@@ -3,12 +3,10 @@
  * What is left of capabilities, as the kernel tells it. As root only: without any to begin with
  * there is nothing to see.
  */
+#include "tests/support/test.h"
+
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +15,6 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/fs.h"
 #include "lib/base/own_fd.h"

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Requests and replies between agent and hostd. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <errno.h>
+#include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"

@@ -6,17 +6,15 @@
  * The host is a folder with a file system of its own, as a container has it at /host; beside it
  * live a process of root's, and one of the agent's own user.
  */
+#include "tests/support/test.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/netlink.h>
 #include <netinet/in.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,8 +30,6 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"

@@ -3,15 +3,11 @@
  * Faults of NICs on the host made of files, and texts that files share: as nodeagent/host sees
  * them.
  */
+#include "tests/support/test.h"
+
 #include <linux/ethtool.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"

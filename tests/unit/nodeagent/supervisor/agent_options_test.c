@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The agent's command line: defaults, where values come from, and what is said about mistakes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/own.h"
 #include "nodeagent/supervisor/agent_options.h"

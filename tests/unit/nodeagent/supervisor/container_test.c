@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a changed manifest takes from the agent's container, and how it is reported. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>

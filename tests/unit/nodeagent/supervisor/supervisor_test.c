@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The supervisor with real processes, which write down what they live through. */
+#include "tests/support/test.h"
+
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +13,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/mem.h"
 #include "lib/base/own.h"

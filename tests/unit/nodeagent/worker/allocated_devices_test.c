@@ -2,12 +2,10 @@
 /*
  * A worker asks a kubelet, which is another process: the worker's code blocks.
  */
-#include <setjmp.h>
+#include "tests/support/test.h"
+
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -15,8 +13,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Steps on simulated hosts. */
+#include "tests/support/test.h"
+
 #include <errno.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/mount.h>
-
-#include <cmocka.h>
 
 #include "lib/base/clock.h"
 #include "lib/json/json.h"

@@ -3,20 +3,16 @@
  * A worker on a simulated host: requests and replies, steps on a host whose n-th access fails or is
  * swallowed, and the state file.
  */
+#include "tests/support/test.h"
+
 #include <errno.h>
 #include <linux/rtnetlink.h>
 #include <rdma/rdma_netlink.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/mem.h"
 #include "lib/json/frame.h"

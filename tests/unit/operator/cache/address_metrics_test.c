@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Numbers about addresses, under the names that dashboards ask for. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/json/json.h"
 #include "operator/cache/address_metrics.h"

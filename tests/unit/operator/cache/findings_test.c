@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What is news about an object, and how many there are of each kind of trouble. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "lib/base/str.h"
 #include "operator/cache/findings.h"

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Numbers follow objects as they come, change and go. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <stdlib.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Which policies hear of a node's report, and what they read afterwards. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"

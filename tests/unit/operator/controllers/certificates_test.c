@@ -2,12 +2,7 @@
 /*
  * The life of the webhook certificate in simulated time: one cluster, one decision after the other.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

@@ -3,14 +3,10 @@
  * The table of kinds: it agrees with itself, with the rules of admission, and with the rights in
  * manifests/.
  */
-#include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <fcntl.h>
+#include <string.h>
 
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"

@@ -3,12 +3,7 @@
  * What is put into the cluster so that API servers call us; worlds as webhook_setup_gather makes
  * them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The difference that the applier sends, for objects as the cache holds them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/own.h"
 #include "lib/json/json.h"

@@ -2,12 +2,7 @@
 /*
  * What may be sent again, and when.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"

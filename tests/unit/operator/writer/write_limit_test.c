@@ -2,12 +2,7 @@
 /*
  * The window of writes, against a server that is a formula: what is under way shares its time.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "lib/base/own.h"
 #include "operator/writer/write_limit.h"

@@ -4,13 +4,7 @@
  * admission: defaulted, given the schema's defaults from crds/, validated, one after the other in a
  * world that keeps what was accepted.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -2,13 +2,7 @@
 /*
  * Admission: what is refused and how it is said, what is never refused, and defaults.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

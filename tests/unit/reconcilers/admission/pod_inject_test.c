@@ -3,13 +3,7 @@
  * Pod injection: settings, groups, networks, resources, refusals; and who lacks what afterwards
  * (inject_check.h has golden cases).
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

@@ -3,13 +3,7 @@
  * The recorded behaviour of Spiderpool's pod webhook (conformance/pods.json), replayed through
  * ours.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

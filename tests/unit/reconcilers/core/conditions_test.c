@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Condition lists: transition times, messages, and which changes are worth an event. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

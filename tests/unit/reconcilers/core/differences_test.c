@@ -2,13 +2,9 @@
 /*
  * Differences: each place once, items of lists by what they are.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"

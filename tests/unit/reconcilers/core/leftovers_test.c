@@ -2,13 +2,9 @@
 /*
  * Leftovers of the old stack: who counts, where, and what is said.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"

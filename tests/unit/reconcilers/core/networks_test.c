@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The annotation of networks in both grammars. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "lib/json/json.h"
 #include "reconcilers/core/limits.h"

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Plans as data, the table of kinds, and looking things up in a world. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -3,14 +3,9 @@
  * Which addresses a pod gets when its NICs ask one by one, as where networks cannot be foreseen or
  * nobody leads: lists that name no NICs, pods that come back, the networks that a node numbers.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
+
 #include <string.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
 
 #include "lib/json/json.h"
 #include "reconcilers/core/networks.h"

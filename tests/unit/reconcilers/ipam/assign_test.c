@@ -3,14 +3,9 @@
  * The pass over all pods that wait and all that have ended, and the life of SpiderEndpoints around
  * it.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
+
 #include <string.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
 
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the audit finds, and what a repair leaves. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "cli/explain/pool_usage.h"
 #include "lib/json/condition.h"

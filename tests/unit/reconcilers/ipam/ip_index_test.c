@@ -2,13 +2,7 @@
 /*
  * The index of address ranges, against a plain list of them; and the index of pools on top of it.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "lib/base/mem.h"
 #include "lib/base/str.h"

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Addresses, subnets, ranges and sets of them. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "lib/base/str.h"
 #include "reconcilers/ipam/ip_range.h"

@@ -8,13 +8,7 @@
  * Cases that differ on purpose: tests/conformance/ipam-differences.txt. CASE in the environment
  * names one case.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Ledgers: what is free, what rests, whose records are whose. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

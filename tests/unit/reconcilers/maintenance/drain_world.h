@@ -6,14 +6,10 @@
 #ifndef ORBWEAVER_TESTS_UNIT_RECONCILERS_MAINTENANCE_DRAIN_WORLD_H
 #define ORBWEAVER_TESTS_UNIT_RECONCILERS_MAINTENANCE_DRAIN_WORLD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "lib/json/condition.h"
 #include "reconcilers/maintenance/drain.h"

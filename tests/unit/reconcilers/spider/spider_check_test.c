@@ -3,13 +3,7 @@
  * The rules for SpiderMultusConfigs and SpiderIPPools, one by one: a specification and the reason
  * for which it is refused, NULL when it is accepted.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"

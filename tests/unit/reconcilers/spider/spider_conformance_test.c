@@ -3,13 +3,7 @@
  * The recorded behaviour of Spiderpool (conformance/spider.json), replayed through our reconcilers:
  * one world in which the recorded objects are created one after the other.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

@@ -2,12 +2,7 @@
 /*
  * What a change of a NodeState's spec costs the node.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "lib/base/own.h"
 #include "lib/base/str.h"

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Is there an agent on the node? By its pods, from one moment to the next. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"

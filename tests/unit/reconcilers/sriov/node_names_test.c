@@ -3,13 +3,7 @@
  * Extended resources of the cluster: what is one, and when the first and the last node of it is
  * told.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

@@ -3,12 +3,7 @@
  * Node and policies → SriovNetworkNodeState: merging of policies on a PF, what does not stop what,
  * the object's life.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

@@ -3,12 +3,7 @@
  * The long answer about a policy: complete where the status is bounded, and the same where it is
  * not.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

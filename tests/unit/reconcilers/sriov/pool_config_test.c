@@ -2,12 +2,7 @@
 /*
  * SriovNetworkPoolConfig: status, and the RDMA mode that it gives to nodes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

@@ -3,12 +3,7 @@
  * Replays what the replaced SR-IOV operator was recorded doing (conformance/policies.json,
  * networks.json) against the reconcilers, offline.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <errno.h>
 

@@ -2,12 +2,7 @@
 /*
  * GUIDs of InfiniBand VFs: what a pool may hold, and that no two VFs get the same one.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <stdlib.h>
 #include <string.h>

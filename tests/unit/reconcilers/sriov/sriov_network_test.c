@@ -3,12 +3,7 @@
  * SriovNetwork, SriovIBNetwork, OVSNetwork → NetworkAttachmentDefinition: configuration, owners,
  * moving, deleting.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

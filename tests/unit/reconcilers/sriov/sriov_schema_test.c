@@ -4,12 +4,7 @@
  * drops fields that it does not know, and a column without its field stays empty, without a word.
  * Which columns all kinds have.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <dirent.h>
 #include <fcntl.h>

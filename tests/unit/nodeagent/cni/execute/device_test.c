@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What sysfs tells of a VF that is to be attached, and of its PF. */
-#include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <unistd.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "lib/base/own_fd.h"
 #include "nodeagent/cni/execute/device.h"

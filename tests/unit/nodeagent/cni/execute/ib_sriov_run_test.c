@@ -5,15 +5,13 @@
  * nodeagent/cni/execute/rdma_move.h, and ends interfaces where the RDMA device moves, and begins
  * others: taps that say they are IPoIB.
  */
+#include "tests/support/test.h"
+
 #include <fcntl.h>
 #include <linux/if_arp.h>
 #include <linux/if_tun.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -21,8 +19,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/fs.h"

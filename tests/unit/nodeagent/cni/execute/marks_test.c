@@ -5,6 +5,8 @@
  * v0 is the pod's NIC, what is sent out of v1 comes in by it. Marked packets of the pod leave by
  * "marked", others by "other" or v0.
  */
+#include "tests/support/test.h"
+
 #include <arpa/inet.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
@@ -12,18 +14,12 @@
 #include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/own_fd.h"
 #include "nodeagent/cni/execute/marks.h"

@@ -2,14 +2,10 @@
 /*
  * How the node reaches addresses that pods have, in a network namespace of the test's own: as root.
  */
-#include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <sched.h>
+#include <stdlib.h>
 
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/netns_observe.h"

@@ -3,16 +3,12 @@
  * CNI plugins on the simulated host: no root, no network namespaces. The simulated kernel refuses
  * whichever change the test names, which a real one does when it likes.
  */
+#include "tests/support/test.h"
+
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_link.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "lib/base/own_fd.h"
 #include "lib/json/json.h"

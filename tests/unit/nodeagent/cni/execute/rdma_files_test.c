@@ -2,12 +2,7 @@
 /*
  * Folders with the device files of RDMA devices, on a host made of files.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

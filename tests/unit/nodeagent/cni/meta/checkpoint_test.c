@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Whose a device is by the kubelet's own record. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "lib/json/json.h"
 #include "nodeagent/cni/meta/checkpoint.h"

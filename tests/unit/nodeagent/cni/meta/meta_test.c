@@ -3,13 +3,7 @@
  * What the meta plugin decides beyond what was recorded: devices, order, default route, undoing,
  * what it says.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

@@ -8,13 +8,7 @@
  * Cases that differ on purpose: tests/conformance/multus-differences.txt. CASE in the environment
  * names one case.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -392,6 +386,19 @@ static json_t *attachments(const json_t *delegates)
 	return known;
 }
 
+/* GC's list of attachments that are still there, for all plugins; both spellings are in use. */
+static void put_attachments(json_t *delegates, const json_t *known)
+{
+	json_t *delegate, *plugin;
+	size_t i, k;
+
+	json_array_foreach (delegates, i, delegate)
+		json_array_foreach (json_at(delegate, "config", "plugins"), k, plugin) {
+			json_put(plugin, "cni.dev/valid-attachments", json_deep_copy(known));
+			json_put(plugin, "cni.dev/attachments", json_deep_copy(known));
+		}
+}
+
 /* GC and STATUS are of the configuration, the others of the sandbox. */
 static int repeat(struct replay *r, const char *command, const json_t *env, struct err *err)
 {
@@ -403,7 +410,7 @@ static int repeat(struct replay *r, const char *command, const json_t *env, stru
 	if (!is_sandbox && decide(r, env, err) < 0)
 		return -1;
 	if (str_eq(command, "GC"))
-		meta_put_attachments(r->delegates, known);
+		put_attachments(r->delegates, known);
 	run = meta_run_new(command, r->delegates, r->results);
 	rc = carry_out(r, env, run, err);
 	meta_run_free(run);

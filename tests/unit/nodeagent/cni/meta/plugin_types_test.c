@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Which CNI plugins may run for networks that the agent names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <string.h>

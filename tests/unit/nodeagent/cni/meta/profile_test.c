@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What each profile calls for on a node as it is, and what it says about that. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/json/json.h"
 #include "nodeagent/cni/meta/profile.h"

@@ -2,13 +2,7 @@
 /*
  * Configurations of networks as Go's decoder takes them: keys in any case, values of one type.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

@@ -2,12 +2,7 @@
 /*
  * The coordinator's decisions that the recorded cases do not show, and the way back.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

@@ -2,12 +2,7 @@
 /*
  * host-local: ranges as configurations have them, and the order in which addresses are tried.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

@@ -2,12 +2,7 @@
 /*
  * The ipoib plugin's decisions.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

@@ -2,12 +2,7 @@
 /*
  * CNI results: every version in, every version out, and what is refused.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

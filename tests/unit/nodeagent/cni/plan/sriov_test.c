@@ -2,12 +2,7 @@
 /*
  * The sriov plugin's configuration and decisions, and what IPAM's result becomes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

@@ -3,12 +3,7 @@
  * macvlan, ipvlan and vlan: what their configurations ask for, the steps to it, and what CHECK
  * compares.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 

@@ -2,13 +2,9 @@
 /*
  * What sriov-cni, ib-sriov-cni and rdma-cni kept becomes what our plugins keep.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/own.h"
 #include "lib/json/json.h"

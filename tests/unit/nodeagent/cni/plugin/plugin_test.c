@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The plugin as a process, against a server that the test plays. */
+#include "tests/support/test.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +15,6 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/fs.h"
 #include "lib/base/own.h"

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Messages between the plugin and the server of its node. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "lib/base/own.h"
 #include "nodeagent/cni/plugin/wire.h"

@@ -3,15 +3,13 @@
  * The server and its workers with real plugins: order, agents that are away, notes, what the agent
  * hears.
  */
+#include "tests/support/test.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -21,8 +19,6 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/fs.h"

@@ -6,16 +6,12 @@
  * link in a pod. Before the n-th step the victim is killed, for each n until a whole pod comes and
  * goes without meeting its end.
  */
-#include <fcntl.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <unistd.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"

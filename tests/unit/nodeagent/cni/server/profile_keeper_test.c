@@ -3,12 +3,7 @@
  * Profiles in folders as nodes have them: with and without Multus, with another program's plugins,
  * from one profile to another.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <fcntl.h>
 #include <ftw.h>

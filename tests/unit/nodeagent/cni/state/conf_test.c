@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Our file in the runtime's folder: written, followed, put back, left. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <fcntl.h>
 #include <ftw.h>

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a power cut left in the runtime's cache of CNI results. */
+#include "tests/support/test.h"
+
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/fs.h"
 #include "lib/base/own_fd.h"

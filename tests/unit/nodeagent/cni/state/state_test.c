@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What is on the disk: sandboxes, devices' owners, installed plugins. */
+#include "tests/support/test.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/fs.h"
 #include "lib/base/own.h"

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Calls of runtimes, right and wrong. */
+#include "tests/support/test.h"
+
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "lib/base/own.h"
 #include "lib/base/str.h"

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Programs of others that workers run by themselves, when no plugin waits on the host: as root. */
+#include "tests/support/test.h"
+
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "lib/base/fs.h"
 #include "lib/base/own_fd.h"

@@ -4,13 +4,7 @@
  * disk before the first one, what is undone, what is asked of the agent. The test is the server at
  * the other end of the worker's line.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <fcntl.h>
 #include <ftw.h>

@@ -52,14 +52,7 @@ struct pass {
  */
 static bool bare_address(const json_t *item, const struct family *family, char out[IP_TEXT_SIZE])
 {
-	const char *text = json_str_at(item, family->address);
-	size_t len = text ? strcspn(text, "/") : 0;
-
-	if (len == 0 || len >= IP_TEXT_SIZE)
-		return false;
-	memcpy(out, text, len);
-	out[len] = '\0';
-	return true;
+	return ip_print_bare(json_str_or(json_at(item, family->address), ""), family->family, out);
 }
 
 static json_t *item_of(const json_t *items, const char *nic)
@@ -552,16 +545,17 @@ static json_t *all_wants(const struct pass *pass, const json_t *asks, struct err
 static int check_claim(struct pass *pass, const struct family *family, const json_t *item,
 		       struct ledger *ledger, const char *address, struct err *err)
 {
-	json_auto_t *wants = all_wants(pass, pass->asks, err);
+	json_auto_t *wants = all_wants(pass, pass->asks, NULL);
 	const char *nic = json_str_or(json_at(item, "interface"), "");
 	const json_t *want = json_find(wants, "nic", nic);
 	json_auto_t *no_want = json_object();
 	auto_free char *why = NULL;
 	ip_number number;
 
-	if (!wants)
-		return -1;
-	/* Its network may be gone, which the pod names all the same. */
+	/*
+	 * Its network may be gone, or a pool that it names; its annotations can be changed while it
+	 * runs. None of these takes an address from it.
+	 */
 	json_put_str(no_want, "nic", nic);
 	why = filter_why_not(books_world(pass->books), pass->pod, ledger->pool, family->family,
 			     want ? want : no_want, pass->settings);

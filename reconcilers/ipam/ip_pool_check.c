@@ -547,6 +547,8 @@ void ip_pool_withhold(const json_t *object, const struct ip_pool *pool, struct i
 		withhold_one(ret, first);
 	if (has_both && family == IP_V4 && !lists_alone(spec, family, last))
 		withhold_one(ret, last);
+	if (family == IP_V6)
+		ip_set_add(ret, IP_V4_MAPPED);
 	ip_set_settle(ret);
 }
 

@@ -41,8 +41,9 @@ static bool stateful_set_has(const json_t *world, const char *ns, const char *na
 	const json_t *set = key ? world_get(world, KIND_STATEFUL_SET, key) : NULL;
 	int64_t start = integer_at(json_at(set, "spec", "ordinals", "start"), 0);
 
-	return set && ordinal >= start &&
-	       ordinal < start + integer_at(json_at(set, "spec", "replicas"), 1);
+	/* Neither is below 0, so the difference is a number. */
+	return set && start >= 0 && ordinal >= start &&
+	       ordinal - start < integer_at(json_at(set, "spec", "replicas"), 1);
 }
 
 /*

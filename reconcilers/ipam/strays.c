@@ -141,14 +141,14 @@ static void find_unrecorded(struct search *search, const char *key, const json_t
 	    endpoint_is_lost(endpoint, world_env(search->world, "namespace")))
 		return;
 	json_array_foreach (json_at(endpoint, "status", "current", "ips"), i, item) {
-		const char *has = json_str_or(json_at(item, is_v4 ? "ipv4" : "ipv6"), "");
-		auto_free char *address = str_ndup(has, strcspn(has, "/"));
+		char address[IP_TEXT_SIZE];
 
 		/* Users may write endpoints. */
 		if (i > LIMIT_NETWORKS)
 			break;
-		if (!*address ||
-		    !str_eq(json_str_at(item, is_v4 ? "ipv4Pool" : "ipv6Pool"), search->pool))
+		if (!str_eq(json_str_at(item, is_v4 ? "ipv4Pool" : "ipv6Pool"), search->pool) ||
+		    !ip_print_bare(json_str_or(json_at(item, is_v4 ? "ipv4" : "ipv6"), ""),
+				   search->ledger->family, address))
 			continue;
 		if (!ledger_record(search->ledger, address)) {
 			/* One pass over the pod records them all. */

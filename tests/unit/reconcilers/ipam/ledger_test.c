@@ -57,6 +57,19 @@ static void hands_out_the_address_that_was_free_longest(void **state)
 	assert_next(&ledger, NULL);
 }
 
+/* RFC 4291, 2.5.5.2: no node has them, and ip_parse() takes them for IPv4. */
+static void hands_out_no_ipv4_address_in_ipv6(void **state)
+{
+	json_auto_t *pool = yaml("{metadata: {name: p}, spec: {ipVersion: 6, subnet: '::/64', ips: "
+				 "['::fffe:ffff:ffff-::1:0:0:0']}}");
+	auto_ledger struct ledger ledger = {0};
+
+	assert_int_equal(ledger_open(pool, NULL, NULL, &ledger, NULL), 0);
+	assert_next(&ledger, "::fffe:ffff:ffff");
+	assert_true(ledger_take_this(&ledger, "::fffe:ffff:ffff", HOLDER("ml/a", "u1")));
+	assert_next(&ledger, "::1:0:0:0");
+}
+
 static void rests_over_a_write_and_a_read(void **state)
 {
 	json_auto_t *pool = yaml(POOL);
@@ -616,6 +629,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hands_out_the_address_that_was_free_longest),
+		cmocka_unit_test(hands_out_no_ipv4_address_in_ipv6),
 		cmocka_unit_test(rests_over_a_write_and_a_read),
 		cmocka_unit_test(gives_back_only_what_the_uid_has),
 		cmocka_unit_test(keeps_back_what_is_reserved),

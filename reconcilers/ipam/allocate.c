@@ -889,6 +889,33 @@ static json_t *status_new(const struct pass *pass)
 	return status;
 }
 
+/*
+ * A pool that was made anew under another name, or two that changed places, leave pods with
+ * addresses of pools that do not account for them. The pool that does is theirs from now on.
+ */
+static void adopt(struct pass *pass)
+{
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (pass->items, i, item) {
+		for (size_t f = 0; f < ARRAY_LEN(families); f++) {
+			const char *named = json_str_at(item, families[f].pool), *pool;
+			char address[IP_TEXT_SIZE];
+
+			if (!named || !bare_address(item, &families[f], address))
+				continue;
+			pool = books_pool_of(pass->books, named, families[f].family, address);
+			if (str_eq(pool, named))
+				continue;
+			/* The items are shared with the endpoint that was read. */
+			item = json_copy(item);
+			json_put_str(item, families[f].pool, pool);
+			json_array_set_new(pass->items, i, item);
+		}
+	}
+}
+
 static int make_good_one(struct pass *pass, const struct family *family, const json_t *item,
 			 struct err *err)
 {
@@ -962,6 +989,7 @@ static int run(struct pass *pass, const json_t *endpoint, const json_t *asks, st
 	else if (endpoint_is_down(endpoint, had_uid))
 		/* Its word goes with it as soon as the endpoint is this pod's. */
 		(void)ipam_give_back(pass->books, pass->name, json_at(endpoint, "status"));
+	adopt(pass);
 	for (i = 0; i < json_array_size(pass->items); i++)
 		json_array_append_new(pass->places, json_integer((json_int_t)i));
 	if (is_same && conflicts_touch_status(json_at(endpoint, "status"), conflicts)) {
@@ -1044,6 +1072,7 @@ void ipam_record(struct books *books, const json_t *pod, const json_t *endpoint,
 	    check_numbers(endpoint, asks, NULL) < 0)
 		return;
 	json_array_extend(pass.items, json_at(endpoint, "status", "current", "ips"));
+	adopt(&pass);
 	books_begin(books);
 	(void)make_good(&pass, NULL);
 	books_keep(books);
@@ -1060,12 +1089,16 @@ bool ipam_give_back(struct books *books, const char *pod, const json_t *status)
 		for (size_t f = 0; f < ARRAY_LEN(families); f++) {
 			const char *pool = json_str_at(item, families[f].pool);
 			struct err err = {0};
-			struct ledger *ledger = pool ? books_open(books, pool, &err) : NULL;
+			struct ledger *ledger;
 			char address[IP_TEXT_SIZE];
 
-			if (ledger && bare_address(item, &families[f], address))
+			if (!pool || !bare_address(item, &families[f], address))
+				continue;
+			pool = books_pool_of(books, pool, families[f].family, address);
+			ledger = books_open(books, pool, &err);
+			if (ledger)
 				(void)ledger_release(ledger, address, pod, uid, true);
-			else if (pool && !ledger && !str_eq(err.reason, "PoolNotFound"))
+			else if (!str_eq(err.reason, "PoolNotFound"))
 				is_complete = false;
 		}
 	}

@@ -1452,6 +1452,107 @@ static void a_pool_is_learned_once_a_pass_has_looked_at_who_has_its_addresses(vo
 	assert_int_equal(json_object_size(json_at(world, BOX_LEARNING)), 0);
 }
 
+#define FROM_OLD                                                                                   \
+	"spiderendpoints: {ml/a: {metadata: {name: a, namespace: ml}, status: {current: {uid: "    \
+	"u-a, node: w1, ips: [{interface: net1, ipv4: 10.0.0.1/24, ipv4Pool: old}]}}}}\n"
+#define A_HAS_ONE "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/a\",\"podUid\":\"u-a\"}"
+
+/* Or it is handed out over living pods: they have addresses of a pool that is not there any more. */
+static void a_pool_of_another_name_learns_what_pods_have_of_its_addresses(void **state)
+{
+	static const char *const olds[] = {
+		"",
+		"  old: {metadata: {name: old}, spec: {subnet: 10.9.0.0/24, ips: [10.9.0.1]}}\n",
+		"  old: {metadata: {name: old}, spec: {subnet: nonsense}}\n",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(olds); i++) {
+		auto_free char *text =
+			str_printf("env: {learns: true, now: '2026-01-01T00:00:00Z'}\npods:\n" POD(
+					   "a", "u-a", "") POD("b", "u-b", "") FROM_OLD NETWORK
+				   "waiting: {ml/b: true}\nspiderippools:\n%s" POOL(
+					   "p", "10.0.0.1-10.0.0.9", ""),
+				   olds[i]);
+		json_auto_t *world = yaml(text);
+		const char *records;
+
+		for (int k = 0; k < 3; k++) {
+			go_on(strays_reconcile, world, "p");
+			go_on(assign_reconcile, world, "all");
+		}
+		assert_true(is_learned(world, "p"));
+		records = json_str_at(world, "spiderippools", "p", "status", "allocatedIPs");
+		assert_string_equal(records, "{" A_HAS_ONE ",\"10.0.0.2\":{\"node\":\"w1\",\"pod\":"
+					     "\"ml/b\",\"podUid\":\"u-b\"}}");
+		/* Its endpoint says so from now on. */
+		assert_string_equal(
+			json_str_at(json_array_get(json_at(world, BOX_DECIDED, "ml/a", "endpoint",
+							   "status", "current", "ips"),
+						   0),
+				    "ipv4Pool"),
+			"p");
+	}
+}
+
+static void a_pool_leaves_addresses_of_another_that_has_them_to_that_one(void **state)
+{
+	expect(strays_reconcile,
+	       "pods:\n" POD("a", "u-a", "") FROM_OLD
+	       "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", "") POOL("old", "10.0.0.20", ""),
+	       "p", "post learnedpools p in; ");
+	/* And those that it does not have to nobody. */
+	expect(strays_reconcile,
+	       "pods:\n" POD("a", "u-a", "") FROM_OLD "spiderippools:\n" POOL("p", "10.0.0.2", ""),
+	       "p", "post learnedpools p in; ");
+}
+
+/* A pod that ends before its endpoint was written again. */
+static void what_another_pool_had_goes_back_to_the_pool_that_recorded_it(void **state)
+{
+	auto_free char *after = ledger_after(
+		"ending: {ml/a: {uid: u-a, status: {current: {uid: u-a, ips: [{interface: net1, "
+		"ipv4: 10.0.0.1/24, ipv4Pool: old}]}}}}\nspiderippools:\n" POOL(
+			"p", "10.0.0.1", "allocatedIPs: '{" A_HAS_ONE "}'"),
+		"p");
+
+	assert_string_equal(after, "{}");
+}
+
+static void count_visit(void *arg, const char *block)
+{
+	json_put_bool(arg, block, true);
+}
+
+static void endpoints_are_found_by_blocks_of_their_addresses(void **state)
+{
+	static const struct {
+		const char *subnet, *range, *address;
+	} cases[] = {
+		{"10.0.0.0/8", "10.0.0.1-10.255.255.254", "10.7.8.9/8"},
+		{"10.0.0.0/24", "10.0.0.9", "10.0.0.9"},
+		{"fd00::/48", "fd00::1-fd00::ffff:ffff:ffff:ffff:fff0", "FD00:0:0:7::1/48"},
+	};
+	json_auto_t *wide = yaml("{spec: {subnet: '::/0', ips: ['1::1-2::1']}}");
+	json_auto_t *none = json_object();
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		bool v6 = strchr(cases[i].subnet, ':');
+		json_auto_t *pool = json_pack("{s:{s:s, s:[s]}}", "spec", "subnet", cases[i].subnet,
+					      "ips", cases[i].range);
+		json_auto_t *endpoint = json_pack("{s:{s:{s:[{s:s}]}}}", "status", "current", "ips",
+						  v6 ? "ipv6" : "ipv4", cases[i].address);
+		json_auto_t *blocks = json_object(), *of_endpoint = json_object();
+
+		assert_true(strays_visit_blocks(pool, count_visit, blocks));
+		strays_visit_blocks_of_endpoint(endpoint, count_visit, of_endpoint);
+		assert_int_equal(json_object_size(of_endpoint), 1);
+		assert_non_null(json_object_get(
+			blocks, json_object_iter_key(json_object_iter(of_endpoint))));
+	}
+	assert_false(strays_visit_blocks(wide, count_visit, none));
+	assert_int_equal(json_object_size(none), 0);
+}
+
 /* One that looked at it cannot have recorded anything. */
 static void a_pool_is_not_learned_while_the_server_refuses_its_ledger(void **state)
 {
@@ -1946,6 +2047,10 @@ int main(void)
 		cmocka_unit_test(what_a_pod_has_is_recorded_whatever_its_annotations_say_by_now),
 		cmocka_unit_test(an_address_in_another_spelling_is_the_same_address),
 		cmocka_unit_test(a_pool_is_learned_once_a_pass_has_looked_at_who_has_its_addresses),
+		cmocka_unit_test(a_pool_of_another_name_learns_what_pods_have_of_its_addresses),
+		cmocka_unit_test(a_pool_leaves_addresses_of_another_that_has_them_to_that_one),
+		cmocka_unit_test(what_another_pool_had_goes_back_to_the_pool_that_recorded_it),
+		cmocka_unit_test(endpoints_are_found_by_blocks_of_their_addresses),
 		cmocka_unit_test(a_pool_is_not_learned_while_the_server_refuses_its_ledger),
 		cmocka_unit_test(endpoints_that_come_later_do_not_keep_a_pool_from_being_learned),
 		cmocka_unit_test(what_a_pod_does_not_take_over_is_kept_until_its_node_has_spoken),

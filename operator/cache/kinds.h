@@ -45,8 +45,9 @@ enum {
 	/* pods of virtual machines, by "namespace/name" of the instance */
 	BOUND_POD_BY_MACHINE = 0,
 	AGENT_POD_BY_NODE = 0,
-	ENDPOINT_BY_NODE = 0, /* SpiderEndpoints by the node of their pod */
-	ENDPOINT_BY_POOL = 1, /* … by the SpiderIPPools that their addresses are from */
+	ENDPOINT_BY_NODE = 0,  /* SpiderEndpoints by the node of their pod */
+	ENDPOINT_BY_POOL = 1,  /* … by the SpiderIPPools that their addresses are from */
+	ENDPOINT_BY_BLOCK = 2, /* … by blocks of the addresses (ipam/strays.h) */
 };
 
 /*

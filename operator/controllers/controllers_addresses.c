@@ -21,7 +21,6 @@
 #include "reconcilers/ipam/foresight.h"
 #include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/ipam/ipam_settings.h"
-#include "reconcilers/ipam/ledger.h"
 #include "reconcilers/ipam/lifecycle.h"
 #include "reconcilers/ipam/pod_controller.h"
 #include "reconcilers/ipam/pod_networks.h"
@@ -83,20 +82,39 @@ static void add_named_pool(void *arg, const char *name)
 	mirror_add(c->from->mirror, c->world, KIND_IP_POOL, name);
 }
 
+/* Pools that may account for an address whose own pool does not (books_pool_of()). */
+static void add_pools_around(struct collecting *c, enum ip_family family, const char *address)
+{
+	json_auto_t *alone = json_pack("{s:{s:o}}", "spec", "subnet",
+				       json_fmt("%s/%d", address, family == IP_V4 ? 32 : 128));
+
+	ip_pool_index_find(c->from->pools, alone, add_named_pool, c);
+}
+
 /* What the pod's present addresses are from: they may be taken over. */
 static void add_present_pools(struct collecting *c, const json_t *endpoint)
 {
+	static const struct {
+		enum ip_family family;
+		const char *address, *pool;
+	} fields[] = {{IP_V4, "ipv4", "ipv4Pool"}, {IP_V6, "ipv6", "ipv6Pool"}};
 	json_t *item;
 	size_t i;
 
-	json_array_foreach (json_at(endpoint, "status", "current", "ips"), i, item) {
-		const char *v4 = json_str_at(item, "ipv4Pool"), *v6 = json_str_at(item, "ipv6Pool");
+	json_array_foreach (json_at(endpoint, "status", "current", "ips"), i, item)
+		for (size_t f = 0; f < ARRAY_LEN(fields); f++) {
+			const char *pool = json_str_at(item, fields[f].pool);
+			char address[IP_TEXT_SIZE];
 
-		if (v4)
-			add_named_pool(c, v4);
-		if (v6)
-			add_named_pool(c, v6);
-	}
+			if (!pool)
+				continue;
+			add_named_pool(c, pool);
+			if (ip_print_bare(json_str_or(json_at(item, fields[f].address), ""),
+					  fields[f].family, address) &&
+			    !ip_pool_spans(world_get(c->world, KIND_IP_POOL, pool),
+					   fields[f].family, address))
+				add_pools_around(c, fields[f].family, address);
+		}
 }
 
 /* All that is about one pod; true when any pool may be meant. */
@@ -262,13 +280,36 @@ static void add_named(void *arg, const char *key)
 	add_pods_named(c, key);
 }
 
+static void add_block(void *arg, const char *block)
+{
+	struct collecting *c = arg;
+
+	cache_find(mirror_cache(c->from->mirror, KIND_ENDPOINT), ENDPOINT_BY_BLOCK, block,
+		   add_named, c);
+}
+
+/* Those that exist: what is from others is looked for elsewhere. */
+static void add_pools_named(struct collecting *c, const json_t *endpoint)
+{
+	static const char *const fields[] = {"ipv4Pool", "ipv6Pool"};
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (json_at(endpoint, "status", "current", "ips"), i, item)
+		for (size_t f = 0; f < ARRAY_LEN(fields); f++)
+			if (json_str_at(item, fields[f]))
+				add_named_pool(c, json_str_at(item, fields[f]));
+}
+
 void strays_gather(const struct controller_sources *from, const struct controller *self,
 		   const char *key, json_t *world)
 {
+	const struct cache *endpoints = mirror_cache(from->mirror, KIND_ENDPOINT);
 	auto_free char *prefix = str_printf("%s ", key);
 	struct collecting c = {from, world};
 	const char *name;
 	json_t *value;
+	size_t i = 0;
 
 	mirror_add(from->mirror, world, KIND_IP_POOL, key);
 	ipam_book_add(from->addresses, world, IPAM_LEARNED, key);
@@ -280,7 +321,14 @@ void strays_gather(const struct controller_sources *from, const struct controlle
 	json_each (ipam_book_all(from->addresses, IPAM_CLAIMANT), name, value)
 		ipam_book_add(from->addresses, world, IPAM_CLAIMANT, name);
 	strays_visit(world_get(world, KIND_IP_POOL, key), add_named, &c);
-	cache_find(mirror_cache(from->mirror, KIND_ENDPOINT), ENDPOINT_BY_POOL, key, add_named, &c);
+	cache_find(endpoints, ENDPOINT_BY_POOL, key, add_named, &c);
+	if (ipam_book_get(from->addresses, IPAM_LEARNED, key))
+		return;
+	if (!strays_visit_blocks(world_get(world, KIND_IP_POOL, key), add_block, &c))
+		while ((name = cache_next(endpoints, &i)))
+			add_named(&c, name);
+	json_each (world_kind(world, KIND_ENDPOINT), name, value)
+		add_pools_named(&c, value);
 }
 
 /* ---- waking ---------------------------------------------------------------------------------- */
@@ -350,13 +398,28 @@ void addresses_node_changed(const struct change *c)
 			   wake_endpoint, (void *)c);
 }
 
-/* Is the pool's spec another one than that which could not be read? */
-static bool was_unreadable(const struct change *c)
+/* Pods may have addresses that the spec before did not have, or that could not be read. */
+static bool has_other_spec(const struct change *c)
 {
-	auto_ledger struct ledger ledger = {0};
+	return c->old && c->now && json_generation(c->old) != json_generation(c->now);
+}
 
-	return c->old && c->now && json_generation(c->old) != json_generation(c->now) &&
-	       ledger_open(c->old, NULL, NULL, &ledger, NULL) < 0;
+static void unlearn(void *arg, const char *pool)
+{
+	const struct change *c = arg;
+
+	ipam_book_set(c->from, IPAM_LEARNED, pool, NULL);
+	ipam_book_set(c->from, IPAM_LEARNING, pool, NULL);
+	wake(c, CONTROLLER_STRAYS, pool);
+}
+
+/* Pods may have addresses of it still: other pools that have these account for them now. */
+static void unlearn_around(const struct change *c)
+{
+	const char *before = json_str_at(c->old, "spec", "subnet");
+
+	if (c->old && !(c->now && str_eq(before, json_str_at(c->now, "spec", "subnet"))))
+		ip_pool_index_find(c->from->pools, c->old, unlearn, (void *)c);
 }
 
 /*
@@ -371,14 +434,15 @@ void addresses_pool_changed(const struct change *c)
 	address_metrics_changed(c->from->address_metrics, c->kind, c->key, c->old, c->now,
 				c->from->now_ms());
 	/*
-	 * New, another one of the name, one that could not be read, or one of which another program
-	 * took a record out: living pods may have addresses.
+	 * New, another one of the name, one with another spec, or one of which another program took
+	 * a record out: living pods may have addresses.
 	 */
-	if (!str_eq(json_uid(c->old), json_uid(c->now)) || was_unreadable(c) ||
+	if (!str_eq(json_uid(c->old), json_uid(c->now)) || has_other_spec(c) ||
 	    (!(c->from->own_write && *c->from->own_write) && strays_lost(before, after))) {
 		ipam_book_set(c->from, IPAM_LEARNED, c->key, NULL);
 		ipam_book_set(c->from, IPAM_LEARNING, c->key, NULL);
 	}
+	unlearn_around(c);
 	addresses_source_changed(c);
 	if (!ipam_book_get(c->from->addresses, IPAM_PASSED, ADDRESSES_KEY) &&
 	    ip_pool_says_waiting(c->now))

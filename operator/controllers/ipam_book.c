@@ -24,8 +24,9 @@
  * SpiderIPPool
  *   -            strays: claims without a record are noted      learning
  *   learning     addresses: no claimant is left                 learned
- *   learned      another UID; the spec can be read again;       -
- *                another program took a record out
+ *   learned      another UID or spec; another program took a     -
+ *                record out; a pool with the same addresses is
+ *                gone, or has another subnet
  *   any          the API server refuses, or stores, the ledger  unwritten, or not
  *   any          addresses: pods wait for it, or none           short, or not
  *

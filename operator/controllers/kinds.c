@@ -17,6 +17,7 @@
 #include "reconcilers/core/owner.h"
 #include "reconcilers/ipam/assign.h"
 #include "reconcilers/ipam/pod_controller.h"
+#include "reconcilers/ipam/strays.h"
 #include "reconcilers/maintenance/drain.h"
 #include "reconcilers/spider/cni_config.h"
 #include "reconcilers/spider/multus_config_names.h"
@@ -159,6 +160,16 @@ static void index_endpoint_pools(const json_t *endpoint, struct cache_values *va
 		for (size_t f = 0; f < ARRAY_LEN(fields); f++)
 			if (json_str_at(item, fields[f]))
 				cache_index_value(values, json_str_at(item, fields[f]));
+}
+
+static void add_block(void *arg, const char *block)
+{
+	cache_index_value(arg, block);
+}
+
+static void index_endpoint_blocks(const json_t *endpoint, struct cache_values *values)
+{
+	strays_visit_blocks_of_endpoint(endpoint, add_block, values);
 }
 
 static void index_drains(const json_t *state, struct cache_values *values)
@@ -460,7 +471,8 @@ const struct operator_kind operator_kinds[] = {
 	{
 		.kind = KIND_ENDPOINT,
 		.cache = {.project = project_endpoint,
-			  .indexes = {index_endpoint_node, index_endpoint_pools}},
+			  .indexes = {index_endpoint_node, index_endpoint_pools,
+				      index_endpoint_blocks}},
 		.changed = {endpoint_changed},
 		.writes = KIND_CREATED | KIND_PATCHED | KIND_DELETED,
 	},

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -78,6 +79,79 @@ static int refuse_number(size_t n, struct err *err)
 		       LIMIT_NETWORKS);
 }
 
+/* What an element may have. JSON_NULL: of any type; plugins check it. */
+static const struct member {
+	const char *name;
+	json_type type;
+} members[] = {
+	{"name", JSON_STRING},         {"namespace", JSON_STRING},
+	{"interface", JSON_STRING},    {"interfaceRequest", JSON_STRING},
+	{"mac", JSON_STRING},          {"infiniband-guid", JSON_STRING},
+	{"deviceID", JSON_STRING},     {"ips", JSON_ARRAY},
+	{"default-route", JSON_ARRAY}, {"cni-args", JSON_OBJECT},
+	{"bandwidth", JSON_NULL},      {"portMappings", JSON_NULL},
+};
+
+static const struct member *member_of(const char *key)
+{
+	for (size_t i = 0; i < ARRAY_LEN(members); i++)
+		if (strcasecmp(key, members[i].name) == 0)
+			return &members[i];
+	return NULL;
+}
+
+/*
+ * The element with its members in the usual spelling, as Go's decoder reads them: keys in any case,
+ * null is absent, of several spellings the last one counts. A namespace that is not read is
+ * another network. Returns new, or NULL with err.
+ */
+static json_t *fold(const json_t *element, size_t position, struct err *err)
+{
+	json_auto_t *folded = json_object();
+	const char *key;
+	json_t *value;
+
+	json_each (element, key, value) {
+		const struct member *member = member_of(key);
+
+		if (member && json_is_null(value))
+			continue;
+		if (member && member->type != JSON_NULL && json_typeof(value) != member->type) {
+			err_set(err, ERR_INVALID, BAD, "network %zu: %s is %s, must be %s",
+				position, member->name, json_type_words(value),
+				member->type == JSON_STRING  ? "a string"
+				: member->type == JSON_ARRAY ? "an array"
+							     : "an object");
+			return NULL;
+		}
+		json_object_set(folded, member ? member->name : key, value);
+	}
+	return json_incref(folded);
+}
+
+static int read_element(const struct reading *to, const json_t *raw, struct err *err)
+{
+	size_t position = json_array_size(to->list) + 1;
+	json_auto_t *element = json_is_object(raw) ? fold(raw, position, err) : json_object();
+	const char *mac = json_str_or(json_at(element, "mac"), "");
+	const char *guid = json_str_or(json_at(element, "infiniband-guid"), "");
+
+	if (!element)
+		return -1;
+	if (!*json_str_or(json_at(element, "name"), ""))
+		return err_set(err, ERR_INVALID, BAD, "network %zu has no name", position);
+	if (*mac && !is_octets(mac, 6) && !is_octets(mac, 8) && !is_octets(mac, 20))
+		return err_set(err, ERR_INVALID, BAD,
+			       "network %zu: mac \"%.64s\" is no MAC address", position, mac);
+	if (*guid && !is_octets(guid, 8))
+		return err_set(err, ERR_INVALID, BAD,
+			       "network %zu: infiniband-guid \"%.64s\" must have eight "
+			       "octets, as in "
+			       "02:00:00:00:00:00:00:01",
+			       position, guid);
+	return add(to, json_incref(element), err);
+}
+
 static int read_json(const struct reading *to, const char *text, struct err *err)
 {
 	struct err place = {0};
@@ -95,24 +169,9 @@ static int read_json(const struct reading *to, const char *text, struct err *err
 			       text);
 	if (json_array_size(elements) > LIMIT_NETWORKS)
 		return refuse_number(json_array_size(elements), err);
-	json_array_foreach (elements, i, element) {
-		const char *mac = json_str_or(json_at(element, "mac"), "");
-		const char *guid = json_str_or(json_at(element, "infiniband-guid"), "");
-
-		if (!json_is_object(element) || !*json_str_or(json_at(element, "name"), ""))
-			return err_set(err, ERR_INVALID, BAD, "network %zu has no name", i + 1);
-		if (*mac && !is_octets(mac, 6) && !is_octets(mac, 8) && !is_octets(mac, 20))
-			return err_set(err, ERR_INVALID, BAD,
-				       "network %zu: mac \"%.64s\" is no MAC address", i + 1, mac);
-		if (*guid && !is_octets(guid, 8))
-			return err_set(err, ERR_INVALID, BAD,
-				       "network %zu: infiniband-guid \"%.64s\" must have eight "
-				       "octets, as in "
-				       "02:00:00:00:00:00:00:01",
-				       i + 1, guid);
-		if (add(to, json_copy(element), err) < 0)
+	json_array_foreach (elements, i, element)
+		if (read_element(to, element, err) < 0)
 			return -1;
-	}
 	return 0;
 }
 

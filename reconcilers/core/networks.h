@@ -5,7 +5,9 @@
  *	[NAMESPACE/]NAME[@INTERFACE], separated by commas
  *	[{"name": …, "namespace": …, "interface": …, "mac": …, "ips": […], "infiniband-guid": …, …}]
  *
- * The text is JSON when it contains one of the characters `[`, `{` and `"`.
+ * The text is JSON when it contains one of the characters `[`, `{` and `"`. Keys are read in any
+ * case, as Go's encoding/json does, which Multus reads them with; null counts as absent, and a
+ * value of another type is refused.
  *
  * Source: Network Plumbing Working Group, "Kubernetes Network Custom Resource Definition De-facto
  * Standard", 4.1; how an element without an interface is named ("net1", "net2", … by its position)
@@ -29,8 +31,9 @@
  *
  * Returns a new array, in the order of the text: each element has "name", "namespace" and
  * "interface" (never empty: "netN" where the text names none), and whatever else a JSON element
- * has. Empty for empty text. NULL with err, ERR_INVALID: "BadNetworks", naming the element and what
- * would be right; "TooLarge" beyond LIMIT_NETWORKS or LIMIT_ANNOTATION_BYTES (limits.h).
+ * has, under its usual spelling. Empty for empty text. NULL with err, ERR_INVALID: "BadNetworks",
+ * naming the element and what would be right; "TooLarge" beyond LIMIT_NETWORKS or
+ * LIMIT_ANNOTATION_BYTES (limits.h).
  */
 json_t *networks_parse(const char *text, const char *ns, struct err *err);
 /*

@@ -153,6 +153,34 @@ static int exchange_conflicting(struct allocate_call *call, const json_t *asks,
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
+/*
+ * A pool that was made anew under another name, or two that changed places, leave pods with
+ * addresses of pools that do not account for them. The pool that does is theirs from now on.
+ */
+static void adopt(struct allocate_call *call)
+{
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (call->items, i, item) {
+		for (size_t f = 0; f < ARRAY_LEN(allocation_families); f++) {
+			const struct allocation_family *family = &allocation_families[f];
+			const char *named = json_str_at(item, family->pool), *pool;
+			char address[IP_TEXT_SIZE];
+
+			if (!named || !allocation_address(item, family, address))
+				continue;
+			pool = books_pool_of(call->books, named, family->family, address);
+			if (str_eq(pool, named))
+				continue;
+			/* The items are shared with the endpoint that was read. */
+			item = json_copy(item);
+			json_put_str(item, family->pool, pool);
+			json_array_set_new(call->items, i, item);
+		}
+	}
+}
+
 static int restore_record(struct allocate_call *call, const struct allocation_family *family,
 			  const json_t *item, struct err *err)
 {
@@ -228,6 +256,7 @@ static int allocate_all(struct allocate_call *call, const json_t *endpoint, cons
 	else if (endpoint_is_down(endpoint, had_uid))
 		/* Its word goes with it as soon as the endpoint is this pod's. */
 		(void)ipam_give_back(call->books, call->name, json_at(endpoint, "status"));
+	adopt(call);
 	for (i = 0; i < json_array_size(call->items); i++)
 		json_array_append_new(call->places, json_integer((json_int_t)i));
 	if (is_same && conflicts_touch_status(json_at(endpoint, "status"), conflicts)) {
@@ -323,6 +352,7 @@ void ipam_record(struct books *books, const json_t *pod, const json_t *endpoint,
 	    check_numbers(endpoint, asks, NULL) < 0)
 		return;
 	json_array_extend(call.items, json_at(endpoint, "status", "current", "ips"));
+	adopt(&call);
 	books_begin(books);
 	(void)restore_records(&call, NULL);
 	books_keep(books);
@@ -338,14 +368,19 @@ bool ipam_give_back(struct books *books, const char *pod, const json_t *status)
 	assert(pod);
 	json_array_foreach (json_at(status, "current", "ips"), i, item) {
 		for (size_t f = 0; f < ARRAY_LEN(allocation_families); f++) {
-			const char *pool = json_str_at(item, allocation_families[f].pool);
+			const struct allocation_family *family = &allocation_families[f];
+			const char *pool = json_str_at(item, family->pool);
 			struct err err = {0};
-			struct ledger *ledger = pool ? books_open(books, pool, &err) : NULL;
+			struct ledger *ledger;
 			char address[IP_TEXT_SIZE];
 
-			if (ledger && allocation_address(item, &allocation_families[f], address))
+			if (!pool || !allocation_address(item, family, address))
+				continue;
+			pool = books_pool_of(books, pool, family->family, address);
+			ledger = books_open(books, pool, &err);
+			if (ledger)
 				(void)ledger_release(ledger, address, pod, uid, true);
-			else if (pool && !ledger && !str_eq(err.reason, "PoolNotFound"))
+			else if (!str_eq(err.reason, "PoolNotFound"))
 				is_complete = false;
 		}
 	}

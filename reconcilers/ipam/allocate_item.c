@@ -22,14 +22,7 @@ const struct allocation_family allocation_families[ALLOCATION_FAMILIES] = {
 bool allocation_address(const json_t *item, const struct allocation_family *family,
 			char out[IP_TEXT_SIZE])
 {
-	const char *text = json_str_at(item, family->address);
-	size_t len = text ? strcspn(text, "/") : 0;
-
-	if (len == 0 || len >= IP_TEXT_SIZE)
-		return false;
-	memcpy(out, text, len);
-	out[len] = '\0';
-	return true;
+	return ip_print_bare(json_str_or(json_at(item, family->address), ""), family->family, out);
 }
 
 json_t *allocation_item(const json_t *items, const char *nic)

@@ -45,7 +45,7 @@ int allocation_check_claim(struct allocate_call *call, const struct allocation_f
 			   const json_t *item, struct ledger *ledger, const char *address,
 			   struct err *err)
 {
-	json_auto_t *wants = allocation_wants(call, call->asks, err);
+	json_auto_t *wants = allocation_wants(call, call->asks, NULL);
 	const char *nic = json_str_or(json_at(item, "interface"), "");
 	const json_t *want = json_find(wants, "nic", nic);
 	json_auto_t *no_want = json_object();
@@ -53,9 +53,10 @@ int allocation_check_claim(struct allocate_call *call, const struct allocation_f
 	ip_number number;
 
 	assert(ledger && !ledger_record(ledger, address));
-	if (!wants)
-		return -1;
-	/* Its network may be gone, which the pod names all the same. */
+	/*
+	 * Its network may be gone, or a pool that it names; its annotations can be changed while it
+	 * runs. None of these takes an address from it.
+	 */
 	json_put_str(no_want, "nic", nic);
 	why = filter_why_not(books_world(call->books), call->pod, ledger->pool, family->family,
 			     want ? want : no_want, call->settings);

@@ -16,6 +16,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/owner.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/assign.h"
 #include "reconcilers/ipam/ip_pool_index.h"
@@ -175,21 +176,55 @@ static void add_neighbour(void *arg, const char *name)
 		json_object_set(json_need_object(n->world, KIND_IP_POOL), name, pool);
 }
 
+static struct ip_pool_index *index_of(struct books *books)
+{
+	const char *name;
+	json_t *pool;
+
+	if (books->index)
+		return books->index;
+	books->index = ip_pool_index_new();
+	json_each (world_kind(books->world, KIND_IP_POOL), name, pool)
+		ip_pool_index_put(books->index, pool);
+	return books->index;
+}
+
 /* A world with the pool and those that may overlap it. Returns new. */
 static json_t *neighbourhood(struct books *books, const json_t *pool)
 {
 	struct neighbours n = {books, json_object()};
-	const char *name;
-	json_t *other;
 
-	if (!books->index) {
-		books->index = ip_pool_index_new();
-		json_each (world_kind(books->world, KIND_IP_POOL), name, other)
-			ip_pool_index_put(books->index, other);
-	}
 	add_neighbour(&n, json_name(pool));
-	ip_pool_index_find(books->index, pool, add_neighbour, &n);
+	ip_pool_index_find(index_of(books), pool, add_neighbour, &n);
 	return n.world;
+}
+
+const char *books_pool_of(struct books *books, const char *named, enum ip_family family,
+			  const char *address)
+{
+	json_auto_t *alone = json_pack("{s:{s:o}}", "spec", "subnet",
+				       json_fmt("%s/%d", address, family == IP_V4 ? 32 : 128));
+	struct neighbours n = {books, NULL};
+	json_auto_t *world = json_object();
+	const json_t *found = NULL;
+	const char *name;
+	json_t *pool;
+
+	if (ip_pool_spans(world_get(books->world, KIND_IP_POOL, named), family, address))
+		return named;
+	n.world = world;
+	ip_pool_index_find(index_of(books), alone, add_neighbour, &n);
+	json_each (world_kind(world, KIND_IP_POOL), name, pool) {
+		auto_ip_pool struct ip_pool addresses = {0};
+		ip_number number;
+
+		if (ip_pool_read(pool, &addresses, NULL) && addresses.subnet.family == family &&
+		    ip_parse(address, family, &number, NULL) == 0 &&
+		    ip_set_has(&addresses.usable, number) &&
+		    (!found || object_precedes(pool, found)))
+			found = pool;
+	}
+	return found ? json_name(found) : named;
 }
 
 static void add_records(struct ip_set *set, const json_t *pool, enum ip_family family)

@@ -64,6 +64,14 @@ void books_note(struct books *books, struct ledger *ledger, const char *address)
 void books_keep(struct books *books);
 void books_cancel(struct books *books);
 
+/*
+ * The pool that accounts for an address which an endpoint has from pool `named`: that one; where it
+ * is gone, or has another subnet by now, the oldest pool of the world whose spec has the address.
+ * Borrowed; `named` when there is none.
+ */
+const char *books_pool_of(struct books *books, const char *named, enum ip_family family,
+			  const char *address);
+
 /* The pod with this UID found no address in the pool. */
 void books_note_short(struct books *books, const char *pool, const char *uid);
 /* { pool: { UID: true } } of all that found none. Borrowed. */

@@ -92,13 +92,17 @@ size_t ip_pool_ledger_room(const json_t *object);
  */
 bool ip_pool_is_judged(const json_t *object);
 
+/* Is the address in the subnet of the pool? False for NULL, and for a text that is no address. */
+bool ip_pool_spans(const json_t *object, enum ip_family family, const char *address);
+
 struct ip_pool;
 
 /*
  * Add the addresses that are never allocated although spec.ips may have them: the gateway's; the
  * first address of the subnet (IPv4: the network's, RFC 1122; IPv6: subnet-router anycast, RFC
  * 4291) and of IPv4 the last (broadcast), unless an element of spec.ips is that one address.
- * Subnets of two addresses or one have neither (RFC 3021, RFC 6164). *ret is settled.
+ * Subnets of two addresses or one have neither (RFC 3021, RFC 6164). Of IPv6 all of
+ * ::ffff:0:0/96 (IP_V4_MAPPED). *ret is settled.
  */
 void ip_pool_withhold(const json_t *object, const struct ip_pool *pool, struct ip_set *ret);
 

@@ -492,6 +492,16 @@ void ip_pool_check_change(const json_t *world, const json_t *old, const json_t *
 		}
 }
 
+bool ip_pool_spans(const json_t *object, enum ip_family family, const char *address)
+{
+	struct ip_subnet subnet;
+	ip_number number;
+
+	return object && read_subnet(json_at(object, "spec"), &subnet, NULL) &&
+	       subnet.family == family && ip_parse(address, family, &number, NULL) == 0 &&
+	       ip_range_has(subnet.range, number);
+}
+
 static bool lists_alone(const json_t *spec, enum ip_family family, ip_number address)
 {
 	json_t *entry;
@@ -526,6 +536,8 @@ void ip_pool_withhold(const json_t *object, const struct ip_pool *pool, struct i
 		withhold_one(ret, first);
 	if (has_both && family == IP_V4 && !lists_alone(spec, family, last))
 		withhold_one(ret, last);
+	if (family == IP_V6)
+		ip_set_add(ret, IP_V4_MAPPED);
 	ip_set_settle(ret);
 }
 

@@ -34,7 +34,7 @@ int ip_parse(const char *text, enum ip_family family, ip_number *ret, struct err
 			       TEXT_SHOWN, text, family);
 	for (size_t i = 0; i < len; i++)
 		address = address << 8 | bytes[i];
-	if (family == IP_V6 && address >> 32 == 0xffff)
+	if (family == IP_V6 && ip_range_has(IP_V4_MAPPED, address))
 		return err_set(err, ERR_INVALID, "BadAddress",
 			       "\"%.*s\" is an IPv4 address in IPv6 clothes: write it as IPv4",
 			       TEXT_SHOWN, text);
@@ -70,6 +70,20 @@ void ip_print(enum ip_family family, ip_number address, char out[IP_TEXT_SIZE])
 	for (size_t i = 0; i < len; i++)
 		bytes[len - 1 - i] = (uint8_t)(address >> 8 * i);
 	inet_ntop(family == IP_V4 ? AF_INET : AF_INET6, bytes, out, IP_TEXT_SIZE);
+}
+
+bool ip_print_bare(const char *text, enum ip_family family, char out[IP_TEXT_SIZE])
+{
+	size_t len = strcspn(text, "/");
+	ip_number number;
+
+	if (len == 0 || len >= IP_TEXT_SIZE)
+		return false;
+	memcpy(out, text, len);
+	out[len] = '\0';
+	if (ip_parse(out, family, &number, NULL) == 0)
+		ip_print(family, number, out);
+	return true;
 }
 
 int ip_subnet_parse(const char *text, struct ip_subnet *ret, struct err *err)

@@ -32,6 +32,10 @@ struct ip_range {
 	ip_number last;
 };
 
+/* ::ffff:0:0/96, IPv4 addresses in IPv6 (RFC 4291, 2.5.5.2): ip_parse() takes none of them. */
+#define IP_V4_MAPPED                                                                               \
+	((struct ip_range){(ip_number)0xffff << 32, ((ip_number)0xffff << 32) | 0xffffffff})
+
 struct ip_subnet {
 	enum ip_family family;
 	unsigned int prefix_len;
@@ -47,6 +51,11 @@ int ip_parse(const char *text, enum ip_family family, ip_number *ret, struct err
 /* The family by its spelling, then as ip_parse. */
 int ip_parse_any(const char *text, enum ip_family *ret_family, ip_number *ret, struct err *err);
 void ip_print(enum ip_family family, ip_number address, char out[IP_TEXT_SIZE]);
+/*
+ * The address of "address/length" or "address", as ip_print() spells it; a text that is no address
+ * stays as it is. False, and nothing in out, when it is empty or longer than any address.
+ */
+bool ip_print_bare(const char *text, enum ip_family family, char out[IP_TEXT_SIZE]);
 
 /* Reason: "BadSubnet". */
 int ip_subnet_parse(const char *text, struct ip_subnet *ret, struct err *err);

@@ -187,6 +187,13 @@ static int read_records(struct ledger *ledger, struct err *err)
 				       json_name(ledger->pool), address, (int)ledger->family);
 		}
 		ip_print(ledger->family, number, canonical);
+		if (json_object_get(ledger->records, canonical)) {
+			json_decref(clean);
+			return err_set(err, ERR_INVALID, BAD_RECORD,
+				       "status.allocatedIPs of pool %s has address %s twice, so it "
+				       "is unknown which pod has it",
+				       json_name(ledger->pool), canonical);
+		}
 		put_record(ledger, canonical, clean);
 		json_put_bool(ledger->uids, json_str_at(clean, "podUid"), true);
 		ip_set_add(&used, range_of_one(number));

@@ -14,6 +14,7 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/owner.h"
+#include "reconcilers/core/pod.h"
 #include "reconcilers/ipam/assign.h"
 #include "reconcilers/ipam/conflict.h"
 #include "reconcilers/ipam/endpoint.h"
@@ -172,6 +173,26 @@ static bool node_is_gone_live(const struct look *look, const char *node)
 	       node_is_gone(live_object(look, KIND_NODE, node));
 }
 
+/*
+ * Is the pod being deleted, and does the kubelet report a container of it that runs? Its grace
+ * period may be long, and users may write into its SpiderEndpoint that it is down.
+ */
+static bool still_ends(const json_t *pod)
+{
+	static const char *const lists[] = {"containerStatuses", "initContainerStatuses",
+					    "ephemeralContainerStatuses"};
+	json_t *container;
+	size_t i;
+
+	if (!object_is_terminating(pod) || pod_has_terminated(pod))
+		return false;
+	for (size_t k = 0; k < ARRAY_LEN(lists); k++)
+		json_array_foreach (json_at(pod, "status", lists[k]), i, container)
+			if (json_at(container, "state", "running"))
+				return true;
+	return false;
+}
+
 /* Records that nobody stood for: what was put right is told, so they end as records. */
 static void end_lost(const struct look *look, const char *uid)
 {
@@ -211,6 +232,10 @@ static void look_at_endpoint(const struct look *look)
 		return;
 	}
 	is_gone = is_gone && node_is_gone_live(look, node);
+	if (is_down && still_ends(live_pod(look, uid))) {
+		plan_requeue(look->plan, LIFECYCLE_ENDING_MS);
+		return;
+	}
 	if (!release_is_due(look->live, look->key, uid, live_pod(look, uid), look->endpoint,
 			    is_down || is_gone, &look->settings)) {
 		plan_requeue(look->plan, LIFECYCLE_AGAIN_MS);
@@ -324,7 +349,8 @@ static bool stray_is_over(const struct look *look, const json_t *stray)
 {
 	const char *uid = json_str_or(json_at(stray, "uid"), "");
 
-	if (live_object(look, KIND_VIRTUAL_MACHINE_INSTANCE, look->key))
+	if (live_object(look, KIND_VIRTUAL_MACHINE_INSTANCE, look->key) ||
+	    still_ends(live_pod(look, uid)))
 		return false;
 	return release_is_due(look->live, look->key, uid, live_pod(look, uid), look->endpoint, true,
 			      &look->settings);

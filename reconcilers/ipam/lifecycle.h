@@ -39,6 +39,9 @@
  */
 enum { LIFECYCLE_AGAIN_MS = 60000 };
 
+/* How soon an endpoint is looked at again that says down of a pod whose containers run. */
+enum { LIFECYCLE_ENDING_MS = 5000 };
+
 /* How soon an ask that has no answer is looked at again, whose pod is not mirrored. */
 enum { LIFECYCLE_ASKS_MS = 2000 };
 

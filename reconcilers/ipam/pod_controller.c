@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/names.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/owner.h"
@@ -44,10 +45,13 @@ const char *pod_machine(const json_t *pod)
 {
 	const json_t *owner = owner_controller(pod);
 
+	const char *name = json_str_or(json_at(owner, "name"), "");
+
 	if (!str_eq(json_str_at(owner, "kind"), VMI) ||
 	    !str_starts(json_str_or(json_at(owner, "apiVersion"), ""), "kubevirt.io/"))
 		return NULL;
-	return json_str_at(owner, "name");
+	/* The API server takes any text there; the SpiderEndpoint of this name could not be. */
+	return name_is_dns_subdomain(name) ? name : NULL;
 }
 
 bool pod_keeps_addresses(const json_t *pod, const struct ipam_settings *settings)

@@ -64,8 +64,9 @@ static bool is_kept_by_owner(const json_t *world, const char *key, const char *u
 		int64_t start = integer_at(json_at(set, "spec", "ordinals", "start"), 0);
 
 		/* Has the StatefulSet that made the pod a place of its name? */
-		return set && ordinal >= start &&
-		       ordinal < start + integer_at(json_at(set, "spec", "replicas"), 1);
+		/* Neither is below 0, so the difference is a number. */
+		return set && start >= 0 && ordinal >= start &&
+		       ordinal - start < integer_at(json_at(set, "spec", "replicas"), 1);
 	}
 	if (settings->keeps_virtual_machines && str_eq(type, "VirtualMachineInstance")) {
 		const json_t *instance = world_get(world, KIND_VIRTUAL_MACHINE_INSTANCE, key);

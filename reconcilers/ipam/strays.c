@@ -7,6 +7,7 @@
 #include "reconcilers/ipam/strays.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -125,6 +126,19 @@ static void look_at_claim(struct search *search, const char *key, const json_t *
 	plan_post(search->plan, BOX_WAITING, waiting, json_true());
 }
 
+/* Is an address that an endpoint has from pool `named` for this pool to account for? */
+static bool is_ours(const struct search *search, const char *named, const char *address)
+{
+	ip_number number;
+
+	if (str_eq(named, search->pool))
+		return true;
+	return ip_parse(address, search->ledger->family, &number, NULL) == 0 &&
+	       ip_set_has(&search->ledger->addresses.usable, number) &&
+	       !ip_pool_spans(world_get(search->world, KIND_IP_POOL, named), search->ledger->family,
+			      address);
+}
+
 /* Addresses of a pod of which the ledger knows nothing. */
 static void find_unrecorded(struct search *search, const char *key, const json_t *endpoint)
 {
@@ -139,14 +153,16 @@ static void find_unrecorded(struct search *search, const char *key, const json_t
 	    endpoint_is_lost(endpoint, world_env(search->world, "namespace")))
 		return;
 	json_array_foreach (json_at(endpoint, "status", "current", "ips"), i, item) {
-		const char *has = json_str_or(json_at(item, is_v4 ? "ipv4" : "ipv6"), "");
-		auto_free char *address = str_ndup(has, strcspn(has, "/"));
+		char address[IP_TEXT_SIZE];
 
 		/* Users may write endpoints. */
 		if (i > LIMIT_NETWORKS)
 			break;
-		if (!*address ||
-		    !str_eq(json_str_at(item, is_v4 ? "ipv4Pool" : "ipv6Pool"), search->pool))
+		if (!ip_print_bare(json_str_or(json_at(item, is_v4 ? "ipv4" : "ipv6"), ""),
+				   search->ledger->family, address) ||
+		    !is_ours(search,
+			     json_str_or(json_at(item, is_v4 ? "ipv4Pool" : "ipv6Pool"), ""),
+			     address))
 			continue;
 		if (!ledger_record(search->ledger, address)) {
 			/* One pass over the pod records them all. */
@@ -245,6 +261,68 @@ int strays_reconcile(const json_t *world, const char *key, struct plan *plan, st
 	if ((search.is_learned || !search.is_open) && json_object_size(ledger.records))
 		plan_requeue(plan, STRAYS_AGAIN_MS);
 	return 0;
+}
+
+/* "4 a0000": the number of the block, in hexadecimal. Returns new. */
+static char *block_text(enum ip_family family, ip_number number)
+{
+	return str_printf("%d %" PRIx64, (int)family, (uint64_t)number);
+}
+
+static ip_number block_of(enum ip_family family, ip_number address)
+{
+	return address >> (family == IP_V4 ? 8 : 64);
+}
+
+void strays_visit_blocks_of_endpoint(const json_t *endpoint,
+				     void (*visit)(void *arg, const char *block), void *arg)
+{
+	static const char *const fields[] = {"ipv4", "ipv6"};
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (json_at(endpoint, "status", "current", "ips"), i, item)
+		for (size_t f = 0; f < ARRAY_LEN(fields) && i <= LIMIT_NETWORKS; f++) {
+			enum ip_family family = f == 0 ? IP_V4 : IP_V6;
+			char address[IP_TEXT_SIZE];
+			ip_number number;
+
+			if (ip_print_bare(json_str_or(json_at(item, fields[f]), ""), family,
+					  address) &&
+			    ip_parse(address, family, &number, NULL) == 0) {
+				auto_free char *block =
+					block_text(family, block_of(family, number));
+
+				visit(arg, block);
+			}
+		}
+}
+
+bool strays_visit_blocks(const json_t *pool, void (*visit)(void *arg, const char *block), void *arg)
+{
+	auto_ip_pool struct ip_pool addresses = {0};
+	enum ip_family family;
+	ip_number n = 0;
+
+	if (!ip_pool_read(pool, &addresses, NULL))
+		return true;
+	family = addresses.subnet.family;
+	for (size_t i = 0; i < addresses.usable.len && n <= STRAYS_BLOCKS_MAX; i++)
+		n += block_of(family, addresses.usable.items[i].last) -
+		     block_of(family, addresses.usable.items[i].first) + 1;
+	if (n > STRAYS_BLOCKS_MAX)
+		return false;
+	for (size_t i = 0; i < addresses.usable.len; i++) {
+		const struct ip_range *range = &addresses.usable.items[i];
+
+		for (ip_number b = block_of(family, range->first);
+		     b <= block_of(family, range->last); b++) {
+			auto_free char *block = block_text(family, b);
+
+			visit(arg, block);
+		}
+	}
+	return true;
 }
 
 bool strays_lost(const char *before, const char *after)

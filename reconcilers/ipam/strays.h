@@ -14,6 +14,8 @@ enum {
 	STRAYS_AGAIN_MS = 300000,
 	/* How soon one is, that is not learned while pods that have its addresses are looked at. */
 	STRAYS_LEARN_MS = 1000,
+	/* Blocks of a pool, at most (strays_visit_blocks()). */
+	STRAYS_BLOCKS_MAX = 65536,
 };
 
 /*
@@ -26,10 +28,11 @@ enum {
  * Post each record to BOX_STRAYS (lifecycle.h) of its pod's name, where it is verified.
  *
  * Key: the pool. World: KIND_IP_POOL, and KIND_ENDPOINT, KIND_POD of the names in its records, of
- * endpoints that name it, and of machines of these names, as far as they are known; BOX_STRAYS of
- * the names, BOX_CLAIMED of the pool, BOX_CLAIMANTS, BOX_LEARNED, BOX_LEARNING, BOX_UNWRITTEN,
- * "namespace" and "now" in "env". A ledger that cannot be read is a
- * condition of the pool (ipam/ip_pool.h) and nothing is decided here.
+ * endpoints that name it, and of machines of these names, as far as they are known; until it is
+ * learned also of endpoints with an address in its blocks, and the pools that these name;
+ * BOX_STRAYS of the names, BOX_CLAIMED of the pool, BOX_CLAIMANTS, BOX_LEARNED, BOX_LEARNING,
+ * BOX_UNWRITTEN, "namespace" and "now" in "env". A ledger that cannot be read is a condition of the
+ * pool (ipam/ip_pool.h) and nothing is decided here.
  */
 reconcile_fn strays_reconcile;
 
@@ -38,6 +41,17 @@ reconcile_fn strays_reconcile;
  * be read: yes.
  */
 bool strays_lost(const char *before, const char *after);
+
+/*
+ * Pods may have addresses of a pool from another one that is gone, or has another subnet by now. So
+ * endpoints are found by the blocks that their addresses are in: 256 IPv4 addresses, or a /64.
+ * Visit those of an endpoint, and of the addresses of a pool, some perhaps twice. False, and none
+ * visited: the pool has more than STRAYS_BLOCKS_MAX of them.
+ */
+void strays_visit_blocks_of_endpoint(const json_t *endpoint,
+				     void (*visit)(void *arg, const char *block), void *arg);
+bool strays_visit_blocks(const json_t *pool, void (*visit)(void *arg, const char *block),
+			 void *arg);
 
 /* Visit the names "namespace/name" in the records of a pool, some perhaps twice. */
 void strays_visit(const json_t *pool, void (*visit)(void *arg, const char *key), void *arg);

@@ -109,19 +109,27 @@ static void read_kubeadm(const json_t *world, struct cluster *cluster)
 	add_cidrs(&cluster->services, json_str_at(config, "networking", "serviceSubnet"));
 }
 
+/* The value of "--flag=value", or of "--flag" "value"; NULL: the argument is another. Borrowed. */
+static const char *value_of(const json_t *arguments, size_t i, const char *flag)
+{
+	const char *text = json_str_or(json_array_get(arguments, i), "");
+	size_t len = strlen(flag);
+
+	if (str_eq(text, flag))
+		return json_string_value(json_array_get(arguments, i + 1));
+	return str_starts(text, flag) && text[len] == '=' ? text + len + 1 : NULL;
+}
+
 static void read_arguments(const json_t *arguments, struct cluster *cluster)
 {
-	static const char pods[] = "--cluster-cidr=", services[] = "--service-cluster-ip-range=";
-	json_t *argument;
-	size_t i;
+	for (size_t i = 0; i < json_array_size(arguments); i++) {
+		const char *pods = value_of(arguments, i, "--cluster-cidr");
+		const char *services = value_of(arguments, i, "--service-cluster-ip-range");
 
-	json_array_foreach (arguments, i, argument) {
-		const char *text = json_str_or(argument, "");
-
-		if (str_starts(text, pods) && json_array_size(cluster->pods.list) == 0)
-			add_cidrs(&cluster->pods, text + strlen(pods));
-		if (str_starts(text, services) && json_array_size(cluster->services.list) == 0)
-			add_cidrs(&cluster->services, text + strlen(services));
+		if (pods && json_array_size(cluster->pods.list) == 0)
+			add_cidrs(&cluster->pods, pods);
+		if (services && json_array_size(cluster->services.list) == 0)
+			add_cidrs(&cluster->services, services);
 	}
 }
 

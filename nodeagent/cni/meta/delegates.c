@@ -91,9 +91,6 @@ static int check_ips(const json_t *element, size_t position, struct err *err)
 	json_t *ip;
 	size_t i;
 
-	if (ips && !json_is_array(ips))
-		return err_set(err, ERR_INVALID, "BadNetworks",
-			       "network %zu: ips must be a list of addresses", position);
 	json_array_foreach (ips, i, ip)
 		if (!is_ip(json_str_or(ip, "")))
 			return err_set(err, ERR_INVALID, "BadNetworks",

@@ -14,6 +14,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/cni/meta/network_config.h"
 #include "nodeagent/cni/meta/takeover.h"
+#include "reconcilers/core/cni_rules.h"
 
 /* One of the plugins is a Multus, or ours under another name. */
 static bool is_meta(const json_t *conf)
@@ -23,10 +24,10 @@ static bool is_meta(const json_t *conf)
 	json_t *plugin;
 	size_t i;
 
-	if (network_type_is_meta(type))
+	if (cni_rules_type_is_meta(type))
 		return true;
 	json_array_foreach (plugins, i, plugin)
-		if (network_type_is_meta(json_str_at(plugin, "type")))
+		if (cni_rules_type_is_meta(json_str_at(plugin, "type")))
 			return true;
 	return false;
 }

@@ -124,6 +124,70 @@ static void a_pool_that_can_be_read_again_is_learned_again(void **state)
 	}
 }
 
+#define IS_LEARNED(t_, pool_) (ipam_book_get((t_)->sources.addresses, IPAM_LEARNED, pool_) != NULL)
+
+/* Pods have its addresses still, by endpoints that name a pool which is not there any more. */
+static void a_pool_is_learned_again_when_one_with_its_addresses_goes(void **state)
+{
+	static const char young[] = "{metadata: {name: young, uid: q-2, generation: 1}, spec: "
+				    "{subnet: 10.0.0.0/24, ips: [10.0.0.1-10.0.0.9]}}";
+	static const char old[] = "{metadata: {name: old, uid: q-1, generation: 1}, spec: {subnet: "
+				  "10.0.0.0/24, ips: [10.0.0.1]}}";
+	static const char moved[] = "{metadata: {name: old, uid: q-1, generation: 2}, spec: "
+				    "{subnet: 10.9.0.0/24, ips: [10.9.0.1]}}";
+	static const char other[] = "{metadata: {name: other, uid: q-3, generation: 1}, spec: "
+				    "{subnet: 10.0.0.0/24, ips: [10.0.0.20]}}";
+	struct mirrored_test *t = *state;
+
+	for (size_t i = 0; i < 2; i++) {
+		json_auto_t *uid = json_string("q-2"), *of_other = json_string("q-3");
+
+		mirrored_put(t, KIND_IP_POOL, old);
+		mirrored_put(t, KIND_IP_POOL, young);
+		mirrored_put(t, KIND_IP_POOL, other);
+		ipam_book_set(&t->sources, IPAM_LEARNED, "young", uid);
+		ipam_book_set(&t->sources, IPAM_LEARNED, "other", of_other);
+		free(mirrored_woken(t));
+		if (i)
+			mirrored_put(t, KIND_IP_POOL, moved);
+		else
+			mirrored_remove(t, KIND_IP_POOL, "old");
+		assert_false(IS_LEARNED(t, "young"));
+		assert_true(IS_LEARNED(t, "other"));
+		assert_non_null(json_at(t->woken, "strays young"));
+		mirrored_remove(t, KIND_IP_POOL, "young");
+		mirrored_remove(t, KIND_IP_POOL, "other");
+	}
+	mirrored_remove(t, KIND_IP_POOL, "old");
+}
+
+static void a_pool_that_is_not_learned_sees_endpoints_with_its_addresses(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *uid = json_string("q-2");
+
+	mirrored_put(t, KIND_IP_POOL,
+		     "{metadata: {name: p, uid: q-2}, spec: {subnet: 10.0.0.0/24, "
+		     "ips: [10.0.0.1-10.0.0.9]}}");
+	mirrored_put(t, KIND_IP_POOL, "{metadata: {name: there}, spec: {subnet: 10.0.0.0/24}}");
+	mirrored_put(t, KIND_ENDPOINT,
+		     "{metadata: {name: a, namespace: ml}, status: {current: {uid: u-a, ips: "
+		     "[{interface: net1, ipv4: 10.0.0.5/24, ipv4Pool: gone}, {interface: net2, "
+		     "ipv4: 10.0.0.6/24, ipv4Pool: there}]}}}");
+	for (int learned = 0; learned < 2; learned++) {
+		json_auto_t *world = NULL;
+
+		ipam_book_set(&t->sources, IPAM_LEARNED, "p", learned ? uid : NULL);
+		world = world_of(t, CONTROLLER_STRAYS, "p");
+		assert_int_equal(json_at(world, KIND_ENDPOINT, "ml/a") != NULL, !learned);
+		/* Else it would be taken for one that is gone. */
+		assert_int_equal(json_at(world, KIND_IP_POOL, "there") != NULL, !learned);
+	}
+	mirrored_remove(t, KIND_ENDPOINT, "ml/a");
+	mirrored_remove(t, KIND_IP_POOL, "p");
+	mirrored_remove(t, KIND_IP_POOL, "there");
+}
+
 static void count_hit(void *ctx, const char *name)
 {
 	++*(int *)ctx;
@@ -633,6 +697,8 @@ int main(void)
 		mirrored_unit_test(a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes),
 		mirrored_unit_test(a_pool_that_lost_a_record_is_learned_again),
 		mirrored_unit_test(a_pool_that_can_be_read_again_is_learned_again),
+		mirrored_unit_test(a_pool_is_learned_again_when_one_with_its_addresses_goes),
+		mirrored_unit_test(a_pool_that_is_not_learned_sees_endpoints_with_its_addresses),
 		mirrored_unit_test(a_pool_is_found_by_records_that_a_person_puts_back),
 		mirrored_unit_test(an_endpoint_that_somebody_deletes_is_looked_at),
 		mirrored_unit_test(a_config_sees_the_pools_and_the_resource_that_it_names),

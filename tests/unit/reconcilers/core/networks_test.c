@@ -42,6 +42,10 @@ static void reads_both_grammars(void **state)
 		{"[{\"name\":\"r\",\"interfaceRequest\":\"roce0\",\"mac\":\"02-00-00-00-00-01\"}]",
 		 "ml/r@roce0"},
 		{"[]", ""},
+		/* Keys in any case, the last one counts, null for nothing, as Go decodes. */
+		{"[{\"Name\":\"r\",\"NameSpace\":\"x\",\"INTERFACE\":\"a\"}]", "x/r@a"},
+		{"[{\"name\":\"r\",\"namespace\":\"x\",\"Namespace\":\"y\"}]", "y/r@net1"},
+		{"[{\"name\":\"r\",\"namespace\":null,\"ips\":null,\"mac\":null}]", "ml/r@net1"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -135,6 +139,15 @@ static void refuses_what_no_network_can_be(void **state)
 		"[{\"name\":\"r\",\"mac\":\"02:00\"}]",
 		"[{\"name\":\"r\",\"mac\":\"02:00:00:00:00:0g\"}]",
 		"[{\"name\":\"r\",\"infiniband-guid\":\"02:00:00:00:00:01\"}]",
+		"[{\"name\":\"r\",\"Mac\":\"02:00\"}]",
+		/* Values of another type: a setting that is asked for must not be missing. */
+		"[{\"name\":7}]",
+		"[{\"name\":\"r\",\"namespace\":7}]",
+		"[{\"name\":\"r\",\"interface\":[\"a\"]}]",
+		"[{\"name\":\"r\",\"mac\":2}]",
+		"[{\"name\":\"r\",\"ips\":\"10.0.0.1\"}]",
+		"[{\"name\":\"r\",\"default-route\":\"10.0.0.1\"}]",
+		"[{\"name\":\"r\",\"cni-args\":[]}]",
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

@@ -15,6 +15,7 @@
 #include "reconcilers/ipam/books.h"
 #include "reconcilers/ipam/foresight.h"
 #include "reconcilers/ipam/ledger.h"
+#include "reconcilers/ipam/pod_controller.h"
 #include "reconcilers/ipam/pod_networks.h"
 #include "tests/support/yaml.h"
 
@@ -288,9 +289,27 @@ static void a_route_that_no_nic_reaches_is_named(void **state)
 	stand_done(&s);
 }
 
+/* Users write owner references; the API server takes any text as the name. */
+static void a_machine_has_the_name_of_an_object(void **state)
+{
+	static const char *const names[] = {"vm1", "VM", "a/b", "..", "", NULL};
+
+	for (size_t i = 0; names[i]; i++) {
+		json_auto_t *pod = json_pack(
+			"{s:{s:s, s:s, s:[{s:s, s:s, s:s, s:b}]}}", "metadata", "name", "p",
+			"namespace", "ml", "ownerReferences", "apiVersion", "kubevirt.io/v1",
+			"kind", "VirtualMachineInstance", "name", names[i], "controller", 1);
+		const struct ipam_settings keeping = {.keeps_virtual_machines = true};
+
+		assert_string_equal(pod_endpoint_name(pod, &keeping), i ? "p" : "vm1");
+		assert_int_equal(pod_keeps_addresses(pod, &keeping), !i);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_machine_has_the_name_of_an_object),
 		cmocka_unit_test(a_nic_for_which_the_list_has_no_item_gets_no_address),
 		cmocka_unit_test(an_item_that_was_dropped_is_made_anew_in_its_place),
 		cmocka_unit_test(what_came_back_unseen_is_judged_when_its_nic_asks),

@@ -667,6 +667,37 @@ static void what_looks_ended_is_read_before_it_is_given_back(void **state)
 	       "ml/a", "requeue -; ");
 }
 
+/* docs/ipam.md: "when the pod has ended". Grace periods may be long, and users write endpoints. */
+static void a_pod_that_is_deleted_and_still_runs_keeps_its_addresses(void **state)
+{
+#define ENDS(status_)                                                                              \
+	NODE_THERE ENDPOINT("u-a", DOWN) "live: {ml/a: {pods: {ml/a: {metadata: {name: a, uid: "   \
+					 "u-a, deletionTimestamp: x}, status: {" status_ "}}}, "   \
+					 "nodes: {w1: {metadata: {name: w1}}}}}\n"
+	static const char running[] = "requeue -; ", ended[] = "post ending ml/a in; ";
+
+	expect(endpoint_reconcile,
+	       ENDS("phase: Running, containerStatuses: [{state: {terminated: {}}}, {state: "
+		    "{running: {}}}]"),
+	       "ml/a", running);
+	expect(endpoint_reconcile,
+	       ENDS("phase: Pending, initContainerStatuses: [{state: {running: {}}}]"), "ml/a",
+	       running);
+	/* The kubelet has ended them, or never began. */
+	expect(endpoint_reconcile,
+	       ENDS("phase: Running, containerStatuses: [{state: {terminated: {}}}]"), "ml/a",
+	       ended);
+	expect(endpoint_reconcile, ENDS("phase: Pending"), "ml/a", ended);
+	expect(endpoint_reconcile,
+	       ENDS("phase: Failed, containerStatuses: [{state: {running: {}}}]"), "ml/a", ended);
+	/* A record without an endpoint, whose node nobody knows. */
+	expect(endpoint_reconcile,
+	       "strays: {ml/a: [{pool: p, address: 10.0.0.1, uid: u-a}]}\nlive: {ml/a: {pods: "
+	       "{ml/a: {metadata: {name: a, uid: u-a, deletionTimestamp: x}, status: "
+	       "{containerStatuses: [{state: {running: {}}}]}}}}}\n",
+	       "ml/a", "post strays ml/a out; ");
+}
+
 static void a_sandbox_that_is_made_again_ends_nothing(void **state)
 {
 	expect(endpoint_reconcile, NODE_THERE ENDPOINT("u-a", DOWN) "pods:\n" POD("a", "u-a", ""),
@@ -704,9 +735,15 @@ static void a_stateful_set_keeps_what_its_pod_had(void **state)
 	auto_free char *scaled = str_printf("%slive: {ml/web-0: {pods: {ml/web-0: null}, "
 					    "statefulsets: {ml/web: {spec: {replicas: 0}}}}}\n",
 					    endpoint);
+	auto_free char *beyond = str_printf(
+		"%slive: {ml/web-0: {pods: {ml/web-0: null}, statefulsets: {ml/web: {spec: "
+		"{replicas: 9223372036854775807, ordinals: {start: -9223372036854775807}}}}}}\n",
+		endpoint);
 
 	expect(endpoint_reconcile, kept, "ml/web-0", "requeue -; ");
 	expect(endpoint_reconcile, scaled, "ml/web-0", "post ending ml/web-0 in; ");
+	/* As no server stores it: of a file. */
+	expect(endpoint_reconcile, beyond, "ml/web-0", "post ending ml/web-0 in; ");
 }
 
 /* Any user can create pods of these names with an owner reference to the set. */
@@ -1410,6 +1447,107 @@ static void a_pool_is_learned_once_a_pass_has_looked_at_who_has_its_addresses(vo
 	assert_int_equal(json_object_size(json_at(world, BOX_LEARNING)), 0);
 }
 
+#define FROM_OLD                                                                                   \
+	"spiderendpoints: {ml/a: {metadata: {name: a, namespace: ml}, status: {current: {uid: "    \
+	"u-a, node: w1, ips: [{interface: net1, ipv4: 10.0.0.1/24, ipv4Pool: old}]}}}}\n"
+#define A_HAS_ONE "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/a\",\"podUid\":\"u-a\"}"
+
+/* Or it is handed out over living pods: they have addresses of a pool that is gone. */
+static void a_pool_of_another_name_learns_what_pods_have_of_its_addresses(void **state)
+{
+	static const char *const olds[] = {
+		"",
+		"  old: {metadata: {name: old}, spec: {subnet: 10.9.0.0/24, ips: [10.9.0.1]}}\n",
+		"  old: {metadata: {name: old}, spec: {subnet: nonsense}}\n",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(olds); i++) {
+		auto_free char *text =
+			str_printf("env: {learns: true, now: '2026-01-01T00:00:00Z'}\npods:\n" POD(
+					   "a", "u-a", "") POD("b", "u-b", "") FROM_OLD NETWORK
+				   "waiting: {ml/b: true}\nspiderippools:\n%s" POOL(
+					   "p", "10.0.0.1-10.0.0.9", ""),
+				   olds[i]);
+		json_auto_t *world = yaml(text);
+		const char *records;
+
+		for (int k = 0; k < 3; k++) {
+			go_on(strays_reconcile, world, "p");
+			go_on(assign_reconcile, world, "all");
+		}
+		assert_true(is_learned(world, "p"));
+		records = json_str_at(world, "spiderippools", "p", "status", "allocatedIPs");
+		assert_string_equal(records, "{" A_HAS_ONE ",\"10.0.0.2\":{\"node\":\"w1\",\"pod\":"
+					     "\"ml/b\",\"podUid\":\"u-b\"}}");
+		/* Its endpoint says so from now on. */
+		assert_string_equal(
+			json_str_at(json_array_get(json_at(world, BOX_DECIDED, "ml/a", "endpoint",
+							   "status", "current", "ips"),
+						   0),
+				    "ipv4Pool"),
+			"p");
+	}
+}
+
+static void a_pool_leaves_addresses_of_another_that_has_them_to_that_one(void **state)
+{
+	expect(strays_reconcile,
+	       "pods:\n" POD("a", "u-a", "") FROM_OLD
+	       "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", "") POOL("old", "10.0.0.20", ""),
+	       "p", "post learnedpools p in; ");
+	/* And those that it does not have to nobody. */
+	expect(strays_reconcile,
+	       "pods:\n" POD("a", "u-a", "") FROM_OLD "spiderippools:\n" POOL("p", "10.0.0.2", ""),
+	       "p", "post learnedpools p in; ");
+}
+
+/* A pod that ends before its endpoint was written again. */
+static void what_another_pool_had_goes_back_to_the_pool_that_recorded_it(void **state)
+{
+	auto_free char *after = ledger_after(
+		"ending: {ml/a: {uid: u-a, status: {current: {uid: u-a, ips: [{interface: net1, "
+		"ipv4: 10.0.0.1/24, ipv4Pool: old}]}}}}\nspiderippools:\n" POOL(
+			"p", "10.0.0.1", "allocatedIPs: '{" A_HAS_ONE "}'"),
+		"p");
+
+	assert_string_equal(after, "{}");
+}
+
+static void count_visit(void *arg, const char *block)
+{
+	json_put_bool(arg, block, true);
+}
+
+static void endpoints_are_found_by_blocks_of_their_addresses(void **state)
+{
+	static const struct {
+		const char *subnet, *range, *address;
+	} cases[] = {
+		{"10.0.0.0/8", "10.0.0.1-10.255.255.254", "10.7.8.9/8"},
+		{"10.0.0.0/24", "10.0.0.9", "10.0.0.9"},
+		{"fd00::/48", "fd00::1-fd00::ffff:ffff:ffff:ffff:fff0", "FD00:0:0:7::1/48"},
+	};
+	json_auto_t *wide = yaml("{spec: {subnet: '::/0', ips: ['1::1-2::1']}}");
+	json_auto_t *none = json_object();
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		bool v6 = strchr(cases[i].subnet, ':');
+		json_auto_t *pool = json_pack("{s:{s:s, s:[s]}}", "spec", "subnet", cases[i].subnet,
+					      "ips", cases[i].range);
+		json_auto_t *endpoint = json_pack("{s:{s:{s:[{s:s}]}}}", "status", "current", "ips",
+						  v6 ? "ipv6" : "ipv4", cases[i].address);
+		json_auto_t *blocks = json_object(), *of_endpoint = json_object();
+
+		assert_true(strays_visit_blocks(pool, count_visit, blocks));
+		strays_visit_blocks_of_endpoint(endpoint, count_visit, of_endpoint);
+		assert_int_equal(json_object_size(of_endpoint), 1);
+		assert_non_null(json_object_get(
+			blocks, json_object_iter_key(json_object_iter(of_endpoint))));
+	}
+	assert_false(strays_visit_blocks(wide, count_visit, none));
+	assert_int_equal(json_object_size(none), 0);
+}
+
 /* One that looked at it cannot have recorded anything. */
 static void a_pool_is_not_learned_while_the_server_refuses_its_ledger(void **state)
 {
@@ -1484,6 +1622,62 @@ static void what_a_pod_has_is_recorded_though_nobody_knows_its_networks(void **s
 	assert_non_null(strstr(first, "\"pod\":\"ml/a\""));
 	assert_non_null(strstr(second, "\"pod\":\"ml/a\""));
 	assert_string_equal(third, "");
+}
+
+/* Or another pod gets it as well: annotations of a pod that runs can be changed. */
+static void what_a_pod_has_is_recorded_whatever_its_annotations_say_by_now(void **state)
+{
+	static const char *const annotations[] = {
+		"ipam.spidernet.io/ippool: '{\"ipv4\": [\"gone\"]}'",
+		"ipam.spidernet.io/ippool: '{\"ipv4\": [\"q\"]}'",
+		"ipam.spidernet.io/ippool: 'no JSON'",
+		"ipam.spidernet.io/ippool: '{\"ipv4\": [\"[\"]}'",
+		"ipam.spidernet.io/ippools: '[]'",
+		"ipam.spidernet.io/ippools: '[{\"interface\": \"eth9\", \"ipv4\": [\"p\"]}]'",
+		"ipam.spidernet.io/routes: 'no JSON'",
+		"ipam.spidernet.io/ippool: 20000",
+		"k8s.v1.cni.cncf.io/networks: 'net net'",
+		"k8s.v1.cni.cncf.io/networks: '[{\"name\": 7}]'",
+		"v1.multus-cni.io/default-network: '['",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(annotations); i++) {
+		bool has_networks = strstr(annotations[i], "networks:");
+		auto_free char *world = str_printf(
+			"waiting: {ml/a: true}\npods: {ml/a: {metadata: {name: a, namespace: ml, "
+			"uid: u-a, annotations: {%s%s}}, spec: {nodeName: w1}}}\n" NETWORK ENDPOINT(
+				"u-a", "") "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", "")
+				POOL("q", "10.0.0.11", ""),
+			annotations[i], has_networks ? "" : ", k8s.v1.cni.cncf.io/networks: net");
+		auto_free char *after = ledger_after(world, "p");
+
+		if (!strstr(after, "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/a\""))
+			fail_msg("%s: %s", annotations[i], after);
+	}
+}
+
+/* Its record has the usual spelling: the endpoint of another program, or of a user, need not. */
+static void an_address_in_another_spelling_is_the_same_address(void **state)
+{
+#define OF_SIX(address_, record_)                                                                  \
+	"waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") NETWORK                               \
+		"spiderendpoints: {ml/a: {metadata: {name: a, namespace: ml}, status: "            \
+		"{current: {uid: u-a, node: w1, ips: [{interface: net1, ipv6: '" address_          \
+		"/64', ipv6Pool: p, vlan: 0}]}}}}\nspiderippools: {p: {metadata: {name: "          \
+		"p}, spec: {ipVersion: 6, subnet: 'fd00::/64', ips: ['fd00::1-fd00::9']}"          \
+		", status: {allocatedIPs: '{" record_ "}'}}}\n"
+	static const char record[] =
+		"{\"fd00::1\":{\"node\":\"w1\",\"pod\":\"ml/a\",\"podUid\":\"u-a\"}}";
+	auto_free char *made = ledger_after(OF_SIX("FD00:0::1", ""), "p");
+
+	assert_string_equal(made, record);
+	expect(strays_reconcile,
+	       OF_SIX("FD00:0::1", "\"fd00::1\": {\"pod\": \"ml/a\", \"podUid\": \"u-a\"}"), "p",
+	       "post learnedpools p in; requeue -; ");
+	expect(strays_reconcile,
+	       OF_SIX("FD00:0::1",
+		      "\"fd00::1\": {\"pod\": \"ml/b\", \"podUid\": \"u-b\"}") "env: {}\n",
+	       "p", "post strays ml/b in; post learnedpools p in; requeue -; ");
 }
 
 /* Users write endpoints, as many and as often as they like. */
@@ -1816,6 +2010,7 @@ int main(void)
 		cmocka_unit_test(a_pod_that_was_read_for_one_pass_is_not_served_by_the_next),
 		cmocka_unit_test(nothing_is_given_back_before_the_agent_has_said_so),
 		cmocka_unit_test(what_looks_ended_is_read_before_it_is_given_back),
+		cmocka_unit_test(a_pod_that_is_deleted_and_still_runs_keeps_its_addresses),
 		cmocka_unit_test(a_sandbox_that_is_made_again_ends_nothing),
 		cmocka_unit_test(a_node_that_is_gone_needs_no_word),
 		cmocka_unit_test(a_stateful_set_keeps_what_its_pod_had),
@@ -1844,7 +2039,13 @@ int main(void)
 		cmocka_unit_test(a_record_that_was_lost_is_made_again),
 		cmocka_unit_test(what_a_pod_has_is_recorded_though_it_cannot_have_more),
 		cmocka_unit_test(what_a_pod_has_is_recorded_though_nobody_knows_its_networks),
+		cmocka_unit_test(what_a_pod_has_is_recorded_whatever_its_annotations_say_by_now),
+		cmocka_unit_test(an_address_in_another_spelling_is_the_same_address),
 		cmocka_unit_test(a_pool_is_learned_once_a_pass_has_looked_at_who_has_its_addresses),
+		cmocka_unit_test(a_pool_of_another_name_learns_what_pods_have_of_its_addresses),
+		cmocka_unit_test(a_pool_leaves_addresses_of_another_that_has_them_to_that_one),
+		cmocka_unit_test(what_another_pool_had_goes_back_to_the_pool_that_recorded_it),
+		cmocka_unit_test(endpoints_are_found_by_blocks_of_their_addresses),
 		cmocka_unit_test(a_pool_is_not_learned_while_the_server_refuses_its_ledger),
 		cmocka_unit_test(endpoints_that_come_later_do_not_keep_a_pool_from_being_learned),
 		cmocka_unit_test(what_a_pod_does_not_take_over_is_kept_until_its_node_has_spoken),

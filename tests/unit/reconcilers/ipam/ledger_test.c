@@ -51,6 +51,19 @@ static void hands_out_the_address_that_was_free_longest(void **state)
 	assert_next(&ledger, NULL);
 }
 
+/* RFC 4291, 2.5.5.2: no node has them, and ip_parse() takes them for IPv4. */
+static void hands_out_no_ipv4_address_in_ipv6(void **state)
+{
+	json_auto_t *pool = yaml("{metadata: {name: p}, spec: {ipVersion: 6, subnet: '::/64', ips: "
+				 "['::fffe:ffff:ffff-::1:0:0:0']}}");
+	auto_ledger struct ledger ledger = {0};
+
+	assert_int_equal(ledger_open(pool, NULL, NULL, &ledger, NULL), 0);
+	assert_next(&ledger, "::fffe:ffff:ffff");
+	assert_true(ledger_take_this(&ledger, "::fffe:ffff:ffff", HOLDER("ml/a", "u1")));
+	assert_next(&ledger, "::1:0:0:0");
+}
+
 static void rests_over_a_write_and_a_read(void **state)
 {
 	json_auto_t *pool = yaml(POOL);
@@ -117,6 +130,11 @@ static void fails_closed_when_something_cannot_be_read(void **state)
 		{POOL "status: {allocatedIPs: '{\"x\": {}}'}", NULL, "BadAllocationRecord"},
 		{POOL "status: {allocatedIPs: '{\"10.0.0.1\": 7}'}", NULL, "BadAllocationRecord"},
 		{POOL "status: {allocatedIPs: '{\"fd00::1\": {}}'}", NULL, "BadAllocationRecord"},
+		/* Which of the two pods has it? */
+		{"{metadata: {name: p}, spec: {ipVersion: 6, subnet: 'fd00::/64', ips: "
+		 "['fd00::1-fd00::9']}, status: {allocatedIPs: '{\"fd00::1\": {}, \"FD00:0::1\": "
+		 "{}}'}}",
+		 NULL, "BadAllocationRecord"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -610,6 +628,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hands_out_the_address_that_was_free_longest),
+		cmocka_unit_test(hands_out_no_ipv4_address_in_ipv6),
 		cmocka_unit_test(rests_over_a_write_and_a_read),
 		cmocka_unit_test(gives_back_only_what_the_uid_has),
 		cmocka_unit_test(keeps_back_what_is_reserved),

@@ -5,7 +5,6 @@
  */
 #include "nodeagent/cni/plan/upper.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "lib/base/own.h"
@@ -16,7 +15,6 @@
 #include "nodeagent/cni/plan/steps.h"
 #include "nodeagent/cni/plan/wanted_mac.h"
 
-#define VLAN_MAX    4094
 #define TABLE_MAIN  254 /* linux/rtnetlink.h */
 #define RTN_UNICAST 1
 
@@ -57,23 +55,6 @@ static int read_mode(const json_t *config, struct upper_config *ret, struct err 
 				  "%s: mode \"%.32s\" must be one of %s", ret->type, word,
 				  strbuf_str(&must))
 			: 0;
-}
-
-static int read_number(const json_t *config, const char *type, const char *key, int64_t max,
-		       int64_t *ret, struct err *err)
-{
-	const json_t *value = json_at(config, key);
-	double number = json_number_value(value);
-
-	if (number < 0 || number > (double)max || number != floor(number)) {
-		auto_free char *text = json_text(value);
-
-		return err_set(err, ERR_INVALID, "BadField",
-			       "%s: %s is %.64s, it must be a whole number from 0 to %lld", type,
-			       key, text, (long long)max);
-	}
-	*ret = (int64_t)number;
-	return 0;
 }
 
 /*
@@ -124,9 +105,9 @@ int upper_config_read(const char *type, const json_t *config, const char *args,
 	read.is_in_pod = json_is_true(json_at(config, "linkInContainer"));
 	read.has_ipam = !str_empty(json_str_at(config, "ipam", "type"));
 	if (read_mode(config, &read, err) ||
-	    read_number(config, type, "mtu", INT32_MAX, &read.mtu, err) ||
-	    read_number(config, type, "vlanId", VLAN_MAX, &read.vlan, err) ||
-	    read_number(config, type, "bcqueuelen", UINT32_MAX, &read.queue, err) ||
+	    config_keys_number(config, type, "mtu", INT32_MAX, &read.mtu, err) ||
+	    config_keys_number(config, type, "vlanId", CONFIG_VLAN_MAX, &read.vlan, err) ||
+	    config_keys_number(config, type, "bcqueuelen", UINT32_MAX, &read.queue, err) ||
 	    (str_eq(type, "macvlan") && wanted_mac_read(type, config, args, read.mac, err)) ||
 	    read_previous(previous, &read, err) || check_config(&read, err))
 		return -1;
@@ -232,110 +213,28 @@ static const char *word_of_mode(const char *type, int64_t mode)
 	return "unknown";
 }
 
-/* The position of the interface in the result; -1: it is not in it. */
-static int position_of(const struct upper_facts *facts)
+int upper_check(const struct upper_config *config, const struct interface_facts *facts,
+		const json_t *master, struct err *err)
 {
-	size_t i;
-	json_t *interface;
+	const char *type = config->type, *ifname = facts->ifname;
+	const json_t *link;
 
-	json_array_foreach (json_at(facts->previous, "interfaces"), i, interface)
-		if (str_eq(json_str_at(interface, "name"), facts->ifname) &&
-		    str_eq(json_str_at(interface, "sandbox"), facts->netns_path))
-			return (int)i;
-	return -1;
-}
-
-#define not_as_added(err, ...) err_set(err, ERR_HOST, "NotAsAdded", __VA_ARGS__)
-
-static int check_link(const struct upper_config *config, const struct upper_facts *facts,
-		      const json_t *before, struct err *err)
-{
-	const json_t *link = look_link(facts->pod, facts->ifname);
-	const char *kind = json_str_at(link, "kind"), *mac = json_str_at(before, "mac");
-
-	if (!link)
-		return not_as_added(err, "%s: the pod has no interface %s any more", config->type,
-				    facts->ifname);
-	if (!str_eq(kind, config->type))
-		return not_as_added(err, "%s: the pod's interface %s is of kind %s", config->type,
-				    facts->ifname, kind ? kind : "none");
-	if (str_eq(config->type, "vlan") && look_number(link, "vlan") != config->vlan)
-		return not_as_added(err, "vlan: %s has VLAN %lld, the network says %lld",
-				    facts->ifname, (long long)look_number(link, "vlan"),
-				    (long long)config->vlan);
-	if (str_eq(config->type, "vlan") && config->mtu && look_number(link, "mtu") != config->mtu)
-		return not_as_added(err, "vlan: %s has MTU %lld, the network says %lld",
-				    facts->ifname, (long long)look_number(link, "mtu"),
-				    (long long)config->mtu);
-	if (!str_eq(config->type, "vlan") && look_number(link, "mode") != config->mode)
-		return not_as_added(err, "%s: %s has mode %s, the network says %s", config->type,
-				    facts->ifname,
-				    word_of_mode(config->type, look_number(link, "mode")),
-				    word_of_mode(config->type, config->mode));
-	if (!str_empty(mac) && !str_eq(mac, json_str_at(link, "mac")))
-		return not_as_added(err, "%s: %s has MAC %s, prevResult says %s", config->type,
-				    facts->ifname, json_str_or(json_at(link, "mac"), "none"), mac);
-	return 0;
-}
-
-static bool has_entry(const json_t *list, const char *const *keys, const char *const *values)
-{
-	size_t i, k;
-	json_t *item;
-
-	json_array_foreach (list, i, item) {
-		for (k = 0; k < 2; k++)
-			if (values[k] && !str_eq(json_str_at(item, keys[k]), values[k]))
-				break;
-		if (k == 2)
-			return true;
-	}
-	return false;
-}
-
-static int check_addresses(const struct upper_config *config, const struct upper_facts *facts,
-			   int position, struct err *err)
-{
-	static const char *const address_keys[] = {"address", "dev"}, *const route_keys[] = {"dst",
-											     "gw"};
-	size_t i;
-	json_t *item;
-
-	json_array_foreach (json_at(facts->previous, "ips"), i, item) {
-		const char *values[] = {json_str_at(item, "address"), facts->ifname};
-		const json_t *of = json_at(item, "interface");
-
-		if ((!of || json_integer_value(of) == position) &&
-		    !has_entry(json_at(facts->pod, "addresses"), address_keys, values))
-			return not_as_added(err, "%s: %s has no address %s any more", config->type,
-					    facts->ifname, values[0]);
-	}
-	json_array_foreach (json_at(facts->previous, "routes"), i, item) {
-		const char *values[] = {json_str_at(item, "dst"), json_str_at(item, "gw")};
-
-		if (!has_entry(json_at(facts->pod, "routes"), route_keys, values))
-			return not_as_added(err, "%s: the pod has no route to %s%s%s any more",
-					    config->type, values[0], values[1] ? " via " : "",
-					    values[1] ? values[1] : "");
-	}
-	return 0;
-}
-
-int upper_check(const struct upper_config *config, const struct upper_facts *facts, struct err *err)
-{
-	int position = position_of(facts);
-
-	if (!facts->previous)
-		return err_set(err, ERR_INVALID, "BadField",
-			       "%s: prevResult is missing: CHECK compares with it", config->type);
-	if (position < 0)
-		return not_as_added(err, "%s: prevResult has no interface %s in %s", config->type,
-				    facts->ifname, facts->netns_path);
-	if (config->master && !facts->master)
-		return not_as_added(err, "%s: master %.32s is gone", config->type, config->master);
-	if (check_link(config, facts,
-		       json_array_get(json_at(facts->previous, "interfaces"), (size_t)position),
-		       err))
+	if (interface_check(facts, type, &link, err))
 		return -1;
-	return check_addresses(config, facts, position, err);
+	if (config->master && !master)
+		return interface_not_as_added(err, "%s: master %.32s is gone", type,
+					      config->master);
+	if (str_eq(type, "vlan") && look_number(link, "vlan") != config->vlan)
+		return interface_not_as_added(err, "vlan: %s has VLAN %lld, the network says %lld",
+					      ifname, (long long)look_number(link, "vlan"),
+					      (long long)config->vlan);
+	if (str_eq(type, "vlan") && config->mtu && look_number(link, "mtu") != config->mtu)
+		return interface_not_as_added(err, "vlan: %s has MTU %lld, the network says %lld",
+					      ifname, (long long)look_number(link, "mtu"),
+					      (long long)config->mtu);
+	if (!str_eq(type, "vlan") && look_number(link, "mode") != config->mode)
+		return interface_not_as_added(err, "%s: %s has mode %s, the network says %s", type,
+					      ifname, word_of_mode(type, look_number(link, "mode")),
+					      word_of_mode(type, config->mode));
+	return 0;
 }

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
+#include "nodeagent/cni/plan/interface.h"
 
 struct upper_config {
 	json_t *folded;          /* what the texts are borrowed from */
@@ -49,21 +50,11 @@ const char *upper_default_master(const json_t *look);
 int upper_plan(const struct upper_config *config, const json_t *master, const char *spare,
 	       const char *ifname, json_t *steps, struct err *err);
 
-/* What CHECK compares. */
-struct upper_facts {
-	const char *ifname, *netns_path;
-	const json_t *previous; /* result.h; NULL: none came */
-	const json_t *master;   /* a link; NULL: gone */
-	const json_t *pod;      /* look.h: links, addresses, routes */
-};
-
 /*
- * Is the interface as ADD made it? Addresses and routes of `previous` count, the routes in whatever
- * table: a coordinator moves them.
- * ERR_INVALID "BadField"  prevResult is missing
- * ERR_HOST "NotAsAdded"   the text has what is different
+ * Is the interface as ADD made it? As interface_check(), and what its kind has. master: a link; NULL:
+ * gone.
  */
-int upper_check(const struct upper_config *config, const struct upper_facts *facts,
-		struct err *err);
+int upper_check(const struct upper_config *config, const struct interface_facts *facts,
+		const json_t *master, struct err *err);
 
 #endif

@@ -224,11 +224,11 @@ static void check_names_what_is_different(void **state)
 		json_auto_t *pod = json_pack("{s:O, s:O, s:O}", "links", links, "addresses",
 					     addresses, "routes", routes);
 		auto_upper_config struct upper_config read = {0};
-		struct upper_facts facts = {
+		struct interface_facts facts = {
+			.type = cases[i].type,
 			.ifname = "net1",
 			.netns_path = "/ns",
 			.previous = previous,
-			.master = cases[i].has_no_master ? NULL : master,
 			.pod = pod,
 		};
 		struct err err = {0};
@@ -236,7 +236,7 @@ static void check_names_what_is_different(void **state)
 
 		assert_int_equal(upper_config_read(cases[i].type, config, NULL, NULL, &read, NULL),
 				 0);
-		rc = upper_check(&read, &facts, &err);
+		rc = upper_check(&read, &facts, cases[i].has_no_master ? NULL : master, &err);
 		if ((rc == 0) != !cases[i].says ||
 		    (cases[i].says && !strstr(err.text, cases[i].says)))
 			fail_msg("case %zu: says \"%s\"", i, err.text);

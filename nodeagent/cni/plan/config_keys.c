@@ -102,6 +102,13 @@ static const struct key bridge_trunk_keys[] = {
 	{NULL, VALUE_OTHER},
 };
 
+/* Of "args.cni", too, where a pod has its own. */
+static const struct key tuning_keys[] = {
+	{"dataDir", VALUE_TEXT},    {"sysctl", VALUE_OBJECT}, {"mac", VALUE_TEXT},
+	{"promisc", VALUE_SWITCH},  {"mtu", VALUE_NUMBER},    {"txQLen", VALUE_NUMBER},
+	{"allmulti", VALUE_SWITCH}, {NULL, VALUE_OTHER},
+};
+
 static const struct key vlan_keys[] = {
 	{"master", VALUE_TEXT}, {"vlanId", VALUE_NUMBER},
 	{"mtu", VALUE_NUMBER},  {"linkInContainer", VALUE_SWITCH},
@@ -174,6 +181,7 @@ static const struct {
 	{"vlan", vlan_keys},
 	{"bridge", bridge_keys},
 	{"bridge.trunk", bridge_trunk_keys},
+	{"tuning", tuning_keys},
 	{"static.ipam", static_ipam_keys},
 	{"static.address", static_address_keys},
 	{"host-local.ipam", host_local_ipam_keys},

@@ -109,6 +109,11 @@ static const struct key tuning_keys[] = {
 	{"allmulti", VALUE_SWITCH}, {NULL, VALUE_OTHER},
 };
 
+static const struct key host_device_keys[] = {
+	{"device", VALUE_TEXT},   {"hwaddr", VALUE_TEXT}, {"kernelpath", VALUE_TEXT},
+	{"pciBusID", VALUE_TEXT}, {NULL, VALUE_OTHER},
+};
+
 static const struct key vlan_keys[] = {
 	{"master", VALUE_TEXT}, {"vlanId", VALUE_NUMBER},
 	{"mtu", VALUE_NUMBER},  {"linkInContainer", VALUE_SWITCH},
@@ -182,6 +187,7 @@ static const struct {
 	{"bridge", bridge_keys},
 	{"bridge.trunk", bridge_trunk_keys},
 	{"tuning", tuning_keys},
+	{"host-device", host_device_keys},
 	{"static.ipam", static_ipam_keys},
 	{"static.address", static_address_keys},
 	{"host-local.ipam", host_local_ipam_keys},

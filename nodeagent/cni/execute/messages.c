@@ -320,7 +320,7 @@ static void put_upper_data(struct nl_msg *msg, const json_t *step)
 		put_number(msg, IFLA_MACVLAN_BC_QUEUE_LEN, step, "queue");
 	} else if (str_eq(kind, "ipvlan")) {
 		netlink_put_u16(msg, IFLA_IPVLAN_MODE, (uint16_t)mode);
-	} else {
+	} else if (json_at(step, "vlan")) {
 		netlink_put_u16(msg, IFLA_VLAN_ID, (uint16_t)look_number(step, "vlan"));
 	}
 }

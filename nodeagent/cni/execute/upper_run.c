@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The plugins macvlan, ipvlan and vlan: look, have it decided (nodeagent/cni/plan/upper.h), act.
+ * The plugins macvlan, ipvlan, vlan and dummy: look, have it decided (nodeagent/cni/plan/upper.h), act.
  * Kept for DEL: {"spare": the name before the interface has its own, "ipam"}. The interface ends
  * with the pod's namespace.
  */
@@ -36,11 +36,11 @@ static int find_master(const struct plugin_call *call, const struct upper_config
 	struct netns *ns = config->is_in_pod ? call->pair.pod : call->pair.host;
 	const char *name = config->master;
 
-	if (name)
+	if (name || config->is_alone)
 		*ret_look = netns_look_new();
 	else if (netns_observe(ns, NETNS_LINKS | NETNS_ROUTES, ret_look, err))
 		return -1;
-	if (!name)
+	if (!name && !config->is_alone)
 		name = upper_default_master(*ret_look);
 	if (name && netns_observe_link(ns, name, 0, *ret_look, ret, err))
 		return -1;
@@ -67,8 +67,9 @@ static int finish(const struct plugin_call *call, const struct upper_config *con
 		return -1;
 	if (config->inherited && ipam_inherit(call, config->inherited, result, done, err))
 		return -1;
-	/* The network's, as containernetworking-plugins have it, not what IPAM said. */
-	json_put(result, "dns", json_is_object(dns) ? json_deep_copy(dns) : json_object());
+	/* The network's, as containernetworking-plugins have it, not what IPAM said; but of dummy. */
+	if (!config->is_alone)
+		json_put(result, "dns", json_is_object(dns) ? json_deep_copy(dns) : json_object());
 	if (config->has_ipam || config->inherited)
 		return 0;
 	json_put_bool(steps_add(up, "pod", "link", ifname), "up", true);
@@ -197,6 +198,14 @@ const struct plugin plugin_ipvlan = {
 
 const struct plugin plugin_vlan = {
 	.type = "vlan",
+	.is_common = true,
+	.add = upper_add,
+	.check = upper_check_run,
+	.del = upper_del,
+};
+
+const struct plugin plugin_dummy = {
+	.type = "dummy",
 	.is_common = true,
 	.add = upper_add,
 	.check = upper_check_run,

@@ -17,8 +17,9 @@
  *   vlans, unvlans  dev, ids ([[first, last]]): VLANs of a port, tagged; pvid: frames without a
  *                tag are of it, both ways; self: dev is the bridge
  *   ipoib        dev, lower (index of the parent), pkey, mode: a child of an IPoIB interface
- *   upper        dev, kind ("macvlan", "ipvlan", "vlan"), lower (index), mode, vlan, queue, mac,
- *                mtu: an interface upon another one; to: it is made in the other namespace
+ *   upper        dev, kind ("macvlan", "ipvlan", "vlan", "dummy"), lower (index), mode, vlan,
+ *                queue, mac, mtu: an interface upon another one, without lower by itself; to: it
+ *                is made in the other namespace
  *   unlink       dev
  *   address, unaddress      dev, address; broadcast: with that of its network, if IPv4 has one
  *   route, unroute          family, table, dst; gw, dev, src, scope, metric, mtu, flags;

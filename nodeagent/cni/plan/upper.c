@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An interface upon another one: read what is asked for, list the steps, compare what is there.
+ * An interface upon another one, or by itself: read what is asked for, list the steps, compare what is there.
  * nodeagent/cni/execute/upper_run.c looks and acts.
  */
 #include "nodeagent/cni/plan/upper.h"
 
+#include <linux/if.h>
 #include <string.h>
 
 #include "lib/base/own.h"
@@ -50,7 +51,7 @@ static int read_mode(const json_t *config, struct upper_config *ret, struct err 
 		}
 		strbuf_addf(&must, "%s%s", must.len ? ", " : "", modes[i].word);
 	}
-	/* vlan has no modes. */
+	/* vlan and dummy have no modes. */
 	return must.len ? err_set(err, ERR_INVALID, "BadField",
 				  "%s: mode \"%.32s\" must be one of %s", ret->type, word,
 				  strbuf_str(&must))
@@ -95,15 +96,18 @@ static int check_config(const struct upper_config *config, struct err *err)
 int upper_config_read(const char *type, const json_t *config, const char *args,
 		      const json_t *previous, struct upper_config *ret, struct err *err)
 {
-	auto_upper_config struct upper_config read = {.type = type};
+	auto_upper_config struct upper_config read = {.type = type,
+						      .is_alone = str_eq(type, "dummy")};
+	json_auto_t *nothing = json_object();
 
 	if (config_keys_read(config, type, &read.folded, err) < 0)
 		return -1;
-	config = read.folded;
+	/* Keys of the others mean nothing to one that has no master. */
+	config = read.is_alone ? nothing : read.folded;
 	if (!str_empty(json_str_at(config, "master")))
 		read.master = json_str_at(config, "master");
-	read.is_in_pod = json_is_true(json_at(config, "linkInContainer"));
-	read.has_ipam = !str_empty(json_str_at(config, "ipam", "type"));
+	read.is_in_pod = read.is_alone || json_is_true(json_at(config, "linkInContainer"));
+	read.has_ipam = !str_empty(json_str_at(read.folded, "ipam", "type"));
 	if (read_mode(config, &read, err) ||
 	    config_keys_number(config, type, "mtu", INT32_MAX, &read.mtu, err) ||
 	    config_keys_number(config, type, "vlanId", CONFIG_VLAN_MAX, &read.vlan, err) ||
@@ -142,6 +146,8 @@ static int check_master(const struct upper_config *config, const json_t *master,
 {
 	const char *where = config->is_in_pod ? "pod" : "node";
 
+	if (config->is_alone)
+		return 0;
 	if (!master && !config->master)
 		return err_set(err, ERR_INVALID, "BadField",
 			       "%s: master is missing, and the %s has no default route whose "
@@ -184,12 +190,13 @@ int upper_plan(const struct upper_config *config, const json_t *master, const ch
 		return -1;
 	step = steps_add(steps, config->is_in_pod ? "pod" : "host", "upper", spare);
 	json_put_str(step, "kind", config->type);
-	json_put_int(step, "lower", look_number(master, "index"));
+	if (!config->is_alone)
+		json_put_int(step, "lower", look_number(master, "index"));
 	if (!config->is_in_pod)
 		json_put_str(step, "to", "pod");
 	if (str_eq(config->type, "vlan"))
 		json_put_int(step, "vlan", config->vlan);
-	else
+	else if (!config->is_alone)
 		json_put_int(step, "mode", config->mode);
 	if (config->mtu)
 		json_put_int(step, "mtu", config->mtu);
@@ -198,7 +205,8 @@ int upper_plan(const struct upper_config *config, const json_t *master, const ch
 	if (config->mac[0])
 		json_put_str(step, "mac", config->mac);
 	json_put_str(steps_add(steps, "pod", "rename", spare), "as", ifname);
-	if (!str_eq(config->type, "vlan") && (config->has_ipam || config->inherited))
+	if (!str_eq(config->type, "vlan") && !config->is_alone &&
+	    (config->has_ipam || config->inherited))
 		add_notify(steps, ifname);
 	return 0;
 }
@@ -232,7 +240,9 @@ int upper_check(const struct upper_config *config, const struct interface_facts 
 		return interface_not_as_added(err, "vlan: %s has MTU %lld, the network says %lld",
 					      ifname, (long long)look_number(link, "mtu"),
 					      (long long)config->mtu);
-	if (!str_eq(type, "vlan") && look_number(link, "mode") != config->mode)
+	if (config->is_alone && !(look_number(link, "flags") & IFF_UP))
+		return interface_not_as_added(err, "%s: %s is down", type, ifname);
+	if (!str_eq(type, "vlan") && !config->is_alone && look_number(link, "mode") != config->mode)
 		return interface_not_as_added(err, "%s: %s has mode %s, the network says %s", type,
 					      ifname, word_of_mode(type, look_number(link, "mode")),
 					      word_of_mode(type, config->mode));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The decisions of macvlan, ipvlan and vlan: an interface of the pod upon one that exists, its
- * master. Pure.
+ * master; and of dummy, which has none. Pure.
  *
  * Compatible with the plugins of these names of containernetworking-plugins 1.x
  * (github.com/containernetworking/plugins, plugins/main): their keys, their result. docs/cni.md
@@ -18,11 +18,12 @@
 #include "nodeagent/cni/plan/interface.h"
 
 struct upper_config {
-	json_t *folded;          /* what the texts are borrowed from */
-	const char *type;        /* "macvlan", "ipvlan", "vlan": the kind of the interface, too */
-	const char *master;      /* NULL: the interface of the default route */
-	bool is_in_pod;          /* linkInContainer: the master is one of the pod's */
-	bool has_ipam;           /* addresses are asked for */
+	json_t *folded;     /* what the texts are borrowed from */
+	const char *type;   /* "macvlan", "ipvlan", "vlan", "dummy": the interface's kind, too */
+	bool is_alone;      /* it has no master */
+	const char *master; /* NULL: the interface of the default route */
+	bool is_in_pod;     /* linkInContainer: the master is one of the pod's */
+	bool has_ipam;      /* addresses are asked for */
 	const json_t *inherited; /* ipvlan without IPAM: a result that has its addresses, or NULL */
 	int64_t mode, vlan;      /* enum macvlan_mode, IPVLAN_MODE_… (linux/if_link.h); 802.1Q */
 	int64_t mtu, queue;      /* 0: the kernel's own */

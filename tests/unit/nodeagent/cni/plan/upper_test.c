@@ -46,6 +46,9 @@ static void steps_are_as_the_configuration_asks(void **state)
 		 "[{in: host, do: upper, dev: ow1, kind: macvlan, lower: 7, to: pod, mode: 4,"
 		 "  mac: '02:00:00:00:00:0b'},"
 		 " {in: pod, do: rename, dev: ow1, as: net1}]"},
+		{"dummy", "{master: eth1, mtu: 1400, mode: x, ipam: {type: x}}", NULL,
+		 "[{in: pod, do: upper, dev: ow1, kind: dummy},"
+		 " {in: pod, do: rename, dev: ow1, as: net1}]"},
 		{"vlan", "{master: eth1, vlanId: 100, linkInContainer: true, ipam: {type: x}}",
 		 NULL,
 		 "[{in: pod, do: upper, dev: ow1, kind: vlan, lower: 7, vlan: 100},"
@@ -114,6 +117,7 @@ static void a_configuration_that_cannot_be_is_refused_by_name(void **state)
 		{"vlan", "{master: eth1, vlanId: '5', ipam: {type: x}}", NULL, MASTER, "a number"},
 		{"vlan", "{master: eth1, vlanId: 5}", NULL, MASTER, "ipam.type is missing"},
 		{"ipvlan", "{master: eth1}", NULL, MASTER, "ipam.type is missing"},
+		{"dummy", "{}", NULL, NULL, "ipam.type is missing"},
 		{"ipvlan", "{}",
 		 "{interfaces: [{name: a}, {name: b}], ips: [{address: 10.0.0.5/24}]}", MASTER,
 		 "has 2"},
@@ -205,6 +209,12 @@ static void check_names_what_is_different(void **state)
 		 ROUTES, "no address 10.0.0.5/24", false},
 		{"macvlan", "{master: eth1}", ADDED, LINK, ADDRESSES,
 		 "[{dst: 0.0.0.0/0, gw: 10.0.0.1}]", "no route to 10.8.0.0/16 via 10.0.0.9", false},
+		{"dummy", "{ipam: {type: x}}", ADDED,
+		 "[{name: net1, kind: dummy, mac: '02:00:00:00:00:01', flags: 1}]", ADDRESSES,
+		 ROUTES, NULL, true},
+		{"dummy", "{ipam: {type: x}}", ADDED,
+		 "[{name: net1, kind: dummy, mac: '02:00:00:00:00:01'}]", ADDRESSES, ROUTES,
+		 "net1 is down", true},
 		{"vlan", "{master: eth1, vlanId: 5, mtu: 1500, ipam: {type: x}}", ADDED,
 		 "[{name: net1, kind: vlan, vlan: 5, mac: '02:00:00:00:00:01', mtu: 1500}]",
 		 ADDRESSES, ROUTES, NULL, false},

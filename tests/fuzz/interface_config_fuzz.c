@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The configurations of bridge, tuning and host-device, {"type", "config", "args", "link", "result",
- * "host"}: reading is pure, a refusal is one of the configuration and has no steps, sysctls stay below
- * net/, and what is planned for a bridge that is as wanted is nothing.
+ * The configurations of bridge, tuning and host-device, {"type", "config", "args", "link",
+ * "result", "host"}: reading is pure, a refusal is one of the configuration and has no steps,
+ * sysctls stay below net/, and what a bridge gets stays when a pod goes.
  */
 #include <string.h>
 

@@ -175,7 +175,7 @@ fi
 
 refuses() {
 	new_pod
-	ours ADD bridge "$(config bridge "$1" "${3:-}")" ${3:+"$3"} | jq -r '"\(.code) \(.msg)"' | grep -q "^7 bridge.*$2"
+	grep -q "^7 bridge.*$2" <(ours ADD bridge "$(config bridge "$1" "${3:-}")" ${3:+"$3"} | jq -r '"\(.code) \(.msg)"')
 }
 
 clean_node

@@ -111,7 +111,7 @@ for ((n = 0; n < 40; n++)); do
 	ATTACH_DIE=$n ours ADD tuning "$json" >/dev/null 2>&1 || status=$?
 	((status == 0)) && break
 	ours DEL tuning "$json" >/dev/null
-	[[ $(links) == $(cat "$tmp/before") && $(sysctl_of arp_filter) == 0 ]] || break
+	[[ $(links) == "$(cat "$tmp/before")" && $(sysctl_of arp_filter) == 0 ]] || break
 done
 t_eq "ADD of tuning killed at each step leaves nothing behind DEL" 0 "$status"
 t_ok "it had several ($n)" test "$n" -gt 3
@@ -193,7 +193,7 @@ for ((n = 0; n < 40; n++)); do
 	ATTACH_DIE=$n ours ADD host-device "$json" "$v4" >/dev/null 2>&1 || status=$?
 	((status == 0)) && break
 	ours DEL host-device "$json" "$v4" >/dev/null
-	[[ $(links) == $(cat "$tmp/before") && $(cat "$tmp/state" 2>/dev/null || echo null) == null ]] || break
+	[[ $(links) == "$(cat "$tmp/before")" && $(cat "$tmp/state" 2>/dev/null || echo null) == null ]] || break
 done
 t_eq "ADD of host-device killed at each step leaves nothing behind DEL" 0 "$status"
 t_ok "it had several ($n)" test "$n" -gt 4

@@ -205,8 +205,8 @@ static int bridge_check_run(const struct plugin_call *call, struct err *err)
 /* ---- DEL ------------------------------------------------------------------------------------- */
 
 /*
- * Without a record: of containernetworking-plugins, whose place we have now. Its other end is a port
- * of a bridge; a pair of links that the pod made itself is not.
+ * Without a record: of containernetworking-plugins, whose place we have now. Its other end is a
+ * port of a bridge; a pair of links that the pod made itself is not.
  */
 static bool add_unlink(const struct plugin_call *call, json_t *steps)
 {

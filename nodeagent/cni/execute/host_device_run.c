@@ -77,7 +77,9 @@ static int name_by_id(const struct plugin_call *call, const struct host *host, c
 				 id, device.driver[0] ? device.driver : "(none)");
 }
 
-/* The node's links, addresses and routes, and in them the interface; NULL: a device of user space. */
+/*
+ * The node's links, addresses and routes, and in them the interface; NULL: a device of user space.
+ */
 static int find_link(const struct plugin_call *call, const struct host_device_config *config,
 		     json_t **ret_host, const json_t **ret, struct err *err)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The plugins macvlan, ipvlan, vlan and dummy: look, have it decided (nodeagent/cni/plan/upper.h), act.
- * Kept for DEL: {"spare": the name before the interface has its own, "ipam"}. The interface ends
- * with the pod's namespace.
+ * The plugins macvlan, ipvlan, vlan and dummy: look, have it decided (nodeagent/cni/plan/upper.h),
+ * act. Kept for DEL: {"spare": the name before the interface has its own, "ipam"}. The interface
+ * ends with the pod's namespace.
  */
 #include <stdio.h>
 
@@ -67,7 +67,9 @@ static int finish(const struct plugin_call *call, const struct upper_config *con
 		return -1;
 	if (config->inherited && ipam_inherit(call, config->inherited, result, done, err))
 		return -1;
-	/* The network's, as containernetworking-plugins have it, not what IPAM said; but of dummy. */
+	/*
+	 * The network's, as containernetworking-plugins have it, not what IPAM said; but of dummy.
+	 */
 	if (!config->is_alone)
 		json_put(result, "dns", json_is_object(dns) ? json_deep_copy(dns) : json_object());
 	if (config->has_ipam || config->inherited)

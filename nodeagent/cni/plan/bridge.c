@@ -5,7 +5,7 @@
  */
 #include "nodeagent/cni/plan/bridge.h"
 
-#include <linux/if.h>
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/own.h"
@@ -199,9 +199,9 @@ int bridge_plan(const struct bridge_config *config, const json_t *link, json_t *
 					 json_fmt("net/ipv6/conf/%s/accept_ra", name), "0"),
 			      "shared", true);
 	}
-	if (is_on(config, "promiscMode") && !(look_number(link, "flags") & IFF_PROMISC))
+	if (is_on(config, "promiscMode") && !(look_number(link, "flags") & LOOK_PROMISC))
 		json_put_bool(shared_step(steps, "link", name), "promisc", true);
-	if (!(look_number(link, "flags") & IFF_UP))
+	if (!(look_number(link, "flags") & LOOK_UP))
 		json_put_bool(shared_step(steps, "link", name), "up", true);
 	return 0;
 }
@@ -242,6 +242,7 @@ void bridge_plan_port(const struct bridge_config *config, const json_t *link, co
 	bool detects = is_on(config, "enabledad");
 	json_t *step = steps_add(steps, "pod", "veth", ifname);
 
+	assert(peer && ifname);
 	json_put_str(step, "peer", peer);
 	json_put_bool(step, "exclusive", true);
 	if (config->mtu)
@@ -380,7 +381,7 @@ static void plan_gateway_dev(const struct bridge_config *config, const struct br
 		json_put_int(step, "lower", look_number(node->link, "index"));
 		json_put_int(step, "vlan", config->vlan);
 	}
-	if (!(look_number(node->vlan, "flags") & IFF_UP))
+	if (!(look_number(node->vlan, "flags") & LOOK_UP))
 		json_put_bool(shared_step(steps, "link", dev), "up", true);
 }
 
@@ -392,6 +393,7 @@ int bridge_plan_gateways(const struct bridge_config *config, const struct bridge
 	size_t i;
 	json_t *ip;
 
+	assert(config->is_gateway && node->link);
 	plan_gateway_dev(config, node, dev, steps);
 	json_array_foreach (json_at(result, "ips"), i, ip) {
 		const char *address = json_str_or(json_at(ip, "address"), ""),
@@ -432,7 +434,7 @@ int bridge_check(const struct bridge_config *config, const struct interface_fact
 		return interface_not_as_added(err, "bridge: %s has MAC %s, prevResult says %s",
 					      config->bridge,
 					      json_str_or(json_at(bridge, "mac"), "none"), mac);
-	if (is_on(config, "promiscMode") && !(look_number(bridge, "flags") & IFF_PROMISC))
+	if (is_on(config, "promiscMode") && !(look_number(bridge, "flags") & LOOK_PROMISC))
 		return interface_not_as_added(err, "bridge: %s is not promiscuous any more",
 					      config->bridge);
 	peer = look_link_by_index(host, look_number(link, "lower"));

@@ -52,7 +52,10 @@ int bridge_plan(const struct bridge_config *config, const json_t *link, json_t *
 void bridge_plan_port(const struct bridge_config *config, const json_t *link, const char *peer,
 		      const char *ifname, json_t *steps);
 
-/* The first address of an IP network that misses its gateway; default routes by it. `result`: IPAM's. */
+/*
+ * The first address of an IP network that misses its gateway; default routes by it. `result`:
+ * IPAM's.
+ */
 void bridge_put_gateways(const struct bridge_config *config, json_t *result);
 
 /* What bridge_plan_gateways() sees of the node. */

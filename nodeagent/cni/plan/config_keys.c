@@ -6,8 +6,8 @@
  */
 #include "nodeagent/cni/plan/config_keys.h"
 
+#include <assert.h>
 #include <ctype.h>
-#include <linux/if.h>
 #include <math.h>
 #include <string.h>
 #include <strings.h>
@@ -15,6 +15,8 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+
+#define IFNAME_SIZE 16 /* IFNAMSIZ, linux/if.h */
 
 enum value_type {
 	VALUE_TEXT,
@@ -296,6 +298,7 @@ int config_keys_number(const json_t *config, const char *type, const char *key, 
 	const json_t *value = json_at(config, key);
 	double number = json_number_value(value);
 
+	assert(max >= 0);
 	if (number < 0 || number > (double)max || number != floor(number)) {
 		auto_free char *text = json_text(value);
 
@@ -311,7 +314,7 @@ bool config_keys_is_ifname(const char *text)
 {
 	size_t len = strlen(text);
 
-	if (len == 0 || len >= IFNAMSIZ || str_eq(text, ".") || str_eq(text, ".."))
+	if (len == 0 || len >= IFNAME_SIZE || str_eq(text, ".") || str_eq(text, ".."))
 		return false;
 	for (; *text; text++)
 		if (*text == '/' || *text == ':' || *text == '%' || isspace((unsigned char)*text))

@@ -9,7 +9,8 @@
  *
  * Source: https://pkg.go.dev/encoding/json#Unmarshal; the fields of sriov-cni's and ib-sriov-cni's
  * pkg/types, ipoib-cni's and rdma-cni's NetConf, Spiderpool's coordinator Config, NetConf of
- * macvlan, ipvlan, vlan and bridge and IPAMConfig of static and host-local in containernetworking-plugins.
+ * macvlan, ipvlan, vlan and bridge and IPAMConfig of static and host-local in
+ * containernetworking-plugins.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_CONFIG_KEYS_H
 #define ORBWEAVER_NODEAGENT_CNI_PLAN_CONFIG_KEYS_H

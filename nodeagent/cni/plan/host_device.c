@@ -5,7 +5,7 @@
  */
 #include "nodeagent/cni/plan/host_device.h"
 
-#include <linux/if.h>
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -108,7 +108,7 @@ int host_device_check(const json_t *link, const json_t *host, struct err *err)
 	size_t i;
 	json_t *item;
 
-	if (look_number(link, "flags") & IFF_LOOPBACK)
+	if (look_number(link, "flags") & LOOK_LOOPBACK)
 		return is_the_nodes(err, "host-device: %s is the node's loopback; name another",
 				    name);
 	if (look_number(link, "master"))
@@ -150,8 +150,9 @@ void host_device_plan(const json_t *link, const char *ifname, json_t *steps)
 	const char *name = json_str_at(link, "name");
 	json_t *step = steps_add(steps, "host", "link", name);
 
+	assert(ifname);
 	json_put_bool(step, "up", false);
-	if (look_number(link, "flags") & IFF_UP)
+	if (look_number(link, "flags") & LOOK_UP)
 		json_put_bool(json_need_object(step, "was"), "up", true);
 	/* A device cannot take a name that it has as an alternative one. */
 	if (json_list_has(json_at(link, "altNames"), ifname))

@@ -16,7 +16,10 @@
 
 struct host_device_config {
 	json_t *folded; /* what the texts are borrowed from */
-	/* One of these is set: a name, a path below /sys/devices, a PCI address or an auxiliary device. */
+	/*
+	 * One of these is set: a name, a path below /sys/devices, a PCI address or an auxiliary
+	 * device.
+	 */
 	const char *device, *path, *id;
 	char mac[18]; /* or this one, else "" */
 	bool has_ipam;

@@ -4,6 +4,7 @@
  */
 #include "nodeagent/cni/plan/interface.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/own.h"
@@ -175,6 +176,7 @@ int interface_check(const struct interface_facts *facts, const char *kind, const
 	const char *is = json_str_or(json_at(link, "kind"), "none"), *mac;
 	int position = position_of(facts);
 
+	assert(facts->type && facts->ifname);
 	if (!facts->previous)
 		return err_set(err, ERR_INVALID, "BadField",
 			       "%s: prevResult is missing: CHECK compares with it", facts->type);

@@ -17,7 +17,8 @@
 void interface_plan(const char *ifname, const json_t *result, json_t *steps);
 
 /*
- * Put an IPAM result into the plugin's own, whose last interface is the one: addresses, routes, DNS.
+ * Put an IPAM result into the plugin's own, whose last interface is the one: addresses, routes,
+ * DNS.
  * ERR_INVALID "BadResult" when there is no address in it.
  */
 int interface_adopt(json_t *result, const json_t *from_ipam, struct err *err);
@@ -31,9 +32,9 @@ struct interface_facts {
 };
 
 /*
- * Is the pod's interface as `previous` says? MAC, addresses and routes count, the routes in whatever
- * table: a coordinator moves them. kind: of the interface; NULL: any. *ret_link: the interface, of
- * `pod`.
+ * Is the pod's interface as `previous` says? MAC, addresses and routes count, the routes in
+ * whatever table: a coordinator moves them. kind: of the interface; NULL: any. *ret_link: the
+ * interface, of `pod`.
  * ERR_INVALID "BadField"  prevResult is missing
  * ERR_HOST "NotAsAdded"   the text has what is different
  */

@@ -28,6 +28,9 @@
 
 #include "nodeagent/cni/plan/addr.h"
 
+/* Of "flags" (linux/if.h). */
+enum { LOOK_UP = 1, LOOK_LOOPBACK = 8, LOOK_PROMISC = 0x100, LOOK_ALLMULTI = 0x200 };
+
 /* Borrowed; NULL when there is none. By name, alternative names do not count. */
 const json_t *look_link(const json_t *look, const char *name);
 const json_t *look_link_by_index(const json_t *look, int64_t index);

@@ -5,8 +5,8 @@
  */
 #include "nodeagent/cni/plan/tuning.h"
 
+#include <assert.h>
 #include <ctype.h>
-#include <linux/if.h>
 #include <regex.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@
 static const struct {
 	const char *key;
 	unsigned int flag;
-} flags[] = {{"promisc", IFF_PROMISC}, {"allmulti", IFF_ALLMULTI}};
+} flags[] = {{"promisc", LOOK_PROMISC}, {"allmulti", LOOK_ALLMULTI}};
 
 static const struct {
 	const char *key, *member;
@@ -220,6 +220,7 @@ void tuning_plan(const struct tuning_config *config, const json_t *link, const j
 	const char *ifname = json_str_at(link, "name"), *path;
 	json_t *value, *step;
 
+	assert(config->sysctls && config->link);
 	json_each (config->sysctls, path, value) {
 		step = steps_add(steps, "pod", "sysctl", NULL);
 		json_put_str(step, "path", path);

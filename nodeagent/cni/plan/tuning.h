@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The decisions of tuning: sysctls of the pod's network namespace, and settings of an interface that
- * a plugin before made. Pure.
+ * The decisions of tuning: sysctls of the pod's network namespace, and settings of an interface
+ * that a plugin before made. Pure.
  *
  * Compatible with the plugin of this name of containernetworking-plugins 1.x
  * (github.com/containernetworking/plugins, plugins/meta/tuning): its keys, its file of sysctls that
@@ -46,8 +46,8 @@ void tuning_config_done(struct tuning_config *config);
 int tuning_check_allowed(const struct tuning_config *config, const char *text, struct err *err);
 
 /*
- * Append the steps (steps.h), with what was before. link: the interface as of look.h; sysctls: {path:
- * value} as they are, without those that cannot be read.
+ * Append the steps (steps.h), with what was before. link: the interface as of look.h; sysctls:
+ * {path: value} as they are, without those that cannot be read.
  */
 void tuning_plan(const struct tuning_config *config, const json_t *link, const json_t *sysctls,
 		 json_t *steps);

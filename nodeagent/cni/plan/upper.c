@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An interface upon another one, or by itself: read what is asked for, list the steps, compare what is there.
- * nodeagent/cni/execute/upper_run.c looks and acts.
+ * An interface upon another one, or by itself: read what is asked for, list the steps, compare what
+ * is there. nodeagent/cni/execute/upper_run.c looks and acts.
  */
 #include "nodeagent/cni/plan/upper.h"
 
-#include <linux/if.h>
 #include <string.h>
 
 #include "lib/base/own.h"
@@ -240,7 +239,7 @@ int upper_check(const struct upper_config *config, const struct interface_facts 
 		return interface_not_as_added(err, "vlan: %s has MTU %lld, the network says %lld",
 					      ifname, (long long)look_number(link, "mtu"),
 					      (long long)config->mtu);
-	if (config->is_alone && !(look_number(link, "flags") & IFF_UP))
+	if (config->is_alone && !(look_number(link, "flags") & LOOK_UP))
 		return interface_not_as_added(err, "%s: %s is down", type, ifname);
 	if (!str_eq(type, "vlan") && !config->is_alone && look_number(link, "mode") != config->mode)
 		return interface_not_as_added(err, "%s: %s has mode %s, the network says %s", type,

@@ -52,8 +52,8 @@ int upper_plan(const struct upper_config *config, const json_t *master, const ch
 	       const char *ifname, json_t *steps, struct err *err);
 
 /*
- * Is the interface as ADD made it? As interface_check(), and what its kind has. master: a link; NULL:
- * gone.
+ * Is the interface as ADD made it? As interface_check(), and what its kind has. master: a link;
+ * NULL: gone.
  */
 int upper_check(const struct upper_config *config, const struct interface_facts *facts,
 		const json_t *master, struct err *err);

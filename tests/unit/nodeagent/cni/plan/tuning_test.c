@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * tuning: what its configuration asks for, which sysctls are allowed, the steps with their way back,
- * and what CHECK compares.
+ * tuning: what its configuration asks for, which sysctls are allowed, the steps with their way
+ * back, and what CHECK compares.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The configurations of bridge, tuning and host-device, {"type", "config", "args", "link",
+ * The configurations of bridge, tuning, host-device and ifacer, {"type", "config", "args", "link",
  * "result", "host"}: reading is pure, a refusal is one of the configuration and has no steps,
  * sysctls stay below net/, and what a bridge gets stays when a pod goes.
  */
@@ -10,6 +10,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/bridge.h"
 #include "nodeagent/cni/plan/host_device.h"
+#include "nodeagent/cni/plan/ifacer.h"
 #include "nodeagent/cni/plan/result.h"
 #include "nodeagent/cni/plan/steps.h"
 #include "nodeagent/cni/plan/tuning.h"
@@ -98,7 +99,8 @@ static void try_host_device(const json_t *input)
 
 	if (host_device_config_read(json_at(input, "config"), &config, &err) ||
 	    (json_str_at(input, "link", "name") &&
-	     host_device_check(json_at(input, "link"), json_at(input, "host"), &err))) {
+	     host_device_check("host-device", json_at(input, "link"), json_at(input, "host"),
+			       &err))) {
 		check_refusal(&err, steps);
 		return;
 	}
@@ -108,6 +110,23 @@ static void try_host_device(const json_t *input)
 		   "one key names the interface");
 	host_device_plan(json_at(input, "link"), "net1", steps);
 	state = host_device_state(json_at(input, "link"), NULL, config.has_ipam);
+}
+
+static void try_ifacer(const json_t *input)
+{
+	json_auto_t *steps = json_array();
+	auto_ifacer_config struct ifacer_config config = {0};
+	struct err err = {0};
+	size_t i;
+	json_t *step;
+
+	if (ifacer_config_read(json_at(input, "config"), &config, &err) ||
+	    ifacer_plan(&config, json_at(input, "host"), steps, &err)) {
+		check_refusal(&err, steps);
+		return;
+	}
+	json_array_foreach (steps, i, step)
+		fuzz_check(json_is_true(json_at(step, "shared")), "what is made is not a pod's");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -122,6 +141,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		try_tuning(input);
 	else if (str_eq(type, "host-device"))
 		try_host_device(input);
+	else if (str_eq(type, "ifacer"))
+		try_ifacer(input);
 	else
 		try_bridge(input);
 	fuzz_check(json_same(before, input), "what is read is not changed");

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tuning and host-device of ours beside those of containernetworking-plugins, and dummy, which Debian's version does not have, in
 # real network namespaces: the same configuration has the same result and effect, and fails where theirs fails. As root; no cluster.
-# dummy is skipped where the kernel lacks it: tests/vm/interface_plugins_test.sh runs this where it does not.
+# dummy, and ifacer's bond, are skipped where the kernel lacks them: tests/vm/interface_plugins_test.sh runs this where it does not.
 # shellcheck disable=SC2016,SC2317 # jq's variables; functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 
@@ -226,6 +226,61 @@ if ip link add probe0 type dummy 2>/dev/null; then
 	t_fails "without IPAM it is refused" ours ADD dummy "$(config dummy '{}')"
 else
 	t_skip "dummy" "the kernel lacks it"
+fi
+
+# --- ifacer: ours alone, Spiderpool's has no tests of its own here --------------------------------
+
+new_pod
+new_device
+ip link add eth2 address 02:00:00:00:00:21 type veth peer name wire2
+if ip link add link wire1 name probe0 type vlan id 5 2>/dev/null; then
+	ip link del probe0
+	json=$(config ifacer '{"interfaces": ["eth1"], "vlanID": 5}')
+	t_eq "ifacer, a VLAN" '{"cniVersion":"1.0.0","dns":{}}' "$(ours ADD ifacer "$json" | jq -cS .)"
+	t_eq "it is up" '["eth1","eth1.5"]' "$(ip -j link show up | jq -c '[.[].ifname | select(test("^eth1"))] | sort')"
+	t_ok "another pod" ours ADD ifacer "$json"
+	t_ok "CHECK" ours CHECK ifacer "$json"
+	t_ok "DEL" ours DEL ifacer "$json"
+	t_ok "the VLAN stays" ip link show eth1.5
+	ip link set eth1.5 down
+	t_fails "CHECK of one that is down" ours CHECK ifacer "$json"
+	ip link del eth1.5
+else
+	t_skip "ifacer's VLAN" "the kernel lacks VLANs"
+fi
+modprobe bonding 2>/dev/null || true
+if ip link add probe0 type bond 2>/dev/null; then
+	ip link del probe0
+	json=$(config ifacer '{"interfaces": ["eth1", "eth2"], "vlanID": 7, "bond": {"mode": 1, "options": "miimon=100;fail_over_mac=1"}}')
+	t_ok "ifacer, a bond with a VLAN" ours ADD ifacer "$json"
+	t_eq "its ports, and what is up" "active-backup 100 active eth1 eth2 sp_bond0.7@sp_bond0" "$(ip -d -j link show sp_bond0 |
+		jq -r '.[0].linkinfo.info_data | "\(.mode) \(.miimon) \(.fail_over_mac)"') $(ip -j link show master sp_bond0 up |
+		jq -r '[.[].ifname] | sort | join(" ")') $(ip -j link show sp_bond0.7 up | jq -r '.[0] | "\(.ifname)@\(.link)"')"
+	t_ok "CHECK" ours CHECK ifacer "$json"
+	ip link set eth2 nomaster
+	t_fails "CHECK of a bond that lacks a port" ours CHECK ifacer "$json"
+	t_ok "the next pod completes it" ours ADD ifacer "$json"
+	t_ok "CHECK" ours CHECK ifacer "$json"
+	t_ok "DEL" ours DEL ifacer "$json"
+	t_ok "the bond stays" ip link show sp_bond0.7
+	ip link del sp_bond0
+	ip link set eth1 down
+	ip address add 10.5.0.1/24 dev eth1
+	t_ok "an interface with an address of the node is refused" grep -q NodeInterface <(ours ADD ifacer "$json")
+	t_fails "and no bond is made" ip link show sp_bond0
+	ip address flush dev eth1
+	for ((n = 0; n < 40; n++)); do
+		status=0
+		ATTACH_DIE=$n ours ADD ifacer "$json" >/dev/null 2>&1 || status=$?
+		((status == 0)) && break
+		ours ADD ifacer "$json" >/dev/null && ours CHECK ifacer "$json" >/dev/null || status=1
+		ip link del sp_bond0
+		((status == 137)) || break
+	done
+	t_eq "what an ADD that was killed left is completed by the next" 0 "$status"
+	t_ok "it had several steps ($n)" test "$n" -gt 5
+else
+	t_skip "ifacer's bond" "the kernel lacks bonds"
 fi
 ip netns del pod
 t_done

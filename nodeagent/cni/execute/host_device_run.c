@@ -108,7 +108,7 @@ static int find_link(const struct plugin_call *call, const struct host_device_co
 		if (is_it && !*ret)
 			*ret = link;
 	}
-	return *ret ? host_device_check(*ret, *ret_host, err)
+	return *ret ? host_device_check("host-device", *ret, *ret_host, err)
 		    : err_set(err, ERR_HOST, "InterfaceGone",
 			      "host-device: the node has no interface for %s",
 			      config->device   ? config->device

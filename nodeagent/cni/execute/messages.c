@@ -213,6 +213,33 @@ static struct nl_msg *bridge_message(const json_t *step)
 	return msg;
 }
 
+static struct nl_msg *bond_message(const json_t *step)
+{
+	struct nl_msg *msg = rtnl_link_request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, 0);
+	struct nlattr *info, *data;
+	size_t i;
+	json_t *option;
+
+	netlink_put_str(msg, IFLA_IFNAME, json_str_or(json_at(step, "dev"), ""));
+	info = nla_nest_start(msg, IFLA_LINKINFO);
+	netlink_put_str(msg, IFLA_INFO_KIND, "bond");
+	data = nla_nest_start(msg, IFLA_INFO_DATA);
+	json_array_foreach (json_at(step, "options"), i, option) {
+		int number = (int)look_number(option, "number");
+		int64_t bits = look_number(option, "bits"), value = look_number(option, "value");
+
+		if (bits == 8)
+			netlink_put_u8(msg, number, (uint8_t)value);
+		else if (bits == 16)
+			netlink_put_u16(msg, number, (uint16_t)value);
+		else
+			netlink_put_u32(msg, number, (uint32_t)value);
+	}
+	(void)nla_nest_end(msg, data);
+	(void)nla_nest_end(msg, info);
+	return msg;
+}
+
 /* To the bridge that the link is a port of (net/bridge/br_netlink.c). */
 static struct nl_msg *bridge_request(uint16_t type, int index)
 {
@@ -491,6 +518,8 @@ struct nl_msg *message_of_step(const json_t *step, int index, int other, struct 
 		msg = veth_message(step, other);
 	else if (str_eq(what, "bridge"))
 		msg = bridge_message(step);
+	else if (str_eq(what, "bond"))
+		msg = bond_message(step);
 	else if (str_eq(what, "port"))
 		msg = port_message(step, index);
 	else if (str_ends(what, "vlans"))

@@ -220,7 +220,8 @@ static bool needs_index(const json_t *step)
 	const char *what = json_str_at(step, "do");
 
 	return json_at(step, "dev") && !str_eq(what, "veth") && !str_eq(what, "ipoib") &&
-	       !str_eq(what, "upper") && !str_eq(what, "bridge") && !str_ends(what, "rule");
+	       !str_eq(what, "upper") && !str_eq(what, "bridge") && !str_eq(what, "bond") &&
+	       !str_ends(what, "rule");
 }
 
 static void do_step(struct run *run, const json_t *step)

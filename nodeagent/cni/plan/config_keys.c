@@ -116,6 +116,20 @@ static const struct key host_device_keys[] = {
 	{"pciBusID", VALUE_TEXT}, {NULL, VALUE_OTHER},
 };
 
+static const struct key ifacer_keys[] = {
+	{"interfaces", VALUE_OTHER},
+	{"vlanID", VALUE_NUMBER},
+	{"bond", VALUE_OBJECT},
+	{NULL, VALUE_OTHER},
+};
+
+static const struct key ifacer_bond_keys[] = {
+	{"name", VALUE_TEXT},
+	{"mode", VALUE_NUMBER},
+	{"options", VALUE_TEXT},
+	{NULL, VALUE_OTHER},
+};
+
 static const struct key vlan_keys[] = {
 	{"master", VALUE_TEXT}, {"vlanId", VALUE_NUMBER},
 	{"mtu", VALUE_NUMBER},  {"linkInContainer", VALUE_SWITCH},
@@ -190,6 +204,8 @@ static const struct {
 	{"bridge.trunk", bridge_trunk_keys},
 	{"tuning", tuning_keys},
 	{"host-device", host_device_keys},
+	{"ifacer", ifacer_keys},
+	{"ifacer.bond", ifacer_bond_keys},
 	{"static.ipam", static_ipam_keys},
 	{"static.address", static_address_keys},
 	{"host-local.ipam", host_local_ipam_keys},

@@ -102,46 +102,43 @@ static bool is_of_link(const char *dst)
 	       (addr_is_link_local(&network) || addr_is_multicast(&network));
 }
 
-int host_device_check(const json_t *link, const json_t *host, struct err *err)
+int host_device_check(const char *type, const json_t *link, const json_t *host, struct err *err)
 {
 	const char *name = json_str_at(link, "name"), *text;
 	size_t i;
 	json_t *item;
 
 	if (look_number(link, "flags") & LOOK_LOOPBACK)
-		return is_the_nodes(err, "host-device: %s is the node's loopback; name another",
-				    name);
+		return is_the_nodes(err, "%s: %s is the node's loopback; name another", type, name);
 	if (look_number(link, "master"))
 		return is_the_nodes(err,
-				    "host-device: %s is a port of a bridge or bond of the node; "
+				    "%s: %s is a port of a bridge or bond of the node; "
 				    "take it out, or name another",
-				    name);
+				    type, name);
 	json_array_foreach (json_at(host, "addresses"), i, item) {
 		text = json_str_or(json_at(item, "address"), "");
 		if (str_eq(json_str_at(item, "dev"), name) && !is_of_link(text))
 			return is_the_nodes(err,
-					    "host-device: %s has the node's address %s; remove it, "
+					    "%s: %s has the node's address %s; remove it, "
 					    "or name another interface",
-					    name, text);
+					    type, name, text);
 	}
 	json_array_foreach (json_at(host, "routes"), i, item) {
 		text = json_str_or(json_at(item, "dst"), "");
 		if (look_number(item, "table") != TABLE_LOCAL && goes_by(item, name) &&
 		    !is_of_link(text))
-			return is_the_nodes(
-				err,
-				"host-device: the node's route to %s goes by %s; remove "
-				"it, or name another interface",
-				text, name);
+			return is_the_nodes(err,
+					    "%s: the node's route to %s goes by %s; remove "
+					    "it, or name another interface",
+					    type, text, name);
 	}
 	json_array_foreach (json_at(host, "links"), i, item)
 		if (look_number(item, "lower") == look_number(link, "index") &&
 		    !str_eq(json_str_at(item, "kind"), "veth"))
-			return is_the_nodes(
-				err,
-				"host-device: the node's interface %s is upon %s; remove "
-				"it, or name another",
-				json_str_at(item, "name"), name);
+			return is_the_nodes(err,
+					    "%s: the node's interface %s is upon %s; remove "
+					    "it, or name another",
+					    type, json_str_at(item, "name"), name);
 	return 0;
 }
 

@@ -31,10 +31,11 @@ void host_device_config_done(struct host_device_config *config);
 #define auto_host_device_config auto_call(host_device_config_done)
 
 /*
- * May a pod have this link of the node? host: links, addresses and routes of the node (look.h).
+ * May a pod, or a bond, have this link of the node? type: the plugin, for the message. host: links,
+ * addresses and routes of the node (look.h).
  * ERR_INVALID "NodeInterface" says how the node uses it.
  */
-int host_device_check(const json_t *link, const json_t *host, struct err *err);
+int host_device_check(const char *type, const json_t *link, const json_t *host, struct err *err);
 
 /* Append the steps up to an interface of this name in the pod, which is up. */
 void host_device_plan(const json_t *link, const char *ifname, json_t *steps);

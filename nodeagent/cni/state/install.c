@@ -25,7 +25,7 @@
 const char *const install_names[] = {
 	"orbweaver-cni", "spiderpool", "coordinator", "sriov",       "ib-sriov", "rdma",
 	"ipoib",         "orbweaver",  "macvlan",     "ipvlan",      "vlan",     "static",
-	"host-local",    "bridge",     "tuning",      "host-device", "dummy"};
+	"host-local",    "bridge",     "tuning",      "host-device", "dummy",    "ifacer"};
 const size_t install_n_names = ARRAY_LEN(install_names);
 
 #define DRAFT ".orbweaver-cni.draft"

@@ -101,7 +101,7 @@ static void the_node_keeps_what_it_uses_itself(void **state)
 		json_auto_t *host = json_pack("{s:O, s:O, s:O}", "links", links, "addresses",
 					      addresses, "routes", routes);
 		struct err err = {0};
-		int rc = host_device_check(link, host, &err);
+		int rc = host_device_check("host-device", link, host, &err);
 
 		if ((rc == 0) != !cases[i].says ||
 		    (cases[i].says && !strstr(err.text, cases[i].says)))

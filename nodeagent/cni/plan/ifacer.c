@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A bond and a VLAN of the node: read what is asked for, list what is missing. Each pod of the network
- * asks again, so that what a call that was killed has left is completed by the next one.
+ * A bond and a VLAN of the node: read what is asked for, list what is missing. Each pod of the
+ * network asks again, so that what a call that was killed has left is completed by the next one.
  * nodeagent/cni/execute/ifacer_run.c looks and acts.
  */
 #include "nodeagent/cni/plan/ifacer.h"

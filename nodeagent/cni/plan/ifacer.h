@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The decisions of ifacer: a bond of interfaces of the node, and a VLAN upon it or upon one of them,
- * which the plugin behind it takes as its master. Pure.
+ * The decisions of ifacer: a bond of interfaces of the node, and a VLAN upon it or upon one of
+ * them, which the plugin behind it takes as its master. Pure.
  *
  * Compatible with Spiderpool's plugin of this name
  * (github.com/spidernet-io/spiderpool, docs/reference/plugin-ifacer.md). The interfaces are the
@@ -32,9 +32,9 @@ void ifacer_config_done(struct ifacer_config *config);
 #define auto_ifacer_config auto_call(ifacer_config_done)
 
 /*
- * Append the steps (steps.h) that can be done now; what they make is looked at before the next call.
- * Nothing is appended where all is as asked for. host: links, addresses and routes of the node
- * (look.h).
+ * Append the steps (steps.h) that can be done now; what they make is looked at before the next
+ * call. Nothing is appended where all is as asked for. host: links, addresses and routes of the
+ * node (look.h).
  * ERR_INVALID "BadField"       an interface is missing, or one of the name is of another kind
  * ERR_INVALID "NodeInterface"  an interface for a bond is in use (host_device.h)
  */

@@ -102,6 +102,18 @@ static bool is_of_link(const char *dst)
 	       (addr_is_link_local(&network) || addr_is_multicast(&network));
 }
 
+/* Not an end of a pair, whose number below may be of another namespace. */
+static bool lies_on_another(const json_t *link)
+{
+	static const char *const kinds[] = {"vlan",   "macvlan", "macvtap", "ipvlan",
+					    "ipvtap", "macsec",  "ipoib"};
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (str_eq(json_str_at(link, "kind"), kinds[i]))
+			return true;
+	return false;
+}
+
 int host_device_check(const char *type, const json_t *link, const json_t *host, struct err *err)
 {
 	const char *name = json_str_at(link, "name"), *text;
@@ -134,7 +146,7 @@ int host_device_check(const char *type, const json_t *link, const json_t *host, 
 	}
 	json_array_foreach (json_at(host, "links"), i, item)
 		if (look_number(item, "lower") == look_number(link, "index") &&
-		    !str_eq(json_str_at(item, "kind"), "veth"))
+		    lies_on_another(item))
 			return is_the_nodes(err,
 					    "%s: the node's interface %s is upon %s; remove "
 					    "it, or name another",

@@ -81,7 +81,7 @@ static void the_node_keeps_what_it_uses_itself(void **state)
 		 "[{dev: eth1, dst: 'fe80::/64', table: 254}, {dev: eth1, dst: 'ff00::/8', table: "
 		 "255},"
 		 " {dev: eth0, dst: 0.0.0.0/0, table: 254}]",
-		 "[{index: 3, name: eth1}, {index: 4, name: v, kind: veth, lower: 3}]", NULL},
+		 "[{index: 3, name: eth1}, {index: 4, name: v, kind: netkit, lower: 3}]", NULL},
 		{"{index: 1, name: lo, flags: 9}", "[]", "[]", "[]", "loopback"},
 		{"{index: 3, name: eth1, master: 9}", "[]", "[]", "[]", "a port of a bridge"},
 		{"{index: 3, name: eth1}", "[{dev: eth1, address: 10.0.0.1/24}]", "[]", "[]",

@@ -83,14 +83,16 @@ static const struct {
 	{"macvlan", IFLA_MACVLAN_MODE, offsetof(struct rtnl_kind, mode)},
 	{"ipvlan", IFLA_IPVLAN_MODE, offsetof(struct rtnl_kind, mode)},
 	{"vlan", IFLA_VLAN_ID, offsetof(struct rtnl_kind, vlan)},
+	{"bridge", IFLA_BR_VLAN_FILTERING, offsetof(struct rtnl_kind, filtering)},
+	{"bridge", IFLA_BR_VLAN_DEFAULT_PVID, offsetof(struct rtnl_kind, pvid)},
 };
 
 static void decode_kind(const struct nlattr *info, struct rtnl_interface *ret)
 {
-	enum { NUMBER_MAX = IFLA_MACVLAN_MAX };
+	enum { NUMBER_MAX = IFLA_BR_MAX };
 	struct nlattr *attrs[IFLA_INFO_MAX + 1], *data[NUMBER_MAX + 1];
 
-	ret->of_kind = (struct rtnl_kind){-1, -1, -1};
+	ret->of_kind = (struct rtnl_kind){-1, -1, -1, -1, -1};
 	if (!info)
 		return;
 	netlink_parse_nested(info, attrs, IFLA_INFO_MAX);
@@ -103,10 +105,13 @@ static void decode_kind(const struct nlattr *info, struct rtnl_interface *ret)
 		int64_t *number = (void *)((char *)&ret->of_kind + kind_numbers[i].at);
 		uint16_t small;
 		uint32_t large;
+		uint8_t byte;
 
 		if (!str_eq(ret->kind, kind_numbers[i].kind))
 			continue;
-		if (netlink_u16(attr, &small))
+		if (netlink_u8(attr, &byte))
+			*number = byte;
+		else if (netlink_u16(attr, &small))
 			*number = small;
 		else if (netlink_u32(attr, &large))
 			*number = large;

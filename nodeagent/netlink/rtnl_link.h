@@ -30,9 +30,10 @@ struct rtnl_address {
 
 /* What interfaces of some kinds have; -1: not told. */
 struct rtnl_kind {
-	int64_t mode; /* of ipoib, macvlan, ipvlan */
-	int64_t pkey; /* of ipoib */
-	int64_t vlan; /* of vlan */
+	int64_t mode;            /* of ipoib, macvlan, ipvlan */
+	int64_t pkey;            /* of ipoib */
+	int64_t vlan;            /* of vlan */
+	int64_t filtering, pvid; /* of bridge: by VLAN; the VLAN of new ports, 0: none */
 };
 
 struct rtnl_interface {

@@ -16,6 +16,7 @@
 #include <linux/if_arp.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
+#include <linux/veth.h>
 #include <rdma/rdma_netlink.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,8 +38,8 @@
 
 struct interface {
 	char name[16], parent[24], kind[16], master[16];
-	int index, lower; /* lower: of the interface that it is upon; 0: none */
-	void *info;       /* with a lower: the IFLA_LINKINFO that it was made with */
+	int index, lower; /* lower: of the interface that it is upon, of its other end; 0: none */
+	void *info;       /* of one that a plugin made: the IFLA_LINKINFO of it; else NULL */
 	size_t info_len;
 	uint32_t mtu;
 	uint16_t type; /* ARPHRD_… */
@@ -999,10 +1000,10 @@ static void add_link(struct host_tree *tree, const struct interface *interface, 
 		netlink_put_str(msg, IFLA_INFO_KIND, interface->kind);
 		nla_nest_end(msg, info);
 	}
-	if (interface->lower) {
+	if (interface->lower)
 		netlink_put_u32(msg, IFLA_LINK, (uint32_t)interface->lower);
+	if (interface->info)
 		netlink_put(msg, IFLA_LINKINFO, interface->info, interface->info_len);
-	}
 	/* From where it does not hide what we find out otherwise. */
 	if (tree->here && interface->parent[0]) {
 		netlink_put_str(msg, IFLA_PARENT_DEV_BUS_NAME, "pci");
@@ -1139,12 +1140,22 @@ static int set_link(struct host_tree *tree, const struct nlmsghdr *request)
 	const struct ifinfomsg *header = nlmsg_data(request);
 	struct interface *interface = interface_by_index(tree, header->ifi_index);
 	struct nlattr *attrs[IFLA_MAX + 1];
+	uint32_t master;
 
 	(void)netlink_parse(request, sizeof(*header), attrs, IFLA_MAX);
 	if (!interface)
 		return -ENODEV;
+	/* What a bridge knows of its port is not kept. */
+	if (header->ifi_family == AF_BRIDGE)
+		return interface->master[0] ? 0 : -EINVAL;
 	if (header->ifi_change & IFF_UP)
 		interface->up = (header->ifi_flags & IFF_UP) != 0;
+	if (netlink_u32(attrs[IFLA_MASTER], &master)) {
+		const struct interface *bridge = interface_by_index(tree, (int)master);
+
+		(void)snprintf(interface->master, sizeof(interface->master), "%s",
+			       bridge ? bridge->name : "");
+	}
 	(void)netlink_u32(attrs[IFLA_MTU], &interface->mtu);
 	if (attrs[IFLA_ADDRESS] && nla_len(attrs[IFLA_ADDRESS]) == sizeof(interface->mac))
 		memcpy(interface->mac, nla_data(attrs[IFLA_ADDRESS]), sizeof(interface->mac));
@@ -1158,30 +1169,70 @@ static int set_link(struct host_tree *tree, const struct nlmsghdr *request)
 	return 0;
 }
 
-/* Upon another interface; in another namespace from the beginning, if the request says so. */
+/* With the attributes of its request, in their namespace. NULL: its name is taken there. */
+static struct interface *make_link(struct host_tree *tree, struct nlattr *const *attrs,
+				   const struct nlattr *info)
+{
+	ino_t netns = netns_of(tree, attrs);
+	char name[IFNAMSIZ] = "";
+	struct interface *added;
+
+	if (!netlink_str(attrs[IFLA_IFNAME], name, sizeof(name)) || interface_in(tree, netns, name))
+		return NULL;
+	added = new_interface(tree, name);
+	added->info_len = (size_t)nla_len(info);
+	added->info = mem_dup(nla_data(info), added->info_len);
+	(void)netlink_u32(attrs[IFLA_MTU], &added->mtu);
+	added->away = true;
+	place_interface(tree, added, netns, name);
+	return added;
+}
+
+/* The other end of a pair; attrs: of the first, whose kind says that it is one. */
+static int make_peer(struct host_tree *tree, int end, const struct nlattr *info)
+{
+	struct nlattr *kind[IFLA_INFO_MAX + 1], *data[VETH_INFO_PEER + 1], *attrs[IFLA_MAX + 1];
+	const size_t skipped = NLMSG_ALIGN(sizeof(struct ifinfomsg));
+	struct interface *peer;
+
+	netlink_parse_nested(info, kind, IFLA_INFO_MAX);
+	netlink_parse_nested(kind[IFLA_INFO_DATA], data, VETH_INFO_PEER);
+	assert(data[VETH_INFO_PEER] && (size_t)nla_len(data[VETH_INFO_PEER]) >= skipped);
+	(void)nla_parse(attrs, IFLA_MAX,
+			(struct nlattr *)((char *)nla_data(data[VETH_INFO_PEER]) + skipped),
+			nla_len(data[VETH_INFO_PEER]) - (int)skipped, NULL);
+	peer = make_link(tree, attrs, info);
+	if (!peer)
+		return -EEXIST;
+	peer->lower = end;
+	interface_by_index(tree, end)->lower = peer->index;
+	return 0;
+}
+
+/* Upon another interface, or by itself; in another namespace if the request says so. */
 static int new_link(struct host_tree *tree, const struct nlmsghdr *request)
 {
-	struct nlattr *attrs[IFLA_MAX + 1];
+	const struct ifinfomsg *header = nlmsg_data(request);
+	struct nlattr *attrs[IFLA_MAX + 1], *kind[IFLA_INFO_MAX + 1];
 	char name[IFNAMSIZ];
 	struct interface *added;
 	uint32_t lower = 0;
 
 	if (!(request->nlmsg_flags & NLM_F_CREATE))
 		return set_link(tree, request);
-	(void)netlink_parse(request, sizeof(struct ifinfomsg), attrs, IFLA_MAX);
-	if (!attrs[IFLA_LINKINFO] || !netlink_str(attrs[IFLA_IFNAME], name, sizeof(name)))
+	(void)netlink_parse(request, sizeof(*header), attrs, IFLA_MAX);
+	if (!attrs[IFLA_LINKINFO])
 		return -EINVAL;
-	if (!netlink_u32(attrs[IFLA_LINK], &lower) || !interface_by_index(tree, (int)lower))
+	if (netlink_u32(attrs[IFLA_LINK], &lower) && !interface_by_index(tree, (int)lower))
 		return -ENODEV;
-	if (interface_in(tree, netns_of(tree, attrs), name))
+	added = make_link(tree, attrs, attrs[IFLA_LINKINFO]);
+	if (!added)
 		return -EEXIST;
-	added = new_interface(tree, name);
 	added->lower = (int)lower;
-	added->info_len = (size_t)nla_len(attrs[IFLA_LINKINFO]);
-	added->info = mem_dup(nla_data(attrs[IFLA_LINKINFO]), added->info_len);
-	(void)netlink_u32(attrs[IFLA_MTU], &added->mtu);
-	added->away = true;
-	place_interface(tree, added, netns_of(tree, attrs), name);
+	added->up = (header->ifi_flags & IFF_UP) != 0;
+	netlink_parse_nested(attrs[IFLA_LINKINFO], kind, IFLA_INFO_MAX);
+	if (netlink_str(kind[IFLA_INFO_KIND], name, sizeof(name)) && str_eq(name, "veth"))
+		return make_peer(tree, added->index, attrs[IFLA_LINKINFO]);
 	return 0;
 }
 
@@ -1189,12 +1240,20 @@ static int delete_link(struct host_tree *tree, const struct nlmsghdr *request)
 {
 	const struct ifinfomsg *header = nlmsg_data(request);
 	struct interface *interface = interface_by_index(tree, header->ifi_index);
+	int index = header->ifi_index;
 
 	if (!interface)
 		return -ENODEV;
-	if (!interface->lower)
+	if (!interface->info)
 		return -EOPNOTSUPP;
 	remove_interface(tree, interface);
+	/* With one end of a pair the other goes; what is upon an interface stays a link here. */
+	for (size_t i = 0; i < tree->n_interfaces; i++)
+		if (tree->interfaces[i].lower == index && tree->interfaces[i].info &&
+		    memmem(tree->interfaces[i].info, tree->interfaces[i].info_len, "veth", 5)) {
+			remove_interface(tree, &tree->interfaces[i]);
+			break;
+		}
 	return 0;
 }
 

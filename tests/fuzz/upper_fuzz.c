@@ -20,12 +20,14 @@ static const char *type_of(const json_t *input)
 	return types[0];
 }
 
-static void check_same(const struct upper_config *config, const struct upper_facts *facts)
+static void check_same(const struct upper_config *config, const struct interface_facts *facts,
+		       const json_t *master)
 {
 	struct err first = {0}, second = {0};
-	int rc = upper_check(config, facts, &first);
+	int rc = upper_check(config, facts, master, &first);
 
-	fuzz_check(rc == upper_check(config, facts, &second) && str_eq(first.text, second.text),
+	fuzz_check(rc == upper_check(config, facts, master, &second) &&
+			   str_eq(first.text, second.text),
 		   "CHECK says the same of the same");
 	fuzz_check(rc == 0 || first.class != ERR_NONE, "a refusal has an error");
 	fuzz_check(facts->previous || rc < 0, "CHECK needs a result");
@@ -36,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	json_auto_t *input = json_parse((const char *)data, size, NULL), *previous = NULL;
 	json_auto_t *steps = json_array(), *undo = NULL, *before = NULL;
 	auto_upper_config struct upper_config config = {0};
-	struct upper_facts facts = {.ifname = "net1", .netns_path = "/ns"};
+	struct interface_facts facts = {.type = "x", .ifname = "net1", .netns_path = "/ns"};
 	struct err err = {0};
 
 	if (!input || (json_at(input, "previous") &&
@@ -55,9 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fuzz_check(json_array_size(steps) == 0, "a refusal has no steps");
 	}
 	facts.previous = previous;
-	facts.master = json_at(input, "master");
 	facts.pod = json_at(input, "pod");
-	check_same(&config, &facts);
+	check_same(&config, &facts, json_at(input, "master"));
 	fuzz_check(json_same(before, input), "what is read is not changed");
 	return 0;
 }

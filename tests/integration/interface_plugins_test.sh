@@ -7,39 +7,17 @@
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 
-theirs=/usr/lib/cni
 if [[ ${1:-} != inside ]]; then
 	cd "$(dirname "$0")/../.."
 	. tests/lib.sh
-	if ((EUID != 0)) || ! unshare --net --mount ip link add probe0 type veth peer name probe1 2>/dev/null; then
-		t_skip "interfaces as containernetworking-plugins make them" "needs root, network namespaces and veth"
-		t_done
-	fi
-	if [[ ! -x $theirs/macvlan ]]; then
-		t_skip "interfaces as containernetworking-plugins make them" "needs Debian's containernetworking-plugins"
-		t_done
-	fi
-	exec unshare --net --mount "$0" inside
+	. tests/integration/plugins.sh
+	plugins_inside macvlan "$0"
 fi
 cd "$(dirname "$0")/../.."
 . tests/lib.sh
+. tests/integration/plugins.sh
+plugins_start
 
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-tool=${BUILD:-build}/${VARIANT:-asan}/tests/attach-tool
-pod=/run/netns/pod
-
-mount --make-rprivate /
-mount -t tmpfs tmpfs /run/netns 2>/dev/null || { mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns; }
-mkdir "$tmp/bin"
-# Their IPAM plugin: what a test says in $IPAM.
-cat >"$tmp/bin/x" <<'END'
-#!/bin/sh
-[ -n "$IPAM" ] || exit 1
-[ "$CNI_COMMAND" != ADD ] || printf '%s\n' "$IPAM"
-END
-chmod +x "$tmp/bin/x"
-ip link set lo up
 ip link add eth1 mtu 1500 type veth peer name wire1
 ip link add eth2 mtu 1500 type veth peer name wire2
 ip address add 10.1.0.1/24 dev eth2
@@ -49,43 +27,7 @@ done
 ip route add default via 10.1.0.9 dev eth2
 ip link property add dev eth1 altname rail1 altname rail-one-of-the-node
 
-v4='{"cniVersion": "1.0.0", "ips": [{"address": "10.9.0.5/24", "gateway": "10.9.0.1"}], "routes": [{"dst": "0.0.0.0/0"}]}'
-v6='{"cniVersion": "1.0.0", "ips": [{"address": "fd09::5/64"}], "routes": [{"dst": "fd08::/64", "gw": "fd09::9"}]}'
-both='{"cniVersion": "1.0.0", "ips": [{"address": "10.9.0.5/24", "gateway": "10.9.0.1"}, {"address": "fd09::5/64"}],
-	"routes": [{"dst": "10.8.0.0/16", "gw": "10.9.0.9"}, {"dst": "0.0.0.0/0"}],
-	"dns": {"nameservers": ["10.9.0.53"]}}'
-old='{"cniVersion": "0.4.0", "ips": [{"version": "4", "address": "10.9.0.5/24"}], "routes": [{"dst": "10.8.0.0/16"}]}'
-
 # --- both runtimes --------------------------------------------------------------------------------
-
-# ours, theirs: COMMAND TYPE CONFIG [IPAM], in the namespace $netns.
-ours() {
-	CNI_ARGS=${args:-} "$tool" "$1" "$2" net1 "$netns" "$tmp/state" "$3" ${4:+"$4"}
-}
-
-theirs() {
-	CNI_COMMAND=$1 CNI_CONTAINERID=c1 CNI_NETNS=$netns CNI_IFNAME=net1 CNI_ARGS=${args:-} CNI_PATH=$tmp/bin IPAM=${4:-} \
-		"$theirs/$2" <<<"$3"
-}
-
-# config TYPE JSON [IPAM]: on stdin of the plugin.
-config() {
-	jq -nc --arg type "$1" --argjson more "$2" --arg ipam "${3:-}" '{ cniVersion: "1.0.0", name: "n", $type } +
-		(if $ipam != "" then { ipam: { type: "x" } } else {} end) + $more'
-}
-
-new_pod() {
-	ip netns del pod 2>/dev/null || true
-	ip netns add pod
-	ip -n pod link set lo up
-	rm -f "$tmp/state"
-	netns=$pod
-}
-
-# A MAC address that nobody asked for is another one each time.
-without_chance() {
-	sed -E 's/"(mac|address)":"02:00:00/"\1":"ASKED/g; s/"(mac|address)":"([0-9a-f]{2}:){5}[0-9a-f]{2}"/"\1":"by chance"/g; s/ASKED/02:00:00/g'
-}
 
 # What the pod has: interfaces with all that plugins set, addresses, routes. Left out is what newer versions of theirs, and ours,
 # do in another way (the queue's length is the kernel's, keep_addr_on_down is 1), the scope of a route without a gateway
@@ -104,16 +46,6 @@ seen() {
 		ip netns exec pod sh -c 'cd /proc/sys/net; grep -H . ipv4/conf/net1/arp_notify ipv6/conf/net1/disable_ipv6 \
 			2>/dev/null' || true
 	} | without_chance
-}
-
-# run WHO COMMAND TYPE CONFIG IPAM: what it prints, and how it ends, in one line; that of a failure says no more than that.
-run() {
-	local output status=0
-
-	output=$("$@" 2>"$tmp/errors") || status=$?
-	((status == 0)) && { jq -cS . <<<"${output:-null}" | without_chance && return; }
-	echo "it fails"
-	printf '%s\n' "$1 $3: $output" >>"$tmp/said"
 }
 
 # story WHO TYPE CONFIG IPAM: ADD, what is there, CHECK, DEL, DEL once more, and without the namespace. In a pod of its own.

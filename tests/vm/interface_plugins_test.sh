@@ -26,7 +26,9 @@ fi
 missing=$(unshare --net bash -c 'ip link add wire type veth peer name peer
 	for kind in macvlan ipvlan "vlan id 5"; do
 		ip link add link wire name probe type $kind 2>/dev/null && ip link del probe || echo "${kind%% *}"
-	done')
+	done
+	ip link add probe type bridge vlan_filtering 1 2>/dev/null || echo bridge
+	ip link add probe2 type dummy 2>/dev/null || echo dummy')
 if [[ -z $missing ]]; then
 	t_skip "interfaces as containernetworking-plugins make them" "this machine has all kinds: the integration test is the same"
 	t_done
@@ -35,8 +37,16 @@ mkdir -p "$ORBWEAVER_RUN"
 t_ok "a node comes up" hack/node up interfaces
 t_need
 log=$ORBWEAVER_RUN/log
-hack/node exec interfaces "modprobe -a macvlan ipvlan 8021q; cd $PWD && KINDS='${missing//$'\n'/ }' STAGE=${LONG:-core} \
+hack/node exec interfaces "modprobe -a macvlan ipvlan 8021q bridge; cd $PWD && KINDS='${missing//$'\n'/ }' STAGE=${LONG:-core} \
 	BUILD=${BUILD:-build} VARIANT=${VARIANT:-asan} tests/integration/interface_plugins_test.sh" 2>&1 | tee "$log" || true
 t_ok "each plugin does as theirs" grep -q '^[1-9][0-9]* passed, 0 failed$' "$log"
+t_fails "nothing is skipped" grep '^skipped' "$log"
+hack/node exec interfaces "cd $PWD && BUILD=${BUILD:-build} VARIANT=${VARIANT:-asan} tests/integration/bridge_plugin_test.sh" \
+	2>&1 | tee "$log" || true
+t_ok "bridge does as theirs" grep -q '^[1-9][0-9]* passed, 0 failed$' "$log"
+t_fails "nothing is skipped" grep '^skipped' "$log"
+hack/node exec interfaces "modprobe dummy; cd $PWD && BUILD=${BUILD:-build} VARIANT=${VARIANT:-asan} tests/integration/device_plugins_test.sh" \
+	2>&1 | tee "$log" || true
+t_ok "tuning, host-device and dummy do as theirs" grep -q '^[1-9][0-9]* passed, 0 failed$' "$log"
 t_fails "nothing is skipped" grep '^skipped' "$log"
 t_done

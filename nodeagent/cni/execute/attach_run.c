@@ -13,8 +13,10 @@
 #include "nodeagent/cni/plan/result.h"
 
 static const struct plugin *const plugins[] = {
-	&plugin_coordinator, &plugin_sriov,  &plugin_ib_sriov, &plugin_rdma,   &plugin_ipoib,
-	&plugin_macvlan,     &plugin_ipvlan, &plugin_vlan,     &plugin_static, &plugin_host_local,
+	&plugin_coordinator, &plugin_sriov,      &plugin_ib_sriov, &plugin_rdma,
+	&plugin_ipoib,       &plugin_macvlan,    &plugin_ipvlan,   &plugin_vlan,
+	&plugin_static,      &plugin_host_local, &plugin_bridge,   &plugin_tuning,
+	&plugin_host_device, &plugin_dummy,      &plugin_ifacer,
 };
 
 static const struct plugin *plugin_of(const char *type)

@@ -18,8 +18,8 @@ bool ipam_is_wanted(const struct plugin_call *call)
 	return !str_empty(json_str_at(call->call->config, "ipam", "type"));
 }
 
-static int configure_interface(const struct plugin_call *call, const json_t *result, json_t *done,
-			       struct err *err)
+int ipam_configure(const struct plugin_call *call, const json_t *result, json_t *done,
+		   struct err *err)
 {
 	json_auto_t *steps = json_array(), *addresses = json_array();
 	size_t i;
@@ -45,7 +45,7 @@ int ipam_add(const struct plugin_call *call, bool configure, json_t *result, jso
 		return err_in(err, "addresses for %s", call->call->ifname);
 	if (result_read(printed, json_str_at(call->call->config, "cniVersion"), &read, err) == 0 &&
 	    interface_adopt(result, read, err) == 0 &&
-	    (!configure || configure_interface(call, result, done, err) == 0))
+	    (!configure || ipam_configure(call, result, done, err) == 0))
 		return 0;
 	(void)ipam_del(call, NULL);
 	return -1;
@@ -55,9 +55,8 @@ int ipam_inherit(const struct plugin_call *call, const json_t *from, json_t *res
 		 struct err *err)
 {
 	assert(from && call->pair.pod);
-	return interface_adopt(result, from, err) || configure_interface(call, result, done, err)
-		       ? -1
-		       : 0;
+	return interface_adopt(result, from, err) || ipam_configure(call, result, done, err) ? -1
+											     : 0;
 }
 
 int ipam_del(const struct plugin_call *call, struct err *err)

@@ -15,12 +15,18 @@
 bool ipam_is_wanted(const struct plugin_call *call);
 
 /*
- * Ask for addresses, put them into result (whose interface 0 is the call's), and, with `configure`,
- * set them and tell the network of them. done: steps that were done are appended. After a failure
- * the addresses are given back.
+ * Ask for addresses, put them into result (whose last interface is the call's), and, with
+ * `configure`, set them and tell the network of them. done: steps that were done are appended.
+ * After a failure the addresses are given back.
  */
 int ipam_add(const struct plugin_call *call, bool configure, json_t *result, json_t *done,
 	     struct err *err);
+
+/*
+ * Set the addresses and routes of a result on the call's interface, and tell the network of them.
+ */
+int ipam_configure(const struct plugin_call *call, const json_t *result, json_t *done,
+		   struct err *err);
 
 /*
  * The same with the addresses and routes of another result, in our shape, which stay whose they

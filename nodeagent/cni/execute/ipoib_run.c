@@ -11,6 +11,7 @@
 #include "lib/base/own.h"
 #include "lib/base/random.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/execute/interface_run.h"
 #include "nodeagent/cni/execute/ipam_run.h"
 #include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/cni/execute/plugins.h"
@@ -20,19 +21,13 @@
 
 #define INDEX_BASE (1 << 20)
 
-static int find_in_pod(const struct plugin_call *call, json_t *look, const json_t **ret,
-		       struct err *err)
-{
-	return netns_observe_link(call->pair.pod, call->call->ifname, 0, look, ret, err);
-}
-
 static int finish_interface(const struct plugin_call *call, json_t *result, json_t *done,
 			    struct err *err)
 {
 	json_auto_t *look = netns_look_new(), *up = json_array();
 	const json_t *link = NULL;
 
-	if (find_in_pod(call, look, &link, err))
+	if (interface_find(call, call->call->ifname, look, &link, err))
 		return -1;
 	result_add_interface(result, call->call->ifname, json_str_at(link, "mac"),
 			     call->call->netns_path, json_integer_value(json_at(link, "mtu")),
@@ -49,19 +44,14 @@ static int ipoib_add(const struct plugin_call *call, json_t **ret_result, struct
 	const char *name = json_str_at(call->call->config, "master");
 	json_auto_t *look = netns_look_new(), *steps = json_array(), *done = json_array();
 	json_auto_t *state = json_object(), *result = result_new(), *undo = NULL;
-	const json_t *master = NULL, *taken = NULL;
-	json_auto_t *pod = netns_look_new(), *child = json_object();
+	json_auto_t *child = json_object();
+	const json_t *master = NULL;
 	char spare[16];
 	uint32_t number;
 
 	if ((name && netns_observe_link(call->pair.host, name, 0, look, &master, err)) ||
-	    find_in_pod(call, pod, &taken, err))
+	    interface_refuse_taken(call, err))
 		return -1;
-	if (taken)
-		return err_set(err, ERR_INVALID, "InterfaceExists",
-			       "ipoib: the pod has an interface %s already; name another for this "
-			       "network",
-			       call->call->ifname);
 	random_bytes(&number, sizeof(number));
 	(void)snprintf(spare, sizeof(spare), "ipoib%08x", number);
 	json_put_str(child, "name", spare);
@@ -94,7 +84,7 @@ static int ipoib_check(const struct plugin_call *call, struct err *err)
 	json_auto_t *look = netns_look_new();
 	const json_t *link = NULL;
 
-	if (find_in_pod(call, look, &link, err))
+	if (interface_find(call, call->call->ifname, look, &link, err))
 		return -1;
 	if (!link || !str_eq(json_str_at(link, "kind"), "ipoib"))
 		return err_set(err, ERR_HOST, "NotAsAdded",
@@ -132,7 +122,7 @@ static int ipoib_del(const struct plugin_call *call, struct err *err)
 		done = ipam_del(call, NULL) == 0;
 	if (json_str_at(saved, "spare"))
 		plan_spare(call, saved, steps);
-	if (call->pair.pod && find_in_pod(call, look, &link, NULL) == 0 &&
+	if (call->pair.pod && interface_find(call, call->call->ifname, look, &link, NULL) == 0 &&
 	    str_eq(json_str_at(link, "kind"), "ipoib"))
 		steps_add(steps, "pod", "unlink", call->call->ifname);
 	done &= netns_execute_all(&call->pair, steps, NULL) == 0;

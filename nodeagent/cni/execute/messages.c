@@ -9,11 +9,11 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <linux/fib_rules.h>
+#include <linux/if_bridge.h>
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
-#include <net/if.h>
 #include <string.h>
 
 #include "lib/base/own.h"
@@ -59,16 +59,23 @@ static void put_number(struct nl_msg *msg, int type, const json_t *step, const c
 
 static struct nl_msg *link_message(const json_t *step, int index)
 {
+	static const struct {
+		const char *key;
+		unsigned int flag;
+	} flags[] = {{"up", IFF_UP}, {"promisc", IFF_PROMISC}, {"allmulti", IFF_ALLMULTI}};
 	struct ifinfomsg header = {.ifi_index = index};
 	struct nl_msg *msg;
 
-	if (json_at(step, "up")) {
-		header.ifi_flags = json_is_true(json_at(step, "up")) ? IFF_UP : 0;
-		header.ifi_change = IFF_UP;
-	}
 	if (json_is_true(json_at(step, "deaf")))
 		header.ifi_change |= IFF_PROMISC | IFF_ALLMULTI;
+	for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
+		if (json_at(step, flags[i].key))
+			header.ifi_change |= flags[i].flag;
+		if (json_is_true(json_at(step, flags[i].key)))
+			header.ifi_flags |= flags[i].flag;
+	}
 	msg = netlink_request(RTM_NEWLINK, 0, &header, sizeof(header));
+	put_number(msg, IFLA_MASTER, step, "master");
 	put_mac(msg, IFLA_ADDRESS, step, "mac");
 	put_number(msg, IFLA_MTU, step, "mtu");
 	put_number(msg, IFLA_TXQLEN, step, "txqlen");
@@ -191,10 +198,110 @@ static void put_end_of_pair(struct nl_msg *msg, const json_t *step, const char *
 	netlink_put_u32(msg, IFLA_TXQLEN, 0);
 }
 
+static struct nl_msg *bridge_message(const json_t *step)
+{
+	struct nl_msg *msg = rtnl_link_request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, 0);
+	struct nlattr *info, *data;
+
+	netlink_put_str(msg, IFLA_IFNAME, json_str_or(json_at(step, "dev"), ""));
+	put_number(msg, IFLA_MTU, step, "mtu");
+	info = nla_nest_start(msg, IFLA_LINKINFO);
+	netlink_put_str(msg, IFLA_INFO_KIND, "bridge");
+	if (json_is_true(json_at(step, "filtering"))) {
+		data = nla_nest_start(msg, IFLA_INFO_DATA);
+		netlink_put_u8(msg, IFLA_BR_VLAN_FILTERING, 1);
+		(void)nla_nest_end(msg, data);
+	}
+	(void)nla_nest_end(msg, info);
+	return msg;
+}
+
+static struct nl_msg *bond_message(const json_t *step)
+{
+	struct nl_msg *msg = rtnl_link_request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, 0);
+	struct nlattr *info, *data;
+	size_t i;
+	json_t *option;
+
+	netlink_put_str(msg, IFLA_IFNAME, json_str_or(json_at(step, "dev"), ""));
+	info = nla_nest_start(msg, IFLA_LINKINFO);
+	netlink_put_str(msg, IFLA_INFO_KIND, "bond");
+	data = nla_nest_start(msg, IFLA_INFO_DATA);
+	json_array_foreach (json_at(step, "options"), i, option) {
+		int number = (int)look_number(option, "number");
+		int64_t bits = look_number(option, "bits"), value = look_number(option, "value");
+
+		if (bits == 8)
+			netlink_put_u8(msg, number, (uint8_t)value);
+		else if (bits == 16)
+			netlink_put_u16(msg, number, (uint16_t)value);
+		else
+			netlink_put_u32(msg, number, (uint32_t)value);
+	}
+	(void)nla_nest_end(msg, data);
+	(void)nla_nest_end(msg, info);
+	return msg;
+}
+
+/* To the bridge that the link is a port of (net/bridge/br_netlink.c). */
+static struct nl_msg *bridge_request(uint16_t type, int index)
+{
+	struct ifinfomsg header = {.ifi_family = AF_BRIDGE, .ifi_index = index};
+
+	return netlink_request(type, 0, &header, sizeof(header));
+}
+
+static struct nl_msg *port_message(const json_t *step, int index)
+{
+	struct nl_msg *msg = bridge_request(RTM_SETLINK, index);
+	struct nlattr *info = nla_nest_start(msg, IFLA_PROTINFO | NLA_F_NESTED);
+
+	netlink_put_u8(msg, IFLA_BRPORT_MODE, json_is_true(json_at(step, "hairpin")));
+	if (json_at(step, "isolated"))
+		netlink_put_u8(msg, IFLA_BRPORT_ISOLATED, json_is_true(json_at(step, "isolated")));
+	(void)nla_nest_end(msg, info);
+	return msg;
+}
+
+static void put_vlan(struct nl_msg *msg, const json_t *id, unsigned int flags)
+{
+	struct bridge_vlan_info info = {.flags = (uint16_t)flags,
+					.vid = (uint16_t)json_integer_value(id)};
+
+	netlink_put(msg, IFLA_BRIDGE_VLAN_INFO, &info, sizeof(info));
+}
+
+static struct nl_msg *vlans_message(const json_t *step, bool add, int index)
+{
+	struct nl_msg *msg = bridge_request(add ? RTM_SETLINK : RTM_DELLINK, index);
+	struct nlattr *spec = nla_nest_start(msg, IFLA_AF_SPEC | NLA_F_NESTED);
+	unsigned int flags = json_is_true(json_at(step, "pvid"))
+				     ? BRIDGE_VLAN_INFO_PVID | BRIDGE_VLAN_INFO_UNTAGGED
+				     : 0;
+	size_t i;
+	json_t *range;
+
+	netlink_put_u16(msg, IFLA_BRIDGE_FLAGS,
+			json_at(step, "self") ? BRIDGE_FLAGS_SELF : BRIDGE_FLAGS_MASTER);
+	json_array_foreach (json_at(step, "ids"), i, range) {
+		const json_t *first = json_array_get(range, 0), *last = json_array_get(range, 1);
+
+		if (json_equal(first, last)) {
+			put_vlan(msg, first, flags);
+			continue;
+		}
+		put_vlan(msg, first, flags | BRIDGE_VLAN_INFO_RANGE_BEGIN);
+		put_vlan(msg, last, flags | BRIDGE_VLAN_INFO_RANGE_END);
+	}
+	(void)nla_nest_end(msg, spec);
+	return msg;
+}
+
 /* Both ends in one message: no moment in which the peer is in the pod (drivers/net/veth.c). */
 static struct nl_msg *veth_message(const json_t *step, int other)
 {
-	struct ifinfomsg up = {.ifi_flags = IFF_UP, .ifi_change = IFF_UP}, peer = {0};
+	bool is_down = json_is_false(json_at(step, "up"));
+	struct ifinfomsg up = {.ifi_flags = is_down ? 0 : IFF_UP, .ifi_change = IFF_UP}, peer = {0};
 	struct nl_msg *msg =
 		netlink_request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &up, sizeof(up));
 	struct nlattr *info, *data, *end;
@@ -255,7 +362,7 @@ static struct nl_msg *upper_message(const json_t *step, int other)
 		put_number(msg, IFLA_MACVLAN_BC_QUEUE_LEN, step, "queue");
 	} else if (str_eq(kind, "ipvlan")) {
 		netlink_put_u16(msg, IFLA_IPVLAN_MODE, (uint16_t)mode);
-	} else {
+	} else if (json_at(step, "vlan")) {
 		netlink_put_u16(msg, IFLA_VLAN_ID, (uint16_t)look_number(step, "vlan"));
 	}
 	(void)nla_nest_end(msg, data);
@@ -404,6 +511,14 @@ struct nl_msg *message_of_step(const json_t *step, int index, int other, struct 
 		msg = upper_message(step, other);
 	else if (str_eq(what, "veth"))
 		msg = veth_message(step, other);
+	else if (str_eq(what, "bridge"))
+		msg = bridge_message(step);
+	else if (str_eq(what, "bond"))
+		msg = bond_message(step);
+	else if (str_eq(what, "port"))
+		msg = port_message(step, index);
+	else if (str_ends(what, "vlans"))
+		msg = vlans_message(step, what[0] == 'v', index);
 	else if (str_ends(what, "address"))
 		msg = address_message(step, what[0] == 'a', index);
 	else if (str_ends(what, "route"))

@@ -48,7 +48,8 @@ static bool is_settled(const json_t *step, int code)
 {
 	const char *what = json_str_at(step, "do");
 
-	if (str_eq(what, "move") || str_eq(what, "rename") || str_eq(what, "upper"))
+	if (str_eq(what, "move") || str_eq(what, "rename") || json_at(step, "exclusive") ||
+	    (str_eq(what, "upper") && !json_at(step, "shared")))
 		return false;
 
 	if (str_starts(what, "un"))
@@ -223,7 +224,8 @@ static bool needs_index(const json_t *step)
 	const char *what = json_str_at(step, "do");
 
 	return json_at(step, "dev") && !str_eq(what, "veth") && !str_eq(what, "ipoib") &&
-	       !str_eq(what, "upper") && !str_ends(what, "rule");
+	       !str_eq(what, "upper") && !str_eq(what, "bridge") && !str_eq(what, "bond") &&
+	       !str_ends(what, "rule");
 }
 
 static void do_step(struct run *run, const json_t *step)

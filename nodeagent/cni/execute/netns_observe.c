@@ -106,11 +106,14 @@ static void put_link(const struct rtnl_interface *value, json_t *look)
 	put_number(link, "mtu", value->mtu);
 	put_number(link, "txqlen", value->txqlen);
 	put_number(link, "lower", value->lower ? value->lower : value->outer);
+	put_number(link, "master", value->master);
 	if (value->kind[0])
 		json_put_str(link, "kind", value->kind);
 	put_of_kind(link, "pkey", value->of_kind.pkey);
 	put_of_kind(link, "mode", value->of_kind.mode);
 	put_of_kind(link, "vlan", value->of_kind.vlan);
+	put_of_kind(link, "filtering", value->of_kind.filtering);
+	put_of_kind(link, "pvid", value->of_kind.pvid);
 	if (value->parent[0])
 		json_put_str(link, "parent", value->parent);
 	json_put(link, "altNames", json_incref(value->alt_names));

@@ -26,6 +26,7 @@ struct plugin {
 };
 
 extern const struct plugin plugin_coordinator, plugin_sriov, plugin_ib_sriov, plugin_rdma,
-	plugin_ipoib, plugin_macvlan, plugin_ipvlan, plugin_vlan, plugin_static, plugin_host_local;
+	plugin_ipoib, plugin_macvlan, plugin_ipvlan, plugin_vlan, plugin_static, plugin_host_local,
+	plugin_bridge, plugin_tuning, plugin_host_device, plugin_dummy, plugin_ifacer;
 
 #endif

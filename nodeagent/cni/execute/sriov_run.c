@@ -12,6 +12,7 @@
 #include "lib/base/own.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/device.h"
+#include "nodeagent/cni/execute/interface_run.h"
 #include "nodeagent/cni/execute/ipam_run.h"
 #include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/cni/execute/plugins.h"
@@ -31,8 +32,6 @@ static int check_device(const struct plugin_call *call, const struct sriov_confi
 			const struct device *device, struct err *err)
 {
 	const struct attach_services *services = call->call->services;
-	const json_t *taken = NULL;
-	json_auto_t *pod = netns_look_new();
 
 	if (!services->owns(services->context, config->device))
 		return err_set(
@@ -56,14 +55,7 @@ static int check_device(const struct plugin_call *call, const struct sriov_confi
 			"sriov: the interface of %s is not on the node: a pod that ends has it "
 			"still, or its driver %s is starting",
 			config->device, device->driver);
-	if (netns_observe_link(call->pair.pod, call->call->ifname, 0, pod, &taken, err))
-		return -1;
-	if (taken)
-		return err_set(err, ERR_INVALID, "InterfaceExists",
-			       "sriov: the pod has an interface %s already; name another for this "
-			       "network",
-			       call->call->ifname);
-	return 0;
+	return interface_refuse_taken(call, err);
 }
 
 static json_t *state_of(const struct sriov_config *config, const struct sriov_facts *facts,

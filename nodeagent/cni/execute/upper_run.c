@@ -1,26 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The plugins macvlan, ipvlan and vlan: look, have it decided (nodeagent/cni/plan/upper.h), act.
- * Kept for DEL: {"spare": the name before the interface has its own, "ipam"}. The interface ends
- * with the pod's namespace.
+ * The plugins macvlan, ipvlan, vlan and dummy: look, have it decided (nodeagent/cni/plan/upper.h),
+ * act. Kept for DEL: {"spare": the name before the interface has its own, "ipam"}. The interface
+ * ends with the pod's namespace.
  */
 #include <stdio.h>
 
 #include "lib/base/own.h"
 #include "lib/base/random.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/execute/interface_run.h"
 #include "nodeagent/cni/execute/ipam_run.h"
 #include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/cni/execute/plugins.h"
 #include "nodeagent/cni/plan/result.h"
 #include "nodeagent/cni/plan/steps.h"
 #include "nodeagent/cni/plan/upper.h"
-
-static int find_in_pod(const struct plugin_call *call, const char *name, json_t *look,
-		       const json_t **ret, struct err *err)
-{
-	return netns_observe_link(call->pair.pod, name, 0, look, ret, err);
-}
 
 /* udev gives NICs alternative names, by which the kernel finds them, too. */
 static const json_t *link_called(const json_t *look, const char *name)
@@ -41,11 +36,11 @@ static int find_master(const struct plugin_call *call, const struct upper_config
 	struct netns *ns = config->is_in_pod ? call->pair.pod : call->pair.host;
 	const char *name = config->master;
 
-	if (name)
+	if (name || config->is_alone)
 		*ret_look = netns_look_new();
 	else if (netns_observe(ns, NETNS_LINKS | NETNS_ROUTES, ret_look, err))
 		return -1;
-	if (!name)
+	if (!name && !config->is_alone)
 		name = upper_default_master(*ret_look);
 	if (name && netns_observe_link(ns, name, 0, *ret_look, ret, err))
 		return -1;
@@ -64,7 +59,7 @@ static int finish_interface(const struct plugin_call *call, const struct upper_c
 	const char *ifname = call->call->ifname;
 	const json_t *link = NULL, *dns = json_at(config->folded, "dns");
 
-	if (find_in_pod(call, ifname, look, &link, err))
+	if (interface_find(call, ifname, look, &link, err))
 		return -1;
 	result_add_interface(result, ifname, json_str_at(link, "mac"), call->call->netns_path, 0,
 			     NULL);
@@ -72,8 +67,11 @@ static int finish_interface(const struct plugin_call *call, const struct upper_c
 		return -1;
 	if (config->inherited && ipam_inherit(call, config->inherited, result, done, err))
 		return -1;
-	/* The network's, as containernetworking-plugins have it, not what IPAM said. */
-	json_put(result, "dns", json_is_object(dns) ? json_deep_copy(dns) : json_object());
+	/*
+	 * The network's, as containernetworking-plugins have it, not what IPAM said; but of dummy.
+	 */
+	if (!config->is_alone)
+		json_put(result, "dns", json_is_object(dns) ? json_deep_copy(dns) : json_object());
 	if (config->has_ipam || config->inherited)
 		return 0;
 	json_put_bool(steps_add(up, "pod", "link", ifname), "up", true);
@@ -89,20 +87,6 @@ static bool take_back(const struct plugin_call *call, const char *spare, const j
 	if (json_find(done, "do", "rename"))
 		steps_add(undo, "pod", "unlink", call->call->ifname);
 	return netns_execute_all(&call->pair, undo, NULL) == 0;
-}
-
-static int refuse_taken(const struct plugin_call *call, struct err *err)
-{
-	json_auto_t *look = netns_look_new();
-	const json_t *taken = NULL;
-
-	if (find_in_pod(call, call->call->ifname, look, &taken, err))
-		return -1;
-	return taken ? err_set(err, ERR_INVALID, "InterfaceExists",
-			       "%s: the pod has an interface %s already; name another for this "
-			       "network",
-			       call->call->type, call->call->ifname)
-		     : 0;
 }
 
 static int upper_add(const struct plugin_call *call, json_t **ret_result, struct err *err)
@@ -121,7 +105,7 @@ static int upper_add(const struct plugin_call *call, json_t **ret_result, struct
 			      call->previous, &config, err) ||
 	    find_master(call, &config, &look, &master, err) ||
 	    upper_plan(&config, master, spare, call->call->ifname, steps, err) ||
-	    refuse_taken(call, err))
+	    interface_refuse_taken(call, err))
 		return -1;
 	json_put_str(state, "spare", spare);
 	json_put_bool(state, "ipam", config.has_ipam);
@@ -145,7 +129,9 @@ static int upper_check_run(const struct plugin_call *call, struct err *err)
 	const struct attach_services *services = call->call->services;
 	auto_upper_config struct upper_config config = {0};
 	json_auto_t *look = NULL, *pod = NULL, *none = NULL;
-	struct upper_facts facts = {
+	const json_t *master = NULL;
+	struct interface_facts facts = {
+		.type = call->call->type,
 		.ifname = call->call->ifname,
 		.netns_path = call->call->netns_path,
 		.previous = call->previous,
@@ -158,46 +144,32 @@ static int upper_check_run(const struct plugin_call *call, struct err *err)
 	if (config.has_ipam &&
 	    services->ipam(services->context, "CHECK", call->call->config, &none, err))
 		return -1;
-	if (config.master && find_master(call, &config, &look, &facts.master, err))
+	if (config.master && find_master(call, &config, &look, &master, err))
 		return -1;
-	if (netns_observe(call->pair.pod, NETNS_LINKS | NETNS_ADDRESSES | NETNS_ROUTES, &pod, err))
+	if (interface_look(call, &pod, err))
 		return -1;
 	facts.pod = pod;
-	return upper_check(&config, &facts, err);
+	return upper_check(&config, &facts, master, err);
 }
 
 /* ---- DEL ------------------------------------------------------------------------------------- */
-
-/*
- * By kind and name: of this plugin, or of one of containernetworking-plugins whose place we have
- * now. Another kind is the pod's own.
- */
-static bool add_unlink(const struct plugin_call *call, const char *name, json_t *steps)
-{
-	json_auto_t *look = netns_look_new();
-	const json_t *link = NULL;
-
-	if (!name)
-		return true;
-	if (find_in_pod(call, name, look, &link, NULL))
-		return false;
-	if (str_eq(json_str_at(link, "kind"), call->call->type))
-		steps_add(steps, "pod", "unlink", name);
-	return true;
-}
 
 static int upper_del(const struct plugin_call *call, struct err *err)
 {
 	const struct attach_services *services = call->call->services;
 	const json_t *saved = call->call->saved;
 	bool has_ipam = saved ? json_is_true(json_at(saved, "ipam")) : ipam_is_wanted(call);
-	const char *spare = json_str_at(saved, "spare");
+	const char *spare = json_str_at(saved, "spare"), *type = call->call->type;
 	json_auto_t *steps = json_array(), *rest = NULL;
 	bool done = true;
 
+	/*
+	 * By kind and name: of this plugin, or of one of containernetworking-plugins whose place we
+	 * have now. Another kind is the pod's own.
+	 */
 	if (call->pair.pod)
-		done = add_unlink(call, call->call->ifname, steps) &&
-		       add_unlink(call, spare, steps) &&
+		done = interface_add_unlink(call, call->call->ifname, type, steps) &&
+		       interface_add_unlink(call, spare, type, steps) &&
 		       netns_execute_all(&call->pair, steps, NULL) == 0;
 	/* Not before the interface has gone: the next pod may have its addresses at once. */
 	if (done && has_ipam && ipam_del(call, NULL) == 0)
@@ -228,6 +200,14 @@ const struct plugin plugin_ipvlan = {
 
 const struct plugin plugin_vlan = {
 	.type = "vlan",
+	.is_common = true,
+	.add = upper_add,
+	.check = upper_check_run,
+	.del = upper_del,
+};
+
+const struct plugin plugin_dummy = {
+	.type = "dummy",
 	.is_common = true,
 	.add = upper_add,
 	.check = upper_check_run,

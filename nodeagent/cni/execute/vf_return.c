@@ -18,6 +18,16 @@
 /* A name that the kernel makes unique, for when the old one is somebody else's by now. */
 #define SPARE_NAME "vf%d"
 
+/* Of host-device: by its number in the pod; before that is known by its alias. */
+static bool is_marked(const json_t *link, const json_t *saved)
+{
+	if (!json_at(saved, "aliased"))
+		return false;
+	return json_at(saved, "index")
+		       ? look_number(link, "index") == look_number(saved, "index")
+		       : str_eq(json_str_at(link, "alias"), json_str_at(saved, "name"));
+}
+
 /*
  * The VF's interface in the pod: by its device; on kernels that do not name it (before 5.14), by
  * its name. A virtual interface that the pod made in its place has another number.
@@ -33,10 +43,12 @@ int vf_find_in_pod(const struct plugin_call *call, const json_t *saved, json_t *
 	if (netns_observe(call->pair.pod, NETNS_LINKS, ret_look, err))
 		return -1;
 	json_array_foreach (json_at(*ret_look, "links"), i, link)
-		if (str_eq(json_str_at(link, "parent"), address)) {
+		if (str_eq(json_str_at(link, "parent"), address) || is_marked(link, saved)) {
 			*ret = link;
 			return 0;
 		}
+	if (json_at(saved, "aliased"))
+		return 0;
 	link = (json_t *)look_link(*ret_look, call->call->ifname);
 	if (link && !json_at(link, "parent") &&
 	    (!json_at(link, "kind") || look_number(link, "index") == look_number(saved, "index")))

@@ -3,7 +3,8 @@
  * What plugins for VFs have in common: settings of the PF, and the way of the interface back from
  * its pod to the node.
  *
- * saved: {"device": PCI address, "name": its name on the node, "index": its number there}.
+ * saved: {"device": PCI address, "name": its name on the node, "index": its number there}; of
+ * host-device also {"aliased": its alias in the pod is its name}, "index" is that in the pod then.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_VF_RETURN_H
 #define ORBWEAVER_NODEAGENT_CNI_EXECUTE_VF_RETURN_H

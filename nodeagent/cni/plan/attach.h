@@ -86,8 +86,9 @@ bool attach_knows(const char *type);
 
 /*
  * Is it one that containernetworking-plugins have, too? An administrator expects theirs where they
- * are installed. It takes no device, also where its configuration names one (a shared one). What it
- * made ends with the namespace, or is in files of its own: CHECK and DEL need no record of ADD.
+ * are installed. It takes no device, also where its configuration names one (a shared one), but
+ * host-device. What it made ends with the namespace, or is in files of its own, or in what the
+ * interface itself says: CHECK and DEL need no record of ADD.
  */
 bool attach_is_common(const char *type);
 

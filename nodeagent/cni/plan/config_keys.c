@@ -6,12 +6,18 @@
  */
 #include "nodeagent/cni/plan/config_keys.h"
 
+#include <assert.h>
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
 #include <strings.h>
 
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/cni_rules.h"
+
+#define IFNAME_SIZE 16 /* IFNAMSIZ, linux/if.h */
 
 enum value_type {
 	VALUE_TEXT,
@@ -68,6 +74,60 @@ static const struct key macvlan_keys[] = {
 static const struct key ipvlan_keys[] = {
 	{"master", VALUE_TEXT}, {"mode", VALUE_TEXT},
 	{"mtu", VALUE_NUMBER},  {"linkInContainer", VALUE_SWITCH},
+	{NULL, VALUE_OTHER},
+};
+
+static const struct key bridge_keys[] = {
+	{"bridge", VALUE_TEXT},
+	{"isGateway", VALUE_SWITCH},
+	{"isDefaultGateway", VALUE_SWITCH},
+	{"forceAddress", VALUE_SWITCH},
+	{"ipMasq", VALUE_SWITCH},
+	{"ipMasqBackend", VALUE_TEXT},
+	{"mtu", VALUE_NUMBER},
+	{"hairpinMode", VALUE_SWITCH},
+	{"promiscMode", VALUE_SWITCH},
+	{"vlan", VALUE_NUMBER},
+	{"vlanTrunk", VALUE_OTHER},
+	{"preserveDefaultVlan", VALUE_SWITCH},
+	{"macspoofchk", VALUE_SWITCH},
+	{"enabledad", VALUE_SWITCH},
+	{"disableContainerInterface", VALUE_SWITCH},
+	{"portIsolation", VALUE_SWITCH},
+	{NULL, VALUE_OTHER},
+};
+
+/* Of "vlanTrunk", a list. */
+static const struct key bridge_trunk_keys[] = {
+	{"minID", VALUE_NUMBER},
+	{"maxID", VALUE_NUMBER},
+	{"id", VALUE_NUMBER},
+	{NULL, VALUE_OTHER},
+};
+
+/* Of "args.cni", too, where a pod has its own. */
+static const struct key tuning_keys[] = {
+	{"dataDir", VALUE_TEXT},    {"sysctl", VALUE_OBJECT}, {"mac", VALUE_TEXT},
+	{"promisc", VALUE_SWITCH},  {"mtu", VALUE_NUMBER},    {"txQLen", VALUE_NUMBER},
+	{"allmulti", VALUE_SWITCH}, {NULL, VALUE_OTHER},
+};
+
+static const struct key host_device_keys[] = {
+	{"device", VALUE_TEXT},   {"hwaddr", VALUE_TEXT}, {"kernelpath", VALUE_TEXT},
+	{"pciBusID", VALUE_TEXT}, {NULL, VALUE_OTHER},
+};
+
+static const struct key ifacer_keys[] = {
+	{"interfaces", VALUE_OTHER},
+	{"vlanID", VALUE_NUMBER},
+	{"bond", VALUE_OBJECT},
+	{NULL, VALUE_OTHER},
+};
+
+static const struct key ifacer_bond_keys[] = {
+	{"name", VALUE_TEXT},
+	{"mode", VALUE_NUMBER},
+	{"options", VALUE_TEXT},
 	{NULL, VALUE_OTHER},
 };
 
@@ -141,6 +201,12 @@ static const struct {
 	{"macvlan", macvlan_keys},
 	{"ipvlan", ipvlan_keys},
 	{"vlan", vlan_keys},
+	{"bridge", bridge_keys},
+	{"bridge.trunk", bridge_trunk_keys},
+	{"tuning", tuning_keys},
+	{"host-device", host_device_keys},
+	{"ifacer", ifacer_keys},
+	{"ifacer.bond", ifacer_bond_keys},
 	{"static.ipam", static_ipam_keys},
 	{"static.address", static_address_keys},
 	{"host-local.ipam", host_local_ipam_keys},
@@ -243,4 +309,34 @@ int config_keys_read(const json_t *config, const char *type, json_t **ret, struc
 		return -1;
 	*ret = take_ptr(folded);
 	return 0;
+}
+
+int config_keys_number(const json_t *config, const char *type, const char *key, int64_t max,
+		       int64_t *ret, struct err *err)
+{
+	const json_t *value = json_at(config, key);
+	double number = json_number_value(value);
+
+	assert(max >= 0);
+	if (number < 0 || number > (double)max || number != floor(number)) {
+		auto_free char *text = json_text(value);
+
+		return err_set(err, ERR_INVALID, "BadField",
+			       "%s: %s is %.64s, it must be a whole number from 0 to %lld", type,
+			       key, text, (long long)max);
+	}
+	*ret = (int64_t)number;
+	return 0;
+}
+
+bool config_keys_is_ifname(const char *text)
+{
+	size_t len = strlen(text);
+
+	if (len == 0 || len >= IFNAME_SIZE || str_eq(text, ".") || str_eq(text, ".."))
+		return false;
+	for (; *text; text++)
+		if (*text == '/' || *text == ':' || *text == '%' || isspace((unsigned char)*text))
+			return false;
+	return true;
 }

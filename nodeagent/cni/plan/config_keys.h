@@ -9,12 +9,15 @@
  *
  * Source: https://pkg.go.dev/encoding/json#Unmarshal; the fields of sriov-cni's and ib-sriov-cni's
  * pkg/types, ipoib-cni's and rdma-cni's NetConf, Spiderpool's coordinator Config, NetConf of
- * macvlan, ipvlan and vlan and IPAMConfig of static and host-local in containernetworking-plugins.
+ * macvlan, ipvlan, vlan and bridge and IPAMConfig of static and host-local in
+ * containernetworking-plugins.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_CONFIG_KEYS_H
 #define ORBWEAVER_NODEAGENT_CNI_PLAN_CONFIG_KEYS_H
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "lib/base/err.h"
 
@@ -31,5 +34,18 @@ json_t *config_keys_fold(const json_t *config, const char *type);
  * ERR_INVALID "BadField"  a value of another type; the text names key, value and type
  */
 int config_keys_read(const json_t *config, const char *type, json_t **ret, struct err *err);
+
+/* The largest 802.1Q number. */
+#define CONFIG_VLAN_MAX 4094
+
+/*
+ * A whole number of a configuration that was read, from 0 to max; 0 where the key is missing. type:
+ * the plugin, for the message. ERR_INVALID "BadField".
+ */
+int config_keys_number(const json_t *config, const char *type, const char *key, int64_t max,
+		       int64_t *ret, struct err *err);
+
+/* Can an interface have this name (net/core/dev.c, dev_valid_name(), and no '%')? */
+bool config_keys_is_ifname(const char *text);
 
 #endif

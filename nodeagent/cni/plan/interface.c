@@ -102,7 +102,7 @@ void interface_plan(const char *ifname, const json_t *result, json_t *steps)
 int interface_adopt(json_t *result, const json_t *from_ipam, struct err *err)
 {
 	static const char *const lists[] = {"ips", "routes", "dns"};
-	size_t i;
+	size_t n = json_array_size(json_at(result, "interfaces")), i;
 	json_t *ip;
 
 	if (json_array_size(json_at(from_ipam, "ips")) == 0)
@@ -111,6 +111,95 @@ int interface_adopt(json_t *result, const json_t *from_ipam, struct err *err)
 	for (i = 0; i < ARRAY_LEN(lists); i++)
 		json_put(result, lists[i], json_deep_copy(json_at(from_ipam, lists[i])));
 	json_array_foreach (json_at(result, "ips"), i, ip)
-		json_put_int(ip, "interface", 0);
+		json_put_int(ip, "interface", n ? (int64_t)n - 1 : 0);
+	return 0;
+}
+
+/* ---- CHECK ----------------------------------------------------------------------------------- */
+
+/* The position of the interface in the result; -1: it is not in it. */
+static int position_of(const struct interface_facts *facts)
+{
+	size_t i;
+	json_t *interface;
+
+	json_array_foreach (json_at(facts->previous, "interfaces"), i, interface)
+		if (str_eq(json_str_at(interface, "name"), facts->ifname) &&
+		    str_eq(json_str_at(interface, "sandbox"), facts->netns_path))
+			return (int)i;
+	return -1;
+}
+
+static bool has_entry(const json_t *list, const char *const *keys, const char *const *values)
+{
+	size_t i, k;
+	json_t *item;
+
+	json_array_foreach (list, i, item) {
+		for (k = 0; k < 2; k++)
+			if (values[k] && !str_eq(json_str_at(item, keys[k]), values[k]))
+				break;
+		if (k == 2)
+			return true;
+	}
+	return false;
+}
+
+static int check_addresses(const struct interface_facts *facts, int position, struct err *err)
+{
+	static const char *const address_keys[] = {"address", "dev"}, *const route_keys[] = {"dst",
+											     "gw"};
+	size_t i;
+	json_t *item;
+
+	json_array_foreach (json_at(facts->previous, "ips"), i, item) {
+		const char *values[] = {json_str_at(item, "address"), facts->ifname};
+		const json_t *of = json_at(item, "interface");
+
+		if ((!of || json_integer_value(of) == position) &&
+		    !has_entry(json_at(facts->pod, "addresses"), address_keys, values))
+			return interface_not_as_added(err, "%s: %s has no address %s any more",
+						      facts->type, facts->ifname, values[0]);
+	}
+	json_array_foreach (json_at(facts->previous, "routes"), i, item) {
+		const char *values[] = {json_str_at(item, "dst"), json_str_at(item, "gw")};
+
+		if (!has_entry(json_at(facts->pod, "routes"), route_keys, values))
+			return interface_not_as_added(
+				err, "%s: the pod has no route to %s%s%s any more", facts->type,
+				values[0], values[1] ? " via " : "", values[1] ? values[1] : "");
+	}
+	return 0;
+}
+
+int interface_check(const struct interface_facts *facts, const char *kind, const json_t **ret_link,
+		    struct err *err)
+{
+	const json_t *link = look_link(facts->pod, facts->ifname), *before;
+	const char *is = json_str_or(json_at(link, "kind"), "none"), *mac;
+	int position = position_of(facts);
+
+	assert(facts->type && facts->ifname);
+	if (!facts->previous)
+		return err_set(err, ERR_INVALID, "BadField",
+			       "%s: prevResult is missing: CHECK compares with it", facts->type);
+	if (position < 0)
+		return interface_not_as_added(err, "%s: prevResult has no interface %s in %s",
+					      facts->type, facts->ifname, facts->netns_path);
+	if (!link)
+		return interface_not_as_added(err, "%s: the pod has no interface %s any more",
+					      facts->type, facts->ifname);
+	if (kind && !str_eq(is, kind))
+		return interface_not_as_added(err, "%s: the pod's interface %s is of kind %s",
+					      facts->type, facts->ifname, is);
+	before = json_array_get(json_at(facts->previous, "interfaces"), (size_t)position);
+	mac = json_str_at(before, "mac");
+	if (!str_empty(mac) && !str_eq(mac, json_str_at(link, "mac")))
+		return interface_not_as_added(err, "%s: %s has MAC %s, prevResult says %s",
+					      facts->type, facts->ifname,
+					      json_str_or(json_at(link, "mac"), "none"), mac);
+	if (check_addresses(facts, position, err))
+		return -1;
+	*ret_link = link;
 	return 0;
 }

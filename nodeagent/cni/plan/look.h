@@ -5,7 +5,8 @@
  *   {"links":      [{"index", "name", "altNames", "type" (ARPHRD_…), "kind", "flags" (IFF_…),
  *                    "mac", "mtu", "txqlen", "lower" (index, of whatever namespace),
  *                    "alias", "xdp" (XDP_ATTACHED_…), "parent" (PCI address), "mode" (of kind
- *                    ipoib, macvlan, ipvlan), "pkey" (ipoib), "vlan" (vlan)}],
+ *                    ipoib, macvlan, ipvlan), "pkey" (ipoib), "vlan" (vlan), "filtering", "pvid"
+ *                    (bridge), "master" (index of the bridge or bond that it is a port of)}],
  *    "addresses":  [{"dev", "address", "scope"}],
  *    "routes":     [{"family", "table", "dst", "gw", "dev", "src", "scope", "metric", "protocol",
  *                    "type", "mtu", "flags", "via" (true: its gateway is of the other family),
@@ -26,6 +27,9 @@
 #include <stdbool.h>
 
 #include "nodeagent/cni/plan/addr.h"
+
+/* Of "flags" (linux/if.h). */
+enum { LOOK_UP = 1, LOOK_LOOPBACK = 8, LOOK_PROMISC = 0x100, LOOK_ALLMULTI = 0x200 };
 
 /* Borrowed; NULL when there is none. By name, alternative names do not count. */
 const json_t *look_link(const json_t *look, const char *name);

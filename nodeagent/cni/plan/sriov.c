@@ -19,8 +19,6 @@
 #include "nodeagent/model/pci_address.h"
 #include "reconcilers/core/cni_rules.h"
 
-#define LINK_UP 0x1 /* linux/if.h */
-
 void sriov_config_done(struct sriov_config *config)
 {
 	json_decref(config->folded);
@@ -153,7 +151,7 @@ void sriov_plan(const struct sriov_config *config, const struct sriov_facts *fac
 	/* Down before it moves: nothing goes out under a stranger's settings. */
 	step = steps_add(steps, "host", "link", facts->netdev);
 	json_put_bool(step, "up", false);
-	if (look_number(facts->link, "flags") & LINK_UP)
+	if (look_number(facts->link, "flags") & LOOK_UP)
 		json_put_bool(json_need_object(step, "was"), "up", true);
 	/* A device cannot take a name that it has as an alternative one. */
 	if (json_list_has(json_at(facts->link, "altNames"), facts->ifname))
@@ -210,10 +208,6 @@ const char *sriov_plan_name(const json_t *link, const char *name, json_t *steps)
 	return name;
 }
 
-/* linux/if.h, linux/if_link.h. */
-#define LINK_PROMISC  0x100
-#define LINK_ALLMULTI 0x200
-
 static void plan_no_xdp(const char *in, const char *dev, int64_t attached, json_t *steps)
 {
 	/* XDP_FLAGS_SKB_MODE, _DRV_MODE and _HW_MODE by XDP_ATTACHED_…; 4 is several at once. */
@@ -235,7 +229,7 @@ void sriov_plan_fresh(const char *in, const json_t *link, const json_t *saved, j
 
 	assert(json_is_array(steps));
 	plan_no_xdp(in, dev, look_number(link, "xdp"), steps);
-	if (look_number(link, "flags") & (LINK_PROMISC | LINK_ALLMULTI))
+	if (look_number(link, "flags") & (LOOK_PROMISC | LOOK_ALLMULTI))
 		json_put_bool(steps_add(steps, in, "link", dev), "deaf", true);
 	if (!str_eq(json_str_or(json_at(link, "alias"), ""), alias))
 		json_put_str(steps_add(steps, in, "alias", dev), "as", alias);
@@ -266,7 +260,7 @@ void sriov_plan_return(const struct sriov_return *facts, json_t *steps)
 	if (!name || !dev)
 		return;
 	sriov_plan_fresh("host", facts->link, facts->saved, steps);
-	if (look_number(facts->link, "flags") & LINK_UP)
+	if (look_number(facts->link, "flags") & LOOK_UP)
 		json_put_bool(steps_add(steps, "host", "link", dev), "up", false);
 	if (facts->name_is_free)
 		dev = sriov_plan_name(facts->link, name, steps);

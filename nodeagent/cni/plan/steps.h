@@ -7,12 +7,20 @@
  * plan may speak of one that an earlier step makes. Numbers are the kernel's; what is absent is not
  * touched.
  *
- *   link         dev, and any of up (bool), deaf (true: neither promiscuous nor all-multicast,
- *                as an administrator sets it), mac, mtu, txqlen; was: the same, for the way back
- *   veth         dev, peer, mac, peerMac, mtu: a pair, whose peer is in the other namespace
+ *   link         dev, and any of up (bool), promisc, allmulti (bool), deaf (true: neither of
+ *                these, as an administrator sets them), mac, mtu, txqlen, master (index); was:
+ *                the same, for the way back
+ *   veth         dev, peer, mac, peerMac, mtu: a pair, whose peer is in the other namespace; up:
+ *                false: dev stays down; exclusive: a pair that is there is a failure
+ *   bridge       dev, mtu, filtering (bool: by VLAN)
+ *   bond         dev, options ([{number (IFLA_BOND_…), bits, value}])
+ *   port         dev (a port of a bridge), and any of hairpin, isolated (bool)
+ *   vlans, unvlans  dev, ids ([[first, last]]): VLANs of a port, tagged; pvid: frames without a
+ *                tag are of it, both ways; self: dev is the bridge
  *   ipoib        dev, lower (index of the parent), pkey, mode: a child of an IPoIB interface
- *   upper        dev, kind ("macvlan", "ipvlan", "vlan"), lower (index), mode, vlan, queue, mac,
- *                mtu: an interface upon another one; to: it is made in the other namespace
+ *   upper        dev, kind ("macvlan", "ipvlan", "vlan", "dummy"), lower (index), mode, vlan,
+ *                queue, mac, mtu: an interface upon another one, without lower by itself; to: it
+ *                is made in the other namespace
  *   unlink       dev
  *   address, unaddress      dev, address; broadcast: with that of its network, if IPv4 has one
  *   route, unroute          family, table, dst; gw, dev, src, scope, metric, mtu, flags;

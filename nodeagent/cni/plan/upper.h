@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The decisions of macvlan, ipvlan and vlan: an interface of the pod upon one that exists, its
- * master. Pure.
+ * master; and of dummy, which has none. Pure.
  *
  * Compatible with the plugins of these names of containernetworking-plugins 1.x
  * (github.com/containernetworking/plugins, plugins/main): their keys, their result. docs/cni.md
@@ -15,13 +15,15 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
+#include "nodeagent/cni/plan/interface.h"
 
 struct upper_config {
-	json_t *folded;          /* what the texts are borrowed from */
-	const char *type;        /* "macvlan", "ipvlan", "vlan": the kind of the interface, too */
-	const char *master;      /* NULL: the interface of the default route */
-	bool is_in_pod;          /* linkInContainer: the master is one of the pod's */
-	bool has_ipam;           /* addresses are asked for */
+	json_t *folded;     /* what the texts are borrowed from */
+	const char *type;   /* "macvlan", "ipvlan", "vlan", "dummy": the interface's kind, too */
+	bool is_alone;      /* it has no master */
+	const char *master; /* NULL: the interface of the default route */
+	bool is_in_pod;     /* linkInContainer: the master is one of the pod's */
+	bool has_ipam;      /* addresses are asked for */
 	const json_t *inherited; /* ipvlan without IPAM: a result that has its addresses, or NULL */
 	int64_t mode, vlan;      /* enum macvlan_mode, IPVLAN_MODE_… (linux/if_link.h); 802.1Q */
 	int64_t mtu, queue;      /* 0: the kernel's own */
@@ -49,21 +51,11 @@ const char *upper_default_master(const json_t *look);
 int upper_plan(const struct upper_config *config, const json_t *master, const char *spare,
 	       const char *ifname, json_t *steps, struct err *err);
 
-/* What CHECK compares. */
-struct upper_facts {
-	const char *ifname, *netns_path;
-	const json_t *previous; /* result.h; NULL: none came */
-	const json_t *master;   /* a link; NULL: gone */
-	const json_t *pod;      /* look.h: links, addresses, routes */
-};
-
 /*
- * Is the interface as ADD made it? Addresses and routes of `previous` count, the routes in whatever
- * table: a coordinator moves them.
- * ERR_INVALID "BadField"  prevResult is missing
- * ERR_HOST "NotAsAdded"   the text has what is different
+ * Is the interface as ADD made it? As interface_check(), and what its kind has. master: a link;
+ * NULL: gone.
  */
-int upper_check(const struct upper_config *config, const struct upper_facts *facts,
-		struct err *err);
+int upper_check(const struct upper_config *config, const struct interface_facts *facts,
+		const json_t *master, struct err *err);
 
 #endif

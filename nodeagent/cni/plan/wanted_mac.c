@@ -21,17 +21,26 @@ bool wanted_mac_parse(const char *text, char ret[18])
 	return true;
 }
 
+int wanted_mac_last(const char *type, const char *const *texts, size_t n, char ret[18],
+		    struct err *err)
+{
+	const char *last = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		last = str_empty(texts[i]) ? last : texts[i];
+	if (last && !wanted_mac_parse(last, ret))
+		return err_set(err, ERR_INVALID, "BadField",
+			       "%s: mac \"%.64s\" must be six octets of one station's address",
+			       type, last);
+	return 0;
+}
+
 int wanted_mac_read(const char *type, const json_t *config, const char *args, char ret[18],
 		    struct err *err)
 {
 	auto_free char *of_args = cni_args_value(args, "MAC");
-	const char *text = str_empty(of_args) ? json_str_at(config, "mac") : of_args;
+	const char *const texts[] = {json_str_at(config, "mac"), of_args,
+				     json_str_at(config, "runtimeConfig", "mac")};
 
-	if (!str_empty(json_str_at(config, "runtimeConfig", "mac")))
-		text = json_str_at(config, "runtimeConfig", "mac");
-	if (!str_empty(text) && !wanted_mac_parse(text, ret))
-		return err_set(err, ERR_INVALID, "BadField",
-			       "%s: mac \"%.64s\" must be six octets of one station's address",
-			       type, text);
-	return 0;
+	return wanted_mac_last(type, texts, ARRAY_LEN(texts), ret, err);
 }

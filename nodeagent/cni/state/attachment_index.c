@@ -39,16 +39,17 @@ json_t *attachment_index_describe(const json_t *sandbox)
 	json_array_foreach (json_at(sandbox, "attachments"), i, record) {
 		const json_t *result = json_at(record, "result");
 		const char *ifname = json_str_at(record, "ifname");
+		const char *plugin = json_str_or(json_at(record, "plugin"), "");
 		json_t *entry = json_object();
 
 		json_put(entry, "pod", json_deep_copy(json_at(sandbox, "pod")));
 		json_put_str(entry, "container", json_str_at(sandbox, "container"));
-		json_put_str(entry, "plugin", json_str_at(record, "plugin"));
+		json_put_str(entry, "plugin", plugin);
 		json_put_str(entry, "network", json_str_at(record, "network"));
 		json_put_str(entry, "ifname", ifname);
 		json_put_str(entry, "phase", json_str_at(record, "phase"));
 		/* One that other pods have, too, is not this one's. */
-		if (!attach_is_common(json_str_or(json_at(record, "plugin"), "")))
+		if (!attach_is_common(plugin) || str_eq(plugin, "host-device"))
 			json_put_str(entry, "device", device_of(json_at(record, "config")));
 		json_put_str(entry, "rdmaDevice", json_str_at(record, "saved", "rdma"));
 		json_put_str(entry, "guid", json_str_at(record, "saved", "guid"));

@@ -26,8 +26,9 @@
 #include "nodeagent/cni/plugin/plugin.h"
 
 const char *const install_names[] = {
-	"orbweaver-cni", "spiderpool", "coordinator", "sriov", "ib-sriov", "rdma",      "ipoib",
-	"orbweaver",     "macvlan",    "ipvlan",      "vlan",  "static",   "host-local"};
+	"orbweaver-cni", "spiderpool", "coordinator", "sriov",       "ib-sriov", "rdma",
+	"ipoib",         "orbweaver",  "macvlan",     "ipvlan",      "vlan",     "static",
+	"host-local",    "bridge",     "tuning",      "host-device", "dummy",    "ifacer"};
 const size_t install_n_names = ARRAY_LEN(install_names);
 
 #define DRAFT ".orbweaver-cni.draft"

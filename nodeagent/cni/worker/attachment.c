@@ -548,7 +548,8 @@ bool attachment_knows(const char *plugin)
 static bool takes_device(const char *plugin)
 {
 	return !str_eq(plugin, "coordinator") && !str_eq(plugin, SPIDERPOOL) &&
-	       !str_eq(plugin, META_PLUGIN) && !attach_is_common(plugin);
+	       !str_eq(plugin, META_PLUGIN) &&
+	       (!attach_is_common(plugin) || str_eq(plugin, "host-device"));
 }
 
 /* What the cluster says of coordinators; *ret is new, or NULL: nothing is asked for this plugin. */

@@ -159,6 +159,54 @@ static void macvlan_takes_back_what_it_made_whichever_change_is_refused(void **s
 	assert_non_null(saved);
 }
 
+static const char bridge[] =
+	"{\"cniVersion\": \"1.0.0\", \"type\": \"bridge\", \"bridge\": \"br0\"}";
+
+static void bridge_leaves_no_port_whichever_change_is_refused(void **state)
+{
+	json_auto_t *result = NULL, *pod = NULL, *host = NULL;
+	const json_t *link;
+	int changes;
+
+	/* A namespace with nothing in it is not known to the simulated host. */
+	host_tree_move_to(tree, VF, "pod", "eth0");
+	for (changes = 0;; changes++) {
+		json_auto_t *before = NULL, *ports = NULL;
+		struct err err = {0};
+
+		host_tree_fail_at(tree, changes + 1);
+		if (call(&plugin_bridge, bridge, ATTACH_ADD, &result, &err) == 0)
+			break;
+		assert_string_equal(err.reason, "StepRefused");
+		before = links_of(pair.pod);
+		ports = links_of(pair.host);
+		assert_int_equal(json_array_size(before), 1);
+		assert_null(json_find(ports, "kind", "veth"));
+		assert_null(saved);
+	}
+	/* The bridge is there: the pair, a port, its flags, up. */
+	assert_true(changes >= 4);
+	assert_non_null(saved);
+	pod = links_of(pair.pod);
+	host = links_of(pair.host);
+	link = json_find(host, "name", "br0");
+	assert_string_equal(json_str_at(link, "kind"), "bridge");
+	assert_int_equal(look_number(json_find(host, "kind", "veth"), "master"),
+			 look_number(link, "index"));
+	assert_int_equal(look_number(json_find(pod, "name", "net1"), "lower"),
+			 look_number(json_find(host, "kind", "veth"), "index"));
+	does(&plugin_bridge, bridge, ATTACH_CHECK, &result);
+	host_tree_fail_at(tree, 0);
+	does(&plugin_bridge, bridge, ATTACH_DEL, &result);
+	json_decref(pod);
+	json_decref(host);
+	pod = links_of(pair.pod);
+	host = links_of(pair.host);
+	assert_int_equal(json_array_size(pod), 1);
+	assert_null(json_find(host, "kind", "veth"));
+	assert_non_null(json_find(host, "name", "br0"));
+}
+
 static const char sriov[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"sriov\", \"deviceID\": \"" VF
 			    "\", \"link_state\": \"enable\"}";
 
@@ -191,6 +239,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(macvlan_makes_an_interface_on_its_master_and_finds_it),
 		TEST(macvlan_takes_back_what_it_made_whichever_change_is_refused),
+		TEST(bridge_leaves_no_port_whichever_change_is_refused),
 		TEST(sriov_gives_a_vf_to_the_pod_and_brings_it_back_as_it_was),
 		TEST(sriov_gives_the_vf_back_whichever_change_is_refused),
 	};

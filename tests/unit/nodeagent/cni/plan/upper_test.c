@@ -41,6 +41,9 @@ static void steps_are_as_the_configuration_asks(void **state)
 		 "[{in: host, do: upper, dev: ow1, kind: macvlan, lower: 7, to: pod, mode: 4,"
 		 "  mac: '02:00:00:00:00:0b'},"
 		 " {in: pod, do: rename, dev: ow1, as: net1}]"},
+		{"dummy", "{master: eth1, mtu: 1400, mode: x, ipam: {type: x}}", NULL,
+		 "[{in: pod, do: upper, dev: ow1, kind: dummy},"
+		 " {in: pod, do: rename, dev: ow1, as: net1}]"},
 		{"vlan", "{master: eth1, vlanId: 100, linkInContainer: true, ipam: {type: x}}",
 		 NULL,
 		 "[{in: pod, do: upper, dev: ow1, kind: vlan, lower: 7, vlan: 100},"
@@ -109,6 +112,7 @@ static void a_configuration_that_cannot_be_is_refused_by_name(void **state)
 		{"vlan", "{master: eth1, vlanId: '5', ipam: {type: x}}", NULL, MASTER, "a number"},
 		{"vlan", "{master: eth1, vlanId: 5}", NULL, MASTER, "ipam.type is missing"},
 		{"ipvlan", "{master: eth1}", NULL, MASTER, "ipam.type is missing"},
+		{"dummy", "{}", NULL, NULL, "ipam.type is missing"},
 		{"ipvlan", "{}",
 		 "{interfaces: [{name: a}, {name: b}], ips: [{address: 10.0.0.5/24}]}", MASTER,
 		 "has 2"},
@@ -200,6 +204,12 @@ static void check_names_what_is_different(void **state)
 		 ROUTES, "no address 10.0.0.5/24", false},
 		{"macvlan", "{master: eth1}", ADDED, LINK, ADDRESSES,
 		 "[{dst: 0.0.0.0/0, gw: 10.0.0.1}]", "no route to 10.8.0.0/16 via 10.0.0.9", false},
+		{"dummy", "{ipam: {type: x}}", ADDED,
+		 "[{name: net1, kind: dummy, mac: '02:00:00:00:00:01', flags: 1}]", ADDRESSES,
+		 ROUTES, NULL, true},
+		{"dummy", "{ipam: {type: x}}", ADDED,
+		 "[{name: net1, kind: dummy, mac: '02:00:00:00:00:01'}]", ADDRESSES, ROUTES,
+		 "net1 is down", true},
 		{"vlan", "{master: eth1, vlanId: 5, mtu: 1500, ipam: {type: x}}", ADDED,
 		 "[{name: net1, kind: vlan, vlan: 5, mac: '02:00:00:00:00:01', mtu: 1500}]",
 		 ADDRESSES, ROUTES, NULL, false},
@@ -219,11 +229,11 @@ static void check_names_what_is_different(void **state)
 		json_auto_t *pod = json_pack("{s:O, s:O, s:O}", "links", links, "addresses",
 					     addresses, "routes", routes);
 		auto_upper_config struct upper_config read = {0};
-		struct upper_facts facts = {
+		struct interface_facts facts = {
+			.type = cases[i].type,
 			.ifname = "net1",
 			.netns_path = "/ns",
 			.previous = previous,
-			.master = cases[i].has_no_master ? NULL : master,
 			.pod = pod,
 		};
 		struct err err = {0};
@@ -231,7 +241,7 @@ static void check_names_what_is_different(void **state)
 
 		assert_int_equal(upper_config_read(cases[i].type, config, NULL, NULL, &read, NULL),
 				 0);
-		rc = upper_check(&read, &facts, &err);
+		rc = upper_check(&read, &facts, cases[i].has_no_master ? NULL : master, &err);
 		if ((rc == 0) != !cases[i].says ||
 		    (cases[i].says && !strstr(err.text, cases[i].says)))
 			fail_msg("case %zu: says \"%s\"", i, err.text);

@@ -113,7 +113,7 @@ static int setup(void **state)
 	assert_int_equal(root_make_dirs(node->root, BIN, 0755), 0);
 	assert_int_equal(root_make_dirs(node->root, CONF, 0755), 0);
 	put(node, "program", PLUGIN_MARK);
-	put(node, BIN "/bridge", "bridge");
+	put(node, BIN "/ptp", "ptp");
 	put(node, CONF "/10-cluster.conflist", CLUSTER);
 	node->program = str_below(node->path, "program");
 	node->loop = loop_new();
@@ -178,7 +178,7 @@ static char *picture(const struct node *node)
 {
 	auto_strbuf struct strbuf text = {0};
 	static const char *const files[] = {
-		BIN "/bridge",      BIN "/sriov",           BIN "/rdma",
+		BIN "/ptp",         BIN "/sriov",           BIN "/rdma",
 		BIN "/multus-shim", CONF "/00-multus.conf", CONF "/10-cluster.conflist",
 	};
 
@@ -362,7 +362,7 @@ static void devices_waits_for_the_last_pod(void **state)
 
 		expect_text(node, path, NULL);
 	}
-	expect_text(node, BIN "/bridge", "bridge");
+	expect_text(node, BIN "/ptp", "ptp");
 }
 
 static void a_pod_that_came_meanwhile_has_the_configuration_back(void **state)

@@ -475,6 +475,16 @@ static void tells_what_an_interface_is_made_of(void **state)
 	assert_true(json_same(told, want));
 }
 
+static void the_device_of_host_device_is_told_as_the_pods(void **state)
+{
+	json_auto_t *sandbox =
+		yaml("{container: c1, attachments: [{plugin: host-device, network: n, ifname: net1,"
+		     " config: {pciBusID: '0000:3b:02.0'}}]}");
+	json_auto_t *told = attachment_index_describe(sandbox);
+
+	assert_string_equal(json_str_at(json_array_get(told, 0), "device"), "0000:3b:02.0");
+}
+
 static void a_shared_device_is_not_told_as_the_pods(void **state)
 {
 	json_auto_t *sandbox = json_pack(
@@ -707,6 +717,7 @@ int main(void)
 		TEST(a_name_that_is_not_asked_for_is_not_touched),
 		TEST(what_was_kept_comes_back_also_where_ours_has_gone),
 		TEST(a_shared_device_is_not_told_as_the_pods),
+		TEST(the_device_of_host_device_is_told_as_the_pods),
 		TEST(of_two_folders_the_first_that_has_the_name_counts),
 		TEST(a_folder_that_cannot_be_had_is_an_error),
 	};

@@ -45,13 +45,15 @@ struct node {
 	bool has_plugin;
 };
 
-#define THEIRS "/opt/cni/bin/macvlan"
+#define THEIRS        "/opt/cni/bin/macvlan"
+#define THEIR_DEVICES "/opt/cni/bin/host-device"
 
 /* containernetworking-plugins are installed. */
 static void put_theirs(const struct node *node)
 {
 	assert_int_equal(root_make_dirs(node->root, "/opt/cni/bin", 0755), 0);
 	assert_int_equal(root_write_atomic(node->root, THEIRS, "theirs", 6, 0755, NULL), 0);
+	assert_int_equal(root_write_atomic(node->root, THEIR_DEVICES, "theirs", 6, 0755, NULL), 0);
 }
 
 static int setup(void **state)

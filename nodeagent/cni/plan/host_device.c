@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * An interface of the node for a pod: which one is asked for, whether the node can do without, and
+ * the steps. nodeagent/cni/execute/host_device_run.c looks and acts.
+ */
+#include "nodeagent/cni/plan/host_device.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/cni/plan/addr.h"
+#include "nodeagent/cni/plan/config_keys.h"
+#include "nodeagent/cni/plan/look.h"
+#include "nodeagent/cni/plan/steps.h"
+#include "nodeagent/cni/plan/wanted_mac.h"
+#include "nodeagent/model/pci_address.h"
+
+#define SYS_DEVICES "/sys/devices/"
+#define TABLE_LOCAL 255 /* linux/rtnetlink.h */
+
+void host_device_config_done(struct host_device_config *config)
+{
+	json_decref(config->folded);
+	*config = (struct host_device_config){0};
+}
+
+/* ---- configuration --------------------------------------------------------------------------- */
+
+/* The value of a key; NULL for "". */
+static const char *text_of(const json_t *config, const char *key)
+{
+	const char *text = json_str_at(config, key);
+
+	return str_empty(text) ? NULL : text;
+}
+
+static int check_config(const struct host_device_config *config, struct err *err)
+{
+	if (config->path && (!str_starts(config->path, SYS_DEVICES) || strstr(config->path, "/..")))
+		return err_set(err, ERR_INVALID, "BadField",
+			       "host-device: kernelpath \"%.128s\" must be one below " SYS_DEVICES,
+			       config->path);
+	if (config->id && (strchr(config->id, '/') || str_starts(config->id, ".")))
+		return err_set(err, ERR_INVALID, "BadField",
+			       "host-device: deviceID \"%.64s\" must be a PCI address, or the name "
+			       "of an auxiliary device",
+			       config->id);
+	if (!config->device && !config->mac[0] && !config->path && !config->id)
+		return err_set(err, ERR_INVALID, "BadField",
+			       "host-device: one of device, hwaddr, kernelpath and pciBusID must "
+			       "name an interface of the node");
+	return 0;
+}
+
+int host_device_config_read(const json_t *config, struct host_device_config *ret, struct err *err)
+{
+	auto_host_device_config struct host_device_config read = {0};
+	const char *mac, *given;
+
+	if (config_keys_read(config, "host-device", &read.folded, err))
+		return -1;
+	config = read.folded;
+	given = json_str_at(config, "runtimeConfig", "deviceID");
+	mac = text_of(config, "hwaddr");
+	read.has_ipam = !str_empty(json_str_at(config, "ipam", "type"));
+	/* The first that is given counts. */
+	read.device = text_of(config, "device");
+	if (!read.device && mac && !wanted_mac_parse(mac, read.mac))
+		return err_set(err, ERR_INVALID, "BadField",
+			       "host-device: hwaddr \"%.64s\" must be six octets of one station's "
+			       "address",
+			       mac);
+	if (!read.device && !read.mac[0])
+		read.path = text_of(config, "kernelpath");
+	if (!read.device && !read.mac[0] && !read.path)
+		read.id = str_empty(given) ? text_of(config, "pciBusID") : given;
+	if (check_config(&read, err))
+		return -1;
+	*ret = read;
+	read = (struct host_device_config){0};
+	return 0;
+}
+
+/* ---- ADD ------------------------------------------------------------------------------------- */
+
+#define is_the_nodes(err, ...) err_set(err, ERR_INVALID, "NodeInterface", __VA_ARGS__)
+
+static bool goes_by(const json_t *route, const char *name)
+{
+	return str_eq(json_str_at(route, "dev"), name) ||
+	       json_find(json_at(route, "nexthops"), "dev", name);
+}
+
+/* Those that each interface of IPv6 has say nothing. */
+static bool is_of_link(const char *dst)
+{
+	struct addr network;
+
+	return addr_parse_prefix(dst, &network) &&
+	       (addr_is_link_local(&network) || addr_is_multicast(&network));
+}
+
+/* Not an end of a pair, whose number below may be of another namespace. */
+static bool lies_on_another(const json_t *link)
+{
+	static const char *const kinds[] = {"vlan",   "macvlan", "macvtap", "ipvlan",
+					    "ipvtap", "macsec",  "ipoib"};
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (str_eq(json_str_at(link, "kind"), kinds[i]))
+			return true;
+	return false;
+}
+
+int host_device_check(const char *type, const json_t *link, const json_t *host, struct err *err)
+{
+	const char *name = json_str_at(link, "name"), *text;
+	size_t i;
+	json_t *item;
+
+	if (look_number(link, "flags") & LOOK_LOOPBACK)
+		return is_the_nodes(err, "%s: %s is the node's loopback; name another", type, name);
+	if (look_number(link, "master"))
+		return is_the_nodes(err,
+				    "%s: %s is a port of a bridge or bond of the node; "
+				    "take it out, or name another",
+				    type, name);
+	json_array_foreach (json_at(host, "addresses"), i, item) {
+		text = json_str_or(json_at(item, "address"), "");
+		if (str_eq(json_str_at(item, "dev"), name) && !is_of_link(text))
+			return is_the_nodes(err,
+					    "%s: %s has the node's address %s; remove it, "
+					    "or name another interface",
+					    type, name, text);
+	}
+	json_array_foreach (json_at(host, "routes"), i, item) {
+		text = json_str_or(json_at(item, "dst"), "");
+		if (look_number(item, "table") != TABLE_LOCAL && goes_by(item, name) &&
+		    !is_of_link(text))
+			return is_the_nodes(err,
+					    "%s: the node's route to %s goes by %s; remove "
+					    "it, or name another interface",
+					    type, text, name);
+	}
+	json_array_foreach (json_at(host, "links"), i, item)
+		if (look_number(item, "lower") == look_number(link, "index") &&
+		    lies_on_another(item))
+			return is_the_nodes(err,
+					    "%s: the node's interface %s is upon %s; remove "
+					    "it, or name another",
+					    type, json_str_at(item, "name"), name);
+	return 0;
+}
+
+void host_device_plan(const json_t *link, const char *ifname, json_t *steps)
+{
+	const char *name = json_str_at(link, "name");
+	json_t *step = steps_add(steps, "host", "link", name);
+
+	assert(ifname);
+	json_put_bool(step, "up", false);
+	if (look_number(link, "flags") & LOOK_UP)
+		json_put_bool(json_need_object(step, "was"), "up", true);
+	/* A device cannot take a name that it has as an alternative one. */
+	if (json_list_has(json_at(link, "altNames"), ifname))
+		json_put_str(steps_add(steps, "host", "unalt", name), "name", ifname);
+	/* As containernetworking-plugins keep the name; DEL of both finds it. */
+	json_put_str(steps_add(steps, "host", "alias", name), "as", name);
+	json_put_str(steps_add(steps, "host", "move", name), "as", ifname);
+	json_put_bool(steps_add(steps, "pod", "link", ifname), "up", true);
+}
+
+json_t *host_device_state(const json_t *link, const char *device, bool ipam)
+{
+	const json_t *altnames = json_at(link, "altNames");
+	json_t *state = json_object();
+
+	json_put_str(state, "name", json_str_at(link, "name"));
+	json_put_str(state, "device", device);
+	json_put_str(state, "alias", json_str_at(link, "alias"));
+	json_put_str(state, "mac", json_str_at(link, "mac"));
+	json_put_int(state, "mtu", look_number(link, "mtu"));
+	json_put(state, "altNames", altnames ? json_deep_copy(altnames) : json_array());
+	json_put_bool(state, "aliased", true);
+	json_put_bool(state, "ipam", ipam);
+	return state;
+}

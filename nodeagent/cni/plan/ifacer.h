@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The decisions of ifacer: a bond of interfaces of the node, and a VLAN upon it or upon one of
+ * them, which the plugin behind it takes as its master. Pure.
+ *
+ * Compatible with Spiderpool's plugin of this name
+ * (github.com/spidernet-io/spiderpool, docs/reference/plugin-ifacer.md). The interfaces are the
+ * node's: they stay when pods go.
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_IFACER_H
+#define ORBWEAVER_NODEAGENT_CNI_PLAN_IFACER_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+
+/* Ports of a bond. */
+#define IFACER_PORTS_MAX 32
+
+struct ifacer_config {
+	json_t *folded;           /* what the others are borrowed from */
+	const json_t *interfaces; /* names */
+	const char *bond;         /* its name; NULL: none is asked for */
+	json_t *options;          /* [{"number", "bits", "value"}]: attributes of a new bond */
+	int64_t vlan;             /* 0: none */
+};
+
+/* ERR_INVALID "BadField" names the key and what it must be. */
+int ifacer_config_read(const json_t *config, struct ifacer_config *ret, struct err *err);
+void ifacer_config_done(struct ifacer_config *config);
+#define auto_ifacer_config auto_call(ifacer_config_done)
+
+/*
+ * Append the steps (steps.h) that can be done now; what they make is looked at before the next
+ * call. Nothing is appended where all is as asked for. host: links, addresses and routes of the
+ * node (look.h).
+ * ERR_INVALID "BadField"       an interface is missing, or one of the name is of another kind
+ * ERR_INVALID "NodeInterface"  an interface for a bond is in use (host_device.h)
+ */
+int ifacer_plan(const struct ifacer_config *config, const json_t *host, json_t *steps,
+		struct err *err);
+
+#endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Two numbers in a shared mapping: written by kubeletd before it answers Allocate, read by workers
+ * before they take a VF. The supervisor makes the mapping.
  */
 #include "nodeagent/kubelet/allocation_epoch.h"
 

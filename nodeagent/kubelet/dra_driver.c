@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header. A call of the kubelet is answered when each of its claims is: those that are
- * known at once, others when the agent has read them.
+ * A call of the kubelet is answered when each of its claims is: those that are known at once,
+ * others when the agent has read them. What to do with a claim is decided in nodeagent/devices.
  */
 #include "nodeagent/kubelet/dra_driver.h"
 

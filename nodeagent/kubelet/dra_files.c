@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Files are written as a whole before a claim is answered, and those that no claim has are removed
+ * at the start. Below dra_driver.c.
  */
 #include "nodeagent/kubelet/dra_files.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Pools go to kubeletd whenever they change, and its last state is kept for whoever asks. In the
+ * agent; the other end of the channel is kubeletd_server.c.
  */
 #include "nodeagent/kubelet/kubeletd_client.h"
 

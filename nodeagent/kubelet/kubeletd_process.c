@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * The process around kubeletd_server.c: the supervisor's socket, which brings agents and says when
+ * to end, and the heartbeat. Started by main.c once it has given up its rights.
  */
 #include "nodeagent/kubelet/kubeletd_process.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * What the agent says goes to the device plugins and to the driver of claims; what they report goes
+ * back as one state. Between the agent's channel and device_plugins.c, dra_driver.c.
  */
 #include "nodeagent/kubelet/kubeletd_server.h"
 

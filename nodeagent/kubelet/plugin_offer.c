@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Each device of the last offer and of the new one is looked at once, with the time at which it was
+ * seen last. Pure; called by plugin.c whenever pools change.
  */
 #include "nodeagent/kubelet/plugin_offer.h"
 

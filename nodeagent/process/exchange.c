@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One exchange with one worker. See the header.
+ * One exchange with one worker. Whatever goes wrong ends the worker, and the next request orders
+ * another one. Between client.c and orders.c.
  *
  *	IDLE → STARTING (a worker was asked for) → TALKING → IDLE
  *	                                           TALKING → ENDING (the worker was killed) → IDLE

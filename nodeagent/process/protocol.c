@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Requests and replies. See the header.
+ * Requests and replies as JSON: one table says which members each kind has, and no other is taken.
+ * Pure; between client.c, which writes requests, and nodeagent/worker, which reads them.
  */
 #include "nodeagent/process/protocol.h"
 

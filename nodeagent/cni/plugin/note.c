@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Written under a hidden name, synced, renamed: the server sees whole notes only, in the order of
+ * their times. Called by plugin.c.
  */
 #include "nodeagent/cni/plugin/note.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Numbers by hand, most significant byte first, and bounds before each read: both ends read what
+ * the other process sent. Only the C library, for the plugin is linked with nothing else.
  */
 #include "nodeagent/cni/plugin/wire.h"
 

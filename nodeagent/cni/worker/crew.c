@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Members are forked from the worker and talk to it as it talks to the server; one poll(2) passes
+ * requests up and replies down. Below meta_call.c.
  */
 #include "nodeagent/cni/worker/crew.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * The configuration names the NIC, or a VF whose PF it is; the kernel lists its addresses. Called
+ * for a request to the agent that asks for pools of the NIC's subnet.
  */
 #include "nodeagent/cni/worker/master.h"
 

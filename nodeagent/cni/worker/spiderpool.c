@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Keys of the configuration become a request's members, one for one. Pure; below attachment.c.
  */
 #include "nodeagent/cni/worker/spiderpool.h"
 

@@ -189,8 +189,19 @@ int upper_plan(const struct upper_config *config, const json_t *master, const ch
 		json_put_str(step, "mac", config->mac);
 	json_put_str(steps_add(steps, "pod", "rename", spare), "as", ifname);
 	if (!str_eq(config->type, "vlan") && !config->is_alone &&
-	    (config->has_ipam || config->inherited))
-		add_notify(steps, ifname);
+	    (config->has_ipam || config->inherited)) {
+		static const char *const names[][2] = {{"ipv4", "arp_notify"},
+						       {"ipv6", "ndisc_notify"}};
+
+		/* A new address is made known as soon as it is there. */
+		for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+			step = steps_add(steps, "pod", "sysctl", NULL);
+			json_put(step, "path",
+				 json_fmt("net/%s/conf/%s/%s", names[i][0], ifname, names[i][1]));
+			json_put_str(step, "value", "1");
+			json_put_bool(step, "optional", true);
+		}
+	}
 	return 0;
 }
 

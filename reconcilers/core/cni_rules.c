@@ -6,7 +6,7 @@
 #include "reconcilers/core/cni_rules.h"
 
 #include <math.h>
-#include <stdbool.h>
+#include <string.h>
 #include <strings.h>
 
 #include "lib/base/own.h"
@@ -137,15 +137,96 @@ int cni_rules_no_dhcp(const char *type, const json_t *config, const char **ret_k
 	return 0;
 }
 
+/* A runtime looks for a file of this name, so it must not lead anywhere else. */
+static bool is_file_name(const char *type)
+{
+	return !strchr(type, '/') && !str_eq(type, ".") && !str_eq(type, "..");
+}
+
+int cni_rules_ipam(const char *type, const json_t *config, const char **ret_key, struct err *err)
+{
+	struct reading r = {type, config, ret_key, err};
+	const char *key;
+	json_t *value;
+
+	json_each (json_at(config, "ipam"), key, value)
+		if (strcasecmp(key, "type") == 0 && !json_is_null(value) &&
+		    (!json_is_string(value) || !is_file_name(json_string_value(value))))
+			return bad(&r, "ipam.type", "the name of an IPAM plugin, in quotes");
+	return 0;
+}
+
 int cni_rules_check(const json_t *plugin, const char **ret_key, struct err *err)
 {
 	const char *type = json_str_at(plugin, "type");
-	bool is_ib = str_eq(type, "ib-sriov");
+	bool is_ib = str_eq(type, "ib-sriov"), is_ipoib = str_eq(type, "ipoib");
+	bool is_vf = is_ib || str_eq(type, "sriov");
 	json_auto_t *wanted = json_object();
 
-	if ((is_ib || str_eq(type, "ipoib")) && cni_rules_no_dhcp(type, plugin, ret_key, err) < 0)
+	if ((is_vf || is_ipoib) && cni_rules_ipam(type, plugin, ret_key, err) < 0)
 		return -1;
-	if (is_ib || str_eq(type, "sriov"))
-		return cni_rules_vf_settings(type, plugin, wanted, ret_key, err);
+	if ((is_ib || is_ipoib) && cni_rules_no_dhcp(type, plugin, ret_key, err) < 0)
+		return -1;
+	return is_vf ? cni_rules_vf_settings(type, plugin, wanted, ret_key, err) : 0;
+}
+
+bool cni_rules_type_is_meta(const char *type)
+{
+	static const char *const metas[] = {"orbweaver", "multus", "multus-shim"};
+
+	for (size_t i = 0; i < ARRAY_LEN(metas); i++)
+		if (str_eq(type, metas[i]))
+			return true;
+	return false;
+}
+
+static int refuse_network(struct err *err, const char *text)
+{
+	return err_set(err, ERR_INVALID, "BadNetworkConfig", "%s", text);
+}
+
+static int check_plugin(const json_t *plugin, size_t position, struct err *err)
+{
+	const char *type = json_str_or(json_at(plugin, "type"), "");
+	auto_free char *text = NULL;
+
+	if (!json_is_object(plugin) || !*type)
+		text = str_printf("plugin %zu has no type; name the plugin there", position);
+	else if (!is_file_name(type))
+		text = str_printf("type \"%.64s\" must be the name of a file in the folder of CNI "
+				  "plugins, without '/'",
+				  type);
+	else if (cni_rules_type_is_meta(type))
+		text = str_printf("it is of type %s, which would set up all networks of the pod "
+				  "again: name the network's own plugin",
+				  type);
+	return text ? refuse_network(err, text) : 0;
+}
+
+int cni_rules_network(const json_t *config, struct err *err)
+{
+	static const char *const words[] = {"cniVersion", "name"};
+	const json_t *plugins = json_at(config, "plugins");
+	json_t *plugin;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(words); i++) {
+		const json_t *value = json_at(config, words[i]);
+
+		if (value && !json_is_null(value) && !json_is_string(value))
+			return err_set(err, ERR_INVALID, "BadNetworkConfig",
+				       "%s is %s, must be a string", words[i],
+				       json_type_words(value));
+	}
+	if (!plugins)
+		return check_plugin(config, 1, err);
+	if (!json_is_array(plugins) || json_array_size(plugins) == 0)
+		return refuse_network(err, "it has no plugin: write at least one into plugins");
+	if (json_array_size(plugins) > CNI_PLUGINS_MAX)
+		return err_set(err, ERR_INVALID, "BadNetworkConfig", "it has more than %d plugins",
+			       CNI_PLUGINS_MAX);
+	json_array_foreach (plugins, i, plugin)
+		if (check_plugin(plugin, i + 1, err) < 0)
+			return -1;
 	return 0;
 }

@@ -10,6 +10,7 @@
 #define ORBWEAVER_RECONCILERS_CORE_CNI_RULES_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "lib/base/err.h"
 
@@ -38,10 +39,35 @@ int cni_rules_no_dhcp(const char *type, const json_t *config, const char **ret_k
 		      struct err *err);
 
 /*
+ * ERR_INVALID "BadField": ipam.type (in any case) is no name of a plugin: not a string, or a path.
+ * Absent or "" is none. ret_key as above.
+ */
+int cni_rules_ipam(const char *type, const json_t *config, const char **ret_key, struct err *err);
+
+/*
  * Does our plugin of this configuration's type refuse it on every node? Configurations of other
  * types are not checked, nor deviceID, which a pod brings along, nor masters, which differ by node.
- * Errors as cni_rules_vf_settings(), also for ipam.type dhcp without Ethernet.
+ * Errors as cni_rules_vf_settings(), cni_rules_ipam(), also for ipam.type dhcp without Ethernet.
  */
 int cni_rules_check(const json_t *plugin, const char **ret_key, struct err *err);
+
+/* Plugins in one list. */
+#define CNI_PLUGINS_MAX 64
+
+/*
+ * Does a plugin of this type call others for all networks of a pod? Ours, and Multus' two. NULL:
+ * no.
+ */
+bool cni_rules_type_is_meta(const char *type);
+
+/*
+ * Does our meta plugin refuse a network's configuration, a plugin's object or a list with
+ * "plugins"?
+ *
+ * ERR_INVALID "BadNetworkConfig"  no plugin, or more than CNI_PLUGINS_MAX; one without a type, or
+ *                                 of a type that is no file of the folder of CNI plugins, or that
+ *                                 calls others; cniVersion or name is no string
+ */
+int cni_rules_network(const json_t *config, struct err *err);
 
 #endif

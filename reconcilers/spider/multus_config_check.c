@@ -645,6 +645,13 @@ static void check_rules(const json_t *object, struct problems *problems)
 			    err.text);
 		return;
 	}
+	if ((json_at(config, "type") || json_at(config, "plugins")) &&
+	    cni_rules_network(config, &err) < 0) {
+		problem_add(problems, "BadField",
+			    str_eq(field, "spec.customCNI") ? field : "spec.chainCNIJsonData",
+			    "would be refused for each pod: %s", err.text);
+		return;
+	}
 	if (!check_rules_of(config, field, problems))
 		return;
 	json_array_foreach (json_at(config, "plugins"), i, plugin)

@@ -357,6 +357,12 @@ static json_t *check_whole(json_t *config, struct problems *problems)
 	auto_free char *text = json_dumps(config, JSON_INDENT(SRIOV_NETWORK_INDENT));
 	struct err err = {0};
 
+	if (cni_rules_network(config, &err) < 0) {
+		problem_add(problems, "BadField", "spec.metaPlugins",
+			    "would be refused for each pod: %s", err.text);
+		json_decref(config);
+		return NULL;
+	}
 	if (limits_check_text(text, strlen(text), LIMIT_CONFIG_BYTES, &err) == 0)
 		return config;
 	problem_add(problems, "TooLarge", "spec", "makes a CNI configuration of %s", err.text);

@@ -11,6 +11,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/cni/meta/network_config.h"
 #include "nodeagent/cni/meta/takeover.h"
+#include "reconcilers/core/cni_rules.h"
 
 static bool is_ours(const json_t *file)
 {
@@ -25,10 +26,10 @@ static bool is_meta(const json_t *conf)
 	json_t *plugin;
 	size_t i;
 
-	if (network_type_is_meta(type))
+	if (cni_rules_type_is_meta(type))
 		return true;
 	json_array_foreach (plugins, i, plugin)
-		if (network_type_is_meta(json_str_at(plugin, "type")))
+		if (cni_rules_type_is_meta(json_str_at(plugin, "type")))
 			return true;
 	return false;
 }

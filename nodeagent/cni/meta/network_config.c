@@ -10,6 +10,7 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "reconcilers/core/cni_rules.h"
 #include "reconcilers/core/names.h"
 
 #define BAD "BadNetworkConfig"
@@ -42,59 +43,6 @@ bool network_key_is(const char *key, const char *name)
 	return *key == *name;
 }
 
-/* They call other plugins for all of a pod's networks. */
-static const char *const metas[] = {"orbweaver", "multus", "multus-shim"};
-
-bool network_type_is_meta(const char *type)
-{
-	for (size_t i = 0; i < ARRAY_LEN(metas); i++)
-		if (str_eq(type, metas[i]))
-			return true;
-	return false;
-}
-
-/* The runtime looks for a file of this name, so it must not lead anywhere else. */
-static int check_plugin(const json_t *plugin, const char *name, size_t position, struct err *err)
-{
-	const char *type = json_str_or(json_at(plugin, "type"), "");
-
-	if (!json_is_object(plugin) || !*type)
-		return err_set(err, ERR_INVALID, BAD,
-			       "network \"%.64s\": plugin %zu has no type; name the plugin there",
-			       name, position);
-	if (strchr(type, '/') || str_eq(type, ".") || str_eq(type, ".."))
-		return err_set(
-			err, ERR_INVALID, BAD,
-			"network \"%.64s\": type \"%.64s\" must be the name of a file in the "
-			"folder of CNI plugins, without '/'",
-			name, type);
-	if (network_type_is_meta(type))
-		return err_set(
-			err, ERR_INVALID, BAD,
-			"network \"%.64s\" is of type %s, which would set up all networks of "
-			"the pod again: name the network's own plugin",
-			name, type);
-	return 0;
-}
-
-static int check_plugins(const json_t *plugins, const char *name, struct err *err)
-{
-	json_t *plugin;
-	size_t i;
-
-	if (!json_is_array(plugins) || json_array_size(plugins) == 0)
-		return err_set(err, ERR_INVALID, BAD,
-			       "network \"%.64s\" has no plugin: write at least one into plugins",
-			       name);
-	if (json_array_size(plugins) > NETWORK_PLUGINS_MAX)
-		return err_set(err, ERR_INVALID, BAD, "network \"%.64s\" has more than %d plugins",
-			       name, NETWORK_PLUGINS_MAX);
-	json_array_foreach (plugins, i, plugin)
-		if (check_plugin(plugin, name, i + 1, err) < 0)
-			return -1;
-	return 0;
-}
-
 json_t *network_config_read(const json_t *config, const char *name, const char *version,
 			    struct err *err)
 {
@@ -106,6 +54,10 @@ json_t *network_config_read(const json_t *config, const char *name, const char *
 			"network \"%.64s\": the configuration must be a JSON object with type or "
 			"plugins",
 			name);
+		return NULL;
+	}
+	if (cni_rules_network(config, err) < 0) {
+		err_in(err, "network \"%.64s\"", name);
 		return NULL;
 	}
 	if (single) {
@@ -130,7 +82,5 @@ json_t *network_config_read(const json_t *config, const char *name, const char *
 			name, json_str_at(list, "name"));
 		return NULL;
 	}
-	if (check_plugins(json_at(list, "plugins"), name, err) < 0)
-		return NULL;
 	return json_incref(list);
 }

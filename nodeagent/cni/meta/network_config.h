@@ -13,9 +13,6 @@
 
 #include "lib/base/err.h"
 
-/* Plugins in one list. */
-#define NETWORK_PLUGINS_MAX 64
-
 /*
  * Read one network's configuration: a plugin's object, or a list with "plugins". `name` is what it
  * is called when it has no name of its own. Returns new
@@ -26,17 +23,11 @@
  * with all other members of a list. "cniVersion" is "" where a single object has none, which means
  * 0.1.0; a list gets `version` then.
  *
- * NULL with err: ERR_INVALID "BadNetworkConfig": no object, no plugin, a plugin without type, a
+ * NULL with err: ERR_INVALID "BadNetworkConfig": no object, what cni_rules_network() refuses, a
  * name that CNI refuses.
  */
 json_t *network_config_read(const json_t *config, const char *name, const char *version,
 			    struct err *err);
-
-/*
- * Does a plugin of this type call others for all networks of a pod? Ours, and Multus' two. NULL:
- * no.
- */
-bool network_type_is_meta(const char *type);
 
 /*
  * Is this key what encoding/json of Go, and so a plugin, takes for `name`? In any case; the long s

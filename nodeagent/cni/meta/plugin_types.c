@@ -11,11 +11,12 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/meta/network_config.h"
+#include "reconcilers/core/cni_rules.h"
 
 /*
  * Those that networks in clusters are made of. A name that no file of the node has runs nothing, so
  * that one more here costs nothing; what an administrator would not expect to be run as root with
- * any configuration stays away: plugins that call all plugins of a pod (network_type_is_meta()),
+ * any configuration stays away: plugins that call all plugins of a pod (cni_rules_type_is_meta()),
  * and those that are for tests.
  */
 static const char *const listed[] = {
@@ -198,8 +199,8 @@ static bool is_allowed(void *arg, const char *type)
 {
 	struct search *search = arg, own = {.type = type};
 
-	if (!network_type_is_meta(type) && (plugin_type_is_listed(type, search->types->more) ||
-					    !each_type(search->types->own, is_another, &own)))
+	if (!cni_rules_type_is_meta(type) && (plugin_type_is_listed(type, search->types->more) ||
+					      !each_type(search->types->own, is_another, &own)))
 		return true;
 	search->type = type;
 	return false;
@@ -210,7 +211,7 @@ static int refuse(const json_t *delegate, const char *type, struct err *err)
 	const char *name = json_str_or(json_at(delegate, "name"), "?");
 	const char *interface = json_str_or(json_at(delegate, "interface"), "?");
 
-	if (network_type_is_meta(type))
+	if (cni_rules_type_is_meta(type))
 		return err_set(
 			err, ERR_INVALID, "PluginNotAllowed",
 			"network %.128s (%.16s): its plugin calls \"%.64s\", which would set "

@@ -11,6 +11,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/meta/network_config.h"
+#include "reconcilers/core/cni_rules.h"
 #include "reconcilers/core/names.h"
 
 #define REASON "MultusKey"
@@ -258,7 +259,7 @@ static const json_t *plugin_of(const json_t *multus, struct err *err)
 		      "plugins has %zu plugins, %.64s behind or before Multus: our meta plugin "
 		      "stands alone",
 		      json_array_size(plugins),
-		      json_str_or(json_at(network_type_is_meta(json_str_at(first, "type"))
+		      json_str_or(json_at(cni_rules_type_is_meta(json_str_at(first, "type"))
 						  ? json_array_get(plugins, 1)
 						  : first,
 					  "type"),

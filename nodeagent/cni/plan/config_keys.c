@@ -11,6 +11,7 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "reconcilers/core/cni_rules.h"
 
 enum value_type {
 	VALUE_TEXT,
@@ -238,6 +239,8 @@ int config_keys_read(const json_t *config, const char *type, json_t **ret, struc
 		return err_set(err, ERR_INVALID, "BadField", "%s: %s is %.64s, it must be %s", type,
 			       name, text, words[key->type]);
 	}
+	if (cni_rules_ipam(type, folded, NULL, err) < 0)
+		return -1;
 	*ret = take_ptr(folded);
 	return 0;
 }

@@ -89,6 +89,8 @@ static void refuses_before_the_first_plugin(void **state)
 	refuses("a", "{'a':{'type':'../x'}}", "[]", "BadNetworkConfig");
 	refuses("a", "{'a':{'type':'orbweaver'}}", "[]", "BadNetworkConfig");
 	refuses("a", "{'a':{'type':'x','name':'a b'}}", "[]", "BadNetworkConfig");
+	refuses("a", "{'a':{'type':'x','cniVersion':0.3}}", "[]", "BadNetworkConfig");
+	refuses("a", "{'a':{'plugins':[{'type':'x'}],'name':7}}", "[]", "BadNetworkConfig");
 	refuses("a@eth0", "{'a':{'type':'x'}}", "[]", "InterfaceTwice");
 	refuses("a@n,a@n", "{'a':{'type':'x'}}", "[]", "InterfaceTwice");
 	refuses("a", "{'a':{'type':'x'}}", "['lo','net1']", "InterfaceExists");

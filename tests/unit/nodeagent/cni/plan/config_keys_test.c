@@ -53,6 +53,24 @@ static void null_counts_as_absent_and_foreign_keys_stay(void **state)
 	assert_string_equal(text, "{\"Mine\":null,\"runtimeConfig\":{}}");
 }
 
+/* Nor of a type that no program can have. */
+static void a_type_of_ipam_that_is_no_name_is_refused(void **state)
+{
+	static const char *const cases[] = {"{ipam: {type: 5}}", "{IPAM: {Type: [static]}}",
+					    "{ipam: {type: ../static}}", "{ipam: {type: '..'}}"};
+	json_auto_t *none = yaml("{ipam: {type: null}, vlan: 1}"), *read = NULL;
+	struct err err = {0};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *config = yaml(cases[i]);
+
+		assert_int_equal(config_keys_read(config, "sriov", &read, &err), -1);
+		assert_string_equal(
+			err.text, "sriov: ipam.type must be the name of an IPAM plugin, in quotes");
+	}
+	assert_int_equal(config_keys_read(none, "sriov", &read, &err), 0);
+}
+
 /* Else an interface would come without the addresses that its network asks for. */
 static void the_type_of_ipam_counts_in_any_case(void **state)
 {
@@ -126,6 +144,7 @@ int main(void)
 		cmocka_unit_test(keys_count_in_any_case),
 		cmocka_unit_test(of_two_spellings_the_last_counts),
 		cmocka_unit_test(null_counts_as_absent_and_foreign_keys_stay),
+		cmocka_unit_test(a_type_of_ipam_that_is_no_name_is_refused),
 		cmocka_unit_test(the_type_of_ipam_counts_in_any_case),
 		cmocka_unit_test(a_value_of_another_type_ends_the_call),
 		cmocka_unit_test(a_mac_may_have_dashes_as_in_the_annotation),

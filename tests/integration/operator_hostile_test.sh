@@ -190,6 +190,81 @@ is_recorded() {
 t_wait 60 "the first pod's record is there again" is_recorded
 t_ok "no address is on two pods" all_differ
 
+# --- a pool that is deleted by force and comes back under another name, made before that or afterwards -----------------------------
+
+# force_away NAME: delete a pool in use.
+force_away() {
+	o_curl DELETE "$spider/spiderippools/$1" >/dev/null
+	o_curl PATCH "$spider/spiderippools/$1" '{"metadata": {"finalizers": null}}' >/dev/null 2>&1 || true
+}
+
+is_recorded_for() {
+	[[ $(record_of "$1" "$2") == "hostile/$3" ]]
+}
+
+names_pool() {
+	[[ $(o_curl GET "$spider/namespaces/hostile/spiderendpoints/$1" | jq -r '.status.current.ips[0].ipv4Pool') == "$2" ]]
+}
+
+for order in before after; do
+	subnet=10.3$([[ $order == before ]] && echo 3 || echo 4).0
+	add_pool "old-$order" "$subnet.0/24" "$subnet.10-$subnet.50"
+	add_network "old-$order"
+	add_network "new-$order"
+	t_ok "a pod" add_pod "early-$order" "old-$order"
+	t_wait 20 "has an address" address_of "early-$order"
+	early=$(address_of "early-$order")
+	sleep 1 # creation times have seconds
+	[[ $order == after ]] || add_pool "new-$order" "$subnet.0/24" "$subnet.10-$subnet.50"
+	t_ok "its pool is deleted by force" force_away "old-$order"
+	[[ $order == before ]] || add_pool "new-$order" "$subnet.0/24" "$subnet.10-$subnet.50"
+	t_ok "another pod wants the pool that has its addresses now" add_pod "late-$order" "new-$order"
+	t_wait 60 "has an address" address_of "late-$order"
+	t_ok "the first pod's is recorded there" is_recorded_for "new-$order" "${early%/*}" "early-$order"
+	t_wait 20 "its endpoint says so" names_pool "early-$order" "new-$order"
+done
+t_ok "no address is on two pods" all_differ
+
+# --- a pod whose annotation cannot be read any more when records are lost ---------------------------------------------------------
+
+add_pool edited 10.35.0.0/24 10.35.0.10-10.35.0.50
+add_network edited
+t_ok "a pod" add_pod keeps edited
+t_wait 20 "has an address" address_of keeps
+keeps=$(address_of keeps)
+t_ok "its user edits an annotation" o_curl PATCH /api/v1/namespaces/hostile/pods/keeps \
+	'{"metadata": {"annotations": {"ipam.spidernet.io/ippool": "{\"ipv4\": [\"nowhere\"]}"}}}'
+t_ok "the pool's records are lost" o_curl PATCH "$spider/spiderippools/edited/status" '{"status": null}'
+t_ok "another pod" add_pod comes edited
+t_wait 60 "has an address" address_of comes
+t_ok "the first pod's record is there again" is_recorded_for edited "${keeps%/*}" keeps
+t_ok "no address is on two pods" all_differ
+
+# --- docs/ipam.md: "A pod that is being deleted has not ended while the kubelet reports a running container" ----------------------
+
+# kubelet_says STATE: of the container of pod ends.
+kubelet_says() {
+	o_curl PATCH /api/v1/namespaces/hostile/pods/ends/status "$(jq -nc --argjson state "$1" '
+		{ status: { phase: "Running", containerStatuses: [{ name: "c", image: "none", imageID: "", ready: false, restartCount: 0, $state }] } }')"
+}
+
+add_pool slow 10.36.0.0/24 10.36.0.10
+add_network slow
+t_ok "a pod" add_pod ends slow
+t_wait 20 "has the pool's only address" address_of ends
+t_ok "its container runs" kubelet_says '{"running": {"startedAt": "2026-01-01T00:00:00Z"}}'
+uid=$(o_curl GET /api/v1/namespaces/hostile/pods/ends | jq -r .metadata.uid)
+t_ok "it is deleted, with a grace period" k delete pod -n hostile ends --grace-period 3600 --wait=false
+t_ok "its user writes that nothing is left of it" o_curl PATCH "$spider/namespaces/hostile/spiderendpoints/ends" \
+	"{\"metadata\": {\"annotations\": {\"orbweaver.io/down\": \"$uid\"}}}"
+t_ok "another pod waits for it" add_pod follows slow
+t_wait 30 "is told" has_event follows PoolExhausted
+sleep 6 # LIFECYCLE_ENDING_MS
+t_ok "and has no address" has_none follows
+t_eq "which is still the first pod's" hostile/ends "$(record_of slow 10.36.0.10)"
+t_ok "the container ends" kubelet_says '{"terminated": {"exitCode": 0}}'
+t_wait 30 "now the other pod has it" address_of follows
+
 # --- records that are lost with the pool, of pods that run ------------------------------------------------------------------------
 
 add_pool lost 10.32.0.0/24 10.32.0.10-10.32.0.50

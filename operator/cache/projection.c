@@ -58,6 +58,7 @@ static void trim_metadata(json_t *object)
 	if (annotations)
 		json_object_del(annotations, "kubectl.kubernetes.io/last-applied-configuration");
 	limits_reduce_annotations(annotations);
+	limits_reduce_metadata(metadata);
 }
 
 /* Every element of a list would carry them; the cache knows its kind. */

@@ -154,6 +154,48 @@ static size_t strings_size(const json_t *list)
 	return size;
 }
 
+static size_t owner_size(const json_t *reference)
+{
+	const char *key;
+	json_t *value;
+	size_t size = 0;
+
+	json_each (reference, key, value)
+		size += json_string_length(value);
+	return size;
+}
+
+static json_t *reduced_owners(json_t *references)
+{
+	json_t *reference, *controller = NULL, *kept;
+	size_t size = 0, i;
+
+	json_array_foreach (references, i, reference) {
+		size += owner_size(reference);
+		if (!controller && json_is_true(json_at(reference, "controller")))
+			controller = reference;
+	}
+	if (size <= LIMIT_ANNOTATION_BYTES)
+		return json_incref(references);
+	kept = json_array();
+	if (controller && owner_size(controller) <= LIMIT_ANNOTATION_BYTES)
+		json_array_append(kept, controller);
+	return kept;
+}
+
+void limits_reduce_metadata(json_t *metadata)
+{
+	const json_t *labels = json_at(metadata, "labels");
+	json_t *owners = json_at(metadata, "ownerReferences");
+
+	if (labels)
+		json_put(metadata, "labels", limits_labels(labels));
+	if (owners)
+		json_put(metadata, "ownerReferences", reduced_owners(owners));
+	if (strings_size(json_at(metadata, "finalizers")) > LIMIT_ANNOTATION_BYTES)
+		json_object_del(metadata, "finalizers");
+}
+
 /* What stands in the place of value; NULL when it fits. Returns new. */
 static json_t *size_instead(json_t *value)
 {

@@ -21,7 +21,7 @@
 enum {
 	/* Networks of one pod, and so its NICs besides eth0. */
 	LIMIT_NETWORKS = 64,
-	/* Bytes of an annotation; of all labels of a pod together. */
+	/* Bytes of an annotation; of all labels, owner references or finalizers of an object together. */
 	LIMIT_ANNOTATION_BYTES = 16 * 1024,
 	/* Bytes of a CNI configuration, or of a part of one that is written as text. */
 	LIMIT_CONFIG_BYTES = 64 * 1024,
@@ -69,6 +69,12 @@ int limits_check_pod(const json_t *pod, struct err *err);
 json_t *limits_pod_annotations(const json_t *annotations);
 /* Labels, reduced. Returns new; NULL for NULL. */
 json_t *limits_labels(const json_t *labels);
+
+/*
+ * Reduce metadata of any object in place, each part of more than LIMIT_ANNOTATION_BYTES: labels to
+ * their size; owner references to the controller's; finalizers to none, so that none is released.
+ */
+void limits_reduce_metadata(json_t *metadata);
 
 /*
  * Reduce in place: annotations of any object; strings (LIMIT_CONFIG_BYTES) and lists (LIMIT_LIST,

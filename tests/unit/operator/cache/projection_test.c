@@ -44,6 +44,38 @@ static void no_kind_keeps_what_is_too_large(void **state)
 	}
 }
 
+/* The API server bounds annotations of an object, and nothing else of its metadata. */
+static void no_kind_of_users_keeps_metadata_that_is_too_large(void **state)
+{
+	static void (*const projections[])(json_t * object) = {
+		project_object,   project_written,    project_namespace, project_config,
+		project_endpoint, project_definition, project_workload,
+	};
+	auto_free char *name = text_of(60);
+
+	for (size_t i = 0; i < ARRAY_LEN(projections); i++) {
+		json_auto_t *object = json_pack("{s:{s:s, s:{}, s:[], s:[]}}", "metadata", "name",
+						"a", "labels", "ownerReferences", "finalizers");
+		json_t *metadata = json_at(object, "metadata");
+		auto_free char *text = NULL;
+
+		for (int n = 0; n < 1000; n++) {
+			auto_free char *key = str_printf("%s/%d", name, n);
+
+			json_put_str(json_at(metadata, "labels"), key, name);
+			json_array_append_new(json_at(metadata, "finalizers"), json_string(key));
+			json_array_append_new(json_at(metadata, "ownerReferences"),
+					      json_pack("{s:s, s:s, s:b}", "uid", key, "name", name,
+							"controller", n == 500));
+		}
+		projections[i](object);
+		text = json_text(object);
+		assert_in_range(strlen(text), 1, 500);
+		/* Whose it is stays known. */
+		assert_non_null(json_find(json_at(metadata, "ownerReferences"), "name", name));
+	}
+}
+
 static void configurations_of_users_are_kept_up_to_their_bound(void **state)
 {
 	auto_free char *large = text_of(990000);
@@ -70,6 +102,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_kind_keeps_what_is_too_large),
+		cmocka_unit_test(no_kind_of_users_keeps_metadata_that_is_too_large),
 		cmocka_unit_test(configurations_of_users_are_kept_up_to_their_bound),
 	};
 

@@ -21,7 +21,7 @@
 enum {
 	/* Networks of one pod, and so its NICs besides eth0. */
 	LIMIT_NETWORKS = 64,
-	/* Bytes of an annotation; of all labels, owner references or finalizers of an object together. */
+	/* Bytes of an annotation; of all labels, owner references, finalizers of an object. */
 	LIMIT_ANNOTATION_BYTES = 16 * 1024,
 	/* Bytes of a CNI configuration, or of a part of one that is written as text. */
 	LIMIT_CONFIG_BYTES = 64 * 1024,

@@ -31,8 +31,9 @@
  *
  * Returns a new array, in the order of the text: each element has "name", "namespace" and
  * "interface" (never empty: "netN" where the text names none), and whatever else a JSON element
- * has, under its usual spelling. Empty for empty text. NULL with err, ERR_INVALID: "BadNetworks", naming the element and what
- * would be right; "TooLarge" beyond LIMIT_NETWORKS or LIMIT_ANNOTATION_BYTES (limits.h).
+ * has, under its usual spelling. Empty for empty text. NULL with err, ERR_INVALID: "BadNetworks",
+ * naming the element and what would be right; "TooLarge" beyond LIMIT_NETWORKS or
+ * LIMIT_ANNOTATION_BYTES (limits.h).
  */
 json_t *networks_parse(const char *text, const char *ns, struct err *err);
 /*

@@ -48,7 +48,7 @@ static void reads_both_grammars(void **state)
 		{"[{\"name\":\"r\",\"interfaceRequest\":\"roce0\",\"mac\":\"02-00-00-00-00-01\"}]",
 		 "ml/r@roce0"},
 		{"[]", ""},
-		/* Go's decoder takes keys in any case, the last one counts, and null for nothing. */
+		/* Keys in any case, the last one counts, null for nothing, as Go decodes. */
 		{"[{\"Name\":\"r\",\"NameSpace\":\"x\",\"INTERFACE\":\"a\"}]", "x/r@a"},
 		{"[{\"name\":\"r\",\"namespace\":\"x\",\"Namespace\":\"y\"}]", "y/r@net1"},
 		{"[{\"name\":\"r\",\"namespace\":null,\"ips\":null,\"mac\":null}]", "ml/r@net1"},

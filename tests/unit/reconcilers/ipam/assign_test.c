@@ -672,7 +672,7 @@ static void what_looks_ended_is_read_before_it_is_given_back(void **state)
 	       "ml/a", "requeue -; ");
 }
 
-/* docs/ipam.md: "when the pod has ended". A grace period may be a year, and users write endpoints. */
+/* docs/ipam.md: "when the pod has ended". Grace periods may be long, and users write endpoints. */
 static void a_pod_that_is_deleted_and_still_runs_keeps_its_addresses(void **state)
 {
 #define ENDS(status_)                                                                              \
@@ -1457,7 +1457,7 @@ static void a_pool_is_learned_once_a_pass_has_looked_at_who_has_its_addresses(vo
 	"u-a, node: w1, ips: [{interface: net1, ipv4: 10.0.0.1/24, ipv4Pool: old}]}}}}\n"
 #define A_HAS_ONE "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/a\",\"podUid\":\"u-a\"}"
 
-/* Or it is handed out over living pods: they have addresses of a pool that is not there any more. */
+/* Or it is handed out over living pods: they have addresses of a pool that is gone. */
 static void a_pool_of_another_name_learns_what_pods_have_of_its_addresses(void **state)
 {
 	static const char *const olds[] = {

@@ -18,6 +18,7 @@
 #include "nodeagent/cni/meta/network_config.h"
 #include "nodeagent/cni/meta/network_status.h"
 #include "nodeagent/cni/meta/plugin_call.h"
+#include "reconcilers/core/cni_rules.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -45,7 +46,7 @@ static void check_delegates(const json_t *delegates)
 		if (taken)
 			json_put_bool(seen, taken, true);
 		fuzz_check(delegate_plugins(delegate) > 0 &&
-				   delegate_plugins(delegate) <= NETWORK_PLUGINS_MAX,
+				   delegate_plugins(delegate) <= CNI_PLUGINS_MAX,
 			   "as many plugins as there may be");
 	}
 }

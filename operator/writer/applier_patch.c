@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The smallest merge patch from what is there to what a plan wants. The applier sends it, "replay"
- * shows what it would change; which labels and annotations are ours says the projection of the cache.
+ * The smallest merge patch from what is there to what a plan wants: the applier sends it, "replay"
+ * shows it. The projection of the cache says which labels and annotations are ours.
  */
 #include "operator/writer/applier_patch.h"
 

@@ -5,11 +5,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -23,6 +25,7 @@
 #include "nodeagent/agent/agent_process.h"
 #include "nodeagent/cni/state/conf.h"
 #include "nodeagent/cni/state/install.h"
+#include "nodeagent/cni/worker/cni_worker.h"
 #include "nodeagent/devices/dra_names.h"
 #include "nodeagent/kubelet/allocation_epoch.h"
 #include "nodeagent/kubelet/kubeletd_process.h"
@@ -41,6 +44,7 @@ struct node_agent {
 	const struct agent_options *options;
 	struct container_facts container;
 	struct allocation_epoch *giving; /* kubelet/allocation_epoch.h */
+	uint64_t netns;                  /* inode of the node's network namespace; 0: not known */
 };
 
 /* Of a process that cannot begin; its exit status. */
@@ -104,7 +108,7 @@ static int serve_kubelet(int control, void *arg)
 		(void)fs_make_dirs(registry, 0750);
 	if (sandbox_root(folders, n_folders, &err) < 0 ||
 	    sandbox_become((uid_t)options->user, true, &err) < 0 ||
-	    sandbox_filter(SANDBOX_KUBELETD, &err) < 0)
+	    sandbox_filter(SANDBOX_NODE_SERVER, &err) < 0)
 		return refuse("kubeletd: ", &err);
 	return kubeletd_run(&(struct kubeletd_process_config){
 		.control = control,
@@ -117,28 +121,49 @@ static int serve_kubelet(int control, void *arg)
 	});
 }
 
-static int serve_cni(int control, void *arg)
+static int serve_cni(int control, int orders, void *arg)
 {
 	const struct node_agent *agent = arg;
 	const struct agent_options *options = agent->options;
+	auto_free char *path = str_dup(options->cni_socket);
+	uid_t caller = geteuid();
+	struct cnid_host host;
 	struct err err = {0};
 
-	if (sandbox_open_sysctls(&err) < 0 || privileges_limit_cnid(&err) < 0)
+	if (cnid_open(options->host_root, options->cni_socket, &host, &err) < 0 ||
+	    sandbox_root(&(struct sandbox_folder){host.socket_dir, "cni"}, 1, &err) < 0 ||
+	    sandbox_become((uid_t)options->user, true, &err) < 0 ||
+	    sandbox_filter(SANDBOX_NODE_SERVER, &err) < 0)
 		return refuse("cnid: ", &err);
 	return cnid_run(&(struct cnid_config){
 		.control = control,
+		.orders = orders,
 		.heartbeat_ms = SUPERVISOR_HEARTBEAT_MS,
-		.host_root = options->host_root,
-		.socket = options->cni_socket,
-		.bin_dir = options->cni_bin_dir,
-		.program = options->cni_program,
-		.conf_dir = options->cni_conf_dir,
-		.isolates = options->cni_isolates,
-		.shared_spaces = options->cni_shared,
+		.host = &host,
+		.socket_dir = "/cni",
+		.socket = basename(path),
+		.caller = caller,
 		.add_ms = options->cni_timeout * 1000,
-		.plugin_types = options->cni_plugins,
-		.kubelet_dir = options->no_kubelet ? NULL : options->kubelet_dir,
 	});
+}
+
+static void be_cni_worker(int fd, void *arg)
+{
+	const struct node_agent *agent = arg;
+	const struct agent_options *options = agent->options;
+
+	allocation_epoch_leave(agent->giving);
+	cni_worker_run(fd, &(struct cni_worker_config){
+				   .host_root = options->host_root,
+				   .plugin_types = options->cni_plugins,
+				   .kubelet_dir = options->no_kubelet ? NULL : options->kubelet_dir,
+				   .bin_dir = options->cni_bin_dir,
+				   .program = options->cni_program,
+				   .conf_dir = options->cni_conf_dir,
+				   .isolates = options->cni_isolates,
+				   .shared_spaces = options->cni_shared,
+				   .node_netns = agent->netns,
+			   });
 }
 
 /* Of PodResources. */
@@ -217,7 +242,13 @@ static int supervise(const struct agent_options *options)
 		.giving = allocation_epoch_new(),
 	};
 	struct err err = {0};
+	struct stat netns;
 
+	if (stat("/proc/self/ns/net", &netns) == 0)
+		agent.netns = netns.st_ino;
+	/* For CNI workers: one that cannot set a pod's sysctl says so. */
+	if (sandbox_open_sysctls(&err) < 0)
+		log_error("sysctls of pods cannot be set", F_ERR(&err));
 	if (privileges_limit_supervisor(&err) < 0)
 		return refuse("", &err);
 	return supervisor_run(&(struct supervisor_config){
@@ -226,6 +257,7 @@ static int supervise(const struct agent_options *options)
 		.work = work,
 		.worker = be_worker,
 		.meter = be_meter,
+		.cni_worker = be_cni_worker,
 		.ready = on_ready,
 		.connect = connect_to_kubelet,
 		.giving = agent.giving,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Orders go out and are answered in order, so a queue says for whom the next answer is. Between
+ * exchange.c, nodeagent/cni/server/worker_process.c and the supervisor.
  */
 #include "nodeagent/process/orders.h"
 
@@ -9,34 +10,45 @@
 #include "lib/base/mem.h"
 #include "nodeagent/process/workers.h"
 
+/* An order that is not answered yet. */
+struct asking {
+	struct asking *next;
+	struct orders_user *user; /* NULL: it has left */
+};
+
 struct orders {
 	int socket;
 	struct poller *poller;
-	struct orders_user *users, *first, **last; /* first, last: who waits for a worker */
+	struct orders_user *users;
+	struct asking *first, **last;
 	void (*lost)(void *arg);
 	void *arg;
 };
 
-/* Who has waited longest; NULL: nobody does. */
-static struct orders_user *take_asker(struct orders *orders)
+/* Takes the oldest order away. False: nothing was asked. *ret: who asked; NULL: it has left. */
+static bool take_asker(struct orders *orders, struct orders_user **ret)
 {
-	struct orders_user *user = orders->first;
+	struct asking *asking = orders->first;
 
-	if (!user)
-		return NULL;
-	orders->first = user->asker;
+	if (!asking)
+		return false;
+	orders->first = asking->next;
 	if (!orders->first)
 		orders->last = &orders->first;
-	user->asker = NULL;
-	user->is_asking = false;
-	return user;
+	*ret = asking->user;
+	if (*ret)
+		(*ret)->is_asking = false;
+	mem_free(asking);
+	return true;
 }
 
 static void lose(struct orders *orders)
 {
 	poller_want(orders->poller, 0);
-	for (struct orders_user *user = orders->users; user; user = user->next)
+	for (struct orders_user *user = orders->users, *next; user; user = next) {
+		next = user->next;
 		user->lost(user->arg);
+	}
 	orders->lost(orders->arg);
 }
 
@@ -56,22 +68,23 @@ static void on_event(void *arg, int events)
 	int fd = -1, got = workers_receive(orders->socket, &event, &fd);
 	bool is_start = got > 0 && event.kind == WORKERS_STARTED && fd >= 0;
 	bool is_refusal = got > 0 && event.kind == WORKERS_NOT_STARTED;
-	struct orders_user *user;
+	struct orders_user *user = NULL;
+	bool is_answer = (is_start || is_refusal) && take_asker(orders, &user);
 
 	if (got == 0)
 		return;
-	user = is_start || is_refusal ? take_asker(orders) : NULL;
 	if (is_start && user) {
 		user->started(user->arg, event.pid, fd);
 		return;
 	}
+	/* Without its line a worker ends. */
 	if (fd >= 0)
 		(void)close(fd);
 	if (user)
 		user->not_started(user->arg, event.value);
 	else if (got > 0 && event.kind == WORKERS_ENDED)
 		tell_end(orders, event.pid, event.value);
-	else
+	else if (!is_answer)
 		lose(orders);
 }
 
@@ -83,15 +96,32 @@ void orders_join(struct orders *orders, struct orders_user *user)
 	orders->users = user;
 }
 
+void orders_leave(struct orders *orders, struct orders_user *user)
+{
+	struct orders_user **at = &orders->users;
+
+	while (*at && *at != user)
+		at = &(*at)->next;
+	if (*at)
+		*at = user->next;
+	for (struct asking *asking = orders->first; asking; asking = asking->next)
+		if (asking->user == user)
+			asking->user = NULL;
+}
+
 int orders_ask(struct orders *orders, struct orders_user *user)
 {
+	struct asking *asking;
+
 	if (user->is_asking)
 		return 0;
 	if (workers_send(orders->socket, WORKERS_START, 0) < 0)
 		return -1;
 	user->is_asking = true;
-	*orders->last = user;
-	orders->last = &user->asker;
+	asking = mem_new(struct asking);
+	asking->user = user;
+	*orders->last = asking;
+	orders->last = &asking->next;
 	return 0;
 }
 
@@ -117,6 +147,12 @@ void orders_free(struct orders *orders)
 {
 	if (!orders)
 		return;
+	while (orders->first) {
+		struct asking *asking = orders->first;
+
+		orders->first = asking->next;
+		mem_free(asking);
+	}
 	poller_free(orders->poller);
 	(void)close(orders->socket);
 	mem_free(orders);

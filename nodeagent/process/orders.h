@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The agent's line to the supervisor (workers.h), shared by its exchanges: who asked for a worker
- * gets it, who had one hears of its end.
+ * A process's line to the supervisor (workers.h), shared by all in it that need workers: who asked
+ * for a worker gets it, who had one hears of its end.
  */
 #ifndef ORBWEAVER_NODEAGENT_PROCESS_ORDERS_H
 #define ORBWEAVER_NODEAGENT_PROCESS_ORDERS_H
@@ -23,9 +23,8 @@ struct orders_user {
 	/* The supervisor is gone: nothing comes any more. */
 	void (*lost)(void *arg);
 	void *arg;
-	bool is_asking;            /* a worker is still to come */
-	struct orders_user *next;  /* of all */
-	struct orders_user *asker; /* the next that waits for one */
+	bool is_asking;           /* a worker is still to come */
+	struct orders_user *next; /* of all */
 };
 
 /*
@@ -36,8 +35,10 @@ struct orders *orders_new(struct loop *loop, int socket, void (*lost)(void *arg)
 /* Accepts NULL. After its users. */
 void orders_free(struct orders *orders);
 
-/* The user stays where it is until then: when everything ends. */
+/* The user stays where it is until it leaves, or everything ends. */
 void orders_join(struct orders *orders, struct orders_user *user);
+/* At any time. A worker that is still to come to it is let go at once, which ends it. */
+void orders_leave(struct orders *orders, struct orders_user *user);
 
 /* Ask for a worker, unless one is still to come; 0 or -1 with errno set. Answered in order. */
 int orders_ask(struct orders *orders, struct orders_user *user);

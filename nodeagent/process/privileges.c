@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Capabilities (capabilities(7)). See the header.
+ * Capabilities (capabilities(7)): a table for each kind of process, and one function that keeps
+ * what is in it and has the kernel confirm that. Called in children, by workers.c and sandbox.c.
  */
 #include "nodeagent/process/privileges.h"
 
@@ -30,7 +31,7 @@ static const unsigned int meter_needs[] = {
 	CAP_DAC_READ_SEARCH, /* the same of processes that are not root's */
 };
 
-static const unsigned int cnid_needs[] = {
+static const unsigned int cni_needs[] = {
 	CAP_NET_ADMIN,       /* links, addresses, routes, rules, in pods and on the node */
 	CAP_NET_RAW,         /* ARP and neighbour discovery: is the address somebody else's? */
 	CAP_SYS_ADMIN,       /* setns(2) into pods */
@@ -40,7 +41,7 @@ static const unsigned int cnid_needs[] = {
 	CAP_MKNOD,           /* files of RDMA devices, for containers */
 };
 
-/* The supervisor hands those of hostd and cnid on, and starts processes of another user. */
+/* The supervisor hands those of workers on, and starts processes of another user. */
 static const unsigned int supervisor_needs[] = {
 	CAP_NET_ADMIN,  CAP_SYS_ADMIN,  CAP_SYS_CHROOT,
 	CAP_SYS_MODULE, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH,
@@ -108,9 +109,9 @@ int privileges_limit_meter(struct err *err)
 	return limit(meter_needs, ARRAY_LEN(meter_needs), err);
 }
 
-int privileges_limit_cnid(struct err *err)
+int privileges_limit_cni_worker(struct err *err)
 {
-	return limit(cnid_needs, ARRAY_LEN(cnid_needs), err);
+	return limit(cni_needs, ARRAY_LEN(cni_needs), err);
 }
 
 int privileges_limit_supervisor(struct err *err)

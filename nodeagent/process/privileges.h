@@ -21,8 +21,8 @@ int privileges_limit_hostd(struct err *err);
 /* Keep what reading counters needs, in pods' namespaces too: nothing that changes anything. */
 int privileges_limit_meter(struct err *err);
 
-/* Keep what attaching pods to networks needs (nodeagent/cni). */
-int privileges_limit_cnid(struct err *err);
+/* Keep what attaching pods to networks needs (nodeagent/cni/worker). */
+int privileges_limit_cni_worker(struct err *err);
 
 /*
  * All of these, and what it takes to start and end processes of another user: for the supervisor.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Mount namespaces, users, seccomp(2). See the header.
+ * Mount namespaces, users, seccomp(2), in the order in which a process gives them up. Called by
+ * main.c and the agent's process in the child, before anything is heard.
  */
 #include "nodeagent/process/sandbox.h"
 
@@ -387,7 +388,7 @@ static const int of_agent[] = {
 };
 
 /* Its sockets, and device-info files, in the folders of its root. */
-static const int of_kubeletd[] = {
+static const int of_node_server[] = {
 	SCMP_SYS(unlink),    SCMP_SYS(unlinkat),  SCMP_SYS(rename),  SCMP_SYS(renameat),
 	SCMP_SYS(renameat2), SCMP_SYS(mkdir),     SCMP_SYS(mkdirat), SCMP_SYS(link),
 	SCMP_SYS(linkat),    SCMP_SYS(fsync),     SCMP_SYS(chmod),   SCMP_SYS(fchmod),
@@ -425,16 +426,16 @@ static int allow_families(scmp_filter_ctx filter, const int *families, size_t n)
 static int fill(scmp_filter_ctx filter, enum sandbox_role role)
 {
 	static const int agent_families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
-	static const int kubeletd_families[] = {AF_UNIX};
+	static const int node_server_families[] = {AF_UNIX};
 	int rc = allow(filter, common, ARRAY_LEN(common));
 
 	/* abort(3) and assert(3): a signal to ourselves, and to nobody else. */
 	if (rc == 0)
 		rc = allow_first(filter, SCMP_SYS(tgkill), (uint64_t)getpid());
-	if (rc == 0 && role == SANDBOX_KUBELETD)
-		rc = allow(filter, of_kubeletd, ARRAY_LEN(of_kubeletd));
-	if (rc == 0 && role == SANDBOX_KUBELETD)
-		rc = allow_families(filter, kubeletd_families, ARRAY_LEN(kubeletd_families));
+	if (rc == 0 && role == SANDBOX_NODE_SERVER)
+		rc = allow(filter, of_node_server, ARRAY_LEN(of_node_server));
+	if (rc == 0 && role == SANDBOX_NODE_SERVER)
+		rc = allow_families(filter, node_server_families, ARRAY_LEN(node_server_families));
 	if (rc == 0 && role == SANDBOX_AGENT)
 		rc = allow(filter, of_agent, ARRAY_LEN(of_agent));
 	if (rc == 0 && role == SANDBOX_AGENT)

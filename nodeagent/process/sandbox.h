@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What agent and kubeletd give up before they hear a stranger: the host's files, user 0, every
- * capability, and all system calls that they do not need.
+ * What agent, kubeletd and cnid give up before they hear a stranger: the host's files, user 0,
+ * every capability, and all system calls that they do not need.
  *
- * Both are forked by the supervisor with all its rights, take what they need of the host, and call
+ * Each is forked by the supervisor with all its rights, takes what it needs of the host, and calls
  * sandbox_hide() or sandbox_root(), then sandbox_become(), then sandbox_filter(). After that
  * nothing can be gained any more: no_new_privs is set, there is no capability to raise, mounts
  * cannot be changed, and neither memory nor descriptors of another process be had (ptrace(2),
@@ -46,7 +46,7 @@ int sandbox_root(const struct sandbox_folder *folders, size_t n, struct err *err
 
 /*
  * A runtime mounts /proc/sys read-only in containers that are not privileged: make it writable, in
- * a mount namespace of our own, for the process that sets sysctls of pods. Does nothing where it is
+ * a mount namespace of our own, for processes that set sysctls of pods. Does nothing where it is
  * writable. ERR_HOST "SandboxRefused".
  */
 int sandbox_open_sysctls(struct err *err);
@@ -60,8 +60,8 @@ int sandbox_open_sysctls(struct err *err);
 int sandbox_become(uid_t user, bool files_as_root, struct err *err);
 
 enum sandbox_role {
-	SANDBOX_AGENT,    /* internet and netlink sockets; a thread for DNS */
-	SANDBOX_KUBELETD, /* sockets of AF_UNIX only */
+	SANDBOX_AGENT,       /* internet and netlink sockets; a thread for DNS */
+	SANDBOX_NODE_SERVER, /* kubeletd, cnid: sockets of AF_UNIX only */
 };
 
 /*

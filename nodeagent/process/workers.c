@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * The supervisor's half reads an order, forks, and reports; the other half sends orders and reads
+ * events. What a worker of each kind is called and may do stands in the table. Between the
+ * supervisor's loop and the processes that order (orders.c).
  */
 #include "nodeagent/process/workers.h"
 
@@ -14,6 +16,7 @@
 
 #include "lib/base/child.h"
 #include "lib/base/fs.h"
+#include "lib/base/log.h"
 #include "lib/base/packet.h"
 #include "lib/base/str.h"
 #include "nodeagent/process/privileges.h"
@@ -73,13 +76,25 @@ static void raise_oom_score(void)
 	(void)close(fd);
 }
 
+static const struct {
+	const char *name;
+	size_t max;
+	int (*limit)(struct err *err);
+} kinds[] = {
+	[WORKERS_HOST] = {WORKER_NAME, WORKERS_MAX, privileges_limit_hostd},
+	[WORKERS_METER] = {METER_NAME, WORKERS_MAX, privileges_limit_meter},
+	[WORKERS_CNI] = {CNI_WORKER_NAME, WORKERS_CNI_MAX, privileges_limit_cni_worker},
+};
+
 static _Noreturn void be_worker(const struct workers *workers, int fd)
 {
 	struct err err = {0};
 
 	raise_oom_score();
-	if ((workers->are_meters ? privileges_limit_meter(&err) : privileges_limit_hostd(&err)) < 0)
+	if (kinds[workers->kind].limit(&err) < 0) {
+		log_error("a worker cannot limit its rights", F_ERR(&err));
 		_exit(1);
+	}
 	workers->work(fd, workers->arg);
 	_exit(0);
 }
@@ -94,7 +109,7 @@ static int fork_worker(const struct workers *workers, pid_t *ret_pid, int *ret_f
 		return errno;
 	/* Ctrl-C at a terminal is for the supervisor, which has the agent finish a step. */
 	pid = child_fork(&(struct child_config){
-		.name = workers->are_meters ? METER_NAME : WORKER_NAME,
+		.name = kinds[workers->kind].name,
 		.dies_by = SIGKILL,
 		.leads_session = true,
 		.resets_handlers = true,
@@ -116,7 +131,7 @@ static int fork_worker(const struct workers *workers, pid_t *ret_pid, int *ret_f
 
 static pid_t *find(struct workers *workers, pid_t pid)
 {
-	for (size_t i = 0; i < WORKERS_MAX; i++)
+	for (size_t i = 0; i < kinds[workers->kind].max; i++)
 		if (workers->ids[i] == pid)
 			return &workers->ids[i];
 	return NULL;
@@ -195,7 +210,7 @@ void workers_drop(struct workers *workers)
 		return;
 	(void)close(workers->fd);
 	workers->fd = -1;
-	for (size_t i = 0; i < WORKERS_MAX; i++)
+	for (size_t i = 0; i < kinds[workers->kind].max; i++)
 		if (workers->ids[i])
 			(void)kill(workers->ids[i], SIGKILL);
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The workers of hostd, as the supervisor keeps them: started, ended and waited for, never waited
- * on.
+ * Workers, as the supervisor keeps them: started, ended and waited for, never waited on.
  *
- * The agent has no privileges and orders workers; the supervisor has them and forks. It makes the
- * socket pair of each worker itself and passes one end to the agent: descriptors, and orders for
- * other processes than its own children, never come from the side without privileges. Nothing here
- * blocks: an agent that does not read its events is given up.
+ * A process without privileges orders workers: the agent, and the server of CNI plugins. The
+ * supervisor has privileges and forks. It makes the socket pair of each worker itself and passes
+ * one end to the process that ordered it: descriptors, and orders for other processes than its own
+ * children, never come from the side without privileges. Nothing here blocks: a process that does
+ * not read its events is given up.
  *
- * The agent's socket closes: its workers are killed. The supervisor ends, however: the kernel kills
- * them (PR_SET_PDEATHSIG).
+ * The socket for orders closes: its workers are killed. The supervisor ends, however: the kernel
+ * kills them (PR_SET_PDEATHSIG).
  */
 #ifndef ORBWEAVER_NODEAGENT_PROCESS_WORKERS_H
 #define ORBWEAVER_NODEAGENT_PROCESS_WORKERS_H
@@ -20,8 +20,17 @@
 #include <sys/types.h>
 
 /* Names in ps(1), at most 15 bytes. */
-#define WORKER_NAME "ow-worker"
-#define METER_NAME  "ow-meter"
+#define WORKER_NAME     "ow-worker"
+#define METER_NAME      "ow-meter"
+#define CNI_WORKER_NAME "ow-cni-worker"
+
+/* What a worker is for decides on its name and its rights (privileges.h). */
+enum workers_kind {
+	WORKERS_HOST,  /* the agent's: observe the host, execute steps */
+	WORKERS_METER, /* the agent's: read counters and nothing else, so that neither a device that
+			  does not answer nor a step that takes long has the other wait */
+	WORKERS_CNI,   /* the CNI server's: one job each (cni/worker/cni_worker.h) */
+};
 
 enum {
 	/*
@@ -29,9 +38,14 @@ enum {
 	 * many as it has at work (HOSTD_PARALLEL_MAX).
 	 */
 	WORKERS_MAX = 16,
+	/*
+	 * Of CNI: those of runtimes' calls (SERVER_WORKERS_MAX) may each wait for one per network
+	 * of their pod, when plugins call others for their addresses.
+	 */
+	WORKERS_CNI_MAX = 512,
 };
 
-/* ---- what agent and supervisor say to each other: one packet each, without padding ----------- */
+/* ---- orders and events: one packet each, without padding ------------------------------------- */
 
 enum workers_order_kind {
 	WORKERS_START = 1,
@@ -51,7 +65,7 @@ struct workers_order {
 
 enum workers_event_kind {
 	WORKERS_STARTED = 1, /* pid, with the descriptor of its socket */
-	WORKERS_NOT_STARTED, /* value: errno; EAGAIN: WORKERS_MAX live already */
+	WORKERS_NOT_STARTED, /* value: errno; EAGAIN: as many as may live do so already */
 	WORKERS_ENDED,       /* pid, value: status as of waitpid(2) */
 };
 
@@ -75,30 +89,29 @@ int workers_receive(int socket, struct workers_event *ret, int *ret_fd);
 typedef void worker_fn(int fd, void *arg);
 
 struct workers {
-	/*
-	 * Meters read counters and nothing else, with fewer rights, so that neither a device that
-	 * does not answer nor a step that takes long has the other wait.
-	 */
-	bool are_meters;
+	enum workers_kind kind;
 	worker_fn *work;
-	void *arg;              /* for `work`; each worker has its own copy of all memory */
-	int fd;                 /* to the agent; -1: none. To be polled for orders */
-	pid_t ids[WORKERS_MAX]; /* 0: free */
+	void *arg; /* for `work`; each worker has its own copy of all memory */
+	/* To the process that orders them; -1: none. To be polled for orders. */
+	int fd;
+	pid_t ids[WORKERS_CNI_MAX]; /* 0: free */
 };
 
 /*
- * Make the socket of the next agent, and return its end, close-on-exec; -1 with errno set. The
- * socket and the workers of the agent before must have been dropped.
+ * Make the socket of the next process that orders, and return its end, close-on-exec; -1 with errno
+ * set. The socket and the workers of the one before must have been dropped.
  */
 int workers_attach(struct workers *workers);
 
 /*
- * Carry out the next order. Returns its kind; 0 when there is none now; -1 when the agent is gone,
- * sends no order, or does not read: call workers_drop() then, and end it.
+ * Carry out the next order. Returns its kind; 0 when there is none now; -1 when the other process
+ * is gone, sends no order, or does not read: call workers_drop() then, and end it.
  */
 int workers_take_order(struct workers *workers);
 
-/* A child has ended. False: it is no worker. Reported to the agent if there is one. */
+/*
+ * A child has ended. False: it is no worker. Reported to the process that orders, if there is one.
+ */
 bool workers_ended(struct workers *workers, pid_t pid, int status);
 
 /* Close the socket and kill all workers; they count until workers_ended(). */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * One poll(2) over signals, processes' sockets and the time at which something is due; whatever it
+ * finds is done at once. Between main.c, which says what each process does, and
+ * nodeagent/process/workers.h.
  */
 #include "nodeagent/supervisor/supervisor.h"
 
@@ -42,7 +44,7 @@ struct supervisor {
 	int control; /* to kubeletd; -1: it has ended, or is to */
 	int cni;     /* to cnid; -1: the same */
 	struct process kubeletd, agent, cnid;
-	struct workers workers, meters;
+	struct workers workers, meters, cni_workers;
 	int connections; /* from the agent: it wants one; -1: none */
 	struct supervisor_past past;
 	unsigned int quick_ends;  /* of agents that did not last */
@@ -92,8 +94,10 @@ static void drop_control(struct supervisor *s)
 		(void)close(take_fd(&s->control));
 }
 
+/* Its workers go with it: the next one takes away what they leave. */
 static void drop_cni(struct supervisor *s)
 {
+	workers_drop(&s->cni_workers);
 	if (s->cni >= 0)
 		(void)close(take_fd(&s->cni));
 }
@@ -101,25 +105,29 @@ static void drop_cni(struct supervisor *s)
 /* It ends for itself: no agent, and no kubelet, waits for it. */
 static void start_cnid(struct supervisor *s)
 {
-	int pair[2];
+	int pair[2], orders;
 	pid_t pid;
 
 	s->cnid_start_ms = 0;
 	s->cnid_started_ms = clock_ms();
 	if (!s->config->serve_cni || !make_pair(SOCK_SEQPACKET, pair))
 		return;
-	pid = fork_process(&s->cnid, true);
+	orders = workers_attach(&s->cni_workers);
+	pid = orders < 0 ? -1 : fork_process(&s->cnid, true);
 	if (pid == 0) {
 		(void)close(s->signals);
 		(void)close(s->control);
 		(void)close(s->workers.fd);
 		(void)close(s->meters.fd);
+		(void)close(s->cni_workers.fd);
 		(void)close(s->connections);
 		(void)close(pair[0]);
 		allocation_epoch_leave(s->config->giving);
-		exit(s->config->serve_cni(pair[1], s->config->arg));
+		exit(s->config->serve_cni(pair[1], orders, s->config->arg));
 	}
 	(void)close(pair[1]);
+	if (orders >= 0)
+		(void)close(orders);
 	s->cni = pair[0];
 	if (pid < 0)
 		drop_cni(s);
@@ -136,6 +144,7 @@ static void start_kubeletd(struct supervisor *s)
 	if (pid == 0) {
 		(void)close(s->signals);
 		(void)close(s->cni);
+		(void)close(s->cni_workers.fd);
 		(void)close(pair[0]);
 		exit(s->config->serve(pair[1], s->config->arg));
 	}
@@ -167,6 +176,7 @@ static _Noreturn void be_agent(const struct supervisor *s, const struct supervis
 	(void)close(s->cni);
 	(void)close(s->workers.fd);
 	(void)close(s->meters.fd);
+	(void)close(s->cni_workers.fd);
 	(void)close(s->connections);
 	exit(s->config->work(sockets, &s->past, s->config->arg));
 }
@@ -331,8 +341,9 @@ static void reap(struct supervisor *s)
 			on_kubeletd_ended(s, status);
 		else if (pid == s->cnid.pid)
 			on_cnid_ended(s, status);
-		else if (!workers_ended(&s->workers, pid, status))
-			(void)workers_ended(&s->meters, pid, status);
+		else if (!workers_ended(&s->workers, pid, status) &&
+			 !workers_ended(&s->meters, pid, status))
+			(void)workers_ended(&s->cni_workers, pid, status);
 	}
 }
 
@@ -449,10 +460,10 @@ static void hear_agent(struct supervisor *s)
 		workers_drop(&s->workers);
 }
 
-static void hear_orders_of_meters(struct supervisor *s)
+static void take_order(struct workers *workers)
 {
-	if (workers_take_order(&s->meters) < 0)
-		workers_drop(&s->meters);
+	if (workers_take_order(workers) < 0)
+		workers_drop(workers);
 }
 
 static void connect_agent(struct supervisor *s)
@@ -547,14 +558,19 @@ static void on_time(struct supervisor *s)
 
 static void turn(struct supervisor *s)
 {
-	struct pollfd fds[] = {
-		{.fd = s->signals, .events = POLLIN},    {.fd = s->control, .events = POLLIN},
-		{.fd = s->workers.fd, .events = POLLIN}, {.fd = s->connections, .events = POLLIN},
-		{.fd = s->cni, .events = POLLIN},        {.fd = s->meters.fd, .events = POLLIN}};
+	struct pollfd fds[] = {{.fd = s->signals, .events = POLLIN},
+			       {.fd = s->control, .events = POLLIN},
+			       {.fd = s->workers.fd, .events = POLLIN},
+			       {.fd = s->connections, .events = POLLIN},
+			       {.fd = s->cni, .events = POLLIN},
+			       {.fd = s->meters.fd, .events = POLLIN},
+			       {.fd = s->cni_workers.fd, .events = POLLIN}};
 
 	if (poll(fds, ARRAY_LEN(fds), next_ms(s)) > 0) {
+		if (fds[6].revents)
+			take_order(&s->cni_workers);
 		if (fds[5].revents)
-			hear_orders_of_meters(s);
+			take_order(&s->meters);
 		if (fds[4].revents)
 			hear_cnid(s);
 		if (fds[3].revents)
@@ -581,7 +597,14 @@ int supervisor_run(const struct supervisor_config *config)
 		.kubeletd = {.name = KUBELETD_NAME},
 		.agent = {.name = AGENT_NAME},
 		.workers = {.work = config->worker, .arg = config->arg, .fd = -1},
-		.meters = {.are_meters = true, .work = config->meter, .arg = config->arg, .fd = -1},
+		.meters = {.kind = WORKERS_METER,
+			   .work = config->meter,
+			   .arg = config->arg,
+			   .fd = -1},
+		.cni_workers = {.kind = WORKERS_CNI,
+				.work = config->cni_worker,
+				.arg = config->arg,
+				.fd = -1},
 	};
 	sigset_t set;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The first process of the program: the only one that rests with privileges. It starts the agent
- * and kubeletd, starts again what ends before its time or no longer turns, and keeps the agent's
- * workers (process/workers.h).
+ * and kubeletd, starts again what ends before its time or no longer turns, and keeps the workers of
+ * agent and cnid (process/workers.h).
  *
  * kubeletd serves the kubelet, the agent does all the rest, without privileges. They end apart:
  * while the agent is gone, because of a bug, for want of memory, by somebody's hand, the kubelet
@@ -81,11 +81,14 @@ struct supervisor_config {
 	/* Of the supervisor, kubeletd and the workers; the others leave it. May be NULL. */
 	struct allocation_epoch *giving;
 	int (*serve)(int control, void *arg);
-	/* The process that serves CNI plugins (cni/server/cnid.h): the same, or NULL. */
-	int (*serve_cni)(int control, void *arg);
+	/*
+	 * The process that serves CNI plugins (cni/server/cnid.h): the same, or NULL; orders: where
+	 * it asks for workers, which do cni_worker.
+	 */
+	int (*serve_cni)(int control, int orders, void *arg);
 	int (*work)(const struct supervisor_agent *sockets, const struct supervisor_past *past,
 		    void *arg);
-	worker_fn *worker, *meter;
+	worker_fn *worker, *meter, *cni_worker;
 	/*
 	 * In the supervisor: probes are to hear whether the agent is ready. It is not before each
 	 * start of an agent and after its end. May be NULL.

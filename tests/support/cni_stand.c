@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * The server and the supervisor of its workers are forked anew together; the test's own process
+ * plays runtime and agent, between which the server stands.
  */
 #include "tests/support/cni_stand.h"
 
@@ -31,7 +32,9 @@
 #include "lib/json/json.h"
 #include "nodeagent/cni/plugin/plugin.h"
 #include "nodeagent/cni/server/cnid.h"
+#include "nodeagent/cni/worker/cni_worker.h"
 #include "tests/support/scratch.h"
+#include "tests/support/workers_stand.h"
 
 struct cni_shared *cni_shared;
 
@@ -89,10 +92,48 @@ enum { ALONE_ADD_MS = 9000 };
 
 /* ---- the supervisor -------------------------------------------------------------------------- */
 
+static void work(int fd, void *arg)
+{
+	const struct cni_stand *s = arg;
+
+	cni_worker_run(fd, &(struct cni_worker_config){
+				   .host_root = s->folder,
+				   .kubelet_dir = s->folder,
+				   .plugin_types = s->plugin_types ? s->plugin_types : "*",
+				   .node_netns = s->node_netns,
+				   .bin_dir = "/bin",
+				   .program = s->program,
+				   .conf_dir = "/net.d"});
+}
+
+static int be_server(const struct cni_stand *s, int control, int orders, bool with_agent)
+{
+	struct cnid_host host;
+
+	if (cnid_open(s->folder, "/run/cni.sock", &host, NULL) < 0)
+		return 1;
+	return cnid_run(&(struct cnid_config){.control = control,
+					      .orders = orders,
+					      .heartbeat_ms = 60000,
+					      .host = &host,
+					      .socket_dir = host.socket_dir,
+					      .socket = "cni.sock",
+					      .caller = geteuid(),
+					      .add_ms = s->add_ms    ? s->add_ms
+							: with_agent ? 0
+								     : ALONE_ADD_MS,
+					      .again_ms = 10,
+					      .notes_ms = s->notes_ms});
+}
+
 void cni_stand_start_server(struct cni_stand *s, bool with_agent)
 {
-	int control[2], line[2];
-	pid_t pid, parent = getpid();
+	int control[2], line[2], orders;
+	pid_t pid, supervisor, parent = getpid();
+
+	orders = workers_stand_fork_as(WORKERS_CNI, work, s, &supervisor);
+	assert_true(orders >= 0);
+	cni_shared->supervisor = supervisor;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control), 0);
 	pid = fork();
@@ -102,20 +143,9 @@ void cni_stand_start_server(struct cni_stand *s, bool with_agent)
 			_exit(1);
 		cni_shared->server = getpid();
 		(void)close(control[0]);
-		_exit(cnid_run(&(struct cnid_config){.control = control[1],
-						     .heartbeat_ms = 60000,
-						     .host_root = s->folder,
-						     .socket = "/run/cni.sock",
-						     .bin_dir = "/bin",
-						     .conf_dir = "/net.d",
-						     .program = s->program,
-						     .kubelet_dir = s->folder,
-						     .add_ms = s->add_ms    ? s->add_ms
-							       : with_agent ? 0
-									    : ALONE_ADD_MS,
-						     .again_ms = 10,
-						     .notes_ms = s->notes_ms}));
+		_exit(be_server(s, control[1], orders, with_agent));
 	}
+	(void)close(orders);
 	cni_shared->server = pid;
 	(void)close(control[1]);
 	s->control = control[0];
@@ -128,8 +158,10 @@ void cni_stand_start_server(struct cni_stand *s, bool with_agent)
 	s->line = line[0];
 }
 
+/* Workers go with the server. */
 static void let_go(struct cni_stand *s)
 {
+	(void)waitpid(cni_shared->supervisor, NULL, 0);
 	(void)close(s->control);
 	if (s->line >= 0)
 		(void)close(s->line);

@@ -9,14 +9,16 @@
 #include <jansson.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "lib/base/str.h"
 
 /* Seen by all processes. */
 struct cni_shared {
-	atomic_int server, plugin; /* process ids; 0: none */
-	atomic_int steps;          /* for the test */
+	/* Process ids; 0: none. Workers are the supervisor's children. */
+	atomic_int server, supervisor, plugin;
+	atomic_int steps; /* for the test */
 	int kill_at, victim;
 };
 extern struct cni_shared *cni_shared;
@@ -39,6 +41,8 @@ struct cni_stand {
 	 * runtime's configuration.
 	 */
 	const char *program;
+	const char *plugin_types; /* of workers; NULL: all */
+	uint64_t node_netns;      /* the same: the node's network namespace; 0: not known */
 };
 
 /* With a server, and an agent if so. */

@@ -20,7 +20,7 @@
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "nodeagent/cni/server/cnid.h"
-#include "nodeagent/cni/worker/cni_worker.h"
+#include "nodeagent/process/workers.h"
 #include "tests/support/steps.h"
 
 #define CRASH_FILE    "/run/orbweaver-crash"

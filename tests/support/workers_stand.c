@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* See the header. */
+/*
+ * The supervisor's loop for its workers alone: orders, ends.
+ */
 #include "tests/support/workers_stand.h"
 
 #include <fcntl.h>
@@ -40,12 +42,12 @@ static _Noreturn void serve(struct workers *workers, int signals)
 
 int workers_stand_fork(const char *root, pid_t *ret_pid)
 {
-	return workers_stand_fork_as(work, (void *)root, ret_pid);
+	return workers_stand_fork_as(WORKERS_HOST, work, (void *)root, ret_pid);
 }
 
-int workers_stand_fork_as(worker_fn *work_as, void *arg, pid_t *ret_pid)
+int workers_stand_fork_as(enum workers_kind kind, worker_fn *work_as, void *arg, pid_t *ret_pid)
 {
-	struct workers workers = {.work = work_as, .arg = arg, .fd = -1};
+	struct workers workers = {.kind = kind, .work = work_as, .arg = arg, .fd = -1};
 	int orders = workers_attach(&workers), signals;
 	sigset_t set;
 

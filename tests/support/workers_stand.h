@@ -17,7 +17,7 @@
  * that socket, or -1. Before the first loop (supervisor.h).
  */
 int workers_stand_fork(const char *root, pid_t *ret_pid);
-/* The same with workers that do something else; arg is of the moment of the fork. */
-int workers_stand_fork_as(worker_fn *work, void *arg, pid_t *ret_pid);
+/* The same with workers of this kind, that do something else; arg is of the moment of the fork. */
+int workers_stand_fork_as(enum workers_kind kind, worker_fn *work, void *arg, pid_t *ret_pid);
 
 #endif

@@ -276,9 +276,9 @@ slowness_measure
 t_ok "hack/demo-cluster up: a release's install file, the guides' YAML and DaemonSets, RDMA between pods with devices of their own and shared" \
 	hack/demo-cluster up
 t_need
-# In a container that is not privileged: the supervisor has what manifests/base/agent.yaml gives, cnid its part of it.
+# In a container that is not privileged: the supervisor has what manifests/base/agent.yaml gives.
 t_eq "each process of the agent has the user and the capabilities that it needs" \
-	"ow-agent 60932 0000000000000000,ow-cnid 0 00000000082c3004,ow-kubeletd 60932 0000000000000000,ow-supervisor 0 00000000082d31e4" \
+	"ow-agent 60932 0000000000000000,ow-cnid 60932 0000000000000000,ow-kubeletd 60932 0000000000000000,ow-supervisor 0 00000000082d31e4" \
 	"$(rights walk-1)"
 for i in 1 2; do
 	t_ok "an address on the RDMA NIC of node $i" hack/node exec "walk-$i" \

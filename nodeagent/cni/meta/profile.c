@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What each profile calls for, name by name, and the words for it. The process that serves CNI
- * plugins observes the node, asks here, and carries it out (nodeagent/cni/server/profile_keeper.h).
+ * plugins observes the node, asks here, and carries it out (nodeagent/cni/worker/profile_keeper.h).
  */
 #include "nodeagent/cni/meta/profile.h"
 

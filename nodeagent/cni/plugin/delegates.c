@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * One child for each order, and three pipes; poll(2) tells which of them have something. The plugin
+ * is root and its server is not, so an order is checked here. Below plugin.c.
  */
 #include "nodeagent/cni/plugin/delegates.h"
 
@@ -33,6 +34,7 @@ struct delegate {
 };
 
 struct delegates {
+	const char *state; /* NULL: all may run */
 	struct delegate list[DELEGATES_MAX];
 };
 
@@ -52,9 +54,12 @@ static void *need(void *memory)
 	return memory;
 }
 
-struct delegates *delegates_new(void)
+struct delegates *delegates_new(const char *state)
 {
-	return need(calloc(1, sizeof(struct delegates)));
+	struct delegates *delegates = need(calloc(1, sizeof(struct delegates)));
+
+	delegates->state = state;
+	return delegates;
 }
 
 /* NULL: a NUL within. */
@@ -68,6 +73,16 @@ static char *text_of(const struct wire_field *field)
 	memcpy(text, field->data, field->len);
 	text[field->len] = '\0';
 	return text;
+}
+
+/* What decides which program is found, or what is loaded into it, is the runtime's. */
+static bool may_change(const char *change)
+{
+	static const char path[] = "CNI_PATH";
+	size_t len = strcspn(change, "=");
+
+	return strncmp(change, "CNI_", 4) == 0 &&
+	       (len != sizeof(path) - 1 || strncmp(change, path, len) != 0);
 }
 
 static int read_order(const struct wire_message *message, struct order *order,
@@ -87,8 +102,10 @@ static int read_order(const struct wire_message *message, struct order *order,
 		} else if (field.tag == WIRE_ENV && order->n_changes < ENVIRONMENT_MAX) {
 			char *change = text_of(&field);
 
-			if (change)
+			if (change && may_change(change))
 				order->changes[order->n_changes++] = change;
+			else
+				free(change);
 		}
 	}
 	return order->has_id && order->path && *order->path ? 0 : -1;
@@ -139,15 +156,13 @@ static _Noreturn void become(const struct order *order)
 	const char *path = order->path;
 
 	change_environment(order);
-	if (!strchr(path, '/')) {
-		if (!find_program(path, found, sizeof(found))) {
-			(void)dprintf(STDERR_FILENO,
-				      DELEGATES_NOT_FOUND "\"%s\" in path [%s]: install it there",
-				      path, getenv("CNI_PATH") ? getenv("CNI_PATH") : "");
-			_exit(DELEGATES_NOT_STARTED);
-		}
-		path = found;
+	if (!find_program(path, found, sizeof(found))) {
+		(void)dprintf(STDERR_FILENO,
+			      DELEGATES_NOT_FOUND "\"%s\" in path [%s]: install it there", path,
+			      getenv("CNI_PATH") ? getenv("CNI_PATH") : "");
+		_exit(DELEGATES_NOT_STARTED);
 	}
+	path = found;
 	for (int i = 0; i < BUSY_TRIES; i++) {
 		(void)execve(path, (char *const[]){(char *)path, NULL}, environ);
 		if (errno != ETXTBSY)
@@ -192,11 +207,36 @@ static void fail(struct delegate *delegate, const char *what)
 	wire_append(&delegate->stderr_bytes, strerror(errno), strlen(strerror(errno)));
 }
 
-static void start(struct delegate *delegate, const struct order *order)
+/* A name, not a path, and a worker has said that it may run (WIRE_PROGRAMS). */
+static bool is_allowed(const struct delegates *delegates, const char *name)
+{
+	char path[PATH_MAX];
+
+	if (strchr(name, '/') || name[0] == '.')
+		return false;
+	if (!delegates->state)
+		return true;
+	if (snprintf(path, sizeof(path), "%s/" WIRE_PROGRAMS, delegates->state) >=
+	    (int)sizeof(path))
+		return false;
+	if (access(path, F_OK) < 0 && errno == ENOENT)
+		return true;
+	return snprintf(path, sizeof(path), "%s/" WIRE_PROGRAMS "/%s", delegates->state, name) <
+		       (int)sizeof(path) &&
+	       access(path, F_OK) == 0;
+}
+
+static void start(const struct delegates *delegates, struct delegate *delegate,
+		  const struct order *order)
 {
 	int fds[6];
 
 	delegate->in = delegate->out = delegate->err = -1;
+	if (!is_allowed(delegates, order->path)) {
+		errno = EPERM;
+		fail(delegate, DELEGATES_NOT_ALLOWED "this program");
+		return;
+	}
 	if (make_pipes(fds) < 0) {
 		fail(delegate, DELEGATES_NO_PIPE);
 		return;
@@ -240,7 +280,7 @@ int delegates_start(struct delegates *delegates, const struct wire_message *mess
 	if (read_order(message, order, &stdin_bytes) == 0 && place) {
 		*place = (struct delegate){.id = order->id, .stdin_bytes = stdin_bytes};
 		stdin_bytes = (struct wire_buffer){0};
-		start(place, order);
+		start(delegates, place, order);
 		rc = 0;
 	}
 	free(stdin_bytes.data);

@@ -14,7 +14,11 @@ enum { DELEGATES_MAX = 64, DELEGATES_POLL_MAX = 3 * DELEGATES_MAX };
 
 struct delegates;
 
-struct delegates *delegates_new(void);
+/*
+ * state: folder in which WIRE_PROGRAMS says what may be run; borrowed. NULL: the caller has seen to
+ * that.
+ */
+struct delegates *delegates_new(const char *state);
 
 /*
  * What the result of a program says that could not be started: this status, nothing on stdout, and
@@ -23,12 +27,14 @@ struct delegates *delegates_new(void);
 #define DELEGATES_NOT_STARTED 127
 #define DELEGATES_NOT_FOUND   "failed to find plugin "
 #define DELEGATES_NOT_RUN     "cannot run "
+#define DELEGATES_NOT_ALLOWED "may not run "
 #define DELEGATES_NO_PIPE     "cannot make a pipe"
 #define DELEGATES_NO_FORK     "cannot fork"
 
 /*
- * Start what a WIRE_EXEC names, with our environment as the message changes it. What cannot be
- * started has its result too. -1: this is no order (no ID or PATH, too many at once).
+ * Start what a WIRE_EXEC names, with our environment as the message changes it: variables CNI_*,
+ * but CNI_PATH stays ours. What cannot be started, or may not, has its result too. -1: this is no
+ * order (no ID or PATH, too many at once).
  */
 int delegates_start(struct delegates *delegates, const struct wire_message *message);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * A call is built from the environment and stdin, sent, and its answer printed; meanwhile programs
+ * run (delegates.c). Without a server each command has an answer of its own, and a DEL a note
+ * (note.c).
  */
 #include "nodeagent/cni/plugin/plugin.h"
 
@@ -387,7 +389,7 @@ int plugin_run(const char *name)
 	(void)signal(SIGPIPE, SIG_IGN);
 	rc = make_call(&p);
 	if (rc == 0) {
-		p.delegates = delegates_new();
+		p.delegates = delegates_new(p.state);
 		if (ask_server(&p, wait_of(&p))) {
 			print(p.answer.data, p.answer.len);
 			rc = p.status;

@@ -4,8 +4,8 @@
  * specification has them (containernetworking/cni, SPEC.md).
  *
  * The plugin knows nothing of networks. It hands the call to the server of its node (wire.h), runs
- * programs that the server names, since it is on the host with its caller's rights, and prints the
- * answer. VERSION it answers itself.
+ * programs that the server names and a worker has allowed, since it is on the host with its
+ * caller's rights, and prints the answer. VERSION it answers itself.
  *
  * The server is away: ADD, CHECK and GC wait PLUGIN_WAIT_MS, then it is error 11; STATUS is error
  * 50 at once; DEL leaves its call on the disk, which the server finds when it starts, and succeeds.

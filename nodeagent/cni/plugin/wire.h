@@ -28,6 +28,12 @@
 #define WIRE_STATE  "/var/lib/orbweaver/cni"
 /* Below the state: one WIRE_CALL per file, names in the order of their times. */
 #define WIRE_NOTES "notes"
+/*
+ * One empty file for each program that a worker of the agent has allowed: the server, which asks
+ * for programs, has no privileges, and the plugin that runs them is root. Without the folder, an
+ * earlier agent runs, whose server was root itself.
+ */
+#define WIRE_PROGRAMS "programs"
 
 enum wire_kind {
 	WIRE_CALL = 1, /* plugin to server, the first message: NAME, ENV, STDIN, NETNS_ERROR */
@@ -43,7 +49,7 @@ enum wire_tag {
 	/* 4 bytes: errno of opening CNI_NETNS; absent: the descriptor came along */
 	WIRE_NETNS_ERROR,
 	WIRE_ID,     /* 4 bytes: which EXEC */
-	WIRE_PATH,   /* absolute, or a name to look for in CNI_PATH */
+	WIRE_PATH,   /* a name to look for in CNI_PATH, the plugin's own */
 	WIRE_STATUS, /* 4 bytes: exit status; 127 with words on STDERR: it could not be started */
 	WIRE_STDOUT,
 	WIRE_STDERR, /* cut at WIRE_STDERR_MAX */

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * A task for each thing to be done, in one list in the order in which they came; schedule() starts
+ * what may start. All that is known of the disk came from workers: their last frames, and the
+ * survey at the start. Between plugin_connection.c, worker_process.c and the agent's channel.
  */
 #include "nodeagent/cni/server/cni_server.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/base/base64.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/metrics.h"
 #include "lib/base/own_fd.h"
-#include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/ask.h"
 #include "lib/json/json.h"
@@ -26,8 +25,8 @@
 #include "nodeagent/cni/server/worker_process.h"
 #include "nodeagent/cni/state/attachment_index.h"
 #include "nodeagent/cni/state/notes.h"
-#include "nodeagent/cni/state/sandboxes.h"
 #include "nodeagent/cni/worker/attachment.h"
+#include "nodeagent/cni/worker/cni_job.h"
 #include "nodeagent/cni/worker/external_ipam.h"
 #include "nodeagent/cni/worker/meta_call.h"
 #include "nodeagent/process/channel.h"
@@ -49,7 +48,7 @@ struct task {
 	struct cni_server *server;
 	struct task *next;
 	enum task_state state;
-	enum worker_kind kind;
+	enum cni_job_kind kind;
 	struct plugin_connection *conversation; /* of the plugin that waits; NULL: nobody does */
 	struct cni_call call;
 	bool has_call;
@@ -61,7 +60,22 @@ struct task {
 	json_t *question;
 	int64_t question_id; /* 0: not sent, the agent is away */
 	struct timer *patience;
-	struct err failed; /* WORKER_UNDO: what the answer will be */
+	struct err failed; /* CNI_JOB_UNDO: what the answer will be */
+};
+
+/* What plugins have noted, as far as it is known. */
+struct notes_turn {
+	struct worker_process *worker; /* NULL: none is at them now */
+	bool lists;                    /* that one reads those behind `last` */
+	struct timer *next;
+	char *last;   /* all before it were read in this turn; NULL: the turn is over */
+	json_t *bad;  /* names of those that the next worker removes */
+	json_t *kept; /* names of those that another version may read: true */
+};
+
+struct server_metrics {
+	struct metrics *all;
+	struct metric *calls, *seconds, *steps, *waiting;
 };
 
 struct cni_server {
@@ -69,25 +83,29 @@ struct cni_server {
 	struct poller *listening;
 	struct timer *accepting; /* runs while the listener waits for descriptors */
 	bool accept_complained;
-	struct signal_watch *children;
-	struct task *tasks; /* the oldest first */
+	struct worker_process *survey; /* NULL: none runs */
+	json_t *surveyed;              /* what the survey has told; NULL: it is over */
+	int waiting_agent;             /* its line, until the survey is over; -1 */
+	bool is_listening;             /* notes that were there at the start come before any call */
+	struct task *tasks;            /* the oldest first */
 	size_t n_tasks, n_running;
 	struct channel *agent; /* NULL: away */
 	int64_t last_id;
 	struct attachment_index *ledger;
+	json_t *containers; /* that have a file, or may have one: true */
 	json_t *unfinished; /* containers of which something waits: true */
 	json_t *networks;   /* cni_server_set_networks(); NULL: not said yet */
-	char *last_note;    /* all before it were read in this turn; NULL: the turn is over */
-	json_t *kept_notes; /* names of those that another version may read: true */
-	struct timer *again, *telling, *noting;
+	struct notes_turn notes;
+	struct timer *again, *telling;
 	int64_t again_ms;
-	struct metrics *metrics;
-	struct metric *calls, *seconds, *steps, *waiting;
+	struct server_metrics metrics;
 };
 
 static void schedule(struct cni_server *server);
 static void accept_again(struct cni_server *server);
 static void work_off_notes(struct cni_server *server);
+static void look_at_notes(struct cni_server *server, bool lists, bool cleans);
+static void look_at_sandboxes(struct cni_server *server);
 
 static bool has_notes_at_work(const struct cni_server *server)
 {
@@ -105,7 +123,7 @@ static bool is_del(const struct task *task)
 /* A DEL that waited would keep its pod from ending. */
 static bool may_wait(const struct task *task)
 {
-	return task->kind == WORKER_CALL && !is_del(task);
+	return task->kind == CNI_JOB_CALL && !is_del(task);
 }
 
 /* ---- the agent hears ------------------------------------------------------------------------- */
@@ -138,7 +156,7 @@ static void on_telling(void *arg)
 	json_auto_t *message = json_object();
 	auto_strbuf struct strbuf text = {0};
 
-	metrics_render(server->metrics, &text);
+	metrics_render(server->metrics.all, &text);
 	/* In one: a pod is in the one list before it is out of the other. */
 	json_put(message, "attachments", attachment_index_list(server->ledger));
 	json_put(message, "adding", pods_at_work(server));
@@ -215,8 +233,8 @@ static void measure(const struct task *task, const struct err *err)
 				     ? task->call.plugin
 				     : "other";
 
-	metric_add(server->calls, 1, plugin, command, err ? err->reason : "ok");
-	metric_observe(server->seconds, (double)(clock_us() - task->came_us) / 1e6, plugin,
+	metric_add(server->metrics.calls, 1, plugin, command, err ? err->reason : "ok");
+	metric_observe(server->metrics.seconds, (double)(clock_us() - task->came_us) / 1e6, plugin,
 		       command);
 }
 
@@ -299,7 +317,7 @@ static bool pod_has_more(struct cni_server *server, const struct task *task)
 	attachment_index_mark(server->ledger, task->container, "spiderpool",
 			      json_str_at(task->question, "ifname"));
 	for (const struct task *t = server->tasks; t; t = t->next)
-		if (uid && t->kind == WORKER_CALL && t->call.command == CALL_ADD &&
+		if (uid && t->kind == CNI_JOB_CALL && t->call.command == CALL_ADD &&
 		    str_eq(t->call.pod_uid, uid))
 			return true;
 	return uid && attachment_index_has(server->ledger, "spiderpool", uid);
@@ -364,42 +382,36 @@ static void measure_steps(const struct task *task, const json_t *steps)
 	size_t i;
 
 	json_array_foreach ((json_t *)steps, i, step)
-		metric_observe(task->server->steps, json_number_value(json_at(step, "seconds")),
+		metric_observe(task->server->metrics.steps,
+			       json_number_value(json_at(step, "seconds")),
 			       json_str_or(json_at(step, "step"), "?"),
 			       json_is_true(json_at(step, "ok")) ? "ok" : "failed");
 }
 
 static void on_without_answer(struct task *task)
 {
-	bool is_add = task->kind == WORKER_CALL && task->call.command == CALL_ADD;
+	bool is_add = task->kind == CNI_JOB_CALL && task->call.command == CALL_ADD;
 	struct err err = {0};
 
 	(void)err_set(&err, ERR_TRANSIENT, "WorkerEnded",
 		      "%s of this interface was cut off after %lld s; the runtime tries again",
 		      cni_command_name(task->call.command),
 		      (long long)((clock_us() - task->came_us) / 1000000));
-	if (task->kind == WORKER_CALL || task->kind == WORKER_UNDO)
+	if (task->kind == CNI_JOB_CALL || task->kind == CNI_JOB_UNDO)
 		wait_for(task->server, task->container, true);
 	if (is_add) {
 		/* What it has done is taken away before the answer. */
 		task->failed = err;
-		task->kind = WORKER_UNDO;
+		task->kind = CNI_JOB_UNDO;
 		task->state = TASK_WAITS;
-	} else if (task->kind == WORKER_CALL) {
+	} else if (task->kind == CNI_JOB_CALL) {
 		answer(task, NULL, &err);
-	} else if (task->kind == WORKER_UNDO) {
+	} else if (task->kind == CNI_JOB_UNDO) {
 		answer(task, NULL, &task->failed);
 	} else {
 		wait_for(task->server, task->container, true);
 		task_free(task);
 	}
-}
-
-static void drop_note(struct task *task)
-{
-	if (task->note)
-		notes_remove(task->server->config.state, task->note);
-	free(take_ptr(task->note));
 }
 
 static void on_answered(struct task *task, const json_t *done)
@@ -410,40 +422,65 @@ static void on_answered(struct task *task, const json_t *done)
 	if (error)
 		(void)ask_error_read(error, &err);
 	else
-		drop_note(task);
-	/* A note that is left is tried again with the rest. */
+		free(take_ptr(task->note));
+	/* The worker has removed it. One that is left is tried again with the rest. */
 	if (task->note && !timer_is_active(task->server->again))
 		timer_start(task->server->again, task->server->again_ms);
-	if (task->kind == WORKER_UNDO)
+	if (task->kind == CNI_JOB_UNDO)
 		answer(task, NULL, &task->failed);
-	else if (task->kind == WORKER_CALL)
+	else if (task->kind == CNI_JOB_CALL)
 		answer(task, json_at(done, "result"), error ? &err : NULL);
 	else
 		task_free(task);
 }
 
-static void on_ended(void *arg, const json_t *done)
+/* It never had its job. */
+static void on_failed(struct task *task, const struct err *failed)
+{
+	struct err err = *failed;
+
+	wait_for(task->server, task->container, true);
+	if (task->kind == CNI_JOB_CALL || task->kind == CNI_JOB_UNDO)
+		answer(task, NULL, &err);
+	else
+		task_free(task);
+}
+
+/* What is not known may have a file. */
+static void remember(struct cni_server *server, const char *container, json_t *attachments)
+{
+	if (attachments)
+		attachment_index_set(server->ledger, container, attachments);
+	if (attachments && json_array_size(attachments) == 0)
+		(void)json_object_del(server->containers, container);
+	else
+		json_put_bool(server->containers, container, true);
+}
+
+static void on_ended(void *arg, const json_t *done, const struct err *failed)
 {
 	struct task *task = arg;
 	struct cni_server *server = task->server;
 	json_auto_t *kept = json_incref((json_t *)done);
+	struct err why = failed ? *failed : (struct err){0};
 
 	server->n_running--;
 	timer_stop(task->patience);
 	json_decref(take_ptr(task->question));
 	worker_process_free(take_ptr(task->run));
 	if (kept) {
-		if (json_at(kept, "attachments"))
-			attachment_index_set(server->ledger, task->container,
-					     json_at(kept, "attachments"));
+		remember(server, task->container, json_at(kept, "attachments"));
 		wait_for(server, task->container, json_is_true(json_at(kept, "left")));
 		measure_steps(task, json_at(kept, "steps"));
 		tell_soon(server);
 		on_answered(task, kept);
+	} else if (failed) {
+		on_failed(task, &why);
 	} else {
+		remember(server, task->container, NULL);
 		on_without_answer(task);
 	}
-	if (server->last_note && !has_notes_at_work(server))
+	if (server->notes.last && !has_notes_at_work(server))
 		work_off_notes(server);
 	schedule(server);
 }
@@ -453,42 +490,29 @@ static void on_ended(void *arg, const json_t *done)
 static void start(struct task *task)
 {
 	struct cni_server *server = task->server;
-	const struct worker_job job = {
+	const struct cni_job job = {
 		.kind = task->kind,
 		.call = task->has_call ? &task->call : NULL,
 		.container = task->container,
-		.state = server->config.state,
-		.root = server->config.root,
-		.plugin_types = server->config.plugin_types,
-		.kubelet_dir = server->config.kubelet_dir,
 		.has_plugin = task->conversation != NULL,
-		.is_late = task->note != NULL,
+		.note = task->note,
 	};
 	bool is_add = task->has_call && task->call.command == CALL_ADD;
-	struct err err = {0};
 
-	task->run = worker_process_new(
-		&(struct worker_process_config){
-			.loop = server->config.loop,
-			.job = &job,
-			.deadline_ms = scaled(server, is_add ? SERVER_ADD_MS : SERVER_DEL_MS),
-			.asked = on_asked,
-			.ended = on_ended,
-			.arg = task},
-		&err);
-	if (task->run) {
-		task->state = TASK_RUNS;
-		server->n_running++;
-		/* Before its worker can ask for an address: who has one is held from then on. */
-		if (is_add)
-			say(server, "adding", pods_at_work(server));
-		return;
-	}
-	wait_for(server, task->container, true);
-	if (task->kind == WORKER_CALL || task->kind == WORKER_UNDO)
-		answer(task, NULL, &err);
-	else
-		task_free(task);
+	task->run = worker_process_new(&(struct worker_process_config){
+		.loop = server->config.loop,
+		.orders = server->config.orders,
+		.job = cni_job_new(&job),
+		.netns = task->has_call ? task->call.netns : -1,
+		.deadline_ms = scaled(server, is_add ? SERVER_ADD_MS : SERVER_DEL_MS),
+		.asked = on_asked,
+		.ended = on_ended,
+		.arg = task});
+	task->state = TASK_RUNS;
+	server->n_running++;
+	/* Before its worker can ask for an address: who has one is held from then on. */
+	if (is_add)
+		say(server, "adding", pods_at_work(server));
 }
 
 static bool calls_meta(const struct task *task)
@@ -542,10 +566,10 @@ static void schedule(struct cni_server *server)
 		if (server->n_running < SERVER_WORKERS_MAX || is_nested(task))
 			start(task);
 	}
-	metric_set(server->waiting, (double)(server->n_tasks - server->n_running));
+	metric_set(server->metrics.waiting, (double)(server->n_tasks - server->n_running));
 }
 
-static struct task *task_new(struct cni_server *server, enum worker_kind kind,
+static struct task *task_new(struct cni_server *server, enum cni_job_kind kind,
 			     const char *container)
 {
 	struct task *task = mem_new(struct task), **last = &server->tasks;
@@ -563,7 +587,7 @@ static struct task *task_new(struct cni_server *server, enum worker_kind kind,
 }
 
 /* Of sandboxes: a task without a call each. */
-static void look_after(struct cni_server *server, enum worker_kind kind, const char *container)
+static void look_after(struct cni_server *server, enum cni_job_kind kind, const char *container)
 {
 	for (const struct task *t = server->tasks; t; t = t->next)
 		if (t->kind == kind && t->state == TASK_WAITS && str_eq(t->container, container))
@@ -577,7 +601,7 @@ static void finish_all(struct cni_server *server)
 	const json_t *value;
 
 	json_each (server->unfinished, container, value)
-		look_after(server, WORKER_FINISH, container);
+		look_after(server, CNI_JOB_FINISH, container);
 	schedule(server);
 }
 
@@ -585,6 +609,11 @@ static void on_again(void *arg)
 {
 	struct cni_server *server = arg;
 
+	if (server->surveyed) {
+		if (!server->survey)
+			look_at_sandboxes(server);
+		return;
+	}
 	if (json_object_size(server->unfinished) == 0)
 		server->again_ms = server->config.again_ms;
 	finish_all(server);
@@ -597,12 +626,16 @@ static void on_again(void *arg)
 static void sweep(struct task *task)
 {
 	struct cni_server *server = task->server;
-	json_auto_t *containers = sandboxes_list(server->config.state);
-	const json_t *container;
-	size_t i;
+	json_auto_t *containers = json_copy(server->containers);
+	const json_t *value;
+	const char *container;
 
-	json_array_foreach (containers, i, container) {
-		struct task *each = task_new(server, WORKER_SWEEP, json_string_value(container));
+	/* Of those that a worker is at the file may have come just now. */
+	for (const struct task *t = server->tasks; t; t = t->next)
+		if (t->run && *t->container)
+			json_put_bool(containers, t->container, true);
+	json_each (containers, container, value) {
+		struct task *each = task_new(server, CNI_JOB_SWEEP, container);
 
 		cni_call_share(&task->call, &each->call);
 		each->has_call = true;
@@ -666,18 +699,18 @@ static void on_closed(void *arg)
 	plugin_connection_free(take_ptr(task->conversation));
 	if (task->state == TASK_ANSWERED || (task->state == TASK_WAITS && !is_del(task)))
 		task_free(task);
-	else if (task->state == TASK_RUNS && task->kind == WORKER_CALL && !is_del(task))
+	else if (task->state == TASK_RUNS && task->kind == CNI_JOB_CALL && !is_del(task))
 		worker_process_kill(task->run);
 	schedule(server);
 }
 
-static bool is_root(int fd)
+static bool may_call(const struct cni_server *server, int fd)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
 
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
-	       (peer.uid == 0 || peer.uid == geteuid());
+	       (peer.uid == 0 || peer.uid == server->config.caller);
 }
 
 static void accept_again(struct cni_server *server)
@@ -730,10 +763,10 @@ static void on_listener(void *arg, int events)
 		}
 		server->accept_complained = false;
 		/* A plugin that hears nothing says to try again. */
-		if (!is_root(fd) || server->n_tasks >= SERVER_CALLS_MAX)
+		if (!may_call(server, fd) || server->n_tasks >= SERVER_CALLS_MAX)
 			continue;
 		/* Until its call is there it is in nobody's way. */
-		task = task_new(server, WORKER_CALL, "");
+		task = task_new(server, CNI_JOB_CALL, "");
 		task->state = TASK_ANSWERED;
 		task->conversation = plugin_connection_new(
 			&(struct plugin_connection_config){.loop = server->config.loop,
@@ -797,6 +830,11 @@ static void on_agent_lost(void *arg, const struct err *err)
 
 void cni_server_attach(struct cni_server *server, int fd)
 {
+	if (server->surveyed) {
+		own_close_p(&server->waiting_agent);
+		server->waiting_agent = fd;
+		return;
+	}
 	channel_free(server->agent);
 	server->agent = channel_new(&(struct channel_config){.loop = server->config.loop,
 							     .fd = fd,
@@ -813,14 +851,6 @@ void cni_server_attach(struct cni_server *server, int fd)
 
 /* ---- what is in use -------------------------------------------------------------------------- */
 
-static bool on_first_note(void *arg, const char *name, const void *data, size_t len)
-{
-	bool *has_note = arg;
-
-	*has_note = true;
-	return false;
-}
-
 static char *pod_text(const json_t *attachment)
 {
 	const char *ns = json_str_at(attachment, "pod", "namespace"),
@@ -829,22 +859,17 @@ static char *pod_text(const json_t *attachment)
 	return ns && name ? str_printf("%s/%s", ns, name) : NULL;
 }
 
-struct profile_usage cni_server_usage(const struct cni_server *server)
+json_t *cni_server_usage(const struct cni_server *server)
 {
 	json_auto_t *attachments = attachment_index_list(server->ledger);
-	json_auto_t *containers = sandboxes_list(server->config.state);
-	struct profile_usage usage = {.use = PROFILE_UNUSED};
-	bool has_note = false;
+	auto_free char *user = pod_text(json_array_get(attachments, 0));
+	json_t *usage = json_object();
 
-	notes_each(server->config.state, NULL, on_first_note, &has_note);
-	/* A file that the ledger does not have cannot be read, or its worker has not ended yet. */
-	if (json_array_size(containers) > 0 || has_note)
-		usage.use = PROFILE_USE_UNKNOWN;
-	if (json_array_size(attachments) > 0 || server->n_tasks > 0 ||
-	    json_object_size(server->unfinished) > 0)
-		usage.use = PROFILE_USED;
-	usage.is_meta_used = json_find(attachments, "plugin", META_PLUGIN) != NULL;
-	usage.user = pod_text(json_array_get(attachments, 0));
+	json_put_bool(usage, "isUsed",
+		      json_array_size(attachments) > 0 || server->n_tasks > 0 ||
+			      json_object_size(server->unfinished) > 0);
+	json_put_bool(usage, "isMetaUsed", json_find(attachments, "plugin", META_PLUGIN) != NULL);
+	json_put_str(usage, "user", user);
 	return usage;
 }
 
@@ -855,20 +880,14 @@ void cni_server_set_networks(struct cni_server *server, const json_t *networks)
 	tell_soon(server);
 }
 
-/* ---- beginning and end ----------------------------------------------------------------------- */
-
-static void on_child(void *arg)
-{
-	while (waitpid(-1, NULL, WNOHANG) > 0)
-		;
-}
+/* ---- notes ----------------------------------------------------------------------------------- */
 
 /* It stays, for that version may come back; it is told once. */
 static void keep_note(struct cni_server *server, const char *name)
 {
-	if (json_at(server->kept_notes, name))
+	if (json_at(server->notes.kept, name))
 		return;
-	json_put_bool(server->kept_notes, name, true);
+	json_put_bool(server->notes.kept, name, true);
 	log_error("the plugin of another version of this agent has noted a DEL that this version "
 		  "cannot read: what the pod had stays until an agent of that version runs here, "
 		  "or the file is removed by hand",
@@ -880,7 +899,7 @@ static void take_note(struct cni_server *server, const char *name, const void *d
 {
 	struct wire_message message;
 	struct err err = {0};
-	struct task *task = task_new(server, WORKER_CALL, "");
+	struct task *task = task_new(server, CNI_JOB_CALL, "");
 
 	task->has_call = true;
 	task->note = str_dup(name);
@@ -890,45 +909,79 @@ static void take_note(struct cni_server *server, const char *name, const void *d
 	    attachment_knows(task->call.plugin)) {
 		free(task->container);
 		task->container = str_dup(task->call.container);
-		task->call.netns = netns_path_open(server->config.root, task->call.netns_path);
 		return;
 	}
 	log_error("a note of a plugin cannot be used, removing it", F_STR("note", name),
 		  F_ERR(&err));
-	drop_note(task);
+	json_array_append_new(server->notes.bad, json_string(name));
 	task_free(task);
 }
 
-struct notes_turn {
-	struct cni_server *server;
-	size_t n;
-	char *last; /* NULL: none was taken */
-};
-
-static bool on_note(void *arg, const char *name, const void *data, size_t len)
+static void on_note(void *arg, const json_t *message)
 {
-	struct notes_turn *turn = arg;
+	struct cni_server *server = arg;
+	const char *name = json_str_at(message, "note", "name"),
+		   *text = json_str_or(json_at(message, "note", "data"), "");
+	auto_strbuf struct strbuf data = {0};
 
-	if (notes_is_of_other_version(data, len)) {
-		keep_note(turn->server, name);
-		return true;
+	if (!name)
+		return;
+	if (json_is_true(json_at(message, "note", "isOther"))) {
+		keep_note(server, name);
+		return;
 	}
-	if (turn->n++ == SERVER_NOTES_MAX)
-		return false;
-	free(turn->last);
-	turn->last = str_dup(name);
-	take_note(turn->server, name, data, len);
-	return true;
+	free(server->notes.last);
+	server->notes.last = str_dup(name);
+	(void)base64_decode(text, strlen(text), &data, NULL);
+	take_note(server, name, data.data, data.len);
 }
 
-static void take_next_notes(struct cni_server *server)
+static void on_notes_ended(void *arg, const json_t *done, const struct err *failed)
 {
-	struct notes_turn turn = {.server = server};
+	struct cni_server *server = arg;
+	bool has_ended = done != NULL, goes_on;
 
-	notes_each(server->config.state, server->last_note, on_note, &turn);
-	free(server->last_note);
-	server->last_note = turn.n > SERVER_NOTES_MAX ? take_ptr(turn.last) : NULL;
-	free(turn.last);
+	if (server->notes.lists && !json_is_true(json_at(done, "more")))
+		free(take_ptr(server->notes.last));
+	worker_process_free(take_ptr(server->notes.worker));
+	if (has_ended && !server->is_listening)
+		poller_want(server->listening, POLL_READ);
+	server->is_listening = server->is_listening || has_ended;
+	schedule(server);
+	goes_on = server->notes.last && !has_notes_at_work(server);
+	if (!has_ended && !timer_is_active(server->again))
+		timer_start(server->again, server->again_ms);
+	else if (goes_on || json_array_size(server->notes.bad) > 0)
+		look_at_notes(server, goes_on, false);
+}
+
+/*
+ * Remove those that could not be used. lists: those behind the last one that was taken come.
+ * cleans: what plugins began to write and left goes.
+ */
+static void look_at_notes(struct cni_server *server, bool lists, bool cleans)
+{
+	json_t *job;
+
+	if (server->notes.worker)
+		return;
+	job = cni_job_new_of_node(CNI_JOB_NOTES);
+	json_put_str(job, "after", server->notes.last);
+	json_put(job, "remove", server->notes.bad);
+	json_put_bool(job, "list", lists);
+	json_put_bool(job, "clean", cleans);
+	server->notes.bad = json_array();
+	server->notes.lists = lists;
+	server->notes.worker = worker_process_new(&(struct worker_process_config){
+		.loop = server->config.loop,
+		.orders = server->config.orders,
+		.job = job,
+		.netns = -1,
+		.deadline_ms = scaled(server, SERVER_DEL_MS),
+		.told = on_note,
+		.ended = on_notes_ended,
+		.arg = server,
+	});
 }
 
 /*
@@ -938,90 +991,111 @@ static void take_next_notes(struct cni_server *server)
  */
 static void work_off_notes(struct cni_server *server)
 {
-	if (has_notes_at_work(server)) {
+	if (has_notes_at_work(server))
 		timer_start(server->again, server->again_ms);
-		return;
-	}
-	do
-		take_next_notes(server);
-	while (server->last_note && !has_notes_at_work(server));
-	schedule(server);
+	else
+		look_at_notes(server, true, false);
 }
 
 static void on_noting(void *arg)
 {
 	struct cni_server *server = arg;
 
-	notes_clean(server->config.state);
 	if (!has_notes_at_work(server))
-		work_off_notes(server);
-	timer_start(server->noting, server->config.notes_ms);
+		look_at_notes(server, true, true);
+	timer_start(server->notes.next, server->config.notes_ms);
+}
+
+/* ---- beginning and end ----------------------------------------------------------------------- */
+
+static void on_surveyed(void *arg, const json_t *message)
+{
+	const struct cni_server *server = arg;
+
+	if (json_str_at(message, "sandbox", "container"))
+		json_array_append(server->surveyed, json_at(message, "sandbox"));
 }
 
 /* What runs of a sandbox that lives is asked again; nothing is asked of one that is gone. */
-static void look_at_sandboxes(struct cni_server *server)
+static void begin(struct cni_server *server)
 {
-	json_auto_t *containers = sandboxes_list(server->config.state);
-	const json_t *item;
+	json_auto_t *sandboxes = take_ptr(server->surveyed);
+	const json_t *sandbox;
 	size_t i;
 
-	json_array_foreach (containers, i, item) {
-		const char *container = json_string_value(item);
-		struct err err = {0};
-		json_auto_t *sandbox = sandbox_read(server->config.state, container, &err),
-			    *attachments = attachment_index_describe(sandbox);
-		enum netns_life life;
+	json_array_foreach (sandboxes, i, sandbox) {
+		const char *container = json_str_at(sandbox, "container"),
+			   *life = json_str_at(sandbox, "life");
 
-		if (!sandbox && err.class == ERR_NONE) {
-			sandbox_remove_empty(server->config.state, container);
-			continue;
-		}
-		if (!sandbox) {
-			log_error("what is known of a sandbox cannot be read; its pod's "
-				  "addresses and devices are looked after when it is deleted",
-				  F_STR("container", container), F_ERR(&err));
-			continue;
-		}
-		attachment_index_set(server->ledger, container, attachments);
-		life = sandbox_life(sandbox, server->config.root, NULL);
-		if (life == NETNS_UNKNOWN)
-			log_warn(
-				"a sandbox's network namespace cannot be looked at; its devices "
-				"and "
-				"addresses stay with it",
-				F_STR("container", container),
-				F_STR("netns", json_str_or(json_at(sandbox, "netns", "path"), "")));
-		look_after(server, life == NETNS_GONE ? WORKER_BURY : WORKER_RECOVER, container);
+		remember(server, container, json_at(sandbox, "attachments"));
+		if (life)
+			look_after(server, str_eq(life, "gone") ? CNI_JOB_BURY : CNI_JOB_RECOVER,
+				   container);
 	}
+	schedule(server);
+	on_noting(server);
+	if (server->waiting_agent >= 0)
+		cni_server_attach(server, take_fd(&server->waiting_agent));
+}
+
+static void on_survey_ended(void *arg, const json_t *done, const struct err *failed)
+{
+	struct cni_server *server = arg;
+	struct err err = failed ? *failed : (struct err){0};
+
+	if (json_at(done, "error"))
+		(void)ask_error_read(json_at(done, "error"), &err);
+	else if (!done && !failed)
+		(void)err_set(&err, ERR_HOST, "WorkerEnded", "the worker that looks was cut off");
+	worker_process_free(take_ptr(server->survey));
+	if (err.class == ERR_NONE) {
+		begin(server);
+		return;
+	}
+	log_error("CNI plugins are not served, trying again", F_ERR(&err));
+	timer_start(server->again, server->again_ms);
+}
+
+static void look_at_sandboxes(struct cni_server *server)
+{
+	json_decref(server->surveyed);
+	server->surveyed = json_array();
+	server->survey = worker_process_new(&(struct worker_process_config){
+		.loop = server->config.loop,
+		.orders = server->config.orders,
+		.job = cni_job_new_of_node(CNI_JOB_SURVEY),
+		.netns = -1,
+		.deadline_ms = scaled(server, SERVER_ADD_MS),
+		.told = on_surveyed,
+		.ended = on_survey_ended,
+		.arg = server,
+	});
 }
 
 static void make_metrics(struct cni_server *server)
 {
-	server->metrics = metrics_new_part("orbweaver_cni");
-	server->calls =
-		metric_counter(server->metrics, "orbweaver_cni_calls_total",
+	server->metrics.all = metrics_new_part("orbweaver_cni");
+	server->metrics.calls =
+		metric_counter(server->metrics.all, "orbweaver_cni_calls_total",
 			       "Calls of plugins by outcome: ok, or the reason of the error.",
 			       "plugin,command,outcome");
-	server->seconds =
-		metric_histogram(server->metrics, "orbweaver_cni_call_seconds",
+	server->metrics.seconds =
+		metric_histogram(server->metrics.all, "orbweaver_cni_call_seconds",
 				 "From the call to its answer.", "plugin,command", METRIC_SECONDS);
-	server->steps =
-		metric_histogram(server->metrics, "orbweaver_cni_step_seconds",
+	server->metrics.steps =
+		metric_histogram(server->metrics.all, "orbweaver_cni_step_seconds",
 				 "Parts of calls: addresses, release, conflict and settings "
 				 "are the agent's, ipam is another plugin, attach the "
 				 "rest, kernel what of it the kernel took on ADD.",
 				 "step,outcome", METRIC_SECONDS);
-	server->waiting = metric_gauge(server->metrics, "orbweaver_cni_calls_waiting",
-				       "Calls that no worker carries out yet.", "");
+	server->metrics.waiting = metric_gauge(server->metrics.all, "orbweaver_cni_calls_waiting",
+					       "Calls that no worker carries out yet.", "");
 }
 
-struct cni_server *cni_server_new(const struct cni_server_config *config, struct err *err)
+struct cni_server *cni_server_new(const struct cni_server_config *config)
 {
-	struct cni_server *server;
+	struct cni_server *server = mem_new(struct cni_server);
 
-	if (sandboxes_prepare(config->state, err) < 0)
-		return NULL;
-	server = mem_new(struct cni_server);
 	server->config = *config;
 	if (!server->config.again_ms)
 		server->config.again_ms = SERVER_AGAIN_MS;
@@ -1030,19 +1104,19 @@ struct cni_server *cni_server_new(const struct cni_server_config *config, struct
 	if (!server->config.notes_ms)
 		server->config.notes_ms = SERVER_NOTES_MS;
 	server->ledger = attachment_index_new();
+	server->containers = json_object();
+	server->notes.bad = json_array();
+	server->waiting_agent = -1;
 	server->unfinished = json_object();
-	server->kept_notes = json_object();
+	server->notes.kept = json_object();
 	server->again_ms = server->config.again_ms;
 	make_metrics(server);
 	server->again = timer_new(config->loop, on_again, server);
 	server->telling = timer_new(config->loop, on_telling, server);
-	server->noting = timer_new(config->loop, on_noting, server);
+	server->notes.next = timer_new(config->loop, on_noting, server);
 	server->accepting = timer_new(config->loop, on_accepting, server);
-	server->children = signal_watch_new(config->loop, SIGCHLD, on_child, server);
-	look_at_sandboxes(server);
-	on_noting(server);
 	server->listening = poller_new(config->loop, config->listener, on_listener, server);
-	poller_want(server->listening, POLL_READ);
+	look_at_sandboxes(server);
 	return server;
 }
 
@@ -1052,19 +1126,24 @@ void cni_server_free(struct cni_server *server)
 		return;
 	while (server->tasks)
 		task_free(server->tasks);
+	worker_process_free(server->survey);
+	worker_process_free(server->notes.worker);
 	channel_free(server->agent);
+	own_close_p(&server->waiting_agent);
 	poller_free(server->listening);
 	(void)close(server->config.listener);
-	signal_watch_free(server->children);
 	timer_free(server->again);
 	timer_free(server->telling);
-	timer_free(server->noting);
+	timer_free(server->notes.next);
 	timer_free(server->accepting);
 	attachment_index_free(server->ledger);
-	free(server->last_note);
+	free(server->notes.last);
+	json_decref(server->containers);
+	json_decref(server->surveyed);
+	json_decref(server->notes.bad);
 	json_decref(server->unfinished);
-	json_decref(server->kept_notes);
+	json_decref(server->notes.kept);
 	json_decref(server->networks);
-	metrics_free(server->metrics);
+	metrics_free(server->metrics.all);
 	mem_free(server);
 }

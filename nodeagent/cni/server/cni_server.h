@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The server of a node's CNI plugins: takes their calls, has workers carry them out, keeps the
- * state, asks the agent what only the API server knows.
+ * The server of a node's CNI plugins: takes their calls, orders workers that carry them out, asks
+ * the agent what only the API server knows. It has neither privileges nor the host's files: it
+ * parses, decides on the order, and keeps in memory what workers tell it of the disk.
  *
  *	connection ──▶ call ──▶ queue ──▶ worker ──▶ answer
  *	                          ▲         │ asks: agent (channel) · programs (the plugin)
@@ -23,17 +24,20 @@
 
 #include <jansson.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "lib/base/err.h"
 #include "lib/loop/loop.h"
-#include "nodeagent/cni/server/profile_keeper.h"
+#include "nodeagent/cni/meta/profile.h"
+#include "nodeagent/cni/state/notes.h"
+#include "nodeagent/process/orders.h"
 
 enum {
 	/* Workers at the same time: RTNL is one lock. */
 	SERVER_WORKERS_MAX = 32,
 	SERVER_CALLS_MAX = 1024,
 	/* Notes that are worked off side by side; who else calls waits for no more of them. */
-	SERVER_NOTES_MAX = 64,
+	SERVER_NOTES_MAX = NOTES_AT_ONCE,
 	SERVER_AGENT_MS = 10000,
 	/* The kubelet gives a runtime two minutes. */
 	SERVER_ADD_MS = 90000,
@@ -54,9 +58,9 @@ struct cni_server;
 
 struct cni_server_config {
 	struct loop *loop;
-	int listener; /* a listening socket, the server's from now on */
-	int state;    /* folder of the state; borrowed */
-	int root;     /* the host's root; borrowed */
+	int listener;          /* a listening socket, the server's from now on */
+	struct orders *orders; /* of workers (cni/worker/cni_worker.h); borrowed */
+	uid_t caller;          /* whose plugins are answered */
 	/*
 	 * What an ADD may take; 0: SERVER_ADD_MS. On a node that is so much slower the other
 	 * deadlines, SERVER_DEL_MS and SERVER_AGENT_MS, are as many times longer.
@@ -64,29 +68,26 @@ struct cni_server_config {
 	int64_t add_ms;
 	int64_t again_ms; /* 0: SERVER_AGAIN_MS */
 	int64_t notes_ms; /* 0: SERVER_NOTES_MS */
-	/* CNI plugins that may run besides (cni/meta/plugin_types.h); NULL: none. */
-	const char *plugin_types;
-	const char *kubelet_dir; /* allocated.h; NULL: no kubelet */
 	/* The agent names the profile of this node. May be NULL. From the loop. */
 	void (*profile)(void *arg, enum profile profile);
 	void *arg;
 };
 
 /*
- * Look at what is there, and serve. Sandboxes that are gone are buried, calls that a crash cut off
- * are taken away, notes are worked off. ERR_HOST "StateUnusable".
+ * Have a worker look at what is there, then serve; where that fails it is tried again. Sandboxes
+ * that are gone are buried, calls that a crash cut off are taken away, notes are worked off.
  */
-struct cni_server *cni_server_new(const struct cni_server_config *config, struct err *err);
+struct cni_server *cni_server_new(const struct cni_server_config *config);
 /*
  * An agent is there, behind this connected stream socket, which is the server's from now on; the
- * one before is left.
+ * one before is left. Nothing is said to it before all sandboxes are known.
  */
 void cni_server_attach(struct cni_server *server, int fd);
 /*
- * Do pods have what plugins attached, or are plugins at work for them? What waits in notes counts,
- * and a sandbox of which the file cannot be read is unknown.
+ * Do pods have what plugins attached, or are plugins at work for them? {"isUsed", "isMetaUsed",
+ * "user": "namespace/pod"}, new. What the disk has besides, a worker knows.
  */
-struct profile_usage cni_server_usage(const struct cni_server *server);
+json_t *cni_server_usage(const struct cni_server *server);
 /* For the agent, of now and later: struct profile_decision. Borrowed. */
 void cni_server_set_networks(struct cni_server *server, const json_t *networks);
 /* Workers that run are killed; the next server goes on with what they leave. Accepts NULL. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * One look: files → meta_conf_decide() → our file is written, removed or left. Below the profile's
+ * look (nodeagent/cni/worker/profile_keeper.c), above the files themselves.
  */
 #include "nodeagent/cni/state/conf.h"
 
@@ -203,7 +204,20 @@ struct conf *conf_new(const struct conf_config *config)
 	struct conf *conf = mem_new(struct conf);
 
 	conf->config = *config;
+	conf->was_there = json_is_true(json_at(config->memory, "wasThere"));
+	conf->fights = (int)json_integer_value(json_at(config->memory, "fights"));
+	conf->peaceful_looks = (int)json_integer_value(json_at(config->memory, "peacefulLooks"));
 	return conf;
+}
+
+json_t *conf_memory(const struct conf *conf)
+{
+	json_t *memory = json_object();
+
+	json_put_bool(memory, "wasThere", conf->was_there);
+	json_put_int(memory, "fights", conf->fights);
+	json_put_int(memory, "peacefulLooks", conf->peaceful_looks);
+	return memory;
 }
 
 void conf_free(struct conf *conf)

@@ -31,6 +31,8 @@ struct conf_config {
 	const char *bin_dir; /* where our plugins are: "/opt/cni/bin" */
 	bool isolates;       /* as in struct meta_conf_input */
 	const char *shared;  /* the same */
+	/* Of conf_memory(); NULL, or anything else: nothing is known of earlier looks. */
+	const json_t *memory;
 };
 
 struct conf;
@@ -43,6 +45,8 @@ json_t *conf_files(int root, const char *dir);
 
 /* Borrowed, all of it. */
 struct conf *conf_new(const struct conf_config *config);
+/* What one that looks next has to know, new. */
+json_t *conf_memory(const struct conf *conf);
 /* The file stays. Accepts NULL. */
 void conf_free(struct conf *conf);
 

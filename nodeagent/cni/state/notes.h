@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* As many are worked off side by side: a caller besides them waits for no more. */
+enum { NOTES_AT_ONCE = 64 };
+
 /*
  * note(arg, …) for each that comes after the one of name `after`, the oldest first, until it says
  * false. after: NULL: for all. state: descriptor of the state's folder.

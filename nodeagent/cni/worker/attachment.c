@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * The record on the disk comes before each change and goes after the last one; between them the
+ * planner of the plugin runs (attach_run()). Below cni_worker.c; what planners may ask for is
+ * served here.
  */
 #include "nodeagent/cni/worker/attachment.h"
 
@@ -22,6 +24,7 @@
 #include "nodeagent/cni/state/install.h"
 #include "nodeagent/cni/state/legacy_state.h"
 #include "nodeagent/cni/worker/allocated.h"
+#include "nodeagent/cni/worker/allowed_types.h"
 #include "nodeagent/cni/worker/external_ipam.h"
 #include "nodeagent/cni/worker/master.h"
 #include "nodeagent/cni/worker/meta_call.h"
@@ -722,6 +725,14 @@ static int add_with_device(struct attachment *a, const char *device, json_t **re
 
 int attachment_add(struct attachment *a, json_t **ret_result, struct err *err)
 {
+	json_auto_t *calls = json_copy((json_t *)a->config);
+
+	/* Itself is ours, and an IPAM plugin of ours is not a program. */
+	(void)json_object_del(calls, "type");
+	if (attachment_knows(json_str_or(json_at(calls, "ipam", "type"), "")))
+		(void)json_object_del(calls, "ipam");
+	if (allowed_types_check_config(a, calls, err) < 0)
+		return -1;
 	if (str_eq(a->key.plugin, SPIDERPOOL))
 		return spiderpool_add(a, ret_result, err);
 	return add_with_device(a, takes_device(a->key.plugin) ? device_of(a->config) : NULL,

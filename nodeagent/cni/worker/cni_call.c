@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * A call is read in the server, from the plugin's message, and once more in the worker, from what
+ * the server sends: the same checks both times. Between plugin_connection.c and attachment.c.
  */
 #include "nodeagent/cni/worker/cni_call.h"
 
@@ -43,6 +44,11 @@ static bool is_name(const char *s, size_t max)
 		if (!name_is_alnum(s[i]) && !strchr("_.-", s[i]))
 			return false;
 	return true;
+}
+
+bool cni_call_is_container(const char *name)
+{
+	return name && is_name(name, CONTAINER_MAX);
 }
 
 static bool is_ifname(const char *s)
@@ -154,7 +160,7 @@ static int check_environment(const struct cni_call *call, struct err *err)
 	if (missing.len > 0)
 		return err_set(err, ERR_INVALID, "BadEnvironment",
 			       "required environment variables missing: %s", missing.data + 2);
-	if (!is_name(call->container, CONTAINER_MAX))
+	if (!cni_call_is_container(call->container))
 		return bad_environment(err, "CNI_CONTAINERID", call->container);
 	return is_ifname(call->ifname) ? 0 : bad_environment(err, "CNI_IFNAME", call->ifname);
 }
@@ -276,6 +282,27 @@ bool cni_call_is_valid(const struct cni_call *call, const char *container, const
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
+static int read_environment(struct cni_call *call, struct err *err)
+{
+	find_pod(call);
+	call->container = variable(call, "CNI_CONTAINERID");
+	call->ifname = variable(call, "CNI_IFNAME");
+	call->netns_path = variable(call, "CNI_NETNS");
+	if (!call->plugin)
+		return err_set(err, ERR_INVALID, "BadEnvironment", "the plugin has no name");
+	return read_command(call, err) < 0 ? -1 : check_environment(call, err);
+}
+
+static int read_config(struct cni_call *call, struct err *err)
+{
+	fold_keys(call);
+	call->version = result_version_of(call->config);
+	call->network = json_str_or(json_at(call->config, "name"), "");
+	if (check_config(call, err) < 0 || check_gc(call, err) < 0)
+		return -1;
+	return check_netns(call, err);
+}
+
 int cni_call_read(const struct wire_message *message, int netns, struct cni_call *ret,
 		  struct err *err)
 {
@@ -284,26 +311,52 @@ int cni_call_read(const struct wire_message *message, int netns, struct cni_call
 
 	*ret = (struct cni_call){
 		.netns = netns, .env = json_object(), .version = "", .network = ""};
-	read_fields(message, ret, &config);
-	find_pod(ret);
-	ret->container = variable(ret, "CNI_CONTAINERID");
-	ret->ifname = variable(ret, "CNI_IFNAME");
-	ret->netns_path = variable(ret, "CNI_NETNS");
-	if (!ret->plugin || message->kind != WIRE_CALL)
-		return err_set(err, ERR_INVALID, "BadEnvironment", "the plugin has no name");
-	if (read_command(ret, err) < 0 || check_environment(ret, err) < 0)
+	if (message->kind == WIRE_CALL)
+		read_fields(message, ret, &config);
+	if (read_environment(ret, err) < 0)
 		return -1;
 	ret->config = json_parse(strbuf_str(&config), config.len, &why);
 	if (!json_is_object(ret->config))
 		return err_set(err, ERR_INVALID, "BadJson",
 			       "the network configuration on stdin is no JSON object: %s",
 			       why.class ? why.text : "it is another value");
-	fold_keys(ret);
-	ret->version = result_version_of(ret->config);
-	ret->network = json_str_or(json_at(ret->config, "name"), "");
-	if (check_config(ret, err) < 0 || check_gc(ret, err) < 0)
+	return read_config(ret, err);
+}
+
+json_t *cni_call_write(const struct cni_call *call)
+{
+	json_t *text = json_object();
+
+	json_put_str(text, "plugin", call->plugin);
+	json_put(text, "env", json_incref(call->env));
+	json_put(text, "config", json_incref(call->config));
+	json_put_int(text, "netnsErrno", call->netns_errno);
+	return text;
+}
+
+int cni_call_read_json(const json_t *text, int netns, struct cni_call *ret, struct err *err)
+{
+	const json_t *value;
+	const char *name;
+
+	*ret = (struct cni_call){.netns = netns,
+				 .netns_errno =
+					 (int)json_integer_value(json_at(text, "netnsErrno")),
+				 .env = json_object(),
+				 .version = "",
+				 .network = ""};
+	if (json_str_at(text, "plugin"))
+		ret->plugin = str_dup(json_str_at(text, "plugin"));
+	json_each (json_at(text, "env"), name, value)
+		/* LD_PRELOAD and the like would be a program's that is run for the call. */
+		if (is_ascii(name) && str_starts(name, "CNI_") && json_is_string(value))
+			json_put(ret->env, name, json_incref((json_t *)value));
+	if (read_environment(ret, err) < 0)
 		return -1;
-	return check_netns(ret, err);
+	ret->config = json_incref(json_at(text, "config"));
+	if (!json_is_object(ret->config))
+		return err_set(err, ERR_BUG, "BadJob", "the server sent a call without config");
+	return read_config(ret, err);
 }
 
 void cni_call_share(const struct cni_call *call, struct cni_call *ret)

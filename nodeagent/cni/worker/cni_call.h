@@ -46,7 +46,18 @@ struct cni_call {
  */
 int cni_call_read(const struct wire_message *message, int netns, struct cni_call *ret,
 		  struct err *err);
+
+/*
+ * The same call for another process of ours, new: {"plugin", "env", "config", "netnsErrno"}, and
+ * from there with all checks again: the process that sends it is not believed. The descriptor comes
+ * apart, as above. Errors as above, ERR_BUG "BadJob" for what cni_call_write() does not write.
+ */
+json_t *cni_call_write(const struct cni_call *call);
+int cni_call_read_json(const json_t *text, int netns, struct cni_call *ret, struct err *err);
 void cni_call_done(struct cni_call *call);
+
+/* Can a sandbox have this name? It is part of a file's name. False for NULL. */
+bool cni_call_is_container(const char *name);
 
 /* GC: is this attachment on one of the lists of those that are valid (SPEC.md 1.1)? */
 bool cni_call_is_valid(const struct cni_call *call, const char *container, const char *ifname);

@@ -1,18 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * One job: read, checked, carried out, answered. Below the server, which orders it, and above
+ * attachment.c, which knows one attachment, and node_job.c, which knows the node's files.
  */
 #include "nodeagent/cni/worker/cni_worker.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "lib/base/log.h"
 #include "lib/base/own_fd.h"
+#include "lib/base/packet.h"
+#include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/ask.h"
+#include "lib/json/frame_io.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/plugin/wire.h"
 #include "nodeagent/cni/state/attachment_index.h"
+#include "nodeagent/cni/state/notes.h"
 #include "nodeagent/cni/worker/attachment.h"
+#include "nodeagent/cni/worker/node_job.h"
+
+struct sandbox_job {
+	struct cni_job what;
+	int state, root; /* descriptors: of the state's folder, of the host's root */
+	const struct cni_worker_config *config;
+};
 
 /* ---- all of a sandbox ------------------------------------------------------------------------ */
 
@@ -20,23 +37,24 @@
  * Of an ADD for the same interface, without a DEL since: with its record it would be forgotten what
  * was there before that, and a VF would keep the pod's settings for ever.
  */
-static bool is_of_add_before(const struct worker_job *job, const json_t *record)
+static bool is_of_add_before(const struct sandbox_job *job, const json_t *record)
 {
-	return job->kind == WORKER_FINISH && job->call && json_at(record, "saved") &&
-	       str_eq(json_str_at(record, "plugin"), job->call->plugin) &&
-	       str_eq(json_str_at(record, "network"), job->call->network) &&
-	       str_eq(json_str_at(record, "ifname"), job->call->ifname);
+	return job->what.kind == CNI_JOB_FINISH && job->what.call && json_at(record, "saved") &&
+	       str_eq(json_str_at(record, "plugin"), job->what.call->plugin) &&
+	       str_eq(json_str_at(record, "network"), job->what.call->network) &&
+	       str_eq(json_str_at(record, "ifname"), job->what.call->ifname);
 }
 
-static bool is_due(const struct worker_job *job, const json_t *record)
+static bool is_due(const struct sandbox_job *job, const json_t *record)
 {
-	if (job->kind == WORKER_SWEEP)
-		return str_eq(json_str_at(record, "network"), job->call->network) &&
-		       str_eq(json_str_at(record, "plugin"), job->call->plugin) &&
-		       !cni_call_is_valid(job->call, job->container, json_str_at(record, "ifname"));
-	if (job->kind == WORKER_RECOVER)
+	if (job->what.kind == CNI_JOB_SWEEP)
+		return str_eq(json_str_at(record, "network"), job->what.call->network) &&
+		       str_eq(json_str_at(record, "plugin"), job->what.call->plugin) &&
+		       !cni_call_is_valid(job->what.call, job->what.container,
+					  json_str_at(record, "ifname"));
+	if (job->what.kind == CNI_JOB_RECOVER)
 		return !str_eq(json_str_at(record, "phase"), "added");
-	return job->kind == WORKER_BURY || str_eq(json_str_at(record, "phase"), "deleting") ||
+	return job->what.kind == CNI_JOB_BURY || str_eq(json_str_at(record, "phase"), "deleting") ||
 	       is_of_add_before(job, record);
 }
 
@@ -44,22 +62,22 @@ static bool is_due(const struct worker_job *job, const json_t *record)
  * A list of valid attachments that lacks a living pod's is a mistake of whoever made it, or older
  * than the pod. What its DEL has left is due all the same.
  */
-static bool is_kept_from_gc(const struct worker_job *job, const json_t *record,
+static bool is_kept_from_gc(const struct sandbox_job *job, const json_t *record,
 			    enum netns_life life)
 {
-	if (job->kind != WORKER_SWEEP || life == NETNS_GONE ||
+	if (job->what.kind != CNI_JOB_SWEEP || life == NETNS_GONE ||
 	    str_eq(json_str_at(record, "phase"), "deleting"))
 		return false;
 	log_warn("GC leaves an attachment that the runtime does not call valid: its network "
 		 "namespace exists",
-		 F_STR("container", job->container),
+		 F_STR("container", job->what.container),
 		 F_STR("network", json_str_at(record, "network")),
 		 F_STR("interface", json_str_at(record, "ifname")));
 	return true;
 }
 
 /* The last one first; each is tried, the first error counts. */
-static int tidy_up(const struct worker_job *job, struct worker_channel *line, json_t *steps,
+static int tidy_up(const struct sandbox_job *job, struct worker_channel *line, json_t *steps,
 		   struct err *err)
 {
 	json_auto_t *sandbox = NULL;
@@ -68,7 +86,7 @@ static int tidy_up(const struct worker_job *job, struct worker_channel *line, js
 	const json_t *records;
 	int rc = 0;
 
-	if (sandbox_load(job->state, job->container, &sandbox, err) < 0)
+	if (sandbox_load(job->state, job->what.container, &sandbox, err) < 0)
 		return -1;
 	records = json_at(sandbox, "attachments");
 	life = sandbox_life(sandbox, job->root, &netns);
@@ -78,15 +96,16 @@ static int tidy_up(const struct worker_job *job, struct worker_channel *line, js
 			.line = line,
 			.state = job->state,
 			.root = job->root,
-			.container = job->container,
+			.container = job->what.container,
 			.key = {json_str_at(record, "plugin"), json_str_at(record, "network"),
 				json_str_at(record, "ifname")},
 			.config = json_at(record, "config"),
 			.env = json_at(record, "env"),
 			.pod = json_at(sandbox, "pod"),
 			.netns = netns,
-			.plugin_types = job->plugin_types,
-			.kubelet_dir = job->kubelet_dir,
+			.plugin_types = job->config->plugin_types,
+			.conf_dir = job->config->conf_dir,
+			.kubelet_dir = job->config->kubelet_dir,
 			.steps = steps,
 		};
 
@@ -97,7 +116,7 @@ static int tidy_up(const struct worker_job *job, struct worker_channel *line, js
 	return rc;
 }
 
-static bool has_due(const struct worker_job *job, const json_t *sandbox)
+static bool has_due(const struct sandbox_job *job, const json_t *sandbox)
 {
 	const json_t *record;
 	size_t i;
@@ -111,14 +130,14 @@ static bool has_due(const struct worker_job *job, const json_t *sandbox)
 /* ---- what a sandbox of this name had before -------------------------------------------------- */
 
 /* The name may be another pod's by then, whose ADD has undone what was before it. */
-static bool is_of_pod_before(const struct worker_job *job)
+static bool is_of_pod_before(const struct sandbox_job *job)
 {
 	json_auto_t *sandbox = NULL;
 
-	if (!job->is_late)
+	if (!job->what.note)
 		return false;
-	sandbox = sandbox_read(job->state, job->container, NULL);
-	return sandbox_is_of_other_pod(sandbox, job->call->pod_uid);
+	sandbox = sandbox_read(job->state, job->what.container, NULL);
+	return sandbox_is_of_other_pod(sandbox, job->what.call->pod_uid);
 }
 
 /*
@@ -126,31 +145,32 @@ static bool is_of_pod_before(const struct worker_job *job)
  * an ADD of the same interface; all where the name was another namespace's or another pod's. Beside
  * the new one nobody could tell which of them a device or an address belongs to.
  */
-static int begin_anew(const struct worker_job *job, struct worker_channel *line, json_t *steps,
+static int begin_anew(const struct sandbox_job *job, struct worker_channel *line, json_t *steps,
 		      struct err *err)
 {
 	json_auto_t *before = NULL, *after = NULL;
-	struct worker_job undo = *job;
+	struct sandbox_job undo = *job;
 	struct stat netns;
 
-	if (sandbox_load(job->state, job->container, &before, err) < 0)
+	if (sandbox_load(job->state, job->what.container, &before, err) < 0)
 		return -1;
-	if (!before || fstat(job->call->netns, &netns) < 0)
+	if (!before || fstat(job->what.call->netns, &netns) < 0)
 		return 0;
-	undo.kind = sandbox_is_of(before, &netns, job->call->netns_path, job->call->pod_uid)
-			    ? WORKER_FINISH
-			    : WORKER_BURY;
+	undo.what.kind =
+		sandbox_is_of(before, &netns, job->what.call->netns_path, job->what.call->pod_uid)
+			? CNI_JOB_FINISH
+			: CNI_JOB_BURY;
 	if (!has_due(&undo, before))
 		return 0;
 	if (tidy_up(&undo, line, steps, err) < 0)
 		return -1;
-	if (sandbox_load(job->state, job->container, &after, err) < 0)
+	if (sandbox_load(job->state, job->what.container, &after, err) < 0)
 		return -1;
 	return has_due(&undo, after)
 		       ? err_set(err, ERR_TRANSIENT, "NotYetUndone",
 				 "%s: what an earlier call attached in this sandbox is not undone "
 				 "yet; the runtime tries again",
-				 job->call->plugin)
+				 job->what.call->plugin)
 		       : 0;
 }
 
@@ -166,28 +186,29 @@ static json_t *pod_of(const struct cni_call *call)
 	return pod;
 }
 
-static int carry_out(const struct worker_job *job, struct worker_channel *line, json_t *steps,
+static int carry_out(const struct sandbox_job *job, struct worker_channel *line, json_t *steps,
 		     json_t **ret_result, struct err *err)
 {
-	const struct cni_call *call = job->call;
+	const struct cni_call *call = job->what.call;
 	json_auto_t *pod = pod_of(call);
 	struct attachment attachment = {
 		.line = line,
 		.state = job->state,
 		.root = job->root,
-		.container = job->container,
+		.container = job->what.container,
 		.key = {call->plugin, call->network, call->ifname},
 		.config = call->config,
 		.env = call->env,
 		.pod = pod,
 		.netns = call->netns,
-		.plugin_types = job->plugin_types,
-		.kubelet_dir = job->kubelet_dir,
-		.has_plugin = job->has_plugin,
+		.plugin_types = job->config->plugin_types,
+		.conf_dir = job->config->conf_dir,
+		.kubelet_dir = job->config->kubelet_dir,
+		.has_plugin = job->what.has_plugin,
 		.steps = steps,
 	};
 
-	if (job->kind == WORKER_UNDO || call->command == CALL_DEL)
+	if (job->what.kind == CNI_JOB_UNDO || call->command == CALL_DEL)
 		return is_of_pod_before(job) ? 0 : attachment_delete(&attachment, err);
 	if (call->command == CALL_CHECK)
 		return attachment_check(&attachment, err);
@@ -201,27 +222,122 @@ static bool has_left(const json_t *sandbox)
 	return json_find(json_at(sandbox, "attachments"), "phase", "deleting") != NULL;
 }
 
-void cni_worker_run(int fd, const struct worker_job *job)
+static void run_sandbox_job(const struct sandbox_job *job, struct worker_channel *line)
 {
-	struct worker_channel line = {.fd = fd};
 	json_t *done = json_object(), *steps = json_array();
 	json_auto_t *sandbox = NULL;
 	json_t *result = NULL;
 	struct err err = {0};
 	int rc, known;
 
-	if (job->kind == WORKER_CALL || job->kind == WORKER_UNDO)
-		rc = carry_out(job, &line, steps, &result, &err);
+	if (job->what.kind == CNI_JOB_CALL || job->what.kind == CNI_JOB_UNDO)
+		rc = carry_out(job, line, steps, &result, &err);
 	else
-		rc = tidy_up(job, &line, steps, &err);
+		rc = tidy_up(job, line, steps, &err);
+	if (rc == 0 && job->what.note)
+		notes_remove(job->state, job->what.note);
 	json_put(done, "result", result);
 	if (rc < 0)
 		json_put(done, "error", ask_error_new(&err));
-	known = sandbox_load(job->state, job->container, &sandbox, NULL);
+	known = sandbox_load(job->state, job->what.container, &sandbox, NULL);
 	json_put_bool(done, "left", known < 0 || has_left(sandbox));
 	if (known == 0)
 		json_put(done, "attachments", attachment_index_describe(sandbox));
 	json_put(done, "steps", steps);
-	worker_channel_send(&line, "done", done);
+	worker_channel_send(line, "done", done);
+}
+
+/* ---- a job comes ----------------------------------------------------------------------------- */
+
+/* Of a job that is not begun what the sandbox has is not known; that of a host that fails waits. */
+static void refuse(struct worker_channel *line, const struct err *err)
+{
+	json_t *done = json_object();
+
+	log_error("a worker refuses its job", F_ERR(err));
+	json_put(done, "error", ask_error_new(err));
+	json_put_bool(done, "left", err->class == ERR_HOST);
+	worker_channel_send(line, "done", done);
+}
+
+/* One byte, and the descriptor that comes with it. -1: the server has gone. */
+static int take_descriptor(int line, int *ret)
+{
+	struct pollfd fd = {.fd = line, .events = POLLIN};
+	char byte;
+
+	while (poll(&fd, 1, -1) < 0)
+		if (errno != EINTR)
+			return -1;
+	return packet_receive(line, &byte, 1, ret) == 1 ? 0 : -1;
+}
+
+/* What is done to a pod's namespace must never be done to the node's. */
+static int check_namespace(const struct sandbox_job *job, struct err *err)
+{
+	struct stat st;
+
+	if (!job->what.call || job->what.call->netns < 0 || !job->config->node_netns ||
+	    fstat(job->what.call->netns, &st) < 0 || st.st_ino != job->config->node_netns)
+		return 0;
+	return err_set(err, ERR_INVALID, "BadNetns",
+		       "%s is the network namespace of the node, not of a pod",
+		       job->what.call->netns_path);
+}
+
+static int open_folders(const struct cni_worker_config *config, int *root, int *state,
+			struct err *err)
+{
+	*root = open(config->host_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (*root < 0)
+		return err_sys(err, "StateUnusable", "open %s", config->host_root);
+	*state = root_open(*root, WIRE_STATE, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	return *state < 0 ? err_sys(err, "StateUnusable", "open %s", WIRE_STATE) : 0;
+}
+
+static void run_job(struct worker_channel *line, const json_t *message, int netns,
+		    const struct cni_worker_config *config)
+{
+	auto_close int root = -1, state = -1;
+	struct sandbox_job job = {.config = config};
+	struct cni_call call = {.netns = netns};
+	enum cni_job_kind kind;
+	struct err err = {0};
+	int rc = cni_job_read_kind(message, &kind, &err);
+
+	if (rc == 0 && (rc = open_folders(config, &root, &state, &err)) == 0 &&
+	    kind >= CNI_JOB_SURVEY) {
+		node_job_run(line, kind, message, state, root, config);
+		cni_call_done(&call);
+		return;
+	}
+	if (rc == 0 && (rc = cni_job_read(message, netns, &job.what, &call, &err)) == 0) {
+		job.root = root;
+		job.state = state;
+		/* The plugin has gone: its namespace may still be there. */
+		if (job.what.note && call.netns < 0)
+			call.netns = netns_path_open(root, call.netns_path);
+		rc = check_namespace(&job, &err);
+	}
+	if (rc < 0)
+		refuse(line, &err);
+	else
+		run_sandbox_job(&job, line);
+	cni_call_done(&call);
+}
+
+void cni_worker_run(int fd, const struct cni_worker_config *config)
+{
+	struct worker_channel line = {.fd = fd};
+	json_auto_t *message = NULL;
+	int netns = -1;
+
+	if (take_descriptor(fd, &netns) < 0)
+		return;
+	message = json_frame_receive(fd, &line.in);
+	if (message)
+		run_job(&line, message, netns, config);
+	else if (netns >= 0)
+		(void)close(netns);
 	strbuf_done(&line.in);
 }

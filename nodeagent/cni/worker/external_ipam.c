@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * A program is admitted, then run: by the plugin that waits, asked by way of the server, or in a
+ * child of this worker in the host's root. Between attachment.c and allowed_types.c.
  */
 #include "nodeagent/cni/worker/external_ipam.h"
 
@@ -20,6 +21,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/cni/plugin/delegates.h"
 #include "nodeagent/cni/plugin/wire.h"
+#include "nodeagent/cni/worker/allowed_types.h"
 #include "nodeagent/cni/worker/exec_wire.h"
 
 /*
@@ -31,7 +33,8 @@
 bool external_ipam_has_run(const json_t *end)
 {
 	static const char *const beginnings[] = {DELEGATES_NOT_FOUND, DELEGATES_NOT_RUN,
-						 DELEGATES_NO_PIPE, DELEGATES_NO_FORK};
+						 DELEGATES_NOT_ALLOWED, DELEGATES_NO_PIPE,
+						 DELEGATES_NO_FORK};
 	const char *errors = json_str_or(json_at(end, "stderr"), "");
 
 	if (json_is_true(json_at(end, "unstarted")))
@@ -102,7 +105,7 @@ enum {
 static _Noreturn void run_in_root(int root, const json_t *env, const struct wire_buffer *order,
 				  int to)
 {
-	struct delegates *delegates = delegates_new();
+	struct delegates *delegates = delegates_new(NULL);
 	struct wire_buffer out = {0};
 	struct wire_message message;
 	const char *name;
@@ -259,6 +262,8 @@ json_t *external_ipam_program(struct attachment *a, const char *type, const char
 	const char *name;
 	json_t *value, *end = NULL;
 
+	if (allowed_types_admit(a, type, command, err) < 0)
+		return NULL;
 	/* The plugin that runs it was called for one interface, this may be for another one. */
 	json_each (a->env, name, value)
 		if (!str_eq(name, "CNI_COMMAND"))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * One call: ask the agent, decide (nodeagent/cni/meta), record, have the crew call plugin after
+ * plugin, record again. Above crew.c, below attachment.c.
  */
 #include "nodeagent/cni/worker/meta_call.h"
 
@@ -24,11 +25,11 @@
 #include "nodeagent/cni/meta/multus_state.h"
 #include "nodeagent/cni/meta/network_status.h"
 #include "nodeagent/cni/meta/plugin_call.h"
-#include "nodeagent/cni/meta/plugin_types.h"
 #include "nodeagent/cni/state/conf.h"
 #include "nodeagent/cni/state/devices.h"
 #include "nodeagent/cni/state/sandboxes.h"
 #include "nodeagent/cni/worker/allocated.h"
+#include "nodeagent/cni/worker/allowed_types.h"
 #include "nodeagent/cni/worker/crew.h"
 #include "nodeagent/cni/worker/external_ipam.h"
 #include "nodeagent/cni/worker/worker_channel.h"
@@ -144,23 +145,6 @@ static json_t *own_devices(const struct attachment *a, const json_t *devices)
 	return own;
 }
 
-/*
- * Networks are what the agent says. What the runtime's configuration and the node's files name is
- * the administrator's: only root writes them.
- */
-static int check_types(const struct attachment *a, const json_t *delegates, struct err *err)
-{
-	struct plugin_types types = {.more = a->plugin_types};
-	json_auto_t *own = json_pack("[O]", a->config), *files = NULL;
-
-	types.own = own;
-	if (plugin_types_check(delegates, &types, NULL) == 0)
-		return 0;
-	files = read_confs(a);
-	json_array_extend(own, files);
-	return plugin_types_check(delegates, &types, err);
-}
-
 /* The delegates, new. */
 static json_t *decide(const struct attachment *a, const json_t *known, struct err *err)
 {
@@ -187,7 +171,7 @@ static json_t *decide(const struct attachment *a, const json_t *known, struct er
 		in.files = files;
 	}
 	delegates = meta_delegates(&in, err);
-	if (delegates && (check_types(a, delegates, err) < 0 ||
+	if (delegates && (allowed_types_check(a, delegates, err) < 0 ||
 			  allocated_check_delegates(a->kubelet_dir, a->root, delegates,
 						    json_str_at(a->pod, "uid"), err) < 0)) {
 		json_decref(delegates);

@@ -211,7 +211,7 @@ static void prepare(struct host_tree *tree)
 	struct prepared *stand = &stands[n_stands++];
 
 	stand->tree = tree;
-	stand->socket = workers_stand_fork_as(be_host, tree, &stand->pid);
+	stand->socket = workers_stand_fork_as(WORKERS_HOST, be_host, tree, &stand->pid);
 	assert_true(stand->socket >= 0);
 }
 

@@ -43,6 +43,7 @@ static struct stand {
 	char folder[64];                         /* on the machine */
 	char host[80], plugins[80], devinfo[80]; /* in it */
 	pid_t root, own;                         /* processes to get at */
+	int netns;                               /* a network namespace to enter */
 } stand;
 
 /* ---- the stand ------------------------------------------------------------------------------- */
@@ -325,6 +326,21 @@ static int make_device(void)
 	return mknod("/device-plugins/zero", S_IFCHR | 0666, makedev(1, 5));
 }
 
+static __attribute__((unused)) int fork_process(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	return pid < 0 ? -1 : 0;
+}
+
+/* By the descriptor that a plugin sends along. */
+static int enter_network(void)
+{
+	return setns(stand.netns, CLONE_NEWNET);
+}
+
 struct attempt {
 	const char *what;
 	int (*try)(void);
@@ -371,6 +387,17 @@ static const struct attempt of_kubeletd[] = {
 	{"open an internet socket", internet_socket}, {"open a netlink socket", netlink_socket},
 };
 
+static const struct attempt of_cnid[] = {
+	{"read a file outside", open_machine},
+	{"write into its root", write_own_root},
+#ifndef __SANITIZE_ADDRESS__ /* the leak checker forks */
+	{"fork", fork_process},
+#endif
+	{"open an internet socket", internet_socket},
+	{"open a netlink socket", netlink_socket},
+	{"enter the network namespace of the node", enter_network},
+};
+
 /* Returns how many have succeeded. */
 static int try_all(const char *who, const struct attempt *attempts, size_t n)
 {
@@ -388,7 +415,7 @@ static int try_all(const char *who, const struct attempt *attempts, size_t n)
 	return succeeded;
 }
 
-/* ---- the two processes ----------------------------------------------------------------------- */
+/* ---- the processes --------------------------------------------------------------------------- */
 
 static int be_agent(void)
 {
@@ -419,7 +446,7 @@ static int be_kubeletd(void)
 
 	if (sandbox_root(folders, ARRAY_LEN(folders), &err) < 0 ||
 	    sandbox_become(SANDBOX_USER, true, &err) < 0 ||
-	    sandbox_filter(SANDBOX_KUBELETD, &err) < 0) {
+	    sandbox_filter(SANDBOX_NODE_SERVER, &err) < 0) {
 		dprintf(STDERR_FILENO, "%s\n", err.text);
 		return 100;
 	}
@@ -429,6 +456,27 @@ static int be_kubeletd(void)
 		return 101;
 	return try_all("kubeletd", of_both, ARRAY_LEN(of_both)) +
 	       try_all("kubeletd", of_kubeletd, ARRAY_LEN(of_kubeletd));
+}
+
+/* Its root has the folder of its socket. */
+static int be_cnid(void)
+{
+	const struct sandbox_folder folder = {stand.devinfo, "cni"};
+	struct sockaddr_un name = {.sun_family = AF_UNIX, .sun_path = "/cni/cni.sock"};
+	auto_close int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	struct err err = {0};
+
+	if (sandbox_root(&folder, 1, &err) < 0 || sandbox_become(SANDBOX_USER, true, &err) < 0 ||
+	    sandbox_filter(SANDBOX_NODE_SERVER, &err) < 0) {
+		dprintf(STDERR_FILENO, "%s\n", err.text);
+		return 100;
+	}
+	if (bind(fd, (const struct sockaddr *)&name, sizeof(name)) < 0 ||
+	    fchmodat(AT_FDCWD, name.sun_path, 0600, 0) < 0 || listen(fd, 1) < 0 ||
+	    unlink(name.sun_path) < 0)
+		return 101;
+	return try_all("cnid", of_both, ARRAY_LEN(of_both)) +
+	       try_all("cnid", of_cnid, ARRAY_LEN(of_cnid));
 }
 
 /* In a process that plays the supervisor. Its exit status: how many attempts have succeeded. */
@@ -579,6 +627,16 @@ static void privileges_that_cannot_be_given_away_are_an_error(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+static void whoever_takes_over_cnid_gets_nowhere(void **state)
+{
+	if (!may_mount())
+		skip();
+	stand.netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	assert_true(stand.netns >= 0);
+	assert_int_equal(in_stand(be_cnid), 0);
+	(void)close(stand.netns);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -588,6 +646,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(whoever_takes_over_the_agent_gets_nowhere, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(whoever_takes_over_kubeletd_gets_nowhere, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(whoever_takes_over_cnid_gets_nowhere, set_up,
 						tear_down),
 	};
 

@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/own.h"
 #include "lib/base/own_fd.h"
@@ -97,8 +98,21 @@ static int serve(int control, void *arg)
 	return 0;
 }
 
+/* The line to it is never closed from here. */
+static void order_cni_worker(const struct stand *s, int orders)
+{
+	struct pollfd poll_fd = {.fd = orders, .events = POLLIN};
+	struct workers_event event = {0};
+	int fd = -1;
+
+	(void)workers_send(orders, WORKERS_START, 0);
+	(void)poll(&poll_fd, 1, -1);
+	if (workers_receive(orders, &event, &fd) == 1 && event.kind == WORKERS_STARTED && fd >= 0)
+		note(s, "CNI worker %d\n", (int)event.pid);
+}
+
 /* Says hello on each line to an agent. */
-static int serve_cni(int control, void *arg)
+static int serve_cni(int control, int orders, void *arg)
 {
 	const struct stand *s = arg;
 	struct pollfd poll_fd = {.fd = control, .events = POLLIN};
@@ -107,6 +121,7 @@ static int serve_cni(int control, void *arg)
 
 	note(s, "cnid %d\n", (int)getpid());
 	note_sharing(s, "cnid");
+	order_cni_worker(s, orders);
 	for (;;) {
 		if (poll(&poll_fd, 1, ALIVE_MS) == 0) {
 			(void)packet_send(control, CNID_ALIVE, 1, -1, 0);
@@ -256,6 +271,7 @@ static void begin(struct stand *s)
 			.work = work,
 			.worker = do_work,
 			.meter = do_work,
+			.cni_worker = do_work,
 			.ready = on_ready,
 			.connect = s->refuses ? refuse_to_connect : on_connect,
 			.giving = s->giving = allocation_epoch_new(),
@@ -505,6 +521,30 @@ static void cnid_is_started_again_and_nobody_else_is(void **state)
 	strbuf_done(&s.heard);
 }
 
+static void workers_of_cnid_end_with_it(void **state)
+{
+	struct stand s = {.offers = true, .ends = "w", .has_cnid = true};
+	int64_t until = clock_ms() + PATIENCE_MS;
+	pid_t worker;
+
+	begin(&s);
+	wait_for(&s, "hello\n");
+	while (count(&s, "CNI worker ") < 1)
+		assert_true(hear(&s));
+	worker = pid_of(&s, "CNI worker ", 0);
+	assert_int_equal(kill(worker, 0), 0);
+	assert_int_equal(kill(pid_of(&s, "cnid ", 0), SIGKILL), 0);
+	while (count(&s, "CNI worker ") < 2)
+		assert_true(hear(&s));
+	/* Its supervisor waits for it, so its number is free then. */
+	while (kill(worker, 0) == 0 && clock_ms() < until)
+		(void)usleep(1000);
+	assert_int_equal(kill(worker, 0), -1);
+	assert_int_equal(kill(s.supervisor, SIGTERM), 0);
+	assert_exit(end(&s), 7);
+	strbuf_done(&s.heard);
+}
+
 static void a_stopped_agent_is_replaced(void **state)
 {
 	struct stand s = {.offers = true, .ends = "ww", .watchdog_ms = 2000};
@@ -596,6 +636,7 @@ int main(void)
 		cmocka_unit_test(an_agent_has_a_line_to_the_process_that_serves_cni),
 		cmocka_unit_test(agent_and_cnid_do_not_share_what_kubeletd_writes),
 		cmocka_unit_test(cnid_is_started_again_and_nobody_else_is),
+		cmocka_unit_test(workers_of_cnid_end_with_it),
 		cmocka_unit_test(a_stopped_agent_is_replaced),
 		cmocka_unit_test(there_are_so_many_workers_and_no_more),
 		cmocka_unit_test(workers_and_meters_end_with_their_agent),

@@ -323,6 +323,48 @@ static void runs_programs_side_by_side_and_sends_back_what_they_say(void **state
 	assert_int_equal(finish(s, &printed), 0);
 }
 
+/* Its server has no rights, and may have been taken over. */
+static void runs_what_a_worker_has_allowed_in_the_runtime_s_environment(void **state)
+{
+	static const char *const orders[][2] = {
+		{"/bin/true", "CNI_COMMAND=ADD"},       {"../bin/true", "CNI_COMMAND=ADD"},
+		{"other", "CNI_COMMAND=ADD"},           {"allowed", "CNI_PATH=/nonexistent"},
+		{"allowed", "LD_PRELOAD=/nonexistent"},
+	};
+	struct stand *s = *state;
+	auto_free char *folder = str_below(s->folder, "state/cni/" WIRE_PROGRAMS);
+	auto_free char *printed = NULL, *note = str_below(folder, "allowed");
+	struct wire_buffer out = {0};
+
+	listen_there(s);
+	assert_int_equal(fs_make_dirs(folder, 0700), 0);
+	assert_int_equal(fs_write_atomic(AT_FDCWD, note, "", 0, 0600, NULL), 0);
+	put_program(s, "other", "#!/bin/sh\n");
+	put_program(s, "allowed", "#!/bin/sh\necho \"$LD_PRELOAD$CNI_PATH\"\n");
+	call(s, "macvlan", "ADD", "{}");
+	take_connection(s);
+	(void)hear(s, NULL);
+	for (uint32_t i = 0; i < ARRAY_LEN(orders); i++)
+		add_exec(&out, i, orders[i][0], orders[i][1], "");
+	answer(s, &out);
+	for (size_t n = 0; n < ARRAY_LEN(orders); n++) {
+		struct wire_message message = hear(s, NULL);
+		int64_t id = number_of(&message, WIRE_ID);
+		auto_free char *text = text_of(&message, WIRE_STDOUT);
+		auto_free char *words = text_of(&message, WIRE_STDERR);
+
+		if (id < 3) {
+			assert_int_equal(number_of(&message, WIRE_STATUS), 127);
+			assert_non_null(strstr(words, "may not run"));
+		} else {
+			assert_int_equal(number_of(&message, WIRE_STATUS), 0);
+			assert_int_equal(strncmp(text, s->folder, strlen(s->folder)), 0);
+		}
+	}
+	say_done(s, "", 0);
+	assert_int_equal(finish(s, &printed), 0);
+}
+
 static void add_without_a_server_says_to_try_again(void **state)
 {
 	struct stand *s = *state;
@@ -440,6 +482,7 @@ int main(void)
 		TEST(hands_over_name_environment_stdin_and_namespace),
 		TEST(names_the_size_of_a_configuration_that_is_too_large),
 		TEST(runs_programs_side_by_side_and_sends_back_what_they_say),
+		TEST(runs_what_a_worker_has_allowed_in_the_runtime_s_environment),
 		TEST(add_without_a_server_says_to_try_again),
 		TEST(add_is_not_lost_when_the_server_dies),
 		TEST(status_without_a_server_is_unavailable),

@@ -1251,6 +1251,52 @@ static void a_program_that_prints_no_result_is_an_error(void **state)
 	assert_string_equal(err.reason, "BadResult");
 }
 
+/* ---- what a server that was taken over may not have done ------------------------------------- */
+
+static void start_anew(void)
+{
+	cni_stand_kill_server(&stand);
+	cni_stand_start_server(&stand, true);
+}
+
+static void a_worker_refuses_the_namespace_of_the_node(void **state)
+{
+	struct stat st;
+
+	assert_int_equal(stat("/proc/self/ns/net", &st), 0);
+	stand.node_netns = st.st_ino;
+	start_anew();
+	assert_int_equal(call("ADD", "", NULL), 1);
+	assert_non_null(strstr(stand.printed, "network namespace of the node"));
+	assert_int_equal(call("DEL", "", NULL), 1);
+	assert_false(is_there("deleted"));
+}
+
+static void a_worker_runs_no_program_that_is_not_on_its_list(void **state)
+{
+	put_program("bash", "#!/bin/sh\ntouch \"$CNI_PATH/was-run\"\n");
+	stand.plugin_types = "host-*";
+	start_anew();
+	assert_int_equal(call("ADD", "", "bash"), 1);
+	assert_non_null(strstr(stand.printed, "PluginNotAllowed"));
+	/* A DEL for which nothing is recorded names it as well. */
+	(void)call("DEL", "", "bash");
+	assert_false(is_on_host("was-run"));
+	assert_false(is_on_host("var/lib/orbweaver/cni/programs/bash"));
+}
+
+/* Of a version before, which had no list for these, or of a longer list. */
+static void what_was_added_is_deleted_by_a_program_that_is_not_listed_any_more(void **state)
+{
+	put_program("old-ip", "#!/bin/sh\n[ $CNI_COMMAND = ADD ] || touch \"$CNI_PATH/was-run\"\n"
+			      "echo '{\"ips\": [{\"address\": \"10.9.0.1/24\"}]}'\n");
+	assert_int_equal(call("ADD", "", "old-ip"), 0);
+	stand.plugin_types = "host-*";
+	start_anew();
+	assert_int_equal(call("DEL", "", "old-ip"), 0);
+	assert_true(is_on_host("was-run"));
+}
+
 int main(void)
 {
 #define TEST(name)       cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -1261,6 +1307,9 @@ int main(void)
 		TEST(the_coordinator_has_the_cluster_s_settings),
 		TEST(another_ipam_plugin_is_run_by_the_plugin),
 		TEST(another_ipam_plugin_s_words_are_passed_on),
+		TEST(a_worker_refuses_the_namespace_of_the_node),
+		TEST(a_worker_runs_no_program_that_is_not_on_its_list),
+		TEST(what_was_added_is_deleted_by_a_program_that_is_not_listed_any_more),
 		TEST(a_plugin_of_ours_that_has_no_addresses_is_no_ipam),
 		TEST(an_ipam_without_a_type_is_refused),
 		TEST(check_needs_an_attachment),

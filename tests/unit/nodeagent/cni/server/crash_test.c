@@ -36,7 +36,8 @@ static struct cni_stand stand;
 
 static bool is_server_s(void)
 {
-	return cni_shared && (getpid() == cni_shared->server || getppid() == cni_shared->server);
+	return cni_shared &&
+	       (getpid() == cni_shared->server || getppid() == cni_shared->supervisor);
 }
 
 void test_step(void)

@@ -51,7 +51,8 @@ static int set_up(void **state)
 	s->state = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	s->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	s->env = json_pack("{s:s, s:s}", "CNI_PATH", s->folder, "FOLDER", s->folder);
-	s->attachment = (struct attachment){.state = s->state, .root = s->root, .env = s->env};
+	s->attachment = (struct attachment){
+		.state = s->state, .root = s->root, .env = s->env, .plugin_types = "*"};
 	*state = s;
 	return 0;
 }

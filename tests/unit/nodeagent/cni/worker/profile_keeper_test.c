@@ -23,8 +23,8 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/plugin/plugin.h"
-#include "nodeagent/cni/server/profile_keeper.h"
 #include "nodeagent/cni/state/install.h"
+#include "nodeagent/cni/worker/profile_keeper.h"
 
 #define BIN     "opt/cni/bin"
 #define CONF    "etc/cni/net.d"
@@ -35,8 +35,8 @@
 struct node {
 	char path[64];
 	int root;
-	struct loop *loop;
-	struct profile_keeper *keeper;
+	enum profile profile;
+	json_t *memory; /* from look to look, each of which is another process's */
 	char *program;
 	json_t *networks; /* as said last */
 	enum profile_use use;
@@ -77,34 +77,28 @@ static void expect_said(const struct node *node, const char *reason)
 		fail_msg("%s, wanted %s", json_text(node->networks), reason);
 }
 
-static struct profile_usage usage(void *arg)
+static void look_at(struct node *node, bool must_read)
 {
-	const struct node *node = arg;
-
-	return (struct profile_usage){
-		.use = node->use, .is_meta_used = node->is_meta_used, .user = str_dup("lab/a")};
-}
-
-static void said(void *arg, const json_t *networks)
-{
-	struct node *node = arg;
-
-	json_decref(node->networks);
-	node->networks = json_incref((json_t *)networks);
-}
-
-static struct profile_keeper *new_keeper(struct node *node)
-{
-	return profile_keeper_new(&(struct profile_keeper_config){
-		.loop = node->loop,
+	const struct profile_usage usage = {
+		.use = node->use, .is_meta_used = node->is_meta_used, .user = "lab/a"};
+	struct profile_keeper *keeper = profile_keeper_new(&(struct profile_keeper_config){
 		.root = node->root,
 		.bin_dir = "/" BIN,
 		.program = node->program,
 		.conf_dir = "/" CONF,
-		.usage = usage,
-		.said = said,
-		.arg = node,
+		.memory = node->memory,
 	});
+
+	json_decref(node->networks);
+	node->networks = profile_keeper_look(keeper, node->profile, &usage, must_read);
+	json_decref(node->memory);
+	node->memory = profile_keeper_memory(keeper);
+	profile_keeper_free(keeper);
+}
+
+static void look(struct node *node)
+{
+	look_at(node, true);
 }
 
 static int setup(void **state)
@@ -121,8 +115,6 @@ static int setup(void **state)
 	put(node, BIN "/bridge", "bridge");
 	put(node, CONF "/10-cluster.conflist", CLUSTER);
 	node->program = str_below(node->path, "program");
-	node->loop = loop_new();
-	node->keeper = new_keeper(node);
 	*state = node;
 	return 0;
 }
@@ -137,8 +129,7 @@ static int teardown(void **state)
 	struct node *node = *state;
 	int rc;
 
-	profile_keeper_free(node->keeper);
-	loop_free(node->loop);
+	json_decref(node->memory);
 	json_decref(node->networks);
 	(void)close(node->root);
 	mem_free(node->program);
@@ -149,21 +140,11 @@ static int teardown(void **state)
 
 static void be(struct node *node, enum profile profile)
 {
-	profile_keeper_set(node->keeper, profile);
-	profile_keeper_look(node->keeper);
+	node->profile = profile;
+	look(node);
 }
 
 /* ---- auto ------------------------------------------------------------------------------------ */
-
-static void nothing_is_done_before_a_profile_is_set(void **state)
-{
-	struct node *node = *state;
-
-	profile_keeper_look(node->keeper);
-	expect_text(node, BIN "/sriov", NULL);
-	expect_text(node, OURS, NULL);
-	assert_null(node->networks);
-}
 
 static void a_node_without_multus_gets_all(void **state)
 {
@@ -215,14 +196,14 @@ static void with_multus_and_sriov_cni_nothing_of_theirs_changes(void **state)
 	put_multus(node);
 	before = picture(node);
 	be(node, PROFILE_AUTO);
-	profile_keeper_look(node->keeper);
+	look(node);
 	expect_said(node, "PluginsKept");
 	expect_text(node, OURS, NULL);
 	expect_text(node, BIN "/sriov" INSTALL_SAVED, NULL);
 	expect_ours(node, "spiderpool");
 	expect_ours(node, "ib-sriov");
 	be(node, PROFILE_DEVICES);
-	profile_keeper_look(node->keeper);
+	look(node);
 	expect_text(node, BIN "/spiderpool", NULL);
 	after = picture(node);
 	assert_string_equal(before, after);
@@ -242,8 +223,7 @@ static void what_a_multus_was_configured_with_outlives_it(void **state)
 	    "{\"cniVersion\":\"0.4.0\",\"name\":\"second\",\"plugins\":[{\"type\":\"bridge\"}]}");
 	be(node, PROFILE_AUTO);
 	expect_said(node, "MultusDelegates");
-	profile_keeper_free(node->keeper);
-	node->keeper = new_keeper(node);
+	json_decref(take_ptr(node->memory));
 	assert_int_equal(root_remove(node->root, CONF "/00-multus.conf"), 0);
 	be(node, PROFILE_AUTO);
 	expect_said(node, "MetaPlugin");
@@ -263,7 +243,7 @@ static void a_key_that_it_cannot_obey_is_named_before_multus_is_removed(void **s
 	expect_said(node, "MultusDelegates");
 	assert_non_null(strstr(json_str_at(node->networks, "message"), "auxiliaryCNIChainName"));
 	assert_int_equal(root_remove(node->root, CONF "/00-multus.conf"), 0);
-	profile_keeper_look(node->keeper);
+	look(node);
 	expect_said(node, "MultusKey");
 	assert_true(json_is_true(json_at(node->networks, "fault")));
 	expect_text(node, OURS, NULL);
@@ -279,15 +259,15 @@ static void a_multus_that_is_being_replaced_is_waited_for(void **state)
 	expect_said(node, "MultusAway");
 	expect_text(node, OURS, NULL);
 	put(node, CONF "/00-multus.conf", MULTUS);
-	profile_keeper_look(node->keeper);
+	look(node);
 	expect_said(node, "MultusDelegates");
 	assert_int_equal(unlinkat(node->root, CONF "/00-multus.conf", 0), 0);
-	profile_keeper_look(node->keeper);
+	look(node);
 	expect_said(node, "MultusAway");
 	/* It was removed for good. */
 	assert_int_equal(unlinkat(node->root, CONF "/multus.d/multus.kubeconfig", 0), 0);
 	assert_int_equal(unlinkat(node->root, CONF "/multus.d", AT_REMOVEDIR), 0);
-	profile_keeper_look(node->keeper);
+	look(node);
 	expect_said(node, "MetaPlugin");
 }
 
@@ -300,7 +280,7 @@ static void says_why_pods_get_no_networks(void **state)
 	expect_said(node, "NoClusterNetwork");
 	assert_false(json_is_true(json_at(node->networks, "fault")));
 	put(node, CONF "/00-first.conflist", CLUSTER);
-	profile_keeper_look(node->keeper);
+	look(node);
 	expect_said(node, "ConfNotFirst");
 	assert_true(json_is_true(json_at(node->networks, "fault")));
 }
@@ -314,7 +294,7 @@ static void says_that_plugins_cannot_be_installed_and_tries_again(void **state)
 	assert_true(json_is_true(json_at(node->networks, "fault")));
 	assert_false(json_is_true(json_at(node->networks, "serves")));
 	put(node, "program", PLUGIN_MARK);
-	profile_keeper_look(node->keeper);
+	look(node);
 	expect_said(node, "MetaPlugin");
 }
 
@@ -334,7 +314,7 @@ static void delegate_keeps_theirs_and_auto_brings_it_back(void **state)
 	expect_said(node, "PluginsInUse");
 	expect_ours(node, "sriov");
 	node->use = PROFILE_UNUSED;
-	profile_keeper_look(node->keeper);
+	look(node);
 	expect_text(node, BIN "/sriov", "theirs");
 	expect_text(node, BIN "/rdma", "theirs, too");
 	expect_ours(node, "spiderpool");
@@ -351,16 +331,16 @@ static void devices_waits_for_the_last_pod(void **state)
 	be(node, PROFILE_DEVICES);
 	expect_said(node, "PluginsInUse");
 	node->use = PROFILE_USED;
-	profile_keeper_look(node->keeper);
+	look(node);
 	after = get(node, OURS);
 	assert_string_equal(after, before);
 	expect_ours(node, "orbweaver");
 	node->use = PROFILE_UNUSED;
-	profile_keeper_look(node->keeper);
+	look(node);
 	/* A runtime that has read the configuration a moment ago still finds the plugin. */
 	expect_text(node, OURS, NULL);
 	expect_ours(node, "orbweaver");
-	profile_keeper_look(node->keeper);
+	look(node);
 	expect_said(node, "DevicesOnly");
 	for (size_t i = 0; i < install_n_names; i++) {
 		auto_free char *path = str_printf(BIN "/%s", install_names[i]);
@@ -380,17 +360,35 @@ static void a_pod_that_came_meanwhile_has_the_configuration_back(void **state)
 	expect_text(node, OURS, NULL);
 	node->use = PROFILE_USED;
 	node->is_meta_used = true;
-	profile_keeper_look(node->keeper);
+	look(node);
 	expect_said(node, "PluginsInUse");
 	conf = get(node, OURS);
 	assert_non_null(conf);
+}
+
+/* The memory comes by a process without privileges: what it says names no file. */
+static void a_memory_that_names_other_files_is_forgotten(void **state)
+{
+	struct node *node = *state;
+	json_t *entry;
+
+	put(node, "secret", "secret");
+	be(node, PROFILE_DELEGATE);
+	entry = json_pack("{s:s, s:s, s:b}", "name", "../../../secret", "owner", "ours", "saved",
+			  1);
+	json_array_append_new(json_object_get(node->memory, "plugins"), entry);
+	node->profile = PROFILE_DEVICES;
+	json_put_int(node->memory, "looks", PROFILE_LOOKS_PER_READ);
+	look_at(node, false);
+	expect_text(node, "secret", "secret");
+	assert_null(json_find(json_at(node->memory, "plugins"), "name", "../../../secret"));
+	expect_text(node, BIN "/sriov", NULL);
 }
 
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(nothing_is_done_before_a_profile_is_set),
 		TEST(a_node_without_multus_gets_all),
 		TEST(with_multus_and_sriov_cni_nothing_of_theirs_changes),
 		TEST(a_multus_that_is_being_replaced_is_waited_for),
@@ -401,6 +399,7 @@ int main(void)
 		TEST(delegate_keeps_theirs_and_auto_brings_it_back),
 		TEST(devices_waits_for_the_last_pod),
 		TEST(a_pod_that_came_meanwhile_has_the_configuration_back),
+		TEST(a_memory_that_names_other_files_is_forgotten),
 	};
 
 	json_init();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * One look: folders → profile_decide() → plugins, then the runtime's configuration, which names
- * them. Part of the process that serves CNI plugins.
+ * them. In a worker, by order of the server (node_job.c).
  */
-#include "nodeagent/cni/server/profile_keeper.h"
+#include "nodeagent/cni/worker/profile_keeper.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,23 +14,20 @@
 #include "lib/base/own_fd.h"
 #include "lib/base/root.h"
 #include "lib/base/str.h"
+#include "lib/json/ask.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/state/conf.h"
 #include "nodeagent/cni/state/install.h"
 
 struct profile_keeper {
 	struct profile_keeper_config config;
-	struct timer *looking;
 	struct conf *conf;
-	enum profile profile;
-	bool is_set;
 	bool must_read;     /* plugins, at the next look */
 	unsigned int looks; /* since they were read */
 	json_t *plugins;    /* as they were read last */
 	char *multus;       /* the file, at the last look; NULL: there was none */
 	int64_t multus_ms;  /* when it was there last, or we began */
 	struct err failed;  /* of the last installation */
-	json_t *networks;   /* as said last */
 };
 
 /* Multus keeps its account's kubeconfig there, and leaves it when its pod ends. */
@@ -81,22 +78,6 @@ static void carry_out(struct profile_keeper *keeper, const struct profile_decisi
 	keeper->failed = err;
 }
 
-/* Takes it. */
-static void say(struct profile_keeper *keeper, json_t *networks)
-{
-	if (json_same(networks, keeper->networks)) {
-		json_decref(networks);
-		return;
-	}
-	log_at(json_is_true(json_at(networks, "fault")) ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
-	       "networks of pods", F_STR("profile", profile_name(keeper->profile)),
-	       F_STR("reason", json_str_at(networks, "reason")),
-	       F_STR("why", json_str_at(networks, "message")));
-	json_decref(keeper->networks);
-	keeper->networks = networks;
-	keeper->config.said(keeper->config.arg, networks);
-}
-
 /*
  * What is said anyhow, and while Multus is there what keeps ours from taking its place, before
  * anybody removes it. New.
@@ -115,50 +96,94 @@ static json_t *with_obstacle(const struct profile_keeper *keeper, json_t *networ
 	return both;
 }
 
-static void look(struct profile_keeper *keeper)
+json_t *profile_keeper_look(struct profile_keeper *keeper, enum profile profile,
+			    const struct profile_usage *usage, bool must_read)
 {
 	json_auto_t *files = conf_files(keeper->config.root, keeper->config.conf_dir);
-	struct profile_usage usage = keeper->config.usage(keeper->config.arg);
 	struct profile_decision decision;
 	struct err note = {0};
+	json_t *networks;
 
+	keeper->must_read = keeper->must_read || must_read;
 	look_at_multus(keeper, files);
 	read_plugins(keeper);
 	profile_decide(
 		&(struct profile_input){
-			.profile = keeper->profile,
+			.profile = profile,
 			.plugins = keeper->plugins,
 			.has_conf = json_find(files, "name", META_CONF_FILE) != NULL,
 			.multus = keeper->multus,
 			.is_multus_away = clock_ms() - keeper->multus_ms < PROFILE_MULTUS_MS &&
 					  is_multus_installed(keeper),
-			.use = usage.use,
-			.is_meta_used = usage.is_meta_used,
-			.user = usage.user,
+			.use = usage->use,
+			.is_meta_used = usage->is_meta_used,
+			.user = usage->user,
 		},
 		&decision);
-	mem_free(usage.user);
 	carry_out(keeper, &decision);
 	conf_look(keeper->conf, decision.meta, files, &note);
 	/* What goes once a file or a pod has gone is looked after soon. */
 	keeper->must_read = decision.is_waiting || keeper->failed.class != ERR_NONE ||
 			    (decision.meta == META_OFF && json_find(files, "name", META_CONF_FILE));
 	if (keeper->failed.class != ERR_NONE)
-		say(keeper, profile_trouble(&keeper->failed));
+		networks = profile_trouble(&keeper->failed);
 	else if (decision.meta == META_AUTO && !decision.is_waiting && !keeper->multus &&
 		 note.class != ERR_NONE)
-		say(keeper, profile_trouble(&note));
+		networks = profile_trouble(&note);
 	else
-		say(keeper, with_obstacle(keeper, decision.networks, &note));
+		networks = with_obstacle(keeper, decision.networks, &note);
 	profile_decision_done(&decision);
+	return networks;
 }
 
-static void on_looking(void *arg)
-{
-	struct profile_keeper *keeper = arg;
+/* ---- memory ---------------------------------------------------------------------------------- */
 
-	look(keeper);
-	timer_start(keeper->looking, PROFILE_LOOK_MS);
+json_t *profile_keeper_memory(const struct profile_keeper *keeper)
+{
+	json_t *memory = json_object();
+
+	json_put_bool(memory, "mustRead", keeper->must_read);
+	json_put_int(memory, "looks", keeper->looks);
+	json_put(memory, "plugins", json_incref(keeper->plugins));
+	json_put_str(memory, "multus", keeper->multus);
+	json_put_int(memory, "multusMs", keeper->multus_ms);
+	if (keeper->failed.class != ERR_NONE)
+		json_put(memory, "failed", ask_error_new(&keeper->failed));
+	json_put(memory, "conf", conf_memory(keeper->conf));
+	return memory;
+}
+
+/* It comes from a process without privileges: no name but those that may be installed. */
+static bool are_plugins(const json_t *plugins)
+{
+	const json_t *entry;
+	size_t i, known;
+
+	json_array_foreach ((json_t *)plugins, i, entry) {
+		for (known = 0; known < install_n_names; known++)
+			if (str_eq(json_str_at(entry, "name"), install_names[known]))
+				break;
+		if (known == install_n_names)
+			return false;
+	}
+	return json_is_array(plugins);
+}
+
+/* What is not as it should be is as at the first look. */
+static void remember(struct profile_keeper *keeper, const json_t *memory)
+{
+	json_t *plugins = json_at(memory, "plugins");
+	const char *multus = json_str_at(memory, "multus");
+
+	keeper->must_read = !are_plugins(plugins) || json_is_true(json_at(memory, "mustRead"));
+	keeper->looks = (unsigned int)json_integer_value(json_at(memory, "looks"));
+	keeper->plugins = are_plugins(plugins) ? json_incref(plugins) : NULL;
+	keeper->multus = multus ? str_dup(multus) : NULL;
+	keeper->multus_ms = json_is_integer(json_at(memory, "multusMs"))
+				    ? json_integer_value(json_at(memory, "multusMs"))
+				    : clock_ms();
+	if (json_at(memory, "failed"))
+		(void)ask_error_read(json_at(memory, "failed"), &keeper->failed);
 }
 
 struct profile_keeper *profile_keeper_new(const struct profile_keeper_config *config)
@@ -166,13 +191,13 @@ struct profile_keeper *profile_keeper_new(const struct profile_keeper_config *co
 	struct profile_keeper *keeper = mem_new(struct profile_keeper);
 
 	keeper->config = *config;
-	keeper->looking = timer_new(config->loop, on_looking, keeper);
-	keeper->multus_ms = clock_ms();
 	keeper->conf = conf_new(&(struct conf_config){.root = config->root,
 						      .dir = config->conf_dir,
 						      .bin_dir = config->bin_dir,
 						      .isolates = config->isolates,
-						      .shared = config->shared});
+						      .shared = config->shared,
+						      .memory = json_at(config->memory, "conf")});
+	remember(keeper, config->memory);
 	return keeper;
 }
 
@@ -180,28 +205,8 @@ void profile_keeper_free(struct profile_keeper *keeper)
 {
 	if (!keeper)
 		return;
-	timer_free(keeper->looking);
 	conf_free(keeper->conf);
 	json_decref(keeper->plugins);
-	json_decref(keeper->networks);
 	mem_free(keeper->multus);
 	mem_free(keeper);
-}
-
-void profile_keeper_set(struct profile_keeper *keeper, enum profile profile)
-{
-	if (keeper->is_set && keeper->profile == profile)
-		return;
-	keeper->is_set = true;
-	keeper->profile = profile;
-	keeper->must_read = true;
-	timer_start(keeper->looking, 0);
-}
-
-void profile_keeper_look(struct profile_keeper *keeper)
-{
-	if (!keeper->is_set)
-		return;
-	keeper->must_read = true;
-	look(keeper);
 }

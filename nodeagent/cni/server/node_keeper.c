@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Two timers, and a worker for each that runs out; what a look knows goes on to the next one, since
+ * its worker ends. Beside cni_server.c, which has the sandboxes.
+ */
+#include "nodeagent/cni/server/node_keeper.h"
+
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/json/ask.h"
+#include "lib/json/json.h"
+#include "nodeagent/cni/server/worker_process.h"
+#include "nodeagent/cni/worker/cni_job.h"
+#include "nodeagent/cni/worker/profile_keeper.h"
+#include "nodeagent/host/watch.h"
+
+enum {
+	/* Events come in swarms. */
+	SETTLE_MS = 50,
+	/* Events may be lost with the socket; and a file that could not be made is tried again. */
+	RDMA_LOOK_MS = 60000,
+	/* A look reads and writes a few folders; a disk may be busy. */
+	WORKER_MS = 60000,
+};
+
+struct node_keeper {
+	struct node_keeper_config config;
+	struct timer *profile_look, *rdma_look;
+	struct worker_process *profile_worker, *rdma_worker; /* NULL: none looks now */
+	struct poller *events;
+	enum profile profile;
+	bool is_set;
+	bool must_read;   /* plugins, at the next look */
+	json_t *memory;   /* of the last look; NULL: there was none */
+	json_t *networks; /* as said last */
+	bool is_stale;    /* RDMA: said already */
+};
+
+/* ---- the runtime's folders ------------------------------------------------------------------- */
+
+static void say(struct node_keeper *keeper, json_t *networks)
+{
+	if (!networks || json_same(networks, keeper->networks))
+		return;
+	log_at(json_is_true(json_at(networks, "fault")) ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
+	       "networks of pods", F_STR("profile", profile_name(keeper->profile)),
+	       F_STR("reason", json_str_at(networks, "reason")),
+	       F_STR("why", json_str_at(networks, "message")));
+	json_decref(keeper->networks);
+	keeper->networks = json_incref(networks);
+	keeper->config.said(keeper->config.arg, networks);
+}
+
+static void on_profile_ended(void *arg, const json_t *done, const struct err *failed)
+{
+	struct node_keeper *keeper = arg;
+	json_auto_t *kept = json_incref((json_t *)done);
+
+	worker_process_free(take_ptr(keeper->profile_worker));
+	timer_start(keeper->profile_look, keeper->must_read ? 0 : PROFILE_LOOK_MS);
+	if (!json_at(kept, "memory"))
+		return;
+	json_decref(keeper->memory);
+	keeper->memory = json_incref(json_at(kept, "memory"));
+	say(keeper, json_at(kept, "networks"));
+}
+
+static void on_profile_look(void *arg)
+{
+	struct node_keeper *keeper = arg;
+	json_t *job;
+
+	if (keeper->profile_worker)
+		return;
+	job = cni_job_new_of_node(CNI_JOB_PROFILE);
+	json_put_str(job, "profile", profile_name(keeper->profile));
+	json_put(job, "usage", keeper->config.usage(keeper->config.arg));
+	json_put_bool(job, "mustRead", keeper->must_read);
+	if (keeper->memory)
+		json_put(job, "memory", json_incref(keeper->memory));
+	keeper->must_read = false;
+	keeper->profile_worker = worker_process_new(&(struct worker_process_config){
+		.loop = keeper->config.loop,
+		.orders = keeper->config.orders,
+		.job = job,
+		.netns = -1,
+		.deadline_ms = WORKER_MS,
+		.ended = on_profile_ended,
+		.arg = keeper,
+	});
+}
+
+void node_keeper_set(struct node_keeper *keeper, enum profile profile)
+{
+	if (keeper->is_set && keeper->profile == profile)
+		return;
+	keeper->is_set = true;
+	keeper->profile = profile;
+	keeper->must_read = true;
+	timer_start(keeper->profile_look, 0);
+}
+
+/* ---- RDMA devices ---------------------------------------------------------------------------- */
+
+static void on_rdma_ended(void *arg, const json_t *done, const struct err *failed)
+{
+	struct node_keeper *keeper = arg;
+	const json_t *error = json_object_get(done, "error");
+	struct err err = {0};
+
+	if (failed)
+		err = *failed;
+	else if (error)
+		(void)ask_error_read(error, &err);
+	worker_process_free(take_ptr(keeper->rdma_worker));
+	if (err.class != ERR_NONE && !keeper->is_stale)
+		log_error("device files of RDMA devices cannot be kept right: pods that have such "
+			  "a device may not start",
+			  F_ERR(&err));
+	keeper->is_stale = err.class != ERR_NONE;
+	if (!timer_is_active(keeper->rdma_look))
+		timer_start(keeper->rdma_look, RDMA_LOOK_MS);
+}
+
+static void on_rdma_look(void *arg)
+{
+	struct node_keeper *keeper = arg;
+
+	if (keeper->rdma_worker) {
+		timer_start(keeper->rdma_look, SETTLE_MS);
+		return;
+	}
+	keeper->rdma_worker = worker_process_new(&(struct worker_process_config){
+		.loop = keeper->config.loop,
+		.orders = keeper->config.orders,
+		.job = cni_job_new_of_node(CNI_JOB_RDMA),
+		.netns = -1,
+		.deadline_ms = WORKER_MS,
+		.ended = on_rdma_ended,
+		.arg = keeper,
+	});
+}
+
+static void on_event(void *arg, const struct watch_event *event)
+{
+	const struct node_keeper *keeper = arg;
+
+	timer_start(keeper->rdma_look, SETTLE_MS);
+}
+
+static void on_uevents(void *arg, int events)
+{
+	struct node_keeper *keeper = arg;
+	struct err err = {0};
+
+	if (watch_read(keeper->config.watch, WATCH_UEVENT, on_event, keeper, &err) == 0)
+		return;
+	log_warn("the kernel's events cannot be read any more, looking once a minute", F_ERR(&err));
+	poller_free(keeper->events);
+	keeper->events = NULL;
+}
+
+/* ---- beginning and end ----------------------------------------------------------------------- */
+
+struct node_keeper *node_keeper_new(const struct node_keeper_config *config)
+{
+	struct node_keeper *keeper = mem_new(struct node_keeper);
+	int fd = config->watch ? watch_fd(config->watch, WATCH_UEVENT) : -1;
+
+	keeper->config = *config;
+	keeper->profile_look = timer_new(config->loop, on_profile_look, keeper);
+	keeper->rdma_look = timer_new(config->loop, on_rdma_look, keeper);
+	timer_start(keeper->rdma_look, 0);
+	if (fd < 0)
+		return keeper;
+	keeper->events = poller_new(config->loop, fd, on_uevents, keeper);
+	poller_want(keeper->events, POLL_READ);
+	return keeper;
+}
+
+void node_keeper_free(struct node_keeper *keeper)
+{
+	if (!keeper)
+		return;
+	worker_process_free(keeper->profile_worker);
+	worker_process_free(keeper->rdma_worker);
+	poller_free(keeper->events);
+	timer_free(keeper->profile_look);
+	timer_free(keeper->rdma_look);
+	json_decref(keeper->memory);
+	json_decref(keeper->networks);
+	mem_free(keeper);
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Jobs that are not of one sandbox: what the server of CNI plugins wants to know of the node's
+ * files, or have done with them, since it sees none of them. In a worker: blocks.
+ *
+ * Survey: state folders are made, and {"sandbox": {"container", "attachments", "life": "gone" |
+ * "exists" | "unknown"}} comes for each; one that cannot be read has neither of the last two.
+ * Notes: those named in "remove" go; with "list" {"note": {"name", "data": base64}} for each of the
+ * next NOTES_AT_ONCE behind "after", "isOther" in place of "data" for what another version wrote;
+ * done has "more". Profile: done has "networks" and "memory", which the next such job brings along.
+ * Each has "error" where it failed: ERR_HOST "StateUnusable"; "RdmaFilesStale".
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_NODE_JOB_H
+#define ORBWEAVER_NODEAGENT_CNI_WORKER_NODE_JOB_H
+
+#include <jansson.h>
+
+#include "nodeagent/cni/worker/cni_job.h"
+#include "nodeagent/cni/worker/cni_worker.h"
+#include "nodeagent/cni/worker/worker_channel.h"
+
+/* state, root: descriptors of the state's folder and of the host's root. */
+void node_job_run(struct worker_channel *line, enum cni_job_kind kind, const json_t *job, int state,
+		  int root, const struct cni_worker_config *config);
+
+#endif

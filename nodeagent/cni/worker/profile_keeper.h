@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The node's profile (nodeagent/cni/meta/profile.h), kept: one look at the runtime's folders, has
+ * it decided, installs or takes away. Other programs change those folders, too, so the server has a
+ * worker look every few seconds; what one look knows of those before is its memory, which the next
+ * worker gets. Blocks for as long as the folders take.
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_PROFILE_KEEPER_H
+#define ORBWEAVER_NODEAGENT_CNI_WORKER_PROFILE_KEEPER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "nodeagent/cni/meta/profile.h"
+
+enum {
+	/* Looks: the folder is small, so looking costs less than a watch that has to be renewed. */
+	PROFILE_LOOK_MS = 3000,
+	/* Plugins are read at each of so many looks: a minute. */
+	PROFILE_LOOKS_PER_READ = 20,
+	/*
+	 * Multus is waited for so long after its configuration was there, or we began: its pod
+	 * takes the file away when it ends, and writes it when it starts.
+	 */
+	PROFILE_MULTUS_MS = 300000,
+};
+
+/* Does a pod use what our plugins attached? Borrowed. */
+struct profile_usage {
+	enum profile_use use;
+	bool is_meta_used;
+	const char *user; /* "namespace/pod"; or NULL */
+};
+
+/* Borrowed, all of it. */
+struct profile_keeper_config {
+	int root;             /* descriptor of the host's root */
+	const char *bin_dir;  /* the runtime's folder of plugins, below it */
+	const char *program;  /* the plugin to install, as we see it */
+	const char *conf_dir; /* the runtime's CNI folder, below root */
+	bool isolates;        /* as in struct meta_conf_input */
+	const char *shared;   /* the same */
+	/* Of profile_keeper_memory(); NULL, or anything else: this is the first look. */
+	const json_t *memory;
+};
+
+struct profile_keeper;
+
+struct profile_keeper *profile_keeper_new(const struct profile_keeper_config *config);
+/* What was installed stays. Accepts NULL. */
+void profile_keeper_free(struct profile_keeper *keeper);
+
+/*
+ * Look now, at plugins too if so, and do what is to be done. Returns what the NodeState is to say
+ * (struct profile_decision), new.
+ */
+json_t *profile_keeper_look(struct profile_keeper *keeper, enum profile profile,
+			    const struct profile_usage *usage, bool must_read);
+
+/* What the next look has to know, new. */
+json_t *profile_keeper_memory(const struct profile_keeper *keeper);
+
+#endif

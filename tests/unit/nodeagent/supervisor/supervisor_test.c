@@ -102,8 +102,11 @@ static void order_cni_worker(const struct stand *s, int orders)
 	int fd = -1;
 
 	(void)workers_send(orders, WORKERS_START, 0);
-	(void)poll(&poll_fd, 1, -1);
-	if (workers_receive(orders, &event, &fd) == 1 && event.kind == WORKERS_STARTED && fd >= 0)
+	/* The end of a worker of the cnid before may come first. */
+	do
+		(void)poll(&poll_fd, 1, -1);
+	while (workers_receive(orders, &event, &fd) == 1 && event.kind == WORKERS_ENDED);
+	if (event.kind == WORKERS_STARTED && fd >= 0)
 		note(s, "CNI worker %d\n", (int)event.pid);
 }
 

@@ -146,8 +146,8 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 	lease->writing = false;
 	if (err) {
 		/*
-		 * Somebody was faster, or an answer to our own write was lost, or it was deleted: what is
-		 * there now?
+		 * Another was faster, or an answer to our own write was lost, or it was deleted:
+		 * what is there now?
 		 */
 		bool outdated = err->class == ERR_CONFLICT ||
 				(kube_err_is(err, "NotFound") && lease->object);

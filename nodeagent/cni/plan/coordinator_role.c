@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What a NIC is, from how its pod looks now: underlay or overlay, the first one or not, which table
- * is its own. coordinator_run.c asks first, since what it looks up on the node depends on the answer;
- * coordinator.c plans with it.
+ * is its own. coordinator_run.c asks first, since what it looks up on the node depends on the
+ * answer; coordinator.c plans with it.
  */
 #include "nodeagent/cni/plan/coordinator_internal.h"
 

@@ -86,8 +86,8 @@ ssize_t wire_recv(struct wire *wire, void *buf, size_t size)
 		if (!wire->ssl || SSL_set_fd(wire->ssl, wire->fd) != 1)
 			mem_exhausted();
 		/*
-		 * What is not sent yet may move: it is in a buffer that grows. Idle connections keep
-		 * no buffers.
+		 * What is not sent yet may move: it is in a buffer that grows. Idle connections
+		 * keep no buffers.
 		 */
 		SSL_set_mode(wire->ssl, SSL_MODE_ENABLE_PARTIAL_WRITE |
 						SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |

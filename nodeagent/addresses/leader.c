@@ -13,12 +13,14 @@
  *	LEADER_LOOKING	the Lease was renewed		LEADER_LOOKING, less often
  *	LEADER_LOOKING	no renewal for a whole term	LEADER_ROUND
  *	LEADER_ROUND	each request had its attempt	LEADER_PAUSE
+ *	LEADER_ROUND	the Lease was read for settings	LEADER_ROUND
  *	LEADER_PAUSE	the Lease was not renewed	LEADER_ROUND
  *	LEADER_PAUSE	the Lease was renewed		LEADER_LOOKING
  *	all		no request waits		LEADER_RESTING
  */
-#include "lib/base/clock.h"
+#include <assert.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
@@ -26,7 +28,6 @@
 #include "lib/kube/status.h"
 #include "nodeagent/addresses/addresses_internal.h"
 #include "reconcilers/ipam/ipam_settings.h"
-#include <assert.h>
 
 static const struct kube_resource lease_resource = {"coordination.k8s.io", "v1", "leases", "Lease",
 						    true};
@@ -101,7 +102,7 @@ static bool note_version(struct leader *leader, const json_t *lease)
 
 static void begin_round(struct leader *leader)
 {
-	assert(leader->state != LEADER_RESTING);
+	assert(leader->state == LEADER_LOOKING || leader->state == LEADER_PAUSE);
 	if (leader->state == LEADER_LOOKING) {
 		log_warn("no operator leads, agents allocate addresses themselves",
 			 F_STR("lease", leader->addresses->config.lease),
@@ -143,7 +144,8 @@ static void on_lease(void *arg, json_t *lease, const struct err *err)
 	leader->call = NULL;
 	if (!err)
 		follow_settings(leader, lease);
-	if (leader->state == LEADER_RESTING)
+	/* A round ends first: the Lease is read again before the next one. */
+	if (leader->state == LEADER_RESTING || leader->state == LEADER_ROUND)
 		return;
 	if (!leader->addresses->is_waiting(leader->addresses))
 		rest_leader(leader);

@@ -3,14 +3,14 @@
  * Lists of all pools, with their ledgers: up to 1.3 MB each, read from etcd. So there is one at a
  * time, at most one in a few seconds, and it answers all who asked before it began.
  */
-#include "lib/base/clock.h"
+#include <assert.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
 #include "nodeagent/addresses/addresses_internal.h"
 #include "reconcilers/core/kinds.h"
-#include <assert.h>
 
 struct pools_question {
 	TAILQ_ENTRY(pools_question) link;

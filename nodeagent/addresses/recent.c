@@ -6,13 +6,13 @@
  *	addresses->recent: {UID of the pod: {"object": the endpoint, "keptMs", "untilMs"}}
  *	addresses->said: {UID: clock_ms of the last word}, for longer than a read takes
  */
-#include "lib/base/clock.h"
+#include <assert.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/addresses/addresses_internal.h"
-#include <assert.h>
 
 static void forget_in_time(struct addresses *addresses)
 {

@@ -69,6 +69,13 @@ static void read_endpoint(struct addresses_want *want);
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
+static void stop_watching(struct addresses_want *want)
+{
+	informer_free(take_ptr(want->informer));
+	cache_free(take_ptr(want->cache));
+	mem_free(take_ptr(want->selector));
+}
+
 static void want_free(struct addresses_want *want)
 {
 	struct addresses *addresses = want->addresses;
@@ -78,9 +85,7 @@ static void want_free(struct addresses_want *want)
 	kube_call_cancel(want->call);
 	kube_call_cancel(want->asking);
 	take_cancel(want->take);
-	informer_free(want->informer);
-	cache_free(want->cache);
-	mem_free(want->selector);
+	stop_watching(want);
 	deferred_free(want->look);
 	timer_free(want->deadline);
 	timer_free(want->ask_due);
@@ -283,6 +288,8 @@ static void watch_endpoint(struct addresses_want *want)
 	size_t i;
 
 	recent_forget(addresses, want->uid);
+	/* It was watched before, if the word about the pod could not be cleared. */
+	stop_watching(want);
 	json_array_foreach (want->asks, i, ask)
 		only_node_knows |= json_at(ask, "masterAddresses") != NULL;
 	want->state = WANT_WATCHING;

@@ -6,10 +6,11 @@
  */
 #include "nodeagent/agent/agent_internal.h"
 
+#include <assert.h>
+
 #include "nodeagent/host/observe.h"
 #include "nodeagent/host_plan/impact.h"
 #include "nodeagent/host_plan/planner.h"
-#include <assert.h>
 
 /* ---- looking and planning -------------------------------------------------------------------- */
 

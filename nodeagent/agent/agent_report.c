@@ -5,8 +5,9 @@
  */
 #include "nodeagent/agent/agent_internal.h"
 
-#include "nodeagent/host_plan/change_summary.h"
 #include <assert.h>
+
+#include "nodeagent/host_plan/change_summary.h"
 
 /* ---- failures -------------------------------------------------------------------------------- */
 

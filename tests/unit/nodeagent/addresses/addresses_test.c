@@ -152,6 +152,37 @@ static void a_sandbox_that_is_made_again_takes_back_the_word_and_keeps_the_addre
 	assert_int_equal(http_script_unexpected(s.http), 0);
 }
 
+#define LIST "GET /apis/spiderpool.spidernet.io/v2beta1/namespaces/ml/spiderendpoints?"
+#define LIST_OF(ITEMS)                                                                             \
+	"{\"kind\": \"List\", \"metadata\": {\"resourceVersion\": \"9\"}, \"items\": [" ITEMS "]}"
+#define MACHINES_POD                                                                               \
+	"{\"metadata\": {\"namespace\": \"ml\", \"name\": \"p\", \"uid\": \"u-1\", "               \
+	"\"ownerReferences\": [{\"apiVersion\": \"kubevirt.io/v1\", \"kind\": "                    \
+	"\"VirtualMachineInstance\", \"name\": \"vm\", \"controller\": true}]}, "                  \
+	"\"spec\": {\"nodeName\": \"n1\"}}"
+#define MACHINES(UID)                                                                              \
+	"{\"metadata\": {\"namespace\": \"ml\", \"name\": \"vm\", \"resourceVersion\": "           \
+	"\"7\"}, " STATUS(UID) "}"
+#define SWITCH(ON) "{\"data\": {\"conf.yml\": \"enableKubevirtStaticIP: " ON "\"}}"
+
+/* It is watched a second time: nothing of the first is left (the sanitizer sees it). */
+static void where_the_word_cannot_be_taken_back_the_endpoint_is_read_again(void **state)
+{
+	reply("GET " ENDPOINT, 200, OF_POD_BEFORE);
+	reply("GET /api/v1/namespaces/ml/pods/p", 200, ALIVE);
+	reply(LIST, 200, LIST_OF(DOWN));
+	/* The watch: it goes on until the endpoint is read again. */
+	http_script_add(s.http, LIST, &(struct http_reply){.status = -1});
+	reply("PATCH " ENDPOINT, 500, NO_OBJECT);
+	reply("GET " ENDPOINT, 200, OF_POD_BEFORE);
+	reply("GET /api/v1/namespaces/ml/pods/p", 200, ALIVE);
+	reply(LIST, 200, LIST_OF(ANSWERS));
+	want();
+	assert_int_equal(got.err.class, ERR_NONE);
+	assert_string_equal(json_str_at(got.status, "current", "uid"), "u-1");
+	assert_int_equal(http_script_unused(s.http), 0);
+}
+
 static void addresses_that_are_there_need_no_look_at_the_pod(void **state)
 {
 	reply("GET " ENDPOINT, 200, ANSWERS);
@@ -274,18 +305,6 @@ static void a_read_is_of_no_use_once_something_was_said_of_the_pod(void **state)
 
 #define ENDPOINTS "/apis/spiderpool.spidernet.io/v2beta1/namespaces/ml/spiderendpoints"
 #define CONFIG    "GET /api/v1/namespaces/spiderpool/configmaps/spiderpool-conf"
-#define LIST_OF(ITEMS)                                                                             \
-	"{\"kind\": \"List\", \"metadata\": {\"resourceVersion\": \"9\"}, \"items\": [" ITEMS "]}"
-#define MACHINES_POD                                                                               \
-	"{\"metadata\": {\"namespace\": \"ml\", \"name\": \"p\", \"uid\": \"u-1\", "               \
-	"\"ownerReferences\": [{\"apiVersion\": \"kubevirt.io/v1\", \"kind\": "                    \
-	"\"VirtualMachineInstance\", \"name\": \"vm\", \"controller\": true}]}, "                  \
-	"\"spec\": {\"nodeName\": \"n1\"}}"
-#define MACHINES(UID)                                                                              \
-	"{\"metadata\": {\"namespace\": \"ml\", \"name\": \"vm\", \"resourceVersion\": "           \
-	"\"7\"}, " STATUS(UID) "}"
-#define SWITCH(ON) "{\"data\": {\"conf.yml\": \"enableKubevirtStaticIP: " ON "\"}}"
-
 static void the_addresses_of_a_machine_are_found_under_its_name(void **state)
 {
 	reply("GET " ENDPOINTS "/p", 404, NO_OBJECT);
@@ -721,6 +740,7 @@ int main(void)
 		TEST(so_is_one_beside_the_addresses_of_the_pod_before),
 		TEST(so_is_one_whose_addresses_are_being_given_back),
 		TEST(a_sandbox_that_is_made_again_takes_back_the_word_and_keeps_the_addresses),
+		TEST(where_the_word_cannot_be_taken_back_the_endpoint_is_read_again),
 		TEST(addresses_that_are_there_need_no_look_at_the_pod),
 		TEST(one_read_serves_the_nics_of_a_pod),
 		TEST(a_read_before_the_first_nic_asks_serves_it),

@@ -161,16 +161,19 @@ SHELL_FILES = $(shell grep -rlI '^\#!/bin/bash' hack tests .ci)
 OWN_SOURCES := $(filter-out tests/%,$(filter %.c,$(C_FILES)))
 
 # No cppcheck: 2.10 reads neither __VA_OPT__ nor statement expressions, which our macros are made of.
-.PHONY: lint layers includes calls reasons metrics dashboards chart-docs markdown spdx format format-check shellcheck tidy analyzer report structure coverage
+.PHONY: lint layers includes calls walks reasons metrics dashboards chart-docs markdown spdx format format-check shellcheck tidy analyzer report structure coverage
 lint: layers structure markdown spdx shellcheck format-check tidy analyzer
 
-layers: includes calls reasons metrics dashboards chart-docs
+layers: includes calls walks reasons metrics dashboards chart-docs
 
 includes:
 	@hack/layers $(foreach l,$(LIBRARIES),'$(l):$(uses.$(l))')
 
 calls:
 	@hack/calls $(LIBRARIES)
+
+walks:
+	@hack/walks
 
 reasons:
 	@hack/reasons

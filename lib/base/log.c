@@ -112,7 +112,7 @@ void log_set_fd(int fd)
 	log_fd = fd;
 }
 
-/* "lib/kube/watch.c" as "lib/kube/watch": the length that counts. */
+/* "lib/kube/lease.c" as "lib/kube/lease": the length that counts. */
 static size_t module_len(const char *file)
 {
 	size_t len = strlen(file);

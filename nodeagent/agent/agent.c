@@ -7,7 +7,7 @@
  *	agent_report.c  failures, what is shown, logged and emitted
  *	agent_schedule.c    when the next look is due, and which spec is in force
  *
- * One request at a time is under way; `doing` says which. Events in the states (-: nothing at once,
+ * One kind of request is under way at a time; `doing` says which. Events in the states (-: nothing at once,
  * it counts at the next turn or step):
  *
  *	              LOADING     IDLE           LOOKING   SAVING      WITHDRAWING  STEPPING
@@ -21,7 +21,7 @@
  *	              again       or LOOKING
  *	done          IDLE        -              SAVING,   WITHDRAW-   STEPPING     STEPPING,
  *	                                         IDLE      ING, IDLE                LOOKING (close)
- *	failed        LOADING - IDLE IDLE - as done; the rest
+ *	failed        LOADING     -              IDLE      IDLE        -            as done; the rest
  *	              after a                                                       of that PF waits
  *	              pause
  *	stop          stopped     stopped        stopped   IDLE, then  stopped      IDLE, then

@@ -3,9 +3,9 @@
  * The state machine of a node: look, plan, keep how it was found, execute step by step, look again,
  * until nothing is left to do or nothing more can be done.
  *
- * Level-triggered: it hears that something changed, never what to do. One thing at a time goes
- * through hostd. It writes to nobody but the host: what it knows is read with agent_view() by those
- * who report and offer.
+ * Level-triggered: it hears that something changed, never what to do. It looks, or saves, or
+ * executes steps, as many side by side as workers may run. It writes to nothing but the host: what
+ * it knows is read with agent_view() by those who report and offer.
  */
 #ifndef ORBWEAVER_NODEAGENT_AGENT_AGENT_H
 #define ORBWEAVER_NODEAGENT_AGENT_AGENT_H

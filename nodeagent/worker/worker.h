@@ -14,7 +14,8 @@ struct worker_config {
 	const char *root;       /* of the host */
 	bool allow_primary_nic; /* host_allow_primary_nic() */
 	bool allow_firmware;    /* host_allow_firmware() */
-	/* Of PodResources: for worker_ask_kubelet(), and given.h. NULL: there is no kubelet. */
+	/* Of PodResources: for worker_ask_kubelet(), and allocated_devices.h. NULL: there is
+	 * no kubelet. */
 	const char *kubelet_socket;
 	const struct allocation_epoch *giving; /* of allocated_devices.h */
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Are the cluster's pods worth watching? At 100,000 pods nothing else that the operator does costs
- * as much, and it reads them for one purpose: to find those that run without the injection that
- * they asked for.
+ * as much, and this reads them for one purpose: to find those that run without the injection that
+ * they asked for. Pods that are bound to a node are watched for their addresses by another kind
+ * (KIND_BOUND_POD).
  *
  * They are, while pods are injected (--webhook-addr, and podResourceInject is enabled), or while a
  * SpiderMultusConfig is in a group that pods could ask for.

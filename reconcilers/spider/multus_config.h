@@ -14,8 +14,8 @@
  *	KIND_NODE_RESOURCE  the one that multus_config_resource names, if a node offers it, whatever
  *                          the value
  *
- * A world without the last two kinds at all knows nothing about pools or resources; then nothing is
- * said to be missing.
+ * A world without one of the last three kinds at all knows nothing about pools, links or resources;
+ * then none of these is said to be missing.
  *
  * Read of a config:
  * metadata.{name,namespace,uid,generation,creationTimestamp,deletionTimestamp,annotations,labels},

@@ -53,7 +53,7 @@ struct plugin {
 	int server;              /* -1: not connected */
 	struct wire_buffer in, out;
 	struct delegates *delegates;
-	bool is_done; /* `stdout` and `status` are the answer */
+	bool is_done; /* `answer` and `status` are what the server said */
 	struct wire_buffer answer;
 	int status;
 };

@@ -40,7 +40,7 @@ enum {
 enum task_state {
 	TASK_WAITS,    /* for its turn */
 	TASK_RUNS,     /* it has a worker */
-	TASK_ANSWERED, /* its answer is on its way */
+	TASK_ANSWERED, /* holds no place: its answer is on its way, or its call has yet to come */
 };
 
 /* Something to be done for one sandbox; in the order in which they came. */

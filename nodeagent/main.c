@@ -129,22 +129,26 @@ static int serve_cni(int control, int orders, void *arg)
 	uid_t caller = geteuid();
 	struct cnid_host host;
 	struct err err = {0};
+	int status;
 
 	if (cnid_open(options->host_root, options->cni_socket, &host, &err) < 0 ||
 	    sandbox_root(&(struct sandbox_folder){host.socket_dir, "cni"}, 1, &err) < 0 ||
 	    sandbox_become((uid_t)options->user, true, &err) < 0 ||
 	    sandbox_filter(SANDBOX_NODE_SERVER, &err) < 0)
-		return refuse("cnid: ", &err);
-	return cnid_run(&(struct cnid_config){
-		.control = control,
-		.orders = orders,
-		.heartbeat_ms = SUPERVISOR_HEARTBEAT_MS,
-		.host = &host,
-		.socket_dir = "/cni",
-		.socket = basename(path),
-		.caller = caller,
-		.add_ms = options->cni_timeout * 1000,
-	});
+		status = refuse("cnid: ", &err);
+	else
+		status = cnid_run(&(struct cnid_config){
+			.control = control,
+			.orders = orders,
+			.heartbeat_ms = SUPERVISOR_HEARTBEAT_MS,
+			.host = &host,
+			.socket_dir = "/cni",
+			.socket = basename(path),
+			.caller = caller,
+			.add_ms = options->cni_timeout * 1000,
+		});
+	cnid_close(&host);
+	return status;
 }
 
 static void be_cni_worker(int fd, void *arg)

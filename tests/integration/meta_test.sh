@@ -59,7 +59,7 @@ ours() {
 
 spawn_agent() {
 	o_spawn a "$o_programs/orbweaver-agent" --node n1 --kubeconfig "$agent_kubeconfig" --host-root "$host" \
-		--kubelet-dir "$tmp/kubelet" --no-kubelet --metrics-addr 127.0.0.1:0 --cni-program "$plugin" --cni-plugin-types 'rec*'
+		--kubelet-dir "$tmp/kubelet" --no-kubelet --metrics-addr 127.0.0.1:0 --cni-program "$plugin" --cni-plugin-types 'rec*,first,second'
 }
 spawn_agent
 t_wait 60 "plugins can ask the node's server" test -S "$ORBWEAVER_CNI_SOCKET"

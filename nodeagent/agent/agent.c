@@ -7,8 +7,8 @@
  *	agent_report.c  failures, what is shown, logged and emitted
  *	agent_schedule.c    when the next look is due, and which spec is in force
  *
- * One kind of request is under way at a time; `doing` says which. Events in the states (-: nothing at once,
- * it counts at the next turn or step):
+ * Requests of one kind are under way at a time; `doing` says which. Events in the states (-:
+ * nothing at once, it counts at the next turn or step):
  *
  *	              LOADING     IDLE           LOOKING   SAVING      WITHDRAWING  STEPPING
  *	NodeState,    -           LOOKING        look      LOOKING     LOOKING      LOOKING after
@@ -21,8 +21,8 @@
  *	              again       or LOOKING
  *	done          IDLE        -              SAVING,   WITHDRAW-   STEPPING     STEPPING,
  *	                                         IDLE      ING, IDLE                LOOKING (close)
- *	failed        LOADING     -              IDLE      IDLE        -            as done; the rest
- *	              after a                                                       of that PF waits
+ *	failed        LOADING     -              IDLE      IDLE        -            as done; others
+ *	              after a                                                       of that PF wait
  *	              pause
  *	stop          stopped     stopped        stopped   IDLE, then  stopped      IDLE, then
  *	                                                   stopped                  stopped

@@ -91,6 +91,8 @@ int run_write_udev_rule(struct run *run, struct err *err)
 
 	if (run_pf(run, "pf", &pf, err) < 0)
 		return -1;
+	if (str_eq(run_str(run, "rule"), "pf-name") && !run_str(run, "name"))
+		return err_set(err, ERR_BUG, "BadStep", "rule pf-name needs a name");
 	return udev_write_rule(run->host, pf, run_str(run, "rule"), run_str(run, "name"),
 			       &run->changed, err);
 }

@@ -117,9 +117,11 @@ static void pool_changed(struct address_metrics *m, const char *name, const json
 {
 	double total = json_number_value(json_at(now, "status", "totalIPCount"));
 	double used = json_number_value(json_at(now, "status", "allocatedIPCount"));
+	/* One without a UID could never be read (cache_remove()). */
+	bool was_counted = json_uid(old)[0] != '\0';
 
-	assert(!old || m->pools > 0);
-	m->pools -= old != NULL;
+	assert(!was_counted || m->pools > 0);
+	m->pools -= was_counted;
 	m->pools += now != NULL;
 	metric_set(m->pool_count, (double)m->pools);
 	if (!now) {

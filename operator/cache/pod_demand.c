@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #include "lib/base/str.h"
+#include "lib/json/json.h"
 #include "operator/cache/kinds.h"
 #include "reconcilers/admission/pod_inject.h"
 #include "reconcilers/ipam/assign.h"
@@ -35,8 +36,11 @@ void pod_demand_changed(struct pod_demand *demand, const char *kind, const json_
 		demand->grouped -= is_grouped(old);
 		demand->grouped += is_grouped(now);
 	} else if (str_eq(kind, KIND_IP_POOL)) {
-		assert(!old || demand->pools > 0);
-		demand->pools -= old != NULL;
+		/* One without a UID could never be read (cache_remove()). */
+		bool was_counted = json_uid(old)[0] != '\0';
+
+		assert(!was_counted || demand->pools > 0);
+		demand->pools -= was_counted;
 		demand->pools += now != NULL;
 	} else if (str_eq(kind, MIRROR_SPIDERPOOL_CONF) &&
 		   inject_settings_read(now, &settings, NULL) == 0) {

@@ -85,8 +85,9 @@ static void add_named_pool(void *arg, const char *name)
 /* Pools that may account for an address whose own pool does not (books_pool_of()). */
 static void add_pools_around(struct collecting *c, enum ip_family family, const char *address)
 {
-	json_auto_t *alone = json_pack("{s:{s:o}}", "spec", "subnet",
-				       json_fmt("%s/%d", address, family == IP_V4 ? 32 : 128));
+	json_auto_t *alone =
+		json_pack("{s:{s:o, s:[s]}}", "spec", "subnet",
+			  json_fmt("%s/%d", address, family == IP_V4 ? 32 : 128), "ips", address);
 
 	ip_pool_index_find(c->from->pools, alone, add_named_pool, c);
 }

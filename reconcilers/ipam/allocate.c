@@ -96,14 +96,17 @@ void ipam_note_conflicts(struct books *books, const json_t *status, const json_t
 
 	json_array_foreach (json_at(status, "current", "ips"), i, item) {
 		for (size_t f = 0; f < ARRAY_LEN(allocation_families); f++) {
-			const char *pool = json_str_at(item, allocation_families[f].pool);
-			struct ledger *ledger = pool ? books_open(books, pool, NULL) : NULL;
+			const struct allocation_family *family = &allocation_families[f];
+			const char *pool = json_str_at(item, family->pool);
+			struct ledger *ledger;
 			char address[IP_TEXT_SIZE];
 
-			if (!ledger || !allocation_address(item, &allocation_families[f], address))
+			if (!pool || !allocation_address(item, family, address))
 				continue;
 			conflict = json_find(conflicts, "ip", address);
-			if (conflict)
+			pool = books_pool_of(books, pool, family->family, address);
+			ledger = conflict ? books_open(books, pool, NULL) : NULL;
+			if (ledger)
 				ledger_note_conflict(ledger, address,
 						     json_str_or(json_at(conflict, "mac"), ""),
 						     node, now);

@@ -20,6 +20,7 @@
 #include "reconcilers/core/networks.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/ipam/allocate.h"
+#include "reconcilers/ipam/allocate_internal.h"
 #include "reconcilers/ipam/conflict.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/foresight.h"
@@ -201,32 +202,24 @@ static void add_name(json_t *names, const char *name)
 		json_array_append_new(names, json_string(name));
 }
 
-static void add_pools_of(json_t *names, const json_t *status)
+/* The pools that the addresses name, and those that have their records (books_pool_of()). */
+static void add_pools_of(const struct pass *pass, json_t *names, const json_t *status)
 {
 	json_t *item;
 	size_t i;
 
 	json_array_foreach (json_at(status, "current", "ips"), i, item) {
-		add_name(names, json_str_at(item, "ipv4Pool"));
-		add_name(names, json_str_at(item, "ipv6Pool"));
+		for (size_t f = 0; f < ARRAY_LEN(allocation_families); f++) {
+			const struct allocation_family *family = &allocation_families[f];
+			const char *pool = json_str_at(item, family->pool);
+			char address[IP_TEXT_SIZE];
+
+			add_name(names, pool);
+			if (pool && allocation_address(item, family, address))
+				add_name(names,
+					 books_pool_of(pass->books, pool, family->family, address));
+		}
 	}
-}
-
-static const char *later_name(const char *a, const char *b)
-{
-	return b && strcmp(a, b) < 0 ? b : a;
-}
-
-static const char *last_pool(const char *last, const json_t *status)
-{
-	json_t *item;
-	size_t i;
-
-	json_array_foreach (json_at(status, "current", "ips"), i, item) {
-		last = later_name(last, json_str_at(item, "ipv4Pool"));
-		last = later_name(last, json_str_at(item, "ipv6Pool"));
-	}
-	return last;
 }
 
 /*
@@ -235,18 +228,18 @@ static const char *last_pool(const char *last, const json_t *status)
  */
 static void follow_ledgers(struct pass *pass, const json_t *status, const json_t *records)
 {
-	const char *last = last_pool("", status);
 	json_auto_t *pools = json_array();
+	const char *last = "";
 	json_t *item, *ops;
 	size_t i;
 
-	last = last_pool(last, pass->before);
-	add_pools_of(pools, status);
-	add_pools_of(pools, pass->before);
-	json_array_foreach (records, i, item) {
-		last = later_name(last, json_str_at(item, "pool"));
+	add_pools_of(pass, pools, status);
+	add_pools_of(pass, pools, pass->before);
+	json_array_foreach (records, i, item)
 		add_name(pools, json_str_at(item, "pool"));
-	}
+	json_array_foreach (pools, i, item)
+		if (strcmp(last, json_string_value(item)) < 0)
+			last = json_string_value(item);
 	plan_group(&pass->posts, 0, NULL, pools);
 	ops = json_object_get(pass->followers, last);
 	if (!ops) {

@@ -202,8 +202,9 @@ static json_t *neighbourhood(struct books *books, const json_t *pool)
 const char *books_pool_of(struct books *books, const char *named, enum ip_family family,
 			  const char *address)
 {
-	json_auto_t *alone = json_pack("{s:{s:o}}", "spec", "subnet",
-				       json_fmt("%s/%d", address, family == IP_V4 ? 32 : 128));
+	json_auto_t *alone =
+		json_pack("{s:{s:o, s:[s]}}", "spec", "subnet",
+			  json_fmt("%s/%d", address, family == IP_V4 ? 32 : 128), "ips", address);
 	struct neighbours n = {books, NULL};
 	json_auto_t *world = json_object();
 	const json_t *found = NULL;

@@ -168,6 +168,8 @@ void ledger_nodes_read(const char *nodes, const char *text, json_t *records)
 			number > 0 ? json_string_value(json_array_get(list, (size_t)number - 1))
 				   : NULL;
 
-		json_put_str(record, "node", str_eq(name, EMPTY) ? "" : name);
+		/* One that is no record is refused by who reads records. */
+		if (json_is_object(record))
+			json_put_str(record, "node", str_eq(name, EMPTY) ? "" : name);
 	}
 }

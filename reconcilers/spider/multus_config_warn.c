@@ -32,6 +32,9 @@ static void warn_of_twin_masters(const json_t *spec, const struct cni_type *type
 	json_array_foreach (masters, i, master) {
 		const char *name = json_string_value(master);
 
+		/* What a cniType does not read is not checked either. */
+		if (!name)
+			continue;
 		if (json_object_get(seen, name))
 			problem_add(warnings, "TwinMaster", field,
 				    "names %s twice: a port can be in a bond once", name);

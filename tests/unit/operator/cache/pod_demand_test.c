@@ -52,6 +52,22 @@ static void injection_calls_for_pods_where_webhooks_are_served(void **state)
 	assert_false(pod_demand_is_there(&demand));
 }
 
+/* It never counted: it could not be read. */
+static void a_pool_that_could_not_be_read_takes_nothing_with_it(void **state)
+{
+	static const char unread[] = "{metadata: {name: p}}",
+			  pool[] = "{metadata: {name: q, uid: u}}";
+	struct pod_demand demand = {0};
+
+	change(&demand, KIND_IP_POOL, unread, NULL);
+	assert_int_equal(demand.pools, 0);
+	change(&demand, KIND_IP_POOL, NULL, pool);
+	change(&demand, KIND_IP_POOL, unread, NULL);
+	assert_int_equal(demand.pools, 1);
+	change(&demand, KIND_IP_POOL, pool, NULL);
+	assert_int_equal(demand.pools, 0);
+}
+
 static void pods_are_listed_while_they_are_wanted(void **state)
 {
 	struct mirrored_test t;
@@ -86,6 +102,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_config_in_a_group_calls_for_pods),
 		cmocka_unit_test(injection_calls_for_pods_where_webhooks_are_served),
+		cmocka_unit_test(a_pool_that_could_not_be_read_takes_nothing_with_it),
 		cmocka_unit_test(pods_are_listed_while_they_are_wanted),
 	};
 

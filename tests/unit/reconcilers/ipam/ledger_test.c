@@ -130,6 +130,9 @@ static void fails_closed_when_something_cannot_be_read(void **state)
 		{POOL "status: {allocatedIPs: '{\"x\": {}}'}", NULL, "BadAllocationRecord"},
 		{POOL "status: {allocatedIPs: '{\"10.0.0.1\": 7}'}", NULL, "BadAllocationRecord"},
 		{POOL "status: {allocatedIPs: '{\"fd00::1\": {}}'}", NULL, "BadAllocationRecord"},
+		/* The nodes of such a text are not put into what is no record. */
+		{POOL "status: {allocatedIPs: '{\"10.0.0.1\":5}', allocatedNodes: '03880fde a W'}",
+		 NULL, "BadAllocationRecord"},
 		/* Which of the two pods has it? */
 		{"{metadata: {name: p}, spec: {ipVersion: 6, subnet: 'fd00::/64', ips: "
 		 "['fd00::1-fd00::9']}, status: {allocatedIPs: '{\"fd00::1\": {}, \"FD00:0::1\": "

@@ -14,6 +14,7 @@
 #include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/spider/multus_config.h"
 #include "reconcilers/spider/multus_config_check.h"
+#include "reconcilers/spider/multus_config_warn.h"
 
 struct rule {
 	const char *spec; /* YAML; a line "---" parts annotations (in front) from the spec */
@@ -457,9 +458,22 @@ static void names_are_judged_as_kubernetes_does(void **state)
 	assert_false(name_is_label_value(NULL));
 }
 
+/* What a cniType does not have is not checked: a webhook gets it all the same. */
+static void fields_of_another_type_are_no_masters(void **state)
+{
+	json_auto_t *object =
+		object_new("{cniType: sriov, sriov: {resourceName: a/b, master: [5, null, e0]}}");
+	struct problems warnings = {0};
+
+	multus_config_warn(object, &warnings);
+	assert_int_equal(warnings.total, 0);
+	problems_done(&warnings);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fields_of_another_type_are_no_masters),
 		cmocka_unit_test(configs_follow_the_rules),
 		cmocka_unit_test(json_within_a_config_has_a_bound),
 		cmocka_unit_test(coordinator_settings_follow_the_rules),

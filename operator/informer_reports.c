@@ -17,7 +17,7 @@ void informer_reports_init(struct informer_reports *r, struct kube_client *clien
 			   struct dependency_health *troubles, struct recorder *recorder,
 			   const struct event_object *self)
 {
-	assert(troubles && self);
+	assert(troubles);
 	*r = (struct informer_reports){.troubles = troubles, .recorder = recorder, .self = self};
 	r->nad_definition = nad_definition_new(client);
 	for (size_t i = 0; operator_kinds[i].kind; i++)

@@ -43,7 +43,7 @@ struct interface {
 	size_t info_len;
 	uint32_t mtu;
 	uint16_t type; /* ARPHRD_… */
-	bool up, away, no_carrier;
+	bool up, away, no_carrier, stays_down;
 	ino_t netns; /* where it is, when it is away; 0: nowhere that anybody finds */
 	unsigned char mac[6];
 };
@@ -359,6 +359,15 @@ static void remove_interface(struct host_tree *tree, struct interface *interface
 		pci_remove(tree, interface->parent, "net");
 	mem_free(interface->info);
 	*interface = tree->interfaces[--tree->n_interfaces];
+}
+
+void host_tree_keep_down(struct host_tree *tree, const char *interface)
+{
+	struct interface *kept = interface_by(tree, interface);
+
+	assert(kept);
+	kept->stays_down = true;
+	kept->up = false;
 }
 
 void host_tree_add_interface(struct host_tree *tree, const char *name, const char *kind)
@@ -1149,7 +1158,7 @@ static int set_link(struct host_tree *tree, const struct nlmsghdr *request)
 	if (header->ifi_family == AF_BRIDGE)
 		return interface->master[0] ? 0 : -EINVAL;
 	if (header->ifi_change & IFF_UP)
-		interface->up = (header->ifi_flags & IFF_UP) != 0;
+		interface->up = (header->ifi_flags & IFF_UP) && !interface->stays_down;
 	if (netlink_u32(attrs[IFLA_MASTER], &master)) {
 		const struct interface *bridge = interface_by_index(tree, (int)master);
 

@@ -110,6 +110,9 @@ void host_tree_add_interface(struct host_tree *tree, const char *name, const cha
 void host_tree_add_default_route(struct host_tree *tree, const char *interface);
 void host_tree_add_address(struct host_tree *tree, const char *interface, const char *ipv4);
 
+/* Another program of the node sets the interface down as soon as it is up. */
+void host_tree_keep_down(struct host_tree *tree, const char *interface);
+
 /* The doors, whose context is the tree: what a write by hand goes through. */
 const struct host_doors *host_tree_doors(void);
 

@@ -2,8 +2,9 @@
 /*
  * The plugin host-device: look, have it decided (nodeagent/cni/plan/host_device.h), act.
  *
- * Kept for DEL: {"name", "device": PCI address where it has one, "alias", "mac", "mtu", "altNames",
- * "aliased": its name is its alias in the pod, "index": in the pod, once that is known, "ipam"}.
+ * Kept for DEL: {"name", "device": its parent where it has one, "shares": that has other
+ * interfaces, too, "alias", "mac", "mtu", "txqlen", "altNames", "aliased": its name is its alias in
+ * the pod, "index": in the pod, once that is known, "ipam"}.
  */
 #include <string.h>
 
@@ -119,27 +120,39 @@ static int find_link(const struct plugin_call *call, const struct host_device_co
 
 /* ---- the way back ---------------------------------------------------------------------------- */
 
-/* Where it is on the node, under whatever name; *ret NULL: it is not. */
-static int find_on_node(const struct plugin_call *call, const json_t *saved, json_t **ret_look,
-			const json_t **ret)
+/* Is it there, with an interface that is not: of a driver that starts, a namespace that ends? */
+static bool is_on_bus(const struct host *host, const char *device)
 {
-	const char *device = json_str_at(saved, "device"), *name = json_str_at(saved, "name");
+	json_auto_t *buses = sysfs_list(host, "sys/bus");
 	size_t i;
-	json_t *link;
+	json_t *bus;
 
-	if (netns_observe(call->pair.host, NETNS_LINKS, ret_look, NULL))
-		return -1;
-	json_array_foreach (json_at(*ret_look, "links"), i, link) {
-		bool is_it = device && json_at(link, "parent")
-				     ? str_eq(json_str_at(link, "parent"), device)
-				     : str_eq(json_str_at(link, "alias"), name) ||
-					       (call->pair.pod &&
-						str_eq(json_str_at(link, "name"), name));
+	json_array_foreach (buses, i, bus) {
+		auto_free char *path =
+			str_printf("sys/bus/%s/devices/%s", json_string_value(bus), device);
 
-		if (is_it && !*ret)
-			*ret = link;
+		if (sysfs_exists(host, path))
+			return true;
 	}
-	return 0;
+	return false;
+}
+
+/*
+ * May the interface still come back to the node? The kernel moves it there a moment after the last
+ * process of the pod; a virtual one ends with the namespace, and user space has none.
+ */
+static bool may_come(const struct plugin_call *call, const char *device)
+{
+	auto_host struct host *host = device_host(call->call->root, NULL);
+	struct device now;
+
+	if (!device)
+		return false;
+	if (!host)
+		return true;
+	if (pci_address_is_valid(device) && device_look(host, device, &now, NULL) == 0)
+		return !device_is_for_user_space(&now);
+	return is_on_bus(host, device);
 }
 
 /*
@@ -149,18 +162,31 @@ static int find_on_node(const struct plugin_call *call, const json_t *saved, jso
 static bool take_back(const struct plugin_call *call, const json_t *saved, struct err *err)
 {
 	const char *name = json_str_at(saved, "name");
-	json_auto_t *look = NULL, *steps = json_array();
-	struct sriov_return facts = {.saved = saved, .vf = -1};
+	const char *alias = json_str_or(json_at(saved, "alias"), "");
+	json_auto_t *look = NULL, *steps = json_array(), *marked = json_copy((json_t *)saved);
+	struct sriov_return facts = {.saved = marked, .vf = -1};
+	int64_t index;
 
 	if (!name)
 		return true;
-	if (vf_bring_back(call, saved, err) || find_on_node(call, saved, &look, &facts.link))
+	if (vf_bring_back(call, saved, err) ||
+	    netns_observe(call->pair.host, NETNS_LINKS, &look, NULL))
 		return false;
-	facts.name_is_free =
-		vf_name_is_free(call->pair.host, name, look_number(facts.link, "index"));
+	facts.link = host_device_on_node(look, saved, call->pair.pod != NULL);
+	if (!facts.link)
+		return !may_come(call, json_str_at(saved, "device"));
+	index = look_number(facts.link, "index");
+	facts.name_is_free = vf_name_is_free(call->pair.host, name, index);
+	/* Its mark goes last: a next try finds it by that. */
+	json_put_str(marked, "alias", name);
 	sriov_plan_return(&facts, steps);
 	steps_number(steps, "host", facts.link);
-	return netns_execute_all(&call->pair, steps, NULL) == 0;
+	if (netns_execute_all(&call->pair, steps, NULL))
+		return false;
+	json_array_clear(steps);
+	json_put_str(steps_add(steps, "host", "alias", name), "as", alias);
+	json_put_int(json_array_get(steps, 0), "index", index);
+	return str_eq(alias, name) || netns_execute_all(&call->pair, steps, NULL) == 0;
 }
 
 /* ---- ADD ------------------------------------------------------------------------------------- */
@@ -199,7 +225,7 @@ static int host_device_add(const struct plugin_call *call, json_t **ret_result, 
 	if (host_device_config_read(call->call->config, &config, err) ||
 	    interface_refuse_taken(call, err) || find_link(call, &config, &host, &link, err))
 		return -1;
-	state = link ? host_device_state(link, json_str_at(link, "parent"), config.has_ipam)
+	state = link ? host_device_state(link, host, config.has_ipam)
 		     : json_pack("{s:b}", "ipam", config.has_ipam);
 	if (services->save(services->context, state, err))
 		return -1;

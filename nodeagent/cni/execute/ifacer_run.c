@@ -33,13 +33,21 @@ static int ifacer_add(const struct plugin_call *call, json_t **ret_result, struc
 
 	if (ifacer_config_read(call->call->config, &config, err))
 		return -1;
-	for (int i = 0; i < ROUNDS; i++) {
+	for (int i = 0;; i++) {
 		json_auto_t *steps = json_array();
+		auto_free char *text = NULL;
 
 		if (plan(call, &config, steps, err))
 			return -1;
 		if (json_array_size(steps) == 0)
 			break;
+		if (i == ROUNDS) {
+			text = step_text(json_array_get(steps, 0));
+			return err_set(err, ERR_TRANSIENT, "NotAsAdded",
+				       "ifacer: this is missing still: %s; the runtime tries "
+				       "again",
+				       text);
+		}
 		if (netns_execute(&call->pair, steps, NULL, err))
 			return -1;
 	}

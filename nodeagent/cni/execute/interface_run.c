@@ -6,7 +6,6 @@
 
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/netns_observe.h"
-#include "nodeagent/cni/plan/steps.h"
 
 int interface_find(const struct plugin_call *call, const char *name, json_t *look,
 		   const json_t **ret, struct err *err)
@@ -26,21 +25,6 @@ int interface_refuse_taken(const struct plugin_call *call, struct err *err)
 			       "network",
 			       call->call->type, call->call->ifname)
 		     : 0;
-}
-
-bool interface_add_unlink(const struct plugin_call *call, const char *name, const char *kind,
-			  json_t *steps)
-{
-	json_auto_t *look = netns_look_new();
-	const json_t *link = NULL;
-
-	if (!name)
-		return true;
-	if (interface_find(call, name, look, &link, NULL))
-		return false;
-	if (str_eq(json_str_at(link, "kind"), kind))
-		steps_add(steps, "pod", "unlink", name);
-	return true;
 }
 
 int interface_look(const struct plugin_call *call, json_t **ret, struct err *err)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What plugins that make or change the call's interface have in common: to find it, to refuse a
- * name that is taken, to take it away.
+ * name that is taken.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_INTERFACE_RUN_H
 #define ORBWEAVER_NODEAGENT_CNI_EXECUTE_INTERFACE_RUN_H
@@ -17,13 +17,6 @@ int interface_find(const struct plugin_call *call, const char *name, json_t *loo
 
 /* ERR_INVALID "InterfaceExists" where the pod has an interface of the call's name. */
 int interface_refuse_taken(const struct plugin_call *call, struct err *err);
-
-/*
- * Append the step that removes the pod's link of this name and kind; nothing for another kind, and
- * a name that is NULL. False: it cannot be seen now.
- */
-bool interface_add_unlink(const struct plugin_call *call, const char *name, const char *kind,
-			  json_t *steps);
 
 /* What the pod has, for CHECK (cni/plan/interface.h). *ret: new. */
 int interface_look(const struct plugin_call *call, json_t **ret, struct err *err);

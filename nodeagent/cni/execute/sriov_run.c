@@ -2,8 +2,8 @@
 /*
  * The sriov plugin: looks, has it decided (nodeagent/cni/plan/sriov.h), acts.
  *
- * Kept for DEL: {"device", "pf", "name", "mac", "mtu", "altNames", "alias", "index": of the
- * VF's interface before, "settings": steps that put the VF's settings back, "ipam": there are
+ * Kept for DEL: {"device", "pf", "name", "mac", "mtu", "txqlen", "altNames", "alias", "index": of
+ * the VF's interface before, "settings": steps that put the VF's settings back, "ipam": there are
  * addresses to be given back}.
  */
 #include <linux/if.h>
@@ -80,6 +80,7 @@ static json_t *state_of(const struct sriov_config *config, const struct sriov_fa
 	json_put_str(state, "alias", json_str_at(facts->link, "alias"));
 	if (facts->link) {
 		json_put_int(state, "mtu", look_number(facts->link, "mtu"));
+		json_put_int(state, "txqlen", look_number(facts->link, "txqlen"));
 		json_put_int(state, "index", look_number(facts->link, "index"));
 	}
 	json_put(state, "settings", json_deep_copy(settings));

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The plugin tuning: look, have it decided (nodeagent/cni/plan/tuning.h), act. Kept for DEL:
- * {"undo": steps that set all as it was}; what ends with the namespace needs none of it.
+ * {"undo": steps that set all as it was}, for all tunings of the interface in its list. DEL after
+ * the end of the namespace needs none of it: sysctls ended with that, and what a NIC of the node
+ * kept sriov and host-device put back.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -82,20 +84,21 @@ static int tuning_add(const struct plugin_call *call, json_t **ret_result, struc
 	const char *ifname = call->call->ifname;
 	auto_tuning_config struct tuning_config config = {0};
 	json_auto_t *links = netns_look_new(), *sysctls = NULL, *steps = json_array();
-	json_auto_t *state = json_object(), *result = json_deep_copy(call->previous);
+	json_auto_t *state = json_object(), *result = json_deep_copy(call->previous), *undo = NULL;
 	const json_t *link = NULL;
 
 	if (tuning_config_read(call->call->config, call->call->args, ifname, &config, err) ||
 	    check_allowed(call, &config, err) || look(call, &config, links, &link, &sysctls, err))
 		return -1;
 	tuning_plan(&config, link, sysctls, steps);
-	json_put(state, "undo", steps_undo(steps));
+	json_put(state, "undo", tuning_undo(steps, json_at(call->call->saved, "undo")));
 	if (services->save(services->context, state, err))
 		return -1;
 	if (netns_execute(&call->pair, steps, NULL, err)) {
-		/* What was not done yet is set to what it is. */
-		if (netns_execute_all(&call->pair, json_at(state, "undo"), NULL) == 0)
-			(void)services->save(services->context, NULL, NULL);
+		/* What was not done yet is set to what it is; an earlier tuning stays. */
+		undo = steps_undo(steps);
+		if (netns_execute_all(&call->pair, undo, NULL) == 0)
+			(void)services->save(services->context, call->call->saved, NULL);
 		return -1;
 	}
 	tuning_put_mac(&config, ifname, result);
@@ -121,7 +124,10 @@ static int tuning_check_run(const struct plugin_call *call, struct err *err)
 		       : 0;
 }
 
-/* An interface that has gone has taken its settings along. */
+/*
+ * A virtual interface that has gone has taken its settings along; those of a NIC of the node, which
+ * has left the pod, sriov or host-device puts back. All tunings of a list are undone by the first.
+ */
 static int tuning_del(const struct plugin_call *call, struct err *err)
 {
 	const struct attach_services *services = call->call->services;

@@ -154,6 +154,25 @@ static int upper_check_run(const struct plugin_call *call, struct err *err)
 
 /* ---- DEL ------------------------------------------------------------------------------------- */
 
+/*
+ * Append the step that removes the pod's link of this name and kind; nothing for another kind, and
+ * a name that is NULL. False: it cannot be seen now.
+ */
+static bool add_unlink(const struct plugin_call *call, const char *name, const char *kind,
+		       json_t *steps)
+{
+	json_auto_t *look = netns_look_new();
+	const json_t *link = NULL;
+
+	if (!name)
+		return true;
+	if (interface_find(call, name, look, &link, NULL))
+		return false;
+	if (str_eq(json_str_at(link, "kind"), kind))
+		steps_add(steps, "pod", "unlink", name);
+	return true;
+}
+
 static int upper_del(const struct plugin_call *call, struct err *err)
 {
 	const struct attach_services *services = call->call->services;
@@ -168,8 +187,8 @@ static int upper_del(const struct plugin_call *call, struct err *err)
 	 * have now. Another kind is the pod's own.
 	 */
 	if (call->pair.pod)
-		done = interface_add_unlink(call, call->call->ifname, type, steps) &&
-		       interface_add_unlink(call, spare, type, steps) &&
+		done = add_unlink(call, call->call->ifname, type, steps) &&
+		       add_unlink(call, spare, type, steps) &&
 		       netns_execute_all(&call->pair, steps, NULL) == 0;
 	/* Not before the interface has gone: the next pod may have its addresses at once. */
 	if (done && has_ipam && ipam_del(call, NULL) == 0)

@@ -11,6 +11,7 @@
 #include "lib/base/own.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/netns_observe.h"
+#include "nodeagent/cni/plan/host_device.h"
 #include "nodeagent/cni/plan/look.h"
 #include "nodeagent/cni/plan/sriov.h"
 #include "nodeagent/cni/plan/steps.h"
@@ -18,19 +19,10 @@
 /* A name that the kernel makes unique, for when the old one is somebody else's by now. */
 #define SPARE_NAME "vf%d"
 
-/* Of host-device: by its number in the pod; before that is known by its alias. */
-static bool is_marked(const json_t *link, const json_t *saved)
-{
-	if (!json_at(saved, "aliased"))
-		return false;
-	return json_at(saved, "index")
-		       ? look_number(link, "index") == look_number(saved, "index")
-		       : str_eq(json_str_at(link, "alias"), json_str_at(saved, "name"));
-}
-
 /*
  * The VF's interface in the pod: by its device; on kernels that do not name it (before 5.14), by
- * its name. A virtual interface that the pod made in its place has another number.
+ * its name. A virtual interface that the pod made in its place has another number. That of
+ * host-device has a mark: its device may have several.
  */
 int vf_find_in_pod(const struct plugin_call *call, const json_t *saved, json_t **ret_look,
 		   const json_t **ret, struct err *err)
@@ -42,13 +34,15 @@ int vf_find_in_pod(const struct plugin_call *call, const json_t *saved, json_t *
 	assert(call->pair.pod);
 	if (netns_observe(call->pair.pod, NETNS_LINKS, ret_look, err))
 		return -1;
+	if (json_at(saved, "aliased")) {
+		*ret = host_device_in_pod(*ret_look, saved);
+		return 0;
+	}
 	json_array_foreach (json_at(*ret_look, "links"), i, link)
-		if (str_eq(json_str_at(link, "parent"), address) || is_marked(link, saved)) {
+		if (str_eq(json_str_at(link, "parent"), address)) {
 			*ret = link;
 			return 0;
 		}
-	if (json_at(saved, "aliased"))
-		return 0;
 	link = (json_t *)look_link(*ret_look, call->call->ifname);
 	if (link && !json_at(link, "parent") &&
 	    (!json_at(link, "kind") || look_number(link, "index") == look_number(saved, "index")))
@@ -85,7 +79,7 @@ bool vf_name_is_free(struct netns *ns, const char *name, int64_t but)
 int vf_bring_back(const struct plugin_call *call, const json_t *saved, struct err *err)
 {
 	const char *name = json_str_at(saved, "name");
-	json_auto_t *look = NULL, *steps = json_array(), *traces = json_array();
+	json_auto_t *look = NULL, *steps = json_array(), *traces = json_array(), *kept = NULL;
 	const json_t *link = NULL, *altname;
 	const char *now;
 	bool is_free;
@@ -99,7 +93,11 @@ int vf_bring_back(const struct plugin_call *call, const json_t *saved, struct er
 		return 0;
 	now = json_str_at(link, "name");
 	/* As far as it goes: the rest is tried on the node, before the device is free. */
-	sriov_plan_fresh("pod", link, saved, traces);
+	kept = json_copy((json_t *)saved);
+	/* By its mark it is found on the node, whatever name is free there. */
+	if (json_at(saved, "aliased"))
+		json_put_str(kept, "alias", name);
+	sriov_plan_fresh("pod", link, kept, traces);
 	steps_number(traces, "pod", link);
 	(void)netns_execute_all(&call->pair, traces, NULL);
 	json_put_bool(steps_add(steps, "pod", "link", now), "up", false);

@@ -4,7 +4,8 @@
  * its pod to the node.
  *
  * saved: {"device": PCI address, "name": its name on the node, "index": its number there}; of
- * host-device also {"aliased": its alias in the pod is its name}, "index" is that in the pod then.
+ * host-device also {"aliased": its alias in the pod is its name, and stays that on the way back,
+ * "shares": its device has others}, "index" is that in the pod then.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_VF_RETURN_H
 #define ORBWEAVER_NODEAGENT_CNI_EXECUTE_VF_RETURN_H

@@ -60,7 +60,11 @@ struct attach_call {
 	const json_t *config;   /* stdin: object with name, cniVersion, prevResult, runtimeConfig */
 	const json_t *settings; /* cluster's, for "coordinator" (SpiderCoordinator); or NULL */
 	const json_t *granted;  /* addresses that IP pools gave this sandbox: texts; or NULL */
-	const json_t *saved;    /* DEL, CHECK: what ADD saved or kept last; or NULL */
+	/*
+	 * DEL, CHECK: what ADD saved or kept last; or NULL. ADD of tuning: what another one of its
+	 * list saved for the same interface.
+	 */
+	const json_t *saved;
 	const struct attach_services *services;
 };
 

@@ -153,25 +153,6 @@ int bridge_config_read(const json_t *config, const char *args, struct bridge_con
 
 /* ---- ADD ------------------------------------------------------------------------------------- */
 
-/* A step that other pods need, too. */
-static json_t *shared_step(json_t *steps, const char *what, const char *dev)
-{
-	json_t *step = steps_add(steps, "host", what, dev);
-
-	json_put_bool(step, "shared", true);
-	return step;
-}
-
-static json_t *add_sysctl(json_t *steps, const char *in, json_t *path, const char *value)
-{
-	json_t *step = steps_add(steps, in, "sysctl", NULL);
-
-	json_put(step, "path", path);
-	json_put_str(step, "value", value);
-	json_put_bool(step, "optional", true);
-	return step;
-}
-
 int bridge_plan(const struct bridge_config *config, const json_t *link, json_t *steps,
 		struct err *err)
 {
@@ -190,19 +171,19 @@ int bridge_plan(const struct bridge_config *config, const json_t *link, json_t *
 			       "\"ip link set %s type bridge vlan_filtering 1\" on the node",
 			       config->vlan ? "vlan" : "vlanTrunk", name, name);
 	if (!link) {
-		step = shared_step(steps, "bridge", name);
+		step = steps_add_shared(steps, "bridge", name);
 		json_put_bool(step, "filtering", filters);
 		if (config->mtu)
 			json_put_int(step, "mtu", config->mtu);
 		/* Routes of this interface are the plugins'. */
-		json_put_bool(add_sysctl(steps, "host",
-					 json_fmt("net/ipv6/conf/%s/accept_ra", name), "0"),
+		json_put_bool(steps_add_sysctl(steps, "host",
+					       json_fmt("net/ipv6/conf/%s/accept_ra", name), "0"),
 			      "shared", true);
 	}
 	if (is_on(config, "promiscMode") && !(look_number(link, "flags") & LOOK_PROMISC))
-		json_put_bool(shared_step(steps, "link", name), "promisc", true);
+		json_put_bool(steps_add_shared(steps, "link", name), "promisc", true);
 	if (!(look_number(link, "flags") & LOOK_UP))
-		json_put_bool(shared_step(steps, "link", name), "up", true);
+		json_put_bool(steps_add_shared(steps, "link", name), "up", true);
 	return 0;
 }
 
@@ -254,11 +235,12 @@ void bridge_plan_port(const struct bridge_config *config, const json_t *link, co
 	if (config->has_ipam) {
 		/* Before it has a carrier, with which the kernel looks for duplicates. */
 		if (detects)
-			add_sysctl(steps, "pod", json_fmt("net/ipv6/conf/%s/enhanced_dad", ifname),
-				   "1");
-		add_sysctl(steps, "pod", json_fmt("net/ipv6/conf/%s/accept_dad", ifname),
-			   detects ? "1" : "0");
-		add_sysctl(steps, "pod", json_fmt("net/ipv4/conf/%s/arp_notify", ifname), "1");
+			steps_add_sysctl(steps, "pod",
+					 json_fmt("net/ipv6/conf/%s/enhanced_dad", ifname), "1");
+		steps_add_sysctl(steps, "pod", json_fmt("net/ipv6/conf/%s/accept_dad", ifname),
+				 detects ? "1" : "0");
+		steps_add_sysctl(steps, "pod", json_fmt("net/ipv4/conf/%s/arp_notify", ifname),
+				 "1");
 	}
 	json_put_int(steps_add(steps, "host", "link", peer), "master", look_number(link, "index"));
 	step = steps_add(steps, "host", "port", peer);
@@ -353,9 +335,9 @@ static int plan_address(const struct bridge_config *config, const struct bridge_
 				"bridge: %s has the address %s, the gateway of this network "
 				"is %s; set forceAddress to replace it, or name another bridge",
 				dev, other, text);
-		json_put_str(shared_step(steps, "unaddress", dev), "address", other);
+		json_put_str(steps_add_shared(steps, "unaddress", dev), "address", other);
 	}
-	step = shared_step(steps, "address", dev);
+	step = steps_add_shared(steps, "address", dev);
 	json_put_str(step, "address", text);
 	json_put_bool(step, "broadcast", true);
 	return 0;
@@ -367,22 +349,22 @@ static void plan_gateway_dev(const struct bridge_config *config, const struct br
 	json_t *step;
 
 	/* Its own for good: else it is that of the port with the smallest. */
-	json_put_str(shared_step(steps, "link", config->bridge), "mac",
+	json_put_str(steps_add_shared(steps, "link", config->bridge), "mac",
 		     json_str_at(node->link, "mac"));
 	if (!config->vlan)
 		return;
 	/* The node itself is a port of the bridge, for which it has to be in the VLAN. */
-	step = shared_step(steps, "vlans", config->bridge);
+	step = steps_add_shared(steps, "vlans", config->bridge);
 	json_put(step, "ids", json_pack("[[I, I]]", config->vlan, config->vlan));
 	json_put_bool(step, "self", true);
 	if (!node->vlan) {
-		step = shared_step(steps, "upper", dev);
+		step = steps_add_shared(steps, "upper", dev);
 		json_put_str(step, "kind", "vlan");
 		json_put_int(step, "lower", look_number(node->link, "index"));
 		json_put_int(step, "vlan", config->vlan);
 	}
 	if (!(look_number(node->vlan, "flags") & LOOK_UP))
-		json_put_bool(shared_step(steps, "link", dev), "up", true);
+		json_put_bool(steps_add_shared(steps, "link", dev), "up", true);
 }
 
 int bridge_plan_gateways(const struct bridge_config *config, const struct bridge_node *node,
@@ -406,12 +388,12 @@ int bridge_plan_gateways(const struct bridge_config *config, const struct bridge
 			return -1;
 	}
 	if (has_v4 && !node->forwards_v4)
-		json_put_bool(add_sysctl(steps, "host", json_fmt("net/ipv4/ip_forward"), "1"),
+		json_put_bool(steps_add_sysctl(steps, "host", json_fmt("net/ipv4/ip_forward"), "1"),
 			      "shared", true);
 	if (has_v6 && !node->forwards_v6)
-		json_put_bool(
-			add_sysctl(steps, "host", json_fmt("net/ipv6/conf/all/forwarding"), "1"),
-			"shared", true);
+		json_put_bool(steps_add_sysctl(steps, "host",
+					       json_fmt("net/ipv6/conf/all/forwarding"), "1"),
+			      "shared", true);
 	return 0;
 }
 

@@ -172,18 +172,82 @@ void host_device_plan(const json_t *link, const char *ifname, json_t *steps)
 	json_put_bool(steps_add(steps, "pod", "link", ifname), "up", true);
 }
 
-json_t *host_device_state(const json_t *link, const char *device, bool ipam)
+/* How many interfaces the device has there: ports of one PCI function, representors. */
+static size_t count_of(const json_t *look, const char *device)
+{
+	size_t n = 0, i;
+	json_t *link;
+
+	json_array_foreach (json_at(look, "links"), i, link)
+		n += device && str_eq(json_str_at(link, "parent"), device);
+	return n;
+}
+
+json_t *host_device_state(const json_t *link, const json_t *host, bool ipam)
 {
 	const json_t *altnames = json_at(link, "altNames");
+	const char *device = json_str_at(link, "parent");
 	json_t *state = json_object();
 
 	json_put_str(state, "name", json_str_at(link, "name"));
 	json_put_str(state, "device", device);
+	if (count_of(host, device) > 1)
+		json_put_bool(state, "shares", true);
 	json_put_str(state, "alias", json_str_at(link, "alias"));
 	json_put_str(state, "mac", json_str_at(link, "mac"));
 	json_put_int(state, "mtu", look_number(link, "mtu"));
+	json_put_int(state, "txqlen", look_number(link, "txqlen"));
 	json_put(state, "altNames", altnames ? json_deep_copy(altnames) : json_array());
 	json_put_bool(state, "aliased", true);
 	json_put_bool(state, "ipam", ipam);
 	return state;
+}
+
+/* ---- DEL ------------------------------------------------------------------------------------- */
+
+/* The link with this value; of a device, where one is given. NULL: none. */
+static const json_t *link_with(const json_t *look, const char *device, const char *key,
+			       const json_t *value)
+{
+	size_t i;
+	json_t *link;
+
+	json_array_foreach (json_at(look, "links"), i, link)
+		if (value && json_equal(json_at(link, key), value) &&
+		    (!device || str_eq(json_str_at(link, "parent"), device)))
+			return link;
+	return NULL;
+}
+
+/* The only one of its device, unless that has several, of which another may be left. */
+static const json_t *only_one(const json_t *look, const json_t *saved)
+{
+	const char *device = json_str_at(saved, "device");
+
+	return count_of(look, device) == 1 && !json_is_true(json_at(saved, "shares"))
+		       ? link_with(look, NULL, "parent", json_at(saved, "device"))
+		       : NULL;
+}
+
+const json_t *host_device_in_pod(const json_t *pod, const json_t *saved)
+{
+	const char *device = json_str_at(saved, "device");
+	const json_t *marked = json_at(saved, "index")
+				       ? link_with(pod, device, "index", json_at(saved, "index"))
+				       : link_with(pod, device, "alias", json_at(saved, "name"));
+
+	return marked ? marked : only_one(pod, saved);
+}
+
+const json_t *host_device_on_node(const json_t *host, const json_t *saved, bool has_moved)
+{
+	const char *device = json_str_at(saved, "device");
+	const json_t *name = json_at(saved, "name"), *found = only_one(host, saved);
+
+	if (!found)
+		found = link_with(host, device, "alias", name);
+	/* Without a device the name may be another interface's by now. */
+	if (!found && (has_moved || count_of(host, device) > 0))
+		found = link_with(host, device, "name", name);
+	return found;
 }

@@ -40,7 +40,15 @@ int host_device_check(const char *type, const json_t *link, const json_t *host, 
 /* Append the steps up to an interface of this name in the pod, which is up. */
 void host_device_plan(const json_t *link, const char *ifname, json_t *steps);
 
-/* What DEL needs (vf_return.h), new. device: PCI address, or NULL. */
-json_t *host_device_state(const json_t *link, const char *device, bool ipam);
+/* What DEL needs (vf_return.h), new. host: links of the node. */
+json_t *host_device_state(const json_t *link, const json_t *host, bool ipam);
+
+/*
+ * The link of the pod, or of the node, that `saved` is about, borrowed; NULL: it is not there. Of a
+ * device with several interfaces only the one with the number, alias or name that was saved.
+ * has_moved: the pod's namespace exists, and the interface has left it.
+ */
+const json_t *host_device_in_pod(const json_t *pod, const json_t *saved);
+const json_t *host_device_on_node(const json_t *host, const json_t *saved, bool has_moved);
 
 #endif

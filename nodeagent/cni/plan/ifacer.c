@@ -173,18 +173,11 @@ int ifacer_config_read(const json_t *config, struct ifacer_config *ret, struct e
 
 /* ---- ADD ------------------------------------------------------------------------------------- */
 
-static json_t *shared_step(json_t *steps, const char *what, const char *dev)
-{
-	json_t *step = steps_add(steps, "host", what, dev);
-
-	json_put_bool(step, "shared", true);
-	return step;
-}
-
 static void add_up(const json_t *link, json_t *steps)
 {
 	if (!(look_number(link, "flags") & LOOK_UP))
-		json_put_bool(shared_step(steps, "link", json_str_at(link, "name")), "up", true);
+		json_put_bool(steps_add_shared(steps, "link", json_str_at(link, "name")), "up",
+			      true);
 }
 
 /* One port: down, into the bond, which sets it up. */
@@ -201,8 +194,8 @@ static int plan_port(const json_t *port, const json_t *bond, const json_t *host,
 		return -1;
 	if (!bond)
 		return 0;
-	json_put_bool(shared_step(steps, "link", name), "up", false);
-	json_put_int(shared_step(steps, "link", name), "master", look_number(bond, "index"));
+	json_put_bool(steps_add_shared(steps, "link", name), "up", false);
+	json_put_int(steps_add_shared(steps, "link", name), "master", look_number(bond, "index"));
 	return 0;
 }
 
@@ -231,7 +224,7 @@ static int plan_bond(const struct ifacer_config *config, const json_t *host, jso
 		add_up(bond, steps);
 		return 0;
 	}
-	step = shared_step(steps, "bond", config->bond);
+	step = steps_add_shared(steps, "bond", config->bond);
 	json_put(step, "options", json_incref(config->options));
 	return 0;
 }
@@ -262,11 +255,11 @@ static int plan_vlan(const struct ifacer_config *config, const json_t *host, jso
 		add_up(vlan, steps);
 		return 0;
 	}
-	step = shared_step(steps, "upper", name);
+	step = steps_add_shared(steps, "upper", name);
 	json_put_str(step, "kind", "vlan");
 	json_put_int(step, "lower", look_number(base, "index"));
 	json_put_int(step, "vlan", config->vlan);
-	json_put_bool(shared_step(steps, "link", name), "up", true);
+	json_put_bool(steps_add_shared(steps, "link", name), "up", true);
 	return 0;
 }
 

@@ -41,15 +41,6 @@ static const char *gateway_of(const json_t *ips, unsigned int family)
 	return NULL;
 }
 
-static void add_sysctl(json_t *steps, const char *ifname, const char *name, const char *value)
-{
-	json_t *step = steps_add(steps, "pod", "sysctl", NULL);
-
-	json_put(step, "path", json_fmt("net/ipv6/conf/%s/%s", ifname, name));
-	json_put_str(step, "value", value);
-	json_put_bool(step, "optional", true);
-}
-
 static void add_route(json_t *steps, const char *ifname, const json_t *route, const json_t *ips)
 {
 	const char *dst = json_str_or(json_at(route, "dst"), "");
@@ -83,9 +74,11 @@ void interface_plan(const char *ifname, const json_t *result, json_t *steps)
 
 	assert(ifname && json_is_array(steps));
 	if (has_family(ips, LOOK_V6)) {
-		add_sysctl(steps, "lo", "disable_ipv6", "0");
-		add_sysctl(steps, ifname, "disable_ipv6", "0");
-		add_sysctl(steps, ifname, "keep_addr_on_down", "1");
+		steps_add_sysctl(steps, "pod", json_fmt("net/ipv6/conf/lo/disable_ipv6"), "0");
+		steps_add_sysctl(steps, "pod", json_fmt("net/ipv6/conf/%s/disable_ipv6", ifname),
+				 "0");
+		steps_add_sysctl(steps, "pod",
+				 json_fmt("net/ipv6/conf/%s/keep_addr_on_down", ifname), "1");
 	}
 	json_array_foreach (ips, i, item) {
 		json_t *step = steps_add(steps, "pod", "address", ifname);

@@ -267,4 +267,9 @@ void sriov_plan_return(const struct sriov_return *facts, json_t *steps)
 	plan_mac(dev, facts->link, json_str_at(facts->saved, "mac"), facts->pf, facts->vf, steps);
 	if (mtu && mtu != look_number(facts->link, "mtu"))
 		json_put_int(steps_add(steps, "host", "link", dev), "mtu", mtu);
+	/* The pod's tuning has nothing to undo it in once the namespace has ended. */
+	if (json_at(facts->saved, "txqlen") &&
+	    look_number(facts->saved, "txqlen") != look_number(facts->link, "txqlen"))
+		json_put_int(steps_add(steps, "host", "link", dev), "txqlen",
+			     look_number(facts->saved, "txqlen"));
 }

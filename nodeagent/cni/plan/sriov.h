@@ -65,7 +65,7 @@ int sriov_check_settings(const struct sriov_config *config, const json_t *state,
  * (sriov_run.c), and how it looks now.
  */
 struct sriov_return {
-	const json_t *saved; /* {"name", "mac", "mtu", "settings"} */
+	const json_t *saved; /* {"name", "mac", "mtu", "txqlen", "settings"} */
 	const char *pf;      /* its name now */
 	int64_t vf;
 	const json_t *link; /* NULL: it has no interface, or none yet */

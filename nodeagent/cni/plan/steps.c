@@ -39,6 +39,24 @@ json_t *steps_add(json_t *steps, const char *in, const char *what, const char *d
 	return step;
 }
 
+json_t *steps_add_shared(json_t *steps, const char *what, const char *dev)
+{
+	json_t *step = steps_add(steps, "host", what, dev);
+
+	json_put_bool(step, "shared", true);
+	return step;
+}
+
+json_t *steps_add_sysctl(json_t *steps, const char *in, json_t *path_new, const char *value)
+{
+	json_t *step = steps_add(steps, in, "sysctl", NULL);
+
+	json_put(step, "path", path_new);
+	json_put_str(step, "value", value);
+	json_put_bool(step, "optional", true);
+	return step;
+}
+
 static json_t *undo_one(const json_t *step)
 {
 	const char *what = json_str_at(step, "do");

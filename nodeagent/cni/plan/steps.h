@@ -50,6 +50,12 @@
 /* Append a step to a list and return it, borrowed, to be filled in. */
 json_t *steps_add(json_t *steps, const char *in, const char *what, const char *dev);
 
+/* The same for one of the node's namespace that other pods need, too. */
+json_t *steps_add_shared(json_t *steps, const char *what, const char *dev);
+
+/* The same for a sysctl that the kernel may lack; takes the path. */
+json_t *steps_add_sysctl(json_t *steps, const char *in, json_t *path_new, const char *value);
+
 /*
  * What takes steps back that were done: new, in reverse order. A link stays up; what nothing is
  * known of from before stays as it is.

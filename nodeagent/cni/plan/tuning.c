@@ -239,6 +239,45 @@ void tuning_plan(const struct tuning_config *config, const json_t *link, const j
 	json_put(step, "was", settings_of(config, link));
 }
 
+/*
+ * Take away from a step back what an earlier one sets to what was before that. True: nothing is
+ * left of it.
+ */
+static bool is_covered(json_t *step, const json_t *earlier)
+{
+	static const char *const place[] = {"in", "do", "dev"};
+	const char *key;
+	json_t *value;
+
+	if (!str_eq(json_str_at(step, "do"), json_str_at(earlier, "do")))
+		return false;
+	if (!str_eq(json_str_at(step, "do"), "link"))
+		return json_same(json_at(step, "path"), json_at(earlier, "path"));
+	json_each (earlier, key, value)
+		(void)json_object_del(step, key);
+	for (size_t i = 0; i < ARRAY_LEN(place); i++)
+		json_put_str(step, place[i], json_str_at(earlier, place[i]));
+	return json_object_size(step) == ARRAY_LEN(place);
+}
+
+json_t *tuning_undo(const json_t *steps, const json_t *earlier)
+{
+	json_auto_t *undo = steps_undo(steps);
+	json_t *all = json_array(), *step, *other;
+	size_t i, k;
+
+	json_array_foreach (undo, i, step) {
+		bool covered = false;
+
+		json_array_foreach (earlier, k, other)
+			covered = covered || is_covered(step, other);
+		if (!covered)
+			json_array_append(all, step);
+	}
+	json_array_extend(all, (json_t *)earlier);
+	return all;
+}
+
 void tuning_put_mac(const struct tuning_config *config, const char *ifname, json_t *result)
 {
 	size_t i;

@@ -52,6 +52,12 @@ int tuning_check_allowed(const struct tuning_config *config, const char *text, s
 void tuning_plan(const struct tuning_config *config, const json_t *link, const json_t *sysctls,
 		 json_t *steps);
 
+/*
+ * What sets all as it was, new: these steps back, and those of an earlier tuning of the interface,
+ * or NULL. Of what both change the value before the earlier one counts.
+ */
+json_t *tuning_undo(const json_t *steps, const json_t *earlier);
+
 /* The MAC of the interface in a result of the plugins before. */
 void tuning_put_mac(const struct tuning_config *config, const char *ifname, json_t *result);
 

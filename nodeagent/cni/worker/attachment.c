@@ -548,6 +548,11 @@ bool attachment_knows(const char *plugin)
 	return str_eq(plugin, SPIDERPOOL) || str_eq(plugin, META_PLUGIN) || attach_knows(plugin);
 }
 
+bool attachment_stacks(const char *plugin)
+{
+	return str_eq(plugin, "tuning");
+}
+
 static bool takes_device(const char *plugin)
 {
 	return !str_eq(plugin, "coordinator") && !str_eq(plugin, SPIDERPOOL) &&
@@ -695,7 +700,7 @@ static void clean_up(struct attachment *a, const char *device)
 static int add_with_device(struct attachment *a, const char *device, json_t **ret_result,
 			   struct err *err)
 {
-	json_auto_t *settings = NULL, *result = NULL;
+	json_auto_t *settings = NULL, *result = NULL, *record = NULL;
 	auto_close int lock = device ? device_lock(a->state, device, err) : -1;
 	int rc;
 
@@ -704,7 +709,8 @@ static int add_with_device(struct attachment *a, const char *device, json_t **re
 	if (allocated_check(a->kubelet_dir, a->root, a->config, json_str_at(a->pod, "uid"), err) <
 	    0)
 		return err_in(err, "%s", a->key.plugin);
-	if (get_settings(a, &settings, err) < 0)
+	if (get_settings(a, &settings, err) < 0 ||
+	    (attachment_stacks(a->key.plugin) && load_record(a, &record, err) < 0))
 		return -1;
 	if (device && take_over(a, device, err) < 0)
 		return -1;
@@ -713,7 +719,7 @@ static int add_with_device(struct attachment *a, const char *device, json_t **re
 		return -1;
 	rc = device ? device_claim(a->state, device, a->container, a->key.ifname, err) : 0;
 	if (rc == 0)
-		rc = run(a, ATTACH_ADD, NULL, settings, &result, err);
+		rc = run(a, ATTACH_ADD, json_at(record, "saved"), settings, &result, err);
 	if (rc == 0)
 		rc = put_added(a, result, err);
 	if (rc == 0)

@@ -44,6 +44,12 @@ struct attachment {
 bool attachment_knows(const char *plugin);
 
 /*
+ * May a list name the plugin twice? Its ADDs for one interface share a record, and each is given
+ * what those before have saved.
+ */
+bool attachment_stacks(const char *plugin);
+
+/*
  * *ret_result: new, the CNI result in the configuration's version. On an error all is undone, or
  * marked as to be deleted.
  */

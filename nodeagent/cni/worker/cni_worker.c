@@ -33,6 +33,16 @@ struct sandbox_job {
 
 /* ---- all of a sandbox ------------------------------------------------------------------------ */
 
+/* Is it another one of the same list, whose ADD goes on where this record's has ended? */
+static bool is_beside(const struct sandbox_job *job, const json_t *record)
+{
+	json_auto_t *config = json_copy((json_t *)job->what.call->config);
+
+	(void)json_object_del(config, "prevResult");
+	return attachment_stacks(job->what.call->plugin) &&
+	       !json_equal(json_at(record, "config"), config);
+}
+
 /*
  * Of an ADD for the same interface, without a DEL since: with its record it would be forgotten what
  * was there before that, and a VF would keep the pod's settings for ever.
@@ -42,7 +52,8 @@ static bool is_of_add_before(const struct sandbox_job *job, const json_t *record
 	return job->what.kind == CNI_JOB_FINISH && job->what.call && json_at(record, "saved") &&
 	       str_eq(json_str_at(record, "plugin"), job->what.call->plugin) &&
 	       str_eq(json_str_at(record, "network"), job->what.call->network) &&
-	       str_eq(json_str_at(record, "ifname"), job->what.call->ifname);
+	       str_eq(json_str_at(record, "ifname"), job->what.call->ifname) &&
+	       !is_beside(job, record);
 }
 
 static bool is_due(const struct sandbox_job *job, const json_t *record)

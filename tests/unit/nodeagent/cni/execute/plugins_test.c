@@ -31,6 +31,11 @@ static int save(void *context, const json_t *state, struct err *err)
 	return 0;
 }
 
+static void keep(void *context, const json_t *state)
+{
+	(void)save(context, state, NULL);
+}
+
 static bool owns(void *context, const char *pci_address)
 {
 	return true;
@@ -58,7 +63,7 @@ static int tear_down(void **state)
 static int call(const struct plugin *plugin, const char *config, enum attach_command command,
 		json_t **result, struct err *err)
 {
-	static const struct attach_services services = {.save = save, .owns = owns};
+	static const struct attach_services services = {.save = save, .keep = keep, .owns = owns};
 	json_auto_t *parsed = json_parse(config, strlen(config), NULL);
 	json_auto_t *before = json_deep_copy(saved);
 	auto_close int root = open(host_tree_folder(tree), O_PATH | O_CLOEXEC);
@@ -233,6 +238,91 @@ static void sriov_gives_the_vf_back_whichever_change_is_refused(void **state)
 	assert_non_null(saved);
 }
 
+/* The kernel puts it back a moment after the namespace has ended. */
+static void host_device_waits_for_an_interface_whose_device_is_there(void **state)
+{
+	static const char config[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"host-device\"}";
+	json_auto_t *kept =
+		json_pack("{s:s, s:s, s:b}", "name", MASTER "v1", "device", VF, "aliased", true);
+	json_auto_t *result = NULL;
+	struct netns *pod = pair.pod;
+
+	pair.pod = NULL;
+	host_tree_move_away(tree, VF);
+	(void)save(NULL, kept, NULL);
+	does(&plugin_host_device, config, ATTACH_DEL, &result);
+	assert_string_equal(json_str_at(saved, "name"), MASTER "v1");
+	/* One that was taken out has none. */
+	json_put_str(kept, "device", "0000:99:00.1");
+	(void)save(NULL, kept, NULL);
+	does(&plugin_host_device, config, ATTACH_DEL, &result);
+	assert_null(saved);
+	pair.pod = pod;
+}
+
+static void host_device_gives_an_interface_to_the_pod_and_brings_it_back(void **state)
+{
+	static const char config[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"host-device\", "
+				     "\"device\": \"" MASTER "v1\"}";
+	json_auto_t *result = NULL, *pod = NULL, *after = NULL, *before = links_of(pair.host);
+
+	does(&plugin_host_device, config, ATTACH_ADD, &result);
+	pod = links_of(pair.pod);
+	assert_string_equal(json_str_at(json_find(pod, "name", "net1"), "parent"), VF);
+	does(&plugin_host_device, config, ATTACH_DEL, &result);
+	after = links_of(pair.host);
+	assert_int_equal(json_array_size(after), json_array_size(before));
+	assert_non_null(json_find(after, "name", MASTER "v1"));
+	assert_null(saved);
+}
+
+static void tunes(const char *settings, json_t **result)
+{
+	auto_free char *config =
+		str_printf("{\"cniVersion\": \"1.0.0\", \"type\": \"tuning\", %s}", settings);
+	json_auto_t *before = *result;
+
+	does(&plugin_tuning, config, ATTACH_ADD, result);
+}
+
+static void two_tunings_of_one_interface_are_undone_together(void **state)
+{
+	json_auto_t *result = NULL, *before = NULL, *tuned = NULL, *after = NULL;
+	struct err err = {0};
+
+	does(&plugin_macvlan, macvlan, ATTACH_ADD, &result);
+	(void)save(NULL, NULL, NULL);
+	before = links_of(pair.pod);
+	tunes("\"mtu\": 1300, \"mac\": \"02:00:00:00:00:0a\"", &result);
+	/* A third one fails and leaves the second as it is. */
+	tunes("\"mtu\": 1200", &result);
+	host_tree_fail_at(tree, 1);
+	assert_int_equal(call(&plugin_tuning, "{\"cniVersion\": \"1.0.0\", \"mtu\": 1100}",
+			      ATTACH_ADD, &result, &err),
+			 -1);
+	tuned = links_of(pair.pod);
+	assert_int_equal(look_number(json_find(tuned, "name", "net1"), "mtu"), 1200);
+	assert_non_null(json_find(tuned, "mac", "02:00:00:00:00:0a"));
+	does(&plugin_tuning, "{\"cniVersion\": \"1.0.0\", \"mtu\": 1200}", ATTACH_DEL, &result);
+	after = links_of(pair.pod);
+	assert_true(json_equal(after, before));
+	assert_null(saved);
+}
+
+static void ifacer_says_what_does_not_stay_as_it_made_it(void **state)
+{
+	static const char config[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"ifacer\", "
+				     "\"interfaces\": [\"" MASTER "\"], \"vlanID\": 5}";
+	json_auto_t *result = NULL;
+	struct err err = {0};
+
+	host_tree_keep_down(tree, MASTER);
+	assert_int_equal(call(&plugin_ifacer, config, ATTACH_ADD, &result, &err), -1);
+	assert_int_equal(err.class, ERR_TRANSIENT);
+	assert_non_null(strstr(err.text, "link dev " MASTER));
+	assert_null(result);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -242,6 +332,10 @@ int main(void)
 		TEST(bridge_leaves_no_port_whichever_change_is_refused),
 		TEST(sriov_gives_a_vf_to_the_pod_and_brings_it_back_as_it_was),
 		TEST(sriov_gives_the_vf_back_whichever_change_is_refused),
+		TEST(host_device_waits_for_an_interface_whose_device_is_there),
+		TEST(host_device_gives_an_interface_to_the_pod_and_brings_it_back),
+		TEST(two_tunings_of_one_interface_are_undone_together),
+		TEST(ifacer_says_what_does_not_stay_as_it_made_it),
 	};
 
 	json_init();

@@ -12,6 +12,7 @@
 
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/host_device.h"
+#include "nodeagent/cni/plan/look.h"
 #include "tests/support/yaml.h"
 
 static void the_first_of_the_keys_names_the_interface(void **state)
@@ -114,23 +115,102 @@ static void the_node_keeps_what_it_uses_itself(void **state)
 static void it_moves_with_its_name_as_its_alias(void **state)
 {
 	json_auto_t *link = yaml("{index: 3, name: eth1, flags: 1, altNames: [net1, rail0],"
-				 " alias: mine, mac: '02:00:00:00:00:01', mtu: 1500}");
+				 " alias: mine, mac: '02:00:00:00:00:01', mtu: 1500, txqlen: 1000,"
+				 " parent: '0000:03:00.2'}");
 	json_auto_t *want = yaml("[{in: host, do: link, dev: eth1, up: false, was: {up: true}},"
 				 " {in: host, do: unalt, dev: eth1, name: net1},"
 				 " {in: host, do: alias, dev: eth1, as: eth1},"
 				 " {in: host, do: move, dev: eth1, as: net1}, {in: pod, do: link, "
 				 "dev: net1, up: true}]");
-	json_auto_t *kept =
-		yaml("{name: eth1, device: '0000:03:00.2', alias: mine, mac: '02:00:00:00:00:01',"
-		     " mtu: 1500, altNames: [net1, rail0], aliased: true, ipam: true}");
+	json_auto_t *kept = yaml(
+		"{name: eth1, device: '0000:03:00.2', alias: mine, mac: '02:00:00:00:00:01',"
+		" mtu: 1500, txqlen: 1000, altNames: [net1, rail0], aliased: true, ipam: true}");
+	json_auto_t *others = yaml("{links: [{parent: '0000:03:00.2'}, {parent: '0000:03:00.2'}]}");
 	json_auto_t *steps = json_array(), *state_now = NULL;
 
 	host_device_plan(link, "net1", steps);
 	if (!json_same(steps, want))
 		fail_msg("%s", json_text(steps));
-	state_now = host_device_state(link, "0000:03:00.2", true);
+	state_now = host_device_state(link, NULL, true);
 	if (!json_same(state_now, kept))
 		fail_msg("%s", json_text(state_now));
+	json_decref(state_now);
+	state_now = host_device_state(link, others, true);
+	assert_true(json_is_true(json_at(state_now, "shares")));
+}
+
+#define F "parent: '0000:03:00.0'"
+
+/* Representors, an uplink, ports of one function: another one than the pod had stays as it is. */
+static void of_several_of_a_device_it_is_the_one_that_the_pod_had(void **state)
+{
+	static const struct {
+		const char *saved, *links;
+		bool has_moved;
+		int is; /* its index; 0: none */
+	} cases[] = {
+		/* The only one, under whatever name. */
+		{"{name: p0r1, device: '0000:03:00.0'}", "[{index: 5, name: dev5, " F "}]", false,
+		 5},
+		/* The kernel lists the uplink first. */
+		{"{name: p0r1, device: '0000:03:00.0', shares: true}",
+		 "[{index: 2, name: p0, " F "}, {index: 5, name: net1, alias: p0r1, " F "}]", false,
+		 5},
+		{"{name: p0r1, device: '0000:03:00.0'}",
+		 "[{index: 2, name: p0, " F "}, {index: 5, name: p0r1, " F "}]", false, 5},
+		{"{name: p0r1, device: '0000:03:00.0'}",
+		 "[{index: 2, name: p0r1, " F "}, {index: 5, name: vf0, alias: p0r1, " F "}]", true,
+		 5},
+		{"{name: p0r1, device: '0000:03:00.0'}",
+		 "[{index: 2, name: p0, " F "}, {index: 5, name: p0r0, " F "}]", true, 0},
+		/* The other one is left alone there. */
+		{"{name: p0r1, device: '0000:03:00.0', shares: true}",
+		 "[{index: 2, name: p0, " F "}]", false, 0},
+		{"{name: p0r1, device: '0000:03:00.0'}", "[{index: 9, name: p0r1, alias: p0r1}]",
+		 true, 0},
+		/* Kernels that do not name the device, and devices that have none. */
+		{"{name: eth1}", "[{index: 5, name: net1, alias: eth1}]", false, 5},
+		{"{name: eth1}", "[{index: 5, name: eth1}]", true, 5},
+		{"{name: eth1}", "[{index: 5, name: eth1}]", false, 0},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *saved = yaml(cases[i].saved), *links = yaml(cases[i].links);
+		json_auto_t *host = json_pack("{s:O}", "links", links);
+		const json_t *link = host_device_on_node(host, saved, cases[i].has_moved);
+
+		if (look_number(link, "index") != cases[i].is)
+			fail_msg("case %zu: %lld", i, (long long)look_number(link, "index"));
+	}
+}
+
+static void in_the_pod_its_mark_goes_before_its_device(void **state)
+{
+	static const struct {
+		const char *saved, *links;
+		int is;
+	} cases[] = {
+		{"{name: p1, device: '0000:03:00.0', index: 7}",
+		 "[{index: 6, name: net1, " F "}, {index: 7, name: net2, " F "}]", 7},
+		{"{name: p1, device: '0000:03:00.0'}",
+		 "[{index: 6, name: net1, alias: p0, " F "}, {index: 7, alias: p1, " F "}]", 7},
+		{"{name: p1, device: '0000:03:00.0', index: 7}", "[{index: 6, name: net1, " F "}]",
+		 6},
+		/* The pod's other port, after this one has left. */
+		{"{name: p1, device: '0000:03:00.0', index: 7, shares: true}",
+		 "[{index: 6, name: net1, " F "}]", 0},
+		{"{name: p1, device: '0000:03:00.0', index: 7}", "[{index: 7, name: mine}]", 0},
+		{"{name: eth1, index: 7}", "[{index: 7, name: net1}]", 7},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *saved = yaml(cases[i].saved), *links = yaml(cases[i].links);
+		json_auto_t *pod = json_pack("{s:O}", "links", links);
+		const json_t *link = host_device_in_pod(pod, saved);
+
+		if (look_number(link, "index") != cases[i].is)
+			fail_msg("case %zu: %lld", i, (long long)look_number(link, "index"));
+	}
 }
 
 int main(void)
@@ -140,6 +220,8 @@ int main(void)
 		cmocka_unit_test(a_configuration_that_cannot_be_is_refused_by_name),
 		cmocka_unit_test(the_node_keeps_what_it_uses_itself),
 		cmocka_unit_test(it_moves_with_its_name_as_its_alias),
+		cmocka_unit_test(of_several_of_a_device_it_is_the_one_that_the_pod_had),
+		cmocka_unit_test(in_the_pod_its_mark_goes_before_its_device),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

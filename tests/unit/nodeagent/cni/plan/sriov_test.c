@@ -234,6 +234,21 @@ static void assert_return(const char *link_text, bool name_is_free, const char *
 		fail_msg("%s: %s", link_text ? link_text : "no interface", got);
 }
 
+static void the_length_of_its_queue_comes_back(void **state)
+{
+	json_auto_t *saved = yaml("{name: v0, txqlen: 1000}"), *steps = json_array();
+	json_auto_t *link = yaml("{name: v0, txqlen: 7}");
+	json_auto_t *want = yaml("[{in: host, do: link, dev: v0, txqlen: 1000}]");
+	const struct sriov_return facts = {.saved = saved, .pf = "p0", .link = link};
+
+	sriov_plan_return(&facts, steps);
+	assert_true(json_same(steps, want));
+	json_array_clear(steps);
+	json_put_int(link, "txqlen", 1000);
+	sriov_plan_return(&facts, steps);
+	assert_int_equal(json_array_size(steps), 0);
+}
+
 static void assert_fresh(const char *saved_text, const char *link_text, const char *want_text)
 {
 	json_auto_t *saved = yaml(saved_text), *link = yaml(link_text), *want = yaml(want_text);
@@ -349,6 +364,7 @@ int main(void)
 		cmocka_unit_test(check_misses_what_somebody_changed),
 		cmocka_unit_test(the_interface_moves_once_with_its_new_name),
 		cmocka_unit_test(what_the_pod_did_to_its_vf_does_not_come_back),
+		cmocka_unit_test(the_length_of_its_queue_comes_back),
 		cmocka_unit_test(an_interface_that_is_as_it_was_is_left_alone),
 		cmocka_unit_test(the_pf_is_named_where_it_may_have_to_let_a_vf_have_its_address),
 		cmocka_unit_test(an_old_name_comes_back_also_where_it_is_an_alternative_one),

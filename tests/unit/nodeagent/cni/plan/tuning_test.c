@@ -173,6 +173,27 @@ static void check_names_what_is_different(void **state)
 	}
 }
 
+/* Of two in one list, and of the first of them that is tried again. */
+static void what_two_tunings_change_is_set_to_what_was_before_both(void **state)
+{
+	json_auto_t *earlier = yaml("[{in: pod, do: link, dev: net1, mtu: 1500},"
+				    " {in: pod, do: sysctl, path: net/a, value: '0', was: '1'}]");
+	json_auto_t *steps =
+		yaml("[{in: pod, do: sysctl, path: net/a, value: '2', was: '1'},"
+		     " {in: pod, do: sysctl, path: net/b, value: '3', was: '4'},"
+		     " {in: pod, do: link, dev: net1, mtu: 1300, txqlen: 7, was: {mtu: 1400, "
+		     "txqlen: 1000}}]");
+	json_auto_t *want = yaml("[{in: pod, do: link, dev: net1, txqlen: 1000},"
+				 " {in: pod, do: sysctl, path: net/b, value: '4', was: '3'},"
+				 " {in: pod, do: link, dev: net1, mtu: 1500},"
+				 " {in: pod, do: sysctl, path: net/a, value: '0', was: '1'}]");
+	json_auto_t *both = tuning_undo(steps, earlier), *again = tuning_undo(steps, both);
+
+	if (!json_same(both, want))
+		fail_msg("%s", json_text(both));
+	assert_true(json_same(again, want));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +202,7 @@ int main(void)
 		cmocka_unit_test(sysctls_that_the_administrator_allows_are_set),
 		cmocka_unit_test(the_result_has_the_new_mac),
 		cmocka_unit_test(check_names_what_is_different),
+		cmocka_unit_test(what_two_tunings_change_is_set_to_what_was_before_both),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

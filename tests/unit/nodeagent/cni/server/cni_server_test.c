@@ -42,7 +42,8 @@ static struct cni_stand stand;
 
 bool attach_knows(const char *type)
 {
-	return str_eq(type, "sriov") || str_eq(type, "rdma") || str_eq(type, "coordinator");
+	return str_eq(type, "sriov") || str_eq(type, "rdma") || str_eq(type, "coordinator") ||
+	       str_eq(type, "tuning");
 }
 
 bool attach_is_common(const char *type)
@@ -88,6 +89,8 @@ int attach_run(const struct attach_call *call, json_t **ret_result, struct err *
 	}
 	if (call->command == ATTACH_CHECK)
 		return json_str_at(call->saved, "was") ? 0 : -1;
+	if (call->saved)
+		(void)touch("beside");
 	if (str_eq(does, "crashes")) {
 		(void)s->save(s->context, state, NULL);
 		(void)raise(SIGKILL);
@@ -729,6 +732,27 @@ static void an_add_without_a_del_before_begins_anew(void **state)
 	until_nothing_is_left();
 }
 
+/* The record is both's: with another configuration the ADD is not the same one again. */
+static void a_second_tuning_of_a_list_goes_on_where_the_first_has_ended(void **state)
+{
+	static const char first[] = "{\"cniVersion\": \"1.1.0\", \"name\": \"rail0\", "
+				    "\"mtu\": 1400, \"prevResult\": {}}";
+	static const char second[] = "{\"cniVersion\": \"1.1.0\", \"name\": \"rail0\", "
+				     "\"mtu\": 1300, \"prevResult\": {}}";
+	static const char again[] = "{\"cniVersion\": \"1.1.0\", \"name\": \"rail0\", "
+				    "\"mtu\": 1300, \"prevResult\": {\"ips\": []}}";
+
+	assert_int_equal(cni_stand_call(&stand, "tuning", "ADD", "c1", first), 0);
+	assert_false(is_there("beside"));
+	assert_int_equal(cni_stand_call(&stand, "tuning", "ADD", "c1", second), 0);
+	assert_true(is_there("beside"));
+	assert_false(is_there("deleted"));
+	assert_int_equal(cni_stand_call(&stand, "tuning", "ADD", "c1", again), 0);
+	assert_true(is_there("deleted"));
+	assert_int_equal(cni_stand_call(&stand, "tuning", "DEL", "c1", second), 0);
+	until_nothing_is_left();
+}
+
 /* The same keys, and a pod that is gone for long. */
 static void a_late_note_of_the_pod_before_takes_nothing_of_this_one(void **state)
 {
@@ -1332,6 +1356,7 @@ int main(void)
 		TEST(a_pod_begins_with_nothing_of_the_one_that_had_its_sandboxs_name),
 		TEST(a_sandbox_in_its_namespace_is_one_whatever_uid_a_call_has),
 		TEST(an_add_without_a_del_before_begins_anew),
+		TEST(a_second_tuning_of_a_list_goes_on_where_the_first_has_ended),
 		TEST(a_late_note_of_the_pod_before_takes_nothing_of_this_one),
 		TEST(gc_takes_away_what_is_not_on_the_list),
 		TEST(gc_leaves_what_is_on_the_list),

@@ -390,12 +390,15 @@ static void took(void *context, int64_t kernel_us)
 static bool is_ours(const struct attachment *a)
 {
 	json_auto_t *record = NULL;
+	auto_free char *path = NULL;
 
 	if (!attachment_knows(a->key.plugin))
 		return false;
-	return !attach_is_common(a->key.plugin) || load_record(a, &record, NULL) < 0 || record ||
-	       !install_is_other(a->root, json_str_or(json_at(a->env, "CNI_PATH"), ""),
-				 a->key.plugin);
+	if (!attach_is_common(a->key.plugin) || load_record(a, &record, NULL) < 0 || record)
+		return true;
+	path = a->has_plugin ? str_dup(json_str_or(json_at(a->env, "CNI_PATH"), ""))
+			     : external_ipam_path(a, a->key.plugin);
+	return !install_is_other(a->root, path, a->key.plugin);
 }
 
 /* IPAM that is an attachment of ours, as its own record and files have it. */

@@ -1257,6 +1257,8 @@ static void start_anew(void)
 
 static void a_worker_refuses_the_namespace_of_the_node(void **state)
 {
+	auto_strbuf struct strbuf text = {0};
+	auto_free char *seen = NULL;
 	struct stat st;
 
 	assert_int_equal(stat("/proc/self/ns/net", &st), 0);
@@ -1264,8 +1266,13 @@ static void a_worker_refuses_the_namespace_of_the_node(void **state)
 	start_anew();
 	assert_int_equal(call("ADD", "", NULL), 1);
 	assert_non_null(strstr(stand.printed, "network namespace of the node"));
-	assert_int_equal(call("DEL", "", NULL), 1);
-	assert_false(is_there("deleted"));
+	/* A process of the host has the number of the pod's: that must not keep the pod. */
+	put_program("host-ip", "#!/bin/sh\necho \"netns=$CNI_NETNS\" >\"$CNI_PATH/seen\"\n");
+	assert_int_equal(call("DEL", "", "host-ip"), 0);
+	assert_true(is_there("deleted"));
+	seen = str_below(stand.folder, "seen");
+	assert_int_equal(fs_read(AT_FDCWD, seen, 4096, &text, NULL), 0);
+	assert_string_equal(strbuf_str(&text), "netns=\n");
 }
 
 static void a_worker_runs_no_program_that_is_not_on_its_list(void **state)

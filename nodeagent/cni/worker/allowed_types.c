@@ -65,7 +65,7 @@ int allowed_types_check_config(const struct attachment *a, const json_t *config,
 	return check(a, delegate, NULL, err);
 }
 
-/* Configurations in what is recorded of the sandbox, new. */
+/* Configurations in what an ADD has recorded of the sandbox, new. */
 static json_t *recorded(const struct attachment *a)
 {
 	json_auto_t *sandbox = sandbox_read(a->state, a->container, NULL);
@@ -74,8 +74,11 @@ static json_t *recorded(const struct attachment *a)
 	size_t i, k;
 
 	json_array_foreach (json_at(sandbox, "attachments"), i, record) {
-		json_t *config = json_copy(json_at(record, "config"));
+		json_t *config;
 
+		if (json_is_true(json_at(record, "unchecked")))
+			continue;
+		config = json_copy(json_at(record, "config"));
 		/* That of the plugin itself, which is ours, was not checked. */
 		(void)json_object_del(config, "type");
 		json_array_append_new(configs, config);

@@ -158,8 +158,14 @@ static bool change_record(void *arg, json_t *sandbox)
 		return true;
 	}
 	describe_sandbox(sandbox, a);
-	if (!record)
+	if (!record) {
 		record = add_record(sandbox, a);
+		/* Nothing of a DEL was ever allowed (allowed_types.c). */
+		if (a->is_going)
+			json_put_bool(record, "unchecked", true);
+	}
+	if (!a->is_going)
+		(void)json_object_del(record, "unchecked");
 	/* Of an ADD before this one, which changed nothing: DEL would be about its device. */
 	config = config_to_keep(a);
 	if (!a->is_going && !(json_equal(json_at(record, "config"), config) &&

@@ -323,10 +323,14 @@ static void runs_programs_side_by_side_and_sends_back_what_they_say(void **state
 static void runs_what_a_worker_has_allowed_in_the_runtime_s_environment(void **state)
 {
 	static const char *const orders[][2] = {
-		{"/bin/true", "CNI_COMMAND=ADD"},       {"../bin/true", "CNI_COMMAND=ADD"},
-		{"other", "CNI_COMMAND=ADD"},           {"allowed", "CNI_PATH=/nonexistent"},
-		{"allowed", "LD_PRELOAD=/nonexistent"}, {"allowed", "CNI_NETNS=/proc/1/ns/net"},
-		{"allowed", "CNI_NETNS"},               {"allowed", "CNI_NETNS=/proc/self/ns/net"},
+		{"/bin/true", "CNI_COMMAND=ADD"},
+		{"../bin/true", "CNI_COMMAND=ADD"},
+		{"other", "CNI_COMMAND=ADD"},
+		{"allowed", "CNI_PATH=/nonexistent"},
+		{"allowed", "LD_PRELOAD=/nonexistent"},
+		{"allowed", "CNI_NETNS=/proc/1/ns/net"},
+		{"allowed", "CNI_NETNS"},
+		{"allowed", "CNI_NETNS=/proc/self/ns/net"},
 		{"allowed", "CNI_NETNS="},
 	};
 	struct stand *s = *state;

@@ -1300,7 +1300,7 @@ static void a_worker_runs_no_program_that_is_not_on_its_list(void **state)
 	assert_non_null(strstr(stand.printed, "PluginNotAllowed"));
 	/* Without this folder the plugin would run any. */
 	assert_true(is_on_host("var/lib/orbweaver/cni/programs"));
-	/* A DEL for which nothing is recorded names it as well, and what it leaves is tried again. */
+	/* A DEL without a record names it as well, and what it leaves is tried again. */
 	(void)call("DEL", "waits", "bash");
 	assert_false(is_on_host("was-run"));
 	assert_true(is_on_host("var/lib/orbweaver/cni/sandboxes/c1.json"));

@@ -226,9 +226,9 @@ static void looks_in_no_folder_that_the_call_names(void **state)
 	assert_int_equal(run(s, "dhcp"), 127);
 	assert_null(get(s, "ran"));
 	/* The plugin on the host has found it there. */
-	assert_int_equal(fs_write_atomic(s->state, WIRE_PROGRAMS "/dhcp", noted, strlen(noted),
-					 0600, NULL),
-			 0);
+	assert_int_equal(
+		fs_write_atomic(s->state, WIRE_PROGRAMS "/dhcp", noted, strlen(noted), 0600, NULL),
+		0);
 	assert_int_equal(run(s, "dhcp"), 0);
 	assert_null(get(s, "ran"));
 	path = str_printf("%s:%s\n", noted, bin);

@@ -115,6 +115,11 @@ int attach_run(const struct attach_call *call, json_t **ret_result, struct err *
 		return err_set(err, ERR_INVALID, "BadEnvironment", "%s needs CNI_NETNS",
 			       names[call->command]);
 	}
+	if (pod && netns_is_same(pod, host) && call->command == ATTACH_DEL) {
+		/* By the number of a process that has ended: the pod's is gone. */
+		netns_close(pod);
+		pod = NULL;
+	}
 	if (pod && netns_is_same(pod, host))
 		return err_set(err, ERR_INVALID, "BadNetns",
 			       "CNI_NETNS is the node's own network namespace");

@@ -75,14 +75,27 @@ static char *text_of(const struct wire_field *field)
 	return text;
 }
 
-/* What decides which program is found, or what is loaded into it, is the runtime's. */
-static bool may_change(const char *change)
+static bool is_of(const char *change, const char *name)
 {
-	static const char path[] = "CNI_PATH";
 	size_t len = strcspn(change, "=");
 
-	return strncmp(change, "CNI_", 4) == 0 &&
-	       (len != sizeof(path) - 1 || strncmp(change, path, len) != 0);
+	return len == strlen(name) && strncmp(change, name, len) == 0;
+}
+
+/*
+ * What decides which program is found, what is loaded into it, or whose namespace it changes, is
+ * the runtime's. A namespace that has gone has no name.
+ */
+static bool may_change(const char *change)
+{
+	static const char netns[] = "CNI_NETNS";
+	const char *own = getenv(netns);
+
+	if (is_of(change, netns))
+		return strcmp(change, "CNI_NETNS=") == 0 ||
+		       (own && strncmp(change, "CNI_NETNS=", sizeof(netns)) == 0 &&
+			strcmp(change + sizeof(netns), own) == 0);
+	return strncmp(change, "CNI_", 4) == 0 && !is_of(change, "CNI_PATH");
 }
 
 static int read_order(const struct wire_message *message, struct order *order,
@@ -147,8 +160,31 @@ static bool find_program(const char *type, char *ret, size_t size)
 	return false;
 }
 
+/*
+ * Where it was found, in the file that allows it: a worker that runs it later, without a plugin,
+ * has no other folder of the runtime's than that (WIRE_PROGRAMS).
+ */
+static void note_folder(const char *state, const char *name, const char *found)
+{
+	size_t len = strlen(found) - strlen(name) - 1;
+	char path[PATH_MAX], known[PATH_MAX];
+	ssize_t n;
+	int fd;
+
+	if (snprintf(path, sizeof(path), "%s/" WIRE_PROGRAMS "/%s", state, name) >=
+	    (int)sizeof(path))
+		return;
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return;
+	n = read(fd, known, sizeof(known));
+	if ((n < 0 || (size_t)n != len || memcmp(known, found, len) != 0) && ftruncate(fd, 0) == 0)
+		(void)!pwrite(fd, found, len, 0);
+	(void)close(fd);
+}
+
 /* dprintf of what cannot be started goes where the server shows it. */
-static _Noreturn void become(const struct order *order)
+static _Noreturn void become(const char *state, const struct order *order)
 {
 	static const struct timespec pause = {.tv_nsec = BUSY_MS * 1000000L};
 	extern char **environ;
@@ -162,6 +198,8 @@ static _Noreturn void become(const struct order *order)
 			      getenv("CNI_PATH") ? getenv("CNI_PATH") : "");
 		_exit(DELEGATES_NOT_STARTED);
 	}
+	if (state)
+		note_folder(state, path, found);
 	path = found;
 	for (int i = 0; i < BUSY_TRIES; i++) {
 		(void)execve(path, (char *const[]){(char *)path, NULL}, environ);
@@ -252,7 +290,7 @@ static void start(const struct delegates *delegates, struct delegate *delegate,
 			_exit(DELEGATES_NOT_STARTED);
 		/* Its caller's, not what we need against a reader that has gone. */
 		(void)signal(SIGPIPE, SIG_DFL);
-		become(order);
+		become(delegates->state, order);
 	}
 	if (delegate->pid < 0) {
 		close_all(fds, 6);

@@ -29,9 +29,10 @@
 /* Below the state: one WIRE_CALL per file, names in the order of their times. */
 #define WIRE_NOTES "notes"
 /*
- * One empty file for each program that a worker of the agent has allowed: the server, which asks
- * for programs, has no privileges, and the plugin that runs them is root. Without the folder, an
- * earlier agent runs, whose server was root itself.
+ * One file for each program that a worker of the agent has allowed: the server, which asks for
+ * programs, has no privileges, and the plugin that runs them is root. Empty, or the folder where a
+ * plugin on the host found the program last, by the runtime's CNI_PATH. Without the folder of these
+ * files, an earlier agent runs, whose server was root itself.
  */
 #define WIRE_PROGRAMS "programs"
 
@@ -44,7 +45,11 @@ enum wire_kind {
 
 enum wire_tag {
 	WIRE_NAME = 1, /* as which plugin it was called: "sriov" */
-	WIRE_ENV,   /* CALL: "CNI_IFNAME=net1", one field each. EXEC: the same, or "K": without K */
+	/*
+	 * CALL: "CNI_IFNAME=net1", one field each. EXEC: the same, or "K": without K; of CNI_NETNS
+	 * only the plugin's own or none, of CNI_PATH nothing.
+	 */
+	WIRE_ENV,
 	WIRE_STDIN, /* bytes */
 	/* 4 bytes: errno of opening CNI_NETNS; absent: the descriptor came along */
 	WIRE_NETNS_ERROR,

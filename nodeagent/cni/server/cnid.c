@@ -64,6 +64,9 @@ int cnid_open(const char *host_root, const char *socket, struct cnid_host *ret, 
 		return err_sys(err, "StateUnusable", "open %s", host_root);
 	if (root_make_dirs(root, WIRE_STATE, 0700) < 0)
 		return err_sys(err, "StateUnusable", "make %s", WIRE_STATE);
+	/* Without it the plugin would run any program (wire.h). */
+	if (root_make_dirs(root, WIRE_STATE "/" WIRE_PROGRAMS, 0700) < 0)
+		return err_sys(err, "StateUnusable", "make %s/%s", WIRE_STATE, WIRE_PROGRAMS);
 	state = root_open(root, WIRE_STATE, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (state >= 0)
 		ret->lock = openat(state, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);

@@ -31,6 +31,7 @@ struct node_keeper {
 	enum profile profile;
 	bool is_set;
 	bool must_read;   /* plugins, at the next look */
+	bool is_blind;    /* the last look failed: said already */
 	json_t *memory;   /* of the last look; NULL: there was none */
 	json_t *networks; /* as said last */
 	bool is_stale;    /* RDMA: said already */
@@ -51,13 +52,39 @@ static void say(struct node_keeper *keeper, json_t *networks)
 	keeper->config.said(keeper->config.arg, networks);
 }
 
+/* Why a worker has not done its job; class ERR_NONE: it has. */
+static struct err failure_of(const json_t *done, const struct err *failed)
+{
+	const json_t *error = json_object_get(done, "error");
+	struct err err = {0};
+
+	if (failed)
+		return *failed;
+	if (error)
+		(void)ask_error_read(error, &err);
+	else if (!done)
+		(void)err_set(&err, ERR_HOST, "WorkerEnded",
+			      "the process that was to look was killed or took longer than %d s; "
+			      "see the agent's log and the kernel's",
+			      WORKER_MS / 1000);
+	return err;
+}
+
 static void on_profile_ended(void *arg, const json_t *done, const struct err *failed)
 {
 	struct node_keeper *keeper = arg;
 	json_auto_t *kept = json_incref((json_t *)done);
+	struct err err = failure_of(done, failed);
 
 	worker_process_free(take_ptr(keeper->profile_worker));
 	timer_start(keeper->profile_look, keeper->must_read ? 0 : PROFILE_LOOK_MS);
+	if (err.class != ERR_NONE && !keeper->is_blind)
+		log_error("the runtime's folders cannot be looked after: networks of pods stay as "
+			  "they are",
+			  F_ERR(&err));
+	keeper->is_blind = err.class != ERR_NONE;
+	/* What it was to read, or has half written, is not known. */
+	keeper->must_read |= keeper->is_blind;
 	if (!json_at(kept, "memory"))
 		return;
 	json_decref(keeper->memory);
@@ -105,13 +132,8 @@ void node_keeper_set(struct node_keeper *keeper, enum profile profile)
 static void on_rdma_ended(void *arg, const json_t *done, const struct err *failed)
 {
 	struct node_keeper *keeper = arg;
-	const json_t *error = json_object_get(done, "error");
-	struct err err = {0};
+	struct err err = failure_of(done, failed);
 
-	if (failed)
-		err = *failed;
-	else if (error)
-		(void)ask_error_read(error, &err);
 	worker_process_free(take_ptr(keeper->rdma_worker));
 	if (err.class != ERR_NONE && !keeper->is_stale)
 		log_error("device files of RDMA devices cannot be kept right: pods that have such "

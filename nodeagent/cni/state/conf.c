@@ -75,6 +75,21 @@ json_t *conf_files(int root, const char *folder)
 	return files;
 }
 
+void conf_read_all(int root, const char *folder, json_t *confs)
+{
+	json_auto_t *files = conf_files(root, folder);
+	json_t *file, *conf;
+	size_t i;
+
+	json_array_foreach (files, i, file) {
+		const char *text = json_str_or(json_at(file, "text"), "");
+
+		conf = json_parse(text, strlen(text), NULL);
+		if (conf)
+			json_array_append_new(confs, conf);
+	}
+}
+
 /* Names in the folder of plugins, new. */
 static json_t *programs_in(int root, const char *folder)
 {

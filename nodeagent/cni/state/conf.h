@@ -43,6 +43,12 @@ struct conf;
  */
 json_t *conf_files(int root, const char *dir);
 
+/*
+ * The configurations in the folder, in the order of their files, are appended to `confs`. One that
+ * cannot be read stands in nobody's way.
+ */
+void conf_read_all(int root, const char *dir, json_t *confs);
+
 /* Borrowed, all of it. */
 struct conf *conf_new(const struct conf_config *config);
 /* What one that looks next has to know, new. */

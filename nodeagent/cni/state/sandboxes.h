@@ -8,7 +8,10 @@
  *	  4026532…},
  *	  "pod": {"namespace", "name", "uid"},
  *	  "attachments": [{"plugin", "network", "ifname", "phase": "adding" | "added" | "deleting",
- *	                   "config": {…}, "args": "…", "saved": {…}, "result": {…}}, …]}
+ *	                   "config": {…}, "args": "…", "saved": {…}, "result": {…},
+ *	                   "unchecked": true}, …]}
+ *
+ * unchecked: a DEL has made the record, of a configuration that nobody has allowed.
  *
  * Attachments are in the order of their ADDs. A file of a higher "version" stays as it is, for an
  * agent that reads it: each call of its sandbox fails until then. What is no sandbox is put aside

@@ -20,34 +20,19 @@
 #include "nodeagent/cni/state/conf.h"
 #include "nodeagent/cni/state/sandboxes.h"
 
-static void add_confs_of(int root, const char *folder, json_t *confs)
-{
-	json_auto_t *files = conf_files(root, folder);
-	json_t *file, *conf;
-	size_t i;
-
-	json_array_foreach (files, i, file) {
-		const char *text = json_str_or(json_at(file, "text"), "");
-
-		conf = json_parse(text, strlen(text), NULL);
-		if (conf)
-			json_array_append_new(confs, conf);
-	}
-}
-
 /* Those of the runtime, and where these say that a Multus before us had its own. New. */
 static json_t *node_confs(const struct attachment *a)
 {
 	json_t *confs = json_array(), *conf, *plugin;
 	size_t n, i, k;
 
-	add_confs_of(a->root, a->conf_dir ? a->conf_dir : META_CONF_DIR, confs);
+	conf_read_all(a->root, a->conf_dir ? a->conf_dir : META_CONF_DIR, confs);
 	n = json_array_size(confs);
 	for (i = 0; i < n; i++) {
 		conf = json_array_get(confs, i);
 		json_array_foreach (json_at(conf, "plugins"), k, plugin)
 			if (json_str_at(plugin, "multusConfDir"))
-				add_confs_of(a->root, json_str_at(plugin, "multusConfDir"), confs);
+				conf_read_all(a->root, json_str_at(plugin, "multusConfDir"), confs);
 	}
 	return confs;
 }
@@ -80,7 +65,7 @@ int allowed_types_check_config(const struct attachment *a, const json_t *config,
 	return check(a, delegate, NULL, err);
 }
 
-/* Configurations in what is recorded of the sandbox, new. */
+/* Configurations in what an ADD has recorded of the sandbox, new. */
 static json_t *recorded(const struct attachment *a)
 {
 	json_auto_t *sandbox = sandbox_read(a->state, a->container, NULL);
@@ -89,8 +74,11 @@ static json_t *recorded(const struct attachment *a)
 	size_t i, k;
 
 	json_array_foreach (json_at(sandbox, "attachments"), i, record) {
-		json_t *config = json_copy(json_at(record, "config"));
+		json_t *config;
 
+		if (json_is_true(json_at(record, "unchecked")))
+			continue;
+		config = json_copy(json_at(record, "config"));
 		/* That of the plugin itself, which is ours, was not checked. */
 		(void)json_object_del(config, "type");
 		json_array_append_new(configs, config);

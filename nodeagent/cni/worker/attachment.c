@@ -158,8 +158,14 @@ static bool change_record(void *arg, json_t *sandbox)
 		return true;
 	}
 	describe_sandbox(sandbox, a);
-	if (!record)
+	if (!record) {
 		record = add_record(sandbox, a);
+		/* Nothing of a DEL was ever allowed (allowed_types.c). */
+		if (a->is_going)
+			json_put_bool(record, "unchecked", true);
+	}
+	if (!a->is_going)
+		(void)json_object_del(record, "unchecked");
 	/* Of an ADD before this one, which changed nothing: DEL would be about its device. */
 	config = config_to_keep(a);
 	if (!a->is_going && !(json_equal(json_at(record, "config"), config) &&
@@ -390,12 +396,15 @@ static void took(void *context, int64_t kernel_us)
 static bool is_ours(const struct attachment *a)
 {
 	json_auto_t *record = NULL;
+	auto_free char *path = NULL;
 
 	if (!attachment_knows(a->key.plugin))
 		return false;
-	return !attach_is_common(a->key.plugin) || load_record(a, &record, NULL) < 0 || record ||
-	       !install_is_other(a->root, json_str_or(json_at(a->env, "CNI_PATH"), ""),
-				 a->key.plugin);
+	if (!attach_is_common(a->key.plugin) || load_record(a, &record, NULL) < 0 || record)
+		return true;
+	path = a->has_plugin ? str_dup(json_str_or(json_at(a->env, "CNI_PATH"), ""))
+			     : external_ipam_path(a, a->key.plugin);
+	return !install_is_other(a->root, path, a->key.plugin);
 }
 
 /* IPAM that is an attachment of ours, as its own record and files have it. */

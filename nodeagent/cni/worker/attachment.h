@@ -27,6 +27,7 @@ struct attachment {
 	/* Of others, which may run besides (cni/meta/plugin_types.h); NULL: none. */
 	const char *plugin_types;
 	const char *conf_dir;    /* the runtime's CNI folder, below root; NULL: META_CONF_DIR */
+	const char *bin_dir;     /* the runtime's folder of plugins, below root; NULL: none */
 	const char *kubelet_dir; /* as allocated.h has it */
 	/*
 	 * A plugin waits on the host that runs programs for us; else they are run by ourselves in

@@ -359,6 +359,15 @@ int cni_call_read_json(const json_t *text, int netns, struct cni_call *ret, stru
 	return read_config(ret, err);
 }
 
+void cni_call_lose_netns(struct cni_call *call)
+{
+	if (call->netns >= 0)
+		(void)close(call->netns);
+	call->netns = -1;
+	json_put_str(call->env, "CNI_NETNS", "");
+	call->netns_path = variable(call, "CNI_NETNS");
+}
+
 void cni_call_share(const struct cni_call *call, struct cni_call *ret)
 {
 	*ret = *call;

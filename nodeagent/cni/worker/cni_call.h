@@ -56,6 +56,9 @@ json_t *cni_call_write(const struct cni_call *call);
 int cni_call_read_json(const json_t *text, int netns, struct cni_call *ret, struct err *err);
 void cni_call_done(struct cni_call *call);
 
+/* From now on as one whose namespace is gone: no descriptor, CNI_NETNS is empty. */
+void cni_call_lose_netns(struct cni_call *call);
+
 /* Can a sandbox have this name? It is part of a file's name. False for NULL. */
 bool cni_call_is_container(const char *name);
 

@@ -16,7 +16,7 @@ static const char *const kinds[CNI_JOB_KINDS] = {
 	[CNI_JOB_RDMA] = "rdma",
 };
 
-const char *cni_job_kind_name(enum cni_job_kind kind)
+static const char *kind_name(enum cni_job_kind kind)
 {
 	return kind < CNI_JOB_KINDS ? kinds[kind] : "?";
 }
@@ -25,7 +25,7 @@ json_t *cni_job_new_of_node(enum cni_job_kind kind)
 {
 	json_t *message = json_object();
 
-	json_put_str(message, "kind", cni_job_kind_name(kind));
+	json_put_str(message, "kind", kind_name(kind));
 	return message;
 }
 

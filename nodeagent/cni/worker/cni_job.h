@@ -46,8 +46,6 @@ struct cni_job {
 	const char *note; /* the file that the DEL is from; NULL: none */
 };
 
-const char *cni_job_kind_name(enum cni_job_kind kind);
-
 /* New. */
 json_t *cni_job_new(const struct cni_job *job);
 /* {"kind"}, new: of a job that is not of one sandbox. */

@@ -116,6 +116,7 @@ static int tidy_up(const struct sandbox_job *job, struct worker_channel *line, j
 			.netns = netns,
 			.plugin_types = job->config->plugin_types,
 			.conf_dir = job->config->conf_dir,
+			.bin_dir = job->config->bin_dir,
 			.kubelet_dir = job->config->kubelet_dir,
 			.steps = steps,
 		};
@@ -214,6 +215,7 @@ static int carry_out(const struct sandbox_job *job, struct worker_channel *line,
 		.netns = call->netns,
 		.plugin_types = job->config->plugin_types,
 		.conf_dir = job->config->conf_dir,
+		.bin_dir = job->config->bin_dir,
 		.kubelet_dir = job->config->kubelet_dir,
 		.has_plugin = job->what.has_plugin,
 		.steps = steps,
@@ -260,14 +262,14 @@ static void run_sandbox_job(const struct sandbox_job *job, struct worker_channel
 
 /* ---- a job comes ----------------------------------------------------------------------------- */
 
-/* Of a job that is not begun what the sandbox has is not known; that of a host that fails waits. */
+/* Of a job that is not begun what the sandbox has is not known: it is looked at again. */
 static void refuse(struct worker_channel *line, const struct err *err)
 {
 	json_t *done = json_object();
 
 	log_error("a worker refuses its job", F_ERR(err));
 	json_put(done, "error", ask_error_new(err));
-	json_put_bool(done, "left", err->class == ERR_HOST);
+	json_put_bool(done, "left", true);
 	worker_channel_send(line, "done", done);
 }
 
@@ -283,17 +285,34 @@ static int take_descriptor(int line, int *ret)
 	return packet_receive(line, &byte, 1, ret) == 1 ? 0 : -1;
 }
 
-/* What is done to a pod's namespace must never be done to the node's. */
-static int check_namespace(const struct sandbox_job *job, struct err *err)
+static bool is_of_node(const struct cni_worker_config *config, int netns)
 {
 	struct stat st;
 
-	if (!job->what.call || job->what.call->netns < 0 || !job->config->node_netns ||
-	    fstat(job->what.call->netns, &st) < 0 || st.st_ino != job->config->node_netns)
+	return netns >= 0 && config->node_netns && fstat(netns, &st) == 0 &&
+	       st.st_ino == config->node_netns;
+}
+
+/*
+ * What is done to a pod's namespace must never be done to the node's: by the descriptor, and by the
+ * path, which programs of others open. When a pod is deleted, a process of the host may have the
+ * number of one that was the pod's ("/proc/42/ns/net"): the pod's namespace is gone then.
+ */
+static int check_namespace(const struct sandbox_job *job, struct cni_call *call, struct err *err)
+{
+	auto_close int named = -1;
+
+	if (!job->what.call || str_empty(call->netns_path))
 		return 0;
-	return err_set(err, ERR_INVALID, "BadNetns",
-		       "%s is the network namespace of the node, not of a pod",
-		       job->what.call->netns_path);
+	named = netns_path_open(job->root, call->netns_path);
+	if (!is_of_node(job->config, call->netns) && !is_of_node(job->config, named))
+		return 0;
+	if (call->command != CALL_DEL && job->what.kind != CNI_JOB_UNDO)
+		return err_set(err, ERR_INVALID, "BadNetns",
+			       "%s is the network namespace of the node, not of a pod",
+			       call->netns_path);
+	cni_call_lose_netns(call);
+	return 0;
 }
 
 static int open_folders(const struct cni_worker_config *config, int *root, int *state,
@@ -328,7 +347,7 @@ static void run_job(struct worker_channel *line, const json_t *message, int netn
 		/* The plugin has gone: its namespace may still be there. */
 		if (job.what.note && call.netns < 0)
 			call.netns = netns_path_open(root, call.netns_path);
-		rc = check_namespace(&job, &err);
+		rc = check_namespace(&job, &call, &err);
 	}
 	if (rc < 0)
 		refuse(line, &err);

@@ -12,10 +12,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/base/child.h"
+#include "lib/base/fs.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -101,9 +103,32 @@ enum {
 	LOOK_MS = 100, /* has the child ended? */
 };
 
+char *external_ipam_path(const struct attachment *a, const char *type)
+{
+	auto_free char *note = str_printf(WIRE_PROGRAMS "/%s", type);
+	auto_strbuf struct strbuf noted = {0};
+	const char *folder;
+
+	if (fs_read(a->state, note, PATH_MAX, &noted, NULL) < 0)
+		strbuf_reset(&noted);
+	folder = strbuf_str(&noted);
+	if (folder[0] != '/' || strlen(folder) != noted.len || strchr(folder, ':'))
+		return str_dup(a->bin_dir ? a->bin_dir : "");
+	return a->bin_dir ? str_printf("%s:%s", folder, a->bin_dir) : str_dup(folder);
+}
+
+/* Does the path that a program would open lead to this namespace? */
+static bool leads_to(const char *path, int netns)
+{
+	struct stat there, known;
+
+	return netns >= 0 && stat(path, &there) == 0 && fstat(netns, &known) == 0 &&
+	       there.st_dev == known.st_dev && there.st_ino == known.st_ino;
+}
+
 /* In a child: become one that is on the host, run the program, say how it ended. */
-static _Noreturn void run_in_root(int root, const json_t *env, const struct wire_buffer *order,
-				  int to)
+static _Noreturn void run_in_root(const struct attachment *a, const char *path,
+				  const struct wire_buffer *order, int to)
 {
 	struct delegates *delegates = delegates_new(NULL);
 	struct wire_buffer out = {0};
@@ -113,13 +138,17 @@ static _Noreturn void run_in_root(int root, const json_t *env, const struct wire
 
 	/* A program that ends before it has read its stdin, or never began, must not end this. */
 	(void)signal(SIGPIPE, SIG_IGN);
-	if (fchdir(root) < 0 || chroot(".") < 0)
+	if (fchdir(a->root) < 0 || chroot(".") < 0)
 		_exit(errno);
 	if (clearenv() != 0)
 		_exit(UNTOLD);
-	json_each (env, name, value)
+	json_each (a->env, name, value)
 		(void)setenv(name, json_str_or(value, ""), 1);
 	(void)setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
+	/* delegates.c lets the order change neither of them. */
+	(void)setenv("CNI_PATH", path, 1);
+	if (!leads_to(json_str_or(json_at(a->env, "CNI_NETNS"), ""), a->netns))
+		(void)setenv("CNI_NETNS", "", 1);
 	if (wire_read(order->data, order->len, &message) != 1 ||
 	    delegates_start(delegates, &message) < 0)
 		_exit(UNTOLD);
@@ -219,9 +248,10 @@ static void read_from(int from, pid_t pid, struct strbuf *in, int *status)
 }
 
 /* {"status", "stdout", "stderr"}, new; NULL with err. */
-static json_t *run_here(const struct attachment *a, const struct wire_buffer *order,
-			struct err *err)
+static json_t *run_here(const struct attachment *a, const char *type,
+			const struct wire_buffer *order, struct err *err)
 {
+	auto_free char *path = external_ipam_path(a, type);
 	auto_strbuf struct strbuf in = {0};
 	struct wire_message message;
 	auto_close int turn = take_turn(a->state);
@@ -242,7 +272,7 @@ static json_t *run_here(const struct attachment *a, const struct wire_buffer *or
 		return NULL;
 	}
 	if (pid == 0)
-		run_in_root(a->root, a->env, order, fds[1]);
+		run_in_root(a, path, order, fds[1]);
 	(void)close(fds[1]);
 	read_from(fds[0], pid, &in, &status);
 	(void)close(fds[0]);
@@ -278,7 +308,7 @@ json_t *external_ipam_program(struct attachment *a, const char *type, const char
 	if (a->has_plugin)
 		return worker_channel_ask(a->line, take_ptr(exec), err);
 	if (exec_wire_write(&order, 1, exec) == 0)
-		end = run_here(a, &order, err);
+		end = run_here(a, type, &order, err);
 	free(order.data);
 	return end;
 }

@@ -10,6 +10,8 @@
 
 /*
  * Run a program with the attachment's environment but for CNI_COMMAND=command, and this on stdin.
+ * By ourselves it is looked for in external_ipam_path(), and has a CNI_NETNS only when that leads
+ * to the attachment's namespace.
  * New: {"status", "stdout", "stderr"}. NULL with err: it could not be run; "TooLarge".
  */
 json_t *external_ipam_program(struct attachment *attachment, const char *type, const char *command,
@@ -22,6 +24,13 @@ json_t *external_ipam_program(struct attachment *attachment, const char *type, c
  */
 int external_ipam_run(struct attachment *attachment, const char *type, const char *command,
 		      const json_t *config, json_t **ret_result, struct err *err);
+
+/*
+ * Where this program is looked for when no plugin waits on the host, as CNI_PATH has it; new, "":
+ * nowhere. The folder where a plugin there found it last, and the runtime's as we know it; never
+ * what the call says, which comes by a process without privileges.
+ */
+char *external_ipam_path(const struct attachment *attachment, const char *type);
 
 /* ERR_INVALID "TooLarge": the program's call does not fit into a message. */
 void external_ipam_too_large(const char *type, struct err *err);

@@ -55,25 +55,6 @@ static json_t *ask_networks(struct attachment *a, struct err *err)
 	return worker_channel_ask(a->line, question, err);
 }
 
-/*
- * The configurations of the node, in the order of their files. One that cannot be read stands in
- * nobody's way.
- */
-static void read_confs_of(const struct attachment *a, const char *folder, json_t *confs)
-{
-	json_auto_t *files = conf_files(a->root, folder);
-	json_t *file, *conf;
-	size_t i;
-
-	json_array_foreach (files, i, file) {
-		const char *text = json_str_or(json_at(file, "text"), "");
-
-		conf = json_parse(text, strlen(text), NULL);
-		if (conf)
-			json_array_append_new(confs, conf);
-	}
-}
-
 /* Where a Multus before us looked, first. */
 static json_t *read_confs(const struct attachment *a)
 {
@@ -81,8 +62,8 @@ static json_t *read_confs(const struct attachment *a)
 	json_t *confs = json_array();
 
 	if (multus)
-		read_confs_of(a, multus, confs);
-	read_confs_of(a, json_str_or(json_at(a->config, "confDir"), META_CONF_DIR), confs);
+		conf_read_all(a->root, multus, confs);
+	conf_read_all(a->root, json_str_or(json_at(a->config, "confDir"), META_CONF_DIR), confs);
 	return confs;
 }
 

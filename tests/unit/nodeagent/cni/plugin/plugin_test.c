@@ -323,20 +323,27 @@ static void runs_programs_side_by_side_and_sends_back_what_they_say(void **state
 static void runs_what_a_worker_has_allowed_in_the_runtime_s_environment(void **state)
 {
 	static const char *const orders[][2] = {
-		{"/bin/true", "CNI_COMMAND=ADD"},       {"../bin/true", "CNI_COMMAND=ADD"},
-		{"other", "CNI_COMMAND=ADD"},           {"allowed", "CNI_PATH=/nonexistent"},
+		{"/bin/true", "CNI_COMMAND=ADD"},
+		{"../bin/true", "CNI_COMMAND=ADD"},
+		{"other", "CNI_COMMAND=ADD"},
+		{"allowed", "CNI_PATH=/nonexistent"},
 		{"allowed", "LD_PRELOAD=/nonexistent"},
+		{"allowed", "CNI_NETNS=/proc/1/ns/net"},
+		{"allowed", "CNI_NETNS"},
+		{"allowed", "CNI_NETNS=/proc/self/ns/net"},
+		{"allowed", "CNI_NETNS="},
 	};
 	struct stand *s = *state;
 	auto_free char *folder = str_below(s->folder, "state/cni/" WIRE_PROGRAMS);
 	auto_free char *printed = NULL, *note = str_below(folder, "allowed");
+	auto_strbuf struct strbuf noted = {0};
 	struct wire_buffer out = {0};
 
 	listen_there(s);
 	assert_int_equal(fs_make_dirs(folder, 0700), 0);
 	assert_int_equal(fs_write_atomic(AT_FDCWD, note, "", 0, 0600, NULL), 0);
 	put_program(s, "other", "#!/bin/sh\n");
-	put_program(s, "allowed", "#!/bin/sh\necho \"$LD_PRELOAD$CNI_PATH\"\n");
+	put_program(s, "allowed", "#!/bin/sh\necho \"$LD_PRELOAD$CNI_PATH $CNI_NETNS\"\n");
 	call(s, "macvlan", "ADD", "{}");
 	take_connection(s);
 	(void)hear(s, NULL);
@@ -355,8 +362,13 @@ static void runs_what_a_worker_has_allowed_in_the_runtime_s_environment(void **s
 		} else {
 			assert_int_equal(number_of(&message, WIRE_STATUS), 0);
 			assert_int_equal(strncmp(text, s->folder, strlen(s->folder)), 0);
+			assert_string_equal(text + strlen(s->folder),
+					    id == 8 ? " \n" : " /proc/self/ns/net\n");
 		}
 	}
+	/* For a worker that runs it when no plugin waits. */
+	assert_int_equal(fs_read(AT_FDCWD, note, 4096, &noted, NULL), 0);
+	assert_string_equal(strbuf_str(&noted), s->folder);
 	say_done(s, "", 0);
 	assert_int_equal(finish(s, &printed), 0);
 }

@@ -1281,6 +1281,8 @@ static void start_anew(void)
 
 static void a_worker_refuses_the_namespace_of_the_node(void **state)
 {
+	auto_strbuf struct strbuf text = {0};
+	auto_free char *seen = NULL;
 	struct stat st;
 
 	assert_int_equal(stat("/proc/self/ns/net", &st), 0);
@@ -1288,8 +1290,29 @@ static void a_worker_refuses_the_namespace_of_the_node(void **state)
 	start_anew();
 	assert_int_equal(call("ADD", "", NULL), 1);
 	assert_non_null(strstr(stand.printed, "network namespace of the node"));
-	assert_int_equal(call("DEL", "", NULL), 1);
-	assert_false(is_there("deleted"));
+	/* A process of the host has the number of the pod's: that must not keep the pod. */
+	put_program("host-ip", "#!/bin/sh\necho \"netns=$CNI_NETNS\" >\"$CNI_PATH/seen\"\n");
+	assert_int_equal(call("DEL", "", "host-ip"), 0);
+	assert_true(is_there("deleted"));
+	seen = str_below(stand.folder, "seen");
+	assert_int_equal(fs_read(AT_FDCWD, seen, 4096, &text, NULL), 0);
+	assert_string_equal(strbuf_str(&text), "netns=\n");
+}
+
+/* What the plugin opened is no network namespace; what programs would open is the node's. */
+static void a_worker_refuses_a_path_to_the_namespace_of_the_node(void **state)
+{
+	auto_free char *path = str_below(stand.folder, "proc/self/ns/uts");
+	struct stat st;
+
+	mounts_of_our_own();
+	assert_int_equal(stat("/proc/self/ns/net", &st), 0);
+	stand.node_netns = st.st_ino;
+	stand.netns = "/proc/self/ns/uts";
+	mount_netns("proc/self/ns", path);
+	assert_int_equal(call("ADD", "", NULL), 1);
+	assert_non_null(strstr(stand.printed, "network namespace of the node"));
+	assert_int_equal(umount(path), 0);
 }
 
 static void a_worker_runs_no_program_that_is_not_on_its_list(void **state)
@@ -1299,9 +1322,14 @@ static void a_worker_runs_no_program_that_is_not_on_its_list(void **state)
 	start_anew();
 	assert_int_equal(call("ADD", "", "bash"), 1);
 	assert_non_null(strstr(stand.printed, "PluginNotAllowed"));
-	/* A DEL for which nothing is recorded names it as well. */
-	(void)call("DEL", "", "bash");
+	/* Without this folder the plugin would run any. */
+	assert_true(is_on_host("var/lib/orbweaver/cni/programs"));
+	/* A DEL without a record names it as well, and what it leaves is tried again. */
+	(void)call("DEL", "waits", "bash");
 	assert_false(is_on_host("was-run"));
+	assert_true(is_on_host("var/lib/orbweaver/cni/sandboxes/c1.json"));
+	assert_int_equal(touch("back"), 0);
+	until_nothing_is_left();
 	assert_false(is_on_host("var/lib/orbweaver/cni/programs/bash"));
 }
 
@@ -1328,6 +1356,7 @@ int main(void)
 		TEST(another_ipam_plugin_is_run_by_the_plugin),
 		TEST(another_ipam_plugin_s_words_are_passed_on),
 		TEST(a_worker_refuses_the_namespace_of_the_node),
+		TEST(a_worker_refuses_a_path_to_the_namespace_of_the_node),
 		TEST(a_worker_runs_no_program_that_is_not_on_its_list),
 		TEST(what_was_added_is_deleted_by_a_program_that_is_not_listed_any_more),
 		TEST(a_plugin_of_ours_that_has_no_addresses_is_no_ipam),

@@ -14,6 +14,7 @@
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/plugin/wire.h"
 #include "nodeagent/cni/worker/attachment.h"
 #include "nodeagent/cni/worker/external_ipam.h"
 #include "tests/support/scratch.h"
@@ -25,7 +26,7 @@ struct stand {
 	struct attachment attachment;
 };
 
-/* A program with this text, below the folder that CNI_PATH names. */
+/* A program with this text, in the runtime's folder of plugins. */
 static void put_program(const struct stand *s, const char *name, const char *text)
 {
 	assert_int_equal(fs_write_atomic(s->state, name, text, strlen(text), 0755, NULL), 0);
@@ -48,7 +49,13 @@ static int set_up(void **state)
 	s->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	s->env = json_pack("{s:s, s:s}", "CNI_PATH", s->folder, "FOLDER", s->folder);
 	s->attachment = (struct attachment){
-		.state = s->state, .root = s->root, .env = s->env, .plugin_types = "*"};
+		.state = s->state,
+		.root = s->root,
+		.env = s->env,
+		.netns = -1,
+		.bin_dir = s->folder,
+		.plugin_types = "*",
+	};
 	*state = s;
 	return 0;
 }
@@ -203,6 +210,54 @@ static void says_that_a_program_is_not_there(void **state)
 	assert_false(s->attachment.has_no_ipam);
 }
 
+/* The server says what CNI_PATH is, and a tenant's files are folders of the host, too. */
+static void looks_in_no_folder_that_the_call_names(void **state)
+{
+	struct stand *s = *state;
+	auto_free char *bin = str_below(s->folder, "bin"), *seen = NULL, *path = NULL;
+	auto_free char *noted = str_below(s->folder, "noted");
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(fs_make_dirs(bin, 0755) | fs_make_dirs(noted, 0755), 0);
+	put_program(s, "dhcp", "#!/bin/sh\ntouch $FOLDER/ran\n");
+	put_program(s, "noted/dhcp", "#!/bin/sh\necho \"$CNI_PATH\" >$FOLDER/seen\n");
+	s->attachment.bin_dir = bin;
+	assert_int_equal(run(s, "dhcp"), 127);
+	assert_null(get(s, "ran"));
+	/* The plugin on the host has found it there. */
+	assert_int_equal(
+		fs_write_atomic(s->state, WIRE_PROGRAMS "/dhcp", noted, strlen(noted), 0600, NULL),
+		0);
+	assert_int_equal(run(s, "dhcp"), 0);
+	assert_null(get(s, "ran"));
+	path = str_printf("%s:%s\n", noted, bin);
+	seen = get(s, "seen");
+	assert_string_equal(seen, path);
+}
+
+/* By the name that the server sends a program would open the node's own. */
+static void names_no_namespace_but_the_attachment_s(void **state)
+{
+	static const char *const paths[] = {"/proc/self/ns/net", "/proc/self/ns/uts", ""};
+	struct stand *s = *state;
+	auto_close int netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+
+	if (geteuid() != 0)
+		skip();
+	put_program(s, "dhcp", "#!/bin/sh\necho \"$CNI_NETNS\" >$FOLDER/seen\n");
+	for (size_t i = 0; i < 2 * ARRAY_LEN(paths); i++) {
+		const char *path = paths[i % ARRAY_LEN(paths)];
+		auto_free char *seen = NULL;
+
+		s->attachment.netns = i < ARRAY_LEN(paths) ? netns : -1;
+		json_put_str(s->env, "CNI_NETNS", path);
+		assert_int_equal(run(s, "dhcp"), 0);
+		seen = get(s, "seen");
+		assert_string_equal(seen, i == 0 ? "/proc/self/ns/net\n" : "\n");
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -212,6 +267,8 @@ int main(void)
 		TEST(a_call_that_no_message_takes_is_told_as_such),
 		TEST(knows_what_could_not_be_started),
 		TEST(says_that_a_program_is_not_there),
+		TEST(looks_in_no_folder_that_the_call_names),
+		TEST(names_no_namespace_but_the_attachment_s),
 	};
 
 	json_init();

@@ -142,6 +142,7 @@ static _Noreturn void be_worker(struct node *node, int fd, const char *command)
 		.pod = pod,
 		.netns = -1,
 		.plugin_types = node->plugin_types,
+		.bin_dir = "/opt/cni/bin",
 		.kubelet_dir = node->path,
 		.has_plugin = node->has_plugin,
 		.steps = json_array(),

@@ -396,7 +396,7 @@ struct informer *informer_new(struct loop *loop, struct kube_client *client,
 {
 	struct informer *informer = mem_new(struct informer);
 
-	assert(loop && config);
+	assert(config);
 	informer->config = *config;
 	if (config->silence_ms == 0)
 		informer->config.silence_ms = INFORMER_SILENCE_MS;

@@ -480,7 +480,7 @@ bool cache_remove(struct cache *cache, const char *key, uint64_t version)
 		json_auto_t *old = json_object();
 		json_t *metadata = json_need_object(old, "metadata");
 
-		/* Somebody may have waited to learn what it is. */
+		/* Controllers may wait to learn what it is. */
 		if (slash)
 			json_put(metadata, "namespace", json_fmt("%.*s", (int)(slash - key), key));
 		json_put_str(metadata, "name", slash ? slash + 1 : key);

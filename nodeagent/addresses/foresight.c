@@ -62,7 +62,7 @@ static void on_read(void *arg, json_t *endpoint, const struct err *err)
 	/* The leader's work is done: more than nothing was given, and to this pod. */
 	if (str_eq(endpoint_uid(endpoint), foresight->uid) &&
 	    json_array_size(json_at(endpoint, "status", "current", "ips")) > 0) {
-		/* Without the half of it that nobody here reads. */
+		/* Without the half of it that the agent does not read. */
 		read = json_pack("{s:{s:O*}, s:O*}", "metadata", "annotations",
 				 json_at(endpoint, "metadata", "annotations"), "status",
 				 json_at(endpoint, "status"));

@@ -191,7 +191,7 @@ static void take_turn(void *arg)
 		return;
 	watch->is_anew = watch->has_all = false;
 	kube_call_cancel(take_ptr(watch->call));
-	/* A server that was away has all nodes' watches begin anew: the first time at once. */
+	/* After an outage of the API server all nodes list again: the first time at once. */
 	if (watch->has_begun)
 		timer_start(watch->again, (int64_t)clock_jitter(LIST_WITHIN_MS));
 	else

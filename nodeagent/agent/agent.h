@@ -4,7 +4,7 @@
  * until nothing is left to do or nothing more can be done.
  *
  * Level-triggered: it hears that something changed, never what to do. It looks, or saves, or
- * executes steps, as many side by side as workers may run. It writes to nothing but the host: what
+ * executes steps, as many side by side as workers may run. It changes the host only; what
  * it knows is read with agent_view() by those who report and offer.
  */
 #ifndef ORBWEAVER_NODEAGENT_AGENT_AGENT_H

@@ -269,7 +269,7 @@ static void on_node_state(void *arg, const json_t *object)
 	bool signaled = WIFSIGNALED(p->past->status);
 	auto_free char *text = NULL;
 
-	/* Nobody else can report it: those who ended had no time. */
+	/* This process reports how the one before it ended. */
 	if (p->past->ends > 0 && !p->reported_restart && p->executes) {
 		text = str_printf(
 			"the agent was ended by %s %d%s and started again; the kubelet was "

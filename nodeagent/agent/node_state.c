@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Two informers, each of one object, and the writes of one: changes are told out of a deferred
- * call, statuses are composed by the wiring at the moment of writing. The agent (agent.c) hears
+ * Two informers, each of one object, and the writes of one: a deferred call reports changes,
+ * statuses are composed by the wiring at the moment of writing. The agent (agent.c) hears
  * what is wanted; it never sees the API server.
  */
 #include "nodeagent/agent/node_state.h"

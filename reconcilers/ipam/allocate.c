@@ -157,8 +157,8 @@ static int exchange_conflicting(struct allocate_call *call, const json_t *asks,
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 /*
- * A pool that was made anew under another name, or two that changed places, leave pods with
- * addresses of pools that do not account for them. The pool that does is theirs from now on.
+ * A pool that was deleted and created under another name, or two that changed places, leave pods
+ * with addresses of pools that do not account for them. The pool that does is theirs from now on.
  */
 static void adopt(struct allocate_call *call)
 {

@@ -59,7 +59,7 @@ struct kube_credentials {
 	/* Of exec plugins only. */
 	struct {
 		struct exec_plugin *running;
-		bool valid;         /* the current set came from it and nobody refused it */
+		bool valid;         /* the current set came from it; no server refused it */
 		int64_t fetched_us; /* wall clock */
 		int64_t expires_us; /* wall clock; INT64_MAX: not said */
 		int64_t fetched_ms;

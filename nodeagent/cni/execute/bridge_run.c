@@ -226,11 +226,8 @@ static bool add_unlink(const struct plugin_call *call, json_t *steps)
 
 static int bridge_del(const struct plugin_call *call, struct err *err)
 {
-	const struct attach_services *services = call->call->services;
-	const json_t *saved = call->call->saved;
-	bool has_ipam = saved ? json_is_true(json_at(saved, "ipam")) : ipam_is_wanted(call);
-	const char *peer = json_str_at(saved, "peer");
-	json_auto_t *steps = json_array(), *rest = NULL;
+	const char *peer = json_str_at(call->call->saved, "peer");
+	json_auto_t *steps = json_array();
 	bool done = true;
 
 	if (peer)
@@ -238,15 +235,7 @@ static int bridge_del(const struct plugin_call *call, struct err *err)
 	else
 		done = add_unlink(call, steps);
 	done = done && netns_execute_all(&call->pair, steps, NULL) == 0;
-	/* Not before the interface has gone: the next pod may have its addresses at once. */
-	if (done && has_ipam && ipam_del(call, NULL) == 0)
-		has_ipam = false;
-	if (!done || has_ipam) {
-		rest = json_object();
-		json_put_str(rest, "peer", peer);
-		json_put_bool(rest, "ipam", has_ipam);
-	}
-	return services->save(services->context, rest, rest ? err : NULL);
+	return ipam_finish_del(call, done, "peer", peer, err);
 }
 
 const struct plugin plugin_bridge = {

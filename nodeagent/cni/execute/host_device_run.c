@@ -220,7 +220,7 @@ static int host_device_add(const struct plugin_call *call, json_t **ret_result, 
 	const struct attach_services *services = call->call->services;
 	auto_host_device_config struct host_device_config config = {0};
 	json_auto_t *host = NULL, *state = NULL, *result = result_new();
-	const json_t *link = NULL, *dns;
+	const json_t *link = NULL;
 
 	if (host_device_config_read(call->call->config, &config, err) ||
 	    interface_refuse_taken(call, err) || find_link(call, &config, &host, &link, err))
@@ -231,9 +231,7 @@ static int host_device_add(const struct plugin_call *call, json_t **ret_result, 
 		return -1;
 	if (move_in(call, link, state, result, err) == 0 &&
 	    (!config.has_ipam || ipam_add(call, link != NULL, result, NULL, err) == 0)) {
-		/* The network's, as containernetworking-plugins have it, not what IPAM said. */
-		dns = json_at(config.folded, "dns");
-		json_put(result, "dns", json_is_object(dns) ? json_deep_copy(dns) : json_object());
+		interface_put_dns(result, config.folded);
 		*ret_result = take_ptr(result);
 		return 0;
 	}

@@ -66,3 +66,27 @@ int ipam_del(const struct plugin_call *call, struct err *err)
 
 	return services->ipam(services->context, "DEL", call->call->config, &none, err);
 }
+
+bool ipam_is_owed(const struct plugin_call *call)
+{
+	const json_t *saved = call->call->saved;
+
+	return saved ? json_is_true(json_at(saved, "ipam")) : ipam_is_wanted(call);
+}
+
+int ipam_finish_del(const struct plugin_call *call, bool gone, const char *key, const char *value,
+		    struct err *err)
+{
+	const struct attach_services *services = call->call->services;
+	bool is_owed = ipam_is_owed(call);
+	json_auto_t *rest = NULL;
+
+	if (gone && is_owed && ipam_del(call, NULL) == 0)
+		is_owed = false;
+	if (!gone || is_owed) {
+		rest = json_object();
+		json_put_str(rest, key, value);
+		json_put_bool(rest, "ipam", is_owed);
+	}
+	return services->save(services->context, rest, rest ? err : NULL);
+}

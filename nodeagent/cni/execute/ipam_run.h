@@ -38,4 +38,15 @@ int ipam_inherit(const struct plugin_call *call, const json_t *from, json_t *res
 /* Give the addresses back. */
 int ipam_del(const struct plugin_call *call, struct err *err);
 
+/* In DEL: has the call addresses to give back? As ADD saved it, else by the configuration. */
+bool ipam_is_owed(const struct plugin_call *call);
+
+/*
+ * The end of DEL of an interface with addresses. They go back only if the interface is `gone`,
+ * since the next pod may have them at once. What is left is saved as { "ipam", key: value }, value
+ * may be NULL; nothing is, if all is done. -1 with err when that cannot be saved.
+ */
+int ipam_finish_del(const struct plugin_call *call, bool gone, const char *key, const char *value,
+		    struct err *err);
+
 #endif

@@ -118,7 +118,7 @@ static int ipoib_del(const struct plugin_call *call, struct err *err)
 	const json_t *link = NULL;
 	bool done = true;
 
-	if (json_is_true(json_at(saved, "ipam")) || (!saved && ipam_is_wanted(call)))
+	if (ipam_is_owed(call))
 		done = ipam_del(call, NULL) == 0;
 	if (json_str_at(saved, "spare"))
 		plan_spare(call, saved, steps);

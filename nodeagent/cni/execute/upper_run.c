@@ -57,7 +57,7 @@ static int finish_interface(const struct plugin_call *call, const struct upper_c
 {
 	json_auto_t *look = netns_look_new(), *up = json_array();
 	const char *ifname = call->call->ifname;
-	const json_t *link = NULL, *dns = json_at(config->folded, "dns");
+	const json_t *link = NULL;
 
 	if (interface_find(call, ifname, look, &link, err))
 		return -1;
@@ -67,11 +67,9 @@ static int finish_interface(const struct plugin_call *call, const struct upper_c
 		return -1;
 	if (config->inherited && ipam_inherit(call, config->inherited, result, done, err))
 		return -1;
-	/*
-	 * The network's, as containernetworking-plugins have it, not what IPAM said; but of dummy.
-	 */
+	/* dummy leaves what IPAM said. */
 	if (!config->is_alone)
-		json_put(result, "dns", json_is_object(dns) ? json_deep_copy(dns) : json_object());
+		interface_put_dns(result, config->folded);
 	if (config->has_ipam || config->inherited)
 		return 0;
 	json_put_bool(steps_add(up, "pod", "link", ifname), "up", true);
@@ -175,11 +173,8 @@ static bool add_unlink(const struct plugin_call *call, const char *name, const c
 
 static int upper_del(const struct plugin_call *call, struct err *err)
 {
-	const struct attach_services *services = call->call->services;
-	const json_t *saved = call->call->saved;
-	bool has_ipam = saved ? json_is_true(json_at(saved, "ipam")) : ipam_is_wanted(call);
-	const char *spare = json_str_at(saved, "spare"), *type = call->call->type;
-	json_auto_t *steps = json_array(), *rest = NULL;
+	const char *spare = json_str_at(call->call->saved, "spare"), *type = call->call->type;
+	json_auto_t *steps = json_array();
 	bool done = true;
 
 	/*
@@ -190,15 +185,7 @@ static int upper_del(const struct plugin_call *call, struct err *err)
 		done = add_unlink(call, call->call->ifname, type, steps) &&
 		       add_unlink(call, spare, type, steps) &&
 		       netns_execute_all(&call->pair, steps, NULL) == 0;
-	/* Not before the interface has gone: the next pod may have its addresses at once. */
-	if (done && has_ipam && ipam_del(call, NULL) == 0)
-		has_ipam = false;
-	if (!done || has_ipam) {
-		rest = json_object();
-		json_put_str(rest, "spare", spare);
-		json_put_bool(rest, "ipam", has_ipam);
-	}
-	return services->save(services->context, rest, rest ? err : NULL);
+	return ipam_finish_del(call, done, "spare", spare, err);
 }
 
 const struct plugin plugin_macvlan = {

@@ -92,6 +92,14 @@ void interface_plan(const char *ifname, const json_t *result, json_t *steps)
 		add_route(steps, ifname, item, ips);
 }
 
+void interface_put_dns(json_t *result, const json_t *config)
+{
+	const json_t *dns = json_at(config, "dns");
+
+	assert(result);
+	json_put(result, "dns", json_is_object(dns) ? json_deep_copy(dns) : json_object());
+}
+
 int interface_adopt(json_t *result, const json_t *from_ipam, struct err *err)
 {
 	static const char *const lists[] = {"ips", "routes", "dns"};

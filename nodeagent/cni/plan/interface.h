@@ -23,6 +23,12 @@ void interface_plan(const char *ifname, const json_t *result, json_t *steps);
  */
 int interface_adopt(json_t *result, const json_t *from_ipam, struct err *err);
 
+/*
+ * The DNS of the network's configuration, none if it has none, as containernetworking-plugins
+ * have it: not what IPAM said.
+ */
+void interface_put_dns(json_t *result, const json_t *config);
+
 /* What CHECK compares. */
 struct interface_facts {
 	const char *type; /* the plugin, for messages */

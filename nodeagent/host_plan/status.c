@@ -224,6 +224,7 @@ static void put_degraded(json_t *list, const struct status_input *in)
 	add_failures(&v, in);
 	add_troubles(&v, json_at(in->plan, "problems"));
 	add_troubles(&v, json_at(in->observed, "problems"));
+	add_troubles(&v, json_at(in->observed, "rails", "problems"));
 	add_troubles(&v, in->container);
 	add_troubles(&v, in->offers);
 	if (json_is_true(json_at(in->networks, "fault")))
@@ -374,6 +375,21 @@ static void put_observed(json_t *status, const struct status_input *in)
 	json_put(status, "links", json_incref(json_at(in->observed, "node", "links")));
 }
 
+/* Which port is which rail; what is wrong with it is in the condition Degraded. */
+static void put_rails(json_t *status, const json_t *observed)
+{
+	json_t *rails;
+
+	if (!observed)
+		return;
+	(void)json_object_del(status, "rails");
+	if (json_array_size(json_at(observed, "rails", "list")) == 0)
+		return;
+	rails = json_copy(json_at(observed, "rails"));
+	(void)json_object_del(rails, "problems");
+	json_put(status, "rails", rails);
+}
+
 /* Which boot this is, the last reboots that we asked for, and for what in vain. */
 static void put_boots(json_t *status, const struct status_input *in)
 {
@@ -467,6 +483,7 @@ json_t *status_compose(const struct status_input *input)
 	put_sync(ret, &trouble, faults, &progressing);
 	put_problems(ret, input);
 	put_observed(ret, input);
+	put_rails(ret, input->observed);
 	put_vfs(ret, input->plan);
 	/* It is of this plan or of none: what an earlier one cost is nothing to act upon. */
 	(void)json_object_del(ret, "impact");

@@ -14,6 +14,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/host_plan/impact.h"
 #include "nodeagent/model/observed.h"
+#include "nodeagent/model/topology.h"
 
 /* Troubles that a message spells out; the others are counted. */
 #define NAMED_MAX 3
@@ -390,6 +391,14 @@ static void put_rails(json_t *status, const json_t *observed)
 	json_put(status, "rails", rails);
 }
 
+static void put_topology(json_t *status, const json_t *observed)
+{
+	if (!observed)
+		return;
+	(void)json_object_del(status, "topology");
+	json_put(status, "topology", topology_compose(observed));
+}
+
 /* Which boot this is, the last reboots that we asked for, and for what in vain. */
 static void put_boots(json_t *status, const struct status_input *in)
 {
@@ -484,6 +493,7 @@ json_t *status_compose(const struct status_input *input)
 	put_problems(ret, input);
 	put_observed(ret, input);
 	put_rails(ret, input->observed);
+	put_topology(ret, input->observed);
 	put_vfs(ret, input->plan);
 	/* It is of this plan or of none: what an earlier one cost is nothing to act upon. */
 	(void)json_object_del(ret, "impact");

@@ -14,6 +14,7 @@
 #include "reconcilers/core/edit.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/sriov/node_agent.h"
+#include "reconcilers/sriov/node_labels.h"
 #include "reconcilers/sriov/node_rails.h"
 #include "reconcilers/sriov/node_report.h"
 #include "reconcilers/sriov/pool_config.h"
@@ -529,5 +530,7 @@ int node_state_reconcile(const json_t *world, const char *key, struct plan *plan
 	reports = node_reports(&d, is_written, agent.message);
 	pool_config_put_report(world, json_at(node, "metadata", "labels"), state, reports);
 	plan_report(plan, key, reports);
+	if (!agent.is_gone)
+		node_labels_plan(plan, node, state);
 	return 0;
 }

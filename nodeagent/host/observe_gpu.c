@@ -5,31 +5,6 @@
  */
 #include "nodeagent/host/view.h"
 
-bool view_is_gpu(const struct view *view, const char *address, int64_t class)
-{
-	/* Classes of linux/pci_ids.h, without the interface. Boards' own VGA is of other vendors. */
-	static const struct {
-		int64_t vendor;
-		int64_t classes[3]; /* 0: none */
-	} vendors[] = {
-		{0x10de, {0x0300, 0x0302}},         /* NVIDIA: VGA, 3D controller */
-		{0x1002, {0x0380, 0x1200}},         /* AMD: display, processing accelerator */
-		{0x8086, {0x0300, 0x0302, 0x0380}}, /* Intel */
-	};
-	int64_t vendor;
-
-	/* Display controllers and accelerators; of a GPU with SR-IOV the PF stands for all. */
-	if ((class >> 16 != 0x03 && class >> 16 != 0x12) ||
-	    !sysfs_read_int(view->host, pci_path(address, "vendor").text, &vendor) ||
-	    pci_is_vf(view->host, address))
-		return false;
-	for (size_t i = 0; i < ARRAY_LEN(vendors); i++)
-		for (size_t k = 0; k < ARRAY_LEN(vendors[i].classes); k++)
-			if (vendors[i].vendor == vendor && vendors[i].classes[k] == class >> 8)
-				return true;
-	return false;
-}
-
 json_t *view_gpus(const struct view *view)
 {
 	json_t *ret = json_array(), *address;

@@ -67,8 +67,6 @@ const char *view_carried(const struct view *view, const char *address);
 json_t *view_node_entry(const struct view *view);
 
 /* observe_gpu.c */
-/* Is a function of this PCI class a GPU, of a vendor that makes them for computing? */
-bool view_is_gpu(const struct view *view, const char *address, int64_t class);
 json_t *view_gpus(const struct view *view);
 
 /* observe_vf.c */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Rails of a node: which NIC port has which index. Pure, and the only place that decides it: NodeState,
- * device pools, ResourceSlices and metrics read the result from the observed document. docs/rails.md.
+ * Rails of a node: which NIC port has which index. Pure, and the only place that decides it:
+ * NodeState, device pools, ResourceSlices and metrics read the result from the observed document.
+ * docs/rails.md.
  */
 #ifndef ORBWEAVER_NODEAGENT_MODEL_RAILS_H
 #define ORBWEAVER_NODEAGENT_MODEL_RAILS_H

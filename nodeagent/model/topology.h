@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How far two PCI functions are from each other, and which GPUs are near a NIC. Pure: the paths that
- * sysfs shows go in. docs/rails.md, "Distances".
+ * How far two PCI functions are from each other, and which GPUs are near a NIC. Pure: the paths
+ * that sysfs shows go in. docs/rails.md, "Distances".
  */
 #ifndef ORBWEAVER_NODEAGENT_MODEL_TOPOLOGY_H
 #define ORBWEAVER_NODEAGENT_MODEL_TOPOLOGY_H

@@ -13,9 +13,9 @@
 #include "lib/json/json.h"
 #include "tests/fuzz/fuzz.h"
 
-static const char *const nics[] = {"connectx-5", "connectx-7", "e810", NULL};
-static const char *const gpus[] = {"h100", NULL};
-static const struct node_models models = {nics, gpus};
+static const char *const nic_names[] = {"connectx-5", "connectx-7", "e810", NULL};
+static const char *const gpu_names[] = {"h100", NULL};
+static const struct node_models models = {nic_names, gpu_names};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -27,8 +27,9 @@ struct node_models {
  *
  *	{"name": "gpu-1", "nics": ["connectx-5", "connectx-7", …], "gpus": ["h100", …]}
  *
- * A range is [FIRST-LAST] anywhere in the name; leading zeros stay. -1 with err ERR_INVALID "BadNode", a line that names the part, its value and what
- * would be right; `nodes` is unchanged then.
+ * A range is [FIRST-LAST] anywhere in the name; leading zeros stay. -1 with err ERR_INVALID
+ * "BadNode", a line that names the part, its value and what would be right; `nodes` is unchanged
+ * then.
  */
 int node_spec_add(json_t *nodes, const char *text, const struct node_models *models,
 		  struct err *err);

@@ -26,10 +26,10 @@ struct sim_host {
  * interfaces are up. NICs whose number of VFs is a setting have 16. The node itself uses eno1, with
  * this IPv4 address.
  *
- * gpus: names of simulated_gpu(), may be empty. With GPUs the host has PCIe switches: the last NICs,
- * at most one for each GPU, have a switch each, and GPUs lie below these in order, as many below
- * each as it takes. Switches of the first half are of NUMA node 0, the others of 1; other NICs are
- * below root ports of node 0. GPUs are 0000:d0:00.0, 0000:d1:00.0 and so on.
+ * gpus: names of simulated_gpu(), may be empty. With GPUs the host has PCIe switches: the last
+ * NICs, at most one for each GPU, have a switch each, and GPUs lie below these in order, as many
+ * below each as it takes. Switches of the first half are of NUMA node 0, the others of 1; other
+ * NICs are below root ports of node 0. GPUs are 0000:d0:00.0, 0000:d1:00.0 and so on.
  */
 void sim_host_init(struct sim_host *host, const char *parent, struct tree_texts *texts,
 		   const json_t *nics, const json_t *gpus, const char *ipv4);

@@ -42,8 +42,8 @@ static const json_t *decide(const char *observed_text, const char *wanted_text)
 }
 
 /*
- * "0 a, 1 b-": rails with names, a dash behind those that are missing; then the reasons of problems.
- * The field `rail` of interfaces agrees with the list.
+ * "0 a, 1 b-": rails with names, a dash behind those that are missing; then the reasons of
+ * problems. The field `rail` of interfaces agrees with the list.
  */
 static void shows(const json_t *result, const char *want)
 {

@@ -17,6 +17,7 @@
 #include "cli/status.h"
 #include "cli/support_dump.h"
 #include "cli/test.h"
+#include "cli/topo.h"
 #include "cli/usage.h"
 #include "reconcilers/core/kinds.h"
 
@@ -211,6 +212,19 @@ const struct cli_command cli_commands[] = {
 		.args_min = 1,
 		.args_max = 1,
 		.run = explain_reason,
+	},
+	{
+		.name = "topo",
+		.arguments = "NODE",
+		.summary = "which GPU is near which NIC of a node, with rails, VFs and pods",
+		.help = "The matrix of nvidia-smi topo -m, from what the node's agent reports.\n",
+		.kinds = topo_kinds,
+		.document = "Topology",
+		.fields = topo_fields,
+		.completes = KIND_NODE,
+		.args_min = 1,
+		.args_max = 1,
+		.run = topo_run,
 	},
 	{
 		.name = "doctor",

@@ -50,6 +50,7 @@ const struct cli_field report_fields[] = {
 	{"nodes[].mode", "string", "RDMA namespace mode"},
 	{"nodes[].nics[].name", "string", "name of the PF"},
 	{"nodes[].nics[].address", "string", "PCI address"},
+	{"nodes[].nics[].rail", "integer", "index of its rail; absent: it has none"},
 	{"nodes[].nics[].type", "string", "ETH or IB"},
 	{"nodes[].nics[].speed", "string", "of the link; absent: it has none"},
 	{"nodes[].nics[].mtu", "integer", "of the PF"},
@@ -110,6 +111,7 @@ static json_t *nics_of(const json_t *state)
 
 		json_put_str(nic, "name", json_str_at(pf, "name"));
 		json_put_str(nic, "address", json_str_at(pf, "pciAddress"));
+		json_put(nic, "rail", json_incref(json_at(pf, "rail")));
 		json_put_str(nic, "type", json_str_at(pf, "linkType"));
 		json_put_str(nic, "speed", str_starts(speed, "-1") ? NULL : speed);
 		json_put_int(nic, "mtu", json_integer_value(json_at(pf, "mtu")));

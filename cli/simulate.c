@@ -27,7 +27,7 @@ int simulate_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret
 
 	/* Before anything is started. */
 	for (size_t i = 0; options.nodes[i]; i++)
-		if (node_spec_add(nodes, options.nodes[i], nodes_models, err) < 0)
+		if (node_spec_add(nodes, options.nodes[i], &nodes_models, err) < 0)
 			return -1;
 	/* It is a server for as long as it runs. */
 	(void)log_configure("warn", NULL);

@@ -37,6 +37,8 @@ const struct cli_field status_fields[] = {
 	{"nodes[].node", "string", "name of the Node"},
 	{"nodes[].sync", "string", "status.syncStatus of its NodeState"},
 	{"nodes[].vfs", "string", "VFs that are there, a slash, VFs that are wanted"},
+	{"nodes[].rails", "string",
+	 "rails whose NIC is there, a slash, all rails; absent without RDMA-capable NICs"},
 	{"nodes[].rdma", "string", "RDMA namespace mode: shared or exclusive"},
 	{"nodes[].resources", "string",
 	 "each resource with its healthy and its wanted devices, as the agent last said; behind "
@@ -98,6 +100,11 @@ static json_t *node_row(const json_t *node, const json_t *state)
 			 json_fmt("%lld/%lld",
 				  (long long)json_integer_value(json_at(status, "presentVfs")),
 				  (long long)json_integer_value(json_at(status, "wantedVfs"))));
+	if (json_at(status, "rails"))
+		json_put(row, "rails",
+			 json_fmt("%lld/%zu",
+				  (long long)json_integer_value(json_at(status, "rails", "count")),
+				  json_array_size(json_at(status, "rails", "list"))));
 	if (resources)
 		json_put(row, "resources", resources);
 	json_put_str(row, "rdma", json_str_at(status, "system", "rdmaMode"));
@@ -288,8 +295,9 @@ int status_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_s
 		{"TROUBLED", "troubled"},
 	};
 	static const struct column node_columns[] = {
-		{"NODE", "node"}, {"SYNC", "sync"},           {"VFS", "vfs"},
-		{"RDMA", "rdma"}, {"RESOURCES", "resources"}, {"READY", "ready"},
+		{"NODE", "node"},   {"SYNC", "sync"}, {"VFS", "vfs"},
+		{"RAILS", "rails"}, {"RDMA", "rdma"}, {"RESOURCES", "resources"},
+		{"READY", "ready"},
 	};
 	static const struct column finding_columns[] = {
 		{"KIND", "kind"},     {"NAME", "name"},       {"CONDITION", "condition"},

@@ -24,7 +24,7 @@ json_t *doctor_check_node(const json_t *node, const json_t *state, const json_t 
 
 /*
  * What differs among the nodes that have NICs for the same resource: kernel, agent, speed, MTU,
- * kind of NIC, RDMA mode. World: KIND_NODE, KIND_NODE_STATE. Returns new.
+ * kind of NIC, RDMA mode; and rail by rail. World: KIND_NODE, KIND_NODE_STATE. Returns new.
  */
 json_t *doctor_compare(const json_t *world);
 

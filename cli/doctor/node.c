@@ -234,6 +234,48 @@ static void note_pfs(json_t *seen, const json_t *state, const char *member, cons
 	}
 }
 
+/* Rail by rail: pods of a job have the same ones on different nodes. */
+static void note_rails(json_t *seen, const json_t *state)
+{
+	static const struct {
+		const char *member, *what;
+	} members[] = {{"vendor", NULL},
+		       {"linkType", "link type"},
+		       {"linkSpeed", "link speed"},
+		       {"mtu", "MTU"}};
+	const char *name = json_name(state);
+	const json_t *rails = json_at(state, "status", "rails", "list"), *entry;
+	size_t i;
+
+	if (rails) {
+		auto_free char *number = str_printf("%zu", json_array_size(rails));
+
+		note(seen, "number of rails", number, name);
+	}
+	json_array_foreach ((json_t *)rails, i, entry) {
+		const json_t *port = json_find(json_at(state, "status", "interfaces"), "pciAddress",
+					       json_str_or(json_at(entry, "pciAddress"), ""));
+		long long rail = (long long)json_integer_value(json_at(entry, "rail"));
+
+		for (size_t m = 0; port && m < ARRAY_LEN(members); m++) {
+			const json_t *value = json_at(port, members[m].member);
+			auto_free char *property = NULL, *text = NULL;
+
+			property = str_printf("%s of rail %lld",
+					      members[m].what ? members[m].what : "model", rail);
+			if (!members[m].what)
+				text = str_printf("%s:%s", json_str_or(value, "?"),
+						  json_str_or(json_at(port, "deviceID"), "?"));
+			else if (json_is_integer(value))
+				text = str_printf("%lld", (long long)json_integer_value(value));
+			else
+				text = str_dup(json_string_value(value));
+			if (text && !str_starts(text, "-1"))
+				note(seen, property, text, name);
+		}
+	}
+}
+
 static void note_node(json_t *seen, const json_t *world, const json_t *state)
 {
 	const char *name = json_name(state);
@@ -248,6 +290,7 @@ static void note_node(json_t *seen, const json_t *world, const json_t *state)
 		note(seen, "agent", agent, name);
 	if (mode)
 		note(seen, "RDMA mode", mode, name);
+	note_rails(seen, state);
 	note_pfs(seen, state, "mtu", "MTU");
 	note_pfs(seen, state, "linkSpeed", "link speed");
 	note_pfs(seen, state, "linkType", "link type");

@@ -51,6 +51,7 @@ static void take_earlier_report(struct agent *agent)
 	if (json_array_size(interfaces) == 0)
 		return;
 	json_object_set(agent->earlier, "interfaces", (json_t *)interfaces);
+	json_put(agent->earlier, "rails", json_incref(json_at(agent->object, "status", "rails")));
 	if (!observed)
 		return;
 	json_object_set(agent->earlier, "node", json_at(observed, "node"));

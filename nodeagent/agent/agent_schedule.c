@@ -55,15 +55,19 @@ void agent_decide_desired(struct agent *agent)
 
 void agent_take_observed(struct agent *agent, json_t *observed)
 {
-	json_auto_t *owned = observed;
+	json_auto_t *owned = observed, *merged = NULL;
+	const json_t *before = agent->observed ? agent->observed : agent->earlier;
 	struct history_input input = {
 		.observed = owned,
-		.before = agent->observed ? agent->observed : agent->earlier,
+		.before = before,
 		.spec = agent->desired.offered,
 		.now_ms = clock_ms(),
 	};
 
 	assert(observed && observed != agent->observed);
-	agent_replace(&agent->observed, history_merge(&input));
+	merged = history_merge(&input);
+	agent_replace(&agent->observed,
+		      rails_decide(merged, json_at(agent->desired.offered, "rails"),
+				   json_at(before, "rails")));
 	json_object_clear(agent->earlier);
 }

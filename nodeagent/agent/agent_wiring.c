@@ -342,6 +342,13 @@ static bool on_scrape(void *arg)
 	return counter_collector_refresh(p->counting);
 }
 
+static const json_t *on_rails(void *arg)
+{
+	const struct agent_process *p = arg;
+
+	return json_at(agent_view(p->agent).observed, "rails", "list");
+}
+
 static void on_gathered(void *arg, size_t size_bytes)
 {
 	struct agent_process *p = arg;
@@ -541,6 +548,7 @@ static void start_counting(struct agent_process *p)
 		.allocated = on_allocated,
 		.attachments = on_attachments,
 		.owners = on_owners,
+		.rails = on_rails,
 		.gathered = on_gathered,
 		.lost = on_hostd_lost,
 		.arg = p,

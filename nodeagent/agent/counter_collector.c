@@ -113,6 +113,7 @@ static size_t write_text(struct counter_collector *counting)
 		&(struct exposition_input){
 			.node = counting->config.node,
 			.devices = counting->entries,
+			.rails = counting->config.rails(counting->config.arg),
 			.pods = counting->pods,
 			.owners = counting->pods ? counting->config.owners(counting->config.arg,
 									   counting->pods)

@@ -45,6 +45,8 @@ struct counter_collector_config {
 	const json_t *(*attachments)(void *arg);
 	/* { "ns/pod": meter_owner() } of those pods that are known, borrowed likewise. */
 	const json_t *(*owners)(void *arg, const json_t *pods);
+	/* "list" of nodeagent/model/rails.h, likewise. */
+	const json_t *(*rails)(void *arg);
 	/*
 	 * What counter_collector_refresh() asked for is shown now; size of it all. From the loop.
 	 */

@@ -244,6 +244,17 @@ static struct number number_of(const json_t *value)
 	return ret;
 }
 
+/* Of a VF that of its PF. */
+static struct number rail_of(const struct book *book, const json_t *device)
+{
+	const char *port = json_str_at(device, "pf");
+
+	if (!port)
+		port = json_str_at(device, "pciAddress");
+	return number_of(port ? json_at(json_find(book->input->rails, "pciAddress", port), "rail")
+			      : NULL);
+}
+
 static void add_info(struct book *book, const json_t *device)
 {
 	const char *protocol = json_str_at(device, "protocol");
@@ -261,6 +272,7 @@ static void add_info(struct book *book, const json_t *device)
 	add_label(&labels, "driver", json_str_at(device, "driver"));
 	add_label(&labels, "numa_node", number_of(json_at(device, "numaNode")).text);
 	add_label(&labels, "guid", json_str_at(device, "nodeGuid"));
+	add_label(&labels, "rail", rail_of(book, device).text);
 	add_line(series_of(book, "orbweaver_rdma_device_info", FAMILY_OF_INFO), strbuf_str(&labels),
 		 NULL, 1);
 }

@@ -48,6 +48,7 @@ struct exposition_input {
 	 * "failed": true when it should be there }]
 	 */
 	const json_t *devices;
+	const json_t *rails;  /* "list" of nodeagent/model/rails.h; NULL: not known */
 	const json_t *pods;   /* meter_pods(); NULL: not known */
 	const json_t *owners; /* { "namespace/pod": meter_owner() }; NULL: none are known */
 	/* What the kubelet names (meter_pods()), for sriov_kubepoddevice; NULL: not known. */

@@ -125,7 +125,7 @@ const char *family_label_names(enum family_labels labels)
 		return "pciAddr,dev_type,pod,namespace,container";
 	case FAMILY_OF_INFO:
 		return "node_name,ifname,net_dev_name,pci_address,link_layer,state,firmware,driver,"
-		       "numa_node,guid";
+		       "numa_node,guid,rail";
 	case FAMILY_OF_FAILURE:
 		return "node_name,ifname,net_dev_name,pci_address";
 	}

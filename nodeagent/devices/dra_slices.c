@@ -175,6 +175,7 @@ static json_t *attributes_of(const json_t *resource, const json_t *device,
 
 		put_int(attributes, "vfID", number);
 	}
+	put_int(attributes, "rail", json_at(pf ? pf : seen, "rail"));
 	put_int(attributes, "dra.net/numaNode", json_at(device, "numa"));
 	put_bool(attributes, "rdmaCapable", json_at(device, "details", "rdma") != NULL);
 	put_bool(attributes, "dra.net/rdma", json_at(device, "details", "rdma") != NULL);

@@ -212,6 +212,7 @@ static void put_errors(const struct view *view, const char *address, const char 
 static json_t *pf_entry(struct view *view, const char *address)
 {
 	const struct rtnl_interface *interface = view_interface(view, address);
+	auto_free char *path = pci_bridges(view->host, address);
 	json_t *ret = json_object(), *host = json_object();
 	struct sysfs_text driver;
 
@@ -227,6 +228,7 @@ static json_t *pf_entry(struct view *view, const char *address)
 	put_errors(view, address, "aer_dev_nonfatal", "nonFatalPciErrors", host);
 	json_put(host, "healthErrors", json_incref(json_object_get(view->health, address)));
 	view_put_location(view, address, host);
+	json_put_str(host, "path", path);
 	/* Also without SR-IOV: it may be what turns that on. */
 	json_put_bool(host, "devlink", json_list_has(view->devlink, address));
 	put_sriov(view, address, interface, ret, host);
@@ -272,6 +274,8 @@ json_t *host_observe(struct host *host, unsigned int flags, struct err *err)
 	}
 	json_put(ret, "interfaces", interfaces);
 	json_put(ret, "unusable", unusable);
+	json_put(ret, "gpus", view_gpus(&view));
+	json_put_str(ret, "gpusUnknown", view.gpus_unknown);
 	json_put(ret, "rdma", view_rdma_entry(&view));
 	json_put(ret, "node", view_node_entry(&view));
 	json_put(ret, "boots", boots_observe(view.host));

@@ -24,8 +24,7 @@ void view_put_ids(const struct view *view, const char *address, json_t *ret)
 
 void view_put_location(const struct view *view, const char *address, json_t *ret)
 {
-	auto_free char *target = root_read_link(view->host->root, pci_path(address, NULL).text);
-	char *root = target ? strstr(target, "/devices/pci") : NULL;
+	auto_free char *root = pci_bridges(view->host, address);
 	struct sysfs_text group;
 	int64_t number;
 
@@ -40,7 +39,6 @@ void view_put_location(const struct view *view, const char *address, json_t *ret
 	 * "pci0000:3a": the host bridge, which is what a path below /sys/devices begins with. What
 	 * stands close to each other for peer-to-peer transfers has the same one.
 	 */
-	root += strlen("/devices/");
 	root[strcspn(root, "/")] = '\0';
 	json_put_str(ret, "pcieRoot", root);
 }

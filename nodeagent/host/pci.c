@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/root.h"
 #include "lib/json/json.h"
 
 struct pci_path pci_path(const char *address, const char *name)
@@ -40,6 +41,18 @@ bool pci_is_network(const struct host *host, const char *address)
 bool pci_has_sriov(const struct host *host, const char *address)
 {
 	return sysfs_exists(host, pci_path(address, "sriov_totalvfs").text);
+}
+
+char *pci_bridges(const struct host *host, const char *address)
+{
+	auto_free char *target = root_read_link(host->root, pci_path(address, NULL).text);
+	char *path = target ? strstr(target, "/devices/pci") : NULL, *last;
+
+	if (!path)
+		return NULL;
+	path += strlen("/devices/");
+	last = strrchr(path, '/');
+	return last ? str_ndup(path, (size_t)(last - path)) : NULL;
 }
 
 bool pci_driver(const struct host *host, const char *address, struct sysfs_text *ret)

@@ -25,6 +25,13 @@ bool pci_is_network(const struct host *host, const char *address);
 /* Does it have the SR-IOV capability (sriov_totalvfs)? */
 bool pci_has_sriov(const struct host *host, const char *address);
 
+/*
+ * The bridges above a function, from its host bridge down, joined by slashes: of
+ * /sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0 "pci0000:15/0000:15:01.0". New; NULL: its
+ * folder does not tell.
+ */
+char *pci_bridges(const struct host *host, const char *address);
+
 /* Name of the bound driver; false when none is. */
 bool pci_driver(const struct host *host, const char *address, struct sysfs_text *ret);
 /* PCI address of a VF's PF; false when it is no VF. */

@@ -26,6 +26,8 @@ struct view {
 	struct rdma_devices rdma;
 	enum rdma_mode rdma_mode;
 	json_t *addresses;         /* of all network functions, sorted */
+	json_t *gpus;              /* addresses of GPUs, sorted */
+	char *gpus_unknown;        /* why there may be more of them; NULL: there are not */
 	json_t *functions;         /* { interface name: PCI address } */
 	json_t *devlink;           /* PCI addresses with a devlink instance */
 	json_t *health;            /* devlink_list_errors() */
@@ -63,6 +65,9 @@ void view_read_carriers(struct view *view, const json_t *uppers);
  */
 const char *view_carried(const struct view *view, const char *address);
 json_t *view_node_entry(const struct view *view);
+
+/* observe_gpu.c */
+json_t *view_gpus(const struct view *view);
 
 /* observe_vf.c */
 json_t *view_vf_entry(const struct view *view, const char *pf, int number, const char *address,

@@ -14,6 +14,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/host_plan/impact.h"
 #include "nodeagent/model/observed.h"
+#include "nodeagent/model/topology.h"
 
 /* Troubles that a message spells out; the others are counted. */
 #define NAMED_MAX 3
@@ -224,6 +225,7 @@ static void put_degraded(json_t *list, const struct status_input *in)
 	add_failures(&v, in);
 	add_troubles(&v, json_at(in->plan, "problems"));
 	add_troubles(&v, json_at(in->observed, "problems"));
+	add_troubles(&v, json_at(in->observed, "rails", "problems"));
 	add_troubles(&v, in->container);
 	add_troubles(&v, in->offers);
 	if (json_is_true(json_at(in->networks, "fault")))
@@ -374,6 +376,29 @@ static void put_observed(json_t *status, const struct status_input *in)
 	json_put(status, "links", json_incref(json_at(in->observed, "node", "links")));
 }
 
+/* Which port is which rail; what is wrong with it is in the condition Degraded. */
+static void put_rails(json_t *status, const json_t *observed)
+{
+	json_t *rails;
+
+	if (!observed)
+		return;
+	(void)json_object_del(status, "rails");
+	if (json_array_size(json_at(observed, "rails", "list")) == 0)
+		return;
+	rails = json_copy(json_at(observed, "rails"));
+	(void)json_object_del(rails, "problems");
+	json_put(status, "rails", rails);
+}
+
+static void put_topology(json_t *status, const json_t *observed)
+{
+	if (!observed)
+		return;
+	(void)json_object_del(status, "topology");
+	json_put(status, "topology", topology_compose(observed));
+}
+
 /* Which boot this is, the last reboots that we asked for, and for what in vain. */
 static void put_boots(json_t *status, const struct status_input *in)
 {
@@ -467,6 +492,8 @@ json_t *status_compose(const struct status_input *input)
 	put_sync(ret, &trouble, faults, &progressing);
 	put_problems(ret, input);
 	put_observed(ret, input);
+	put_rails(ret, input->observed);
+	put_topology(ret, input->observed);
 	put_vfs(ret, input->plan);
 	/* It is of this plan or of none: what an earlier one cost is nothing to act upon. */
 	(void)json_object_del(ret, "impact");

@@ -265,6 +265,55 @@ static void pci_remove(struct host_tree *tree, const char *address, const char *
 	host_tree_remove(tree, path);
 }
 
+/* The folder of a function below its bridges, and the link to it. path NULL: neither. */
+static void place_function(struct host_tree *tree, const char *address, const char *path)
+{
+	auto_free char *folder = NULL, *link = NULL, *target = NULL;
+
+	if (!path)
+		return;
+	folder = str_printf("sys/devices/%s/%s/x", path, address);
+	link = str_printf("sys/bus/pci/devices/%s", address);
+	target = str_printf("../../../devices/%s/%s", path, address);
+	make_folders(tree, folder);
+	host_tree_link(tree, link, target);
+}
+
+static void remove_function(struct host_tree *tree, const char *address, const char *path)
+{
+	auto_free char *folder = NULL, *link = NULL;
+
+	if (!path) {
+		pci_remove(tree, address, "");
+		return;
+	}
+	folder = str_printf("sys/devices/%s/%s", path, address);
+	link = str_printf("sys/bus/pci/devices/%s", address);
+	host_tree_remove(tree, folder);
+	host_tree_remove(tree, link);
+}
+
+static void put_numa(struct host_tree *tree, const char *address, int numa)
+{
+	auto_free char *text = str_printf("%d\n", numa);
+
+	pci_file(tree, address, "numa_node", text);
+}
+
+void host_tree_add_gpu(struct host_tree *tree, const struct tree_gpu *gpu, const char *address,
+		       const char *path, int numa)
+{
+	auto_free char *class = str_printf("0x%s\n", gpu->class);
+	auto_free char *vendor = str_printf("0x%s\n", gpu->vendor);
+	auto_free char *device = str_printf("0x%s\n", gpu->device);
+
+	place_function(tree, address, path);
+	pci_file(tree, address, "class", class);
+	pci_file(tree, address, "vendor", vendor);
+	pci_file(tree, address, "device", device);
+	put_numa(tree, address, numa);
+}
+
 /* ---- interfaces ------------------------------------------------------------------------------ */
 
 static struct interface *interface_by(struct host_tree *tree, const char *name)
@@ -610,10 +659,11 @@ static void show_pf(struct host_tree *tree, struct pf *pf)
 	auto_free char *vendor = str_printf("0x%s\n", is->vendor);
 	auto_free char *device = str_printf("0x%s\n", is->device);
 
+	place_function(tree, is->address, is->path);
 	pci_file(tree, is->address, "class", is->is_ib ? "0x020700\n" : "0x020000\n");
 	pci_file(tree, is->address, "vendor", vendor);
 	pci_file(tree, is->address, "device", device);
-	pci_file(tree, is->address, "numa_node", "0\n");
+	put_numa(tree, is->address, is->numa);
 	if (!is->total)
 		return;
 	pci_file(tree, is->address, "sriov_totalvfs", total);
@@ -690,11 +740,12 @@ static void make_vf(struct host_tree *tree, struct pf *pf, int number)
 		       (pf->is.vf_bus + (unsigned int)number / 256) & 0xff,
 		       (unsigned int)number / 8 % 32, (unsigned int)number % 8);
 	to_vf = str_printf("../%s", vf->address);
+	place_function(tree, vf->address, pf->is.path);
 	pci_file(tree, vf->address, "class", pf->is.is_ib ? "0x020700\n" : "0x020000\n");
 	pci_file(tree, vf->address, "vendor", vendor);
 	pci_file(tree, vf->address, "device", device);
 	pci_file(tree, vf->address, "driver_override", "(null)\n");
-	pci_file(tree, vf->address, "numa_node", "0\n");
+	put_numa(tree, vf->address, pf->is.numa);
 	pci_link(tree, vf->address, "iommu_group", "../../../kernel/iommu_groups/7");
 	pci_link(tree, vf->address, "physfn", to_pf);
 	pci_link(tree, pf->is.address, link, to_vf);
@@ -709,7 +760,7 @@ static void remove_vfs(struct host_tree *tree, struct pf *pf)
 
 		unbind_vf(tree, pf, i);
 		pci_remove(tree, pf->is.address, link);
-		pci_remove(tree, pf->vfs[i].address, "");
+		remove_function(tree, pf->vfs[i].address, pf->is.path);
 	}
 	pf->count = 0;
 	if (pf->is.eswitch == TREE_ESWITCH_WITH_VFS)
@@ -790,7 +841,7 @@ static void follow_faults(struct host_tree *tree, struct pf *pf, bool bound, boo
 	if (bound && !is_bound(pf))
 		unbind_pf(tree, pf);
 	if (there && !is_there(pf))
-		pci_remove(tree, pf->is.address, "");
+		remove_function(tree, pf->is.address, pf->is.path);
 	if (!there && is_there(pf))
 		show_pf(tree, pf);
 	if (!bound && is_bound(pf))

@@ -41,6 +41,12 @@ struct tree_pf {
 	const char *address, *driver, *netdev,
 		*rdma; /* driver, netdev, rdma: NULL when there is none */
 	const char *vendor, *device, *vf_device, *vf_driver;
+	/*
+	 * Bridges above it and its VFs, "pci0000:15/0000:15:01.0"; NULL: its folder is where
+	 * sysfs has a link, and does not tell.
+	 */
+	const char *path;
+	int numa;            /* NUMA node, of its VFs too */
 	unsigned int vf_bus; /* VFs are on this bus, from device 0 function 0 on */
 	int total;           /* VFs at most; 0: no SR-IOV */
 	int makes;           /* VFs that its driver makes at most; 0: as many as asked for */
@@ -104,6 +110,12 @@ struct host *host_tree_host(struct host_tree *tree);
 struct netns *host_tree_netns(struct host_tree *tree, const char *name);
 
 void host_tree_add_pf(struct host_tree *tree, const struct tree_pf *pf);
+/* A GPU of NUMA node `numa` below bridges, as tree_pf.path has them; may be NULL. */
+struct tree_gpu {
+	const char *vendor, *device, *class; /* hex digits, without 0x */
+};
+void host_tree_add_gpu(struct host_tree *tree, const struct tree_gpu *gpu, const char *address,
+		       const char *path, int numa);
 /* An interface without function below it (bridge, bond), kind may be NULL. */
 void host_tree_add_interface(struct host_tree *tree, const char *name, const char *kind);
 /* A default route out of it; an address on it. */

@@ -14,6 +14,8 @@
 #include "reconcilers/core/edit.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/sriov/node_agent.h"
+#include "reconcilers/sriov/node_labels.h"
+#include "reconcilers/sriov/node_rails.h"
 #include "reconcilers/sriov/node_report.h"
 #include "reconcilers/sriov/pool_config.h"
 #include "reconcilers/sriov/sriov_guid.h"
@@ -426,8 +428,8 @@ static void tell_of_edit(struct plan *plan, const char *key, const json_t *state
 }
 
 /*
- * The NodeState's spec as decided; the one that is there when it means the same (*ret_is_written).
- * Returns new.
+ * The NodeState's spec as decided; the one that is there when it means the same (*ret_is_written),
+ * with the rails of now: VFs do not depend on them. Returns new.
  */
 static json_t *decide_spec(struct decision *d, const json_t *world, const char *key,
 			   bool *ret_is_written)
@@ -435,12 +437,18 @@ static json_t *decide_spec(struct decision *d, const json_t *world, const char *
 	const json_t *labels = json_at(world_get(world, KIND_NODE, key), "metadata", "labels");
 	const char *current = json_str_at(d->spec, "system", "rdmaMode");
 	json_t *spec = spec_json(d, pool_config_rdma_mode(world, labels, current));
+	json_t *there = json_is_object(d->spec) ? json_copy((json_t *)d->spec) : json_object();
+	json_t *rails = node_rails(d, world, labels);
 
-	*ret_is_written = json_object_size(d->spec) > 0 && means_same(spec, d->spec);
-	if (!*ret_is_written)
-		return spec;
-	json_decref(spec);
-	return json_incref((json_t *)d->spec);
+	(void)json_object_del(there, "rails");
+	*ret_is_written = json_object_size(d->spec) > 0 && means_same(spec, there);
+	if (*ret_is_written) {
+		json_decref(spec);
+		spec = json_incref(there);
+	}
+	json_decref(there);
+	json_put(spec, "rails", rails);
+	return spec;
 }
 
 static const json_t *find_state(const json_t *world, const char *node)
@@ -522,5 +530,7 @@ int node_state_reconcile(const json_t *world, const char *key, struct plan *plan
 	reports = node_reports(&d, is_written, agent.message);
 	pool_config_put_report(world, json_at(node, "metadata", "labels"), state, reports);
 	plan_report(plan, key, reports);
+	if (!agent.is_gone)
+		node_labels_plan(plan, node, state);
 	return 0;
 }

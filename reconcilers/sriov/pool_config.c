@@ -177,6 +177,59 @@ int pool_config_guid_block(const json_t *world, const json_t *labels, int curren
 	return block;
 }
 
+/* False when it cannot be used; says why when problems is given. */
+static bool rails_are_good(const json_t *rails, struct problems *problems)
+{
+	static const char field[] = "spec.rails";
+	const json_t *item;
+	size_t i, k;
+
+	if (!rails)
+		return true;
+	if (!json_is_array(rails) || json_array_size(rails) > POOL_RAILS_MAX) {
+		if (problems)
+			problem_add(problems, "BadRails", field,
+				    "%s, must be a list of at most %d NICs; the nodes keep the "
+				    "rails they have",
+				    json_is_array(rails) ? "too long" : json_type_words(rails),
+				    POOL_RAILS_MAX);
+		return false;
+	}
+	json_array_foreach ((json_t *)rails, i, item) {
+		const char *name = json_str_or(item, "");
+
+		for (k = 0; k < i && !str_eq(json_string_value(json_array_get(rails, k)), name);
+		     k++)
+			;
+		if (k == i && *name && strlen(name) <= POOL_RAIL_NAME_MAX)
+			continue;
+		if (problems)
+			problem_add(problems, "BadRails", field,
+				    "entry %zu, \"%.*s\", %s; name each NIC once, by interface "
+				    "name, alternative name or PCI address; until then the nodes "
+				    "keep the rails they have",
+				    i, (int)str_clip(name, strlen(name), QUOTE_MAX), name,
+				    k < i ? "is listed before" : "is not the name of a NIC");
+		return false;
+	}
+	return true;
+}
+
+bool pool_config_rails(const json_t *world, const json_t *labels, const json_t **ret_pool,
+		       const json_t **ret_list)
+{
+	const json_t *pool, *list;
+
+	if (!find_pool(world, labels, &pool))
+		return false;
+	list = json_at(pool, "spec", "rails");
+	if (!rails_are_good(list, NULL))
+		return false;
+	*ret_pool = pool;
+	*ret_list = json_array_size(list) > 0 ? list : NULL;
+	return true;
+}
+
 /* ---- the status of a pool -------------------------------------------------------------------- */
 
 /* Nodes that are in this pool and in another. */
@@ -314,6 +367,7 @@ void pool_config_check(const json_t *pool, struct problems *problems)
 			"\"%.*s\" must be shared or exclusive; the nodes keep the mode they have",
 			(int)str_clip(mode_text, strlen(mode_text), QUOTE_MAX), mode_text);
 	guid_pool_block(json_at(spec, "guidPool"), &block, problems);
+	(void)rails_are_good(json_at(spec, "rails"), problems);
 }
 
 /* The nodes of the pool. */
@@ -385,7 +439,8 @@ static struct pool_verdict judge_crew(const json_t *pool, const struct crew *cre
 {
 	bool sets_nothing = str_empty(json_str_at(pool, "spec", "rdmaMode")) &&
 			    !json_at(pool, "spec", "guidPool") &&
-			    !json_at(pool, "spec", "maxUnavailable");
+			    !json_at(pool, "spec", "maxUnavailable") &&
+			    json_array_size(json_at(pool, "spec", "rails")) == 0;
 
 	if (crew->nodes == 0)
 		return (struct pool_verdict){
@@ -410,8 +465,8 @@ static struct pool_verdict judge_crew(const json_t *pool, const struct crew *cre
 	if (sets_nothing)
 		return (struct pool_verdict){
 			true, "NothingSet",
-			str_dup("sets none of rdmaMode, guidPool and maxUnavailable, and changes "
-				"nothing: set one, or delete it")};
+			str_dup("sets none of rdmaMode, guidPool, rails and maxUnavailable, and "
+				"changes nothing: set one, or delete it")};
 	return (struct pool_verdict){
 		true, "InEffect",
 		str_printf("%zu of %zu nodes follow", crew->following, crew->nodes)};

@@ -57,6 +57,19 @@ const char *pool_config_rdma_mode(const json_t *world, const json_t *labels, con
  */
 int pool_config_guid_block(const json_t *world, const json_t *labels, int current);
 
+enum {
+	/* Entries of spec.rails, and characters of one, as the schemas in crds/ have it. */
+	POOL_RAILS_MAX = 32,
+	POOL_RAIL_NAME_MAX = 64,
+};
+
+/*
+ * Likewise the order of the node's NICs: *ret_list is spec.rails of *ret_pool, NULL where the node
+ * has no pool or its pool gives none; both borrowed. False: no single good answer exists.
+ */
+bool pool_config_rails(const json_t *world, const json_t *labels, const json_t **ret_pool,
+		       const json_t **ret_list);
+
 /* The one pool of a node with these labels; NULL: it is in none, in several, or nobody can say. */
 const json_t *pool_config_of(const json_t *world, const json_t *labels);
 

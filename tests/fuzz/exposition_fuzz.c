@@ -78,6 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	pods = meter_pods(json_at(doc, "allocated"), json_at(doc, "attachments"));
 	input = (struct exposition_input){.node = json_str_at(doc, "node"),
+					  .rails = json_at(doc, "rails"),
 					  .devices = json_at(doc, "devices"),
 					  .pods = json_at(doc, "pods") ? json_at(doc, "pods")
 								       : pods,

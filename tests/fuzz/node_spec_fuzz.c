@@ -13,7 +13,9 @@
 #include "lib/json/json.h"
 #include "tests/fuzz/fuzz.h"
 
-static const char *const models[] = {"connectx-5", "connectx-7", "e810", NULL};
+static const char *const nic_names[] = {"connectx-5", "connectx-7", "e810", NULL};
+static const char *const gpu_names[] = {"h100", NULL};
+static const struct node_models models = {nic_names, gpu_names};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -24,8 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int code;
 	size_t i;
 
-	code = node_spec_add(one, text, models, &err);
-	fuzz_check(node_spec_add(two, text, models, &again) == code, "the same code twice");
+	code = node_spec_add(one, text, &models, &err);
+	fuzz_check(node_spec_add(two, text, &models, &again) == code, "the same code twice");
 	fuzz_check(json_same(one, two) && str_eq(err.text, again.text), "the same answer twice");
 	fuzz_check(code == 0 || (json_array_size(one) == 0 && err.class == ERR_INVALID),
 		   "refused: unchanged");

@@ -375,6 +375,8 @@ SriovNetworkNodeState|$SN|{"interfaces":[{"numVfs":1}]}|spec.interfaces.pciAddre
 SriovNetworkNodeState|$SN|{"system":{"rdmaMode":"both"}}|spec.system.rdmaMode
 SriovNetworkPoolConfig|$SN|{"rdmaMode":"both"}|spec.rdmaMode
 SriovNetworkPoolConfig|$SN|{"maxUnavailable":true}|spec.maxUnavailable
+SriovNetworkPoolConfig|$SN|{"rails":[""]}|spec.rails
+SriovNetworkPoolConfig|$SN|{"rails":"ens1f0np0"}|spec.rails
 SriovNetwork|$SN|{"resourceName":"r","vlan":4095}|spec.vlan
 SriovNetwork|$SN|{"resourceName":"r","trust":"yes"}|spec.trust
 SriovIBNetwork|$SN|{"resourceName":"r","linkState":"up"}|spec.linkState

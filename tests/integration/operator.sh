@@ -150,7 +150,7 @@ o_user() {
 
 # The rights of the default installation, and those of overlays/NAME.
 o_rights() {
-	k apply -f manifests/base/rbac.yaml -f manifests/base/drain-rbac.yaml ${1:+-f manifests/overlays/$1/rbac.yaml} >/dev/null
+	k apply -f manifests/base/rbac.yaml -f manifests/base/drain-rbac.yaml -f manifests/base/node-labels-rbac.yaml ${1:+-f manifests/overlays/$1/rbac.yaml} >/dev/null
 }
 
 # The operator's account, with these rights and no others. Sets o_kubeconfig and o_username. o_own_user [OVERLAY]

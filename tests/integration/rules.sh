@@ -48,6 +48,7 @@ SriovNetworkNodePolicy|{$policy,$nic,"resourceName":"a","eSwitchMode":"switchdev
 SriovNetworkNodePolicy|{$policy,$nic,"resourceName":"a","eSwitchMode":"switchdev","deviceType":"vfio-pci","vdpaType":"virtio"}|spec.vdpaType|does not go with deviceType|{$policy,$nic,"resourceName":"a","eSwitchMode":"switchdev","vdpaType":"virtio"}|{"numVfs":2}
 SriovNetworkNodePolicy|{$policy,$nic,"resourceName":"a","vdpaType":"virtio"}|spec.vdpaType|needs eSwitchMode switchdev|{$policy,$nic,"resourceName":"a","eSwitchMode":"switchdev"}|{"numVfs":2}
 SriovNetworkPoolConfig|{"maxUnavailable":-1}|spec.maxUnavailable|must be a number of nodes|{"maxUnavailable":0}|{"rdmaMode":"shared"}
+SriovNetworkPoolConfig|{"rails":["ens1","ens1"]}|spec.rails|must name each NIC once|{"rails":["ens1","0000:1b:00.0"]}|{"rdmaMode":"shared"}
 SriovNetworkPoolConfig|{"maxUnavailable":"101%"}|spec.maxUnavailable|must be a number of nodes|{"maxUnavailable":"100%"}|{"rdmaMode":"shared"}
 SriovNetwork|{"resourceName":""}|spec.resourceName|is missing|{"resourceName":"a"}|{"vlan":7}
 SriovIBNetwork|{"resourceName":""}|spec.resourceName|is missing|{"resourceName":"a"}|{"linkState":"auto"}

@@ -67,60 +67,72 @@ static bool is_name(const char *name)
 	       name[len - 1] != '-';
 }
 
-static int unknown(const char *text, const char *model, const char *const *models, struct err *err)
+static int unknown(const char *text, const char *model, const struct node_models *models,
+		   struct err *err)
 {
 	auto_strbuf struct strbuf line = {0};
 
-	strbuf_adds(&line, "unknown NIC; there are ");
-	for (size_t i = 0; models[i]; i++)
-		strbuf_addf(&line, "%s%s", i ? ", " : "", models[i]);
+	strbuf_adds(&line, "unknown NIC or GPU; there are ");
+	for (size_t i = 0; models->nics[i]; i++)
+		strbuf_addf(&line, "%s%s", i ? ", " : "", models->nics[i]);
+	strbuf_adds(&line, "; and GPUs ");
+	for (size_t i = 0; models->gpus[i]; i++)
+		strbuf_addf(&line, "%s%s", i ? ", " : "", models->gpus[i]);
 	return bad(text, model, strbuf_str(&line), err);
 }
 
+static bool is_listed(const char *const *models, const char *model)
+{
+	for (; *models; models++)
+		if (str_eq(*models, model))
+			return true;
+	return false;
+}
+
 /* COUNTxMODEL */
-static int read_nics(const char *text, const char *part, const char *const *models, json_t *nics,
-		     struct err *err)
+static int read_part(const char *text, const char *part, const struct node_models *models,
+		     json_t *nics, json_t *gpus, struct err *err)
 {
 	const char *x = strchr(part, 'x');
 	auto_free char *number = x ? str_ndup(part, (size_t)(x - part)) : NULL;
+	json_t *list;
 	int64_t count;
-	size_t i = 0;
 
 	if (!x || !str_to_int(number, 1, NODE_SPEC_NICS_MAX, &count))
 		return bad(text, part,
 			   "must be COUNTxMODEL with a count from 1 to 32, such as "
 			   "8xconnectx-7",
 			   err);
-	while (models[i] && !str_eq(models[i], x + 1))
-		i++;
-	if (!models[i])
+	if (!is_listed(models->nics, x + 1) && !is_listed(models->gpus, x + 1))
 		return unknown(text, x + 1, models, err);
-	if (json_array_size(nics) + (size_t)count > NODE_SPEC_NICS_MAX)
-		return bad(text, part, "a node has at most 32 NICs", err);
+	list = is_listed(models->nics, x + 1) ? nics : gpus;
 	while (count-- > 0)
-		json_array_append_new(nics, json_string(models[i]));
+		json_array_append_new(list, json_string(x + 1));
+	if (json_array_size(nics) > NODE_SPEC_NICS_MAX)
+		return bad(text, part, "a node has at most 32 NICs", err);
+	if (json_array_size(gpus) > NODE_SPEC_GPUS_MAX)
+		return bad(text, part, "a node has at most 16 GPUs", err);
 	return 0;
 }
 
-static json_t *read_all_nics(const char *text, const char *list, const char *const *models,
-			     struct err *err)
+static int read_parts(const char *text, const char *list, const struct node_models *models,
+		      json_t *nics, json_t *gpus, struct err *err)
 {
-	json_auto_t *nics = json_array();
-
 	for (const char *at = list;; at++) {
 		size_t len = strcspn(at, ",");
 		auto_free char *part = str_ndup(at, len);
 
-		if (read_nics(text, part, models, nics, err) < 0)
-			return NULL;
+		if (read_part(text, part, models, nics, gpus, err) < 0)
+			return -1;
 		at += len;
 		if (!*at)
-			return json_incref(nics);
+			break;
 	}
+	return json_array_size(nics) > 0 ? 0 : bad(text, list, "a node needs a NIC", err);
 }
 
 static int add_nodes(json_t *nodes, const char *text, const struct range *range, json_t *nics,
-		     struct err *err)
+		     json_t *gpus, struct err *err)
 {
 	if ((int64_t)json_array_size(nodes) + range->last - range->first >= NODE_SPEC_NODES_MAX)
 		return bad(text, range->prefix, "at most 5000 nodes can be simulated", err);
@@ -135,16 +147,18 @@ static int add_nodes(json_t *nodes, const char *text, const struct range *range,
 				   "a node's name has up to 63 lower-case letters, digits and '-', "
 				   "such as gpu-1",
 				   err);
-		json_array_append_new(nodes, json_pack("{s:s, s:O}", "name", name, "nics", nics));
+		json_array_append_new(nodes, json_pack("{s:s, s:O, s:O}", "name", name, "nics",
+						       nics, "gpus", gpus));
 	}
 	return 0;
 }
 
-int node_spec_add(json_t *nodes, const char *text, const char *const *models, struct err *err)
+int node_spec_add(json_t *nodes, const char *text, const struct node_models *models,
+		  struct err *err)
 {
 	const char *colon = strchr(text, ':');
 	auto_free char *name = str_ndup(text, colon ? (size_t)(colon - text) : strlen(text));
-	json_auto_t *nics = NULL, *all = json_copy(nodes);
+	json_auto_t *nics = json_array(), *gpus = json_array(), *all = json_copy(nodes);
 	struct range range;
 	int code = -1;
 	json_auto_t *seen = NULL;
@@ -157,11 +171,9 @@ int node_spec_add(json_t *nodes, const char *text, const char *const *models, st
 			   "must be NAME:COUNTxMODEL[,COUNTxMODEL...], such as "
 			   "gpu-[1-2]:8xconnectx-7",
 			   err);
-	if (read_range(text, name, &range, err) == 0) {
-		nics = read_all_nics(text, colon + 1, models, err);
-		if (nics)
-			code = add_nodes(all, text, &range, nics, err);
-	}
+	if (read_range(text, name, &range, err) == 0 &&
+	    read_parts(text, colon + 1, models, nics, gpus, err) == 0)
+		code = add_nodes(all, text, &range, nics, gpus, err);
 	free(range.prefix);
 	free(range.suffix);
 	if (code < 0)

@@ -19,6 +19,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/agent/node_state.h"
+#include "nodeagent/simulated_host/gpus.h"
 
 enum {
 	/* Keys in work: a write each. */
@@ -30,7 +31,7 @@ enum {
 	HEART_MS = 1000,
 };
 
-const char *const *const nodes_models = vendor_nic_names;
+const struct node_models nodes_models = {vendor_nic_names, simulated_gpu_names};
 
 const struct kube_resource pod_resource = {"", "v1", "pods", "Pod", true};
 const struct kube_resource node_resource = {"", "v1", "nodes", "Node", false};

@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 
+#include "cli/simulate/decide/node_spec.h"
 #include "lib/base/err.h"
 
 /* All borrowed. */
@@ -26,8 +27,8 @@ struct nodes_config {
  */
 int nodes_run(const struct nodes_config *config);
 
-/* Names of NICs for --node, as node_spec_add() wants them. NULL at the end. */
-extern const char *const *const nodes_models;
+/* Names of NICs and GPUs for --node, as node_spec_add() wants them. */
+extern const struct node_models nodes_models;
 
 /*
  * Break a NIC, or repair it: `nic` is NODE/NIC with the name of its interface or its PCI address,

@@ -57,7 +57,7 @@ int nodes_program(int argc, char **argv)
 	}
 	nodes = json_array();
 	for (int i = FIRST_NODE; i < argc; i++) {
-		if (node_spec_add(nodes, argv[i], nodes_models, &err) == 0)
+		if (node_spec_add(nodes, argv[i], &nodes_models, &err) == 0)
 			continue;
 		(void)fprintf(stderr, "orbweaver-nodes: %s\n", err.text);
 		return 2;

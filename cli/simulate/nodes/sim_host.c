@@ -12,6 +12,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/simulated_host/gpus.h"
 
 enum {
 	FIRST_SLOT = 6, /* ens6…, the one of the RoCE guides */
@@ -19,6 +20,9 @@ enum {
 	OTHER_BUS = 11, /* enp11s0…, the first of the guide on AI clusters */
 	FIRST_VF_BUS = 0xb0,
 	OTHER_VF_BUS = 0x40,
+	FIRST_GPU_BUS = 0xd0,
+	/* Host bridges; above all devices, which real ones are not. */
+	FIRST_BRIDGE = 0x80,
 	SPEED_MBPS = 200000,
 	/* Where it is a setting of the firmware. */
 	VFS = 16,
@@ -68,8 +72,64 @@ static void place(struct sim_nic *nic, size_t i)
 	}
 }
 
+/* ---- PCIe ------------------------------------------------------------------------------------ */
+
+/* How many switches there are: with GPUs below them, and a NIC each. */
+static size_t switches_of(size_t n_nics, size_t n_gpus)
+{
+	return n_nics < n_gpus ? n_nics : n_gpus;
+}
+
+static int numa_of(size_t number, size_t switches)
+{
+	return switches > 1 && number >= (switches + 1) / 2;
+}
+
+/* What lies below port 3 of a switch is its NIC, GPUs are below those that follow. */
+static void put_path(char *ret, size_t size, size_t number, unsigned int port)
+{
+	unsigned int bus = FIRST_BRIDGE + (unsigned int)number;
+
+	(void)snprintf(ret, size, "pci0000:%02x/0000:%02x:01.0/0000:%02x:02.0/0000:%02x:%02x.0",
+		       bus, bus, bus, bus, port);
+}
+
+static void connect_nic(struct sim_nic *nic, size_t i, size_t n_nics, size_t n_gpus)
+{
+	size_t switches = switches_of(n_nics, n_gpus);
+
+	if (n_gpus == 0)
+		return;
+	if (i < n_nics - switches) {
+		(void)snprintf(nic->path, sizeof(nic->path), "pci0000:00/0000:00:%02x.0",
+			       (unsigned int)i + 1);
+	} else {
+		put_path(nic->path, sizeof(nic->path), i - (n_nics - switches), 3);
+		nic->nic.pf.numa = numa_of(i - (n_nics - switches), switches);
+	}
+	nic->nic.pf.path = nic->path;
+}
+
+static void add_gpus(struct sim_host *host, const json_t *gpus)
+{
+	size_t n = json_array_size(gpus), switches = switches_of(host->n_nics, n), i;
+	const json_t *name;
+
+	json_array_foreach ((json_t *)gpus, i, name) {
+		size_t number = i * switches / n;
+		size_t first = (number * n + switches - 1) / switches;
+		char path[96], address[24];
+
+		put_path(path, sizeof(path), number, 4 + (unsigned int)(i - first));
+		(void)snprintf(address, sizeof(address), "0000:%02x:00.0",
+			       FIRST_GPU_BUS + (unsigned int)i);
+		host_tree_add_gpu(host->tree, simulated_gpu(json_string_value(name)), address, path,
+				  numa_of(number, switches));
+	}
+}
+
 void sim_host_init(struct sim_host *host, const char *parent, struct tree_texts *texts,
-		   const json_t *nics, const char *ipv4)
+		   const json_t *nics, const json_t *gpus, const char *ipv4)
 {
 	const json_t *model;
 	size_t i;
@@ -97,11 +157,13 @@ void sim_host_init(struct sim_host *host, const char *parent, struct tree_texts 
 
 		assert(code == 0);
 		place(nic, i);
+		connect_nic(nic, i, host->n_nics, json_array_size(gpus));
 		driver = str_printf("sys/bus/pci/drivers/%s/x", nic->nic.pf.vf_driver);
 		host_tree_file(host->tree, driver, "");
 		host_tree_add_pf(host->tree, &nic->nic.pf);
 		host_tree_offer_firmware(host->tree, nic->address, &nic->nic.firmware);
 	}
+	add_gpus(host, gpus);
 }
 
 void sim_host_done(struct sim_host *host)

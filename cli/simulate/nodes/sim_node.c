@@ -248,7 +248,7 @@ void sim_node_start(struct sim_node *node)
 	json_auto_t *addresses = json_pack("[s]", node->ip);
 
 	sim_host_init(&node->host, node->nodes->folder, node->nodes->texts,
-		      json_at(node->spec, "nics"), node->ip);
+		      json_at(node->spec, "nics"), json_at(node->spec, "gpus"), node->ip);
 	node->hostd = hostd_new(loop, &(struct hostd_config){.answer = answer, .arg = node});
 	node->agent = agent_new(&(struct agent_config){
 		.loop = loop,

@@ -7,6 +7,7 @@
 #include "nodeagent/host/inspect.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/simulated_host/host_tree.h"
+#include "tests/support/yaml.h"
 
 /* A second port of the card, so that ports can differ. */
 static const struct tree_pf second = {.address = "0000:3b:00.1",
@@ -305,11 +306,54 @@ static void ports_guids_and_mtu(void **state)
 	    "NoRoceV2 mlx5_1, FirmwareDiffers mlx5_1");
 }
 
+#define RAIL(rail, address, speed)                                                                 \
+	"{pciAddress: '" address "', rail: " rail                                                  \
+	", vendor: 15b3, deviceID: '1021', linkType: ETH, linkSpeed: '" speed " Mb/s', mtu: 9000}"
+#define RAILS(name, list, ports)                                                                   \
+	"{metadata: {name: " name ", namespace: s}, spec: {}, status: {rails: {list: [" list       \
+	"]}, interfaces: [" ports "]}}"
+
+/* By rail, whatever the addresses are. */
+static void nodes_are_compared_rail_by_rail(void **state)
+{
+	json_auto_t *world = yaml("{sriovnetworknodestates: {s/a: " RAILS(
+		"a", "{rail: 0, pciAddress: p}, {rail: 1, pciAddress: q}",
+		RAIL("0", "p", "400000") "," RAIL(
+			"1", "q",
+			"400000")) ", s/b: " RAILS("b",
+						   "{rail: 0, pciAddress: r}, {rail: 1, "
+						   "pciAddress: t}",
+						   RAIL("0", "r", "400000") "," RAIL(
+							   "1", "t",
+							   "200000")) ", s/c: " RAILS("c",
+										      "{rail: 0, "
+										      "pciAddress: "
+										      "p}, {rail: "
+										      "1, "
+										      "pciAddress: "
+										      "q}",
+										      RAIL("0", "p", "400000") "," RAIL(
+											      "1",
+											      "q",
+											      "4000"
+											      "00")) ", s/d: " RAILS("d",
+														     "{rail: 0, pciAddress: p}",
+														     RAIL("0",
+															  "p",
+															  "400000")) "}}");
+	json_auto_t *findings = doctor_compare(world);
+
+	are(findings, "NodesDiffer number of rails, NodesDiffer link speed of rail 1");
+	assert_string_equal(json_str_at(json_array_get(findings, 1), "seen"),
+			    "200000 Mb/s on b, 400000 Mb/s on 2 others");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nodes_are_compared_rail_by_rail),
 		TEST(a_good_host_has_nothing),
 		TEST(the_mode_is_compared_with_what_is_wanted),
 		TEST(a_mode_that_the_next_boot_changes),

@@ -31,7 +31,9 @@ static json_t *parse(const char *text)
 
 /* ---- --node ---------------------------------------------------------------------------------- */
 
-static const char *const models[] = {"connectx-5", "connectx-7", NULL};
+static const char *const nics[] = {"connectx-5", "connectx-7", NULL};
+static const char *const gpus[] = {"h100", NULL};
+static const struct node_models models = {nics, gpus};
 
 static void reads_ranges_counts_and_models(void **state)
 {
@@ -39,14 +41,16 @@ static void reads_ranges_counts_and_models(void **state)
 	struct err err = {0};
 
 	assert_int_equal(
-		node_spec_add(nodes, "gpu-[09-11]:1xconnectx-5,8xconnectx-7", models, &err), 0);
-	assert_int_equal(node_spec_add(nodes, "login:2xconnectx-5", models, &err), 0);
+		node_spec_add(nodes, "gpu-[09-11]:1xconnectx-5,8xconnectx-7", &models, &err), 0);
+	assert_int_equal(node_spec_add(nodes, "login:2xconnectx-5,4xh100", &models, &err), 0);
 	assert_int_equal(json_array_size(nodes), 4);
 	assert_string_equal(json_str_at(json_array_get(nodes, 0), "name"), "gpu-09");
 	assert_string_equal(json_str_at(json_array_get(nodes, 2), "name"), "gpu-11");
 	assert_string_equal(json_str_at(json_array_get(nodes, 3), "name"), "login");
 	assert_int_equal(json_array_size(json_at(json_array_get(nodes, 0), "nics")), 9);
 	assert_int_equal(json_array_size(json_at(json_array_get(nodes, 3), "nics")), 2);
+	assert_int_equal(json_array_size(json_at(json_array_get(nodes, 3), "gpus")), 4);
+	assert_int_equal(json_array_size(json_at(json_array_get(nodes, 0), "gpus")), 0);
 }
 
 static void names_what_is_wrong_with_a_node(void **state)
@@ -64,10 +68,12 @@ static void names_what_is_wrong_with_a_node(void **state)
 		{"gpu:0xconnectx-7", "count from 1 to 32"},
 		{"gpu:33xconnectx-7", "count from 1 to 32"},
 		{"gpu:20xconnectx-7,13xconnectx-7", "at most 32"},
+		{"gpu:1xconnectx-7,17xh100", "at most 16 GPUs"},
+		{"gpu:8xh100", "needs a NIC"},
 		{"gpu:8", "must be COUNTxMODEL"},
 		{"gpu:", "must be COUNTxMODEL"},
-		{"gpu:8xconnectx-9",
-		 "\"connectx-9\": unknown NIC; there are connectx-5, connectx-7"},
+		{"gpu:8xconnectx-9", "\"connectx-9\": unknown NIC or GPU; there are connectx-5, "
+				     "connectx-7; and GPUs h100"},
 		{"gpu-[1-9999]:1xconnectx-7", "at most 5000"},
 		{"old:1xconnectx-7", "already"},
 	};
@@ -76,7 +82,7 @@ static void names_what_is_wrong_with_a_node(void **state)
 		json_auto_t *nodes = parse("[{\"name\": \"old\"}]");
 		struct err err = {0};
 
-		assert_int_equal(node_spec_add(nodes, cases[i].text, models, &err), -1);
+		assert_int_equal(node_spec_add(nodes, cases[i].text, &models, &err), -1);
 		assert_int_equal(err.class, ERR_INVALID);
 		if (!strstr(err.text, cases[i].says) || strchr(err.text, '\n'))
 			fail_msg("%s: %s", cases[i].text, err.text);

@@ -65,6 +65,11 @@ static const json_t *on_attachments(void *arg)
 	return NULL;
 }
 
+static const json_t *on_rails(void *arg)
+{
+	return NULL;
+}
+
 static const json_t *on_owners(void *arg, const json_t *pods)
 {
 	return ((struct fixture *)arg)->owners;
@@ -103,6 +108,7 @@ static int set_up(void **state)
 		.allocated = on_allocated,
 		.attachments = on_attachments,
 		.owners = on_owners,
+		.rails = on_rails,
 		.gathered = on_gathered,
 		.lost = on_lost,
 		.arg = f,

@@ -34,6 +34,7 @@ static char *expose(const json_t *doc)
 
 	exposition_write(&(struct exposition_input){.node = json_str_at(doc, "node"),
 						    .devices = json_at(doc, "devices"),
+						    .rails = json_at(doc, "rails"),
 						    .pods = json_at(doc, "pods"),
 						    .owners = json_at(doc, "owners"),
 						    .allocated = json_at(doc, "allocated")},

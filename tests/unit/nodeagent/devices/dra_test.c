@@ -51,7 +51,7 @@ static const char POOLS[] =
 static const char HOST[] =
 	"interfaces:\n"
 	"- {pciAddress: '0000:3b:00.0', vendor: 15b3, deviceID: '1017', name: ens1f0, linkType: "
-	"ETH, eSwitchMode: legacy, host: {pcieRoot: 'pci0000:3a'}, Vfs: [\n"
+	"ETH, eSwitchMode: legacy, rail: 3, host: {pcieRoot: 'pci0000:3a'}, Vfs: [\n"
 	"   {vfID: 0, pciAddress: '0000:3b:00.2', vendor: 15b3, deviceID: '1018', driver: "
 	"mlx5_core, name: ens1f0v0, host: {numaNode: 0, pcieRoot: 'pci0000:3a'}}]}\n";
 
@@ -234,6 +234,7 @@ static void a_slice_says_what_schedulers_ask_for(void **state)
 		    "\"pciAddress\":{\"string\":\"0000:3b:00.2\"},"
 		    "\"pfDeviceID\":{\"string\":\"1017\"},"
 		    "\"pfPciAddress\":{\"string\":\"0000:3b:00.0\"},"
+		    "\"rail\":{\"int\":3},"
 		    "\"rdmaCapable\":{\"bool\":true},"
 		    "\"resource.kubernetes.io/pciBusID\":{\"string\":\"0000:3b:00.2\"},"
 		    "\"resource.kubernetes.io/pcieRoot\":{\"string\":\"pci0000:3a\"},"

@@ -21,6 +21,7 @@
 static const char *const rbac[] = {
 	"manifests/base/rbac.yaml",
 	"manifests/base/drain-rbac.yaml",
+	"manifests/base/node-labels-rbac.yaml",
 	"manifests/overlays/webhook/rbac.yaml",
 };
 

@@ -599,6 +599,37 @@ static void what_upstream_wrote_stays_to_the_letter(void **state)
 	assert_json(spec, written);
 }
 
+/* VFs stay as upstream's operator has them: only the rails are new. */
+static void rails_join_what_upstream_wrote(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+	static const char group[] =
+		"{interfaces: [{pciAddress: '0000:19:00.0', numVfs: 8, name: p0, mtu: 0,"
+		" externallyManaged: false, vfGroups: [{resourceName: a, deviceType: netdevice,"
+		" vfRange: 0-7, policyName: a, policyNamespace: lab, isRdma: true}]}], bridges: "
+		"{ovs: []}, system: {}}";
+	json_auto_t *wanted = yaml(group);
+	auto_plan struct plan plan = {0};
+
+	json_put(state_of(world), "spec", yaml(group));
+	json_array_append_new(json_at(state_of(world), "status", "interfaces"),
+			      yaml("{pciAddress: '0000:1a:00.0', name: p9}"));
+	add_policy(world, "a", "{nicSelector: {pfNames: [p0]}, numVfs: 8, isRdma: true}");
+	add_policy(world, "b", "{nicSelector: {pfNames: [p9]}, numVfs: 0, isRdma: true}");
+	spec = spec_of(world);
+	json_put(wanted, "rails",
+		 yaml("{from: SriovNetworkNodePolicy lab/a and 1 more, order: [p0, p9]}"));
+	assert_true(json_same(spec, wanted));
+	reconcile(world, &plan);
+	assert_null(find_op(&plan, "event"));
+	/* The pool decides over policies. */
+	put_pool(world, "sys/all", "{metadata: {name: all, namespace: sys}, spec: {rails: [p9]}}");
+	json_decref(spec);
+	spec = spec_of(world);
+	assert_json(json_at(spec, "rails"),
+		    "{exact: true, from: SriovNetworkPoolConfig sys/all, order: [p9]}");
+}
+
 static void bridges_that_someone_entered_stay(void **state)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
@@ -1049,6 +1080,7 @@ int main(void)
 		cmocka_unit_test(without_nics_the_decision_stays),
 		cmocka_unit_test(without_policies_the_node_state_is_empty),
 		cmocka_unit_test(what_upstream_wrote_stays_to_the_letter),
+		cmocka_unit_test(rails_join_what_upstream_wrote),
 		cmocka_unit_test(bridges_that_someone_entered_stay),
 		cmocka_unit_test(a_node_state_outlives_its_node_for_half_an_hour),
 		cmocka_unit_test(a_node_state_without_a_node_says_so_and_until_when),

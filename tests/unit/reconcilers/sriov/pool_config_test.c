@@ -102,10 +102,10 @@ static void a_pool_that_sets_nothing_says_so(void **state)
 {
 	json_auto_t *world = world_with("{sys/a: {spec: {}}}");
 
-	assert_ready(
-		world, "True", "NothingSet",
-		"sets none of rdmaMode, guidPool and maxUnavailable, and changes nothing: set one, "
-		"or delete it");
+	assert_ready(world, "True", "NothingSet",
+		     "sets none of rdmaMode, guidPool, rails and maxUnavailable, and changes "
+		     "nothing: set "
+		     "one, or delete it");
 }
 
 static void a_node_in_two_pools_is_named_on_both(void **state)

@@ -109,8 +109,9 @@ static void every_column_shows_a_field_that_exists(void **state)
 
 static void the_state_of_a_node_is_seen_at_a_glance(void **state)
 {
-	static const char *const shown[] = {"Sync",  "VFs",    "VFs-Wanted", "RDMA",  "Reboot",
-					    "Ready", "Reason", "Degraded",   "Agent", "Age"};
+	static const char *const shown[] = {"Sync",     "VFs",    "VFs-Wanted", "Rails",
+					    "RDMA",     "Reboot", "Ready",      "Reason",
+					    "Degraded", "Agent",  "Age"};
 	json_auto_t *version = load_version(KIND_NODE_STATE);
 	const json_t *columns = json_at(version, "additionalPrinterColumns"), *column;
 	size_t i, found = 0;

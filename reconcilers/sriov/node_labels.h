@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Labels of Nodes that say what their rails are, for selectors of pods and policies. docs/rails.md,
+ * "Node labels".
+ */
+#ifndef ORBWEAVER_RECONCILERS_SRIOV_NODE_LABELS_H
+#define ORBWEAVER_RECONCILERS_SRIOV_NODE_LABELS_H
+
+#include "reconcilers/core/plan.h"
+
+/* Of all our labels; no other key is written or removed. */
+#define NODE_LABEL_PREFIX "rdma.orbweaver.io/"
+
+#define NODE_LABEL_CAPABLE   NODE_LABEL_PREFIX "capable"
+#define NODE_LABEL_COUNT     NODE_LABEL_PREFIX "rail.count"
+#define NODE_LABEL_MODEL     NODE_LABEL_PREFIX "rail.model"
+#define NODE_LABEL_LINK_TYPE NODE_LABEL_PREFIX "rail.link-type"
+#define NODE_LABEL_SPEED     NODE_LABEL_PREFIX "rail.speed-gbps"
+
+/*
+ * Append the labels that a Node lacks, has wrong, or has although the agent says otherwise, as a
+ * group of its own: a server that refuses it keeps nothing else from being written. Nothing while
+ * the agent has not reported, or an agent reports that knows nothing of rails.
+ *
+ * capable: "true". count: rails whose NIC is there. model, link-type: of the rails, "mixed" where
+ * they differ. speed-gbps: of the fastest rail; it stays as it is while none has a link.
+ */
+void node_labels_plan(struct plan *plan, const json_t *node, const json_t *state);
+
+#endif

@@ -1,0 +1,92 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Rails and GPUs of simulated nodes: columns, labels of Nodes, `orbweaver topo`, an order from policies and from a pool, a NIC that
+# vanishes. Needs no cluster.
+# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/lib.sh
+. tests/lib.sh
+# shellcheck source=tests/integration/simulated.sh
+. tests/integration/simulated.sh
+
+# The rails of gpu-1, "0 ens6f0np0,1 enp11s0f0np0"; a star behind those that are missing.
+rails() {
+	k get sriovnetworknodestate gpu-1 -n orbweaver-system -o json |
+		jq -r '[.status.rails.list[]? | "\(.rail) \(.name)\(if .missing then "*" else "" end)"] | join(",")'
+}
+
+rails_are() {
+	[[ $(rails) == "$1" ]]
+}
+
+# A line of the matrix of a node.
+line() {
+	"$orbweaver" topo "$1" --kubeconfig "$state/kubeconfig" | awk -v label="$2" '$1 == label && NF > 6 && $NF != "NUMA" { $1 = $1; print }'
+}
+
+"$orbweaver" simulate --state "$state" --node 'gpu-1:1xconnectx-5,2xconnectx-7,2xh100' --node 'pair:2xconnectx-7,4xmi300x' --node 'cpu:2xconnectx-7' \
+	>"$tmp/out" 2>"$tmp/err" </dev/null &
+pid=$!
+t_wait 60 "it says where it is" grep -q '^export KUBECONFIG=' "$tmp/out"
+t_wait 60 "ports are rails in PCI order" rails_are "0 enp11s0f0np0,1 enp12s0f0np0,2 ens6f0np0"
+t_eq "kubectl get has a column for them" "3" "$(k get sriovnetworknodestates gpu-1 -n orbweaver-system |
+	awk 'NR == 1 { at = index($0, "RAILS") } NR == 2 { split(substr($0, at), field, " "); print field[1] }')"
+t_wait 60 "the Node has labels" has '.metadata.labels | .["rdma.orbweaver.io/capable"] == "true" and
+	.["rdma.orbweaver.io/rail.count"] == "3" and .["rdma.orbweaver.io/rail.model"] == "mixed" and
+	.["rdma.orbweaver.io/rail.link-type"] == "ethernet" and .["rdma.orbweaver.io/rail.speed-gbps"] == "200"' get node gpu-1
+t_wait 60 "so has one without GPUs" has '.metadata.labels["rdma.orbweaver.io/rail.model"] == "connectx-7"' get node cpu
+
+t_eq "topo: a GPU is on the switch of its NIC" "GPU0 X SYS PIX SYS NODE 0" "$(line gpu-1 GPU0)"
+t_eq "topo: the other is on the other socket" "GPU1 SYS X SYS PIX SYS 1" "$(line gpu-1 GPU1)"
+t_eq "topo: two GPUs are on one switch" "GPU0 X PIX SYS SYS SYS PIX 0" "$(line pair GPU0)"
+t_ok "topo: the matrix as JSON" bash -c "'$orbweaver' topo gpu-1 --kubeconfig '$state/kubeconfig' -o json |
+	jq -e '.matrix.RAIL0.GPU1 == .matrix.GPU1.RAIL0 and (.gpus | length) == 2 and (.nics | length) == 3'"
+t_ok "a node without GPUs says so" bash -c "'$orbweaver' topo cpu --kubeconfig '$state/kubeconfig' | grep -q 'no PCIe topology'"
+t_fails "an unknown node is refused" "$orbweaver" topo gpu-9 --kubeconfig "$state/kubeconfig"
+
+k apply -f - >/dev/null <<'YAML'
+apiVersion: sriovnetwork.openshift.io/v1
+kind: SriovNetworkNodePolicy
+metadata: { name: rails, namespace: orbweaver-system }
+spec:
+  nodeSelector: { kubernetes.io/hostname: gpu-1 }
+  resourceName: rails
+  numVfs: 4
+  isRdma: true
+  nicSelector: { pfNames: [ enp12s0f0np0, enp11s0f0np0, eth-of-another-node ] }
+YAML
+t_wait 60 "a policy puts its NICs first, in its order" rails_are "0 enp12s0f0np0,1 enp11s0f0np0,2 ens6f0np0"
+t_wait 60 "VFs are below the switch of their PF" has '.status.presentVfs == 8' get sriovnetworknodestate gpu-1 -n orbweaver-system
+t_eq "topo counts VFs" "RAIL0 enp12s0f0np0 0000:0c:00.0 4 0 0" \
+	"$("$orbweaver" topo gpu-1 --kubeconfig "$state/kubeconfig" | awk '$1 == "RAIL0" && NF == 6 { $1 = $1; print }')"
+
+k apply -f - >/dev/null <<'YAML'
+apiVersion: sriovnetwork.openshift.io/v1
+kind: SriovNetworkPoolConfig
+metadata: { name: gpus, namespace: orbweaver-system }
+spec:
+  nodeSelector: { matchLabels: { kubernetes.io/hostname: gpu-1 } }
+  rails: [ "0000:0b:00.0", enp12s0f0np0 ]
+YAML
+t_wait 60 "the pool's list decides over policies" rails_are "0 enp11s0f0np0,1 enp12s0f0np0"
+t_wait 60 "the labels follow" has '.metadata.labels | .["rdma.orbweaver.io/rail.count"] == "2" and
+	.["rdma.orbweaver.io/rail.model"] == "connectx-7"' get node gpu-1
+
+k patch sriovnetworkpoolconfig gpus -n orbweaver-system --type merge -p '{"spec":{"rails":["0000:0b:00.0","eth9"]}}' >/dev/null
+t_wait 60 "a NIC that the node does not have is a gap" rails_are "0 enp11s0f0np0,1 eth9*"
+t_wait 60 "and a condition" has '.status.conditions | any(.type == "Degraded" and .status == "True" and .reason == "RailNotFound" and
+	(.message | contains("\"eth9\" of SriovNetworkPoolConfig orbweaver-system/gpus is not a NIC of the node")))' \
+	get sriovnetworknodestate gpu-1 -n orbweaver-system
+t_ok "topo says which is missing" bash -c "'$orbweaver' topo gpu-1 --kubeconfig '$state/kubeconfig' | grep -q 'rail 1: NIC eth9 is not there'"
+
+k delete sriovnetworkpoolconfig gpus -n orbweaver-system >/dev/null
+k delete sriovnetworknodepolicy rails -n orbweaver-system >/dev/null
+t_wait 60 "without them PCI order counts again" rails_are "0 enp11s0f0np0,1 enp12s0f0np0,2 ens6f0np0"
+"$orbweaver" simulate break gpu-1/enp11s0f0np0 pf-missing --state "$state" >/dev/null
+t_wait 60 "a NIC that vanishes keeps its rail" rails_are "0 enp11s0f0np0*,1 enp12s0f0np0,2 ens6f0np0"
+t_wait 60 "which is said" has '.status.conditions | any(.type == "Degraded" and .reason == "RailMissing")' \
+	get sriovnetworknodestate gpu-1 -n orbweaver-system
+"$orbweaver" simulate repair gpu-1/enp11s0f0np0 --state "$state" >/dev/null
+t_wait 60 "and has it again" rails_are "0 enp11s0f0np0,1 enp12s0f0np0,2 ens6f0np0"
+t_done

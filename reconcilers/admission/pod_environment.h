@@ -2,7 +2,7 @@
 /*
  * Environment variables for jobs (NCCL, RCCL, UCX, Gloo): an administrator writes templates into
  * the ConfigMap INJECT_CONFIG_MAP, a pod or a namespace names one of them. What is only known on
- * the node (RDMA devices, GID indices) cannot be in a variable.
+ * the node (RDMA devices, GID indices) cannot be in a variable: docs/nccl.md.
  *
  *	data:
  *	  environment.yml: |

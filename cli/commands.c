@@ -153,7 +153,10 @@ const struct cli_command cli_commands[] = {
 			"broken. Exit status 1 if one is.\n",
 		.document = "PodExplanation",
 		.completes = KIND_POD,
-		EXPLAINS_ONE,
+		.kinds = explain_chain_kinds,
+		.fields = explain_pod_fields,
+		.args_min = 1,
+		.args_max = 1,
 		.run = explain_pod,
 	},
 	{

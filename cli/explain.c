@@ -79,14 +79,33 @@ const struct cli_field explain_resource_fields[] = {
 	 "no policy selects the node, or its RDMA mode is exclusive; it may be meant so"},
 	{0},
 };
-const struct cli_field explain_chain_fields[] = {
-	{"of", "string", "KIND NAME of what is explained"},
-	{"broken", "string", "the first link that is broken; absent: none is"},
-	{"reason", "string", "the one word for why, where it has one"},
-	{"links[].link", "string", "what has to be, in the order in which it comes about"},
-	{"links[].state", "string", "holds, broken, waits (it passes by itself), unknown"},
-	{"links[].reason", "string", "the one word for it, where it has one"},
-	{"links[].what", "string", "what is the case, and what to do"},
+#define CHAIN_FIELDS                                                                               \
+	{"of", "string", "KIND NAME of what is explained"},                                        \
+		{"broken", "string", "the first link that is broken; absent: none is"},            \
+		{"reason", "string", "the one word for why, where it has one"},                    \
+		{"links[].link", "string",                                                         \
+		 "what has to be, in the order in which it comes about"},                          \
+		{"links[].state", "string",                                                        \
+		 "holds, broken, waits (it passes by itself), unknown"},                           \
+		{"links[].reason", "string", "the one word for it, where it has one"},             \
+	{                                                                                          \
+		"links[].what", "string", "what is the case, and what to do"                       \
+	}
+const struct cli_field explain_chain_fields[] = {CHAIN_FIELDS, {0}};
+const struct cli_field explain_pod_fields[] = {
+	CHAIN_FIELDS,
+	{"interfaces[].interface", "string", "its name in the pod"},
+	{"interfaces[].network", "string", "NAMESPACE/NAME of its NetworkAttachmentDefinition"},
+	{"interfaces[].rail", "integer", "rail of its NIC, where the node reports one"},
+	{"interfaces[].infiniband", "boolean", "true: the link layer of its NIC is InfiniBand"},
+	{"interfaces[].rdmaDevice", "string", "name of its RDMA device"},
+	{"interfaces[].addresses[]", "string", "an IP address"},
+	{"interfaces[].gids[].port", "integer", "port of the RDMA device"},
+	{"interfaces[].gids[].index", "integer", "index in the GID table of the port"},
+	{"interfaces[].gids[].version", "integer", "1: RoCE v1; 2: RoCE v2"},
+	{"interfaces[].gids[].address", "string", "the address that the GID is of"},
+	{"variables.*", "string", "an environment variable for jobs, and its value"},
+	{"notes[]", "string", "what the variables cannot say, and what to do"},
 	{0},
 };
 
@@ -294,6 +313,43 @@ int explain_pool(const struct cli *cli, struct strbuf *out, enum cli_status *ret
 	return run_chain(cli, explain_pool_chain, cli->args[0], out, ret_status, err);
 }
 
+/* One row for each GID, and for each interface whose GIDs are not known; then lines to copy. */
+static void print_rdma(const json_t *chain, struct strbuf *out)
+{
+	static const struct column columns[] = {
+		{"INTERFACE", "interface"},    {"NETWORK", "network"}, {"RAIL", "rail"},
+		{"RDMA DEVICE", "rdmaDevice"}, {"PORT", "port"},       {"ADDRESS", "address"},
+		{"GID INDEX", "index"},        {"ROCE", "version"},
+	};
+	json_auto_t *rows = json_array();
+	json_t *interface, *part;
+	const char *name;
+	size_t i, k;
+
+	json_array_foreach (json_at(chain, "interfaces"), i, interface) {
+		const json_t *gids = json_at(interface, "gids");
+
+		json_array_foreach (gids ? gids : json_at(interface, "addresses"), k, part) {
+			json_t *row = json_copy(interface);
+
+			if (gids)
+				json_object_update(row, part);
+			else
+				json_object_set(row, "address", part);
+			json_array_append_new(rows, row);
+		}
+		if (k == 0)
+			json_array_append(rows, interface);
+	}
+	print_part(out, columns, ARRAY_LEN(columns), rows);
+	if (json_at(chain, "variables"))
+		strbuf_adds(out, "\n");
+	json_each (json_at(chain, "variables"), name, part)
+		strbuf_addf(out, "export %s='%s'\n", name, json_string_value(part));
+	json_array_foreach (json_at(chain, "notes"), i, part)
+		strbuf_addf(out, "%s%s\n", i > 0 ? "" : "\n", json_string_value(part));
+}
+
 int explain_pod(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
 		struct err *err)
 {
@@ -301,7 +357,11 @@ int explain_pod(const struct cli *cli, struct strbuf *out, enum cli_status *ret_
 	json_auto_t *world = source_world(cli), *chain = NULL;
 
 	chain = explain_pod_chain(world, cli->config_ns, name, err);
-	return chain ? print_chain(cli, chain, out, ret_status) : -1;
+	if (!chain || print_chain(cli, chain, out, ret_status) < 0)
+		return -1;
+	if (cli->output == CLI_TABLE)
+		print_rdma(chain, out);
+	return 0;
 }
 
 /* ---- a reason -------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 
 extern const char *const explain_kinds[], *const explain_chain_kinds[];
 extern const struct cli_field explain_policy_fields[], explain_resource_fields[],
-	explain_chain_fields[];
+	explain_chain_fields[], explain_pod_fields[];
 
 cli_run_fn explain_policy;
 cli_run_fn explain_resource;

@@ -33,7 +33,7 @@ json_t *explain_pool_chain(const json_t *world, const char *name, struct err *er
 
 /*
  * key: "namespace/name" of a Pod; config_ns: where the ConfigMap spiderpool-conf is. World: all of
- * the above, and what explain_addresses needs.
+ * the above, and what explain_addresses needs. With the members of pod_rdma.h.
  */
 json_t *explain_pod_chain(const json_t *world, const char *config_ns, const char *key,
 			  struct err *err);

@@ -7,11 +7,11 @@
  */
 #include "cli/pathtest/facts.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "lib/base/gid.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -59,23 +59,8 @@ enum fit {
 
 struct wanted {
 	const char *interface, *master, *rdma;
-	char gid[INET6_ADDRSTRLEN * 2]; /* of the address, as sysfs writes it; "": it has none */
+	char gid[GID_TEXT_SIZE]; /* of the address; "": it has none */
 };
-
-/* "10.6.0.1" to "0000:…:ffff:0a06:0001". */
-static void gid_of_address(const char *address, char *ret, size_t size)
-{
-	uint8_t bytes[16] = {[10] = 0xff, [11] = 0xff};
-	size_t at = 0;
-
-	ret[0] = '\0';
-	if (inet_pton(AF_INET, address, bytes + 12) != 1 &&
-	    inet_pton(AF_INET6, address, bytes) != 1)
-		return;
-	for (size_t i = 0; i < sizeof(bytes) && at < size; i += 2)
-		at += (size_t)snprintf(ret + at, size - at, "%s%02x%02x", i > 0 ? ":" : "",
-				       bytes[i], bytes[i + 1]);
-}
 
 static enum fit fit_of(const struct wanted *wanted, const char *device, const char *gid,
 		       const char *netdev)
@@ -183,8 +168,7 @@ void facts_read(const char *text, const json_t *interface, const char *master, s
 	int best = 0;
 
 	*ret = (struct facts){0};
-	gid_of_address(json_str_or(json_at(interface, "address"), ""), wanted.gid,
-		       sizeof(wanted.gid));
+	(void)gid_of_address(json_str_or(json_at(interface, "address"), ""), wanted.gid);
 	for (size_t lines = 0; *text && lines < PATHTEST_GIDS_MAX; lines++) {
 		size_t len = strcspn(text, "\n");
 		char line[LINE_MAX_LEN];

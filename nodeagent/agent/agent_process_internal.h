@@ -13,6 +13,7 @@
 #include "nodeagent/addresses/addresses.h"
 #include "nodeagent/agent/agent.h"
 #include "nodeagent/agent/counter_collector.h"
+#include "nodeagent/agent/gid_reader.h"
 #include "nodeagent/agent/host_events.h"
 #include "nodeagent/agent/node_state.h"
 #include "nodeagent/agent/offers.h"
@@ -64,6 +65,7 @@ struct agent_process {
 	struct resource_claims *claims;
 	struct addresses *addresses;
 	struct attachments *attachments;
+	struct gid_reader *gids; /* of what is attached */
 	struct pod_owners *pod_owners;
 	struct counter_collector *counting; /* NULL: of no device */
 	struct timer *tidying;

@@ -75,6 +75,7 @@ static json_t *compose_status(void *arg, const json_t *before, const char *now)
 		.offers = wrong,
 		.resources = resources,
 		.attachments = p->attachments ? attachments_list(p->attachments) : NULL,
+		.gids = gid_reader_found(p->gids),
 		.networks = networks,
 		.container = p->unfit,
 		.before = before,
@@ -125,6 +126,22 @@ static void offer_pools(void *arg)
 			   view.given);
 }
 
+/* Pods' addresses, or what is observed, may be others. */
+static void ask_for_gids(struct agent_process *p)
+{
+	struct agent_view view = agent_view(p->agent);
+
+	if (p->attachments)
+		gid_reader_set(p->gids, attachments_list(p->attachments),
+			       json_at(view.observed, "rdma"));
+}
+
+static void on_attached(void *arg)
+{
+	ask_for_gids(arg);
+	report_status(arg);
+}
+
 static void on_looked(void *arg)
 {
 	struct agent_process *p = arg;
@@ -132,6 +149,7 @@ static void on_looked(void *arg)
 
 	offer_pools(p);
 	check_resources(p);
+	ask_for_gids(p);
 	readiness_set(p->readiness, "host", view.observed != NULL, "not looked at yet");
 }
 
@@ -424,6 +442,8 @@ static void start_host(struct agent_process *p)
 					      .arg = p,
 					      .metrics = p->metrics,
 				      });
+	p->gids = gid_reader_new(&(struct gid_reader_config){
+		.loop = p->loop, .hostd = p->hostd, .changed = report_status, .arg = p});
 	p->agent = agent_new(&(struct agent_config){
 		.loop = p->loop,
 		.hostd = p->hostd,
@@ -496,7 +516,7 @@ static void start_api(struct agent_process *p)
 		.addresses = p->addresses,
 		.recorder = p->recorder,
 		.connect = on_connect_cni,
-		.changed = report_status,
+		.changed = on_attached,
 		.look_at_devices = on_look_at_devices,
 		.arg = p,
 		.metrics = p->metrics,
@@ -580,6 +600,7 @@ void agent_wiring_done(struct agent_process *p)
 	node_state_free(p->node_state);
 	host_events_free(p->events);
 	hostd_free(p->hostd);
+	gid_reader_free(p->gids);
 	pod_events_free(p->pod_events);
 	recorder_free(p->recorder);
 	kube_client_free(p->client);

@@ -440,11 +440,51 @@ static void put_vfs(json_t *status, const json_t *plan)
 		json_put_int(status, "presentVfs", json_integer_value(present));
 }
 
+/* GIDs that are told of one interface: both versions of an IPv4 and an IPv6 address. */
+enum { ATTACHED_GIDS_MAX = 4 };
+
+/*
+ * GIDs of the interface's addresses, new; NULL: none is known. An address may be at several
+ * devices, where networks overlap: then those of the interface's own name count, as the kernel
+ * names it.
+ */
+static json_t *attached_gids(const json_t *entry, const json_t *gids)
+{
+	const char *interface = json_str_at(entry, "interface");
+	json_auto_t *own = json_array(), *all = json_array();
+	json_t *address, *gid;
+	size_t i, k;
+
+	json_array_foreach (json_at(entry, "addresses"), i, address) {
+		const char *text = json_str_or(address, "");
+		auto_free char *plain = str_ndup(text, strcspn(text, "/"));
+
+		json_array_foreach (json_object_get(gids, plain), k, gid) {
+			bool is_own = str_eq(json_str_at(gid, "netdev"), interface);
+			json_t *told = json_copy(gid);
+
+			(void)json_object_del(told, "netdev");
+			json_put_str(told, "address", plain);
+			json_array_append(all, told);
+			if (is_own)
+				json_array_append(own, told);
+			json_decref(told);
+		}
+	}
+	if (json_array_size(own)) {
+		json_decref(all);
+		all = json_incref(own);
+	}
+	while (json_array_size(all) > ATTACHED_GIDS_MAX)
+		json_array_remove(all, ATTACHED_GIDS_MAX);
+	return json_array_size(all) ? json_incref(all) : NULL;
+}
+
 /*
  * One entry for each interface of a pod: what its plugins have, together; those that are on their
  * way are left out.
  */
-static json_t *attachments_of(const json_t *attached)
+static json_t *attachments_of(const json_t *attached, const json_t *gids)
 {
 	static const char *const members[] = {"device", "rdmaDevice", "guid", "mac", "addresses"};
 	json_t *list = json_array();
@@ -473,6 +513,8 @@ static json_t *attachments_of(const json_t *attached)
 		for (size_t m = 0; m < ARRAY_LEN(members); m++)
 			json_put(entry, members[m], json_incref(json_at(item, members[m])));
 	}
+	json_array_foreach (list, i, item)
+		json_put((json_t *)item, "gids", attached_gids(item, gids));
 	return list;
 }
 
@@ -510,7 +552,7 @@ json_t *status_compose(const struct status_input *input)
 	if (input->resources)
 		json_put(ret, "resources", json_deep_copy(input->resources));
 	if (input->attachments) {
-		json_auto_t *attachments = attachments_of(input->attachments);
+		json_auto_t *attachments = attachments_of(input->attachments, input->gids);
 
 		(void)json_object_del(ret, "attachments");
 		if (json_array_size(attachments) > 0)

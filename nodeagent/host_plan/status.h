@@ -35,6 +35,8 @@ struct status_input {
 	 * "phase", "device", "mac", "addresses"}]. NULL: not known, so what `before` says stays.
 	 */
 	const json_t *attachments;
+	/* GIDs of addresses, of gids_find() (nodeagent/host/gids.h); NULL: not read. */
+	const json_t *gids;
 	/* What is wrong with users' configurations of devices: [{"reason", "message"}]; or NULL. */
 	const json_t *offers;
 	/*

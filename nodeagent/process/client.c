@@ -269,6 +269,11 @@ void hostd_counters(struct hostd *hostd, const json_t *device, hostd_done_fn don
 	enqueue(hostd, PROTOCOL_COUNTERS, 0, device, done, arg)->deadline_ms = HOSTD_COUNTERS_MS;
 }
 
+void hostd_gids(struct hostd *hostd, const json_t *wanted, hostd_done_fn done, void *arg)
+{
+	enqueue(hostd, PROTOCOL_GIDS, 0, wanted, done, arg)->deadline_ms = HOSTD_GIDS_MS;
+}
+
 /* Each request carries them, so a new worker needs no telling. */
 void hostd_set_node_addresses(struct hostd *hostd, const json_t *addresses)
 {

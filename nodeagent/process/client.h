@@ -80,6 +80,8 @@ void hostd_save(struct hostd *hostd, const json_t *state, hostd_done_fn done, vo
  */
 void hostd_devices(struct hostd *hostd, const json_t *vfs, hostd_done_fn done, void *arg);
 void hostd_counters(struct hostd *hostd, const json_t *device, hostd_done_fn done, void *arg);
+/* gids_find(), of nodeagent/host/gids.h; deadline HOSTD_GIDS_MS. Not for meters. */
+void hostd_gids(struct hostd *hostd, const json_t *wanted, hostd_done_fn done, void *arg);
 /* For host_set_node_addresses(); remembered for workers to come. */
 void hostd_set_node_addresses(struct hostd *hostd, const json_t *addresses);
 /*
@@ -95,6 +97,8 @@ enum {
 	 * A few milliseconds, unless firmware is in trouble or somebody makes VFs and has the lock.
 	 */
 	HOSTD_COUNTERS_MS = 1000,
+	/* GIDS_SLOTS_MAX files that the kernel has in memory. */
+	HOSTD_GIDS_MS = 5000,
 };
 
 /*

@@ -25,6 +25,7 @@ static const struct shape {
 	[PROTOCOL_SAVE] = {.name = "save", .body = "state"},
 	[PROTOCOL_DEVICES] = {.name = "devices", .body = "of"},
 	[PROTOCOL_COUNTERS] = {.name = "counters", .body = "device"},
+	[PROTOCOL_GIDS] = {.name = "gids", .body = "of"},
 };
 
 const char *protocol_kind_name(enum protocol_kind kind)

@@ -28,10 +28,11 @@ enum protocol_kind {
 	PROTOCOL_SAVE,     /* body: the state */
 	PROTOCOL_DEVICES,  /* body: {"vfs"}, of counters_list() */
 	PROTOCOL_COUNTERS, /* body: a device of that list */
+	PROTOCOL_GIDS,     /* body: what gids_find() wants */
 	PROTOCOL_KINDS,
 };
 
-/* "observe", "step", "load", "save", "devices", "counters". */
+/* "observe", "step", "load", "save", "devices", "counters", "gids". */
 const char *protocol_kind_name(enum protocol_kind kind);
 
 struct protocol_request {

@@ -10,6 +10,7 @@
 #include "lib/json/ask.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/counters.h"
+#include "nodeagent/host/gids.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/process/protocol.h"
 #include "nodeagent/worker/addresses.h"
@@ -71,6 +72,8 @@ static json_t *carry_out(struct host *host, const struct protocol_request *reque
 	case PROTOCOL_DEVICES:
 	case PROTOCOL_COUNTERS:
 		return read_counters(host, request, err);
+	case PROTOCOL_GIDS:
+		return gids_find(host, request->body, err);
 	case PROTOCOL_KINDS:
 		break;
 	}

@@ -213,7 +213,7 @@ static void index_pod_node(const json_t *pod, struct cache_values *values)
 
 static void index_namespace_asking(const json_t *namespace, struct cache_values *values)
 {
-	if (pod_inject_asks(namespace))
+	if (pod_inject_asks_for_pods(namespace))
 		cache_index_value(values, MIRROR_ASKING);
 }
 

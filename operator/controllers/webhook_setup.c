@@ -14,6 +14,7 @@
 #include "operator/controllers/controllers_internal.h"
 #include "operator/controllers/gather.h"
 #include "reconcilers/admission/kind_rules.h"
+#include "reconcilers/admission/pod_environment.h"
 #include "reconcilers/admission/pod_inject.h"
 #include "reconcilers/core/networks.h"
 #include "reconcilers/spider/cni_config.h"
@@ -155,7 +156,7 @@ static void add_asking(const json_t *world, struct strbuf *text)
 	size_t n = 0;
 
 	json_each (namespaces, name, namespace)
-		if (pod_inject_asks(namespace))
+		if (pod_inject_asks_for_pods(namespace))
 			names[n++] = name;
 	qsort(names, n, sizeof(*names), compare_names);
 	strbuf_addc(text, '[');
@@ -181,17 +182,24 @@ static void add_labels(const struct inject_settings *settings, struct strbuf *te
 /* CEL: the pod asks, or its namespace does. */
 static char *asks_expression(const json_t *world, const struct inject_settings *settings)
 {
-	static const char *const annotations[] = {
-		CNI_ANNOTATION_RDMA_INJECT, CNI_ANNOTATION_NETWORK_INJECT,
+	const struct {
+		const char *annotation;
+		bool counts;
+	} asking[] = {
+		{CNI_ANNOTATION_RDMA_INJECT, true},
+		{CNI_ANNOTATION_NETWORK_INJECT, true},
+		{POD_ENVIRONMENT_NAME, true},
 		/* Where pods get what networks need that they name themselves. */
-		NETWORKS_ANNOTATION, DEFAULT_NETWORK_ANNOTATION};
-	size_t n = settings->references ? ARRAY_LEN(annotations) : 2;
+		{NETWORKS_ANNOTATION, settings->references},
+		{DEFAULT_NETWORK_ANNOTATION, settings->references},
+	};
 	auto_strbuf struct strbuf text = {0};
 
 	strbuf_adds(&text, "(has(object.metadata.annotations) && (");
-	for (size_t i = 0; i < n; i++)
-		strbuf_addf(&text, "%s\"%s\" in object.metadata.annotations", i ? " || " : "",
-			    annotations[i]);
+	for (size_t i = 0; i < ARRAY_LEN(asking); i++)
+		if (asking[i].counts)
+			strbuf_addf(&text, "%s\"%s\" in object.metadata.annotations",
+				    i ? " || " : "", asking[i].annotation);
 	strbuf_adds(&text, ")) || ");
 	if (settings->references && json_object_size(json_at(settings->switches, "injections")))
 		add_labels(settings, &text);
@@ -266,6 +274,7 @@ static json_t *new_pod_webhook(const json_t *world, struct plan *plan, const cha
 	const char *ns = json_str_at(world, "env", "webhook", "configNamespace");
 	auto_free char *key = str_printf("%s/%s", ns, INJECT_CONFIG_MAP);
 	auto_free char *switches = str_printf("%s/%s", ns, INJECT_SWITCHES_CONFIG_MAP);
+	auto_free char *problem = NULL;
 	struct err err = {0};
 
 	if (inject_settings_read(world_get(world, MIRROR_SPIDERPOOL_CONF, key), &settings, &err) <
@@ -273,6 +282,9 @@ static json_t *new_pod_webhook(const json_t *world, struct plan *plan, const cha
 		plan_event(plan, MIRROR_SPIDERPOOL_CONF, key, true, err.reason, err.text);
 		return pod_webhook_kept(world, bundle);
 	}
+	problem = pod_environment_problem(settings.environment);
+	if (problem)
+		plan_event(plan, MIRROR_SPIDERPOOL_CONF, key, true, "BadConfig", problem);
 	if (inject_switches_read(world_get(world, MIRROR_SWITCHES, switches), &settings.switches,
 				 &err) < 0) {
 		plan_event(plan, MIRROR_SWITCHES, switches, true, err.reason, err.text);

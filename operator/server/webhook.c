@@ -132,12 +132,14 @@ static json_t *judge_inject(struct webhook *webhook, const struct admission_requ
 	json_auto_t *pod = network_resources_annotated(&webhook->inject, request->object, NULL);
 	struct naming naming = {webhook, world};
 	auto_free char *group = NULL;
+	const json_t *namespace;
 
 	mirror_add(webhook->sources->mirror, world, KIND_NAMESPACE, request->ns);
-	group = pod_inject_group(pod, world_get(world, KIND_NAMESPACE, request->ns));
+	namespace = world_get(world, KIND_NAMESPACE, request->ns);
+	group = pod_inject_group(pod, namespace);
 	if (group)
 		add_group(webhook, world, group);
-	if (webhook->inject.references)
+	if (pod_inject_looks_at_networks(&webhook->inject, pod, namespace))
 		network_resources_visit(pod, request->ns, add_nad, &naming);
 	return pod_inject(world, &webhook->inject, request);
 }
@@ -272,7 +274,8 @@ static void settings_changed(struct webhook *webhook, const json_t *config_map)
 	log_info("settings of pod injection", F_BOOL("enabled", settings.enabled),
 		 F_INT("include", (int64_t)json_array_size(settings.include)),
 		 F_INT("exclude", (int64_t)json_array_size(settings.exclude)),
-		 F_BOOL("network_resources", settings.references));
+		 F_BOOL("network_resources", settings.references),
+		 F_INT("environments", (int64_t)json_object_size(settings.environment)));
 }
 
 /* The same for those of the network resources injector. */

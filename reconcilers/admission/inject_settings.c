@@ -11,6 +11,7 @@
 #include "lib/json/json.h"
 #include "lib/json/yaml.h"
 #include "reconcilers/admission/pod_edit.h"
+#include "reconcilers/admission/pod_environment.h"
 #include "reconcilers/spider/cni_config.h"
 
 #define CONFIG_KEY      "conf.yml"
@@ -23,6 +24,7 @@ void inject_settings_done(struct inject_settings *settings)
 	json_decref(settings->exclude);
 	json_decref(settings->resource_keys);
 	json_decref(settings->switches);
+	json_decref(settings->environment);
 	*settings = (struct inject_settings){0};
 }
 
@@ -96,6 +98,7 @@ int inject_settings_read(const json_t *config_map, struct inject_settings *ret, 
 			       *inner.text ? inner.text : "must be an object");
 	settings.include = include ? json_incref((json_t *)include) : json_array();
 	settings.exclude = exclude ? json_incref((json_t *)exclude) : default_exclude();
+	settings.environment = pod_environment_templates(config_map);
 	*ret = settings;
 	return 0;
 }

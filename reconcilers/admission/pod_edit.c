@@ -44,6 +44,15 @@ static json_t *own_container(json_t *pod, size_t i)
 	return json_array_get(containers, i);
 }
 
+void pod_edit_variable(json_t *pod, size_t i, const char *name, const char *value)
+{
+	json_t *container = own_container(pod, i);
+
+	if (container && !json_find(json_at(container, "env"), "name", name))
+		json_array_append_new(own_array(container, "env"),
+				      json_pack("{s:s, s:s}", "name", name, "value", value));
+}
+
 /* ---- resources ------------------------------------------------------------------------------- */
 
 /* Units of a quantity, at most INT32_MAX; -1 when it is not a plain number. */
@@ -246,17 +255,6 @@ static bool add_hugepage_files(json_t *items, const json_t *container, const cha
 	return found;
 }
 
-static void add_name_variable(json_t *pod, size_t i)
-{
-	static const char variable[] = "CONTAINER_NAME";
-	json_t *container = own_container(pod, i);
-
-	if (!json_find(json_at(container, "env"), "name", variable))
-		json_array_append_new(own_array(container, "env"),
-				      json_pack("{s:s, s:s}", "name", variable, "value",
-						json_str_or(json_at(container, "name"), "")));
-}
-
 /* The name, and the path, can be mounted once. */
 static void add_mount(json_t *pod, size_t i)
 {
@@ -290,7 +288,8 @@ void pod_edit_net_info(json_t *pod, bool hugepages)
 		limits = hugepages && add_hugepage_files(items, container, "limits", "limit");
 
 		if (requests || limits)
-			add_name_variable(pod, i);
+			pod_edit_variable(pod, i, "CONTAINER_NAME",
+					  json_str_or(json_at(container, "name"), ""));
 		add_mount(pod, i);
 	}
 	json_array_append_new(

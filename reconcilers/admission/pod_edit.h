@@ -24,6 +24,9 @@ struct problems;
 /* The member as an object that the request does not share. Borrowed. */
 json_t *pod_edit_object(json_t *parent, const char *key);
 
+/* Add a variable to the i-th container, unless that has one of this name, or is not there. */
+void pod_edit_variable(json_t *pod, size_t i, const char *name, const char *value);
+
 /*
  * Does a container have a limit or a request for the resource? *ret_units: the sum of them, -1 when
  * a quantity is not a plain number.

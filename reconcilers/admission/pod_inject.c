@@ -13,6 +13,7 @@
 #include "lib/json/json.h"
 #include "reconcilers/admission/network_resources.h"
 #include "reconcilers/admission/pod_edit.h"
+#include "reconcilers/admission/pod_environment.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/names.h"
 #include "reconcilers/core/networks.h"
@@ -68,6 +69,11 @@ bool pod_inject_asks(const json_t *pod)
 	struct group group;
 
 	return find_group(pod, NULL, &group);
+}
+
+bool pod_inject_asks_for_pods(const json_t *namespace)
+{
+	return pod_inject_asks(namespace) || pod_environment_asks(namespace);
 }
 
 /* The label is the annotation's copy, or was set by hand. */
@@ -401,6 +407,33 @@ static json_t *nads_of(const struct matches *matches)
 	return keys;
 }
 
+/*
+ * The variables that the pod asks for, when it has all of its networks. Definitions that need a
+ * device: those of the group that have a resource, and those of the world that name one.
+ */
+static void add_environment(const json_t *world, const struct inject_settings *settings,
+			    const char *ns, json_t *pod, const struct matches *matches,
+			    struct problems *warnings)
+{
+	const char *name = pod_environment_asked(pod, world_get(world, KIND_NAMESPACE, ns));
+	json_auto_t *with_device = json_object();
+	json_t *nad, *annotation;
+	const char *key;
+	size_t i;
+
+	if (!name)
+		return;
+	for (i = 0; i < matches->len; i++)
+		if (*cni_block_resource(matches->items[i].type, matches->items[i].block))
+			json_put_bool(with_device, matches->items[i].nad, true);
+	json_each (world_kind(world, KIND_NAD), key, nad)
+		json_array_foreach (settings->resource_keys, i, annotation)
+			if (!str_empty(json_str_at(nad, "metadata", "annotations",
+						   json_string_value(annotation))))
+				json_put_bool(with_device, key, true);
+	pod_environment_add(pod, name, settings->environment, ns, with_device, warnings);
+}
+
 /* group: NULL: the pod asks for none. Takes pod, annotated, with the warnings of that. */
 static json_t *inject(const json_t *world, const struct inject_settings *settings,
 		      const struct group *group, const struct admission_request *r, json_t *pod_new,
@@ -428,6 +461,7 @@ static json_t *inject(const json_t *world, const struct inject_settings *setting
 	pod_edit_selector(pod, needs.labels, warnings);
 	if (json_object_size(needs.resources))
 		pod_edit_net_info(pod, inject_settings_hugepages(settings));
+	add_environment(world, settings, r->ns, pod, &matches, warnings);
 	patch = admission_patch(r->object, pod);
 	return admission_allow(r, patch, warnings);
 }
@@ -438,25 +472,32 @@ json_t *pod_inject(const json_t *world, const struct inject_settings *settings,
 	auto_problems struct problems warnings = {0};
 	json_auto_t *pod = NULL;
 	struct group group;
+	const json_t *namespace = world_get(world, KIND_NAMESPACE, r->ns);
 	bool in_group = false;
 
 	if (!str_eq(r->kind, KIND_POD) || !str_eq(r->operation, "CREATE") || *r->subresource)
 		return admission_allow(r, NULL, NULL);
 	if (!settings->enabled ||
 	    !inject_settings_cover(settings, world_env(world, "namespace"), r->ns)) {
-		if (pod_inject_asks(r->object))
+		if (pod_inject_asks(r->object) || pod_environment_asked(r->object, NULL))
 			problem_add(&warnings, "NotInjected", "metadata.annotations",
-				    "ask for networks, but injection is off for namespace %s: see "
+				    "ask for injection, but it is off for namespace %s: see "
 				    "podResourceInject in ConfigMap " INJECT_CONFIG_MAP,
 				    r->ns);
 		return admission_allow(r, NULL, &warnings);
 	}
 	pod = network_resources_annotated(settings, r->object, &warnings);
-	in_group = find_group(pod, world_get(world, KIND_NAMESPACE, r->ns), &group);
-	if (!in_group && pod == r->object &&
+	in_group = find_group(pod, namespace, &group);
+	if (!in_group && pod == r->object && !pod_environment_asked(pod, namespace) &&
 	    !(settings->references && network_resources_asked(pod)))
 		return admission_allow(r, NULL, NULL);
 	return inject(world, settings, in_group ? &group : NULL, r, take_ptr(pod), &warnings);
+}
+
+bool pod_inject_looks_at_networks(const struct inject_settings *settings, const json_t *pod,
+				  const json_t *namespace)
+{
+	return settings->references || pod_environment_asked(pod, namespace);
 }
 
 /* ---- afterwards ------------------------------------------------------------------------------ */

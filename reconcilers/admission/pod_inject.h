@@ -79,6 +79,7 @@ struct inject_settings {
 	 * { label: { annotation: value } } }. Owned.
 	 */
 	json_t *switches;
+	json_t *environment; /* of pod_environment_templates(); NULL: none. Owned. */
 };
 
 /*
@@ -124,6 +125,9 @@ char *pod_inject_group(const json_t *pod, const json_t *namespace);
 /* Does the pod itself carry one of the annotations? Its namespace is not looked at. */
 bool pod_inject_asks(const json_t *pod);
 
+/* Is there something that the namespace asks for all of its pods: a group, or variables? */
+bool pod_inject_asks_for_pods(const json_t *namespace);
+
 /* Visit the groups ("KEY=VALUE") of a config: for an index of the cache. */
 void pod_inject_groups(const json_t *config, void (*visit)(void *arg, const char *group),
 		       void *arg);
@@ -135,16 +139,25 @@ void pod_inject_groups(const json_t *config, void (*visit)(void *arg, const char
  * namespace and of trusted ones (trust.h), or a refusal when it asks for a group without configs,
  * for configs that cannot be injected, or has an annotation of networks that Multus could not read.
  * With settings->references the patch adds what the networks need that the pod names, too, and the
- * problems of network_resources_find are refusals. All other pods, and everything that is no CREATE
+ * problems of network_resources_find are refusals. Variables that the pod asks for are added; what
+ * is wrong with them is a warning. All other pods, and everything that is no CREATE
  * of a pod, are allowed as they are. A second review of the patched pod gives no patch. Returns
  * new.
  *
  * World: KIND_NAMESPACE: the pod's (request->ns); KIND_MULTUS_CONFIG: those in the group, or more;
- * KIND_NAD: those that network_resources_visit visits; what trust.h needs. Group and networks are
+ * KIND_NAD: those that network_resources_visit visits, if pod_inject_looks_at_networks;
+ * what trust.h needs. Group and networks are
  * those of the pod after network_resources_annotated.
  */
 json_t *pod_inject(const json_t *world, const struct inject_settings *settings,
 		   const struct admission_request *request);
+
+/*
+ * Does pod_inject look at the NetworkAttachmentDefinitions that the pod (annotated) names?
+ * `namespace`: the object, may be NULL.
+ */
+bool pod_inject_looks_at_networks(const struct inject_settings *settings, const json_t *pod,
+				  const json_t *namespace);
 
 /*
  * What the pod lacks of its group's networks and resources: a text for people, new; free(). NULL

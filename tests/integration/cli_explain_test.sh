@@ -227,6 +227,13 @@ chain "no address is left" "addresses PoolExhausted" "$pending"' | .pool.spec.ip
 	.pool.status.allocatedIPs = "{\"10.6.0.10\":{\"pod\":\"ml/o\",\"podUid\":\"o\"}}"' pod ml/w-0
 t_eq "an interface that did not come" waits "$(explain 'del(.pod.metadata.annotations["k8s.v1.cni.cncf.io/network-status"])' pod ml/w-0 |
 	jq -r '.links[] | select(.link == "attached").state')"
+# What the agent has read of a shared device, and what a job in the pod needs of it.
+gids='.state.status.attachments = [{pod: "ml/w-0", interface: "net1", addresses: ["10.6.0.10/24"],
+	gids: [{device: "mlx5_0", port: 1, index: 12, version: 2, address: "10.6.0.10"}]}]'
+t_eq "the GID index of a pod" "mlx5_0 12 12" "$(explain "$gids" pod ml/w-0 |
+	jq -r '"\(.interfaces[0].rdmaDevice) \(.interfaces[0].gids[0].index) \(.variables.NCCL_IB_GID_INDEX)"')"
+edit "$gids"
+t_ok "variables can be copied" says "export NCCL_IB_HCA='=mlx5_0:1'" 0 "$cli" explain pod ml/w-0 -f "$tmp/edited.json"
 # NodeNotFound, NetworkNotFound, ConfigNotFound, PoolNotFound, PodNotFound
 for kind in node network config pool pod; do
 	t_ok "a $kind that is not there" exits 2 "$cli" explain "$kind" no/such -f "$tmp/edited.json"

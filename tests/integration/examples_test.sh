@@ -83,6 +83,43 @@ apply multi-rail/pod-without-injection.yaml
 t_wait 60 "multi-rail: the pod runs" running rails-explicit
 t_wait 60 "multi-rail: it has eight addresses" nics rails-explicit 8
 k delete pod rails-explicit >/dev/null
+# Its script, in a pod's sysfs made of files: two rails, one of them with GIDs of other pods before its own.
+apply multi-rail/job.yaml
+k patch configmap -n orbweaver-system spiderpool-conf --type=merge --patch-file=crds/examples/multi-rail/environment.yaml >/dev/null 2>&1 ||
+	k apply -f crds/examples/multi-rail/environment.yaml >/dev/null
+t_ok "multi-rail: the job is accepted" has '.spec.template.metadata.annotations["orbweaver.io/environment"] == "nccl"' get job train
+t_ok "multi-rail: the template is there" has '.data["environment.yml"] | startswith("nccl:")' get configmap -n orbweaver-system spiderpool-conf
+k get configmap rdma-env -o json | jq -r '.data["rdma-env.sh"]' | sed "s|/sys/|$tmp/sys/|" >"$tmp/rdma-env.sh"
+# gid DEVICE INDEX ADDRESS TYPE
+gid() {
+	local port=$tmp/sys/class/infiniband/$1/ports/1 octets
+
+	IFS=. read -ra octets <<<"$3"
+	mkdir -p "$port/gids" "$port/gid_attrs/types"
+	printf '0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x\n' "${octets[@]}" >"$port/gids/$2"
+	echo "$4" >"$port/gid_attrs/types/$2"
+}
+# variables: of the script, with addresses of net1 and net2.
+variables() {
+	cat >"$tmp/bin/ip" <<-'END'
+		#!/bin/sh
+		echo '2: eth0    inet 10.244.0.9/24 scope global eth0'
+		echo '3: net1    inet 172.16.1.10/24 scope global net1'
+		echo '4: net2    inet 172.16.2.10/24 scope global net2'
+	END
+	chmod +x "$tmp/bin/ip"
+	PATH=$tmp/bin:$PATH sh -c ". $tmp/rdma-env.sh; echo \"\$NCCL_IB_HCA \$UCX_NET_DEVICES \${NCCL_IB_GID_INDEX-none}\"" 2>/dev/null
+}
+mkdir -p "$tmp/bin"
+t_eq "multi-rail: without RDMA nothing is set" "  none" "$(variables)"
+gid mlx5_0 4 172.16.1.10 "IB/RoCE v1"
+gid mlx5_0 5 172.16.1.10 "RoCE v2"
+gid mlx5_1 5 172.16.2.10 "RoCE v2"
+t_eq "multi-rail: devices and their one index" "=mlx5_0:1,mlx5_1:1 mlx5_0:1,mlx5_1:1 5" "$(variables)"
+rm "$tmp/sys/class/infiniband/mlx5_1/ports/1/gids/5"
+gid mlx5_1 5 172.16.2.9 "RoCE v2"
+gid mlx5_1 7 172.16.2.10 "RoCE v2"
+t_eq "multi-rail: indices that differ are no variable" "=mlx5_0:1,mlx5_1:1 mlx5_0:1,mlx5_1:1 none" "$(variables)"
 
 apply devices-only/objects.yaml
 t_wait 60 "devices-only: the resource is allocatable" allocatable shared hca_shared_devices 100

@@ -285,6 +285,41 @@ static void lists_what_is_attached_by_interface(void **state)
 	assert_null(json_at(gone, "attachments"));
 }
 
+/* Those of its own interface, where an address is at two devices; and not without end. */
+static void tells_the_gids_of_what_is_attached(void **state)
+{
+	json_auto_t *attached = yaml(
+		"[{'pod': {'namespace': 'lab', 'name': 'a'}, 'ifname': 'net1', 'phase': 'added',"
+		"  'addresses': ['10.0.0.1/8', 'fd00::1/64']},"
+		" {'pod': {'namespace': 'lab', 'name': 'a'}, 'ifname': 'net2', 'phase': 'added',"
+		"  'addresses': ['10.0.0.2/8']},"
+		" {'pod': {'namespace': 'lab', 'name': 'a'}, 'ifname': 'net3', 'phase': 'added',"
+		"  'addresses': ['10.0.0.3/8']}]");
+	json_auto_t *gids = yaml(
+		"{'10.0.0.1': ["
+		"  {'device': 'mlx5_0', 'port': 1, 'index': 4, 'version': 2, 'netdev': 'net7'},"
+		"  {'device': 'mlx5_1', 'port': 1, 'index': 12, 'version': 2, 'netdev': 'net1'}],"
+		" '10.0.0.2': ["
+		"  {'device': 'mlx5_0', 'port': 1, 'index': 6, 'version': 2, 'netdev': 'ens1'}],"
+		" '10.0.0.3': ["
+		"  {'device': 'a', 'port': 1, 'index': 1, 'version': 2}, {'device': 'b'},"
+		"  {'device': 'c'}, {'device': 'd'}, {'device': 'e'}]}");
+	json_auto_t *one = yaml("[{'device': 'mlx5_1', 'port': 1, 'index': 12, 'version': 2,"
+				"  'address': '10.0.0.1'}]");
+	json_auto_t *two = yaml("[{'device': 'mlx5_0', 'port': 1, 'index': 6, 'version': 2,"
+				"  'address': '10.0.0.2'}]");
+	json_auto_t *status = status_compose(
+		&(struct status_input){.attachments = attached, .gids = gids, .now = NOW});
+	json_auto_t *unknown =
+		status_compose(&(struct status_input){.attachments = attached, .now = NOW});
+	const json_t *list = json_at(status, "attachments");
+
+	assert_true(json_same(json_at(json_array_get(list, 0), "gids"), one));
+	assert_true(json_same(json_at(json_array_get(list, 1), "gids"), two));
+	assert_int_equal(json_array_size(json_at(json_array_get(list, 2), "gids")), 4);
+	assert_null(json_at(json_array_get(json_at(unknown, "attachments"), 0), "gids"));
+}
+
 static void keeps_what_it_does_not_know(void **state)
 {
 	json_auto_t *before = yaml("{'interfaces': [{'pciAddress': '0000:3b:00.0'}], "
@@ -439,6 +474,7 @@ int main(void)
 		cmocka_unit_test(shows_what_is_gone_for_a_moment_as_it_was),
 		cmocka_unit_test(shows_what_was_observed_without_what_is_ours),
 		cmocka_unit_test(is_the_same_when_nothing_changed),
+		cmocka_unit_test(tells_the_gids_of_what_is_attached),
 		cmocka_unit_test(keeps_what_it_does_not_know),
 		cmocka_unit_test(tells_the_first_troubles_and_counts_the_others),
 		cmocka_unit_test(takes_no_reason_that_the_api_server_would_refuse),

@@ -371,6 +371,7 @@ static void a_meter_reads_counters_and_nothing_else(void **state)
 	static const char *const others[] = {
 		"{\"id\": 1, \"kind\": \"observe\"}",
 		"{\"id\": 1, \"kind\": \"load\"}",
+		"{\"id\": 1, \"kind\": \"gids\", \"of\": {}}",
 		"{\"id\": 1, \"kind\": \"save\", \"state\": {}}",
 		"{\"id\": 1, \"kind\": \"step\", \"step\": {\"step\": \"load-module\", "
 		"\"module\": \"ib_core\"}}",

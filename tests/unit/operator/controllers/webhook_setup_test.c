@@ -12,6 +12,7 @@
 #include "operator/controllers/certificates.h"
 #include "operator/controllers/webhook_setup.h"
 #include "operator/writer/applier_patch.h"
+#include "reconcilers/admission/pod_environment.h"
 #include "reconcilers/spider/cni_config.h"
 
 #define NS         "orbweaver-system"
@@ -194,14 +195,18 @@ static void servers_that_can_are_asked_to_call_only_for_pods_that_ask(void **sta
 	put_namespace(world, "zoo", true, true);
 	put_namespace(world, "ai", true, true);
 	put_namespace(world, "plain", true, false);
+	put_namespace(world, "jobs", true, false);
+	json_put_str(json_at(world, KIND_NAMESPACE, "jobs", "metadata", "labels"),
+		     POD_ENVIRONMENT_NAME, "nccl");
 	reconcile(world, &plan);
 	assert_json(
 		json_at(mutating(&plan, 1), "matchConditions"),
 		"[{\"expression\":\"(has(object.metadata.annotations) && "
 		"(\\\"cni.spidernet.io/rdma-resource-inject\\\" in object.metadata.annotations || "
 		"\\\"cni.spidernet.io/network-resource-inject\\\" in "
+		"object.metadata.annotations || \\\"orbweaver.io/environment\\\" in "
 		"object.metadata.annotations)) || request.namespace in [\\\"ai\\\", "
-		"\\\"zoo\\\"]\",\"name\":\"asks-for-injection\"}]");
+		"\\\"jobs\\\", \\\"zoo\\\"]\",\"name\":\"asks-for-injection\"}]");
 	assert_null(json_at(mutating(&plan, 0), "matchConditions"));
 }
 
@@ -275,6 +280,29 @@ static void settings_that_cannot_be_read_change_nothing(void **state)
 	json_array_foreach (bad.ops, i, op)
 		told = told || (str_eq(json_str_at(op, "op"), "event") &&
 				strstr(json_str_at(op, "message"), "podResourceInject.enabled"));
+	assert_true(told);
+}
+
+/* The other rules of injection, and other templates, go on. */
+static void a_bad_template_is_an_event(void **state)
+{
+	json_auto_t *world = new_world();
+	auto_plan struct plan good = {0}, bad = {0};
+	const json_t *op = NULL;
+	size_t i = 0;
+	bool told = false;
+
+	put_settings(world, "podResourceInject: {enabled: true}");
+	reconcile(world, &good);
+	store(world, &good);
+	json_put_str(json_at(world, MIRROR_SPIDERPOOL_CONF, CONF_KEY, "data"), POD_ENVIRONMENT_KEY,
+		     "{nccl: {NCCL_IB_TC: true}}");
+	reconcile(world, &bad);
+	assert_true(json_same(applied(&good, MIRROR_MUTATING), applied(&bad, MIRROR_MUTATING)));
+	json_array_foreach (bad.ops, i, op)
+		told = told || (str_eq(json_str_at(op, "op"), "event") &&
+				strstr(json_str_at(op, "message"),
+				       "data[environment.yml]: nccl: NCCL_IB_TC is a boolean"));
 	assert_true(told);
 }
 
@@ -374,6 +402,7 @@ int main(void)
 		cmocka_unit_test(servers_that_can_are_asked_to_call_only_for_pods_that_ask),
 		cmocka_unit_test(with_network_resources_more_pods_ask),
 		cmocka_unit_test(settings_that_cannot_be_read_change_nothing),
+		cmocka_unit_test(a_bad_template_is_an_event),
 		cmocka_unit_test(what_was_stored_needs_no_second_write),
 		cmocka_unit_test(without_webhooks_what_is_ours_is_removed_and_nothing_else),
 		cmocka_unit_test(servers_call_by_url_or_by_service),

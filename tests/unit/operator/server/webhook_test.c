@@ -253,6 +253,30 @@ static void a_namespace_can_ask_for_its_pods(void **state)
 	assert_non_null(strstr(text, "net/a"));
 }
 
+/* Which networks have devices is read of definitions, also where they need nothing else. */
+static void variables_name_the_interfaces_with_devices(void **state)
+{
+	struct fixture *f = *state;
+	json_auto_t *response = NULL;
+	auto_free char *text = NULL;
+
+	mirrored_put(&f->mirrored, MIRROR_SPIDERPOOL_CONF,
+		     "{metadata: {name: " INJECT_CONFIG_MAP ", namespace: spiderpool}, data: "
+		     "{conf.yml: 'podResourceInject: {enabled: true}', environment.yml: "
+		     "'{nccl: {NCCL_SOCKET_IFNAME: \"={interfaces}\"}}'}}");
+	mirrored_put(&f->mirrored, KIND_NAD,
+		     "{metadata: {name: a, namespace: ml, annotations: "
+		     "{k8s.v1.cni.cncf.io/resourceName: x.io/vf}}}");
+	mirrored_put(&f->mirrored, KIND_NAMESPACE,
+		     "{metadata: {name: ml, labels: {orbweaver.io/environment: nccl}}}");
+	response = ask(f, "/inject", KIND_POD,
+		       "{metadata: {name: x, namespace: ml, annotations: "
+		       "{k8s.v1.cni.cncf.io/networks: 'other,a'}}, "
+		       "spec: {containers: [{name: c}]}}");
+	text = patch_of(response);
+	assert_non_null(strstr(text, "\"=net2\""));
+}
+
 static void keeps_the_last_settings_that_could_be_read(void **state)
 {
 	struct fixture *f = *state;
@@ -498,6 +522,7 @@ int main(void)
 		webhook_unit_test(injects_what_the_caches_say, setup_synced),
 		webhook_unit_test(each_pod_gets_what_the_caches_say_now, setup_synced),
 		webhook_unit_test(a_namespace_can_ask_for_its_pods, setup_synced),
+		webhook_unit_test(variables_name_the_interfaces_with_devices, setup_synced),
 		webhook_unit_test(keeps_the_last_settings_that_could_be_read, setup_synced),
 		webhook_unit_test(a_pod_gets_what_its_networks_need, setup_synced),
 		webhook_unit_test(judges_by_the_objects_that_are_there, setup_synced),

@@ -307,9 +307,11 @@ static void end_pod(struct pass *pass, const char *key, const json_t *ended)
 {
 	const char *uid = json_str_or(json_at(ended, "uid"), "");
 	auto_free char *endpoint = str_ndup(key, strcspn(key, " "));
-	bool is_given = ipam_give_back(pass->books, endpoint, json_at(ended, "status"));
+	bool is_given;
 
-	ipam_note_conflicts(pass->books, json_at(ended, "status"), json_at(ended, "conflicts"));
+	ipam_note_conflicts(pass->books, endpoint, json_at(ended, "status"),
+			    json_at(ended, "conflicts"));
+	is_given = ipam_give_back(pass->books, endpoint, json_at(ended, "status"));
 
 	/* A ledger that nobody can read keeps what it has, and the endpoint says whose it is. */
 	if (!give_records_back(pass, json_at(ended, "records"), uid) || !is_given)

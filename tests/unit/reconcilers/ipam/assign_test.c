@@ -5,8 +5,11 @@
  */
 #include "tests/support/test.h"
 
+#include <fcntl.h>
 #include <string.h>
 
+#include "cli/simulate/objects/schema.h"
+#include "lib/base/fs.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/limits.h"
@@ -1113,6 +1116,105 @@ static void a_conflict_of_a_pod_that_has_ended_is_remembered(void **state)
 	expect_status(json_array_get(plan.ops, 0), "freeIPCount", "8");
 }
 
+/* Has a pass over this world any pool remember a conflict? */
+static bool remembers_a_conflict(const char *text)
+{
+	json_auto_t *world = yaml(text);
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+	json_t *op;
+	size_t i;
+
+	if (assign_reconcile(world, "all", &plan, &err) < 0)
+		fail_msg("%s", err.text);
+	json_array_foreach (plan.ops, i, op)
+		if (json_at(op, "status", "conflictIPs"))
+			return true;
+	return false;
+}
+
+#define SAID_OF(uid_)                                                                              \
+	"status: {current: {uid: " uid_ ", node: w1, ips: [{interface: net1, ipv4: 10.0.0.1/24, "  \
+	"ipv4Pool: p}]}}, conflicts: [{ip: 10.0.0.1, mac: '02:00:00:00:00:01'}]}}\n"
+
+/* Users write endpoints of their namespaces; whose an address is, records say. */
+static void a_forged_endpoint_keeps_no_address_from_other_pods(void **state)
+{
+	static const char *const worlds[] = {
+		/* Of nobody. */
+		NOW "ending: {tenant/ghost: {uid: x, " SAID_OF("x") "spiderippools:\n" POOL(
+			"p", "10.0.0.1-10.0.0.9", ""),
+		/* Of another pod, whose UID is not known, and is. */
+		NOW "ending: {tenant/ghost: {uid: x, " SAID_OF("x") "spiderippools:\n" POOL(
+			"p", "10.0.0.1-10.0.0.9", VICTIM),
+		NOW "ending: {tenant/ghost: {uid: u-v, " SAID_OF("u-v") "spiderippools:\n" POOL(
+			"p", "10.0.0.1-10.0.0.9", VICTIM),
+		/* By a pod that lives. */
+		NOW "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "")
+			NETWORK ENDPOINT("u-a", CONFLICT) "spiderippools:\n" POOL(
+				"p", "10.0.0.1-10.0.0.9", ""),
+		NOW "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "")
+			NETWORK ENDPOINT("u-a", CONFLICT) "spiderippools:\n" POOL(
+				"p", "10.0.0.1-10.0.0.9", VICTIM),
+	};
+
+	assert_true(remembers_a_conflict(NOW "ending: {victim/v: {uid: u-v, " SAID_OF(
+		"u-v") "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", VICTIM)));
+	for (size_t i = 0; i < ARRAY_LEN(worlds); i++)
+		if (remembers_a_conflict(worlds[i]))
+			fail_msg("%s", worlds[i]);
+}
+
+/* The schema of the pools' status, as the API server checks it. */
+static struct schema *pool_schema(void)
+{
+	static const char file[] = "crds/spiderippools.spiderpool.spidernet.io.yaml";
+	auto_strbuf struct strbuf text = {0};
+	json_auto_t *crd = NULL;
+
+	assert_int_equal(fs_read(AT_FDCWD, file, 1 << 20, &text, NULL), 0);
+	crd = yaml(strbuf_str(&text));
+	return schema_new(json_at(json_array_get(json_at(crd, "spec", "versions"), 0), "schema",
+				  "openAPIV3Schema"),
+			  NULL);
+}
+
+/* A status that the API server refuses is refused at each try, and the pool serves no pod. */
+static void what_users_write_of_a_conflict_fits_into_the_pool(void **state)
+{
+	static const char *const macs[] = {"02:00:00:00:00:01",
+					   "aaaaaaaaaaaaaaaaaaaaaaaa",
+					   "02:00:00:00:00:0",
+					   "02:00:00:00:00:01:02",
+					   "02-00-00-00-00-01",
+					   "\xc3\xa9\xc3\xa9\xc3\xa9",
+					   ""};
+	auto_free char *node = repeat("n", 300);
+	auto_schema struct schema *schema = pool_schema();
+
+	for (size_t i = 0; i < ARRAY_LEN(macs); i++) {
+		auto_free char *text = str_printf(
+			NOW "ending: {victim/v: {uid: u-v, status: {current: {uid: u-v, node: %s, "
+			    "ips: [{interface: net1, ipv4: 10.0.0.1/24, ipv4Pool: p}]}}, "
+			    "conflicts: [{ip: 10.0.0.1, mac: '%s'}]}}\n"
+			    "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", VICTIM),
+			node, macs[i]);
+		json_auto_t *world = yaml(text), *causes = json_array(), *pool = NULL;
+		auto_plan struct plan plan = {0};
+		const json_t *entry, *status;
+
+		assert_int_equal(assign_reconcile(world, "all", &plan, NULL), 0);
+		status = json_at(json_array_get(plan.ops, 0), "status");
+		pool = json_pack("{s:O, s:O}", "spec", json_at(world, "spiderippools", "p", "spec"),
+				 "status", status);
+		schema_validate(schema, pool, causes);
+		if (json_array_size(causes))
+			fail_msg("%s: %s", macs[i], json_text(causes));
+		entry = json_array_get(json_at(status, "conflictIPs"), 0);
+		assert_string_equal(json_str_at(entry, "mac"), i == 0 ? macs[i] : "");
+	}
+}
+
 static void what_an_agent_says_of_a_conflict_is_looked_at_and_taken_away(void **state)
 {
 	auto_free char *text = str_printf("%s", ENDPOINT("u-a", CONFLICT));
@@ -2031,6 +2133,8 @@ int main(void)
 		cmocka_unit_test(a_pod_that_keeps_its_addresses_keeps_one_that_somebody_else_has),
 		cmocka_unit_test(a_conflict_is_remembered_when_there_is_no_other_address),
 		cmocka_unit_test(a_conflict_of_a_pod_that_has_ended_is_remembered),
+		cmocka_unit_test(a_forged_endpoint_keeps_no_address_from_other_pods),
+		cmocka_unit_test(what_users_write_of_a_conflict_fits_into_the_pool),
 		cmocka_unit_test(what_an_agent_says_of_a_conflict_is_looked_at_and_taken_away),
 		cmocka_unit_test(records_without_endpoint_are_verified),
 		cmocka_unit_test(a_pool_is_not_learned_before_pods_that_are_not_mirrored_were_read),

@@ -118,9 +118,9 @@ static void add_present_pools(struct collecting *c, const json_t *endpoint)
 		}
 }
 
-/* All that is about one pod; true when any pool may be meant. */
-static bool add_waiting(const struct controller_sources *from, json_t *world, const json_t *pod,
-			const struct ipam_settings *settings)
+/* All that is about one pod. Returns which pools may be meant. */
+static struct candidate_names add_waiting(const struct controller_sources *from, json_t *world,
+					  const json_t *pod, const struct ipam_settings *settings)
 {
 	auto_free char *place =
 		str_printf("%s/%s", json_namespace(pod), pod_endpoint_name(pod, settings));
@@ -215,10 +215,15 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 		}
 		if (pod && !assign_slice_take(&slice, pod, pools))
 			continue;
+		if (pod) {
+			struct candidate_names meant = add_waiting(from, world, pod, &settings);
+
+			if (!assign_slice_take_more(&slice, meant.patterns, pools))
+				continue;
+			any_pool |= meant.is_open;
+		}
 		ipam_book_add(from->addresses, world, IPAM_WAITING, pod_key);
 		ipam_book_add(from->addresses, world, IPAM_CLAIMANT, pod_key);
-		if (pod)
-			any_pool |= add_waiting(from, world, pod, &settings);
 	}
 	if (left > json_object_size(world_kind(world, BOX_WAITING)))
 		json_put_bool(json_need_object(world, "env"), "isPart", true);

@@ -140,15 +140,6 @@ static size_t text_work(const char *text)
 	return len / 128 + json_weight(text, len, len);
 }
 
-static size_t count_patterns(const char *text)
-{
-	size_t n = 0;
-
-	for (; *text; text++)
-		n += *text == '*' || *text == '?';
-	return n < LIMIT_POOL_PATTERNS ? n : LIMIT_POOL_PATTERNS;
-}
-
 size_t assign_work(const json_t *pod, size_t pools)
 {
 	const json_t *annotations = json_at(pod, "metadata", "annotations");
@@ -166,7 +157,7 @@ size_t assign_work(const json_t *pod, size_t pools)
 	json_each (annotations, key, value) {
 		work += text_work(json_str_or(value, ""));
 		if (str_eq(key, IPAM_ANNOTATION_POOL) || str_eq(key, IPAM_ANNOTATION_POOLS))
-			patterns += count_patterns(json_str_or(value, ""));
+			patterns += candidates_count_patterns(json_str_or(value, ""));
 	}
 	/* Without names each NIC may look at all pools: those of a pattern, or by default. */
 	if (patterns || !names_pools)
@@ -176,11 +167,8 @@ size_t assign_work(const json_t *pod, size_t pools)
 	return work + (patterns * pools + looked_at) / WORK_OF_POOLS;
 }
 
-bool assign_slice_take(struct assign_slice *slice, const json_t *pod, size_t pools)
+static bool take_work(struct assign_slice *slice, size_t work)
 {
-	size_t work = assign_work(pod, pools);
-
-	assert(slice->heavy <= ASSIGN_HEAVY_WORK || slice->pods > 0);
 	if (work > ASSIGN_LIGHT) {
 		if (slice->heavy && slice->heavy + work > ASSIGN_HEAVY_WORK)
 			return false;
@@ -190,8 +178,25 @@ bool assign_slice_take(struct assign_slice *slice, const json_t *pod, size_t poo
 	} else {
 		slice->work += work;
 	}
+	slice->last = work;
 	slice->pods++;
 	return true;
+}
+
+bool assign_slice_take(struct assign_slice *slice, const json_t *pod, size_t pools)
+{
+	assert(slice->heavy <= ASSIGN_HEAVY_WORK || slice->pods > 0);
+	return take_work(slice, assign_work(pod, pools));
+}
+
+bool assign_slice_take_more(struct assign_slice *slice, size_t patterns, size_t pools)
+{
+	size_t work = slice->last + patterns * pools / WORK_OF_POOLS;
+
+	assert(slice->pods > 0);
+	*(slice->last > ASSIGN_LIGHT ? &slice->heavy : &slice->work) -= slice->last;
+	slice->pods--;
+	return take_work(slice, work);
 }
 
 /* ---- order ----------------------------------------------------------------------------------- */

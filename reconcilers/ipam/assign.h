@@ -74,10 +74,17 @@ enum { ASSIGN_WORK = 6000, ASSIGN_LIGHT = 10, ASSIGN_HEAVY_WORK = 3000 };
 
 struct assign_slice {
 	size_t pods, work, heavy;
+	size_t last; /* what the pod that was taken last takes of either */
 };
 
 /* Is the pod in this pass? Notes what it takes. pools: how many SpiderIPPools there are. */
 bool assign_slice_take(struct assign_slice *slice, const json_t *pod, size_t pools);
+/*
+ * The pod that was taken last is more work: so many patterns stand in its networks, which any user
+ * of its namespace may write, or its namespace (candidates_visit_names()). False: it is not in this
+ * pass.
+ */
+bool assign_slice_take_more(struct assign_slice *slice, size_t patterns, size_t pools);
 /* About how much work the pod is. */
 size_t assign_work(const json_t *pod, size_t pools);
 

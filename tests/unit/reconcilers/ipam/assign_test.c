@@ -550,6 +550,46 @@ static void work_grows_with_what_users_choose(void **state)
 	assert_int_equal(work_of("k8s.v1.cni.cncf.io/networks: 100000", 10), 1);
 }
 
+/* Each spelling of a pattern is compared with each pool. */
+static void every_pattern_is_work(void **state)
+{
+	static const struct {
+		const char *name;
+		bool is_pattern;
+	} cases[] = {
+		{"rail*", true},           {"rail?", true}, {"rail[0-9]", true},
+		{"[r][a][i][l]", true},    {"rail", false}, {"rail.0-1", false},
+		{"\\u005bx\\u005d", true},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *text =
+			str_printf("k8s.v1.cni.cncf.io/networks: a, ipam.spidernet.io/ippools: "
+				   "'[{\"ipv4\": [\"%s\"]}]'",
+				   cases[i].name);
+
+		assert_int_equal(work_of(text, 5000) > ASSIGN_LIGHT, cases[i].is_pattern);
+	}
+}
+
+/* NetworkAttachmentDefinitions are the users', too. */
+static void patterns_of_networks_are_work(void **state)
+{
+	json_auto_t *pod = yaml("metadata: {annotations: {k8s.v1.cni.cncf.io/networks: a, "
+				"ipam.spidernet.io/ippool: '{\"ipv4\": [\"p\"]}'}}");
+	struct assign_slice slice = {0};
+
+	for (size_t i = 0; i < 100; i++) {
+		assert_true(assign_slice_take(&slice, pod, 5000));
+		/* One of them is in each pass, whatever it takes. */
+		assert_int_equal(assign_slice_take_more(&slice, LIMIT_POOL_PATTERNS, 5000), i == 0);
+	}
+	assert_int_equal(slice.pods, 1);
+	assert_true(assign_slice_take(&slice, pod, 5000));
+	assert_true(assign_slice_take_more(&slice, 0, 5000));
+	assert_int_equal(slice.pods, 2);
+}
+
 static void a_part_of_those_that_wait_says_nothing_about_all(void **state)
 {
 	expect(assign_reconcile,
@@ -1150,12 +1190,10 @@ static void a_forged_endpoint_keeps_no_address_from_other_pods(void **state)
 		NOW "ending: {tenant/ghost: {uid: u-v, " SAID_OF("u-v") "spiderippools:\n" POOL(
 			"p", "10.0.0.1-10.0.0.9", VICTIM),
 		/* By a pod that lives. */
-		NOW "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "")
-			NETWORK ENDPOINT("u-a", CONFLICT) "spiderippools:\n" POOL(
-				"p", "10.0.0.1-10.0.0.9", ""),
-		NOW "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "")
-			NETWORK ENDPOINT("u-a", CONFLICT) "spiderippools:\n" POOL(
-				"p", "10.0.0.1-10.0.0.9", VICTIM),
+		NOW "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") NETWORK ENDPOINT(
+			"u-a", CONFLICT) "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", ""),
+		NOW "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") NETWORK ENDPOINT(
+			"u-a", CONFLICT) "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", VICTIM),
 	};
 
 	assert_true(remembers_a_conflict(NOW "ending: {victim/v: {uid: u-v, " SAID_OF(
@@ -2104,6 +2142,8 @@ int main(void)
 		cmocka_unit_test(the_agent_learns_why_its_ask_has_no_answer),
 		cmocka_unit_test(a_pod_beyond_a_bound_is_named_and_nothing_is_computed),
 		cmocka_unit_test(work_grows_with_what_users_choose),
+		cmocka_unit_test(every_pattern_is_work),
+		cmocka_unit_test(patterns_of_networks_are_work),
 		cmocka_unit_test(a_part_of_those_that_wait_says_nothing_about_all),
 		cmocka_unit_test(a_forged_endpoint_has_a_bound),
 		cmocka_unit_test(a_pod_at_the_bound_has_all_its_addresses),

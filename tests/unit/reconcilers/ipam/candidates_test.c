@@ -7,6 +7,7 @@
 #include "reconcilers/core/limits.h"
 #include "reconcilers/ipam/candidates.h"
 #include "reconcilers/ipam/foresight.h"
+#include "tests/support/yaml.h"
 
 static const struct ipam_settings settings = {.ipv4 = true, .ns = "kube-system"};
 
@@ -75,6 +76,13 @@ static void patterns_mean_what_shells_mean(void **state)
 		{"*.y", "x.y"},
 		{"a[1", "PoolNotFound"},
 		{"*[1", "WrongAnnotation"},
+		{"*[]", "NoAddressForNic"},
+		{"[a-b][!0-9]", "ab"},
+		{"[[:alpha:]b-a]-*", "NoAddressForNic"},
+		{"x[.]y", "x.y"},
+		{"A*", "NoAddressForNic"},
+		{"?", "NoAddressForNic"},
+		{"b[-]a*", "b-a"},
 	};
 	json_auto_t *world = world_of(pools, ARRAY_LEN(pools));
 
@@ -118,6 +126,33 @@ static char *list_of(const char *form, size_t n)
 	}
 	strbuf_adds(&text, "]}");
 	return strbuf_take(&text);
+}
+
+static void ignore(void *arg, const char *pool)
+{
+}
+
+/* Source 1 or 2 decides alone; a list that is too long is refused before it is looked at. */
+static void patterns_of_networks_are_counted(void **state)
+{
+	json_auto_t *pod = yaml("metadata: {annotations: {}}");
+	json_auto_t *named = yaml("metadata: {annotations: {ipam.spidernet.io/ippool: '{\"ipv4\": "
+				  "[\"p\"]}'}}");
+	json_auto_t *namespace = yaml("metadata: {annotations: {ipam.spidernet.io/"
+				      "default-ipv4-ippool: '[\"[n]1\", \"n2\"]'}}");
+	json_auto_t *asks = yaml("[{ipv4: ['a*', b], ipv6: ['c[0-9]']}, {ipv4: ['d?']}]");
+	json_auto_t *large = json_array(), *too_many = json_pack("[{s:O}]", "ipv4", large);
+
+	for (size_t i = 0; i <= LIMIT_POOL_NAMES; i++)
+		json_array_append_new(large, json_string("*"));
+	assert_int_equal(candidates_visit_names(pod, NULL, asks, ignore, NULL).patterns, 3);
+	assert_int_equal(candidates_visit_names(pod, namespace, asks, ignore, NULL).patterns, 4);
+	assert_int_equal(candidates_visit_names(named, namespace, asks, ignore, NULL).patterns, 0);
+	assert_int_equal(candidates_visit_names(pod, NULL, too_many, ignore, NULL).patterns, 0);
+	json_array_remove(large, 0);
+	assert_int_equal(candidates_visit_names(pod, NULL, too_many, ignore, NULL).patterns,
+			 LIMIT_POOL_PATTERNS);
+	assert_true(candidates_visit_names(pod, NULL, too_many, ignore, NULL).is_open);
 }
 
 static void names_and_patterns_have_a_bound(void **state)
@@ -227,6 +262,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(patterns_mean_what_shells_mean),
 		cmocka_unit_test(many_stars_cost_no_more_than_one),
+		cmocka_unit_test(patterns_of_networks_are_counted),
 		cmocka_unit_test(names_and_patterns_have_a_bound),
 		cmocka_unit_test(what_all_nics_may_choose_from_has_a_bound),
 		cmocka_unit_test(a_pod_has_no_more_items_than_nics),

@@ -26,8 +26,12 @@
 #include "reconcilers/ipam/pod_networks.h"
 #include "reconcilers/ipam/strays.h"
 
-/* A ledger that the API server refused is written again after this. */
-enum { LEDGER_AGAIN_MS = 30000 };
+/*
+ * A ledger that the API server refused is written again after this. When the server itself failed,
+ * each time after twice as long: an admission webhook that is away may take its whole time limit to
+ * be so, and the ledgers behind this one wait for it.
+ */
+enum { LEDGER_AGAIN_MS = 30000, LEDGER_AGAIN_MAX_MS = 480000 };
 
 /* ---- worlds ---------------------------------------------------------------------------------- */
 
@@ -491,17 +495,23 @@ void endpoint_read(const struct controller_sources *from, const char *key, json_
 void addresses_ledger_written(const struct controller_sources *from, const char *kind,
 			      const char *pool, const struct err *err)
 {
+	const json_t *before = ipam_book_get(from->addresses, IPAM_UNWRITTEN, pool);
+	int64_t again_ms = 2 * json_integer_value(json_at(before, "againMs"));
 	json_auto_t *trouble = NULL;
 	char until[RFC3339_SIZE];
 
 	if (!str_eq(kind, KIND_IP_POOL))
 		return;
-	if (!err && !ipam_book_get(from->addresses, IPAM_UNWRITTEN, pool))
+	if (!err && !before)
 		return;
-	rfc3339_write(clock_wall_us() + LEDGER_AGAIN_MS * INT64_C(1000), until);
+	if (again_ms < LEDGER_AGAIN_MS || (err && err->class != ERR_TRANSIENT))
+		again_ms = LEDGER_AGAIN_MS;
+	if (again_ms > LEDGER_AGAIN_MAX_MS)
+		again_ms = LEDGER_AGAIN_MAX_MS;
+	rfc3339_write(clock_wall_us() + again_ms * INT64_C(1000), until);
 	if (err)
-		trouble = json_pack("{s:s, s:s, s:s}", "reason", err->reason, "text", err->text,
-				    "until", until);
+		trouble = json_pack("{s:s, s:s, s:s, s:I}", "reason", err->reason, "text",
+				    err->text, "until", until, "againMs", (json_int_t)again_ms);
 	ipam_book_set(from, IPAM_UNWRITTEN, pool, trouble);
 }
 

@@ -389,9 +389,14 @@ static void refuse_pod(struct pass *pass, const char *key, const json_t *pod,
 	auto_free char *why = str_printf("%s %s: %s", json_uid(pod), err->reason, err->text);
 
 	plan_finding(&pass->posts, KIND_BOUND_POD, key, err->reason, err->text);
-	if (endpoint && json_at(endpoint, "metadata", "annotations", ENDPOINT_ASKS_ANNOTATION))
+	if (endpoint && json_at(endpoint, "metadata", "annotations", ENDPOINT_ASKS_ANNOTATION)) {
+		size_t first = json_array_size(pass->posts.ops);
+
 		plan_meta(&pass->posts, KIND_ENDPOINT, place,
 			  json_pack("{s:{s:s}}", "annotations", ENDPOINT_REFUSED_ANNOTATION, why));
+		/* The server may refuse it: that is not about the pods that follow. */
+		plan_group(&pass->posts, first, place, NULL);
+	}
 }
 
 /* The agent's word on conflicts, if nothing is left to be done about it. Borrowed. */

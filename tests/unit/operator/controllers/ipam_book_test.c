@@ -67,6 +67,29 @@ static void each_message_wakes_the_keys_that_see_it(void **state)
 	}
 }
 
+/* A webhook that is away may take its whole time limit to be so, and all others wait for it. */
+static void a_ledger_on_which_the_server_fails_is_tried_less_and_less(void **state)
+{
+	struct mirrored_test *t = *state;
+	const struct err refused = {.class = ERR_INVALID, .reason = "Invalid"},
+			 failed = {.class = ERR_TRANSIENT, .reason = "InternalError"};
+	const struct {
+		const struct err *err;
+		int64_t again_ms;
+	} writes[] = {{&failed, 30000},  {&failed, 60000},  {&failed, 120000}, {&failed, 240000},
+		      {&failed, 480000}, {&failed, 480000}, {&refused, 30000}, {NULL, 0},
+		      {&failed, 30000}};
+
+	for (size_t i = 0; i < ARRAY_LEN(writes); i++) {
+		controllers[CONTROLLER_ADDRESSES].group_ended(&t->sources, KIND_IP_POOL, "p",
+							      writes[i].err);
+		assert_int_equal(json_integer_value(json_at(
+					 ipam_book_get(t->sources.addresses, IPAM_UNWRITTEN, "p"),
+					 "againMs")),
+				 writes[i].again_ms);
+	}
+}
+
 /* What came while it was carried out. */
 static void an_endpoint_that_is_written_is_looked_at_when_something_waits_for_it(void **state)
 {
@@ -161,6 +184,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		book_unit_test(each_message_wakes_the_keys_that_see_it),
+		book_unit_test(a_ledger_on_which_the_server_fails_is_tried_less_and_less),
 		book_unit_test(
 			an_endpoint_that_is_written_is_looked_at_when_something_waits_for_it),
 		book_unit_test(the_first_pass_wakes_the_pools_that_say_that_pods_wait),

@@ -41,12 +41,33 @@ struct collecting {
 	json_t *world;
 };
 
-static void add_settings(const struct controller_sources *from, json_t *world)
+/* The last ConfigMap that could be read, in the place of one that cannot be. */
+#define BOX_GOOD_SETTINGS "goodsettings"
+
+static int read_settings(const struct controller_sources *from, const json_t *world,
+			 struct ipam_settings *ret, struct err *err)
 {
 	auto_free char *config = str_printf("%s/" IPAM_CONFIG_MAP, from->config_ns);
 
-	json_put_str(json_need_object(world, "env"), "configNamespace", from->config_ns);
+	return ipam_settings_read(world_get(world, MIRROR_SPIDERPOOL_CONF, config), from->config_ns,
+				  ret, err);
+}
+
+static void add_settings(const struct controller_sources *from, json_t *world)
+{
+	auto_free char *config = str_printf("%s/" IPAM_CONFIG_MAP, from->config_ns);
+	const json_t *good = json_at(from->notes, BOX_GOOD_SETTINGS, config);
+	json_t *env = json_need_object(world, "env");
+	struct ipam_settings ignored;
+	struct err fault = {0};
+
+	json_put_str(env, "configNamespace", from->config_ns);
 	mirror_add(from->mirror, world, MIRROR_SPIDERPOOL_CONF, config);
+	(void)read_settings(from, world, &ignored, &fault);
+	json_put_str(env, "configFault", fault.text);
+	if (*fault.text && good)
+		json_put(json_need_object(world, MIRROR_SPIDERPOOL_CONF), config,
+			 json_incref((json_t *)good));
 }
 
 /*
@@ -185,8 +206,8 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 		      const char *key, json_t *world)
 {
 	const json_t *waiting = ipam_book_all(from->addresses, IPAM_WAITING);
-	auto_free char *config = str_printf("%s/" IPAM_CONFIG_MAP, from->config_ns);
 	struct ipam_settings settings = {0};
+	bool is_decided;
 	size_t pools = cache_len(mirror_cache(from->mirror, KIND_IP_POOL));
 	struct assign_slice slice = {0};
 	json_auto_t *named = NULL;
@@ -205,9 +226,7 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 		ipam_book_add(from->addresses, world, IPAM_UNWRITTEN, pool);
 	json_put_bool(json_need_object(world, "env"), "learns", true);
 	add_ending(from, world);
-	if (ipam_settings_read(world_get(world, MIRROR_SPIDERPOOL_CONF, config), from->config_ns,
-			       &settings, NULL) < 0)
-		return;
+	is_decided = read_settings(from, world, &settings, NULL) == 0;
 	json_each (waiting, pod_key, value) {
 		const json_t *pod = value;
 
@@ -217,11 +236,12 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 			add_pod(from, world, pod_key);
 			pod = world_get(world, KIND_POD, pod_key);
 		}
-		if (pod && !assign_slice_take(&slice, pod, pools))
-			continue;
-		if (pod) {
-			struct candidate_names meant = add_waiting(from, world, pod, &settings);
+		if (pod && is_decided) {
+			struct candidate_names meant;
 
+			if (!assign_slice_take(&slice, pod, pools))
+				continue;
+			meant = add_waiting(from, world, pod, &settings);
 			if (!assign_slice_take_more(&slice, meant.patterns, pools))
 				continue;
 			any_pool |= meant.is_open;
@@ -460,6 +480,18 @@ void addresses_pool_changed(const struct change *c)
 	if (c->now &&
 	    (!str_eq(before, after) || !ipam_book_get(c->from->addresses, IPAM_LEARNED, c->key)))
 		wake(c, CONTROLLER_STRAYS, c->key);
+}
+
+void addresses_settings_changed(const struct change *c)
+{
+	auto_free char *config = str_printf("%s/" IPAM_CONFIG_MAP, c->from->config_ns);
+	struct ipam_settings ignored;
+
+	if (str_eq(c->key, config) &&
+	    ipam_settings_read(c->now, c->from->config_ns, &ignored, NULL) == 0)
+		controllers_keep(c->from, BOX_GOOD_SETTINGS, config, (json_t *)c->now);
+	/* Its findings are of the pass, whether or not a pod waits. */
+	wake(c, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
 }
 
 void addresses_source_changed(const struct change *c)

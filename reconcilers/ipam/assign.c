@@ -616,18 +616,38 @@ static void plan_another_try(const json_t *world, struct plan *plan)
 	}
 }
 
+/* False when they cannot be read: ConfigMap and pods that wait for it have findings then. */
+static bool read_settings(struct pass *pass, struct plan *plan)
+{
+	const char *ns = world_env(pass->world, "configNamespace"), *of;
+	const char *fault = json_str_at(pass->world, "env", "configFault");
+	auto_free char *config = str_printf("%s/" IPAM_CONFIG_MAP, ns);
+	struct err err = {0};
+	json_t *value;
+
+	if (ipam_settings_read(world_get(pass->world, IPAM_CONFIG_MAP, config), ns, &pass->settings,
+			       &err) == 0) {
+		if (fault)
+			plan_finding(plan, IPAM_CONFIG_MAP, config, *fault ? "BadConfig" : NULL,
+				     *fault ? fault : NULL);
+		return true;
+	}
+	plan_finding(plan, IPAM_CONFIG_MAP, config, err.reason, err.text);
+	json_each (world_kind(pass->world, BOX_WAITING), of, value)
+		plan_finding(plan, KIND_BOUND_POD, of, err.reason, err.text);
+	return false;
+}
+
 int assign_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
 	struct pass pass = {.world = world};
-	const char *ns = world_env(world, "configNamespace"), *of;
 	auto_plan struct plan ledgers = {0};
-	auto_free char *config = str_printf("%s/" IPAM_CONFIG_MAP, ns);
+	const char *of;
 	json_t *value;
 
 	assert(key && plan);
-	if (ipam_settings_read(world_get(world, IPAM_CONFIG_MAP, config), ns, &pass.settings, err) <
-	    0)
-		return -1;
+	if (!read_settings(&pass, plan))
+		return 0;
 	pass.books = books_new(world);
 	pass.repaired = json_object();
 	pass.followers = json_object();

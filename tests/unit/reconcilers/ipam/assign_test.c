@@ -460,6 +460,40 @@ static void the_agent_learns_why_its_ask_has_no_answer(void **state)
 	       "all", "finding ml/a NoPool; meta ml/a; ");
 }
 
+#define CONF(text_)                                                                                \
+	"spiderpool-conf: {ow/spiderpool-conf: {metadata: {name: spiderpool-conf, namespace: "     \
+	"ow}, "                                                                                    \
+	"data: {conf.yml: '" text_ "'}}}\n"
+
+/* A typing error in the ConfigMap is seen where people look, and mended ones are forgotten. */
+static void settings_that_cannot_be_read_are_a_finding(void **state)
+{
+	static const char rest[] = "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") NETWORK
+		"spiderippools:\n" POOL("p", "10.0.0.1", "");
+	static const char served[] = "status p; post decided ml/a in; finding ml/a; "
+				     "post waiting ml/a out; ";
+	static const struct {
+		const char *settings, *want, *then;
+	} cases[] = {
+		{"env: {configNamespace: ow}\n" CONF("enableIPv4: yep"),
+		 "finding ow/spiderpool-conf BadConfig; finding ml/a BadConfig; ", ""},
+		/* The last good one stands in its place. */
+		{"env: {configNamespace: ow, configFault: 'is odd'}\n" CONF("enableIPv4: true"),
+		 "finding ow/spiderpool-conf BadConfig; ", served},
+		{"env: {configNamespace: ow, configFault: ''}\n" CONF("enableIPv4: true"),
+		 "finding ow/spiderpool-conf; ", served},
+		{"env: {configNamespace: ow, configFault: ''}\n", "finding ow/spiderpool-conf; ",
+		 served},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *world = str_printf("%s%s", cases[i].settings, rest);
+		auto_free char *want = str_printf("%s%s", cases[i].want, cases[i].then);
+
+		expect(assign_reconcile, world, "all", want);
+	}
+}
+
 static char *repeat(const char *item, size_t n)
 {
 	auto_strbuf struct strbuf text = {0};
@@ -2141,6 +2175,7 @@ int main(void)
 		cmocka_unit_test(a_pod_that_ends_waits_no_more),
 		cmocka_unit_test(the_agent_learns_why_its_ask_has_no_answer),
 		cmocka_unit_test(a_pod_beyond_a_bound_is_named_and_nothing_is_computed),
+		cmocka_unit_test(settings_that_cannot_be_read_are_a_finding),
 		cmocka_unit_test(work_grows_with_what_users_choose),
 		cmocka_unit_test(every_pattern_is_work),
 		cmocka_unit_test(patterns_of_networks_are_work),

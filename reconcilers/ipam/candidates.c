@@ -378,6 +378,16 @@ static int add_want(const struct finding *in, const json_t *from, const char *ni
 	return 0;
 }
 
+int candidates_refuse_text(const char *text, const char *must_be, struct err *err)
+{
+	const struct err why = err ? *err : (struct err){0};
+	bool has_place = str_eq(why.reason, "BadJson");
+
+	return err_set(err, ERR_INVALID, WRONG, "\"%.64s%s\" must be a JSON %s%s%s%s", text,
+		       strlen(text) > 64 ? "…" : "", must_be, has_place ? " (" : "",
+		       has_place ? why.text : "", has_place ? ")" : "");
+}
+
 /* As json_parse() of an annotation, of one pod each once. Returns a reference, or NULL with err. */
 static json_t *parse_once(json_t *memo, const char *key, const char *text, struct err *err)
 {
@@ -488,10 +498,8 @@ static int from_pools(const struct finding *in, const char *text, const json_t *
 	if (!items && str_eq(err->reason, "TooLarge"))
 		return -1;
 	if (!json_is_array(items))
-		return err_set(
-			err, ERR_INVALID, WRONG,
-			"\"%.128s\" must be a JSON list of {\"interface\", \"ipv4\", \"ipv6\"}",
-			text);
+		return candidates_refuse_text(text, "list of {\"interface\", \"ipv4\", \"ipv6\"}",
+					      err);
 	if (json_array_size(items) > LIMIT_NETWORKS + 1)
 		return err_set(err, ERR_INVALID, "TooLarge",
 			       "%zu items, at most %d are read: a pod has no more NICs",
@@ -521,9 +529,7 @@ static int from_pool(const struct finding *in, const char *text, const json_t *a
 	if (!lists && str_eq(err->reason, "TooLarge"))
 		return -1;
 	if (!json_is_object(lists) && !json_is_null(lists))
-		return err_set(err, ERR_INVALID, WRONG,
-			       "\"%.128s\" must be a JSON object {\"ipv4\": […], \"ipv6\": […]}",
-			       text);
+		return candidates_refuse_text(text, "object {\"ipv4\": […], \"ipv6\": […]}", err);
 	if (check_names(lists, nic, err) < 0)
 		return -1;
 	return add_want(in, lists, nic, json_at(ask, "cleanGateway"), ask, wants, err);
@@ -544,12 +550,11 @@ static int read_namespace(const json_t *namespace, json_t *memo, json_t **ret, s
 		    (text && !list && str_eq(err->reason, "TooLarge")))
 			return err_in(err, "namespace %s, annotation %s", json_name(namespace),
 				      keys[f]);
-		if (text && !json_is_null(list) && (!list || !is_list_of_names(list)))
-			return err_set(err, ERR_INVALID, WRONG,
-				       "namespace %s, annotation %s: \"%.128s\" must be a JSON "
-				       "list of names of "
-				       "pools",
-				       json_name(namespace), keys[f], text);
+		if (text && !json_is_null(list) && (!list || !is_list_of_names(list))) {
+			(void)candidates_refuse_text(text, "list of names of pools", err);
+			return err_in(err, "namespace %s, annotation %s", json_name(namespace),
+				      keys[f]);
+		}
 		if (json_array_size(list))
 			json_put(lists, family_keys[f], json_incref(list));
 	}

@@ -52,6 +52,13 @@ struct ipam_settings {
 bool pod_may_have_nic(const json_t *pod, const struct ipam_settings *settings, const char *nic);
 
 /*
+ * Refuse the text of an annotation: ERR_INVALID "WrongAnnotation", with its beginning, what it must
+ * be, and the place where it ends to be JSON if *err, which may be NULL, has that of
+ * limits_parse(). Returns -1.
+ */
+int candidates_refuse_text(const char *text, const char *must_be, struct err *err);
+
+/*
  * What a NIC asks with:
  *
  *	{"nic": "net1", "ipv4": [pool, …], "ipv6": […], "cleanGateway": bool, "masterAddresses":

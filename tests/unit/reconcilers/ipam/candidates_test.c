@@ -5,6 +5,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/limits.h"
+#include "reconcilers/ipam/allocate_internal.h"
 #include "reconcilers/ipam/candidates.h"
 #include "reconcilers/ipam/foresight.h"
 #include "tests/support/yaml.h"
@@ -191,6 +192,36 @@ static void what_all_nics_may_choose_from_has_a_bound(void **state)
 	assert_int_equal(json_object_size(json_at(memo, "patterns")), 1);
 }
 
+/* A bracket that is missing somewhere in a long annotation is found by its place alone. */
+static void what_is_no_json_is_named_with_its_place(void **state)
+{
+	static const char *const texts[] = {
+		"[{\"ipv4\": [\"a1\"}]",
+		"[{\"interface\": \"net1\", \"ipv4\": [\"a-pool-with-a-name\", "
+		"\"another-pool-with-a-name\", \"and-one-more-of-them\"}]"};
+	static const char *const annotations[] = {IPAM_ANNOTATION_POOLS, IPAM_ANNOTATION_POOL,
+						  IPAM_ANNOTATION_ROUTES, IPAM_ANNOTATION_NS_IPV4,
+						  IPAM_ANNOTATION_NS_IPV6};
+	json_auto_t *ask = json_pack("{s:s}", "nic", "net1");
+
+	for (size_t i = 0; i < ARRAY_LEN(annotations) * ARRAY_LEN(texts); i++) {
+		const char *name = annotations[i / ARRAY_LEN(texts)];
+		const char *text = texts[i % ARRAY_LEN(texts)];
+		json_auto_t *object = json_pack("{s:{s:s, s:s, s:{s:s}}}", "metadata", "name", "ml",
+						"namespace", "ml", "annotations", name, text);
+		json_auto_t *world = json_pack("{s:{s:O}}", "namespaces", "ml", object);
+		auto_free char *place = str_printf("line 1, column %zu: ", strlen(text) - 1);
+		json_auto_t *got = NULL;
+		struct err err = {0};
+
+		got = str_eq(name, IPAM_ANNOTATION_ROUTES)
+			      ? allocation_routes(object, &err)
+			      : candidates_find(world, object, ask, &settings, NULL, &err);
+		if (got || !str_eq(err.reason, "WrongAnnotation") || !strstr(err.text, place))
+			fail_msg("%s: %s", name, err.text);
+	}
+}
+
 static void a_pod_has_no_more_items_than_nics(void **state)
 {
 	json_auto_t *world = world_of_many(1);
@@ -265,6 +296,7 @@ int main(void)
 		cmocka_unit_test(patterns_of_networks_are_counted),
 		cmocka_unit_test(names_and_patterns_have_a_bound),
 		cmocka_unit_test(what_all_nics_may_choose_from_has_a_bound),
+		cmocka_unit_test(what_is_no_json_is_named_with_its_place),
 		cmocka_unit_test(a_pod_has_no_more_items_than_nics),
 		cmocka_unit_test(a_definition_is_read_at_the_door),
 		cmocka_unit_test(a_definition_that_is_too_large_is_named),

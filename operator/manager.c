@@ -41,8 +41,11 @@ struct manager {
 	bool leading;
 	bool learning;  /* changes told now are answers to our own writes */
 	json_t *errors; /* manager_errors */
+	/* When decisions began to fail that nothing has carried out since; 0: they do not. */
+	int64_t failing_since_ms[CONTROLLER_COUNT];
 	struct object_metrics objects;
-	struct metric *reconciles, *seconds, *waiting, *depth, *left, *window, *later_wait;
+	struct metric *reconciles, *seconds, *failing, *waiting, *depth, *left, *window,
+		*later_wait;
 };
 
 /* A key at work. */
@@ -251,6 +254,10 @@ static void note_outcome(struct manager *manager, const struct job *job, const s
 	char now[RFC3339_SIZE];
 	json_t *entry = NULL;
 
+	if (!err)
+		manager->failing_since_ms[job->id] = 0;
+	else if (err->class != ERR_CONFLICT && !manager->failing_since_ms[job->id])
+		manager->failing_since_ms[job->id] = clock_ms();
 	json_object_del(manager->errors, name);
 	if (!err || json_object_size(manager->errors) >= MANAGER_ERRORS_MAX)
 		return;
@@ -377,7 +384,11 @@ static void collect(void *arg)
 		size_t waiting =
 			queue_waiting(queue, QUEUE_MAIN) + queue_waiting(queue, QUEUE_LATER);
 		double length = manager->leading ? (double)waiting : 0;
+		int64_t failing_ms = manager->leading ? manager->failing_since_ms[id] : 0;
 
+		metric_set(manager->failing,
+			   failing_ms ? (double)(clock_ms() - failing_ms) / 1000 : 0,
+			   controllers[id].name);
 		metric_set(manager->waiting, length, controllers[id].name);
 		metric_set(manager->depth, length, controllers[id].name);
 	}
@@ -392,6 +403,11 @@ static void add_metrics(struct manager *manager)
 	manager->seconds = metric_histogram(metrics, "orbweaver_reconcile_seconds",
 					    "Time to look and decide, without carrying out.",
 					    "controller", METRIC_SECONDS);
+	manager->failing = metric_gauge(
+		metrics, "orbweaver_decisions_failing_seconds",
+		"Time since decisions began to fail, of which none was carried out since; 0 while "
+		"they are.",
+		"controller");
 	manager->waiting = metric_gauge(
 		metrics, "orbweaver_queue_length",
 		"Keys that wait for this replica; 0 while another one decides.", "controller");

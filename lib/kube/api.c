@@ -168,6 +168,7 @@ static struct kube_call *send_write(struct kube_client *client, struct kube_requ
 	request->body_len = text.len;
 	request->body = strbuf_take(&text);
 	request->fenced = how->fenced;
+	request->faults_once = how->faults_once;
 	request->timeout_ms = how->timeout_ms;
 	if (!request->content_type)
 		request->content_type = "application/json";

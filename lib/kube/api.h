@@ -50,6 +50,7 @@ struct kube_write {
 	bool dry_run;              /* the server checks, and stores nothing */
 	bool at_once;              /* delete: without a grace period, as kubelets end a pod */
 	bool fenced;               /* only the leader may (client.h) */
+	bool faults_once;          /* as in kube_request */
 	int64_t timeout_ms;        /* as in kube_request */
 };
 

@@ -406,6 +406,8 @@ static bool worth_retrying(const struct kube_call *call, CURLcode code, const st
 		return false;
 	if (code == CURLE_OK && err->class == ERR_INVALID)
 		return false;
+	if (code == CURLE_OK && call->request.faults_once && call->answer.status == 500)
+		return false;
 	if (code == CURLE_OK)
 		return call->answer.status == 429 ||
 		       (call->answer.status >= 500 && call->answer.status != 501);

@@ -103,6 +103,7 @@ struct kube_request {
 	/* a stream that is silent this long fails with "Stalled"; 0: no limit */
 	int64_t silence_ms;
 	bool once;               /* never retry */
+	bool faults_once;        /* nor after HTTP 500: an admission webhook may be away for days */
 	bool fenced;             /* a write that only the leader may make */
 	kube_bytes_fn *on_bytes; /* a stream: bytes of a 2xx answer come here */
 	void (*on_open)(

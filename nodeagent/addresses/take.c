@@ -317,7 +317,8 @@ static void add_name(void *arg, const char *name)
 {
 	json_t *names = arg;
 
-	if (name_is_dns_subdomain(name) && !json_list_has(names, name))
+	if (json_array_size(names) <= TAKE_NAMES_MAX && name_is_dns_subdomain(name) &&
+	    !json_list_has(names, name))
 		json_array_append_new(names, json_string(name));
 }
 
@@ -326,7 +327,8 @@ static void find_names(struct take *take)
 {
 	const json_t *namespace = json_object_get(take->addresses->shelf->namespaces, take->ns);
 	json_auto_t *names = json_array();
-	bool is_open = candidates_visit_names(take->pod, namespace, take->asks, add_name, names);
+	bool is_open =
+		candidates_visit_names(take->pod, namespace, take->asks, add_name, names).is_open;
 	json_t *item;
 	size_t i;
 

@@ -26,8 +26,12 @@
 #include "reconcilers/ipam/pod_networks.h"
 #include "reconcilers/ipam/strays.h"
 
-/* A ledger that the API server refused is written again after this. */
-enum { LEDGER_AGAIN_MS = 30000 };
+/*
+ * A ledger that the API server refused is written again after this. When the server itself failed,
+ * each time after twice as long: an admission webhook that is away may take its whole time limit to
+ * be so, and the ledgers behind this one wait for it.
+ */
+enum { LEDGER_AGAIN_MS = 30000, LEDGER_AGAIN_MAX_MS = 480000 };
 
 /* ---- worlds ---------------------------------------------------------------------------------- */
 
@@ -37,12 +41,33 @@ struct collecting {
 	json_t *world;
 };
 
-static void add_settings(const struct controller_sources *from, json_t *world)
+/* The last ConfigMap that could be read, in the place of one that cannot be. */
+#define BOX_GOOD_SETTINGS "goodsettings"
+
+static int read_settings(const struct controller_sources *from, const json_t *world,
+			 struct ipam_settings *ret, struct err *err)
 {
 	auto_free char *config = str_printf("%s/" IPAM_CONFIG_MAP, from->config_ns);
 
-	json_put_str(json_need_object(world, "env"), "configNamespace", from->config_ns);
+	return ipam_settings_read(world_get(world, MIRROR_SPIDERPOOL_CONF, config), from->config_ns,
+				  ret, err);
+}
+
+static void add_settings(const struct controller_sources *from, json_t *world)
+{
+	auto_free char *config = str_printf("%s/" IPAM_CONFIG_MAP, from->config_ns);
+	const json_t *good = json_at(from->notes, BOX_GOOD_SETTINGS, config);
+	json_t *env = json_need_object(world, "env");
+	struct ipam_settings ignored;
+	struct err fault = {0};
+
+	json_put_str(env, "configNamespace", from->config_ns);
 	mirror_add(from->mirror, world, MIRROR_SPIDERPOOL_CONF, config);
+	(void)read_settings(from, world, &ignored, &fault);
+	json_put_str(env, "configFault", fault.text);
+	if (*fault.text && good)
+		json_put(json_need_object(world, MIRROR_SPIDERPOOL_CONF), config,
+			 json_incref((json_t *)good));
 }
 
 /*
@@ -118,9 +143,9 @@ static void add_present_pools(struct collecting *c, const json_t *endpoint)
 		}
 }
 
-/* All that is about one pod; true when any pool may be meant. */
-static bool add_waiting(const struct controller_sources *from, json_t *world, const json_t *pod,
-			const struct ipam_settings *settings)
+/* All that is about one pod. Returns which pools may be meant. */
+static struct candidate_names add_waiting(const struct controller_sources *from, json_t *world,
+					  const json_t *pod, const struct ipam_settings *settings)
 {
 	auto_free char *place =
 		str_printf("%s/%s", json_namespace(pod), pod_endpoint_name(pod, settings));
@@ -181,8 +206,8 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 		      const char *key, json_t *world)
 {
 	const json_t *waiting = ipam_book_all(from->addresses, IPAM_WAITING);
-	auto_free char *config = str_printf("%s/" IPAM_CONFIG_MAP, from->config_ns);
 	struct ipam_settings settings = {0};
+	bool is_decided;
 	size_t pools = cache_len(mirror_cache(from->mirror, KIND_IP_POOL));
 	struct assign_slice slice = {0};
 	json_auto_t *named = NULL;
@@ -201,9 +226,7 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 		ipam_book_add(from->addresses, world, IPAM_UNWRITTEN, pool);
 	json_put_bool(json_need_object(world, "env"), "learns", true);
 	add_ending(from, world);
-	if (ipam_settings_read(world_get(world, MIRROR_SPIDERPOOL_CONF, config), from->config_ns,
-			       &settings, NULL) < 0)
-		return;
+	is_decided = read_settings(from, world, &settings, NULL) == 0;
 	json_each (waiting, pod_key, value) {
 		const json_t *pod = value;
 
@@ -213,12 +236,18 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 			add_pod(from, world, pod_key);
 			pod = world_get(world, KIND_POD, pod_key);
 		}
-		if (pod && !assign_slice_take(&slice, pod, pools))
-			continue;
+		if (pod && is_decided) {
+			struct candidate_names meant;
+
+			if (!assign_slice_take(&slice, pod, pools))
+				continue;
+			meant = add_waiting(from, world, pod, &settings);
+			if (!assign_slice_take_more(&slice, meant.patterns, pools))
+				continue;
+			any_pool |= meant.is_open;
+		}
 		ipam_book_add(from->addresses, world, IPAM_WAITING, pod_key);
 		ipam_book_add(from->addresses, world, IPAM_CLAIMANT, pod_key);
-		if (pod)
-			any_pool |= add_waiting(from, world, pod, &settings);
 	}
 	if (left > json_object_size(world_kind(world, BOX_WAITING)))
 		json_put_bool(json_need_object(world, "env"), "isPart", true);
@@ -453,6 +482,18 @@ void addresses_pool_changed(const struct change *c)
 		wake(c, CONTROLLER_STRAYS, c->key);
 }
 
+void addresses_settings_changed(const struct change *c)
+{
+	auto_free char *config = str_printf("%s/" IPAM_CONFIG_MAP, c->from->config_ns);
+	struct ipam_settings ignored;
+
+	if (str_eq(c->key, config) &&
+	    ipam_settings_read(c->now, c->from->config_ns, &ignored, NULL) == 0)
+		controllers_keep(c->from, BOX_GOOD_SETTINGS, config, (json_t *)c->now);
+	/* Its findings are of the pass, whether or not a pod waits. */
+	wake(c, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
+}
+
 void addresses_source_changed(const struct change *c)
 {
 	if (ipam_book_all(c->from->addresses, IPAM_WAITING))
@@ -486,17 +527,23 @@ void endpoint_read(const struct controller_sources *from, const char *key, json_
 void addresses_ledger_written(const struct controller_sources *from, const char *kind,
 			      const char *pool, const struct err *err)
 {
+	const json_t *before = ipam_book_get(from->addresses, IPAM_UNWRITTEN, pool);
+	int64_t again_ms = 2 * json_integer_value(json_at(before, "againMs"));
 	json_auto_t *trouble = NULL;
 	char until[RFC3339_SIZE];
 
 	if (!str_eq(kind, KIND_IP_POOL))
 		return;
-	if (!err && !ipam_book_get(from->addresses, IPAM_UNWRITTEN, pool))
+	if (!err && !before)
 		return;
-	rfc3339_write(clock_wall_us() + LEDGER_AGAIN_MS * INT64_C(1000), until);
+	if (again_ms < LEDGER_AGAIN_MS || (err && err->class != ERR_TRANSIENT))
+		again_ms = LEDGER_AGAIN_MS;
+	if (again_ms > LEDGER_AGAIN_MAX_MS)
+		again_ms = LEDGER_AGAIN_MAX_MS;
+	rfc3339_write(clock_wall_us() + again_ms * INT64_C(1000), until);
 	if (err)
-		trouble = json_pack("{s:s, s:s, s:s}", "reason", err->reason, "text", err->text,
-				    "until", until);
+		trouble = json_pack("{s:s, s:s, s:s, s:I}", "reason", err->reason, "text",
+				    err->text, "until", until, "againMs", (json_int_t)again_ms);
 	ipam_book_set(from, IPAM_UNWRITTEN, pool, trouble);
 }
 

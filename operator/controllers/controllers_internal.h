@@ -80,6 +80,7 @@ void addresses_node_changed(const struct change *c);
 void addresses_pool_changed(const struct change *c);
 /* What decisions on addresses look at beside pods and pools. */
 void addresses_source_changed(const struct change *c);
+void addresses_settings_changed(const struct change *c);
 /* The pod cannot have addresses, for another reason than before. */
 void bound_pod_found(const struct change *c, const char *reason);
 controller_gathered_fn addresses_gathered;

@@ -533,7 +533,7 @@ const struct operator_kind operator_kinds[] = {
 		.resource = {"", "v1", "configmaps", "ConfigMap", true},
 		DROP(drop_common),
 		.changed = {webhook_setup_changed, inject_settings_changed,
-			    addresses_source_changed},
+			    addresses_settings_changed},
 	},
 	{
 		.kind = MIRROR_SWITCHES,

@@ -133,7 +133,8 @@ static const char *group_of(const struct run *run)
 
 /*
  * Is this failure one of the operation's group alone? Not when we lead no more, and not when the
- * server fails one group after the other.
+ * server gives one group after the other no answer. HTTP 500 is an answer: the server says so of an
+ * object whose admission webhook is away, for as long as that is.
  */
 static bool is_of_group(struct run *run, const struct err *err)
 {
@@ -141,7 +142,8 @@ static bool is_of_group(struct run *run, const struct err *err)
 		return false;
 	/* Admission policies and webhooks refuse with 403. */
 	if (err->class == ERR_INVALID || err->class == ERR_CONFLICT ||
-	    kube_err_is(err, "Forbidden") || kube_err_is(err, "NotFound")) {
+	    kube_err_is(err, "Forbidden") || kube_err_is(err, "NotFound") ||
+	    kube_err_is(err, "InternalError")) {
 		run->server_failures = 0;
 		return true;
 	}
@@ -178,12 +180,17 @@ static bool is_left_out(const struct run *run)
 
 /* ---- writes ---------------------------------------------------------------------------------- */
 
-static const struct kube_write write_main = {.field_manager = OPERATOR_NAME, .fenced = true};
-static const struct kube_write write_status = {
-	.field_manager = OPERATOR_NAME,
-	.fenced = true,
-	.subresource = "status",
-};
+/* subresource: NULL for the object. */
+static struct kube_write write_of(const struct run *run, const char *subresource)
+{
+	return (struct kube_write){
+		.field_manager = OPERATOR_NAME,
+		.fenced = true,
+		.subresource = subresource,
+		/* The other groups of the plan wait meanwhile. */
+		.faults_once = group_of(run) != NULL,
+	};
+}
 
 /* Statuses only say what holds. */
 static void note_done(struct run *run)
@@ -237,6 +244,9 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 		told = *err;
 		err_in(&told, "%s %s %s", run->verb, kind, op_str(run->op, "key"));
 		if (!is_of_group(run, err)) {
+			/* So that the next run does not wait for the same group. */
+			if (!kube_err_is(err, "NotLeader"))
+				tell_group(run, &told);
 			finish_run(run, &told);
 			return;
 		}
@@ -332,6 +342,7 @@ static struct kube_call *send_create(struct run *run, const struct kube_resource
 				     const json_t *wanted)
 {
 	const struct operator_kind *kind = operator_kind_find(op_str(run->op, "kind"));
+	const struct kube_write how = write_of(run, NULL);
 	struct kube_client *client = run->applier->config.client;
 	json_auto_t *typed = json_copy((json_t *)wanted);
 
@@ -342,8 +353,8 @@ static struct kube_call *send_create(struct run *run, const struct kube_resource
 	json_put_str(typed, "kind", resource->kind);
 	if (kind && kind->created_by_name)
 		return kube_patch(client, resource, json_namespace(wanted), json_name(wanted),
-				  KUBE_PATCH_APPLY, typed, &write_main, on_written, run);
-	return kube_create(client, resource, typed, &write_main, on_written, run);
+				  KUBE_PATCH_APPLY, typed, &how, on_written, run);
+	return kube_create(client, resource, typed, &how, on_written, run);
 }
 
 /*
@@ -354,6 +365,7 @@ static bool op_apply(struct run *run, const struct kube_resource *resource, cons
 {
 	enum overtaken overtaken;
 	const json_t *wanted = json_at(run->op, "object");
+	const struct kube_write how = write_of(run, NULL);
 	struct kube_client *client = run->applier->config.client;
 	json_auto_t *patch = NULL;
 
@@ -369,7 +381,7 @@ static bool op_apply(struct run *run, const struct kube_resource *resource, cons
 		return false;
 	return note_sent(run, "patch",
 			 kube_patch(client, resource, json_namespace(wanted), json_name(wanted),
-				    KUBE_PATCH_MERGE, patch, &write_main, on_written, run));
+				    KUBE_PATCH_MERGE, patch, &how, on_written, run));
 }
 
 /* True when this run leaves statuses, and what repeats them, to a later one. */
@@ -381,8 +393,9 @@ static bool status_waits(struct run *run)
 
 /* A merge patch on the version that we know, unless that was overtaken. Takes patch. */
 static bool send_patch(struct run *run, const struct kube_resource *resource, const json_t *present,
-		       const char *verb, json_t *patch, const struct kube_write *how)
+		       const char *verb, const char *subresource, json_t *patch)
 {
+	const struct kube_write how = write_of(run, subresource);
 	json_auto_t *body = applier_patch_conditional(patch, present);
 	enum overtaken overtaken = is_overtaken(run);
 
@@ -390,16 +403,15 @@ static bool send_patch(struct run *run, const struct kube_resource *resource, co
 		return overtaken == OVERTAKEN_RUN;
 	return note_sent(run, verb,
 			 kube_patch(run->applier->config.client, resource, json_namespace(present),
-				    json_name(present), KUBE_PATCH_MERGE, body, how, on_written,
+				    json_name(present), KUBE_PATCH_MERGE, body, &how, on_written,
 				    run));
 }
 
 static bool patch_status(struct run *run, const struct kube_resource *resource,
 			 const json_t *present, json_t *difference)
 {
-	return !status_waits(run) &&
-	       send_patch(run, resource, present, "status",
-			  json_pack("{s:O}", "status", difference), &write_status);
+	return !status_waits(run) && send_patch(run, resource, present, "status", "status",
+						json_pack("{s:O}", "status", difference));
 }
 
 /*
@@ -430,8 +442,8 @@ static bool op_meta(struct run *run, const struct kube_resource *resource, const
 	const json_t *wanted = json_at(run->op, "metadata");
 
 	return present && json_merge_changes(json_at(present, "metadata"), wanted) &&
-	       send_patch(run, resource, present, "meta",
-			  json_pack("{s:o}", "metadata", json_deep_copy(wanted)), &write_main);
+	       send_patch(run, resource, present, "meta", NULL,
+			  json_pack("{s:o}", "metadata", json_deep_copy(wanted)));
 }
 
 static bool op_cordon(struct run *run, const struct kube_resource *resource, const json_t *present)
@@ -441,14 +453,14 @@ static bool op_cordon(struct run *run, const struct kube_resource *resource, con
 	if (!present || (!json_merge_changes(json_at(present, "spec"), spec) &&
 			 !json_merge_changes(json_at(present, "metadata"), metadata)))
 		return false;
-	return send_patch(run, resource, present, "cordon",
+	return send_patch(run, resource, present, "cordon", NULL,
 			  json_pack("{s:o, s:o}", "spec", json_deep_copy(spec), "metadata",
-				    json_deep_copy(metadata)),
-			  &write_main);
+				    json_deep_copy(metadata)));
 }
 
 static bool op_delete(struct run *run, const struct kube_resource *resource, const json_t *present)
 {
+	const struct kube_write how = write_of(run, NULL);
 	enum overtaken overtaken;
 
 	if (!present || json_at(present, "metadata", "deletionTimestamp"))
@@ -459,8 +471,8 @@ static bool op_delete(struct run *run, const struct kube_resource *resource, con
 	return note_sent(run, "delete",
 			 kube_delete(run->applier->config.client, resource, json_namespace(present),
 				     json_name(present), json_str_at(run->op, "uid"),
-				     json_str_at(present, "metadata", "resourceVersion"),
-				     &write_main, on_written, run));
+				     json_str_at(present, "metadata", "resourceVersion"), &how,
+				     on_written, run));
 }
 
 static struct kube_call *send_eviction(struct run *run);

@@ -87,17 +87,20 @@ static int serve_ask(struct allocate_call *call, const json_t *ask, struct err *
 
 /* ---- conflicts ------------------------------------------------------------------------------- */
 
-void ipam_note_conflicts(struct books *books, const json_t *status, const json_t *conflicts)
+void ipam_note_conflicts(struct books *books, const char *pod, const json_t *status,
+			 const json_t *conflicts)
 {
-	const char *node = json_str_at(status, "current", "node");
+	const char *uid = json_str_or(json_at(status, "current", "uid"), "");
 	const char *now = world_env(books_world(books), "now");
 	json_t *item, *conflict;
 	size_t i;
 
+	assert(pod);
 	json_array_foreach (json_at(status, "current", "ips"), i, item) {
 		for (size_t f = 0; f < ARRAY_LEN(allocation_families); f++) {
 			const struct allocation_family *family = &allocation_families[f];
 			const char *pool = json_str_at(item, family->pool);
+			const json_t *record;
 			struct ledger *ledger;
 			char address[IP_TEXT_SIZE];
 
@@ -106,10 +109,12 @@ void ipam_note_conflicts(struct books *books, const json_t *status, const json_t
 			conflict = json_find(conflicts, "ip", address);
 			pool = books_pool_of(books, pool, family->family, address);
 			ledger = conflict ? books_open(books, pool, NULL) : NULL;
-			if (ledger)
+			record = ledger ? ledger_record(ledger, address) : NULL;
+			if (record && str_eq(json_str_at(record, "podUid"), uid) &&
+			    str_eq(json_str_at(record, "pod"), pod))
 				ledger_note_conflict(ledger, address,
 						     json_str_or(json_at(conflict, "mac"), ""),
-						     node, now);
+						     json_str_at(record, "node"), now);
 		}
 	}
 }
@@ -263,7 +268,8 @@ static int allocate_all(struct allocate_call *call, const json_t *endpoint, cons
 	for (i = 0; i < json_array_size(call->items); i++)
 		json_array_append_new(call->places, json_integer((json_int_t)i));
 	if (is_same && conflicts_touch_status(json_at(endpoint, "status"), conflicts)) {
-		ipam_note_conflicts(call->books, json_at(endpoint, "status"), conflicts);
+		ipam_note_conflicts(call->books, call->name, json_at(endpoint, "status"),
+				    conflicts);
 		if (!pod_keeps_addresses(call->pod, call->settings) &&
 		    exchange_conflicting(call, asks, conflicts, err) < 0)
 			return -1;

@@ -67,9 +67,13 @@ void ipam_record(struct books *books, const json_t *pod, const json_t *endpoint,
 
 /*
  * Remember in their pools the addresses of an endpoint's status that somebody else on the network
- * has (conflict.h). Pools that cannot be opened remember nothing. World: "env" has "now".
+ * has (conflict.h), as far as records name the pod `pod` ("namespace/name") and the UID there:
+ * users may write endpoints, and annotations, of their namespaces. So call it before
+ * ipam_give_back().
+ * Pools that cannot be opened remember nothing. World: "env" has "now".
  */
-void ipam_note_conflicts(struct books *books, const json_t *status, const json_t *conflicts);
+void ipam_note_conflicts(struct books *books, const char *pod, const json_t *status,
+			 const json_t *conflicts);
 
 /*
  * Was what the agent said of conflicts heard, when the pod's endpoint gets this status? A pod that

@@ -95,10 +95,8 @@ json_t *allocation_routes(const json_t *pod, struct err *err)
 		return NULL;
 	}
 	if (!json_is_array(routes)) {
-		err_set(err, ERR_INVALID, "WrongAnnotation",
-			"annotation " IPAM_ANNOTATION_ROUTES
-			": \"%.128s\" must be a JSON list of {\"dst\", \"gw\"}",
-			text ? text : "");
+		(void)candidates_refuse_text(text ? text : "", "list of {\"dst\", \"gw\"}", err);
+		err_in(err, "annotation " IPAM_ANNOTATION_ROUTES);
 		return NULL;
 	}
 	json_array_foreach (routes, i, route)

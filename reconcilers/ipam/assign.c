@@ -140,15 +140,6 @@ static size_t text_work(const char *text)
 	return len / 128 + json_weight(text, len, len);
 }
 
-static size_t count_patterns(const char *text)
-{
-	size_t n = 0;
-
-	for (; *text; text++)
-		n += *text == '*' || *text == '?';
-	return n < LIMIT_POOL_PATTERNS ? n : LIMIT_POOL_PATTERNS;
-}
-
 size_t assign_work(const json_t *pod, size_t pools)
 {
 	const json_t *annotations = json_at(pod, "metadata", "annotations");
@@ -166,7 +157,7 @@ size_t assign_work(const json_t *pod, size_t pools)
 	json_each (annotations, key, value) {
 		work += text_work(json_str_or(value, ""));
 		if (str_eq(key, IPAM_ANNOTATION_POOL) || str_eq(key, IPAM_ANNOTATION_POOLS))
-			patterns += count_patterns(json_str_or(value, ""));
+			patterns += candidates_count_patterns(json_str_or(value, ""));
 	}
 	/* Without names each NIC may look at all pools: those of a pattern, or by default. */
 	if (patterns || !names_pools)
@@ -176,11 +167,8 @@ size_t assign_work(const json_t *pod, size_t pools)
 	return work + (patterns * pools + looked_at) / WORK_OF_POOLS;
 }
 
-bool assign_slice_take(struct assign_slice *slice, const json_t *pod, size_t pools)
+static bool take_work(struct assign_slice *slice, size_t work)
 {
-	size_t work = assign_work(pod, pools);
-
-	assert(slice->heavy <= ASSIGN_HEAVY_WORK || slice->pods > 0);
 	if (work > ASSIGN_LIGHT) {
 		if (slice->heavy && slice->heavy + work > ASSIGN_HEAVY_WORK)
 			return false;
@@ -190,8 +178,25 @@ bool assign_slice_take(struct assign_slice *slice, const json_t *pod, size_t poo
 	} else {
 		slice->work += work;
 	}
+	slice->last = work;
 	slice->pods++;
 	return true;
+}
+
+bool assign_slice_take(struct assign_slice *slice, const json_t *pod, size_t pools)
+{
+	assert(slice->heavy <= ASSIGN_HEAVY_WORK || slice->pods > 0);
+	return take_work(slice, assign_work(pod, pools));
+}
+
+bool assign_slice_take_more(struct assign_slice *slice, size_t patterns, size_t pools)
+{
+	size_t work = slice->last + patterns * pools / WORK_OF_POOLS;
+
+	assert(slice->pods > 0);
+	*(slice->last > ASSIGN_LIGHT ? &slice->heavy : &slice->work) -= slice->last;
+	slice->pods--;
+	return take_work(slice, work);
 }
 
 /* ---- order ----------------------------------------------------------------------------------- */
@@ -307,9 +312,11 @@ static void end_pod(struct pass *pass, const char *key, const json_t *ended)
 {
 	const char *uid = json_str_or(json_at(ended, "uid"), "");
 	auto_free char *endpoint = str_ndup(key, strcspn(key, " "));
-	bool is_given = ipam_give_back(pass->books, endpoint, json_at(ended, "status"));
+	bool is_given;
 
-	ipam_note_conflicts(pass->books, json_at(ended, "status"), json_at(ended, "conflicts"));
+	ipam_note_conflicts(pass->books, endpoint, json_at(ended, "status"),
+			    json_at(ended, "conflicts"));
+	is_given = ipam_give_back(pass->books, endpoint, json_at(ended, "status"));
 
 	/* A ledger that nobody can read keeps what it has, and the endpoint says whose it is. */
 	if (!give_records_back(pass, json_at(ended, "records"), uid) || !is_given)
@@ -382,9 +389,14 @@ static void refuse_pod(struct pass *pass, const char *key, const json_t *pod,
 	auto_free char *why = str_printf("%s %s: %s", json_uid(pod), err->reason, err->text);
 
 	plan_finding(&pass->posts, KIND_BOUND_POD, key, err->reason, err->text);
-	if (endpoint && json_at(endpoint, "metadata", "annotations", ENDPOINT_ASKS_ANNOTATION))
+	if (endpoint && json_at(endpoint, "metadata", "annotations", ENDPOINT_ASKS_ANNOTATION)) {
+		size_t first = json_array_size(pass->posts.ops);
+
 		plan_meta(&pass->posts, KIND_ENDPOINT, place,
 			  json_pack("{s:{s:s}}", "annotations", ENDPOINT_REFUSED_ANNOTATION, why));
+		/* The server may refuse it: that is not about the pods that follow. */
+		plan_group(&pass->posts, first, place, NULL);
+	}
 }
 
 /* The agent's word on conflicts, if nothing is left to be done about it. Borrowed. */
@@ -604,18 +616,38 @@ static void plan_another_try(const json_t *world, struct plan *plan)
 	}
 }
 
+/* False when they cannot be read: ConfigMap and pods that wait for it have findings then. */
+static bool read_settings(struct pass *pass, struct plan *plan)
+{
+	const char *ns = world_env(pass->world, "configNamespace"), *of;
+	const char *fault = json_str_at(pass->world, "env", "configFault");
+	auto_free char *config = str_printf("%s/" IPAM_CONFIG_MAP, ns);
+	struct err err = {0};
+	json_t *value;
+
+	if (ipam_settings_read(world_get(pass->world, IPAM_CONFIG_MAP, config), ns, &pass->settings,
+			       &err) == 0) {
+		if (fault)
+			plan_finding(plan, IPAM_CONFIG_MAP, config, *fault ? "BadConfig" : NULL,
+				     *fault ? fault : NULL);
+		return true;
+	}
+	plan_finding(plan, IPAM_CONFIG_MAP, config, err.reason, err.text);
+	json_each (world_kind(pass->world, BOX_WAITING), of, value)
+		plan_finding(plan, KIND_BOUND_POD, of, err.reason, err.text);
+	return false;
+}
+
 int assign_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
 	struct pass pass = {.world = world};
-	const char *ns = world_env(world, "configNamespace"), *of;
 	auto_plan struct plan ledgers = {0};
-	auto_free char *config = str_printf("%s/" IPAM_CONFIG_MAP, ns);
+	const char *of;
 	json_t *value;
 
 	assert(key && plan);
-	if (ipam_settings_read(world_get(world, IPAM_CONFIG_MAP, config), ns, &pass.settings, err) <
-	    0)
-		return -1;
+	if (!read_settings(&pass, plan))
+		return 0;
 	pass.books = books_new(world);
 	pass.repaired = json_object();
 	pass.followers = json_object();

@@ -74,10 +74,17 @@ enum { ASSIGN_WORK = 6000, ASSIGN_LIGHT = 10, ASSIGN_HEAVY_WORK = 3000 };
 
 struct assign_slice {
 	size_t pods, work, heavy;
+	size_t last; /* what the pod that was taken last takes of either */
 };
 
 /* Is the pod in this pass? Notes what it takes. pools: how many SpiderIPPools there are. */
 bool assign_slice_take(struct assign_slice *slice, const json_t *pod, size_t pools);
+/*
+ * The pod that was taken last is more work: so many patterns stand in its networks, which any user
+ * of its namespace may write, or its namespace (candidates_visit_names()). False: it is not in this
+ * pass.
+ */
+bool assign_slice_take_more(struct assign_slice *slice, size_t patterns, size_t pools);
 /* About how much work the pod is. */
 size_t assign_work(const json_t *pod, size_t pools);
 
@@ -90,7 +97,8 @@ enum { ASSIGN_AGAIN_MS = 1000 };
  * (those that wait and stand in BOX_WAITING as true), KIND_ENDPOINT of them, KIND_NAD that they
  * name, KIND_NAMESPACE, KIND_NODE, KIND_IP_POOL (with those that overlap), KIND_RESERVED_IP,
  * IPAM_CONFIG_MAP, and in "env" "isPart" (true: others wait for later passes), "now",
- * "configNamespace" and "waitingUnknown" (ip_pool.h).
+ * "configNamespace" and "waitingUnknown" (ip_pool.h), "configFault": what cannot be read in the
+ * ConfigMap as it is now, while an earlier one stands in its place; "": nothing; absent: not known.
  *
  * Each ledger is a group of the plan (plan_group()) with the pool's name: one that the server
  * refuses to store does not concern the pods of other pools.
@@ -101,7 +109,8 @@ enum { ASSIGN_AGAIN_MS = 1000 };
  * A pod that cannot have addresses keeps waiting, with a finding that says why and what to do.
  * Nothing of a ledger stays behind for it.
  *
- * Errors: ERR_INVALID "BadConfig" as ipam_settings_read().
+ * The ConfigMap has a finding "BadConfig" while it cannot be read. Without an earlier one that can
+ * be, so have the pods that wait, and nothing is decided.
  */
 reconcile_fn assign_reconcile;
 

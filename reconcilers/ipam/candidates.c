@@ -7,6 +7,8 @@
 
 #include <assert.h>
 #include <fnmatch.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -72,56 +74,97 @@ static size_t element_len(const char *p)
 	return *end ? (size_t)(end - p) + 1 : 0;
 }
 
-/* fnmatch(3) takes a '[' without its ']' as a letter. */
-static bool is_good_pattern(const char *pattern)
+/*
+ * A pattern is compared with each pool, and users choose its length and what stands between its
+ * brackets. So it is read once: for each place, the set of letters that may stand there.
+ */
+struct name_pattern {
+	uint64_t *places;
+	size_t len;
+};
+
+/* The letters of names of pools, which are DNS subdomains, in the order of their bits. */
+static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-.";
+
+#define OTHER_LETTER (UINT64_C(1) << (sizeof(letters) - 1))
+#define ANY_LETTER   ((OTHER_LETTER << 1) - 1)
+#define STAR         UINT64_MAX
+
+static uint64_t letter_bit(char c)
+{
+	if (c >= 'a' && c <= 'z')
+		return UINT64_C(1) << (c - 'a');
+	if (c >= '0' && c <= '9')
+		return UINT64_C(1) << (c - '0' + 26);
+	return c == '-' ? UINT64_C(1) << 36 : c == '.' ? UINT64_C(1) << 37 : OTHER_LETTER;
+}
+
+static uint64_t place_of(const char *p, size_t len)
+{
+	auto_free char *element = NULL;
+	uint64_t place = 0;
+
+	if (*p == '*')
+		return STAR;
+	if (*p == '?')
+		return ANY_LETTER;
+	if (len == 1)
+		return letter_bit(*p) & ~OTHER_LETTER;
+	element = str_ndup(p, len);
+	for (size_t i = 0; i < sizeof(letters) - 1; i++)
+		if (fnmatch(element, (const char[]){letters[i], '\0'}, 0) == 0)
+			place |= UINT64_C(1) << i;
+	return place;
+}
+
+/* False for a '[' without its ']', which fnmatch(3) takes as a letter. */
+static bool name_pattern_read(const char *text, struct name_pattern *ret)
 {
 	size_t len;
 
-	for (const char *p = pattern; *p; p += len) {
+	*ret = (struct name_pattern){.places = calloc(strlen(text) + 1, sizeof(*ret->places))};
+	for (const char *p = text; *p; p += len) {
 		len = element_len(p);
 		if (!len)
 			return false;
+		ret->places[ret->len++] = place_of(p, len);
 	}
 	return true;
 }
 
-static bool element_matches(const char *p, size_t len, char c)
+static void name_pattern_done(struct name_pattern *pattern)
 {
-	auto_free char *element = NULL;
-
-	if (*p == '?' || (len == 1 && *p == c))
-		return true;
-	if (len == 1)
-		return false;
-	element = str_ndup(p, len);
-	return fnmatch(element, (const char[]){c, '\0'}, 0) == 0;
+	free(pattern->places);
 }
 
 /*
  * As fnmatch(3), whose time grows with the power of the pattern's stars: only the last star is ever
  * tried again.
  */
-static bool name_matches(const char *pattern, const char *name)
+static bool name_matches(const struct name_pattern *pattern, const char *name)
 {
-	const char *star = NULL, *from = NULL;
+	const char *from = NULL;
+	size_t at = 0, star = 0;
 
 	while (*name) {
-		size_t len = *pattern ? element_len(pattern) : 0;
+		uint64_t place = at < pattern->len ? pattern->places[at] : 0;
 
-		if (*pattern == '*') {
-			star = pattern++;
+		if (place == STAR) {
+			star = ++at;
 			from = name;
-		} else if (len && element_matches(pattern, len, *name)) {
-			pattern += len;
+		} else if (place & letter_bit(*name)) {
+			at++;
 			name++;
-		} else if (star) {
-			pattern = star + 1;
+		} else if (from) {
+			at = star;
 			name = ++from;
 		} else {
 			return false;
 		}
 	}
-	return pattern[strspn(pattern, "*")] == '\0';
+	while (at < pattern->len && pattern->places[at] == STAR)
+		at++;
+	return at == pattern->len;
 }
 
 static int by_name(const void *a, const void *b)
@@ -131,8 +174,8 @@ static int by_name(const void *a, const void *b)
 
 /* Names of the pools of a family that `wanted` says yes to, sorted. Returns a new array. */
 static json_t *pools_that(const json_t *world, int version,
-			  bool (*wanted)(const char *pattern, const json_t *pool),
-			  const char *pattern)
+			  bool (*wanted)(const struct name_pattern *pattern, const json_t *pool),
+			  const struct name_pattern *pattern)
 {
 	const json_t *pools = world_kind(world, KIND_IP_POOL);
 	const char **names = calloc(json_object_size(pools) + 1, sizeof(*names));
@@ -150,29 +193,31 @@ static json_t *pools_that(const json_t *world, int version,
 	return list;
 }
 
-static bool pool_matches(const char *pattern, const json_t *pool)
+static bool pool_matches(const struct name_pattern *pattern, const json_t *pool)
 {
 	return name_matches(pattern, json_name(pool));
 }
 
-static bool pool_is_default(const char *pattern, const json_t *pool)
+static bool pool_is_default(const struct name_pattern *pattern, const json_t *pool)
 {
 	return json_is_true(json_at(pool, "spec", "default"));
 }
 
 /* The pools that a pattern matches, of one pod each pattern once. Borrowed, or NULL with err. */
-static const json_t *find_matches(const json_t *world, int version, const char *pattern,
-				  json_t *memo, struct err *err)
+static const json_t *find_matches(const json_t *world, int version, const char *text, json_t *memo,
+				  struct err *err)
 {
 	json_t *known = json_need_object(memo, "patterns");
-	auto_free char *key = str_printf("%d %s", version, pattern);
+	auto_free char *key = str_printf("%d %s", version, text);
 
-	if (!is_good_pattern(pattern)) {
-		err_set(err, ERR_INVALID, WRONG, "pattern \"%.64s\" has a [ without its ]",
-			pattern);
-		return NULL;
-	}
 	if (!json_object_get(known, key)) {
+		auto_call(name_pattern_done) struct name_pattern pattern = {0};
+
+		if (!name_pattern_read(text, &pattern)) {
+			err_set(err, ERR_INVALID, WRONG, "pattern \"%.64s\" has a [ without its ]",
+				text);
+			return NULL;
+		}
 		if (json_object_size(known) >= LIMIT_POOL_PATTERNS) {
 			err_set(err, ERR_INVALID, "TooLarge",
 				"more than %d different patterns of names of pools, at most so "
@@ -181,7 +226,7 @@ static const json_t *find_matches(const json_t *world, int version, const char *
 				LIMIT_POOL_PATTERNS);
 			return NULL;
 		}
-		json_put(known, key, pools_that(world, version, pool_matches, pattern));
+		json_put(known, key, pools_that(world, version, pool_matches, &pattern));
 	}
 	return json_object_get(known, key);
 }
@@ -333,6 +378,16 @@ static int add_want(const struct finding *in, const json_t *from, const char *ni
 	return 0;
 }
 
+int candidates_refuse_text(const char *text, const char *must_be, struct err *err)
+{
+	const struct err why = err ? *err : (struct err){0};
+	bool has_place = str_eq(why.reason, "BadJson");
+
+	return err_set(err, ERR_INVALID, WRONG, "\"%.64s%s\" must be a JSON %s%s%s%s", text,
+		       strlen(text) > 64 ? "…" : "", must_be, has_place ? " (" : "",
+		       has_place ? why.text : "", has_place ? ")" : "");
+}
+
 /* As json_parse() of an annotation, of one pod each once. Returns a reference, or NULL with err. */
 static json_t *parse_once(json_t *memo, const char *key, const char *text, struct err *err)
 {
@@ -443,10 +498,8 @@ static int from_pools(const struct finding *in, const char *text, const json_t *
 	if (!items && str_eq(err->reason, "TooLarge"))
 		return -1;
 	if (!json_is_array(items))
-		return err_set(
-			err, ERR_INVALID, WRONG,
-			"\"%.128s\" must be a JSON list of {\"interface\", \"ipv4\", \"ipv6\"}",
-			text);
+		return candidates_refuse_text(text, "list of {\"interface\", \"ipv4\", \"ipv6\"}",
+					      err);
 	if (json_array_size(items) > LIMIT_NETWORKS + 1)
 		return err_set(err, ERR_INVALID, "TooLarge",
 			       "%zu items, at most %d are read: a pod has no more NICs",
@@ -476,9 +529,7 @@ static int from_pool(const struct finding *in, const char *text, const json_t *a
 	if (!lists && str_eq(err->reason, "TooLarge"))
 		return -1;
 	if (!json_is_object(lists) && !json_is_null(lists))
-		return err_set(err, ERR_INVALID, WRONG,
-			       "\"%.128s\" must be a JSON object {\"ipv4\": […], \"ipv6\": […]}",
-			       text);
+		return candidates_refuse_text(text, "object {\"ipv4\": […], \"ipv6\": […]}", err);
 	if (check_names(lists, nic, err) < 0)
 		return -1;
 	return add_want(in, lists, nic, json_at(ask, "cleanGateway"), ask, wants, err);
@@ -499,12 +550,11 @@ static int read_namespace(const json_t *namespace, json_t *memo, json_t **ret, s
 		    (text && !list && str_eq(err->reason, "TooLarge")))
 			return err_in(err, "namespace %s, annotation %s", json_name(namespace),
 				      keys[f]);
-		if (text && !json_is_null(list) && (!list || !is_list_of_names(list)))
-			return err_set(err, ERR_INVALID, WRONG,
-				       "namespace %s, annotation %s: \"%.128s\" must be a JSON "
-				       "list of names of "
-				       "pools",
-				       json_name(namespace), keys[f], text);
+		if (text && !json_is_null(list) && (!list || !is_list_of_names(list))) {
+			(void)candidates_refuse_text(text, "list of names of pools", err);
+			return err_in(err, "namespace %s, annotation %s", json_name(namespace),
+				      keys[f]);
+		}
 		if (json_array_size(list))
 			json_put(lists, family_keys[f], json_incref(list));
 	}
@@ -609,11 +659,35 @@ json_t *candidates_find(const json_t *world, const json_t *pod, const json_t *as
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
+static size_t at_most_patterns(size_t n)
+{
+	return n < LIMIT_POOL_PATTERNS ? n : LIMIT_POOL_PATTERNS;
+}
+
+size_t candidates_count_patterns(const char *text)
+{
+	bool is_string = false, has_sign = false;
+	size_t n = 0;
+
+	/* Brackets of lists stand outside of strings. An escape may be any character. */
+	for (; *text; text++) {
+		if (*text == '"') {
+			n += is_string && has_sign;
+			is_string = !is_string;
+			has_sign = false;
+		} else if (is_string && strchr("*?[\\", *text)) {
+			has_sign = true;
+			if (*text == '\\' && text[1])
+				text++;
+		}
+	}
+	return at_most_patterns(n);
+}
+
 struct visit {
 	void (*fn)(void *arg, const char *pool);
 	void *arg;
-	size_t names;
-	bool is_open; /* there may be more */
+	size_t names, patterns;
 };
 
 static void visit_strings(struct visit *visit, const json_t *value)
@@ -624,7 +698,7 @@ static void visit_strings(struct visit *visit, const json_t *value)
 
 	if (json_is_string(value)) {
 		visit->names++;
-		visit->is_open |= is_pattern(json_string_value(value));
+		visit->patterns += is_pattern(json_string_value(value));
 		visit->fn(visit->arg, json_string_value(value));
 	}
 	json_array_foreach (value, i, part)
@@ -642,25 +716,38 @@ static void visit_annotation(struct visit *visit, const json_t *object, const ch
 	visit_strings(visit, value);
 }
 
-bool candidates_visit_names(const json_t *pod, const json_t *namespace, const json_t *asks,
-			    void (*visit_fn)(void *arg, const char *pool), void *arg)
+struct candidate_names candidates_visit_names(const json_t *pod, const json_t *namespace,
+					      const json_t *asks,
+					      void (*visit_fn)(void *arg, const char *pool),
+					      void *arg)
 {
 	struct visit visit = {.fn = visit_fn, .arg = arg};
-	size_t annotated, i;
+	struct candidate_names found = {0};
+	size_t of_pod, annotated, i;
 	json_t *ask;
 
 	assert(visit_fn);
 	visit_annotation(&visit, pod, IPAM_ANNOTATION_POOLS);
 	visit_annotation(&visit, pod, IPAM_ANNOTATION_POOL);
+	of_pod = visit.names;
 	visit_annotation(&visit, namespace, IPAM_ANNOTATION_NS_IPV4);
 	visit_annotation(&visit, namespace, IPAM_ANNOTATION_NS_IPV6);
 	annotated = visit.names;
 	json_array_foreach (asks, i, ask) {
 		size_t before = visit.names;
 
-		for (size_t f = 0; f < ARRAY_LEN(family_keys); f++)
-			visit_strings(&visit, json_at(ask, family_keys[f]));
-		visit.is_open |= annotated == 0 && visit.names == before;
+		for (size_t f = 0; f < ARRAY_LEN(family_keys); f++) {
+			const json_t *names = json_at(ask, family_keys[f]);
+
+			/* More are refused before one is looked at. */
+			if (json_array_size(names) > LIMIT_POOL_NAMES)
+				visit.names++;
+			else
+				visit_strings(&visit, names);
+		}
+		found.is_open |= annotated == 0 && visit.names == before;
 	}
-	return visit.is_open;
+	found.is_open |= visit.patterns > 0;
+	found.patterns = of_pod ? 0 : at_most_patterns(visit.patterns);
+	return found;
 }

@@ -52,6 +52,13 @@ struct ipam_settings {
 bool pod_may_have_nic(const json_t *pod, const struct ipam_settings *settings, const char *nic);
 
 /*
+ * Refuse the text of an annotation: ERR_INVALID "WrongAnnotation", with its beginning, what it must
+ * be, and the place where it ends to be JSON if *err, which may be NULL, has that of
+ * limits_parse(). Returns -1.
+ */
+int candidates_refuse_text(const char *text, const char *must_be, struct err *err);
+
+/*
  * What a NIC asks with:
  *
  *	{"nic": "net1", "ipv4": [pool, …], "ipv6": […], "cleanGateway": bool, "masterAddresses":
@@ -84,13 +91,27 @@ bool pod_may_have_nic(const json_t *pod, const struct ipam_settings *settings, c
 json_t *candidates_find(const json_t *world, const json_t *pod, const json_t *ask,
 			const struct ipam_settings *settings, json_t *memo, struct err *err);
 
+struct candidate_names {
+	bool is_open; /* any pool may be meant: there are patterns, or no source but 5 */
+	/*
+	 * Patterns that are compared with all pools for sources 3 and 4; 0 while 1 or 2 is there,
+	 * whose patterns whoever has the pod can count (candidates_count_patterns()).
+	 */
+	size_t patterns;
+};
+
 /*
  * Visit the names of all pools that sources 1 to 4 could mean for the pod, some perhaps twice, and
- * words that are no names. True when that may not be all: there are patterns, or no source but 5.
+ * words that are no names. Returns what was found.
  *
  * namespace: the pod's, or NULL. asks: what its NICs ask with.
  */
-bool candidates_visit_names(const json_t *pod, const json_t *namespace, const json_t *asks,
-			    void (*visit)(void *arg, const char *pool), void *arg);
+struct candidate_names candidates_visit_names(const json_t *pod, const json_t *namespace,
+					      const json_t *asks,
+					      void (*visit)(void *arg, const char *pool),
+					      void *arg);
+
+/* Strings with patterns in the text of an annotation, without parsing it: perhaps too many. */
+size_t candidates_count_patterns(const char *text);
 
 #endif

@@ -98,6 +98,16 @@ static bool is_young(const json_t *entry, const char *now)
 	       rfc3339_read(now, &now_us) && now_us - seen_us < IP_CONFLICT_S * US_PER_S / 2;
 }
 
+static bool is_mac(const char *text)
+{
+	size_t i;
+
+	for (i = 0; i < 17 && text[i]; i++)
+		if (i % 3 == 2 ? text[i] != ':' : str_hex_digit(text[i]) < 0)
+			return false;
+	return i == 17 && !text[i];
+}
+
 bool ip_conflicts_note(struct ip_conflicts *conflicts, const char *address, const char *mac,
 		       const char *node, const char *now)
 {
@@ -108,6 +118,8 @@ bool ip_conflicts_note(struct ip_conflicts *conflicts, const char *address, cons
 	assert(conflicts->entries);
 	if (ip_parse(address, conflicts->family, &number, NULL) < 0)
 		return false;
+	if (!is_mac(mac))
+		mac = "";
 	if (known && str_eq(json_str_at(known, "mac"), mac) && is_young(known, now))
 		return false;
 	json_array_foreach (conflicts->entries, i, other) {

@@ -49,7 +49,8 @@ void ip_conflicts_done(struct ip_conflicts *conflicts);
 /*
  * An address of the pool is in use by `mac`, as `node` sees it. False when that is known, by an
  * entry in the first half of its time: who tries again and again does not have the pool written
- * each time. node: NULL: not known.
+ * each time. mac: from a user's hand perhaps; what is not "xx:xx:xx:xx:xx:xx" is not kept, since
+ * the server would refuse the whole status. node: NULL: not known.
  */
 bool ip_conflicts_note(struct ip_conflicts *conflicts, const char *address, const char *mac,
 		       const char *node, const char *now);

@@ -67,6 +67,29 @@ static void each_message_wakes_the_keys_that_see_it(void **state)
 	}
 }
 
+/* A webhook that is away may take its whole time limit to be so, and all others wait for it. */
+static void a_ledger_on_which_the_server_fails_is_tried_less_and_less(void **state)
+{
+	struct mirrored_test *t = *state;
+	const struct err refused = {.class = ERR_INVALID, .reason = "Invalid"},
+			 failed = {.class = ERR_TRANSIENT, .reason = "InternalError"};
+	const struct {
+		const struct err *err;
+		int64_t again_ms;
+	} writes[] = {{&failed, 30000},  {&failed, 60000},  {&failed, 120000},
+		      {&failed, 240000}, {&failed, 480000}, {&failed, 480000},
+		      {&refused, 30000}, {NULL, 0},         {&failed, 30000}};
+
+	for (size_t i = 0; i < ARRAY_LEN(writes); i++) {
+		controllers[CONTROLLER_ADDRESSES].group_ended(&t->sources, KIND_IP_POOL, "p",
+							      writes[i].err);
+		assert_int_equal(json_integer_value(json_at(
+					 ipam_book_get(t->sources.addresses, IPAM_UNWRITTEN, "p"),
+					 "againMs")),
+				 writes[i].again_ms);
+	}
+}
+
 /* What came while it was carried out. */
 static void an_endpoint_that_is_written_is_looked_at_when_something_waits_for_it(void **state)
 {
@@ -102,6 +125,37 @@ static json_t *gathered(const struct mirrored_test *t, enum controller_id id, co
 
 	controllers[id].gather(&t->sources, &controllers[id], key, world);
 	return world;
+}
+
+/* Whoever leads next has the last good ConfigMap, too: it is kept as it is mirrored. */
+static void the_last_settings_that_could_be_read_stay(void **state)
+{
+	struct mirrored_test *t = *state;
+	static const struct {
+		const char *conf, *want, *fault;
+	} changes[] = {
+		{"enableIPv6: true", "enableIPv6: true", ""},
+		{"enableIPv6: yep", "enableIPv6: true",
+		 "ConfigMap spiderpool-conf: data[conf.yml]: enableIPv6: \"yep\" is a string, "
+		 "must be true or false"},
+		{"enableIPv6: false", "enableIPv6: false", ""},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+		auto_free char *text = str_printf("{metadata: {name: spiderpool-conf, namespace: "
+						  "%s}, data: {conf.yml: '%s'}}",
+						  t->sources.config_ns, changes[i].conf);
+		auto_free char *key = str_printf("%s/spiderpool-conf", t->sources.config_ns);
+		json_auto_t *world = NULL;
+
+		mirrored_put(t, MIRROR_SPIDERPOOL_CONF, text);
+		expect_woken(t, "addresses all;webhook-setup orbweaver-validating;");
+		world = gathered(t, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
+		assert_string_equal(
+			json_str_at(world, MIRROR_SPIDERPOOL_CONF, key, "data", "conf.yml"),
+			changes[i].want);
+		assert_string_equal(json_str_at(world, "env", "configFault"), changes[i].fault);
+	}
 }
 
 static void what_was_read_is_good_for_one_decision(void **state)
@@ -161,9 +215,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		book_unit_test(each_message_wakes_the_keys_that_see_it),
+		book_unit_test(a_ledger_on_which_the_server_fails_is_tried_less_and_less),
 		book_unit_test(
 			an_endpoint_that_is_written_is_looked_at_when_something_waits_for_it),
 		book_unit_test(the_first_pass_wakes_the_pools_that_say_that_pods_wait),
+		book_unit_test(the_last_settings_that_could_be_read_stay),
 		book_unit_test(what_was_read_is_good_for_one_decision),
 		book_unit_test(pods_of_a_pass_go_behind_the_others),
 		book_unit_test(snapshots_of_passes_change_nothing),

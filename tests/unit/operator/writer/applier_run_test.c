@@ -331,6 +331,34 @@ static void a_group_whose_object_moved_leaves_the_others_alone(void **state)
 	assert_string_equal(strbuf_str(&f.posted), "ml/of-b; ");
 }
 
+/*
+ * "failed calling webhook", for as long as the webhook is away. Each is sent once: the others wait.
+ */
+static void groups_whose_webhook_is_away_leave_the_others_alone(void **state)
+{
+	plan_three_ledgers();
+	refuse("a", 500, "InternalError");
+	refuse("b", 500, "InternalError");
+	accept("c");
+	carry_out();
+	assert_int_equal(f.err.class, ERR_NONE);
+	assert_string_equal(strbuf_str(&f.groups), "a InternalError; b InternalError; c ok; ");
+	assert_string_equal(strbuf_str(&f.posted), "");
+	assert_true(f.result.again_ms > 0);
+}
+
+/* What ends the run is said of its group, too: it is left out next time, and others are tried. */
+static void a_server_that_fails_ends_the_run(void **state)
+{
+	plan_three_ledgers();
+	refuse("a", 501, "NotImplemented");
+	refuse("b", 501, "NotImplemented");
+	carry_out();
+	assert_string_equal(f.err.reason, "NotImplemented");
+	assert_string_equal(strbuf_str(&f.groups), "a NotImplemented; b NotImplemented; ");
+	assert_string_equal(strbuf_str(&f.posted), "");
+}
+
 static void a_pool_that_is_gone_gives_nothing(void **state)
 {
 	plan_three_ledgers();
@@ -526,6 +554,8 @@ int main(void)
 		with_applier(a_deletion_depends_on_the_version_too),
 		with_applier(a_refused_group_leaves_the_others_alone),
 		with_applier(a_group_whose_object_moved_leaves_the_others_alone),
+		with_applier(groups_whose_webhook_is_away_leave_the_others_alone),
+		with_applier(a_server_that_fails_ends_the_run),
 		with_applier(a_pool_that_is_gone_gives_nothing),
 		with_applier(who_leads_no_more_writes_no_other_group),
 		with_applier(a_patch_that_is_undone_again_and_again_is_held_back),

@@ -5,8 +5,11 @@
  */
 #include "tests/support/test.h"
 
+#include <fcntl.h>
 #include <string.h>
 
+#include "cli/simulate/objects/schema.h"
+#include "lib/base/fs.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/limits.h"
@@ -457,6 +460,40 @@ static void the_agent_learns_why_its_ask_has_no_answer(void **state)
 	       "all", "finding ml/a NoPool; meta ml/a; ");
 }
 
+#define CONF(text_)                                                                                \
+	"spiderpool-conf: {ow/spiderpool-conf: {metadata: {name: spiderpool-conf, namespace: "     \
+	"ow}, "                                                                                    \
+	"data: {conf.yml: '" text_ "'}}}\n"
+
+/* A typing error in the ConfigMap is seen where people look, and mended ones are forgotten. */
+static void settings_that_cannot_be_read_are_a_finding(void **state)
+{
+	static const char rest[] = "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") NETWORK
+		"spiderippools:\n" POOL("p", "10.0.0.1", "");
+	static const char served[] = "status p; post decided ml/a in; finding ml/a; "
+				     "post waiting ml/a out; ";
+	static const struct {
+		const char *settings, *want, *then;
+	} cases[] = {
+		{"env: {configNamespace: ow}\n" CONF("enableIPv4: yep"),
+		 "finding ow/spiderpool-conf BadConfig; finding ml/a BadConfig; ", ""},
+		/* The last good one stands in its place. */
+		{"env: {configNamespace: ow, configFault: 'is odd'}\n" CONF("enableIPv4: true"),
+		 "finding ow/spiderpool-conf BadConfig; ", served},
+		{"env: {configNamespace: ow, configFault: ''}\n" CONF("enableIPv4: true"),
+		 "finding ow/spiderpool-conf; ", served},
+		{"env: {configNamespace: ow, configFault: ''}\n", "finding ow/spiderpool-conf; ",
+		 served},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *world = str_printf("%s%s", cases[i].settings, rest);
+		auto_free char *want = str_printf("%s%s", cases[i].want, cases[i].then);
+
+		expect(assign_reconcile, world, "all", want);
+	}
+}
+
 static char *repeat(const char *item, size_t n)
 {
 	auto_strbuf struct strbuf text = {0};
@@ -545,6 +582,46 @@ static void work_grows_with_what_users_choose(void **state)
 			small + 1, ASSIGN_HEAVY_WORK);
 	/* Nothing is computed for it. */
 	assert_int_equal(work_of("k8s.v1.cni.cncf.io/networks: 100000", 10), 1);
+}
+
+/* Each spelling of a pattern is compared with each pool. */
+static void every_pattern_is_work(void **state)
+{
+	static const struct {
+		const char *name;
+		bool is_pattern;
+	} cases[] = {
+		{"rail*", true},           {"rail?", true}, {"rail[0-9]", true},
+		{"[r][a][i][l]", true},    {"rail", false}, {"rail.0-1", false},
+		{"\\u005bx\\u005d", true},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *text =
+			str_printf("k8s.v1.cni.cncf.io/networks: a, ipam.spidernet.io/ippools: "
+				   "'[{\"ipv4\": [\"%s\"]}]'",
+				   cases[i].name);
+
+		assert_int_equal(work_of(text, 5000) > ASSIGN_LIGHT, cases[i].is_pattern);
+	}
+}
+
+/* NetworkAttachmentDefinitions are the users', too. */
+static void patterns_of_networks_are_work(void **state)
+{
+	json_auto_t *pod = yaml("metadata: {annotations: {k8s.v1.cni.cncf.io/networks: a, "
+				"ipam.spidernet.io/ippool: '{\"ipv4\": [\"p\"]}'}}");
+	struct assign_slice slice = {0};
+
+	for (size_t i = 0; i < 100; i++) {
+		assert_true(assign_slice_take(&slice, pod, 5000));
+		/* One of them is in each pass, whatever it takes. */
+		assert_int_equal(assign_slice_take_more(&slice, LIMIT_POOL_PATTERNS, 5000), i == 0);
+	}
+	assert_int_equal(slice.pods, 1);
+	assert_true(assign_slice_take(&slice, pod, 5000));
+	assert_true(assign_slice_take_more(&slice, 0, 5000));
+	assert_int_equal(slice.pods, 2);
 }
 
 static void a_part_of_those_that_wait_says_nothing_about_all(void **state)
@@ -1111,6 +1188,103 @@ static void a_conflict_of_a_pod_that_has_ended_is_remembered(void **state)
 	expect_status(json_array_get(plan.ops, 0), "conflictIPs", REMEMBERED);
 	expect_status(json_array_get(plan.ops, 0), "allocatedIPCount", "0");
 	expect_status(json_array_get(plan.ops, 0), "freeIPCount", "8");
+}
+
+/* Has a pass over this world any pool remember a conflict? */
+static bool remembers_a_conflict(const char *text)
+{
+	json_auto_t *world = yaml(text);
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+	json_t *op;
+	size_t i;
+
+	if (assign_reconcile(world, "all", &plan, &err) < 0)
+		fail_msg("%s", err.text);
+	json_array_foreach (plan.ops, i, op)
+		if (json_at(op, "status", "conflictIPs"))
+			return true;
+	return false;
+}
+
+#define SAID_OF(uid_)                                                                              \
+	"status: {current: {uid: " uid_ ", node: w1, ips: [{interface: net1, ipv4: 10.0.0.1/24, "  \
+	"ipv4Pool: p}]}}, conflicts: [{ip: 10.0.0.1, mac: '02:00:00:00:00:01'}]}}\n"
+
+/* Users write endpoints of their namespaces; whose an address is, records say. */
+static void a_forged_endpoint_keeps_no_address_from_other_pods(void **state)
+{
+	static const char *const worlds[] = {
+		/* Of nobody. */
+		NOW "ending: {tenant/ghost: {uid: x, " SAID_OF("x") "spiderippools:\n" POOL(
+			"p", "10.0.0.1-10.0.0.9", ""),
+		/* Of another pod, whose UID is not known, and is. */
+		NOW "ending: {tenant/ghost: {uid: x, " SAID_OF("x") "spiderippools:\n" POOL(
+			"p", "10.0.0.1-10.0.0.9", VICTIM),
+		NOW "ending: {tenant/ghost: {uid: u-v, " SAID_OF("u-v") "spiderippools:\n" POOL(
+			"p", "10.0.0.1-10.0.0.9", VICTIM),
+		/* By a pod that lives. */
+		NOW "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") NETWORK ENDPOINT(
+			"u-a", CONFLICT) "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", ""),
+		NOW "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") NETWORK ENDPOINT(
+			"u-a", CONFLICT) "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", VICTIM),
+	};
+
+	assert_true(remembers_a_conflict(NOW "ending: {victim/v: {uid: u-v, " SAID_OF(
+		"u-v") "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", VICTIM)));
+	for (size_t i = 0; i < ARRAY_LEN(worlds); i++)
+		if (remembers_a_conflict(worlds[i]))
+			fail_msg("%s", worlds[i]);
+}
+
+/* The schema of the pools' status, as the API server checks it. */
+static struct schema *pool_schema(void)
+{
+	static const char file[] = "crds/spiderippools.spiderpool.spidernet.io.yaml";
+	auto_strbuf struct strbuf text = {0};
+	json_auto_t *crd = NULL;
+
+	assert_int_equal(fs_read(AT_FDCWD, file, 1 << 20, &text, NULL), 0);
+	crd = yaml(strbuf_str(&text));
+	return schema_new(json_at(json_array_get(json_at(crd, "spec", "versions"), 0), "schema",
+				  "openAPIV3Schema"),
+			  NULL);
+}
+
+/* A status that the API server refuses is refused at each try, and the pool serves no pod. */
+static void what_users_write_of_a_conflict_fits_into_the_pool(void **state)
+{
+	static const char *const macs[] = {"02:00:00:00:00:01",
+					   "aaaaaaaaaaaaaaaaaaaaaaaa",
+					   "02:00:00:00:00:0",
+					   "02:00:00:00:00:01:02",
+					   "02-00-00-00-00-01",
+					   "\xc3\xa9\xc3\xa9\xc3\xa9",
+					   ""};
+	auto_free char *node = repeat("n", 300);
+	auto_schema struct schema *schema = pool_schema();
+
+	for (size_t i = 0; i < ARRAY_LEN(macs); i++) {
+		auto_free char *text = str_printf(
+			NOW "ending: {victim/v: {uid: u-v, status: {current: {uid: u-v, node: %s, "
+			    "ips: [{interface: net1, ipv4: 10.0.0.1/24, ipv4Pool: p}]}}, "
+			    "conflicts: [{ip: 10.0.0.1, mac: '%s'}]}}\n"
+			    "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", VICTIM),
+			node, macs[i]);
+		json_auto_t *world = yaml(text), *causes = json_array(), *pool = NULL;
+		auto_plan struct plan plan = {0};
+		const json_t *entry, *status;
+
+		assert_int_equal(assign_reconcile(world, "all", &plan, NULL), 0);
+		status = json_at(json_array_get(plan.ops, 0), "status");
+		pool = json_pack("{s:O, s:O}", "spec", json_at(world, "spiderippools", "p", "spec"),
+				 "status", status);
+		schema_validate(schema, pool, causes);
+		if (json_array_size(causes))
+			fail_msg("%s: %s", macs[i], json_text(causes));
+		entry = json_array_get(json_at(status, "conflictIPs"), 0);
+		assert_string_equal(json_str_at(entry, "mac"), i == 0 ? macs[i] : "");
+	}
 }
 
 static void what_an_agent_says_of_a_conflict_is_looked_at_and_taken_away(void **state)
@@ -2001,7 +2175,10 @@ int main(void)
 		cmocka_unit_test(a_pod_that_ends_waits_no_more),
 		cmocka_unit_test(the_agent_learns_why_its_ask_has_no_answer),
 		cmocka_unit_test(a_pod_beyond_a_bound_is_named_and_nothing_is_computed),
+		cmocka_unit_test(settings_that_cannot_be_read_are_a_finding),
 		cmocka_unit_test(work_grows_with_what_users_choose),
+		cmocka_unit_test(every_pattern_is_work),
+		cmocka_unit_test(patterns_of_networks_are_work),
 		cmocka_unit_test(a_part_of_those_that_wait_says_nothing_about_all),
 		cmocka_unit_test(a_forged_endpoint_has_a_bound),
 		cmocka_unit_test(a_pod_at_the_bound_has_all_its_addresses),
@@ -2031,6 +2208,8 @@ int main(void)
 		cmocka_unit_test(a_pod_that_keeps_its_addresses_keeps_one_that_somebody_else_has),
 		cmocka_unit_test(a_conflict_is_remembered_when_there_is_no_other_address),
 		cmocka_unit_test(a_conflict_of_a_pod_that_has_ended_is_remembered),
+		cmocka_unit_test(a_forged_endpoint_keeps_no_address_from_other_pods),
+		cmocka_unit_test(what_users_write_of_a_conflict_fits_into_the_pool),
 		cmocka_unit_test(what_an_agent_says_of_a_conflict_is_looked_at_and_taken_away),
 		cmocka_unit_test(records_without_endpoint_are_verified),
 		cmocka_unit_test(a_pool_is_not_learned_before_pods_that_are_not_mirrored_were_read),

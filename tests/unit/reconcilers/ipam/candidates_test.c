@@ -5,8 +5,10 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/limits.h"
+#include "reconcilers/ipam/allocate_internal.h"
 #include "reconcilers/ipam/candidates.h"
 #include "reconcilers/ipam/foresight.h"
+#include "tests/support/yaml.h"
 
 static const struct ipam_settings settings = {.ipv4 = true, .ns = "kube-system"};
 
@@ -75,6 +77,13 @@ static void patterns_mean_what_shells_mean(void **state)
 		{"*.y", "x.y"},
 		{"a[1", "PoolNotFound"},
 		{"*[1", "WrongAnnotation"},
+		{"*[]", "NoAddressForNic"},
+		{"[a-b][!0-9]", "ab"},
+		{"[[:alpha:]b-a]-*", "NoAddressForNic"},
+		{"x[.]y", "x.y"},
+		{"A*", "NoAddressForNic"},
+		{"?", "NoAddressForNic"},
+		{"b[-]a*", "b-a"},
 	};
 	json_auto_t *world = world_of(pools, ARRAY_LEN(pools));
 
@@ -120,6 +129,33 @@ static char *list_of(const char *form, size_t n)
 	return strbuf_take(&text);
 }
 
+static void ignore(void *arg, const char *pool)
+{
+}
+
+/* Source 1 or 2 decides alone; a list that is too long is refused before it is looked at. */
+static void patterns_of_networks_are_counted(void **state)
+{
+	json_auto_t *pod = yaml("metadata: {annotations: {}}");
+	json_auto_t *named = yaml("metadata: {annotations: {ipam.spidernet.io/ippool: '{\"ipv4\": "
+				  "[\"p\"]}'}}");
+	json_auto_t *namespace = yaml("metadata: {annotations: {ipam.spidernet.io/"
+				      "default-ipv4-ippool: '[\"[n]1\", \"n2\"]'}}");
+	json_auto_t *asks = yaml("[{ipv4: ['a*', b], ipv6: ['c[0-9]']}, {ipv4: ['d?']}]");
+	json_auto_t *large = json_array(), *too_many = json_pack("[{s:O}]", "ipv4", large);
+
+	for (size_t i = 0; i <= LIMIT_POOL_NAMES; i++)
+		json_array_append_new(large, json_string("*"));
+	assert_int_equal(candidates_visit_names(pod, NULL, asks, ignore, NULL).patterns, 3);
+	assert_int_equal(candidates_visit_names(pod, namespace, asks, ignore, NULL).patterns, 4);
+	assert_int_equal(candidates_visit_names(named, namespace, asks, ignore, NULL).patterns, 0);
+	assert_int_equal(candidates_visit_names(pod, NULL, too_many, ignore, NULL).patterns, 0);
+	json_array_remove(large, 0);
+	assert_int_equal(candidates_visit_names(pod, NULL, too_many, ignore, NULL).patterns,
+			 LIMIT_POOL_PATTERNS);
+	assert_true(candidates_visit_names(pod, NULL, too_many, ignore, NULL).is_open);
+}
+
 static void names_and_patterns_have_a_bound(void **state)
 {
 	json_auto_t *world = world_of_many(100);
@@ -154,6 +190,36 @@ static void what_all_nics_may_choose_from_has_a_bound(void **state)
 	}
 	/* The pattern was compared once, whatever the number of NICs. */
 	assert_int_equal(json_object_size(json_at(memo, "patterns")), 1);
+}
+
+/* A bracket that is missing somewhere in a long annotation is found by its place alone. */
+static void what_is_no_json_is_named_with_its_place(void **state)
+{
+	static const char *const texts[] = {
+		"[{\"ipv4\": [\"a1\"}]",
+		"[{\"interface\": \"net1\", \"ipv4\": [\"a-pool-with-a-name\", "
+		"\"another-pool-with-a-name\", \"and-one-more-of-them\"}]"};
+	static const char *const annotations[] = {IPAM_ANNOTATION_POOLS, IPAM_ANNOTATION_POOL,
+						  IPAM_ANNOTATION_ROUTES, IPAM_ANNOTATION_NS_IPV4,
+						  IPAM_ANNOTATION_NS_IPV6};
+	json_auto_t *ask = json_pack("{s:s}", "nic", "net1");
+
+	for (size_t i = 0; i < ARRAY_LEN(annotations) * ARRAY_LEN(texts); i++) {
+		const char *name = annotations[i / ARRAY_LEN(texts)];
+		const char *text = texts[i % ARRAY_LEN(texts)];
+		json_auto_t *object = json_pack("{s:{s:s, s:s, s:{s:s}}}", "metadata", "name", "ml",
+						"namespace", "ml", "annotations", name, text);
+		json_auto_t *world = json_pack("{s:{s:O}}", "namespaces", "ml", object);
+		auto_free char *place = str_printf("line 1, column %zu: ", strlen(text) - 1);
+		json_auto_t *got = NULL;
+		struct err err = {0};
+
+		got = str_eq(name, IPAM_ANNOTATION_ROUTES)
+			      ? allocation_routes(object, &err)
+			      : candidates_find(world, object, ask, &settings, NULL, &err);
+		if (got || !str_eq(err.reason, "WrongAnnotation") || !strstr(err.text, place))
+			fail_msg("%s: %s", name, err.text);
+	}
 }
 
 static void a_pod_has_no_more_items_than_nics(void **state)
@@ -227,8 +293,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(patterns_mean_what_shells_mean),
 		cmocka_unit_test(many_stars_cost_no_more_than_one),
+		cmocka_unit_test(patterns_of_networks_are_counted),
 		cmocka_unit_test(names_and_patterns_have_a_bound),
 		cmocka_unit_test(what_all_nics_may_choose_from_has_a_bound),
+		cmocka_unit_test(what_is_no_json_is_named_with_its_place),
 		cmocka_unit_test(a_pod_has_no_more_items_than_nics),
 		cmocka_unit_test(a_definition_is_read_at_the_door),
 		cmocka_unit_test(a_definition_that_is_too_large_is_named),

@@ -105,7 +105,7 @@ golden-update:
 	git status --short --untracked-files=all tests/golden
 
 # ---- programs that tests, demo and benchmarks run: stand-ins (tests/fakes) and load (tests/bench) ---------------------------
-PROGRAM_ARCHIVES := $(foreach l,$(RECONCILERS) lib/kube lib/kube/auth lib/loop lib/json lib/base,$(OUT)/$(l).a)
+PROGRAM_ARCHIVES := $(foreach l,$(RECONCILERS) nodeagent/cni/plan nodeagent/model lib/kube lib/kube/auth lib/loop lib/json lib/base,$(OUT)/$(l).a)
 
 $(OUT)/tests/integration/%: $(OUT)/tests/integration/%.o $(OUT)/tests/support/connection.o $(PROGRAM_ARCHIVES)
 	$(LINK)

@@ -97,7 +97,7 @@ static int check_config(const struct bridge_config *config, struct err *err)
 	for (size_t i = 0; i < ARRAY_LEN(refused); i++)
 		if (is_on(config, refused[i]))
 			return err_set(
-				err, ERR_INVALID, "BadField",
+				err, ERR_INVALID, "NotSupported",
 				"bridge: %s is true, and this plugin forwards frames only, "
 				"it has no packet filter; remove it, or install the bridge of "
 				"containernetworking-plugins",

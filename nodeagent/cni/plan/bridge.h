@@ -31,7 +31,10 @@ struct bridge_config {
 /* Entries of vlanTrunk that are read. */
 #define BRIDGE_TRUNK_MAX 1024
 
-/* args: CNI_ARGS, or NULL. ERR_INVALID "BadField" names the key and what it must be. */
+/*
+ * args: CNI_ARGS, or NULL. ERR_INVALID "BadField" names the key and what it must be, "NotSupported"
+ * one that needs a packet filter.
+ */
 int bridge_config_read(const json_t *config, const char *args, struct bridge_config *ret,
 		       struct err *err);
 void bridge_config_done(struct bridge_config *config);

@@ -343,6 +343,7 @@ static int ib_sriov_add(const struct plugin_call *call, json_t **ret_result, str
 	mend_zeros(undo);
 	has_driver = device.netdev[0] != '\0';
 	json_put_str(state, "device", config.device);
+	    vf_check_node(call, "ib-sriov", host, config.device, link, err) ||
 	json_put_str(state, "name", json_str_at(link, "name"));
 	json_put_int(state, "index", look_number(link, "index"));
 	json_put_str(state, "guid", config.guid[0] ? config.guid : json_str_at(now, "nodeGuid"));

@@ -335,6 +335,12 @@ static int plan_address(const struct bridge_config *config, const struct bridge_
 				"bridge: %s has the address %s, the gateway of this network "
 				"is %s; set forceAddress to replace it, or name another bridge",
 				dev, other, text);
+		if (bridge_leads_out(node->routes, dev))
+			return err_set(
+				err, ERR_INVALID, "AddressOfNode",
+				"bridge: forceAddress would take the address %s off %s, by which "
+				"the node's routes lead; name another bridge",
+				other, dev);
 		json_put_str(steps_add_shared(steps, "unaddress", dev), "address", other);
 	}
 	step = steps_add_shared(steps, "address", dev);

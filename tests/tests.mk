@@ -105,7 +105,7 @@ golden-update:
 	git status --short --untracked-files=all tests/golden
 
 # ---- programs that tests, demo and benchmarks run: stand-ins (tests/fakes) and load (tests/bench) ---------------------------
-PROGRAM_ARCHIVES := $(foreach l,$(RECONCILERS) lib/kube lib/kube/auth lib/loop lib/json lib/base,$(OUT)/$(l).a)
+PROGRAM_ARCHIVES := $(foreach l,$(RECONCILERS) nodeagent/cni/plan nodeagent/model lib/kube lib/kube/auth lib/loop lib/json lib/base,$(OUT)/$(l).a)
 
 $(OUT)/tests/integration/%: $(OUT)/tests/integration/%.o $(OUT)/tests/support/connection.o $(PROGRAM_ARCHIVES)
 	$(LINK)
@@ -211,7 +211,7 @@ vm:
 # ---- end of tests on virtual nodes ------------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/host: a host made of files, and the library from a shell for tests on virtual nodes ---------------------
-$(addprefix $(OUT)/tests/unit/nodeagent/,worker/worker_test.o netlink/netlink_test.o cni/execute/ib_sriov_run_test.o cni/execute/marks_test.o cni/execute/observe_host_test.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
+$(addprefix $(OUT)/tests/unit/nodeagent/,worker/worker_test.o netlink/netlink_test.o cni/execute/ib_sriov_run_test.o cni/execute/marks_test.o cni/execute/messages_test.o cni/execute/observe_host_test.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
 $(OUT)/tests/unit/nodeagent/netlink/netlink_test: private EXTRA_LIBS = -Wl,--wrap=nl_recv
 $(OUT)/tests/unit/nodeagent/cni/execute/ib_sriov_run_test: private EXTRA_LIBS = -Wl,--wrap=ib_sriov_guid_of
 

@@ -105,7 +105,9 @@ static void offer_device(struct pools *pools, const char *device, int64_t count)
 static void add_entry(struct pools *pools, const json_t *entry, struct map *taken)
 {
 	int64_t count = json_integer_value(json_at(entry, "nummaxdevices"));
-	struct pattern *pattern = pattern_new(json_str_or(json_at(entry, "devicematch"), ""), NULL);
+	const char *match = json_str_or(json_at(entry, "devicematch"), "");
+	struct pattern *pattern = pattern_new(match, NULL);
+	bool is_known = json_is_array(pools->input->dev_names), matches = false;
 	json_t *item;
 	size_t i;
 
@@ -115,7 +117,10 @@ static void add_entry(struct pools *pools, const json_t *entry, struct map *take
 		const char *device = json_string_value(item);
 
 		if (str_empty(device) || *device == '/' || strstr(device, "..") ||
-		    map_get(taken, device) || !pattern_matches(pattern, device))
+		    !pattern_matches(pattern, device))
+			continue;
+		matches = true;
+		if (map_get(taken, device))
 			continue;
 		if (taken->len == POOLS_ENTRIES_MAX) {
 			pools_problem(pools, NULL, "TooManyDevices",
@@ -128,6 +133,11 @@ static void add_entry(struct pools *pools, const json_t *entry, struct map *take
 		offer_device(pools, device, count);
 	}
 	pattern_free(pattern);
+	if (is_known && !matches)
+		pools_problem(pools, NULL, "NothingSelected",
+			      "%s: devicematch \"%.200s\" matches no name below /dev: correct it, "
+			      "or keep the entry off this node",
+			      SOURCE, match);
 }
 
 void pools_from_dev_files(struct pools *pools)

@@ -12,10 +12,10 @@
 #include "lib/json/ask.h"
 #include "lib/json/frame_io.h"
 #include "lib/json/json.h"
+#include "nodeagent/host/connections.h"
 #include "nodeagent/worker/addresses.h"
 #include "nodeagent/worker/allocated_devices.h"
 #include "nodeagent/worker/answer.h"
-#include "nodeagent/worker/connections.h"
 
 /* ---- messages -------------------------------------------------------------------------------- */
 

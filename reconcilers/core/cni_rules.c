@@ -168,6 +168,20 @@ int cni_rules_check(const json_t *plugin, const char **ret_key, struct err *err)
 	return is_vf ? cni_rules_vf_settings(type, plugin, wanted, ret_key, err) : 0;
 }
 
+json_t *cni_rules_spiderpool(const json_t *ipam)
+{
+	static const char *const keys[] = {"default_ipv4_ippool", "default_ipv6_ippool",
+					   "clean_gateway", "match_master_subnet"};
+	json_t *said = json_object(), *value;
+	const char *key;
+
+	json_each (ipam, key, value)
+		for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+			if (strcasecmp(key, keys[i]) == 0 && !json_is_null(value))
+				json_put(said, keys[i], json_incref(value));
+	return said;
+}
+
 bool cni_rules_type_is_meta(const char *type)
 {
 	static const char *const metas[] = {"orbweaver", "multus", "multus-shim"};

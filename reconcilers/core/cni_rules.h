@@ -51,6 +51,14 @@ int cni_rules_ipam(const char *type, const json_t *config, const char **ret_key,
  */
 int cni_rules_check(const json_t *plugin, const char **ret_key, struct err *err);
 
+/*
+ * What the IPAM plugin `spiderpool` reads of an "ipam" object, new: default_ipv4_ippool,
+ * default_ipv6_ippool, clean_gateway, match_master_subnet. A key may be written in any case, as
+ * Spiderpool's plugin takes it; of several the last counts, and null is absent. Values are not
+ * checked.
+ */
+json_t *cni_rules_spiderpool(const json_t *ipam);
+
 /* Plugins in one list. */
 #define CNI_PLUGINS_MAX 64
 

@@ -9,9 +9,11 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "reconcilers/core/cni_rules.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/limits.h"
 #include "reconcilers/core/networks.h"
@@ -20,21 +22,34 @@
 
 #define OUR_IPAM "spiderpool"
 
+/* The member of an object whose key may be in any case, as plugins read it; the last of several. */
+static const json_t *member(const json_t *object, const char *name)
+{
+	const json_t *found = NULL;
+	const char *key;
+	json_t *value;
+
+	json_each (object, key, value)
+		if (strcasecmp(key, name) == 0 && !json_is_null(value))
+			found = value;
+	return found;
+}
+
 /*
  * The first plugin's ipam block that is ours, in a network configuration or a list of them; NULL
  * when there is none.
  */
 static const json_t *find_ipam(const json_t *config)
 {
-	const json_t *ipam = json_at(config, "ipam");
+	const json_t *ipam = member(config, "ipam");
 	json_t *plugin;
 	size_t i;
 
-	if (str_eq(json_str_at(ipam, "type"), OUR_IPAM))
+	if (str_eq(json_string_value(member(ipam, "type")), OUR_IPAM))
 		return ipam;
 	json_array_foreach (json_at(config, "plugins"), i, plugin) {
-		ipam = json_at(plugin, "ipam");
-		if (str_eq(json_str_at(ipam, "type"), OUR_IPAM))
+		ipam = member(plugin, "ipam");
+		if (str_eq(json_string_value(member(ipam, "type")), OUR_IPAM))
 			return ipam;
 	}
 	return NULL;
@@ -56,16 +71,8 @@ static json_t *read_definition(const json_t *nad)
 	if (limits_check_reduced(config, &err) == 0)
 		parsed = limits_parse(text, strlen(text), LIMIT_CONFIG_BYTES, &err);
 	ipam = find_ipam(parsed);
-	if (ipam) {
-		static const char *const members[] = {"default_ipv4_ippool", "default_ipv6_ippool",
-						      "clean_gateway", "match_master_subnet"};
-		json_t *asked = json_object();
-
-		/* The members that asks are made of. */
-		for (size_t i = 0; i < ARRAY_LEN(members); i++)
-			json_put(asked, members[i], json_incref(json_at(ipam, members[i])));
-		json_put(said, "ipam", asked);
-	}
+	if (ipam)
+		json_put(said, "ipam", cni_rules_spiderpool(ipam));
 	if (!parsed) {
 		json_put_str(said, "fault", err.reason);
 		json_put_str(said, "why", err.text);

@@ -10,6 +10,7 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/plan/plugin_rules.h"
 #include "reconcilers/core/cni_rules.h"
 #include "reconcilers/core/fields.h"
 #include "reconcilers/core/kinds.h"
@@ -585,14 +586,20 @@ static void check_owner(const json_t *smc, const json_t *nad, const char *key,
 			    key, CNI_ANNOTATION_NAD_NAME, custom);
 }
 
-static bool check_rules_of(const json_t *plugin, const char *field, struct problems *problems)
+/* The field that a plugin of the configuration is from; `main`: that of those before the chain. */
+static char *field_of_plugin(const json_t *object, const json_t *plugin, const char *main)
 {
-	struct err err = {0};
+	json_t *text;
+	size_t i;
 
-	if (cni_rules_check(plugin, NULL, &err) == 0)
-		return true;
-	problem_add(problems, "BadField", field, "would be refused for each pod: %s", err.text);
-	return false;
+	json_array_foreach (json_at(object, "spec", "chainCNIJsonData"), i, text) {
+		json_auto_t *entry = limits_parse(json_string_value(text), json_string_length(text),
+						  LIMIT_CONFIG_BYTES, NULL);
+
+		if (plugin && json_equal(entry, plugin))
+			return str_printf("spec.chainCNIJsonData[%zu]", i);
+	}
+	return str_dup(main);
 }
 
 /* What our own plugins would refuse of the configuration that the object is rendered to. */
@@ -605,8 +612,7 @@ static void check_rules(const json_t *object, struct problems *problems)
 		text ? limits_parse(text, strlen(text), LIMIT_CONFIG_BYTES, &err) : NULL;
 	auto_free char *field =
 		str_printf("spec.%s", type && type->block ? type->block : "customCNI");
-	json_t *plugin;
-	size_t i;
+	size_t position = 0;
 
 	if (str_eq(err.reason, "TooLarge")) {
 		problem_add(problems, "TooLarge", "spec", "makes a CNI configuration of %s",
@@ -620,11 +626,15 @@ static void check_rules(const json_t *object, struct problems *problems)
 			    "would be refused for each pod: %s", err.text);
 		return;
 	}
-	if (!check_rules_of(config, field, problems))
-		return;
-	json_array_foreach (json_at(config, "plugins"), i, plugin)
-		if (!check_rules_of(plugin, field, problems))
-			return;
+	/* What ours cannot do is done by another of the same name: a warning says so. */
+	if (config && plugin_rules_check(config, &position, &err) &&
+	    !str_eq(err.reason, "NotSupported")) {
+		auto_free char *from = field_of_plugin(
+			object, json_array_get(json_at(config, "plugins"), position), field);
+
+		problem_add(problems, "BadField", from, "would be refused for each pod: %s",
+			    err.text);
+	}
 }
 
 void multus_config_check(const json_t *world, const json_t *object, struct problems *problems)

@@ -12,6 +12,7 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/plan/plugin_rules.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/limits.h"
 #include "reconcilers/core/reconcile.h"
@@ -80,6 +81,33 @@ static void warn_of_misplaced(const json_t *spec, const struct cni_type *type,
 			    resource, type->block, used);
 }
 
+/* Of the configuration that the object is rendered to: what our plugins cannot do, or pass over. */
+static void warn_of_plugins(const json_t *object, const struct cni_type *type,
+			    struct problems *warnings)
+{
+	auto_free char *text = cni_config_text(object, cni_nad_name(object), NULL);
+	json_auto_t *config =
+		text ? limits_parse(text, strlen(text), LIMIT_CONFIG_BYTES, NULL) : NULL;
+	json_auto_t *ignored = plugin_rules_ignored(config);
+	auto_free char *bond = str_printf("spec.%s.bond.options", type->block);
+	struct err err = {0};
+	json_t *option;
+	size_t i;
+
+	if (config && plugin_rules_check(config, NULL, &err))
+		problem_add(warnings, "NotSupported",
+			    str_eq(type->name, "custom") ? "spec.customCNI"
+							 : "spec.chainCNIJsonData",
+			    "would be refused for each pod where the node agent serves the plugin: "
+			    "%s",
+			    err.text);
+	json_array_foreach (ignored, i, option)
+		problem_add(warnings, "NoEffect",
+			    str_eq(type->name, "custom") ? "spec.customCNI" : bond,
+			    "\"%.64s\" has no effect on a bond: correct or remove it",
+			    json_string_value(option));
+}
+
 void multus_config_warn(const json_t *object, struct problems *warnings)
 {
 	const json_t *spec = json_at(object, "spec");
@@ -107,6 +135,7 @@ void multus_config_warn(const json_t *object, struct problems *warnings)
 			    type->name);
 	}
 	warn_of_misplaced(spec, type, warnings);
+	warn_of_plugins(object, type, warnings);
 	if (!str_eq(type->name, "custom"))
 		warn_of_coordinator(json_at(spec, "coordinator"), warnings);
 }

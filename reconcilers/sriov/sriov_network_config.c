@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "lib/json/json.h"
+#include "nodeagent/cni/plan/plugin_rules.h"
 #include "reconcilers/core/cni_rules.h"
 #include "reconcilers/core/fields.h"
 #include "reconcilers/core/kinds.h"
@@ -345,6 +346,7 @@ static json_t *check_whole(json_t *config, struct problems *problems)
 {
 	auto_free char *text = json_dumps(config, JSON_INDENT(SRIOV_NETWORK_INDENT));
 	struct err err = {0};
+	size_t position = 0;
 
 	if (cni_rules_network(config, &err) < 0) {
 		problem_add(problems, "BadField", "spec.metaPlugins",
@@ -352,11 +354,20 @@ static json_t *check_whole(json_t *config, struct problems *problems)
 		json_decref(config);
 		return NULL;
 	}
-	if (limits_check_text(text, strlen(text), LIMIT_CONFIG_BYTES, &err) == 0)
-		return config;
-	problem_add(problems, "TooLarge", "spec", "makes a CNI configuration of %s", err.text);
-	json_decref(config);
-	return NULL;
+	if (limits_check_text(text, strlen(text), LIMIT_CONFIG_BYTES, &err) < 0) {
+		problem_add(problems, "TooLarge", "spec", "makes a CNI configuration of %s",
+			    err.text);
+		json_decref(config);
+		return NULL;
+	}
+	/* What ours cannot do may be done by another plugin of the same name. */
+	if (plugin_rules_check(config, &position, &err) && !str_eq(err.reason, "NotSupported")) {
+		problem_add(problems, "BadField", position ? "spec.metaPlugins" : "spec.ipam",
+			    "would be refused for each pod: %s", err.text);
+		json_decref(config);
+		return NULL;
+	}
+	return config;
 }
 
 json_t *sriov_network_config(const char *kind, const char *name, const json_t *network,

@@ -251,11 +251,12 @@ fi
 modprobe bonding 2>/dev/null || true
 if ip link add probe0 type bond 2>/dev/null; then
 	ip link del probe0
-	json=$(config ifacer '{"interfaces": ["eth1", "eth2"], "vlanID": 7, "bond": {"mode": 1, "options": "miimon=100;fail_over_mac=1"}}')
+	json=$(config ifacer '{"interfaces": ["eth1", "eth2"], "vlanID": 7, "bond": {"mode": 1, "options": "primary=eth2;miimon=100;fail_over_mac=1"}}')
 	t_ok "ifacer, a bond with a VLAN" ours ADD ifacer "$json"
 	t_eq "its ports, and what is up" "active-backup 100 active eth1 eth2 sp_bond0.7@sp_bond0" "$(ip -d -j link show sp_bond0 |
 		jq -r '.[0].linkinfo.info_data | "\(.mode) \(.miimon) \(.fail_over_mac)"') $(ip -j link show master sp_bond0 up |
 		jq -r '[.[].ifname] | sort | join(" ")') $(ip -j link show sp_bond0.7 up | jq -r '.[0] | "\(.ifname)@\(.link)"')"
+	t_eq "its primary port" eth2 "$(ip -d -j link show sp_bond0 | jq -r '.[0].linkinfo.info_data.primary')"
 	t_ok "CHECK" ours CHECK ifacer "$json"
 	ip link set eth2 nomaster
 	t_fails "CHECK of a bond that lacks a port" ours CHECK ifacer "$json"
@@ -264,6 +265,17 @@ if ip link add probe0 type bond 2>/dev/null; then
 	t_ok "DEL" ours DEL ifacer "$json"
 	t_ok "the bond stays" ip link show sp_bond0.7
 	ip link del sp_bond0
+	for options in 'arp_interval=200;arp_ip_target=["10.5.0.9","10.5.0.8"]' 'up_delay=100;miimon=50;xmit_hash_policy=1;mine=1'; do
+		json=$(config ifacer '{"interfaces": ["eth1", "eth2"], "bond": {"mode": 1}}' | jq -c --arg options "$options" '.bond.options = $options')
+		t_ok "options: $options" ours ADD ifacer "$json"
+		ip link del sp_bond0
+	done
+	json=$(config ifacer '{"interfaces": ["eth1", "eth2"], "bond": {"mode": 4, "options": "lacp_rate=1;ad_actor_system=02:00:00:00:00:09;min_links=1"}}')
+	t_ok "options of LACP" ours ADD ifacer "$json"
+	t_eq "the kernel has them" "fast 02:00:00:00:00:09 1" "$(ip -d -j link show sp_bond0 |
+		jq -r '.[0].linkinfo.info_data | "\(.ad_lacp_rate) \(.ad_actor_system) \(.min_links)"')"
+	ip link del sp_bond0
+	json=$(config ifacer '{"interfaces": ["eth1", "eth2"], "vlanID": 7, "bond": {"mode": 1, "options": "miimon=100"}}')
 	ip link set eth1 down
 	ip address add 10.5.0.1/24 dev eth1
 	t_ok "an interface with an address of the node is refused" grep -q NodeInterface <(ours ADD ifacer "$json")

@@ -16,6 +16,7 @@
 #include "nodeagent/cni/plan/look.h"
 #include "nodeagent/cni/plan/result.h"
 #include "nodeagent/cni/plan/steps.h"
+#include "nodeagent/host/connections.h"
 
 /* Of the node, into a look of their own: they change from step to step. */
 static int look_at_bridge(const struct plugin_call *call, const struct bridge_config *config,
@@ -54,12 +55,34 @@ static bool is_forwarding(const struct plugin_call *call, const char *path)
 	return str_eq(text, "1");
 }
 
+static bool is_of_networks(const void *networks, const char *address)
+{
+	return bridge_networks_have(networks, address);
+}
+
+struct peers {
+	int root;
+	const json_t *networks;
+	json_t *list; /* new */
+};
+
+/* Within the node's namespace. */
+static int look_at_peers(void *context, struct err *err)
+{
+	struct peers *peers = context;
+
+	peers->list = connections_peers(peers->root, is_of_networks, peers->networks, err);
+	return peers->list ? 0 : -1;
+}
+
 /* The node's end of the network gets its addresses; *ret_look has the interface that does. */
 static int make_gateways(const struct plugin_call *call, const struct bridge_config *config,
 			 const json_t *bridge, json_t *result, struct err *err)
 {
 	auto_free char *dev = bridge_gateway_dev(config);
 	json_auto_t *steps = json_array(), *addresses = NULL, *look = netns_look_new();
+	json_auto_t *networks = NULL, *ways = NULL, *connected = NULL;
+	struct peers peers = {.root = call->call->root};
 	struct bridge_node node = {
 		.link = bridge,
 		.forwards_v4 = is_forwarding(call, "net/ipv4/ip_forward"),
@@ -70,7 +93,17 @@ static int make_gateways(const struct plugin_call *call, const struct bridge_con
 	    (config->vlan && netns_observe_link(call->pair.host, dev, 0, look, &node.vlan, err)))
 		return -1;
 	node.addresses = json_at(addresses, "addresses");
-	if (bridge_plan_gateways(config, &node, result, steps, err) ||
+	networks = bridge_new_networks(config, &node, result);
+	peers.networks = networks;
+	/* What a new gateway could take from the node. */
+	if (json_array_size(networks) > 0 &&
+	    (netns_observe(call->pair.host, NETNS_LINKS | NETNS_ROUTES, &ways, err) ||
+	     netns_within(call->pair.host, look_at_peers, &peers, err)))
+		return -1;
+	node.routes = json_at(ways, "routes");
+	node.peers = connected = peers.list;
+	if (bridge_check_gateways(config, &node, networks, err) ||
+	    bridge_plan_gateways(config, &node, result, steps, err) ||
 	    netns_execute(&call->pair, steps, NULL, err))
 		return -1;
 	if (!config->vlan)

@@ -89,7 +89,9 @@ static int find_link(const struct plugin_call *call, const struct host_device_co
 	size_t i;
 	json_t *link;
 
-	if (!host || (config->id && name_by_id(call, host, config->id, name, err)))
+	if (!host ||
+	    (config->id && (name_by_id(call, host, config->id, name, err) ||
+			    vf_check_node(call, "host-device", host, config->id, NULL, err))))
 		return -1;
 	if (config->id && !name[0] && pci_address_is_valid(config->id))
 		return 0;

@@ -8,8 +8,8 @@
  * it IPoIB interfaces end, and others begin (drivers/infiniband/core/device.c,
  * rdma_dev_change_netns()): in the pod, or on the node with kernels that put them there.
  *
- * Kept for DEL: {"device", "name", "index", "settings", "rebind", "rdma", "rdmaIndex", "ipam"}, and
- * for the ledger "guid", the pod's.
+ * Kept for DEL: {"device", "name", "index", "mtu", "txqlen", "altNames", "alias", "settings",
+ * "rebind", "rdma", "rdmaIndex", "ipam"}, and for the ledger "guid", the pod's.
  */
 #include <linux/if_arp.h>
 #include <time.h>
@@ -141,21 +141,30 @@ static bool settings_back(const struct plugin_call *call, const json_t *saved,
 	return netns_execute_all(&call->pair, steps, NULL) == 0;
 }
 
-static bool name_back(const struct plugin_call *call, const char *name, const struct device *device)
+/*
+ * The interface as it was. One that began anew, with its driver or its RDMA device, has nothing of
+ * the pod's, and may refuse what the former one had: it gets its name alone.
+ */
+static bool interface_back(const struct plugin_call *call, const json_t *saved,
+			   const struct device *device)
 {
-	json_auto_t *steps = json_array(), *links = netns_look_new();
-	const json_t *link = NULL;
+	bool is_new = json_is_true(json_at(saved, "rebind")) || json_at(saved, "rdma");
+	const char *name = json_str_at(saved, "name");
+	json_auto_t *steps = json_array(), *links = netns_look_new(), *was = json_object();
+	struct sriov_return facts = {.saved = was};
 
-	if (device_link(call->pair.host, device->netdev, device->netdev_index, links, &link,
+	if (device_link(call->pair.host, device->netdev, device->netdev_index, links, &facts.link,
 			NULL) ||
-	    !link)
+	    !facts.link)
 		return false;
-	if (str_eq(json_str_at(link, "name"), name) ||
-	    !vf_name_is_free(call->pair.host, name, look_number(link, "index")))
-		return true;
-	json_put_bool(steps_add(steps, "host", "link", json_str_at(link, "name")), "up", false);
-	(void)sriov_plan_name(link, name, steps);
-	steps_number(steps, "host", link);
+	facts.name_is_free =
+		vf_name_is_free(call->pair.host, name, look_number(facts.link, "index"));
+	if (!is_new)
+		json_object_update(was, (json_t *)saved);
+	(void)json_object_del(was, "settings");
+	json_put_str(was, "name", name);
+	sriov_plan_return(&facts, steps);
+	steps_number(steps, "host", facts.link);
 	return netns_execute_all(&call->pair, steps, NULL) == 0;
 }
 
@@ -181,7 +190,7 @@ static bool take_back(const struct plugin_call *call, struct host *host, const j
 		/* It came back, or began, a moment ago. */
 		done &= device_wait(host, address, BACK_MS, &device, NULL) == 0;
 	if (name && device.netdev[0])
-		done &= name_back(call, name, &device);
+		done &= interface_back(call, saved, &device);
 	return done && (!name || device.netdev[0]);
 }
 
@@ -334,6 +343,7 @@ static int ib_sriov_add(const struct plugin_call *call, json_t **ret_result, str
 	    check_device(call, &config, &device, err) ||
 	    (device.netdev[0] &&
 	     device_link(call->pair.host, device.netdev, device.netdev_index, links, &link, err)) ||
+	    vf_check_node(call, "ib-sriov", host, config.device, link, err) ||
 	    device_link(call->pair.host, device.pf, device.pf_index, links, &pf_link, err) ||
 	    look_at_settings(call, &config, &device, link, &now, err))
 		return -1;
@@ -344,7 +354,15 @@ static int ib_sriov_add(const struct plugin_call *call, json_t **ret_result, str
 	has_driver = device.netdev[0] != '\0';
 	json_put_str(state, "device", config.device);
 	json_put_str(state, "name", json_str_at(link, "name"));
-	json_put_int(state, "index", look_number(link, "index"));
+	if (link) {
+		json_put_int(state, "index", look_number(link, "index"));
+		json_put_int(state, "mtu", look_number(link, "mtu"));
+		json_put_int(state, "txqlen", look_number(link, "txqlen"));
+		json_put_str(state, "alias", json_str_at(link, "alias"));
+		json_put(state, "altNames",
+			 json_at(link, "altNames") ? json_deep_copy(json_at(link, "altNames"))
+						   : json_array());
+	}
 	json_put_str(state, "guid", config.guid[0] ? config.guid : json_str_at(now, "nodeGuid"));
 	json_put(state, "settings", json_deep_copy(undo));
 	json_put_bool(state, "rebind", has_driver && changes_guid(settings));

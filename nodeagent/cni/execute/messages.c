@@ -216,6 +216,36 @@ static struct nl_msg *bridge_message(const json_t *step)
 	return msg;
 }
 
+static void put_bond_addresses(struct nl_msg *msg, int type, const json_t *addresses)
+{
+	struct nlattr *list = nla_nest_start(msg, type);
+	struct addr address;
+	size_t i;
+	json_t *text;
+
+	json_array_foreach (addresses, i, text)
+		if (addr_parse(json_string_value(text), &address))
+			put_address(msg, (int)i, &address);
+	(void)nla_nest_end(msg, list);
+}
+
+static void put_bond_option(struct nl_msg *msg, const json_t *option)
+{
+	int number = (int)look_number(option, "number");
+	int64_t bits = look_number(option, "bits"), value = look_number(option, "value");
+
+	if (json_at(option, "addresses"))
+		put_bond_addresses(msg, number, json_at(option, "addresses"));
+	else if (json_at(option, "mac"))
+		put_mac(msg, number, option, "mac");
+	else if (bits == 8)
+		netlink_put_u8(msg, number, (uint8_t)value);
+	else if (bits == 16)
+		netlink_put_u16(msg, number, (uint16_t)value);
+	else
+		netlink_put_u32(msg, number, (uint32_t)value);
+}
+
 static struct nl_msg *bond_message(const json_t *step)
 {
 	struct nl_msg *msg = rtnl_link_request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, 0);
@@ -227,17 +257,8 @@ static struct nl_msg *bond_message(const json_t *step)
 	info = nla_nest_start(msg, IFLA_LINKINFO);
 	netlink_put_str(msg, IFLA_INFO_KIND, "bond");
 	data = nla_nest_start(msg, IFLA_INFO_DATA);
-	json_array_foreach (json_at(step, "options"), i, option) {
-		int number = (int)look_number(option, "number");
-		int64_t bits = look_number(option, "bits"), value = look_number(option, "value");
-
-		if (bits == 8)
-			netlink_put_u8(msg, number, (uint8_t)value);
-		else if (bits == 16)
-			netlink_put_u16(msg, number, (uint16_t)value);
-		else
-			netlink_put_u32(msg, number, (uint32_t)value);
-	}
+	json_array_foreach (json_at(step, "options"), i, option)
+		put_bond_option(msg, option);
 	(void)nla_nest_end(msg, data);
 	(void)nla_nest_end(msg, info);
 	return msg;

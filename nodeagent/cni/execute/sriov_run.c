@@ -181,6 +181,8 @@ static int sriov_add(const struct plugin_call *call, json_t **ret_result, struct
 				config.device);
 		facts.netdev = json_str_at(facts.link, "name");
 	}
+	if (vf_check_node(call, "sriov", host, config.device, facts.link, err))
+		return -1;
 	result = result_of(call, &config, &facts, pf_link);
 	if (sriov_act(call, &config, &facts, pf_link, result, err))
 		return -1;

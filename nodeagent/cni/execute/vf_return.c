@@ -15,6 +15,7 @@
 #include "nodeagent/cni/plan/look.h"
 #include "nodeagent/cni/plan/sriov.h"
 #include "nodeagent/cni/plan/steps.h"
+#include "nodeagent/host/evidence.h"
 
 /* A name that the kernel makes unique, for when the old one is somebody else's by now. */
 #define SPARE_NAME "vf%d"
@@ -48,6 +49,28 @@ int vf_find_in_pod(const struct plugin_call *call, const json_t *saved, json_t *
 	    (!json_at(link, "kind") || look_number(link, "index") == look_number(saved, "index")))
 		*ret = link;
 	return 0;
+}
+
+int vf_check_node(const struct plugin_call *call, const char *type, struct host *host,
+		  const char *address, const json_t *link, struct err *err)
+{
+	json_auto_t *look = NULL;
+	struct sysfs_text driver;
+
+	assert(type && address);
+	if (evidence_vdpa_driver(host, address, &driver))
+		return err_set(
+			err, ERR_INVALID, "NodeInterface",
+			"%s: %s is a vDPA device of the node (driver %s); remove it, or name "
+			"another device",
+			type, address, driver.text);
+	if (!link)
+		return 0;
+	return netns_observe(call->pair.host, NETNS_LINKS | NETNS_ADDRESSES | NETNS_ROUTES, &look,
+			     err) ||
+			       host_device_check(type, link, look, err)
+		       ? -1
+		       : 0;
 }
 
 int vf_settings(const struct plugin_call *call, const struct device *device, const json_t *wanted,

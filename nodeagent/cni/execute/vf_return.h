@@ -24,6 +24,15 @@ int vf_find_in_pod(const struct plugin_call *call, const json_t *saved, json_t *
 		   const json_t **ret, struct err *err);
 
 /*
+ * May a pod have the function, or does the node use it: as a vDPA device, or by its interface as
+ * host_device_check() has it? type: the plugin, for the message. link: its interface on the node;
+ * NULL: it has none. host: the same node's files.
+ * ERR_INVALID "NodeInterface" says how; other errors as of netns_observe().
+ */
+int vf_check_node(const struct plugin_call *call, const char *type, struct host *host,
+		  const char *address, const json_t *link, struct err *err);
+
+/*
  * What the PF says of the VF: *ret is new, as of sriov.h. PFs that say nothing (some do in
  * switchdev mode) are enough where nothing is to be set: no setting is wanted, or VLAN 0 and rate
  * 0, which each network of a SpiderMultusConfig says. Errors as of netns_observe_vf().

@@ -97,7 +97,7 @@ static int check_config(const struct bridge_config *config, struct err *err)
 	for (size_t i = 0; i < ARRAY_LEN(refused); i++)
 		if (is_on(config, refused[i]))
 			return err_set(
-				err, ERR_INVALID, "BadField",
+				err, ERR_INVALID, "NotSupported",
 				"bridge: %s is true, and this plugin forwards frames only, "
 				"it has no packet filter; remove it, or install the bridge of "
 				"containernetworking-plugins",
@@ -335,6 +335,12 @@ static int plan_address(const struct bridge_config *config, const struct bridge_
 				"bridge: %s has the address %s, the gateway of this network "
 				"is %s; set forceAddress to replace it, or name another bridge",
 				dev, other, text);
+		if (bridge_leads_out(node->routes, dev))
+			return err_set(
+				err, ERR_INVALID, "AddressOfNode",
+				"bridge: forceAddress would take the address %s off %s, by which "
+				"the node's routes lead; name another bridge",
+				other, dev);
 		json_put_str(steps_add_shared(steps, "unaddress", dev), "address", other);
 	}
 	step = steps_add_shared(steps, "address", dev);

@@ -31,7 +31,10 @@ struct bridge_config {
 /* Entries of vlanTrunk that are read. */
 #define BRIDGE_TRUNK_MAX 1024
 
-/* args: CNI_ARGS, or NULL. ERR_INVALID "BadField" names the key and what it must be. */
+/*
+ * args: CNI_ARGS, or NULL. ERR_INVALID "BadField" names the key and what it must be, "NotSupported"
+ * one that needs a packet filter.
+ */
 int bridge_config_read(const json_t *config, const char *args, struct bridge_config *ret,
 		       struct err *err);
 void bridge_config_done(struct bridge_config *config);
@@ -63,8 +66,28 @@ struct bridge_node {
 	const json_t *link;      /* the bridge */
 	const json_t *vlan;      /* its interface of the VLAN; NULL: there is none */
 	const json_t *addresses; /* [{"index", "address"}] of all links */
+	const json_t *routes;    /* of all tables (look.h); NULL: nothing new is put there */
+	const json_t *peers;     /* addresses of machines that the node is connected to */
 	bool forwards_v4, forwards_v6;
 };
+
+/*
+ * The gateways of `result` that the node does not have yet, each with the prefix length of its
+ * network: texts, a new list. routes and peers are not needed for it.
+ */
+json_t *bridge_new_networks(const struct bridge_config *config, const struct bridge_node *node,
+			    const json_t *result);
+/* Is the address in one of the networks? */
+bool bridge_networks_have(const json_t *networks, const char *address);
+/*
+ * May the node have these gateways?
+ * ERR_INVALID "AddressOfNode"  a network takes one of the node's own from it, a gateway by which
+ *                              its routes lead, or a machine that it is connected to
+ */
+int bridge_check_gateways(const struct bridge_config *config, const struct bridge_node *node,
+			  const json_t *networks, struct err *err);
+/* Does a route of the node lead to a gateway by this interface? */
+bool bridge_leads_out(const json_t *routes, const char *dev);
 
 /* The name of the interface that has the addresses of the gateways, new. */
 char *bridge_gateway_dev(const struct bridge_config *config);
@@ -72,7 +95,8 @@ char *bridge_gateway_dev(const struct bridge_config *config);
 /*
  * Append the steps up to a node that has the gateways of `result`, which bridge_put_gateways() has
  * seen, and forwards.
- * ERR_INVALID "BadField"  it has another address there; see forceAddress
+ * ERR_INVALID "BadField"       it has another address there; see forceAddress
+ * ERR_INVALID "AddressOfNode"  that is how the node reaches others, so it stays
  */
 int bridge_plan_gateways(const struct bridge_config *config, const struct bridge_node *node,
 			 const json_t *result, json_t *steps, struct err *err);

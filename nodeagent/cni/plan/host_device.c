@@ -127,6 +127,11 @@ int host_device_check(const char *type, const json_t *link, const json_t *host, 
 				    "%s: %s is a port of a bridge or bond of the node; "
 				    "take it out, or name another",
 				    type, name);
+	if (look_number(link, "xdp"))
+		return is_the_nodes(err,
+				    "%s: an XDP program is attached to %s; detach it, or name "
+				    "another interface",
+				    type, name);
 	json_array_foreach (json_at(host, "addresses"), i, item) {
 		text = json_str_or(json_at(item, "address"), "");
 		if (str_eq(json_str_at(item, "dev"), name) && !is_of_link(text))

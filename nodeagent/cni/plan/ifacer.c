@@ -12,6 +12,7 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/plan/bond_options.h"
 #include "nodeagent/cni/plan/config_keys.h"
 #include "nodeagent/cni/plan/host_device.h"
 #include "nodeagent/cni/plan/look.h"
@@ -21,81 +22,17 @@
 #define MODE_MAX     6
 #define MODE_NUMBER  1 /* IFLA_BOND_MODE */
 
-/* IFLA_BOND_… (linux/if_link.h), of numbers. */
-static const struct {
-	const char *name;
-	int number, bits;
-} options[] = {
-	{"miimon", 3, 32},
-	{"updelay", 4, 32},
-	{"up_delay", 4, 32},
-	{"downdelay", 5, 32},
-	{"use_carrier", 6, 8},
-	{"arp_interval", 7, 32},
-	{"arp_validate", 9, 32},
-	{"arp_all_targets", 10, 32},
-	{"primary_reselect", 12, 8},
-	{"fail_over_mac", 13, 8},
-	{"xmit_hash_policy", 14, 8},
-	{"resend_igmp", 15, 32},
-	{"peer_notif_delay", 16, 8},
-	{"all_slaves_active", 17, 8},
-	{"min_links", 18, 32},
-	{"lp_interval", 19, 32},
-	{"packets_per_slave", 20, 32},
-	{"lacp_rate", 21, 8},
-	{"ad_select", 22, 8},
-	{"ad_actor_sys_prio", 24, 16},
-	{"ad_user_port_key", 25, 16},
-	{"tlb_dynamic_lb", 27, 8},
-};
-
 void ifacer_config_done(struct ifacer_config *config)
 {
 	json_decref(config->folded);
 	json_decref(config->options);
+	json_decref(config->ignored);
 	*config = (struct ifacer_config){0};
 }
 
 /* ---- configuration --------------------------------------------------------------------------- */
 
 #define bad_field(err, ...) err_set(err, ERR_INVALID, "BadField", __VA_ARGS__)
-
-static void add_option(json_t *list, int number, int bits, int64_t value)
-{
-	json_array_append_new(
-		list, json_pack("{s:i, s:i, s:I}", "number", number, "bits", bits, "value", value));
-}
-
-/* "miimon=100;lacp_rate=1". */
-static int read_options(const char *text, json_t *list, struct err *err)
-{
-	auto_free char *copy = str_dup(text ? text : "");
-	char *rest = copy, *item;
-
-	while ((item = strsep(&rest, ";"))) {
-		char *name = str_trim(strsep(&item, "="));
-		int64_t value;
-		size_t i;
-
-		if (!*name)
-			continue;
-		for (i = 0; i < ARRAY_LEN(options) && !str_eq(options[i].name, name); i++)
-			;
-		if (i == ARRAY_LEN(options))
-			return bad_field(err,
-					 "ifacer: bond.options has \"%.32s\", which is not known; "
-					 "remove it, or make the bond on the node",
-					 name);
-		if (!item || !str_to_int(str_trim(item), 0, (1LL << options[i].bits) - 1, &value))
-			return bad_field(err,
-					 "ifacer: bond.options: %.32s must be a number, as in "
-					 "\"miimon=100;lacp_rate=1\"",
-					 name);
-		add_option(list, options[i].number, options[i].bits, value);
-	}
-	return 0;
-}
 
 static int read_bond(struct ifacer_config *ret, struct err *err)
 {
@@ -108,12 +45,14 @@ static int read_bond(struct ifacer_config *ret, struct err *err)
 	if (config_keys_read(bond, "ifacer.bond", &folded, err) ||
 	    config_keys_number(folded, "ifacer: bond", "mode", MODE_MAX, &mode, err))
 		return -1;
-	ret->options = json_array();
-	add_option(ret->options, MODE_NUMBER, 8, mode);
+	ret->ignored = json_array();
+	ret->options =
+		json_pack("[{s:i, s:i, s:I}]", "number", MODE_NUMBER, "bits", 8, "value", mode);
 	ret->bond = json_str_at(folded, "name");
 	if (str_empty(ret->bond))
 		ret->bond = DEFAULT_BOND;
-	return read_options(json_str_at(folded, "options"), ret->options, err);
+	return bond_options_read(json_str_at(folded, "options"), mode, ret->options, ret->ignored,
+				 err);
 }
 
 /* The interface that a VLAN is upon. */
@@ -199,11 +138,36 @@ static int plan_port(const json_t *port, const json_t *bond, const json_t *host,
 	return 0;
 }
 
+/* The kernel keeps the name of the primary, and knows the port by it when it comes. */
+static int plan_new_bond(const struct ifacer_config *config, const json_t *host, json_t *steps,
+			 struct err *err)
+{
+	json_auto_t *options = json_deep_copy(config->options);
+	json_t *option;
+	size_t i;
+
+	json_array_foreach (options, i, option) {
+		const char *device = json_str_at(option, "device");
+		const json_t *link = device ? look_link(host, device) : NULL;
+
+		if (!device)
+			continue;
+		if (!link)
+			return bad_field(err, "ifacer: bond.options has %s, which the node lacks",
+					 device);
+		json_put_int(option, "bits", 32);
+		json_put_int(option, "value", look_number(link, "index"));
+		(void)json_object_del(option, "device");
+	}
+	json_put(steps_add_shared(steps, "bond", config->bond), "options", json_incref(options));
+	return 0;
+}
+
 static int plan_bond(const struct ifacer_config *config, const json_t *host, json_t *steps,
 		     struct err *err)
 {
 	const json_t *bond = look_link(host, config->bond);
-	json_t *name, *step;
+	json_t *name;
 	size_t i;
 
 	if (bond && !str_eq(json_str_at(bond, "kind"), "bond"))
@@ -224,9 +188,7 @@ static int plan_bond(const struct ifacer_config *config, const json_t *host, jso
 		add_up(bond, steps);
 		return 0;
 	}
-	step = steps_add_shared(steps, "bond", config->bond);
-	json_put(step, "options", json_incref(config->options));
-	return 0;
+	return plan_new_bond(config, host, steps, err);
 }
 
 static int plan_vlan(const struct ifacer_config *config, const json_t *host, json_t *steps,

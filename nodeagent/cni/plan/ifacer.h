@@ -22,7 +22,8 @@ struct ifacer_config {
 	json_t *folded;           /* what the others are borrowed from */
 	const json_t *interfaces; /* names */
 	const char *bond;         /* its name; NULL: none is asked for */
-	json_t *options;          /* [{"number", "bits", "value"}]: attributes of a new bond */
+	json_t *options;          /* of a new bond (bond_options.h), its mode included */
+	json_t *ignored;          /* texts of options that have no effect */
 	int64_t vlan;             /* 0: none */
 };
 

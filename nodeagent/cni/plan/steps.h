@@ -13,7 +13,7 @@
  *   veth         dev, peer, mac, peerMac, mtu: a pair, whose peer is in the other namespace; up:
  *                false: dev stays down; exclusive: a pair that is there is a failure
  *   bridge       dev, mtu, filtering (bool: by VLAN)
- *   bond         dev, options ([{number (IFLA_BOND_…), bits, value}])
+ *   bond         dev, options ([{number (IFLA_BOND_…); bits, value, or mac, or addresses}])
  *   port         dev (a port of a bridge), and any of hairpin, isolated (bool)
  *   vlans, unvlans  dev, ids ([[first, last]]): VLANs of a port, tagged; pvid: frames without a
  *                tag are of it, both ways; self: dev is the bridge

@@ -34,6 +34,7 @@ struct attachment {
 	 * the host's root.
 	 */
 	bool has_plugin;
+	int turn_ms;         /* wait so long for others' programs to end; 0: external_ipam.c's */
 	bool is_going;       /* attachment_delete() sets it */
 	bool is_handed_over; /* another sandbox has its device next; addresses stay */
 	bool has_no_ipam;    /* the IPAM program could not be started: there is nothing to undo */

@@ -194,27 +194,31 @@ static void tell_lost(int root, int status, struct err *err)
 /*
  * One of FOREIGN_MAX turns, over all workers: a program in Go takes up to 14 MB, and notes of a
  * night without an agent would start hundreds within the agent's limit of memory, which ends all.
- * The lock goes with the descriptor, also when the worker is killed. -1: none came; a program that
- * calls a plugin of ours, which calls another program, must not wait for itself.
+ * The lock goes with the descriptor, also when the worker is killed. A program that calls a plugin
+ * of ours waits for no turn of its own: that plugin runs what the call needs. -1 with err: none
+ * came; whoever asked asks again, a note as well as the runtime.
  */
-static int take_turn(int state)
+static int take_turn(const struct attachment *a, struct err *err)
 {
-	for (int waited_ms = 0; waited_ms < TURN_MAX_MS; waited_ms += TURN_LOOK_MS) {
+	int max_ms = a->turn_ms ? a->turn_ms : TURN_MAX_MS;
+
+	for (int waited_ms = 0; waited_ms < max_ms; waited_ms += TURN_LOOK_MS) {
 		for (int i = 0; i < FOREIGN_MAX; i++) {
 			auto_free char *name = str_printf("foreign-%d.lock", i);
-			auto_close int fd = openat(state, name,
+			auto_close int fd = openat(a->state, name,
 						   O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
-			if (fd < 0)
-				return -1;
-			if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
 				return take_fd(&fd);
-			if (errno != EWOULDBLOCK && errno != EINTR)
-				return -1;
+			if (fd < 0 || (errno != EWOULDBLOCK && errno != EINTR))
+				return err_sys(err, "PluginFailed", "lock %s", name);
 		}
 		(void)poll(NULL, 0, TURN_LOOK_MS);
 	}
-	return -1;
+	return err_set(err, ERR_TRANSIENT, "PluginFailed",
+		       "%d programs of other plugins run already and do not end; this one is tried "
+		       "again later, see what they wait for",
+		       FOREIGN_MAX);
 }
 
 /*
@@ -254,12 +258,13 @@ static json_t *run_here(const struct attachment *a, const char *type,
 	auto_free char *path = external_ipam_path(a, type);
 	auto_strbuf struct strbuf in = {0};
 	struct wire_message message;
-	auto_close int turn = take_turn(a->state);
+	auto_close int turn = take_turn(a, err); /* given back at the end of this call */
 	int fds[2], status = 0;
 	uint32_t id;
 	pid_t pid;
 
-	(void)turn; /* given back at the end of this call */
+	if (turn < 0)
+		return NULL;
 	if (pipe2(fds, O_CLOEXEC) < 0) {
 		(void)err_sys(err, "PluginFailed", "make a pipe");
 		return NULL;

@@ -618,6 +618,25 @@ static void the_first_pattern_counts_and_names_do_not_collide(void **state)
 	assert_says(problems, "resource smarter-devices/snd_timer comes from another entry");
 }
 
+static void a_pattern_that_matches_nothing_is_reported(void **state)
+{
+	json_auto_t *doc = device_files("- {devicematch: '^rdma$', nummaxdevices: 1}\n");
+	json_auto_t *problems = NULL, *unknown = NULL;
+	/* The second one's name is the first one's already, which is no mistake. */
+	auto_free char *text = offered("- {devicematch: '^kvm$', nummaxdevices: 1}\n"
+				       "- {devicematch: '^kv', nummaxdevices: 1}\n"
+				       "- {devicematch: '^rdma$', nummaxdevices: 1}\n",
+				       &problems);
+
+	assert_string_equal(text, "kvm:1");
+	assert_int_equal(json_array_size(problems), 1);
+	assert_says(problems, "matches no name below /dev");
+	assert_string_equal(json_str_at(json_array_get(problems, 0), "reason"), "NothingSelected");
+	/* Nothing is said of a host whose names are not known. */
+	unknown = pools_compute(&(struct pools_input){.prefix = "spidernet.io", .dev_files = doc});
+	assert_int_equal(json_array_size(json_at(unknown, "problems")), 0);
+}
+
 static void a_pattern_that_cannot_be_had_says_why(void **state)
 {
 	static const struct {
@@ -742,6 +761,7 @@ int main(void)
 		cmocka_unit_test(patterns_match_as_in_go),
 		cmocka_unit_test(a_token_of_a_device_brings_its_file),
 		cmocka_unit_test(the_first_pattern_counts_and_names_do_not_collide),
+		cmocka_unit_test(a_pattern_that_matches_nothing_is_reported),
 		cmocka_unit_test(a_pattern_that_cannot_be_had_says_why),
 		cmocka_unit_test(a_pattern_that_matches_everything_is_bounded),
 		cmocka_unit_test(problems_beyond_the_bound_are_counted),

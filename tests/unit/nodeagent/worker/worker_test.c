@@ -17,6 +17,7 @@
 #include "lib/base/mem.h"
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
+#include "nodeagent/host/connections.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/netlink/message.h"
 #include "nodeagent/process/client.h"
@@ -24,7 +25,6 @@
 #include "nodeagent/simulated_host/host_tree.h"
 #include "nodeagent/worker/addresses.h"
 #include "nodeagent/worker/answer.h"
-#include "nodeagent/worker/connections.h"
 #include "nodeagent/worker/state.h"
 #include "nodeagent/worker/worker.h"
 

@@ -264,6 +264,29 @@ static void a_definition_is_read_at_the_door(void **state)
 	assert_true(json_same(before, after));
 }
 
+/* As the plugin reads it on the node: the leader would give an address of another pool. */
+static void keys_of_a_definition_may_be_in_any_case(void **state)
+{
+	static const char *const configs[] = {
+		"{\"ipam\": {\"type\": \"spiderpool\", \"Default_IPv4_IPPool\": [\"p\"]}}",
+		"{\"IPAM\": {\"Type\": \"spiderpool\", \"DEFAULT_IPV4_IPPOOL\": [\"p\"],"
+		" \"default_ipv6_ippool\": null}}",
+		"{\"plugins\": [{\"Ipam\": {\"type\": \"spiderpool\", \"default_ipv4_ippool\":"
+		" [\"q\"], \"Default_ipv4_ippool\": [\"p\"]}}]}",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(configs); i++) {
+		json_auto_t *nad = json_pack("{s:{s:s, s:s}, s:{s:s}}", "metadata", "name", "a",
+					     "namespace", "ml", "spec", "config", configs[i]);
+		json_auto_t *asks = asks_for(nad, NULL);
+		const json_t *ask = json_find(asks, "network", "ml/a");
+
+		assert_non_null(ask);
+		assert_string_equal(json_string_value(json_array_get(json_at(ask, "ipv4"), 0)),
+				    "p");
+	}
+}
+
 static void a_definition_that_is_too_large_is_named(void **state)
 {
 	auto_strbuf struct strbuf nodes = {0};
@@ -299,6 +322,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_json_is_named_with_its_place),
 		cmocka_unit_test(a_pod_has_no_more_items_than_nics),
 		cmocka_unit_test(a_definition_is_read_at_the_door),
+		cmocka_unit_test(keys_of_a_definition_may_be_in_any_case),
 		cmocka_unit_test(a_definition_that_is_too_large_is_named),
 	};
 

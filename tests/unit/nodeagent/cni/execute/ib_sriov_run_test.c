@@ -43,6 +43,8 @@ static struct node {
 	bool ends_on_node; /* the new interface is on the node, as older kernels have it */
 } node;
 
+static json_t *kept; /* for DEL; NULL: nothing is left to undo */
+
 static void shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void shell(const char *format, ...)
 {
@@ -99,6 +101,8 @@ static int tear_down(void **state)
 	own_close_p(&node.pod);
 	own_close_p(&node.root);
 	scratch_free(node.folder);
+	json_decref(kept);
+	kept = NULL;
 	return 0;
 }
 
@@ -153,6 +157,8 @@ int rdma_bring_back(struct netns *from, struct netns *to, const json_t *saved, s
 
 static int save(void *context, const json_t *state, struct err *err)
 {
+	json_decref(kept);
+	kept = json_deep_copy(state);
 	return 0;
 }
 
@@ -200,6 +206,8 @@ static void goes_with_its_rdma_device(bool ends_on_node)
 		fail_msg("%s: %s", err.reason, err.text);
 	assert_true(has_link(pod, "net1", true));
 	assert_false(has_link(host, "ib1", false));
+	assert_int_equal(look_number(kept, "txqlen"), 1000);
+	assert_true(json_is_array(json_at(kept, "altNames")));
 }
 
 static void an_interface_that_begins_in_the_pod_becomes_its_own(void **state)
@@ -210,6 +218,66 @@ static void an_interface_that_begins_in_the_pod_becomes_its_own(void **state)
 static void one_that_begins_on_the_node_moves(void **state)
 {
 	goes_with_its_rdma_device(true);
+}
+
+/* ---- DEL ------------------------------------------------------------------------------------- */
+
+/* The namespace has ended, and the kernel has put the interface back as the pod had it. */
+static json_t *comes_back_from_a_namespace_that_is_gone(const char *rdma)
+{
+	static const struct attach_services services = {.save = save, .owns = owns};
+	auto_netns struct netns *host = NULL;
+	json_auto_t *config = NULL, *saved = NULL, *look = NULL;
+	struct attach_call call = {.command = ATTACH_DEL,
+				   .type = "ib-sriov",
+				   .ifname = "net1",
+				   .root = node.root,
+				   .services = &services};
+	struct err err = {0};
+
+	make_interface("ibpf");
+	make_interface("ib0");
+	shell("ip link set ib0 name net1 mtu 1400 txqueuelen 7 alias mine && "
+	      "ip link property add dev net1 altname flannel.1");
+	show_interface("net1");
+	config = json_pack("{s:s,s:s}", "type", "ib-sriov", "deviceID", VF);
+	saved = json_pack("{s:s,s:s,s:i,s:i,s:[],s:[],s:s*}", "device", VF, "name", "ib0", "mtu",
+			  1500, "txqlen", 1000, "altNames", "settings", "rdma", rdma);
+	call.config = config;
+	call.saved = saved;
+	(void)save(NULL, saved, NULL);
+	host = netns_open(node.host, NULL);
+	if (plugin_ib_sriov.del(&(struct plugin_call){.call = &call, .pair = {NULL, host}}, &err))
+		fail_msg("%s: %s", err.reason, err.text);
+	assert_null(kept);
+	assert_int_equal(netns_observe(host, NETNS_LINKS, &look, NULL), 0);
+	return json_deep_copy(look_link(look, "ib0"));
+}
+
+static void what_the_pod_did_to_its_vf_does_not_come_back(void **state)
+{
+	json_auto_t *link = NULL;
+
+	if (node.host < 0 || access("/dev/net/tun", R_OK | W_OK) < 0)
+		skip();
+	link = comes_back_from_a_namespace_that_is_gone(NULL);
+	assert_non_null(link);
+	assert_int_equal(json_array_size(json_at(link, "altNames")), 0);
+	assert_int_equal(look_number(link, "mtu"), 1500);
+	assert_int_equal(look_number(link, "txqlen"), 1000);
+	assert_null(json_str_at(link, "alias"));
+}
+
+/* In another mode its MTU may be out of range: DEL would never be done. */
+static void an_interface_that_began_anew_keeps_its_own_mtu(void **state)
+{
+	json_auto_t *link = NULL;
+
+	if (node.host < 0 || access("/dev/net/tun", R_OK | W_OK) < 0)
+		skip();
+	link = comes_back_from_a_namespace_that_is_gone("mlx5_2");
+	assert_non_null(link);
+	assert_int_equal(look_number(link, "mtu"), 1400);
 }
 
 /* ---- the driver starts again ----------------------------------------------------------------- */
@@ -278,6 +346,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(an_interface_that_begins_in_the_pod_becomes_its_own),
 		TEST(one_that_begins_on_the_node_moves),
+		TEST(what_the_pod_did_to_its_vf_does_not_come_back),
+		TEST(an_interface_that_began_anew_keeps_its_own_mtu),
 		TEST(the_name_is_udevs_after_the_driver_started_again),
 	};
 

@@ -238,6 +238,45 @@ static void sriov_gives_the_vf_back_whichever_change_is_refused(void **state)
 	assert_non_null(saved);
 }
 
+static void keeps_what_the_node_uses(const struct plugin *plugin, const char *config,
+				     const char *says)
+{
+	json_auto_t *result = NULL, *after = NULL;
+	struct err err = {0};
+
+	assert_int_equal(call(plugin, config, ATTACH_ADD, &result, &err), -1);
+	assert_string_equal(err.reason, "NodeInterface");
+	if (!strstr(err.text, says))
+		fail_msg("%s", err.text);
+	assert_null(saved);
+	after = links_of(pair.host);
+	assert_non_null(json_find(after, "name", MASTER "v1"));
+}
+
+static const char ib_sriov[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"ib-sriov\", "
+			       "\"deviceID\": \"" VF "\"}";
+static const char host_device[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"host-device\", "
+				  "\"pciBusID\": \"" VF "\"}";
+
+static void a_vf_with_an_address_of_the_node_stays_on_the_node(void **state)
+{
+	host_tree_add_address(tree, MASTER "v1", "192.0.2.99");
+	keeps_what_the_node_uses(&plugin_sriov, sriov,
+				 "sriov: " MASTER "v1 has the node's address");
+	keeps_what_the_node_uses(&plugin_ib_sriov, ib_sriov,
+				 "ib-sriov: " MASTER "v1 has the node's");
+	keeps_what_the_node_uses(&plugin_host_device, host_device, "has the node's address");
+}
+
+static void a_vf_that_is_a_vdpa_device_stays_on_the_node(void **state)
+{
+	host_tree_link(tree, "sys/bus/vdpa/devices/vdpa:" VF "/driver",
+		       "../../../../bus/vdpa/drivers/vhost_vdpa");
+	keeps_what_the_node_uses(&plugin_sriov, sriov, "vDPA device of the node");
+	keeps_what_the_node_uses(&plugin_ib_sriov, ib_sriov, "vDPA device of the node");
+	keeps_what_the_node_uses(&plugin_host_device, host_device, "vDPA device of the node");
+}
+
 /* The kernel puts it back a moment after the namespace has ended. */
 static void host_device_waits_for_an_interface_whose_device_is_there(void **state)
 {
@@ -332,6 +371,8 @@ int main(void)
 		TEST(bridge_leaves_no_port_whichever_change_is_refused),
 		TEST(sriov_gives_a_vf_to_the_pod_and_brings_it_back_as_it_was),
 		TEST(sriov_gives_the_vf_back_whichever_change_is_refused),
+		TEST(a_vf_with_an_address_of_the_node_stays_on_the_node),
+		TEST(a_vf_that_is_a_vdpa_device_stays_on_the_node),
 		TEST(host_device_waits_for_an_interface_whose_device_is_there),
 		TEST(host_device_gives_an_interface_to_the_pod_and_brings_it_back),
 		TEST(two_tunings_of_one_interface_are_undone_together),

@@ -159,7 +159,8 @@ static void a_configuration_that_cannot_be_is_refused_by_name(void **state)
 		    bridge_plan(&read, link, steps, &err) == 0)
 			fail_msg("%s is taken", cases[i].config);
 		assert_int_equal(err.class, ERR_INVALID);
-		assert_string_equal(err.reason, "BadField");
+		/* The first two another plugin of this name could do. */
+		assert_string_equal(err.reason, i < 2 ? "NotSupported" : "BadField");
 		if (!strstr(err.text, cases[i].says))
 			fail_msg("%s: says \"%s\"", cases[i].config, err.text);
 		assert_int_equal(json_array_size(steps), 0);
@@ -352,6 +353,100 @@ static void check_names_what_is_different(void **state)
 	}
 }
 
+/* A tenant names both, and the node would look for its own machines behind the bridge. */
+static void a_gateway_takes_nothing_from_the_node(void **state)
+{
+	static const struct {
+		const char *gateway, *addresses, *routes, *peers, *says;
+	} cases[] = {
+		/* Others behind the default gateway; a network around the node's. */
+		{"10.0.0.1/16", "[{index: 2, address: 192.0.2.5/24}]",
+		 "[{dst: 0.0.0.0/0, gw: 192.0.2.1, dev: eth0}]", "[198.51.100.7]", NULL},
+		{"10.0.0.1/8",
+		 "[{index: 2, address: 10.1.0.5/24}, {index: 3, address: 10.9.9.9/32}]",
+		 "[{dst: 0.0.0.0/0, gw: 10.1.0.1, dev: eth0}]", "[10.1.0.7]", NULL},
+		{"198.51.100.7/24", "[]", "[]", "[198.51.100.7]",
+		 "its connection to 198.51.100.7 from the node"},
+		{"198.51.100.1/24", "[]", "[]", "[198.51.100.7]", "its connection to 198.51.100.7"},
+		{"192.0.2.1/24", "[{index: 2, address: 192.0.2.5/24}]", "[]", "[]",
+		 "the network of its own address 192.0.2.5/24"},
+		{"10.9.9.9/24", "[{index: 2, address: 10.9.9.9/32}]", "[]", "[]",
+		 "its own address 10.9.9.9/32"},
+		{"192.0.2.1/25", "[{index: 2, address: 192.0.2.200/24}]",
+		 "[{dst: 0.0.0.0/0, gw: 192.0.2.1, dev: eth0}]", "[]", "its way by 192.0.2.1"},
+		{"192.0.2.9/25", "[{index: 2, address: 192.0.2.200/24}]",
+		 "[{dst: 0.0.0.0/0, nexthops: [{gw: 192.0.2.1, dev: eth0}]}]", "[]",
+		 "its way by 192.0.2.1"},
+		{"fd00::1/64", "[{index: 2, address: fd00::5/64}]", "[]", "[]", "fd00::5/64"},
+		/* Another address of the bridge, in the network in which the node is by it. */
+		{"192.0.2.9/24", "[{index: 4, address: 192.0.2.5/24}]",
+		 "[{dst: 0.0.0.0/0, gw: 192.0.2.1, dev: br0}]", "[192.0.2.7]", NULL},
+		{"192.0.2.1/24", "[{index: 4, address: 192.0.2.5/24}]",
+		 "[{dst: 0.0.0.0/0, gw: 192.0.2.1, dev: br0}]", "[]", "its way by 192.0.2.1"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *config = yaml("{bridge: br0, isGateway: true, ipam: {type: x}}");
+		json_auto_t *link = yaml("{index: 4, name: br0, kind: bridge}");
+		json_auto_t *addresses = yaml(cases[i].addresses), *routes = yaml(cases[i].routes);
+		json_auto_t *peers = yaml(cases[i].peers);
+		json_auto_t *networks = json_pack("[s]", cases[i].gateway);
+		auto_bridge_config struct bridge_config read = {0};
+		struct bridge_node node = {
+			.link = link, .addresses = addresses, .routes = routes, .peers = peers};
+		struct err err = {0};
+		int rc;
+
+		assert_int_equal(bridge_config_read(config, NULL, &read, NULL), 0);
+		rc = bridge_check_gateways(&read, &node, networks, &err);
+		if ((rc == 0) != !cases[i].says)
+			fail_msg("case %zu: %s", i, err.text);
+		if (rc == 0)
+			continue;
+		assert_string_equal(err.reason, "AddressOfNode");
+		if (!strstr(err.text, cases[i].says))
+			fail_msg("case %zu: %s", i, err.text);
+	}
+}
+
+static void only_gateways_that_the_node_lacks_are_judged(void **state)
+{
+	json_auto_t *config = yaml("{bridge: br0, isGateway: true, ipam: {type: x}}");
+	json_auto_t *link = yaml("{index: 4, name: br0, kind: bridge}");
+	json_auto_t *addresses = yaml("[{index: 4, address: 10.0.0.1/24},"
+				      " {index: 5, address: 10.1.0.1/24}]");
+	json_auto_t *result = yaml("{ips: [{address: 10.0.0.5/24, gateway: 10.0.0.1},"
+				   " {address: 10.1.0.5/24, gateway: 10.1.0.1}]}");
+	json_auto_t *want = yaml("[10.1.0.1/24]"), *networks = NULL;
+	auto_bridge_config struct bridge_config read = {0};
+	struct bridge_node node = {.link = link, .addresses = addresses};
+
+	assert_int_equal(bridge_config_read(config, NULL, &read, NULL), 0);
+	networks = bridge_new_networks(&read, &node, result);
+	assert_true(json_equal(networks, want));
+	assert_true(bridge_networks_have(networks, "10.1.0.77"));
+	assert_false(bridge_networks_have(networks, "10.0.0.77"));
+}
+
+static void force_leaves_the_node_the_address_of_its_way_out(void **state)
+{
+	json_auto_t *config =
+		yaml("{bridge: br0, isGateway: true, forceAddress: true, ipam: {type: x}}");
+	json_auto_t *link = yaml("{index: 4, name: br0, kind: bridge}");
+	json_auto_t *addresses = yaml("[{index: 4, address: 192.0.2.5/24}]");
+	json_auto_t *routes = yaml("[{dst: 0.0.0.0/0, gw: 192.0.2.1, dev: br0}]");
+	json_auto_t *result = yaml("{ips: [{address: 10.0.0.5/24, gateway: 10.0.0.1}]}");
+	json_auto_t *steps = json_array();
+	auto_bridge_config struct bridge_config read = {0};
+	struct bridge_node node = {.link = link, .addresses = addresses, .routes = routes};
+	struct err err = {0};
+
+	assert_int_equal(bridge_config_read(config, NULL, &read, NULL), 0);
+	assert_int_equal(bridge_plan_gateways(&read, &node, result, steps, &err), -1);
+	assert_string_equal(err.reason, "AddressOfNode");
+	assert_non_null(strstr(err.text, "192.0.2.5/24 off br0"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -361,6 +456,9 @@ int main(void)
 		cmocka_unit_test(as_many_ranges_as_are_read_are_a_trunk_and_no_more),
 		cmocka_unit_test(gateways_are_named_where_ipam_names_none),
 		cmocka_unit_test(the_node_has_the_gateways_and_forwards),
+		cmocka_unit_test(a_gateway_takes_nothing_from_the_node),
+		cmocka_unit_test(only_gateways_that_the_node_lacks_are_judged),
+		cmocka_unit_test(force_leaves_the_node_the_address_of_its_way_out),
 		cmocka_unit_test(another_address_of_the_bridge_is_not_replaced_unasked),
 		cmocka_unit_test(check_names_what_is_different),
 	};

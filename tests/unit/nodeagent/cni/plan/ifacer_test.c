@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "lib/json/json.h"
+#include "nodeagent/cni/plan/bond_options.h"
 #include "nodeagent/cni/plan/ifacer.h"
 #include "tests/support/yaml.h"
 
@@ -36,6 +37,11 @@ static void what_is_missing_is_made_and_nothing_twice(void **state)
 		 "[{in: host, do: bond, dev: sp_bond0, shared: true, options: ["
 		 "{number: 1, bits: 8, value: 4}, {number: 3, bits: 32, value: 100},"
 		 " {number: 21, bits: 8, value: 1}]}]"},
+		{"{" BOTH ", bond: {mode: 1, options: 'primary=eth2;miimon=100'}}",
+		 "[{index: 3, name: eth1}, {index: 4, name: eth2}]",
+		 "[{in: host, do: bond, dev: sp_bond0, shared: true, options: ["
+		 "{number: 1, bits: 8, value: 1}, {number: 11, bits: 32, value: 4},"
+		 " {number: 3, bits: 32, value: 100}]}]"},
 		{"{" BOTH ", vlanID: 5, bond: {name: b0}}",
 		 "[{index: 3, name: eth1, flags: 1}, {index: 4, name: eth2, master: 9},"
 		 " {index: 9, name: b0, kind: bond}]",
@@ -78,10 +84,11 @@ static void what_cannot_be_is_refused_by_name(void **state)
 		{"{interfaces: [a2345678901], vlanID: 4094}", "[]", "a2345678901.4094"},
 		{"{" BOTH ", bond: {mode: 7}}", "[]", "from 0 to 6"},
 		{"{" BOTH ", bond: {name: ' '}}", "[]", "bond.name"},
-		{"{" BOTH ", bond: {options: 'mine=1'}}", "[]", "\"mine\", which is not known"},
-		{"{" BOTH ", bond: {options: 'miimon=x'}}", "[]", "miimon must be a number"},
-		{"{" BOTH ", bond: {options: 'lacp_rate=256'}}", "[]", "lacp_rate must be"},
 		{"{" BOTH ", bond: {}}", "[{index: 3, name: eth1}]", "interfaces has eth2"},
+		{"{" BOTH ", bond: {mode: 7, options: 'primary=eth1'}}", "[]", "from 0 to 6"},
+		{"{" BOTH ", bond: {mode: 1, options: 'primary=eth3'}}",
+		 "[{index: 3, name: eth1}, {index: 4, name: eth2}]",
+		 "bond.options has eth3, which the node lacks"},
 		{"{interfaces: [eth1], vlanID: 5}", "[]", "interfaces has eth1"},
 		{"{" BOTH ", bond: {}}", "[{index: 9, name: sp_bond0, kind: team}]", "not a bond"},
 		{"{" BOTH ", bond: {}}",
@@ -110,9 +117,97 @@ static void what_cannot_be_is_refused_by_name(void **state)
 	}
 }
 
+static void a_bond_takes_the_options_that_spiderpool_s_takes(void **state)
+{
+	static const struct {
+		int mode;
+		const char *text, *options, *ignored;
+	} cases[] = {
+		{1, "primary=eth0;miimon=100",
+		 "[{number: 11, device: eth0}, {number: 3, bits: 32, value: 100}]", "[]"},
+		{4, "lacp_rate=1;xmit_hash_policy=1;ad_select=1;min_links=1;MIIMON=50",
+		 "[{number: 21, bits: 8, value: 1}, {number: 14, bits: 8, value: 1},"
+		 " {number: 22, bits: 8, value: 1}, {number: 18, bits: 32, value: 1},"
+		 " {number: 3, bits: 32, value: 50}]",
+		 "[]"},
+		{4,
+		 "ad_actor_system=02:00:00:00:00:09;ad_actor_sys_prio=9;ad_user_port_key=7;"
+		 "up_delay=5;downdelay=6",
+		 "[{number: 26, mac: '02:00:00:00:00:09'}, {number: 24, bits: 16, value: 9},"
+		 " {number: 25, bits: 16, value: 7}, {number: 4, bits: 32, value: 5},"
+		 " {number: 5, bits: 32, value: 6}]",
+		 "[]"},
+		{1, "arp_interval=200;arp_ip_target=[\"10.0.0.1\",\"10.0.0.2\"];arp_validate=3",
+		 "[{number: 7, bits: 32, value: 200},"
+		 " {number: 8, addresses: [10.0.0.1, 10.0.0.2]}, {number: 9, bits: 32, value: 3}]",
+		 "[]"},
+		{6, "primary_reselect=1;fail_over_mac=1;tlb_dynamic_lb=1;resend_igmp=3",
+		 "[{number: 12, bits: 8, value: 1}, {number: 13, bits: 8, value: 1},"
+		 " {number: 27, bits: 8, value: 1}, {number: 15, bits: 32, value: 3}]",
+		 "[]"},
+		/* The last of several counts; what Spiderpool's passes over is passed over. */
+		{1, " miimon=5 ; miimon=6;mimon=7;fast;a=b=c;lacp_rate=0;use_carrier=-1;;",
+		 "[{number: 3, bits: 32, value: 6}]",
+		 "['mimon=7', fast, 'a=b=c', 'lacp_rate=0', 'use_carrier=-1']"},
+		{0, "primary=;active_slave=;packets_per_slave=7",
+		 "[{number: 20, bits: 32, value: 7}]", "['primary=', 'active_slave=']"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *options = json_array(), *ignored = json_array();
+		json_auto_t *want = yaml(cases[i].options), *passed = yaml(cases[i].ignored);
+		struct err err = {0};
+
+		if (bond_options_read(cases[i].text, cases[i].mode, options, ignored, &err))
+			fail_msg("%s: %s", cases[i].text, err.text);
+		if (!json_same(options, want) || !json_same(ignored, passed))
+			fail_msg("%s: %s", cases[i].text, json_text(options));
+	}
+}
+
+static void what_the_bonding_driver_refuses_is_refused_by_name(void **state)
+{
+	static const struct {
+		int mode;
+		const char *text, *says;
+	} cases[] = {
+		{1, "miimon=x", "miimon must be a number"},
+		{1, "miimon=", "miimon must be a number"},
+		{4, "lacp_rate=fast", "lacp_rate must be a number up to 1"},
+		{4, "lacp_rate=2", "lacp_rate must be a number up to 1"},
+		{1, "lacp_rate=1", "lacp_rate cannot be given with mode 1"},
+		{0, "primary=eth0", "primary cannot be given with mode 0"},
+		{1, "primary=a/b", "primary must be the name of an interface"},
+		{1, "active_slave=eth0", "use primary"},
+		{4, "arp_interval=5", "arp_interval cannot be given with mode 4"},
+		{1, "arp_interval=5;miimon=5", "arp_interval and miimon"},
+		{1, "miimon=5;arp_validate=1", "arp_validate and miimon"},
+		{1, "up_delay=5", "up_delay needs miimon"},
+		{1, "arp_ip_target=10.0.0.1", "arp_ip_target must be a list"},
+		{1, "arp_ip_target=[\"0.0.0.0\"]", "arp_ip_target[0] must be"},
+		{1, "arp_ip_target=[\"fd00::1\"]", "arp_ip_target[0] must be"},
+		{1, "arp_ip_target=[\"10.0.0.1\",\"10.0.0.1\"]", "has 10.0.0.1 twice"},
+		{4, "ad_actor_system=01:00:00:00:00:09", "ad_actor_system must be"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *options = json_array();
+		struct err err = {0};
+
+		if (bond_options_read(cases[i].text, cases[i].mode, options, NULL, &err) == 0)
+			fail_msg("%s is taken", cases[i].text);
+		assert_int_equal(err.class, ERR_INVALID);
+		assert_int_equal(json_array_size(options), 0);
+		if (!strstr(err.text, cases[i].says))
+			fail_msg("%s: says \"%s\"", cases[i].text, err.text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_bond_takes_the_options_that_spiderpool_s_takes),
+		cmocka_unit_test(what_the_bonding_driver_refuses_is_refused_by_name),
 		cmocka_unit_test(what_is_missing_is_made_and_nothing_twice),
 		cmocka_unit_test(what_cannot_be_is_refused_by_name),
 	};

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -136,6 +137,38 @@ static void no_more_than_four_run_at_a_time(void **state)
 	assert_int_equal(n, ARRAY_LEN(workers));
 }
 
+/* Plugins that wait for an API server which is away: a fifth one would be too much memory. */
+static void a_fifth_waits_and_is_tried_again(void **state)
+{
+	struct stand *s = *state;
+	json_auto_t *config = json_object(), *end = NULL;
+	auto_free char *seen = NULL;
+	struct err err = {0};
+	int turns[4];
+
+	if (geteuid() != 0)
+		skip();
+	put_program(s, "macvlan", "#!/bin/sh\n: >$FOLDER/seen\n");
+	for (int i = 0; i < 4; i++) {
+		auto_free char *name = str_printf("foreign-%d.lock", i);
+
+		turns[i] = openat(s->state, name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		assert_int_equal(flock(turns[i], LOCK_EX), 0);
+	}
+	s->attachment.turn_ms = 1;
+	end = external_ipam_program(&s->attachment, "macvlan", "DEL", config, &err);
+	assert_null(end);
+	assert_int_equal(err.class, ERR_TRANSIENT);
+	assert_string_equal(err.reason, "PluginFailed");
+	seen = get(s, "seen");
+	assert_null(seen);
+	(void)close(turns[2]);
+	assert_int_equal(run(s, "macvlan"), 0);
+	for (int i = 0; i < 4; i++)
+		if (i != 2)
+			(void)close(turns[i]);
+}
+
 /* Run by ourselves or by the plugin on the host: no message takes it, and nobody has hung up. */
 static void a_call_that_no_message_takes_is_told_as_such(void **state)
 {
@@ -264,6 +297,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_program_that_leaves_a_process_behind_has_ended_all_the_same),
 		TEST(no_more_than_four_run_at_a_time),
+		TEST(a_fifth_waits_and_is_tried_again),
 		TEST(a_call_that_no_message_takes_is_told_as_such),
 		TEST(knows_what_could_not_be_started),
 		TEST(says_that_a_program_is_not_there),

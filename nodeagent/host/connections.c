@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Which sockets a process has (/proc/PID/fd), and which connections they are (/proc/PID/net/tcp and
- * tcp6; proc_pid_net(5), Documentation/networking/proc_net_tcp.rst). worker.c asks once when a
- * worker starts, and remembers the result (addresses.h).
+ * tcp6; proc_pid_net(5), Documentation/networking/proc_net_tcp.rst). A worker asks for the
+ * kubelet's once when it starts, and remembers the result (worker/addresses.h); the plugin bridge
+ * asks for peers before the node gets the address of a gateway.
  */
-#include "nodeagent/worker/connections.h"
+#include "nodeagent/host/connections.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -95,44 +96,71 @@ static bool read_address(const char *hex, char ret[INET6_ADDRSTRLEN])
 	return !IN6_IS_ADDR_LOOPBACK(&ip) && inet_ntop(AF_INET6, &ip, ret, INET6_ADDRSTRLEN);
 }
 
-static void add_line(const char *line, const json_t *sockets, json_t *ret)
+/* One line of the kernel's; false for connections that are not established. */
+static bool read_line(const char *line, char local[33], char remote[33], char inode[24])
 {
-	char local[33], inode[24], text[INET6_ADDRSTRLEN];
 	unsigned int state;
 
-	if (sscanf(line, " %*u: %32[0-9A-F]:%*x %*[0-9A-F]:%*x %x %*s %*s %*s %*u %*u %23s", local,
-		   &state, inode) == 3 &&
-	    state == ESTABLISHED && json_object_get(sockets, inode) && read_address(local, text) &&
-	    !json_list_has(ret, text))
-		json_array_append_new(ret, json_string(text));
+	return sscanf(line, " %*u: %32[0-9A-F]:%*x %32[0-9A-F]:%*x %x %*s %*s %*s %*u %*u %23s",
+		      local, remote, &state, inode) == 4 &&
+	       state == ESTABLISHED;
 }
 
-/* Line by line: a node may have a hundred thousand connections. */
-static void add_file(const struct host *host, const char *path, const json_t *sockets, json_t *ret)
+/* Line by line: a node may have a hundred thousand connections. NULL: there is no such file. */
+static FILE *open_file(int root, const char *process, const char *name)
 {
-	auto_close int fd = root_open(host->root, path, O_RDONLY, 0);
-	auto_fclose FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-	char line[512];
+	auto_free char *path = str_printf("proc/%s/net/%s", process, name);
+	auto_close int fd = root_open(root, path, O_RDONLY, 0);
+	FILE *file;
 
-	if (!file)
-		return;
-	(void)take_fd(&fd);
-	while (fgets(line, sizeof(line), file))
-		add_line(line, sockets, ret);
+	file = fd < 0 ? NULL : fdopen(fd, "r");
+	if (file)
+		(void)take_fd(&fd);
+	return file;
 }
+
+static const char *const files[] = {"tcp", "tcp6"};
 
 json_t *connections_addresses(const struct host *host, pid_t pid)
 {
-	static const char *const files[] = {"tcp", "tcp6"};
 	json_auto_t *sockets = sockets_of(host, pid);
+	auto_free char *process = str_printf("%d", (int)pid);
 	json_t *ret = json_array();
 
 	assert(pid > 0);
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-		char path[48];
+		auto_fclose FILE *file = open_file(host->root, process, files[i]);
+		char line[512], local[33], remote[33], inode[24], text[INET6_ADDRSTRLEN];
 
-		(void)snprintf(path, sizeof(path), "proc/%d/net/%s", (int)pid, files[i]);
-		add_file(host, path, sockets, ret);
+		while (file && fgets(line, sizeof(line), file))
+			if (read_line(line, local, remote, inode) &&
+			    json_object_get(sockets, inode) && read_address(local, text) &&
+			    !json_list_has(ret, text))
+				json_array_append_new(ret, json_string(text));
 	}
 	return ret;
+}
+
+json_t *connections_peers(int root, bool (*is_wanted)(const void *arg, const char *address),
+			  const void *arg, struct err *err)
+{
+	json_auto_t *peers = json_array();
+
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		auto_fclose FILE *file = open_file(root, "thread-self", files[i]);
+		char line[512], local[33], remote[33], inode[24], text[INET6_ADDRSTRLEN];
+
+		/* A node without IPv6 has no second one. */
+		if (!file && i == 0) {
+			(void)err_sys(err, "HostUnreadable", "open /proc/thread-self/net/%s",
+				      files[i]);
+			return NULL;
+		}
+		while (file && json_array_size(peers) < CONNECTIONS_PEERS_MAX &&
+		       fgets(line, sizeof(line), file))
+			if (read_line(line, local, remote, inode) && read_address(remote, text) &&
+			    is_wanted(arg, text) && !json_list_has(peers, text))
+				json_array_append_new(peers, json_string(text));
+	}
+	return take_ptr(peers);
 }

@@ -475,18 +475,8 @@ bool cache_remove(struct cache *cache, const char *key, uint64_t version)
 	bool was_unknown = cache_is_unknown(cache, key);
 
 	forget_unreadable(cache, key, version);
-	if (was_unknown && !cache_is_unknown(cache, key)) {
-		const char *slash = strchr(key, '/');
-		json_auto_t *old = json_object();
-		json_t *metadata = json_need_object(old, "metadata");
-
-		/* Controllers may wait to learn what it is. */
-		if (slash)
-			json_put(metadata, "namespace", json_fmt("%.*s", (int)(slash - key), key));
-		json_put_str(metadata, "name", slash ? slash + 1 : key);
-		if (cache->changed)
-			cache->changed(cache->arg, key, old, NULL);
-	}
+	if (was_unknown && !cache_is_unknown(cache, key) && cache->changed)
+		cache->changed(cache->arg, key, NULL, NULL);
 	if (!entry || entry->version > version)
 		return false;
 	remove_entry(cache, entry);

@@ -73,8 +73,7 @@ static void on_pod_changed(void *arg, const char *key, const json_t *old, const 
 	if (now && !is_same && is_new(watch, now))
 		foresight_of_new_pod(watch->addresses, json_namespace(now), json_name(now),
 				     json_uid(now));
-	/* Of one that could never be read no more is known than its name. */
-	if (old && !is_same && !str_empty(json_uid(old)))
+	if (old && !is_same)
 		note_end(watch, old);
 	/* A DEL comes of what is held. */
 	else if (is_same && pod_has_terminated(now) && !pod_has_terminated(old) &&

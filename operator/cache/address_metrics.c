@@ -117,11 +117,9 @@ static void pool_changed(struct address_metrics *m, const char *name, const json
 {
 	double total = json_number_value(json_at(now, "status", "totalIPCount"));
 	double used = json_number_value(json_at(now, "status", "allocatedIPCount"));
-	/* One without a UID could never be read (cache_remove()). */
-	bool was_counted = json_uid(old)[0] != '\0';
 
-	assert(!was_counted || m->pools > 0);
-	m->pools -= was_counted;
+	assert(!old || m->pools > 0);
+	m->pools -= old != NULL;
 	m->pools += now != NULL;
 	metric_set(m->pool_count, (double)m->pools);
 	if (!now) {
@@ -139,7 +137,7 @@ static void pool_changed(struct address_metrics *m, const char *name, const json
 void address_metrics_changed(struct address_metrics *m, const char *kind, const char *key,
 			     const json_t *old, const json_t *now, int64_t now_ms)
 {
-	assert(kind && key && (old || now));
+	assert(kind && key);
 	if (str_eq(kind, KIND_IP_POOL)) {
 		pool_changed(m, key, old, now);
 	} else if (str_eq(kind, KIND_BOUND_POD) && !now) {

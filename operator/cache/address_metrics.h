@@ -16,7 +16,7 @@ struct address_metrics;
 struct address_metrics *address_metrics_new(struct metrics *metrics);
 void address_metrics_free(struct address_metrics *m);
 
-/* An object in a cache changed; now_ms: clock_ms. old or now is NULL when it appeared or went. */
+/* An object in a cache changed: old and now as of cache_changed_fn; now_ms: clock_ms. */
 void address_metrics_changed(struct address_metrics *m, const char *kind, const char *key,
 			     const json_t *old, const json_t *now, int64_t now_ms);
 

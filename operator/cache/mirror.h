@@ -21,7 +21,7 @@ struct mirror_config {
 	const char *config_ns;     /* of the ConfigMap spiderpool-conf */
 	const char *cilium_config; /* "namespace/name" of Cilium's; NULL: as in operator_kinds */
 	struct metrics *metrics;
-	/* An object changed in the cache; old or now is NULL when it appeared or went. Borrowed. */
+	/* An object changed in the cache: old and now as of cache_changed_fn. Borrowed. */
 	void (*changed)(void *arg, const char *kind, const char *key, const json_t *old,
 			const json_t *now);
 	/* A kind became complete, or is in trouble (err; NULL: no more). */

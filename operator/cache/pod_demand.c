@@ -36,11 +36,8 @@ void pod_demand_changed(struct pod_demand *demand, const char *kind, const json_
 		demand->grouped -= is_grouped(old);
 		demand->grouped += is_grouped(now);
 	} else if (str_eq(kind, KIND_IP_POOL)) {
-		/* One without a UID could never be read (cache_remove()). */
-		bool was_counted = json_uid(old)[0] != '\0';
-
-		assert(!was_counted || demand->pools > 0);
-		demand->pools -= was_counted;
+		assert(!old || demand->pools > 0);
+		demand->pools -= old != NULL;
 		demand->pools += now != NULL;
 	} else if (str_eq(kind, MIRROR_SPIDERPOOL_CONF) &&
 		   inject_settings_read(now, &settings, NULL) == 0) {

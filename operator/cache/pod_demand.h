@@ -25,7 +25,7 @@ struct pod_demand {
 	size_t pools;   /* SpiderIPPools: pods that name networks may need addresses of them */
 };
 
-/* An object of this kind in the cache changed; old or now is NULL when it appeared or went. */
+/* An object of this kind in the cache changed: old and now as of cache_changed_fn. */
 void pod_demand_changed(struct pod_demand *demand, const char *kind, const json_t *old,
 			const json_t *now);
 

@@ -382,7 +382,7 @@ void bound_pod_changed(const struct change *c)
 		ipam_book_wait(c->from, c->key);
 	else if (!c->now && ipam_book_get(c->from->addresses, IPAM_WAITING, c->key))
 		wake(c, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
-	if (!c->old || (is_same && pod_is_alive(c->now)))
+	if (c->now && (!c->old || (is_same && pod_is_alive(c->now))))
 		return;
 	wake(c, CONTROLLER_ENDPOINT, c->key);
 	if (machine) {

@@ -69,6 +69,9 @@ void config_changed(const struct change *c)
 	const json_t *versions[] = {c->old, c->now};
 
 	wake(c, CONTROLLER_MULTUS_CONFIG, c->key);
+	/* One of which nothing was known may have had the name that is its own. */
+	if (!c->old && !c->now)
+		controllers_wake_configs(c, CONFIG_BY_NAD, c->key);
 	for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
 		auto_free char *nad = NULL;
 

@@ -135,8 +135,9 @@ void node_state_changed(const struct change *c)
 	json_auto_t *before = node_links_of(c->old), *after = node_links_of(c->now);
 	json_auto_t *was = node_link_types_of(c->old), *is = node_link_types_of(c->now);
 	json_auto_t *had = shared_offers_of(c->old), *has = shared_offers_of(c->now);
+	const char *slash = strchr(c->key, '/');
 
-	wake(c, CONTROLLER_NODE_STATE, json_name(c->now ? c->now : c->old));
+	wake(c, CONTROLLER_NODE_STATE, slash ? slash + 1 : c->key);
 	node_names_update(c->from->links, before, after, wake_link, (void *)c);
 	node_names_update(c->from->links, was, is, wake_typed, (void *)c);
 	/* Who is new and has not reported changes nothing yet. */
@@ -147,7 +148,9 @@ void node_state_changed(const struct change *c)
 /* Those of other namespaces are no agent's. */
 void shared_config_changed(const struct change *c)
 {
-	if (str_eq(json_namespace(c->now ? c->now : c->old), c->from->ns))
+	size_t len = strlen(c->from->ns);
+
+	if (strncmp(c->key, c->from->ns, len) == 0 && c->key[len] == '/')
 		wake_shared_config(c);
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * When the node's folders are looked after: those of the runtime every few seconds
- * (cni/worker/profile_keeper.h), those with device files of RDMA devices
- * (cni/execute/rdma_files.h) whenever the kernel says that a device came, went or moved. Workers
- * do it.
+ * When the node's folders are looked after: those of the runtime (cni/worker/profile_keeper.h)
+ * when something changes in them, those with device files of RDMA devices
+ * (cni/execute/rdma_files.h) when the kernel reports that a device came, went or moved; both once a
+ * minute besides. Workers do it.
  *
  * Nothing is done to the runtime's folders before a profile was set: until the agent has read its
  * Node, all stays as the one before us left it.
@@ -37,7 +37,7 @@ struct node_keeper *node_keeper_new(const struct node_keeper_config *config);
 /* What was installed stays. Accepts NULL. */
 void node_keeper_free(struct node_keeper *keeper);
 
-/* From now on; looks at once, from the loop. */
+/* From now on; looks soon, from the loop. */
 void node_keeper_set(struct node_keeper *keeper, enum profile profile);
 
 #endif

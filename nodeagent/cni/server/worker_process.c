@@ -82,7 +82,7 @@ static void on_started(void *arg, pid_t pid, int fd)
 	struct worker_process *run = arg;
 
 	run->pid = pid;
-	if (packet_send(fd, "j", 1, run->config.netns, MSG_DONTWAIT) < 0) {
+	if (packet_send(fd, "j", 1, run->config.fd, MSG_DONTWAIT) < 0) {
 		(void)err_sys(&run->failed, "WorkerEnded", "send the worker its job");
 		(void)close(fd);
 		fail_soon(run);

@@ -17,7 +17,7 @@ struct worker_process_config {
 	struct loop *loop;
 	struct orders *orders; /* to the supervisor; borrowed */
 	json_t *job;           /* cni_job.h; taken */
-	int netns;           /* a copy goes along with the job; borrowed until `ended`; -1: none */
+	int fd;              /* a copy goes along with the job; borrowed until `ended`; -1: none */
 	int64_t deadline_ms; /* from now, the start included */
 	/*
 	 * The worker's requests (worker_channel.h), from the loop, borrowed:

@@ -9,10 +9,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/fs.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -32,10 +35,10 @@ enum {
 
 struct conf {
 	struct conf_config config;
-	char *multus_was;   /* the text of MULTUS_WAS; NULL: there is none, or it was not read */
-	bool was_there;     /* ours, when we looked last */
-	int fights;         /* times that it was put back */
-	int peaceful_looks; /* in a row */
+	char *multus_was;  /* the text of MULTUS_WAS; NULL: there is none, or it was not read */
+	char *stamp;       /* of our file when we looked last; NULL: it was not to be there */
+	int fights;        /* changes by other programs */
+	int64_t fought_ms; /* when it was last other than we left it */
 };
 
 /* What a runtime looks at. */
@@ -112,22 +115,49 @@ static char *path_of(const char *dir)
 	return str_below(dir, META_CONF_FILE);
 }
 
-/* -1: another program removes it again and again, and it is left to that. */
-static int may_put_back(struct conf *conf, bool is_there, struct err *err)
+/* Which file it is, and of when; new. NULL: there is none. */
+static char *stamp_of(const struct conf *conf)
 {
-	if (is_there && ++conf->peaceful_looks >= CONF_PEACE_LOOKS)
+	auto_free char *path = path_of(conf->config.dir);
+	struct stat st;
+
+	if (root_stat(conf->config.root, path, &st) < 0)
+		return NULL;
+	return str_printf("%ju %jd.%09ld", (uintmax_t)st.st_ino, (intmax_t)st.st_ctim.tv_sec,
+			  st.st_ctim.tv_nsec);
+}
+
+static void keep_stamp(struct conf *conf, char *stamp)
+{
+	mem_free(conf->stamp);
+	conf->stamp = stamp;
+}
+
+/*
+ * Before the file is written: is_right: it is as it should be. -1: another program removes or
+ * changes it again and again, and it is left to that.
+ */
+static int may_put_back(struct conf *conf, bool is_right, struct err *err)
+{
+	auto_free char *stamp = stamp_of(conf);
+	int64_t now_ms = clock_ms();
+
+	if (is_right && now_ms - conf->fought_ms >= CONF_PEACE_MS)
 		conf->fights = 0;
-	if (!is_there)
-		conf->peaceful_looks = 0;
-	if (conf->was_there && !is_there && conf->fights <= CONF_FIGHTS_MAX)
+	if (!is_right && conf->stamp && !str_eq(stamp, conf->stamp) &&
+	    conf->fights <= CONF_FIGHTS_MAX) {
 		conf->fights++;
-	conf->was_there = is_there;
+		conf->fought_ms = now_ms;
+	}
+	keep_stamp(conf, take_ptr(stamp));
 	if (conf->fights <= CONF_FIGHTS_MAX)
 		return 0;
+	if (!is_right)
+		conf->fought_ms = now_ms;
 	return err_set(err, ERR_HOST, "ConfRemoved",
-		       "another program has removed %s %d times, so it is not put back: keep other "
-		       "network plugins from it (Cilium: cni.exclusive=false), then restart the "
-		       "agent",
+		       "another program has removed or changed %s %d times, so it is not put "
+		       "back: keep other network plugins from it (Cilium: cni.exclusive=false), "
+		       "then restart the agent",
 		       META_CONF_FILE, conf->fights);
 }
 
@@ -137,7 +167,7 @@ static int write_file(struct conf *conf, const char *text, struct err *err)
 	struct err why = {0};
 
 	if (root_write_atomic(conf->config.root, path, text, strlen(text), 0644, &why) == 0) {
-		conf->was_there = true;
+		keep_stamp(conf, stamp_of(conf));
 		log_info("CNI configuration written", F_STR("file", path));
 		return 0;
 	}
@@ -190,7 +220,6 @@ static void remember_multus(struct conf *conf, const json_t *files)
 void conf_look(struct conf *conf, enum meta_mode mode, const json_t *files, struct err *ret_note)
 {
 	json_auto_t *programs = programs_in(conf->config.root, conf->config.bin_dir);
-	bool is_there = json_find(files, "name", META_CONF_FILE) != NULL;
 	struct meta_conf wanted;
 	struct err err = {0};
 
@@ -206,9 +235,13 @@ void conf_look(struct conf *conf, enum meta_mode mode, const json_t *files, stru
 						   .shared = conf->config.shared},
 			 &wanted);
 	if (wanted.action == META_CONF_REMOVE) {
-		conf->was_there = false;
+		keep_stamp(conf, NULL);
 		(void)conf_remove(conf->config.root, conf->config.dir, &err);
-	} else if (mode != META_OFF && may_put_back(conf, is_there, &err) == 0 &&
+	} else if (mode != META_OFF &&
+		   may_put_back(conf,
+				wanted.action != META_CONF_WRITE &&
+					json_find(files, "name", META_CONF_FILE),
+				&err) == 0 &&
 		   wanted.action == META_CONF_WRITE) {
 		(void)write_file(conf, wanted.text, &err);
 	}
@@ -222,9 +255,10 @@ struct conf *conf_new(const struct conf_config *config)
 
 	assert(config->root >= 0 && config->dir && config->bin_dir);
 	conf->config = *config;
-	conf->was_there = json_is_true(json_at(config->memory, "wasThere"));
+	if (json_str_at(config->memory, "stamp"))
+		conf->stamp = str_dup(json_str_at(config->memory, "stamp"));
 	conf->fights = (int)json_integer_value(json_at(config->memory, "fights"));
-	conf->peaceful_looks = (int)json_integer_value(json_at(config->memory, "peacefulLooks"));
+	conf->fought_ms = json_integer_value(json_at(config->memory, "foughtMs"));
 	return conf;
 }
 
@@ -232,15 +266,18 @@ json_t *conf_memory(const struct conf *conf)
 {
 	json_t *memory = json_object();
 
-	json_put_bool(memory, "wasThere", conf->was_there);
+	if (conf->stamp)
+		json_put_str(memory, "stamp", conf->stamp);
 	json_put_int(memory, "fights", conf->fights);
-	json_put_int(memory, "peacefulLooks", conf->peaceful_looks);
+	json_put_int(memory, "foughtMs", conf->fought_ms);
 	return memory;
 }
 
 void conf_free(struct conf *conf)
 {
-	if (conf)
-		mem_free(conf->multus_was);
+	if (!conf)
+		return;
+	mem_free(conf->multus_was);
+	mem_free(conf->stamp);
 	mem_free(conf);
 }

@@ -2,8 +2,8 @@
 /*
  * Our file in the runtime's CNI folder (nodeagent/cni/meta/meta_conf.h), kept as it should be:
  * written when the server of plugins can be asked, anew when the cluster's network changes, put
- * back when somebody removes it. It stays when we end: a node that boots finds its networks as they
- * were.
+ * back when another program removes or changes it. It stays when we end: a node that boots finds
+ * its networks as they were.
  *
  * What a Multus is configured with is kept in our state, so that ours goes on with it once that
  * Multus has gone (nodeagent/cni/meta/takeover.h). Delete /var/lib/orbweaver/cni/multus.conf and
@@ -19,10 +19,10 @@
 #include "nodeagent/cni/meta/meta_conf.h"
 
 enum {
-	/* How often it is put back before it is left to who removes it. */
+	/* How often it is put back before it is left to the program that removes or changes it. */
 	CONF_FIGHTS_MAX = 3,
-	/* So many looks in a row that find it end a fight: ten minutes. */
-	CONF_PEACE_LOOKS = 200,
+	/* After so long without a change by another program they are counted anew. */
+	CONF_PEACE_MS = 600000,
 };
 
 struct conf_config {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What a worker is to do, as the server of CNI plugins sends it: first one byte, with the
- * descriptor of the pod's network namespace where there is one, then a frame (lib/json/frame.h):
+ * descriptor of the pod's network namespace where there is one, or of the watch of the CNI folders,
+ * then a frame (lib/json/frame.h):
  *
  *	{"kind": "call" | "undo" | "finish" | "recover" | "bury" | "sweep", "container", "call":
  *	 {…}, "hasPlugin": true, "note": "…"}		of one sandbox
  *	{"kind": "survey"}				what sandboxes there are
  *	{"kind": "notes", "list": true, "after", "remove", "clean": true}	what plugins noted
- *	{"kind": "profile", "profile", "usage", "mustRead", "memory"}	the node's CNI folders
+ *	{"kind": "profile", "profile", "usage", "memory"}	the node's CNI folders
  *	{"kind": "rdma"}				device files of RDMA devices
  *
  * The server talks to plugins and to the agent, and has no privileges; the worker has them. So the

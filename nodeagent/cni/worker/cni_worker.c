@@ -337,7 +337,7 @@ static void run_job(struct worker_channel *line, const json_t *message, int netn
 
 	if (rc == 0 && (rc = open_folders(config, &root, &state, &err)) == 0 &&
 	    kind >= CNI_JOB_SURVEY) {
-		node_job_run(line, kind, message, state, root, config);
+		node_job_run(line, kind, message, netns, state, root, config);
 		cni_call_done(&call);
 		return;
 	}

@@ -15,6 +15,7 @@
 #include "nodeagent/cni/execute/rdma_files.h"
 #include "nodeagent/cni/meta/profile.h"
 #include "nodeagent/cni/state/attachment_index.h"
+#include "nodeagent/cni/state/folder_watch.h"
 #include "nodeagent/cni/state/notes.h"
 #include "nodeagent/cni/state/result_cache.h"
 #include "nodeagent/cni/state/sandboxes.h"
@@ -24,6 +25,7 @@ struct node_job {
 	struct worker_channel *line;
 	const json_t *job;
 	int state, root;
+	int watch; /* of the folders, where one came with the job; -1 */
 	const struct cni_worker_config *config;
 	json_t *done; /* what the last frame is to have */
 };
@@ -158,18 +160,30 @@ static struct profile_usage usage_of(const struct node_job *n)
 	return usage;
 }
 
+/* Before the look: what changes after it is seen. */
+static void watch_folders(const struct node_job *n)
+{
+	struct err err = {0};
+
+	if (n->watch >= 0 && (folder_watch_add(n->watch, n->root, n->config->conf_dir, &err) < 0 ||
+			      folder_watch_add(n->watch, n->root, n->config->bin_dir, &err) < 0))
+		json_put(n->done, "blind", ask_error_new(&err));
+}
+
 static void look_at_profile(const struct node_job *n)
 {
 	struct profile_keeper *keeper;
 	struct profile_usage usage;
 	enum profile profile;
 	struct err err = {0};
+	bool is_open;
 
 	if (!profile_read(json_str_at(n->job, "profile"), &profile)) {
 		(void)err_set(&err, ERR_BUG, "BadJob", "a profile that does not exist");
 		fail(n, &err);
 		return;
 	}
+	watch_folders(n);
 	usage = usage_of(n);
 	keeper = profile_keeper_new(&(struct profile_keeper_config){
 		.root = n->root,
@@ -180,9 +194,8 @@ static void look_at_profile(const struct node_job *n)
 		.shared = n->config->shared_spaces,
 		.memory = json_at(n->job, "memory"),
 	});
-	json_put(n->done, "networks",
-		 profile_keeper_look(keeper, profile, &usage,
-				     json_is_true(json_at(n->job, "mustRead"))));
+	json_put(n->done, "networks", profile_keeper_look(keeper, profile, &usage, &is_open));
+	json_put_bool(n->done, "isOpen", is_open);
 	json_put(n->done, "memory", profile_keeper_memory(keeper));
 	profile_keeper_free(keeper);
 }
@@ -202,13 +215,14 @@ static void keep_rdma_files(const struct node_job *n)
 	host_close(host);
 }
 
-void node_job_run(struct worker_channel *line, enum cni_job_kind kind, const json_t *job, int state,
-		  int root, const struct cni_worker_config *config)
+void node_job_run(struct worker_channel *line, enum cni_job_kind kind, const json_t *job, int watch,
+		  int state, int root, const struct cni_worker_config *config)
 {
 	const struct node_job n = {.line = line,
 				   .job = job,
 				   .state = state,
 				   .root = root,
+				   .watch = watch,
 				   .config = config,
 				   .done = json_object()};
 

@@ -7,7 +7,9 @@
  * "exists" | "unknown"}} comes for each; one that cannot be read has neither of the last two.
  * Notes: those named in "remove" go; with "list" {"note": {"name", "data": base64}} for each of the
  * next NOTES_AT_ONCE behind "after", "isOther" in place of "data" for what another version wrote;
- * done has "more". Profile: done has "networks" and "memory", which the next such job brings along.
+ * done has "more". Profile: the folders are watched by the descriptor that comes with the job
+ * (state/folder_watch.h), "blind" is the error where they cannot be; done has "networks", "memory",
+ * which the next such job brings along, and "isOpen" (profile_keeper.h).
  * Each has "error" where it failed: ERR_HOST "StateUnusable"; "RdmaFilesStale".
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_NODE_JOB_H
@@ -19,8 +21,11 @@
 #include "nodeagent/cni/worker/cni_worker.h"
 #include "nodeagent/cni/worker/worker_channel.h"
 
-/* state, root: descriptors of the state's folder and of the host's root. */
-void node_job_run(struct worker_channel *line, enum cni_job_kind kind, const json_t *job, int state,
-		  int root, const struct cni_worker_config *config);
+/*
+ * watch: descriptor that came with the job; -1: none. state, root: descriptors of the state's
+ * folder and of the host's root.
+ */
+void node_job_run(struct worker_channel *line, enum cni_job_kind kind, const json_t *job, int watch,
+		  int state, int root, const struct cni_worker_config *config);
 
 #endif

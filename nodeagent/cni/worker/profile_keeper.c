@@ -22,12 +22,9 @@
 struct profile_keeper {
 	struct profile_keeper_config config;
 	struct conf *conf;
-	bool must_read;     /* plugins, at the next look */
-	unsigned int looks; /* since they were read */
-	json_t *plugins;    /* as they were read last */
-	char *multus;       /* the file, at the last look; NULL: there was none */
-	int64_t multus_ms;  /* when it was there last, or we began */
-	struct err failed;  /* of the last installation */
+	char *multus;      /* the file, at the last look; NULL: there was none */
+	int64_t multus_ms; /* when it was there last, or we began */
+	struct err failed; /* of the last installation */
 };
 
 /* Multus keeps its account's kubeconfig there, and leaves it when its pod ends. */
@@ -47,29 +44,16 @@ static void look_at_multus(struct profile_keeper *keeper, const json_t *files)
 	if (!str_eq(multus, keeper->multus)) {
 		mem_free(keeper->multus);
 		keeper->multus = multus ? str_dup(multus) : NULL;
-		keeper->must_read = true;
 	}
 	if (multus)
 		keeper->multus_ms = clock_ms();
 }
 
-static void read_plugins(struct profile_keeper *keeper)
-{
-	if (!keeper->must_read && ++keeper->looks < PROFILE_LOOKS_PER_READ)
-		return;
-	json_decref(keeper->plugins);
-	keeper->plugins = install_look(keeper->config.root, keeper->config.bin_dir);
-}
-
-/* Of the plugins that were read just now. */
 static void carry_out(struct profile_keeper *keeper, const struct profile_decision *decision)
 {
 	const struct profile_keeper_config *config = &keeper->config;
 	struct err err = {0};
 
-	if (!keeper->must_read && keeper->looks < PROFILE_LOOKS_PER_READ)
-		return;
-	keeper->looks = 0;
 	if (install_restore(config->root, config->bin_dir, decision->restore, &err) == 0)
 		(void)install_plugins(config->root, config->bin_dir, config->program,
 				      decision->install, &err);
@@ -97,20 +81,19 @@ static json_t *with_obstacle(const struct profile_keeper *keeper, json_t *networ
 }
 
 json_t *profile_keeper_look(struct profile_keeper *keeper, enum profile profile,
-			    const struct profile_usage *usage, bool must_read)
+			    const struct profile_usage *usage, bool *ret_is_open)
 {
 	json_auto_t *files = conf_files(keeper->config.root, keeper->config.conf_dir);
+	json_auto_t *plugins = install_look(keeper->config.root, keeper->config.bin_dir);
 	struct profile_decision decision;
 	struct err note = {0};
 	json_t *networks;
 
-	keeper->must_read = keeper->must_read || must_read;
 	look_at_multus(keeper, files);
-	read_plugins(keeper);
 	profile_decide(
 		&(struct profile_input){
 			.profile = profile,
-			.plugins = keeper->plugins,
+			.plugins = plugins,
 			.has_conf = json_find(files, "name", META_CONF_FILE) != NULL,
 			.multus = keeper->multus,
 			.is_multus_away = clock_ms() - keeper->multus_ms < PROFILE_MULTUS_MS &&
@@ -122,9 +105,9 @@ json_t *profile_keeper_look(struct profile_keeper *keeper, enum profile profile,
 		&decision);
 	carry_out(keeper, &decision);
 	conf_look(keeper->conf, decision.meta, files, &note);
-	/* What goes once a file or a pod has gone is looked after soon. */
-	keeper->must_read = decision.is_waiting || keeper->failed.class != ERR_NONE ||
-			    (decision.meta == META_OFF && json_find(files, "name", META_CONF_FILE));
+	*ret_is_open = decision.is_waiting || keeper->failed.class != ERR_NONE ||
+		       str_eq(note.reason, "ConfNotWritten") ||
+		       (decision.meta == META_OFF && json_find(files, "name", META_CONF_FILE));
 	if (keeper->failed.class != ERR_NONE)
 		networks = profile_trouble(&keeper->failed);
 	else if (decision.meta == META_AUTO && !decision.is_waiting && !keeper->multus &&
@@ -142,9 +125,6 @@ json_t *profile_keeper_memory(const struct profile_keeper *keeper)
 {
 	json_t *memory = json_object();
 
-	json_put_bool(memory, "mustRead", keeper->must_read);
-	json_put_int(memory, "looks", keeper->looks);
-	json_put(memory, "plugins", json_incref(keeper->plugins));
 	json_put_str(memory, "multus", keeper->multus);
 	json_put_int(memory, "multusMs", keeper->multus_ms);
 	if (keeper->failed.class != ERR_NONE)
@@ -153,31 +133,11 @@ json_t *profile_keeper_memory(const struct profile_keeper *keeper)
 	return memory;
 }
 
-/* It comes from a process without privileges: no name but those that may be installed. */
-static bool are_plugins(const json_t *plugins)
-{
-	const json_t *entry;
-	size_t i, known;
-
-	json_array_foreach ((json_t *)plugins, i, entry) {
-		for (known = 0; known < install_n_names; known++)
-			if (str_eq(json_str_at(entry, "name"), install_names[known]))
-				break;
-		if (known == install_n_names)
-			return false;
-	}
-	return json_is_array(plugins);
-}
-
 /* What is not as it should be is as at the first look. */
 static void remember(struct profile_keeper *keeper, const json_t *memory)
 {
-	json_t *plugins = json_at(memory, "plugins");
 	const char *multus = json_str_at(memory, "multus");
 
-	keeper->must_read = !are_plugins(plugins) || json_is_true(json_at(memory, "mustRead"));
-	keeper->looks = (unsigned int)json_integer_value(json_at(memory, "looks"));
-	keeper->plugins = are_plugins(plugins) ? json_incref(plugins) : NULL;
 	keeper->multus = multus ? str_dup(multus) : NULL;
 	keeper->multus_ms = json_is_integer(json_at(memory, "multusMs"))
 				    ? json_integer_value(json_at(memory, "multusMs"))
@@ -206,7 +166,6 @@ void profile_keeper_free(struct profile_keeper *keeper)
 	if (!keeper)
 		return;
 	conf_free(keeper->conf);
-	json_decref(keeper->plugins);
 	mem_free(keeper->multus);
 	mem_free(keeper);
 }

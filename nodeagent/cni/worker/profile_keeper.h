@@ -2,7 +2,7 @@
 /*
  * The node's profile (nodeagent/cni/meta/profile.h), kept: one look at the runtime's folders, has
  * it decided, installs or takes away. Other programs change those folders, too, so the server has a
- * worker look every few seconds; what one look knows of those before is its memory, which the next
+ * worker look after each change; what one look knows of those before is its memory, which the next
  * worker gets. Blocks for as long as the folders take.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_PROFILE_KEEPER_H
@@ -14,10 +14,6 @@
 #include "nodeagent/cni/meta/profile.h"
 
 enum {
-	/* Looks: the folder is small, so looking costs less than a watch that has to be renewed. */
-	PROFILE_LOOK_MS = 3000,
-	/* Plugins are read at each of so many looks: a minute. */
-	PROFILE_LOOKS_PER_READ = 20,
 	/*
 	 * Multus is waited for so long after its configuration was there, or we began: its pod
 	 * takes the file away when it ends, and writes it when it starts.
@@ -51,11 +47,12 @@ struct profile_keeper *profile_keeper_new(const struct profile_keeper_config *co
 void profile_keeper_free(struct profile_keeper *keeper);
 
 /*
- * Look now, at plugins too if so, and do what is to be done. Returns what the NodeState is to say
- * (struct profile_decision), new.
+ * Look now and do what is to be done. Returns what the NodeState is to say (struct
+ * profile_decision), new. *ret_is_open: something is left that no change in the folders ends: a pod
+ * that uses what is to go, or a write that failed.
  */
 json_t *profile_keeper_look(struct profile_keeper *keeper, enum profile profile,
-			    const struct profile_usage *usage, bool must_read);
+			    const struct profile_usage *usage, bool *ret_is_open);
 
 /* What the next look has to know, new. */
 json_t *profile_keeper_memory(const struct profile_keeper *keeper);

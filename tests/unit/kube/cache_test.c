@@ -51,13 +51,12 @@ static void project_flag(json_t *object)
 
 static const struct cache_kind choosy_kind = {.wanted = is_wanted, .project = project_flag};
 
-/* What was told, one line each: "+lab/a", "~lab/a", "-lab/a". */
+/* What was told, one line each: "+lab/a", "~lab/a", "-lab/a", "?lab/a" with neither. */
 static struct strbuf told;
 
 static void on_changed(void *arg, const char *key, const json_t *old, const json_t *now)
 {
-	assert_true(old || now);
-	strbuf_addf(&told, "%c%s ", !old ? '+' : !now ? '-' : '~', key);
+	strbuf_addf(&told, "%c%s ", !old && !now ? '?' : !old ? '+' : !now ? '-' : '~', key);
 }
 
 static void assert_told(const char *want)
@@ -374,6 +373,32 @@ static void what_is_not_wanted_is_left_out(void **state)
 	assert_int_equal(cache_len(cache), 1);
 }
 
+/* Controllers may wait for the key; of the object nothing can be said. */
+static void the_end_of_what_could_never_be_read_is_told_without_an_object(void **state)
+{
+	assert_true(cache_put_unreadable(cache, "lab/a", 5));
+	assert_false(cache_remove(cache, "lab/a", 4));
+	assert_told("");
+	assert_false(cache_remove(cache, "lab/a", 6));
+	assert_told("?lab/a ");
+	assert_false(cache_remove(cache, "lab/a", 7));
+	assert_told("");
+	/* By a list that it is not in, too. */
+	assert_true(cache_put_unreadable(cache, "lab/a", 8));
+	cache_list_begin(cache);
+	cache_list_end(cache, 9);
+	assert_told("?lab/a ");
+}
+
+/* As it was last. */
+static void the_end_of_what_could_be_read_once_is_told_as_of_then(void **state)
+{
+	assert_true(put("a", 1, ""));
+	assert_true(cache_put_unreadable(cache, "lab/a", 2));
+	assert_true(cache_remove(cache, "lab/a", 3));
+	assert_told("+lab/a -lab/a ");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -390,6 +415,8 @@ int main(void)
 		both(all_objects_can_be_had_at_once),
 		both(a_callback_may_look_at_the_cache_and_even_add_to_it),
 		both(a_cluster_scoped_key_is_its_name),
+		both(the_end_of_what_could_never_be_read_is_told_without_an_object),
+		both(the_end_of_what_could_be_read_once_is_told_as_of_then),
 		cmocka_unit_test_setup_teardown(what_is_not_wanted_is_left_out, with_choice,
 						tear_down),
 	};

@@ -65,17 +65,18 @@ static void a_pool_says_how_many_addresses_others_have(void **state)
 	struct address_metrics *m = address_metrics_new(metrics);
 	json_auto_t *pool = json_pack("{s:{s:i, s:i, s:i}}", "status", "totalIPCount", 9,
 				      "allocatedIPCount", 4, "conflictIPCount", 2);
-	json_auto_t *unread = json_pack("{s:{s:s}}", "metadata", "name", "q");
 	json_auto_t *mended =
 		json_pack("{s:{s:i, s:i}}", "status", "totalIPCount", 9, "allocatedIPCount", 4);
 
 	address_metrics_changed(m, KIND_IP_POOL, "p", NULL, pool, 1000);
 	expect_line(metrics, "orbweaver_ippool_conflicts{SpiderIPPool=\"p\"} 2\n");
 	/* One that could never be read is deleted: it was not counted. */
-	address_metrics_changed(m, KIND_IP_POOL, "q", unread, NULL, 1500);
+	address_metrics_changed(m, KIND_IP_POOL, "q", NULL, NULL, 1500);
 	expect_line(metrics, "spiderpool_total_ippool_counts 1\n");
 	address_metrics_changed(m, KIND_IP_POOL, "p", pool, mended, 2000);
 	expect_line(metrics, "orbweaver_ippool_conflicts{SpiderIPPool=\"p\"} 0\n");
+	address_metrics_changed(m, KIND_IP_POOL, "p", mended, NULL, 2500);
+	expect_line(metrics, "spiderpool_total_ippool_counts 0\n");
 	address_metrics_free(m);
 	metrics_free(metrics);
 }

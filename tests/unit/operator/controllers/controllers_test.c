@@ -691,6 +691,37 @@ static void a_pod_of_many_small_ones_is_in_the_next_pass(void **state)
 	assert_int_equal(json_object_size(second), 5);
 }
 
+/* By its key alone; no kind looks at an object that is not there. */
+static void the_end_of_what_could_never_be_read_wakes_by_its_key(void **state)
+{
+	static const struct {
+		const char *kind, *key, *woken;
+	} cases[] = {
+		{KIND_NODE_STATE, "orbweaver-system/n1", "node-state n1;"},
+		{KIND_BOUND_POD, "ml/p", "endpoint ml/p;"},
+		{KIND_MULTUS_CONFIG, "net/a", "multus-config net/a;multus-config net/b;"},
+		{LEFTOVER_SHARED_CONFIG, "else/" SHARED_CONFIG_NAME,
+		 "leftover configmaps/" SHARED_CONFIG_NAME " else/" SHARED_CONFIG_NAME ";"},
+	};
+	struct mirrored_test *t = *state;
+
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("b", "multus.spidernet.io/cr-name: a", ""));
+	for (size_t i = 0; operator_kinds[i].kind; i++) {
+		struct cache *cache = mirror_cache(t->mirror, operator_kinds[i].kind);
+
+		assert_true(cache_put_unreadable(cache, "ns/gone", 9));
+		assert_false(cache_remove(cache, "ns/gone", UINT64_MAX));
+	}
+	free(mirrored_woken(t));
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct cache *cache = mirror_cache(t->mirror, cases[i].kind);
+
+		assert_true(cache_put_unreadable(cache, cases[i].key, 9));
+		assert_false(cache_remove(cache, cases[i].key, UINT64_MAX));
+		expect_woken(t, cases[i].woken);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -719,6 +750,7 @@ int main(void)
 		mirrored_unit_test(a_namespace_that_asks_for_something_else_wakes_its_pods),
 		mirrored_unit_test(settings_of_injection_wake_all_pods_that_ask),
 		mirrored_unit_test(a_node_wakes_the_pools_that_it_is_a_conflict_between),
+		mirrored_unit_test(the_end_of_what_could_never_be_read_wakes_by_its_key),
 		cmocka_unit_test_setup_teardown(large_pods_keep_no_small_one_waiting, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_pod_of_many_small_ones_is_in_the_next_pass, setup,

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/fs.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -152,6 +153,81 @@ static void puts_it_back_three_times_and_then_says_so(void **state)
 	expect_carried(node, "");
 }
 
+static void change_ours(const struct node *node)
+{
+	assert_int_equal(fs_write_atomic(node->root, OURS, "{}", 2, 0644, NULL), 0);
+}
+
+static void a_file_that_another_program_changes_is_put_back_as_often(void **state)
+{
+	struct node *node = *state;
+
+	put_network(node, "10-a.conflist", "n");
+	begin(node);
+	for (int i = 0; i < CONF_FIGHTS_MAX; i++) {
+		change_ours(node);
+		look(node);
+		expect_carried(node, "n");
+	}
+	change_ours(node);
+	look(node);
+	assert_string_equal(node->note.reason, "ConfRemoved");
+	expect_carried(node, "broken");
+}
+
+/* Looks are not changes, nor are changes of the cluster's network. */
+static void only_changes_of_other_programs_are_counted(void **state)
+{
+	struct node *node = *state;
+
+	begin(node);
+	for (int i = 0; i <= 2 * CONF_FIGHTS_MAX; i++) {
+		put_network(node, "10-a.conflist", i % 2 ? "n" : "m");
+		look(node);
+		look(node);
+		expect_carried(node, i % 2 ? "n" : "m");
+	}
+	assert_int_equal(node->note.class, ERR_NONE);
+}
+
+static void remember_a_fight_before(struct node *node, int64_t ago_ms)
+{
+	json_auto_t *memory = conf_memory(node->conf);
+
+	json_put_int(memory, "foughtMs", clock_ms() - ago_ms);
+	conf_free(node->conf);
+	node->conf = conf_new(&(struct conf_config){
+		.root = node->root, .dir = "/" DIR, .bin_dir = "/bin", .memory = memory});
+}
+
+static void removals_are_counted_anew_after_ten_minutes_of_peace(void **state)
+{
+	struct node *node = *state;
+
+	put_network(node, "10-a.conflist", "n");
+	begin(node);
+	for (int i = 0; i <= CONF_FIGHTS_MAX; i++) {
+		assert_int_equal(unlinkat(node->root, OURS, 0), 0);
+		look(node);
+	}
+	assert_string_equal(node->note.reason, "ConfRemoved");
+	/* Absent, it is not at peace. */
+	remember_a_fight_before(node, CONF_PEACE_MS);
+	look(node);
+	expect_carried(node, "");
+	/* The administrator has put it there; many looks make no peace, time does. */
+	conf_free(node->conf);
+	begin(node);
+	expect_carried(node, "n");
+	for (int i = 0; i <= CONF_FIGHTS_MAX; i++) {
+		assert_int_equal(unlinkat(node->root, OURS, 0), 0);
+		look(node);
+		remember_a_fight_before(node, CONF_PEACE_MS);
+		look(node);
+		expect_carried(node, "n");
+	}
+}
+
 static void gives_way_to_a_multus_and_comes_back(void **state)
 {
 	struct node *node = *state;
@@ -206,6 +282,9 @@ int main(void)
 		TEST(follows_the_clusters_network),
 		TEST(stays_when_we_end_and_is_not_written_again),
 		TEST(puts_it_back_three_times_and_then_says_so),
+		TEST(a_file_that_another_program_changes_is_put_back_as_often),
+		TEST(only_changes_of_other_programs_are_counted),
+		TEST(removals_are_counted_anew_after_ten_minutes_of_peace),
 		TEST(gives_way_to_a_multus_and_comes_back),
 		TEST(is_not_written_where_the_runtime_has_its_plugins_elsewhere),
 		TEST(is_not_there_where_it_is_off),

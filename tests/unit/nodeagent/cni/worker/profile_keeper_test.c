@@ -35,6 +35,7 @@ struct node {
 	char *program;
 	json_t *networks; /* as said last */
 	enum profile_use use;
+	bool is_open; /* by the last look */
 	bool is_meta_used;
 };
 
@@ -72,7 +73,7 @@ static void expect_said(const struct node *node, const char *reason)
 		fail_msg("%s, wanted %s", json_text(node->networks), reason);
 }
 
-static void look_at(struct node *node, bool must_read)
+static void look(struct node *node)
 {
 	const struct profile_usage usage = {
 		.use = node->use, .is_meta_used = node->is_meta_used, .user = "lab/a"};
@@ -85,15 +86,10 @@ static void look_at(struct node *node, bool must_read)
 	});
 
 	json_decref(node->networks);
-	node->networks = profile_keeper_look(keeper, node->profile, &usage, must_read);
+	node->networks = profile_keeper_look(keeper, node->profile, &usage, &node->is_open);
 	json_decref(node->memory);
 	node->memory = profile_keeper_memory(keeper);
 	profile_keeper_free(keeper);
-}
-
-static void look(struct node *node)
-{
-	look_at(node, true);
 }
 
 static int setup(void **state)
@@ -361,23 +357,25 @@ static void a_pod_that_came_meanwhile_has_the_configuration_back(void **state)
 	assert_non_null(conf);
 }
 
-/* The memory comes by a process without privileges: what it says names no file. */
-static void a_memory_that_names_other_files_is_forgotten(void **state)
+/* A node that is as it should be waits for changes in its folders only. */
+static void a_look_is_due_while_pods_or_failures_are_waited_for(void **state)
 {
 	struct node *node = *state;
-	json_t *entry;
 
-	put(node, "secret", "secret");
-	be(node, PROFILE_DELEGATE);
-	entry = json_pack("{s:s, s:s, s:b}", "name", "../../../secret", "owner", "ours", "saved",
-			  1);
-	json_array_append_new(json_object_get(node->memory, "plugins"), entry);
-	node->profile = PROFILE_DEVICES;
-	json_put_int(node->memory, "looks", PROFILE_LOOKS_PER_READ);
-	look_at(node, false);
-	expect_text(node, "secret", "secret");
-	assert_null(json_find(json_at(node->memory, "plugins"), "name", "../../../secret"));
-	expect_text(node, BIN "/sriov", NULL);
+	be(node, PROFILE_AUTO);
+	assert_false(node->is_open);
+	node->use = PROFILE_USED;
+	be(node, PROFILE_DEVICES);
+	assert_true(node->is_open);
+	node->use = PROFILE_UNUSED;
+	look(node);
+	/* The configuration has gone, the plugins have not. */
+	assert_true(node->is_open);
+	look(node);
+	assert_false(node->is_open);
+	assert_int_equal(unlinkat(node->root, "program", 0), 0);
+	be(node, PROFILE_AUTO);
+	assert_true(node->is_open);
 }
 
 int main(void)
@@ -394,7 +392,7 @@ int main(void)
 		TEST(delegate_keeps_theirs_and_auto_brings_it_back),
 		TEST(devices_waits_for_the_last_pod),
 		TEST(a_pod_that_came_meanwhile_has_the_configuration_back),
-		TEST(a_memory_that_names_other_files_is_forgotten),
+		TEST(a_look_is_due_while_pods_or_failures_are_waited_for),
 	};
 
 	json_init();

@@ -120,21 +120,44 @@ static void foresee_settings(struct question *q)
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
+/* What one NIC has, new; NULL: no address. */
+static json_t *result_of(const json_t *status, const char *nic, const char *version)
+{
+	json_auto_t *result = NULL;
+
+	if (endpoint_item(status, nic))
+		result = ipam_cni_result(status, nic, version);
+	return json_array_size(json_at(result, "ips")) > 0 ? json_incref(result) : NULL;
+}
+
+/* NICs without an address are left out: each asks alone then, and has its own error. New. */
+static json_t *results_of(const json_t *status, const json_t *versions)
+{
+	json_t *answer = json_object(), *results = json_need_object(answer, "results");
+	const char *nic;
+	json_t *version;
+
+	json_each (versions, nic, version)
+		json_put(results, nic, result_of(status, nic, json_string_value(version)));
+	return answer;
+}
+
 static void on_addresses(void *arg, const json_t *status, const struct err *err)
 {
 	struct question *q = arg;
 	const char *nic = json_str_at(q->ask, "ifname");
+	const json_t *versions = json_at(q->ask, "versions");
 	struct err why = {0};
-	json_auto_t *result = NULL;
+	json_t *answer = NULL;
 
 	q->want = NULL;
 	if (err) {
 		refuse_question(q, err);
 		return;
 	}
-	if (endpoint_item(status, nic))
-		result = ipam_cni_result(status, nic, json_str_at(q->ask, "version"));
-	if (json_array_size(json_at(result, "ips")) == 0) {
+	answer = versions ? results_of(status, versions)
+			  : result_of(status, nic, json_str_at(q->ask, "version"));
+	if (!answer) {
 		(void)err_set(
 			&why, ERR_INVALID, "NoAddressForNic",
 			"no address was given to interface %s: name it in the pod's annotation "
@@ -146,13 +169,18 @@ static void on_addresses(void *arg, const json_t *status, const struct err *err)
 	/* Not before: a pod waits for its address, and its interface has to be made after it. */
 	if (settings_are_in_use(q->attachments->settings))
 		foresee_settings(q);
-	reply_to(q, json_incref(result), NULL);
+	reply_to(q, answer, NULL);
 }
 
+/* Of one NIC, or of all that a pod will ask for (nodeagent/cni/worker/pod_addresses.h). */
 static void want_addresses(struct question *q)
 {
-	json_auto_t *asks = json_pack("[O]", json_at(q->ask, "wish"));
+	json_auto_t *asks = json_incref(json_at(q->ask, "wishes"));
 
+	if (json_array_size(asks) == 0) {
+		json_decref(asks);
+		asks = json_pack("[O]", json_at(q->ask, "wish"));
+	}
 	q->want = addresses_want(
 		q->attachments->config.addresses,
 		&(struct addresses_request){.ns = json_str_at(q->ask, "pod", "namespace"),

@@ -592,7 +592,9 @@ static int call_detect(const json_t *recorded, int netns, struct err *err)
 {
 	auto_netns struct netns *pod = netns_open(netns, err);
 	json_auto_t *all = json_array(), *own = json_array(), *gateways = json_array();
+	json_auto_t *announcements = NULL;
 	const char *ifname = json_str_at(recorded, "env", "CNI_IFNAME");
+	struct detect_request request;
 	size_t i;
 	json_t *ip;
 	int code;
@@ -606,16 +608,18 @@ static int call_detect(const json_t *recorded, int netns, struct err *err)
 		if (json_is_true(json_at(ip, "enableGatewayDetection")))
 			json_array_append(gateways, json_at(ip, "gateway"));
 	}
-	code = netns_detect(pod,
-			    &(struct detect_request){
-				    .ifname = ifname,
-				    .addresses = all,
-				    .own = own,
-				    .gateways = gateways,
-			    },
-			    err);
+	request = (struct detect_request){
+		.ifname = ifname,
+		.addresses = all,
+		.own = own,
+		.gateways = gateways,
+	};
+	netns_detect(pod, &request, 1);
+	*err = request.err;
+	code = err->class == ERR_NONE ? 0 : -1;
+	announcements = json_pack("[{s:s, s:O}]", "ifname", ifname, "addresses", own);
 	if (code == 0 && json_array_size(all))
-		netns_announce(pod, ifname, own);
+		netns_announce(pod, announcements);
 	return code;
 }
 

@@ -125,6 +125,7 @@ int attach_run(const struct attach_call *call, json_t **ret_result, struct err *
 			       "CNI_NETNS is the node's own network namespace");
 	inner.pair = (struct netns_pair){.pod = pod, .host = host};
 	inner.previous = previous;
+	inner.has_late_link = plugin->has_late_link;
 	switch (call->command) {
 	case ATTACH_ADD:
 		return plugin_add(plugin, &inner, version, ret_result, err);

@@ -11,8 +11,10 @@
 
 #include "lib/base/own.h"
 #include "lib/base/random.h"
+#include "lib/json/ask.h"
 #include "lib/json/json.h"
-#include "nodeagent/cni/execute/netns_detect.h"
+#include "nodeagent/cni/execute/coordinator_detect.h"
+#include "nodeagent/cni/execute/ipam_run.h"
 #include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/cni/execute/plugins.h"
 #include "nodeagent/cni/plan/coordinator.h"
@@ -51,6 +53,7 @@ static int look_at_pod(const struct plugin_call *call, unsigned int more, json_t
 	if (netns_observe(pod, NETNS_LINKS | NETNS_ADDRESSES | NETNS_ROUTES | NETNS_RULES | more,
 			  ret, err))
 		return -1;
+	look_leave_out(*ret, call->call->later);
 	sysctls = json_need_object(*ret, "sysctls");
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
 		char value[32];
@@ -107,33 +110,19 @@ static json_t *state_of(const char *peer, const json_t *steps, const json_t *add
 
 /* Somebody else's address, or a gateway that is not there: before anything is changed. */
 static int detect_on_network(const struct coordinator_config *config,
-			     const struct coordinator_role *role, const struct plugin_call *call,
-			     const json_t *pod, struct err *err)
+			     const struct plugin_call *call, const json_t *pod, struct err *err)
 {
 	const struct attach_services *services = call->call->services;
-	const char *ifname = call->call->ifname;
-	json_auto_t *gateways = json_array(), *conflicts = json_array();
-	json_t *route;
-	size_t i;
-	int rc;
+	json_auto_t *finding = json_incref((json_t *)call->call->finding);
 
-	if (config->detect_gateway)
-		json_array_foreach (json_at(pod, "routes"), i, route)
-			if (str_eq(json_str_at(route, "dev"), ifname) && json_at(route, "gw") &&
-			    str_ends(json_str_at(route, "dst"), "/0"))
-				json_array_append(gateways, json_at(route, "gw"));
-	rc = netns_detect(call->pair.pod,
-			  &(struct detect_request){
-				  .ifname = ifname,
-				  .addresses = config->detect_conflict ? role->nic_addresses : NULL,
-				  .own = role->nic_addresses,
-				  .gateways = gateways,
-				  .conflicts = conflicts,
-			  },
-			  err);
-	if (json_array_size(conflicts))
-		services->report(services->context, conflicts);
-	return rc;
+	if (!finding)
+		finding = coordinator_detect_one(call->pair.pod, call->call->ifname, config, pod);
+	if (json_at(finding, "conflicts"))
+		services->report(services->context, json_at(finding, "conflicts"));
+	if (!json_at(finding, "error"))
+		return 0;
+	(void)ask_error_read(json_at(finding, "error"), err);
+	return -1;
 }
 
 static bool has_announcement(const json_t *done)
@@ -160,7 +149,7 @@ static int carry_out(const struct plugin_call *call, const char *peer, const jso
 		json_auto_t *final = state_of(peer, done, addresses);
 
 		if (has_announcement(done))
-			netns_announce(call->pair.pod, call->call->ifname, addresses);
+			ipam_announce(call, addresses);
 		services->keep(services->context, final);
 		return 0;
 	}
@@ -199,7 +188,7 @@ static int plan_and_act(const struct plugin_call *call, const struct coordinator
 	coordinator_peer_name(outer->container_id, peer_name);
 	makes_veth = role.underlay && role.first;
 	if (coordinator_plan(config, &role, &facts, steps, err) ||
-	    detect_on_network(config, &role, call, pod, err))
+	    detect_on_network(config, call, pod, err))
 		return -1;
 	return carry_out(call, makes_veth ? peer_name : NULL, steps, role.nic_addresses, err);
 }

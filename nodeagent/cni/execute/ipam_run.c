@@ -18,6 +18,18 @@ bool ipam_is_wanted(const struct plugin_call *call)
 	return !str_empty(json_str_at(call->call->config, "ipam", "type"));
 }
 
+void ipam_announce(const struct plugin_call *call, const json_t *addresses)
+{
+	json_auto_t *own = json_array();
+	json_t *list = call->call->announcements ? call->call->announcements : own;
+
+	json_array_append_new(list, json_pack("{s:s, s:O, s:b}", "ifname", call->call->ifname,
+					      "addresses", addresses, "hasLateLink",
+					      call->has_late_link));
+	if (list == own)
+		netns_announce(call->pair.pod, own);
+}
+
 int ipam_configure(const struct plugin_call *call, const json_t *result, json_t *done,
 		   struct err *err)
 {
@@ -30,7 +42,7 @@ int ipam_configure(const struct plugin_call *call, const json_t *result, json_t 
 		return -1;
 	json_array_foreach (json_at(result, "ips"), i, ip)
 		json_array_append(addresses, json_at(ip, "address"));
-	netns_announce(call->pair.pod, call->call->ifname, addresses);
+	ipam_announce(call, addresses);
 	return 0;
 }
 

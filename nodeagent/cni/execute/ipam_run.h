@@ -35,6 +35,9 @@ int ipam_configure(const struct plugin_call *call, const json_t *result, json_t 
 int ipam_inherit(const struct plugin_call *call, const json_t *from, json_t *result, json_t *done,
 		 struct err *err);
 
+/* Tell the network of these addresses of the call's interface, or have the caller do so later. */
+void ipam_announce(const struct plugin_call *call, const json_t *addresses);
+
 /* Give the addresses back. */
 int ipam_del(const struct plugin_call *call, struct err *err);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One packet socket, opened inside the namespace; questions go out for all addresses at once,
- * answers are matched until the time is over. coordinator_run.c calls it between its look and its
- * first change; announcements use the same socket.
+ * A packet socket for each interface, opened inside the namespace; questions go out for all
+ * addresses of all interfaces at once, answers are matched until the time is over.
+ * coordinator_detect.c calls it before a coordinator's first change; announcements use such a
+ * socket, too.
  */
 #include "nodeagent/cni/execute/netns_detect.h"
 
@@ -20,6 +21,7 @@
 #include <time.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/netns_observe.h"
@@ -27,14 +29,16 @@
 #include "nodeagent/cni/plan/look.h"
 #include "nodeagent/model/text.h"
 
-#define PROBES        3
-#define PROBE_MS      100
-#define GATEWAY_TRIES 5
-#define GATEWAY_MS    200
-#define CARRIER_MS    2000
-#define LOOK_MS       10
-#define LINK_LOCAL_MS 2000
-#define TARGETS_MAX   64
+#define PROBES             3
+#define PROBE_MS           100
+#define GATEWAY_TRIES      5
+#define GATEWAY_MS         200
+#define CARRIER_MS         2000
+#define LATE_LINK_MS       200
+#define LOOK_MS            10
+#define LINK_LOCAL_MS      2000
+#define LINK_LOCAL_LOOK_MS 50
+#define TARGETS_MAX        64
 
 struct target {
 	struct addr address;
@@ -45,11 +49,13 @@ struct target {
 struct detector {
 	struct netns *ns;
 	const char *ifname;
-	int fd; /* packet socket, all protocols, bound to the interface */
+	struct detect_request *request; /* NULL: announcements */
+	int fd;                         /* packet socket, all protocols, bound to the interface */
 	uint8_t mac[6];
 	struct target targets[TARGETS_MAX];
 	size_t n;
-	bool any_claim; /* a probe of somebody else counts as well */
+	struct addr sources[2]; /* what is asked from: IPv4, IPv6 */
+	bool any_claim;         /* a probe of somebody else counts as well */
 };
 
 /* ---- the interface --------------------------------------------------------------------------- */
@@ -73,21 +79,43 @@ static int read_flags(int fd, const char *ifname, short *ret)
 	return 0;
 }
 
-/* Best effort: without a carrier nobody answers, which the caller finds out. */
-static void wait_for_carrier(int fd, const char *ifname)
+static void set_up(const struct detector *detector)
 {
 	struct ifreq request = {0};
 	short flags = 0;
 
-	memcpy(request.ifr_name, ifname, strnlen(ifname, IFNAMSIZ - 1));
-	if (read_flags(fd, ifname, &flags) < 0)
+	if (read_flags(detector->fd, detector->ifname, &flags) < 0 || flags & IFF_UP)
 		return;
-	if (!(flags & IFF_UP)) {
-		request.ifr_flags = (short)(flags | IFF_UP);
-		(void)ioctl(fd, SIOCSIFFLAGS, &request);
-	}
+	memcpy(request.ifr_name, detector->ifname, strnlen(detector->ifname, IFNAMSIZ - 1));
+	request.ifr_flags = (short)(flags | IFF_UP);
+	(void)ioctl(detector->fd, SIOCSIFFLAGS, &request);
+}
+
+static bool has_carrier(const struct detector *detector)
+{
+	short flags = 0;
+
+	return read_flags(detector->fd, detector->ifname, &flags) < 0 || flags & IFF_RUNNING;
+}
+
+/* It has a socket, and nothing was found of its interface yet. */
+static bool goes_on(const struct detector *detector)
+{
+	return detector->fd >= 0 && detector->request->err.class == ERR_NONE;
+}
+
+/* Best effort: without a carrier nobody answers, which is found out then. */
+static void wait_for_carriers(const struct detector *detectors, size_t n)
+{
+	size_t i = 0;
+
+	for (size_t k = 0; k < n; k++)
+		if (goes_on(&detectors[k]))
+			set_up(&detectors[k]);
 	for (int waited = 0; waited < CARRIER_MS; waited += LOOK_MS) {
-		if (read_flags(fd, ifname, &flags) < 0 || flags & IFF_RUNNING)
+		while (i < n && (!goes_on(&detectors[i]) || has_carrier(&detectors[i])))
+			i++;
+		if (i == n)
 			return;
 		sleep_ms(LOOK_MS);
 	}
@@ -194,23 +222,40 @@ static bool some_answered(const struct detector *detector)
 	return false;
 }
 
-/* Until the time is over, or there is nothing left to wait for. */
-static void listen_for(struct detector *detector, int ms, bool (*enough)(const struct detector *))
+static bool waits_for(const struct detector *detector, bool (*enough)(const struct detector *))
 {
+	return goes_on(detector) && detector->n > 0 && !enough(detector);
+}
+
+/* Until the time is over, or there is nothing left to wait for. */
+static void listen_for(struct detector *detectors, size_t n, int ms,
+		       bool (*enough)(const struct detector *))
+{
+	auto_free struct pollfd *fds = mem_calloc(n, sizeof(*fds));
 	int64_t end = clock_ms() + ms;
 
-	while (!enough(detector)) {
-		struct pollfd wait = {.fd = detector->fd, .events = POLLIN};
+	for (;;) {
 		int64_t left = end - clock_ms();
+		bool any = false;
 
-		if (left <= 0 || poll(&wait, 1, (int)left) == 0)
+		/* poll(2) passes over a descriptor of -1. */
+		for (size_t i = 0; i < n; i++) {
+			bool waits = waits_for(&detectors[i], enough);
+
+			any |= waits;
+			fds[i] = (struct pollfd){.fd = waits ? detectors[i].fd : -1,
+						 .events = POLLIN};
+		}
+		if (!any || left <= 0 || poll(fds, n, (int)left) == 0)
 			return;
-		read_frames(detector);
+		for (size_t i = 0; i < n; i++)
+			if (fds[i].fd >= 0 && fds[i].revents)
+				read_frames(&detectors[i]);
 	}
 }
 
-/* From the source of the target's family: sources[0] IPv4, sources[1] IPv6. */
-static void ask_all(struct detector *detector, const struct addr sources[2])
+/* All that has not answered, from the source of its family. */
+static void ask_targets(const struct detector *detector)
 {
 	for (size_t i = 0; i < detector->n; i++) {
 		const struct target *target = &detector->targets[i];
@@ -219,28 +264,29 @@ static void ask_all(struct detector *detector, const struct addr sources[2])
 
 		if (target->answered)
 			continue;
-		len = frame_ask(detector->mac, &sources[target->address.family == 6],
+		len = frame_ask(detector->mac, &detector->sources[target->address.family == 6],
 				&target->address, frame);
 		(void)send(detector->fd, frame, len, 0);
 	}
 }
 
-/* The interface's address that neighbours may answer to; family 0 while there is none. */
-static struct addr link_local_of(struct netns *ns, const char *ifname)
+/* Ask and listen, up to so many times. */
+static void ask_all(struct detector *detectors, size_t n, int times, int ms,
+		    bool (*enough)(const struct detector *))
 {
-	struct addr address = {0};
-	json_auto_t *look = NULL;
-	size_t i;
-	json_t *item;
+	for (int k = 0; k < times; k++) {
+		bool any = false;
 
-	if (netns_observe(ns, NETNS_LINKS | NETNS_ADDRESSES, &look, NULL))
-		return address;
-	json_array_foreach (json_at(look, "addresses"), i, item)
-		if (str_eq(json_str_at(item, "dev"), ifname) &&
-		    addr_parse_prefix(json_str_at(item, "address"), &address) &&
-		    addr_is_link_local(&address))
-			return address;
-	return (struct addr){0};
+		for (size_t i = 0; i < n; i++) {
+			if (!waits_for(&detectors[i], enough))
+				continue;
+			any = true;
+			ask_targets(&detectors[i]);
+		}
+		if (!any)
+			return;
+		listen_for(detectors, n, ms, enough);
+	}
 }
 
 static bool has_family(const struct detector *detector, int family)
@@ -251,84 +297,42 @@ static bool has_family(const struct detector *detector, int family)
 	return false;
 }
 
-static int find_conflicts(struct netns *ns, struct detector *detector, json_t *conflicts,
-			  struct err *err)
+/* The interface's address that neighbours may answer to; family 0 while there is none. */
+static struct addr link_local_of(const json_t *look, const char *ifname)
 {
-	struct addr sources[2] = {0};
-	int rc = 0;
-
-	assert(detector->fd >= 0 && detector->n <= TARGETS_MAX);
-	detector->any_claim = true;
-	if (has_family(detector, 6))
-		sources[1] = link_local_of(ns, detector->ifname);
-	for (int i = 0; i < PROBES && !some_answered(detector); i++) {
-		ask_all(detector, sources);
-		listen_for(detector, PROBE_MS, some_answered);
-	}
-	for (size_t i = 0; i < detector->n; i++) {
-		char address[ADDR_TEXT_SIZE], mac[18];
-
-		if (!detector->targets[i].answered)
-			continue;
-		addr_print(&detector->targets[i].address, address);
-		text_from_octets(detector->targets[i].mac, 6, mac);
-		if (conflicts) {
-			json_t *conflict = json_object();
-
-			json_put_str(conflict, "ip", address);
-			json_put_str(conflict, "mac", mac);
-			json_array_append_new(conflicts, conflict);
-		}
-		if (rc == 0)
-			rc = err_set(err, ERR_CONFLICT, "AddressInUse",
-				     "%s: the address %s is in use by %s; exclude it from the "
-				     "pool, or stop who has it",
-				     detector->ifname, address, mac);
-	}
-	return rc;
-}
-
-static int find_gateways(struct netns *ns, struct detector *detector, const json_t *own,
-			 struct err *err)
-{
-	struct addr sources[2] = {0};
+	struct addr address = {0};
 	size_t i;
 	json_t *item;
 
-	detector->any_claim = false;
-	json_array_foreach (own, i, item) {
-		struct addr address;
+	json_array_foreach (json_at(look, "addresses"), i, item)
+		if (str_eq(json_str_at(item, "dev"), ifname) &&
+		    addr_parse_prefix(json_str_at(item, "address"), &address) &&
+		    addr_is_link_local(&address))
+			return address;
+	return (struct addr){0};
+}
 
-		if (addr_parse_prefix(json_string_value(item), &address) &&
-		    !sources[address.family == 6].family)
-			sources[address.family == 6] = address;
-	}
-	/* The interface may have no address but its link's; and that not yet. */
-	for (int waited = 0; has_family(detector, 6) && waited < LINK_LOCAL_MS; waited += 50) {
-		struct addr local = link_local_of(ns, detector->ifname);
+/* IPv6 is asked from the link's address, once there is one. False: some have none yet. */
+static bool find_link_locals(struct detector *detectors, size_t n)
+{
+	json_auto_t *look = NULL;
+	bool has_all = true;
 
-		if (local.family) {
-			sources[1] = local;
-			break;
-		}
-		sleep_ms(50);
-	}
-	for (i = 0; i < GATEWAY_TRIES && !all_answered(detector); i++) {
-		ask_all(detector, sources);
-		listen_for(detector, GATEWAY_MS, all_answered);
-	}
-	for (i = 0; i < detector->n; i++) {
-		char address[ADDR_TEXT_SIZE];
+	for (size_t i = 0; i < n; i++) {
+		struct detector *detector = &detectors[i];
+		struct addr local;
 
-		if (detector->targets[i].answered)
+		if (!goes_on(detector) || !has_family(detector, 6))
 			continue;
-		addr_print(&detector->targets[i].address, address);
-		return err_set(err, ERR_TRANSIENT, "GatewayUnreachable",
-			       "%s: the gateway %s does not answer; check VLAN, cabling and the "
-			       "pool's gateway",
-			       detector->ifname, address);
+		if (!look &&
+		    netns_observe(detector->ns, NETNS_LINKS | NETNS_ADDRESSES, &look, NULL))
+			return false;
+		local = link_local_of(look, detector->ifname);
+		if (local.family)
+			detector->sources[1] = local;
+		has_all &= local.family != 0;
 	}
-	return 0;
+	return has_all;
 }
 
 static void set_targets(struct detector *detector, const json_t *list)
@@ -341,42 +345,159 @@ static void set_targets(struct detector *detector, const json_t *list)
 		(void)add_target(detector, json_string_value(item));
 }
 
-int netns_detect(struct netns *ns, const struct detect_request *request, struct err *err)
-{
-	struct detector detector = {.ns = ns, .ifname = request->ifname, .fd = -1};
-	int code = 0;
+/* ---- conflicts ------------------------------------------------------------------------------- */
 
-	assert(ns && request->ifname);
-	if (json_array_size(request->addresses) + json_array_size(request->gateways) == 0)
-		return 0;
-	if (netns_within(ns, open_detector, &detector, err))
-		return -1;
-	if (detector.fd < 0)
-		return 0;
-	wait_for_carrier(detector.fd, detector.ifname);
-	set_targets(&detector, request->addresses);
-	code = find_conflicts(ns, &detector, request->conflicts, err);
-	if (code == 0) {
-		set_targets(&detector, request->gateways);
-		code = find_gateways(ns, &detector, request->own, err);
+static void tell_conflicts(struct detector *detector)
+{
+	struct detect_request *request = detector->request;
+
+	for (size_t i = 0; i < detector->n; i++) {
+		char address[ADDR_TEXT_SIZE], mac[18];
+
+		if (!detector->targets[i].answered)
+			continue;
+		addr_print(&detector->targets[i].address, address);
+		text_from_octets(detector->targets[i].mac, 6, mac);
+		if (request->conflicts) {
+			json_t *conflict = json_object();
+
+			json_put_str(conflict, "ip", address);
+			json_put_str(conflict, "mac", mac);
+			json_array_append_new(request->conflicts, conflict);
+		}
+		if (request->err.class == ERR_NONE)
+			(void)err_set(&request->err, ERR_CONFLICT, "AddressInUse",
+				      "%s: the address %s is in use by %s; exclude it from the "
+				      "pool, or stop who has it",
+				      detector->ifname, address, mac);
 	}
-	own_close_p(&detector.fd);
-	return code;
 }
 
-void netns_announce(struct netns *ns, const char *ifname, const json_t *addresses)
+static void find_conflicts(struct detector *detectors, size_t n)
 {
-	struct detector detector = {.ns = ns, .ifname = ifname, .fd = -1};
-
-	assert(ns && ifname);
-	if (netns_within(ns, open_detector, &detector, NULL) || detector.fd < 0)
-		return;
-	set_targets(&detector, addresses);
-	for (size_t i = 0; i < detector.n; i++) {
-		uint8_t frame[FRAME_MAX];
-		size_t len = frame_announce(detector.mac, &detector.targets[i].address, frame);
-
-		(void)send(detector.fd, frame, len, 0);
+	for (size_t i = 0; i < n; i++) {
+		set_targets(&detectors[i], detectors[i].request->addresses);
+		detectors[i].any_claim = true;
 	}
-	own_close_p(&detector.fd);
+	(void)find_link_locals(detectors, n);
+	ask_all(detectors, n, PROBES, PROBE_MS, some_answered);
+	for (size_t i = 0; i < n; i++)
+		if (goes_on(&detectors[i]))
+			tell_conflicts(&detectors[i]);
+}
+
+/* ---- gateways -------------------------------------------------------------------------------- */
+
+static void set_sources(struct detector *detector)
+{
+	struct addr *sources = detector->sources;
+	size_t i;
+	json_t *item;
+
+	memset(sources, 0, sizeof(detector->sources));
+	json_array_foreach (detector->request->own, i, item) {
+		struct addr address;
+
+		if (addr_parse_prefix(json_string_value(item), &address) &&
+		    !sources[address.family == 6].family)
+			sources[address.family == 6] = address;
+	}
+}
+
+static void tell_silent_gateway(struct detector *detector)
+{
+	for (size_t i = 0; i < detector->n; i++) {
+		char address[ADDR_TEXT_SIZE];
+
+		if (detector->targets[i].answered)
+			continue;
+		addr_print(&detector->targets[i].address, address);
+		(void)err_set(&detector->request->err, ERR_TRANSIENT, "GatewayUnreachable",
+			      "%s: the gateway %s does not answer; check VLAN, cabling and the "
+			      "pool's gateway",
+			      detector->ifname, address);
+		return;
+	}
+}
+
+static void find_gateways(struct detector *detectors, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		set_targets(&detectors[i], detectors[i].request->gateways);
+		set_sources(&detectors[i]);
+		detectors[i].any_claim = false;
+	}
+	/* An interface may have no address but its link's; and that not yet. */
+	for (int waited = 0; waited < LINK_LOCAL_MS && !find_link_locals(detectors, n);
+	     waited += LINK_LOCAL_LOOK_MS)
+		sleep_ms(LINK_LOCAL_LOOK_MS);
+	ask_all(detectors, n, GATEWAY_TRIES, GATEWAY_MS, all_answered);
+	for (size_t i = 0; i < n; i++)
+		if (goes_on(&detectors[i]))
+			tell_silent_gateway(&detectors[i]);
+}
+
+void netns_detect(struct netns *ns, struct detect_request *requests, size_t n)
+{
+	auto_free struct detector *detectors = mem_calloc(n, sizeof(*detectors));
+
+	assert(ns);
+	for (size_t i = 0; i < n; i++) {
+		struct detect_request *request = &requests[i];
+
+		assert(request->ifname);
+		request->err = (struct err){0};
+		detectors[i] = (struct detector){
+			.ns = ns, .ifname = request->ifname, .request = request, .fd = -1};
+		if (json_array_size(request->addresses) + json_array_size(request->gateways) > 0)
+			(void)netns_within(ns, open_detector, &detectors[i], &request->err);
+	}
+	wait_for_carriers(detectors, n);
+	find_conflicts(detectors, n);
+	find_gateways(detectors, n);
+	for (size_t i = 0; i < n; i++)
+		own_close_p(&detectors[i].fd);
+}
+
+/* ---- announcements --------------------------------------------------------------------------- */
+
+/* Others learn of the addresses only by a link that is there. */
+static bool lacks_link(const struct detector *detectors, const json_t *list)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (list, i, item)
+		if (detectors[i].fd >= 0 && json_is_true(json_at(item, "hasLateLink")) &&
+		    !has_carrier(&detectors[i]))
+			return true;
+	return false;
+}
+
+void netns_announce(struct netns *ns, const json_t *list)
+{
+	size_t n = json_array_size(list), i, k;
+	auto_free struct detector *detectors = mem_calloc(n, sizeof(*detectors));
+	const json_t *item;
+
+	assert(ns);
+	json_array_foreach (list, i, item) {
+		detectors[i] = (struct detector){
+			.ns = ns, .ifname = json_str_at(item, "ifname"), .fd = -1};
+		(void)netns_within(ns, open_detector, &detectors[i], NULL);
+		set_targets(&detectors[i], json_at(item, "addresses"));
+	}
+	for (int waited = 0; waited < LATE_LINK_MS && lacks_link(detectors, list);
+	     waited += LOOK_MS)
+		sleep_ms(LOOK_MS);
+	for (i = 0; i < n; i++) {
+		for (k = 0; detectors[i].fd >= 0 && k < detectors[i].n; k++) {
+			uint8_t frame[FRAME_MAX];
+			size_t len = frame_announce(detectors[i].mac,
+						    &detectors[i].targets[k].address, frame);
+
+			(void)send(detectors[i].fd, frame, len, 0);
+		}
+		own_close_p(&detectors[i].fd);
+	}
 }

@@ -5,6 +5,7 @@
  */
 #include "nodeagent/cni/execute/netns_visit.h"
 
+#include "nodeagent/cni/execute/netns_detect.h"
 #include "nodeagent/cni/execute/netns_execute.h"
 #include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/netlink/netns.h"
@@ -28,4 +29,12 @@ int netns_visit_execute(int fd, const json_t *steps, struct err *err)
 	auto_netns struct netns *ns = netns_open(fd, err);
 
 	return ns ? netns_execute(&(struct netns_pair){.pod = ns}, steps, NULL, err) : -1;
+}
+
+void netns_visit_announce(int fd, const json_t *announcements)
+{
+	auto_netns struct netns *ns = json_array_size(announcements) ? netns_open(fd, NULL) : NULL;
+
+	if (ns)
+		netns_announce(ns, announcements);
 }

@@ -20,4 +20,7 @@ int netns_visit_links(int fd, json_t **ret, struct err *err);
 /* netns_execute() there (netns_execute.h) of steps that concern the pod alone. */
 int netns_visit_execute(int fd, const json_t *steps, struct err *err);
 
+/* netns_announce() there (netns_detect.h). */
+void netns_visit_announce(int fd, const json_t *announcements);
+
 #endif

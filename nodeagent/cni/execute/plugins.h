@@ -6,6 +6,8 @@
 #define ORBWEAVER_NODEAGENT_CNI_EXECUTE_PLUGINS_H
 
 #include "nodeagent/cni/execute/netns_execute.h"
+#include <stdbool.h>
+
 #include "nodeagent/cni/plan/attach.h"
 
 /* A call with its namespaces open. pair.pod is NULL when the pod's is gone (DEL). */
@@ -13,12 +15,14 @@ struct plugin_call {
 	const struct attach_call *call;
 	struct netns_pair pair;
 	const json_t *previous; /* the result of the plugin before, in our shape; NULL: none */
+	bool has_late_link;     /* of struct plugin */
 };
 
 struct plugin {
 	const char *type;
-	bool chained;   /* ADD needs prevResult */
-	bool is_common; /* attach_is_common() */
+	bool chained;       /* ADD needs prevResult */
+	bool is_common;     /* attach_is_common() */
+	bool has_late_link; /* its interface may have no carrier yet when it is set up */
 	/* *ret_result is new, in our shape. */
 	int (*add)(const struct plugin_call *call, json_t **ret_result, struct err *err);
 	int (*check)(const struct plugin_call *call, struct err *err);

@@ -6,9 +6,6 @@
  * the VF's interface before, "settings": steps that put the VF's settings back, "ipam": there are
  * addresses to be given back}.
  */
-#include <linux/if.h>
-#include <time.h>
-
 #include "lib/base/own.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/device.h"
@@ -21,10 +18,6 @@
 #include "nodeagent/cni/plan/result.h"
 #include "nodeagent/cni/plan/sriov.h"
 #include "nodeagent/cni/plan/steps.h"
-
-/* How long a carrier is waited for before addresses are announced. */
-#define CARRIER_MS 200
-#define LOOK_MS    10
 
 /* ---- ADD ------------------------------------------------------------------------------------- */
 
@@ -88,21 +81,6 @@ static json_t *state_of(const struct sriov_config *config, const struct sriov_fa
 	return state;
 }
 
-/* Others learn of the addresses only by a link that is there. */
-static void wait_for_carrier(const struct plugin_call *call)
-{
-	for (int waited = 0; waited < CARRIER_MS; waited += LOOK_MS) {
-		const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
-		json_auto_t *look = netns_look_new();
-		const json_t *link = NULL;
-
-		if (netns_observe_link(call->pair.pod, call->call->ifname, 0, look, &link, NULL) ||
-		    look_number(link, "flags") & IFF_RUNNING)
-			return;
-		(void)nanosleep(&pause, NULL);
-	}
-}
-
 static json_t *result_of(const struct plugin_call *call, const struct sriov_config *config,
 			 const struct sriov_facts *facts, const json_t *pf_link)
 {
@@ -115,16 +93,6 @@ static json_t *result_of(const struct plugin_call *call, const struct sriov_conf
 	result_add_interface(result, call->call->ifname, mac, call->call->netns_path,
 			     look_number(facts->link ? facts->link : pf_link, "mtu"), NULL);
 	return result;
-}
-
-static int add_with_addresses(const struct plugin_call *call, const struct sriov_facts *facts,
-			      json_t *result, json_t *done, struct err *err)
-{
-	if (!ipam_is_wanted(call))
-		return 0;
-	if (facts->netdev)
-		wait_for_carrier(call);
-	return ipam_add(call, facts->netdev != NULL, result, done, err);
 }
 
 static int sriov_act(const struct plugin_call *call, const struct sriov_config *config,
@@ -141,7 +109,8 @@ static int sriov_act(const struct plugin_call *call, const struct sriov_config *
 	if (services->save(services->context, state, err))
 		return -1;
 	if (netns_execute(&call->pair, steps, done, err) == 0 &&
-	    add_with_addresses(call, facts, result, done, err) == 0)
+	    (!ipam_is_wanted(call) ||
+	     ipam_add(call, facts->netdev != NULL, result, done, err) == 0))
 		return 0;
 	(void)err_in(err, "sriov: %s", config->device);
 	undo = steps_undo(done);
@@ -296,6 +265,7 @@ static int sriov_check(const struct plugin_call *call, struct err *err)
 
 const struct plugin plugin_sriov = {
 	.type = "sriov",
+	.has_late_link = true,
 	.add = sriov_add,
 	.check = sriov_check,
 	.del = sriov_del,

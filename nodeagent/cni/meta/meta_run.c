@@ -159,6 +159,16 @@ bool meta_run_next(struct meta_run *run, struct meta_step *ret)
 	return true;
 }
 
+bool meta_run_coming(const struct meta_run *run, size_t delegate, struct meta_step *ret)
+{
+	assert(delegate < run->n);
+	if (!command_is(run, "ADD") || run->stopped ||
+	    run->done[delegate] >= delegate_plugins(delegate_at(run, delegate)))
+		return false;
+	*ret = (struct meta_step){delegate, run->done[delegate], run->command};
+	return true;
+}
+
 json_t *meta_run_stdin(const struct meta_run *run, const struct meta_step *step)
 {
 	const json_t *result = json_array_get(run->results, step->delegate);

@@ -42,6 +42,12 @@ void meta_run_free(struct meta_run *run);
  */
 bool meta_run_next(struct meta_run *run, struct meta_step *ret);
 
+/*
+ * ADD: the plugin of this delegate that runs now, or comes next, whether it is its turn or not.
+ * False: there is none, the delegate is complete or nothing begins any more.
+ */
+bool meta_run_coming(const struct meta_run *run, size_t delegate, struct meta_step *ret);
+
 /* What it gets on stdin, new. */
 json_t *meta_run_stdin(const struct meta_run *run, const struct meta_step *step);
 

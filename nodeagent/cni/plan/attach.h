@@ -59,7 +59,19 @@ struct attach_call {
 	int root;               /* descriptor of the host's root folder: /sys below it is read */
 	const json_t *config;   /* stdin: object with name, cniVersion, prevResult, runtimeConfig */
 	const json_t *settings; /* cluster's, for "coordinator" (SpiderCoordinator); or NULL */
-	const json_t *granted;  /* addresses that IP pools gave this sandbox: texts; or NULL */
+	/*
+	 * Of "coordinator". later: interfaces of networks that come after this one's, which are
+	 * there already; finding: what was found on the network of this NIC
+	 * (nodeagent/cni/execute/coordinator_detect.h). NULL: none; nothing was looked for yet.
+	 */
+	const json_t *later, *finding;
+	/*
+	 * The caller announces addresses when all networks of the pod are set up: what
+	 * netns_announce() takes (nodeagent/cni/execute/netns_detect.h) is appended here. NULL:
+	 * each plugin announces its own at once.
+	 */
+	json_t *announcements;
+	const json_t *granted; /* addresses that IP pools gave this sandbox: texts; or NULL */
 	/*
 	 * DEL, CHECK: what ADD saved or kept last; or NULL. ADD of tuning: what another one of its
 	 * list saved for the same interface.

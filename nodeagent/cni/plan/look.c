@@ -69,6 +69,25 @@ char *look_first_address(const json_t *look, const char *dev, int family)
 	return str_dup(text);
 }
 
+void look_leave_out(json_t *look, const json_t *names)
+{
+	static const struct {
+		const char *list, *key;
+	} parts[] = {
+		{"links", "name"}, {"addresses", "dev"}, {"routes", "dev"}, {"neighbours", "dev"}};
+
+	for (size_t i = 0; names && i < ARRAY_LEN(parts); i++) {
+		json_t *list = json_at(look, parts[i].list);
+
+		for (size_t k = json_array_size(list); k-- > 0;) {
+			const char *dev = json_str_at(json_array_get(list, k), parts[i].key);
+
+			if (dev && json_list_has(names, dev))
+				json_array_remove(list, k);
+		}
+	}
+}
+
 int64_t look_number(const json_t *object, const char *key)
 {
 	return json_integer_value(json_at(object, key));

@@ -44,6 +44,9 @@ void look_addresses(const json_t *look, const char *dev, unsigned int families, 
 /* The first of a family as a text without prefix, new; NULL when there is none. */
 char *look_first_address(const json_t *look, const char *dev, int family);
 
+/* Take these devices out, and what is on them. names: texts, or NULL. */
+void look_leave_out(json_t *look, const json_t *names);
+
 /* Number, 0 when absent. */
 int64_t look_number(const json_t *object, const char *key);
 

@@ -17,6 +17,7 @@
 #include "lib/base/str.h"
 #include "lib/json/ask.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/execute/coordinator_detect.h"
 #include "nodeagent/cni/plan/attach.h"
 #include "nodeagent/cni/plan/result.h"
 #include "nodeagent/cni/state/boot_id.h"
@@ -26,11 +27,9 @@
 #include "nodeagent/cni/worker/allocated.h"
 #include "nodeagent/cni/worker/allowed_types.h"
 #include "nodeagent/cni/worker/external_ipam.h"
-#include "nodeagent/cni/worker/master.h"
 #include "nodeagent/cni/worker/meta_call.h"
+#include "nodeagent/cni/worker/pod_addresses.h"
 #include "nodeagent/cni/worker/spiderpool.h"
-
-#define SPIDERPOOL "spiderpool"
 
 /* ---- what the disk says ---------------------------------------------------------------------- */
 
@@ -223,67 +222,7 @@ static int load_record(const struct attachment *a, json_t **ret, struct err *err
 	return 0;
 }
 
-/* ---- steps, for the metrics ------------------------------------------------------------------ */
-
-static void note_step(struct attachment *a, const char *step, int64_t took_us, bool ok)
-{
-	json_t *entry = json_object();
-
-	json_put_str(entry, "step", step);
-	json_put(entry, "seconds", json_real((double)took_us / 1e6));
-	json_put_bool(entry, "ok", ok);
-	json_array_append_new(a->steps, entry);
-}
-
-/* ---- the agent ------------------------------------------------------------------------------- */
-
-static json_t *ask_agent(struct attachment *a, const char *step, json_t *question, struct err *err)
-{
-	int64_t begun = clock_us();
-	json_t *answer = worker_channel_ask(a->line, question, err);
-
-	note_step(a, step, clock_us() - begun, answer != NULL);
-	return answer;
-}
-
 /* ---- spiderpool ------------------------------------------------------------------------------ */
-
-/* The network's version; 0.3.1 for those before, which have no list of addresses. */
-static const char *list_version(const struct attachment *a)
-{
-	const char *version = result_version_of(a->config);
-
-	return result_version_is_at_least(version, "0.3.0") ? version : "0.3.1";
-}
-
-static int in_own_version(const struct attachment *a, json_t **result, struct err *err)
-{
-	const char *version = result_version_of(a->config);
-	json_auto_t *addresses = NULL;
-
-	if (str_eq(version, list_version(a)))
-		return 0;
-	if (result_read(*result, NULL, &addresses, err) < 0)
-		return -1;
-	json_decref(*result);
-	*result = result_write(addresses, version);
-	return 0;
-}
-
-static json_t *addresses_question_new(const struct attachment *a, struct err *err)
-{
-	bool matches = false;
-	json_t *wish = spiderpool_wish(a->config, a->key.ifname, &matches, err), *question;
-
-	if (!wish)
-		return NULL;
-	if (matches)
-		json_put(wish, "masterAddresses", master_addresses(a->config, a->root));
-	question = worker_channel_request_new(a, "addresses");
-	json_put_str(question, "version", list_version(a));
-	json_put(question, "wish", wish);
-	return question;
-}
 
 /*
  * Nothing is changed on the node, so nothing is written before; afterwards, since whoever has a
@@ -291,13 +230,12 @@ static json_t *addresses_question_new(const struct attachment *a, struct err *er
  */
 static int spiderpool_add(struct attachment *a, json_t **ret_result, struct err *err)
 {
-	json_t *question = addresses_question_new(a, err);
-	json_auto_t *result = NULL;
+	bool has_asked = false;
+	json_auto_t *result = pod_addresses_ask(a, &has_asked, err);
 
-	if (!question)
+	if (!result && !has_asked)
 		return -1;
-	result = ask_agent(a, "addresses", question, err);
-	if (!result || in_own_version(a, &result, err) < 0) {
+	if (!result) {
 		(void)put_record(a, (struct record){.phase = "deleting"}, true, NULL);
 		return -1;
 	}
@@ -314,8 +252,8 @@ static int spiderpool_add(struct attachment *a, json_t **ret_result, struct err 
 static void spiderpool_delete(struct attachment *a)
 {
 	struct err err = {0};
-	json_auto_t *answer =
-		ask_agent(a, "release", worker_channel_request_new(a, "release"), &err);
+	json_auto_t *answer = worker_channel_ask_for(
+		a, "release", worker_channel_request_new(a, "release"), &err);
 
 	if (answer)
 		(void)put_record(a, (struct record){.is_gone = true}, true, NULL);
@@ -381,12 +319,12 @@ static void report(void *context, const json_t *conflicts)
 	json_t *question = worker_channel_request_new(a, "conflict");
 
 	json_put(question, "conflicts", json_incref((json_t *)conflicts));
-	json_decref(ask_agent(a, "conflict", question, NULL));
+	json_decref(worker_channel_ask_for(a, "conflict", question, NULL));
 }
 
 static void took(void *context, int64_t kernel_us)
 {
-	note_step(context, "kernel", kernel_us, true);
+	worker_channel_note_step(context, "kernel", kernel_us, true);
 }
 
 /*
@@ -444,7 +382,7 @@ static int ipam(void *context, const char *command, const json_t *config, json_t
 					 type);
 	if (!str_eq(type, SPIDERPOOL) && !is_own_ipam(&inner)) {
 		rc = external_ipam_run(a, type, command, config, ret_result, err);
-		note_step(a, "ipam", clock_us() - begun, rc == 0);
+		worker_channel_note_step(a, "ipam", clock_us() - begun, rc == 0);
 		return rc;
 	}
 	if (str_eq(command, "ADD"))
@@ -454,29 +392,15 @@ static int ipam(void *context, const char *command, const json_t *config, json_t
 	return str_eq(type, SPIDERPOOL) ? 0 : attachment_check(&inner, err);
 }
 
-/* A crew_work_fn: one of ours is an attachment like any, a foreign one a program on the host. */
-static json_t *work(struct attachment *a, const char *command)
+/* Of meta_services: one of ours is an attachment like any. */
+static int call_plugin(struct attachment *a, const char *command, json_t **ret_result,
+		       struct err *err)
 {
-	json_t *said = NULL, *result = NULL;
-	struct err err = {0};
-	int rc;
-
-	if (!is_ours(a))
-		rc = (said = external_ipam_program(a, a->key.plugin, command, a->config, &err))
-			     ? 0
-			     : -1;
-	else if (str_eq(command, "ADD"))
-		rc = attachment_add(a, &result, &err);
-	else if (str_eq(command, "CHECK"))
-		rc = attachment_check(a, &err);
-	else
-		rc = attachment_delete(a, &err);
-	if (!said)
-		said = json_object();
-	json_put(said, "result", result);
-	if (rc < 0)
-		json_put(said, "error", ask_error_new(&err));
-	return said;
+	if (str_eq(command, "ADD"))
+		return attachment_add(a, ret_result, err);
+	if (str_eq(command, "CHECK"))
+		return attachment_check(a, err);
+	return attachment_delete(a, err);
 }
 
 static void add_text(json_t *list, const json_t *address)
@@ -511,7 +435,11 @@ static int run(struct attachment *a, enum attach_command command, const json_t *
 	       const json_t *settings, json_t **ret_result, struct err *err)
 {
 	const struct meta_services meta = {
-		.context = a, .save = save, .save_more = save_more, .work = work};
+		.context = a,
+		.save = save,
+		.save_more = save_more,
+		.own = {.is_ours = is_ours, .call = call_plugin},
+	};
 	const struct attach_services services = {
 		.context = a,
 		.save = save,
@@ -524,6 +452,9 @@ static int run(struct attachment *a, enum attach_command command, const json_t *
 	json_auto_t *granted = granted_addresses(a);
 	const struct attach_call call = {
 		.granted = granted,
+		.later = a->later,
+		.announcements = a->shared ? a->shared->announcements : NULL,
+		.finding = a->shared ? json_at(a->shared->findings, a->key.ifname) : NULL,
 		.command = command,
 		.type = a->key.plugin,
 		.container_id = a->container,
@@ -546,7 +477,7 @@ static int run(struct attachment *a, enum attach_command command, const json_t *
 			 ? meta_call_run(a, command, saved, &meta, ret_result, err)
 			 : attach_run(&call, ret_result, err);
 
-	note_step(a, "attach", clock_us() - begun, rc == 0);
+	worker_channel_note_step(a, "attach", clock_us() - begun, rc == 0);
 	return rc;
 }
 
@@ -569,13 +500,31 @@ static bool takes_device(const char *plugin)
 	       (!attach_is_common(plugin) || str_eq(plugin, "host-device"));
 }
 
-/* What the cluster says of coordinators; *ret is new, or NULL: nothing is asked for this plugin. */
+/*
+ * What the cluster says of coordinators; *ret is new, or NULL: nothing is asked for this plugin. It
+ * is the pod's, whatever its interface.
+ */
 static int get_settings(struct attachment *a, json_t **ret, struct err *err)
 {
 	if (!str_eq(a->key.plugin, "coordinator"))
 		return 0;
-	*ret = ask_agent(a, "settings", worker_channel_request_new(a, "coordinator"), err);
+	*ret = a->shared ? json_incref(a->shared->settings) : NULL;
+	if (*ret)
+		return 0;
+	*ret = worker_channel_ask_for(a, "settings", worker_channel_request_new(a, "coordinator"),
+				      err);
+	if (*ret && a->shared)
+		a->shared->settings = json_incref(*ret);
 	return *ret ? 0 : -1;
+}
+
+/* The first coordinator looks for conflicts of all NICs whose coordinators come next. */
+static void detect_for_pod(struct attachment *a, const json_t *settings)
+{
+	struct attachment_shared *shared = a->shared;
+
+	if (shared && !shared->findings && str_eq(a->key.plugin, "coordinator"))
+		shared->findings = coordinator_detect(a->netns, shared->nics, settings);
 }
 
 /*
@@ -721,6 +670,7 @@ static int add_with_device(struct attachment *a, const char *device, json_t **re
 	if (get_settings(a, &settings, err) < 0 ||
 	    (attachment_stacks(a->key.plugin) && load_record(a, &record, err) < 0))
 		return -1;
+	detect_for_pod(a, settings);
 	if (device && take_over(a, device, err) < 0)
 		return -1;
 	/* Whoever has no device has changed nothing before the first save(). */

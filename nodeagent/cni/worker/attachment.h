@@ -14,6 +14,19 @@
 #include "nodeagent/cni/state/sandboxes.h"
 #include "nodeagent/cni/worker/worker_channel.h"
 
+/*
+ * What the plugins of one pod have in common in a call of the meta plugin (meta_call.c): what one
+ * of them has asked or found out serves the others. Owned by that call.
+ */
+struct attachment_shared {
+	json_t *wishes;        /* of pod_addresses.h; NULL: asked, or there is nothing to ask for */
+	json_t *addresses;     /* {interface: the answer}; NULL: not asked */
+	json_t *settings;      /* of coordinators; NULL: not asked */
+	json_t *nics;          /* whose coordinators come next (coordinator_detect.h) */
+	json_t *findings;      /* {interface: finding} of those that were asked for */
+	json_t *announcements; /* as attach_call has them */
+};
+
 /* Borrowed, but for `steps` and `kept`. */
 struct attachment {
 	struct worker_channel *line;
@@ -40,6 +53,8 @@ struct attachment {
 	bool has_no_ipam;    /* the IPAM program could not be started: there is nothing to undo */
 	json_t *steps;       /* array: what was done, {"step", "seconds", "ok"} */
 	json_t *kept;        /* of attach_services, until its record has it; NULL at first */
+	struct attachment_shared *shared; /* NULL: called alone */
+	const json_t *later;              /* as attach_call has it */
 };
 
 /* Does this program know the plugin? */

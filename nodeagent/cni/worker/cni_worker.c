@@ -370,4 +370,5 @@ void cni_worker_run(int fd, const struct cni_worker_config *config)
 	else if (netns >= 0)
 		(void)close(netns);
 	strbuf_done(&line.in);
+	json_decref(line.replies);
 }

@@ -5,6 +5,7 @@
  */
 #include "nodeagent/cni/worker/external_ipam.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,6 +19,7 @@
 
 #include "lib/base/child.h"
 #include "lib/base/fs.h"
+#include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -94,7 +96,7 @@ static size_t size_of_call(const json_t *env, const char *text)
 /* ---- by ourselves ---------------------------------------------------------------------------- */
 
 /* Exit status of the child: an errno of entering the root, or that something else failed. */
-enum { UNTOLD = 255 };
+enum { UNTOLD = 255, NO_TURN = 254 };
 
 enum {
 	FOREIGN_MAX = 4, /* programs at a time */
@@ -176,6 +178,13 @@ static void tell_lost(int root, int status, struct err *err)
 	char path[PATH_MAX] = {0};
 	bool is_known;
 
+	if (WIFEXITED(status) && WEXITSTATUS(status) == NO_TURN) {
+		(void)err_set(err, ERR_TRANSIENT, "PluginFailed",
+			      "%d programs of other plugins run already and do not end; this one is "
+			      "tried again later, see what they wait for",
+			      FOREIGN_MAX);
+		return;
+	}
 	if (!WIFEXITED(status) || WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == UNTOLD) {
 		(void)err_set(err, ERR_HOST, "PluginFailed",
 			      "the process that was to run the plugin ended without a word; it is "
@@ -195,10 +204,10 @@ static void tell_lost(int root, int status, struct err *err)
  * One of FOREIGN_MAX turns, over all workers: a program in Go takes up to 14 MB, and notes of a
  * night without an agent would start hundreds within the agent's limit of memory, which ends all.
  * The lock goes with the descriptor, also when the worker is killed. A program that calls a plugin
- * of ours waits for no turn of its own: that plugin runs what the call needs. -1 with err: none
- * came; whoever asked asks again, a note as well as the runtime.
+ * of ours waits for no turn of its own: that plugin runs what the call needs. -1: none came, or
+ * none can be locked; whoever asked asks again, a note as well as the runtime.
  */
-static int take_turn(const struct attachment *a, struct err *err)
+static int take_turn(const struct attachment *a)
 {
 	int max_ms = a->turn_ms ? a->turn_ms : TURN_MAX_MS;
 
@@ -211,91 +220,145 @@ static int take_turn(const struct attachment *a, struct err *err)
 			if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
 				return take_fd(&fd);
 			if (fd < 0 || (errno != EWOULDBLOCK && errno != EINTR))
-				return err_sys(err, "PluginFailed", "lock %s", name);
+				return -1;
 		}
 		(void)poll(NULL, 0, TURN_LOOK_MS);
 	}
-	return err_set(err, ERR_TRANSIENT, "PluginFailed",
-		       "%d programs of other plugins run already and do not end; this one is tried "
-		       "again later, see what they wait for",
-		       FOREIGN_MAX);
+	return -1;
+}
+
+/* ---- programs under way ---------------------------------------------------------------------- */
+
+struct external_program {
+	struct worker_channel *line;
+	int64_t id; /* of the request to the plugin that waits; 0: a child of ours runs it */
+	int root;
+	pid_t pid;
+	int from, status;
+	struct strbuf in;
+	bool has_ended; /* the child; its status is known */
+	bool is_over;   /* all is read */
+};
+
+/* One read of what the child says. */
+static void read_child(struct external_program *run)
+{
+	ssize_t n;
+
+	strbuf_reserve(&run->in, 16384);
+	n = read(run->from, run->in.data + run->in.len, 16384);
+	run->in.len += n > 0 ? (size_t)n : 0;
+	run->is_over = n == 0 || (n < 0 && errno != EINTR) || run->in.len > WIRE_MAX;
 }
 
 /*
- * What the child says, until it has said all or has ended: programs that a plugin leaves behind may
- * have the other end of the pipe for ever.
+ * It says nothing now. Programs that a plugin leaves behind may have the other end of the pipe for
+ * ever, so the child's end counts; what it said before is read in the next turn.
  */
-static void read_from(int from, pid_t pid, struct strbuf *in, int *status)
+static void look_at_child(struct external_program *run)
 {
-	struct pollfd fd = {.fd = from, .events = POLLIN};
-	bool has_ended = false;
-	ssize_t n = 1;
-
-	while (n > 0 && in->len <= WIRE_MAX) {
-		int ready = poll(&fd, 1, has_ended ? 0 : LOOK_MS);
-
-		if (ready < 0 && errno != EINTR)
-			break;
-		/* What it said before its end is read in the next turn. */
-		if (ready <= 0 && has_ended)
-			break;
-		if (ready <= 0) {
-			has_ended = waitpid(pid, status, WNOHANG) == pid;
-			continue;
-		}
-		strbuf_reserve(in, 16384);
-		n = read(from, in->data + in->len, 16384);
-		in->len += n > 0 ? (size_t)n : 0;
-	}
-	if (!has_ended)
-		(void)waitpid(pid, status, 0);
+	if (run->has_ended)
+		run->is_over = true;
+	else
+		run->has_ended = waitpid(run->pid, &run->status, WNOHANG) == run->pid;
 }
 
-/* {"status", "stdout", "stderr"}, new; NULL with err. */
-static json_t *run_here(const struct attachment *a, const char *type,
-			const struct wire_buffer *order, struct err *err)
+static void turn(struct external_program *const *runs, size_t n)
+{
+	auto_free struct pollfd *fds = mem_calloc(n, sizeof(*fds));
+	bool has_child = false;
+
+	for (size_t i = 0; i < n; i++) {
+		fds[i] = (struct pollfd){.fd = runs[i]->id ? runs[i]->line->fd : runs[i]->from,
+					 .events = POLLIN};
+		has_child |= !runs[i]->id;
+	}
+	if (poll(fds, n, has_child ? LOOK_MS : -1) < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		if (runs[i]->id && fds[i].revents)
+			worker_channel_read(runs[i]->line);
+		else if (!runs[i]->id && fds[i].revents)
+			read_child(runs[i]);
+		else if (!runs[i]->id)
+			look_at_child(runs[i]);
+	}
+}
+
+size_t external_program_wait(struct external_program *const *runs, size_t n)
+{
+	assert(n > 0);
+	for (;;) {
+		for (size_t i = 0; i < n; i++)
+			if (runs[i]->id ? worker_channel_has(runs[i]->line, runs[i]->id)
+					: runs[i]->is_over)
+				return i;
+		turn(runs, n);
+	}
+}
+
+json_t *external_program_end(struct external_program *run, struct err *err)
+{
+	struct external_program *const runs[] = {run};
+	struct wire_message message;
+	json_t *end = NULL;
+	uint32_t id;
+
+	(void)external_program_wait(runs, 1);
+	if (run->id) {
+		end = worker_channel_end(run->line, run->id, err);
+	} else {
+		(void)close(run->from);
+		if (!run->has_ended)
+			(void)waitpid(run->pid, &run->status, 0);
+		if (wire_read(run->in.data, run->in.len, &message) == 1)
+			end = exec_wire_read(&message, &id);
+		else
+			tell_lost(run->root, run->status, err);
+	}
+	strbuf_done(&run->in);
+	mem_free(run);
+	return end;
+}
+
+/* In a child that waits for its turn, and gives it back with its end. */
+static int start_child(const struct attachment *a, const char *type,
+		       const struct wire_buffer *order, struct external_program *run,
+		       struct err *err)
 {
 	auto_free char *path = external_ipam_path(a, type);
-	auto_strbuf struct strbuf in = {0};
-	struct wire_message message;
-	auto_close int turn = take_turn(a, err); /* given back at the end of this call */
-	int fds[2], status = 0;
-	uint32_t id;
-	pid_t pid;
+	int fds[2];
 
-	if (turn < 0)
-		return NULL;
-	if (pipe2(fds, O_CLOEXEC) < 0) {
-		(void)err_sys(err, "PluginFailed", "make a pipe");
-		return NULL;
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return err_sys(err, "PluginFailed", "make a pipe");
+	run->root = a->root;
+	run->pid = child_fork(&(struct child_config){.dies_by = SIGKILL, .skips_handlers = true});
+	if (run->pid == 0) {
+		if (take_turn(a) < 0)
+			_exit(NO_TURN);
+		run_in_root(a, path, order, fds[1]);
 	}
-	pid = child_fork(&(struct child_config){.dies_by = SIGKILL, .skips_handlers = true});
-	if (pid < 0) {
+	(void)close(fds[1]);
+	run->from = fds[0];
+	if (run->pid < 0) {
 		(void)err_sys(err, "PluginFailed", "start a process");
 		(void)close(fds[0]);
-		(void)close(fds[1]);
-		return NULL;
+		return -1;
 	}
-	if (pid == 0)
-		run_in_root(a, path, order, fds[1]);
-	(void)close(fds[1]);
-	read_from(fds[0], pid, &in, &status);
-	(void)close(fds[0]);
-	if (wire_read(in.data, in.len, &message) != 1) {
-		tell_lost(a->root, status, err);
-		return NULL;
-	}
-	return exec_wire_read(&message, &id);
+	return 0;
 }
 
-json_t *external_ipam_program(struct attachment *a, const char *type, const char *command,
-			      const json_t *config, struct err *err)
+struct external_program *external_program_begin(struct attachment *a, const char *type,
+						const char *command, const json_t *config,
+						struct err *err)
 {
 	auto_free char *change = str_printf("CNI_COMMAND=%s", command), *text = json_text(config);
 	json_auto_t *env = json_array(), *exec = NULL;
 	struct wire_buffer order = {0};
+	struct external_program *run;
 	const char *name;
-	json_t *value, *end = NULL;
+	json_t *value;
+	int rc = 0;
 
 	if (allowed_types_admit(a, type, command, err) < 0)
 		return NULL;
@@ -310,12 +373,26 @@ json_t *external_ipam_program(struct attachment *a, const char *type, const char
 	}
 	exec = json_pack("{s:s, s:s, s:O, s:s}", "kind", "exec", "path", type, "env", env, "stdin",
 			 text);
+	run = mem_new(struct external_program);
+	run->line = a->line;
 	if (a->has_plugin)
-		return worker_channel_ask(a->line, take_ptr(exec), err);
-	if (exec_wire_write(&order, 1, exec) == 0)
-		end = run_here(a, type, &order, err);
+		run->id = worker_channel_begin(a->line, take_ptr(exec));
+	else if ((rc = exec_wire_write(&order, 1, exec)) == 0)
+		rc = start_child(a, type, &order, run, err);
+	else
+		external_ipam_too_large(type, err);
 	free(order.data);
-	return end;
+	if (rc < 0)
+		mem_free(take_ptr(run));
+	return run;
+}
+
+json_t *external_ipam_program(struct attachment *a, const char *type, const char *command,
+			      const json_t *config, struct err *err)
+{
+	struct external_program *run = external_program_begin(a, type, command, config, err);
+
+	return run ? external_program_end(run, err) : NULL;
 }
 
 int external_ipam_run(struct attachment *a, const char *type, const char *command,

@@ -1,19 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * IPAM plugins of others, run for ours: by the plugin that waits on the host, or, for what is
- * finished later, by the worker in the host's root. In a worker: blocks.
+ * Programs of others: plugins of a pod's networks, and IPAM plugins that ours call. The plugin that
+ * waits on the host runs them or, for what is finished later, a child of the worker in the host's
+ * root. In a worker: blocks.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_EXTERNAL_IPAM_H
 #define ORBWEAVER_NODEAGENT_CNI_WORKER_EXTERNAL_IPAM_H
 
 #include "nodeagent/cni/worker/attachment.h"
 
+/* A program that runs. Several may, side by side. */
+struct external_program;
+
 /*
- * Run a program with the attachment's environment but for CNI_COMMAND=command, and this on stdin.
- * By ourselves it is looked for in external_ipam_path(), and has a CNI_NETNS only when that leads
- * to the attachment's namespace.
- * New: {"status", "stdout", "stderr"}. NULL with err: it could not be run; "TooLarge".
+ * Begin to run a program with the attachment's environment but for CNI_COMMAND=command, and this
+ * on stdin. By ourselves it is looked for in external_ipam_path(), and has a CNI_NETNS only when
+ * that leads to the attachment's namespace.
+ * NULL with err: it could not be run; "TooLarge". The attachment's line outlives it.
  */
+struct external_program *external_program_begin(struct attachment *attachment, const char *type,
+						const char *command, const json_t *config,
+						struct err *err);
+/* Wait until one of these has ended; n is at least 1. Returns its place. */
+size_t external_program_wait(struct external_program *const *runs, size_t n);
+/* Wait for its end, new: {"status", "stdout", "stderr"}; NULL with err. Frees it. */
+json_t *external_program_end(struct external_program *run, struct err *err);
+
+/* All of these. */
 json_t *external_ipam_program(struct attachment *attachment, const char *type, const char *command,
 			      const json_t *config, struct err *err);
 

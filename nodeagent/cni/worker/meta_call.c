@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One call: ask the agent, decide (nodeagent/cni/meta), record, have the crew call plugin after
- * plugin, record again. Above crew.c, below attachment.c.
+ * One call: ask the agent, decide (nodeagent/cni/meta), record, call plugin after plugin, record
+ * again. Above plugin_calls.c, below attachment.c.
  */
 #include "nodeagent/cni/worker/meta_call.h"
 
@@ -24,14 +24,13 @@
 #include "nodeagent/cni/meta/meta_run.h"
 #include "nodeagent/cni/meta/multus_state.h"
 #include "nodeagent/cni/meta/network_status.h"
-#include "nodeagent/cni/meta/plugin_call.h"
 #include "nodeagent/cni/state/conf.h"
 #include "nodeagent/cni/state/devices.h"
 #include "nodeagent/cni/state/sandboxes.h"
 #include "nodeagent/cni/worker/allocated.h"
 #include "nodeagent/cni/worker/allowed_types.h"
-#include "nodeagent/cni/worker/crew.h"
-#include "nodeagent/cni/worker/external_ipam.h"
+#include "nodeagent/cni/worker/plugin_calls.h"
+#include "nodeagent/cni/worker/pod_addresses.h"
 #include "nodeagent/cni/worker/worker_channel.h"
 #include "nodeagent/model/pci_address.h"
 
@@ -367,99 +366,6 @@ static json_t *of_the_cluster(const struct meta_call *m, json_t **results, struc
 	return meta_delegates(&in, err);
 }
 
-/* ---- plugins --------------------------------------------------------------------------------- */
-
-/*
- * The environment of one plugin: that of our own call, with the delegate's interface and arguments.
- */
-static json_t *env_for(const struct attachment *a, const json_t *delegate, const char *command)
-{
-	json_t *env = json_deep_copy(a->env);
-
-	json_put_str(env, "CNI_COMMAND", command);
-	json_put_str(env, "CNI_IFNAME", json_str_at(delegate, "interface"));
-	json_put_str(env, "CNI_ARGS", json_str_at(delegate, "args"));
-	if (a->netns < 0)
-		json_put_str(env, "CNI_NETNS", "");
-	return env;
-}
-
-static void begin(const struct meta_call *m, struct crew *crew, const struct meta_run *run,
-		  const struct meta_step *step)
-{
-	const json_t *delegate = json_array_get(m->delegates, step->delegate);
-	json_auto_t *env = env_for(m->a, delegate, step->command);
-	json_auto_t *config = meta_run_stdin(run, step);
-
-	crew_begin(crew, step, delegate_plugin_type(delegate, step->plugin), env, config);
-}
-
-/*
- * What a plugin that ended has said: the result of ADD, new, or NULL with why it failed; *ret_ok
- * says which.
- */
-static json_t *read_end(const json_t *delegate, const struct crew_end *end, bool *ret_ok,
-			struct err *err)
-{
-	bool is_add = str_eq(end->step.command, "ADD");
-	const char *out = json_str_or(json_at(end->said, "stdout"), "");
-	json_int_t status = json_integer_value(json_at(end->said, "status"));
-	json_t *result = NULL;
-
-	*ret_ok = false;
-	if (json_at(end->said, "error")) {
-		(void)ask_error_read(json_at(end->said, "error"), err);
-		(void)err_in(err, "network %s (%s): %s", json_str_at(delegate, "name"),
-			     json_str_at(delegate, "interface"),
-			     delegate_plugin_type(delegate, end->step.plugin));
-		return NULL;
-	}
-	if (json_at(end->said, "status") && status != 0) {
-		delegate_failure(delegate, end->step.plugin, end->step.command, (int)status, out,
-				 json_str_at(end->said, "stderr"), err);
-		return NULL;
-	}
-	if (is_add && json_at(end->said, "status")) {
-		result = delegate_result(delegate, out, strlen(out), err);
-		if (!result)
-			(void)err_in(err, "network %s (%s): %s", json_str_at(delegate, "name"),
-				     json_str_at(delegate, "interface"),
-				     delegate_plugin_type(delegate, end->step.plugin));
-	} else if (is_add) {
-		result = json_incref(json_at(end->said, "result"));
-	}
-	*ret_ok = !is_add || result;
-	return result;
-}
-
-/* Call plugins until the run has ended. */
-static void carry_out(const struct meta_call *m, struct meta_run *run)
-{
-	struct crew *crew = crew_new(m->a, m->services->work);
-	struct meta_step step;
-	struct crew_end end;
-
-	for (;;) {
-		while (meta_run_next(run, &step))
-			begin(m, crew, run, &step);
-		if (!crew_wait(crew, &end))
-			break;
-		struct err err = {0};
-		bool ok;
-		json_auto_t *result =
-			read_end(json_array_get(m->delegates, end.step.delegate), &end, &ok, &err);
-
-		if (ok)
-			meta_run_succeeded(run, &end.step, result);
-		else if (external_ipam_has_run(end.said))
-			meta_run_failed(run, &end.step, &err);
-		else
-			meta_run_unstarted(run, &end.step, &err);
-		json_decref(end.said);
-	}
-	crew_free(crew);
-}
-
 /* ---- ADD ------------------------------------------------------------------------------------- */
 
 static int save_delegates(const struct meta_call *m, struct err *err)
@@ -489,6 +395,12 @@ static int move_default_route(const struct meta_call *m, json_t *results, struct
 		return -1;
 	steps = default_route_steps(changes, look);
 	return netns_visit_execute(m->a->netns, steps, err);
+}
+
+/* Once, for all networks: what was set up last may have no link yet. */
+static void announce(const struct meta_call *m)
+{
+	netns_visit_announce(m->a->netns, m->a->shared->announcements);
 }
 
 /* The agent writes the annotation and the events; ADD goes on when that takes long. */
@@ -525,7 +437,7 @@ static int give_up(const struct meta_call *m, const json_t *results, const struc
 	struct err ignored = {0};
 	int rc;
 
-	carry_out(m, run);
+	plugin_calls_run(m->a, m->delegates, run, &m->services->own);
 	rc = meta_run_outcome(run, NULL, &ignored);
 	meta_run_free(run);
 	remove_device_infos(m);
@@ -544,7 +456,8 @@ static int add_networks(const struct meta_call *m, json_t **ret_result, struct e
 	int rc;
 
 	copy_device_infos(m);
-	carry_out(m, run);
+	m->a->shared->wishes = pod_addresses_wishes(m->a, m->delegates);
+	plugin_calls_run(m->a, m->delegates, run, &m->services->own);
 	results = json_incref(meta_run_results(run));
 	rc = meta_run_outcome(run, &left, err);
 	meta_run_free(run);
@@ -556,6 +469,7 @@ static int add_networks(const struct meta_call *m, json_t **ret_result, struct e
 	}
 	if (move_default_route(m, results, &why) < 0 || save_results(m, results, &why) < 0)
 		return give_up(m, results, &why, err);
+	announce(m);
 	infos = read_device_infos(m);
 	report(m, results, infos);
 	*ret_result = json_deep_copy(json_array_get(results, 0));
@@ -573,7 +487,7 @@ static int add_for_multus(struct meta_call *m, json_t **ret_result, struct err *
 	if (!m->delegates || save_delegates(m, err) < 0)
 		return -1;
 	run = meta_run_new("ADD", m->delegates, NULL);
-	carry_out(m, run);
+	plugin_calls_run(m->a, m->delegates, run, &m->services->own);
 	results = json_incref(meta_run_results(run));
 	rc = meta_run_outcome(run, &left, err);
 	meta_run_free(run);
@@ -581,9 +495,11 @@ static int add_for_multus(struct meta_call *m, json_t **ret_result, struct err *
 		rc = save_results(m, results, err);
 	else if (!left)
 		(void)m->services->save(m->services->context, NULL, NULL);
-	if (rc == 0)
-		*ret_result = json_deep_copy(json_array_get(results, 0));
-	return rc;
+	if (rc < 0)
+		return -1;
+	announce(m);
+	*ret_result = json_deep_copy(json_array_get(results, 0));
+	return 0;
 }
 
 static int add(struct meta_call *m, json_t **ret_result, struct err *err)
@@ -622,7 +538,7 @@ static int repeat(const struct meta_call *m, const char *command, const json_t *
 	struct meta_run *run = meta_run_new(command, m->delegates, results);
 	int rc;
 
-	carry_out(m, run);
+	plugin_calls_run(m->a, m->delegates, run, &m->services->own);
 	rc = meta_run_outcome(run, NULL, err);
 	meta_run_free(run);
 	return rc;
@@ -647,13 +563,25 @@ static int delete (struct meta_call *m, const json_t *results, struct err *err)
 	return m->services->save(m->services->context, NULL, err);
 }
 
+static void shared_done(struct attachment_shared *shared)
+{
+	json_decref(shared->wishes);
+	json_decref(shared->addresses);
+	json_decref(shared->settings);
+	json_decref(shared->nics);
+	json_decref(shared->findings);
+	json_decref(shared->announcements);
+}
+
 int meta_call_run(struct attachment *attachment, enum attach_command command, const json_t *saved,
 		  const struct meta_services *services, json_t **ret_result, struct err *err)
 {
 	struct meta_call m = {.a = attachment, .services = services};
+	struct attachment_shared shared = {.announcements = json_array()};
 	const json_t *results = json_at(saved, "results");
 	int rc;
 
+	attachment->shared = &shared;
 	if (command != ATTACH_ADD)
 		m.delegates = json_incref(json_at(saved, "delegates"));
 	if (command == ATTACH_ADD)
@@ -662,6 +590,8 @@ int meta_call_run(struct attachment *attachment, enum attach_command command, co
 		rc = repeat(&m, "CHECK", results, err);
 	else
 		rc = delete (&m, results, err);
+	attachment->shared = NULL;
+	shared_done(&shared);
 	json_decref(m.delegates);
 	free(m.pod_uid);
 	return rc;

@@ -13,7 +13,7 @@
 #include <jansson.h>
 
 #include "nodeagent/cni/plan/attach.h"
-#include "nodeagent/cni/worker/crew.h"
+#include "nodeagent/cni/worker/plugin_calls.h"
 
 /* As which the runtime calls it. */
 #define META_PLUGIN "orbweaver"
@@ -26,8 +26,7 @@ struct meta_services {
 	int (*save)(void *context, const json_t *state, struct err *err);
 	/* The same, but a power cut may take it along: nothing is to be undone by it alone. */
 	int (*save_more)(void *context, const json_t *state, struct err *err);
-	/* Call one of the plugins that nodeagent/cni/meta decides on. */
-	crew_work_fn *work;
+	struct own_plugins own;
 };
 
 /*

@@ -13,6 +13,8 @@
 
 #include "lib/base/err.h"
 
+#define SPIDERPOOL "spiderpool"
+
 /*
  * What the NIC asks with, new, as reconcilers/ipam/candidates.h has it: {"nic", "ipv4", "ipv6",
  * "cleanGateway"}. *ret_match: the pools have to be of a subnet of the NIC's master, whose

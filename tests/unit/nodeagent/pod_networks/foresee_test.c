@@ -34,6 +34,11 @@
 	"{\"metadata\": {\"namespace\": \"ml\", \"name\": \"p\"}, \"status\": {\"current\": "      \
 	"{\"uid\": \"u-1\", \"ips\": [{\"interface\": \"net1\", \"ipv4\": \"10.6.0.10/24\", "      \
 	"\"ipv4Pool\": \"a\"}]}}}"
+#define TWO_NICS                                                                                   \
+	"{\"metadata\": {\"namespace\": \"ml\", \"name\": \"p\"}, \"status\": {\"current\": "      \
+	"{\"uid\": \"u-1\", \"ips\": [{\"interface\": \"net1\", \"ipv4\": \"10.6.0.10/24\", "      \
+	"\"ipv4Pool\": \"a\"}, {\"interface\": \"net2\", \"ipv4\": \"10.7.0.10/24\", "             \
+	"\"ipv4Pool\": \"b\"}]}}}"
 #define SYNCED                                                                                     \
 	"{\"items\": [{\"metadata\": {\"name\": \"default\"}, \"spec\": {\"mode\": "               \
 	"\"underlay\"}, "                                                                          \
@@ -192,6 +197,25 @@ static void where_coordinators_ask_one_is_expected_behind_an_address(void **stat
 	assert_int_equal(http_script_unexpected(s.http), 0);
 }
 
+static void one_answer_has_the_addresses_of_all_nics_that_ask(void **state)
+{
+	const json_t *results;
+
+	reply(ENDPOINT, 200, TWO_NICS);
+	ask("{id: 2, kind: addresses, container: c1, ifname: net1, wishes: [{nic: net1}, {nic: "
+	    "net2}], versions: {net1: 1.0.0, net2: 0.4.0}, pod: {namespace: ml, name: p, uid: "
+	    "u-1}}");
+	results = json_at(answer, "result", "results");
+	assert_string_equal(
+		json_str_at(json_array_get(json_at(results, "net1", "ips"), 0), "address"),
+		"10.6.0.10/24");
+	assert_string_equal(json_str_at(results, "net2", "cniVersion"), "0.4.0");
+	assert_string_equal(
+		json_str_at(json_array_get(json_at(results, "net2", "ips"), 0), "address"),
+		"10.7.0.10/24");
+	assert_int_equal(http_script_count(s.http, ""), 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -199,6 +223,7 @@ int main(void)
 		TEST(definitions_say_what_plugins_will_ask_for),
 		TEST(nothing_is_read_for_other_networks),
 		TEST(where_coordinators_ask_one_is_expected_behind_an_address),
+		TEST(one_answer_has_the_addresses_of_all_nics_that_ask),
 	};
 
 	json_init();

@@ -77,7 +77,7 @@ static int call(const struct plugin *plugin, const char *config, enum attach_com
 		.saved = before,
 		.services = &services,
 	};
-	const struct plugin_call inner = {&outer, pair, *result};
+	const struct plugin_call inner = {.call = &outer, .pair = pair, .previous = *result};
 
 	if (command == ATTACH_ADD)
 		return plugin->add(&inner, result, err);

@@ -1257,6 +1257,7 @@ static void a_line_passes_late_replies_over_and_says_when_the_server_is_gone(voi
 	(void)close(pair[1]);
 	assert_null(worker_channel_ask(&line, ask_new(0, "release"), &err));
 	assert_string_equal(err.reason, "ServerGone");
+	json_decref(line.replies);
 	strbuf_done(&line.in);
 	(void)close(pair[0]);
 }

@@ -8,8 +8,10 @@
 
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -20,6 +22,7 @@
 #include "lib/json/ask.h"
 #include "lib/json/frame_io.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/execute/netns_visit.h"
 #include "nodeagent/cni/state/devices.h"
 #include "nodeagent/cni/state/sandboxes.h"
 #include "nodeagent/cni/worker/attachment.h"
@@ -43,6 +46,9 @@ struct node {
 	size_t most;              /* ran at the same time */
 	const char *plugin_types; /* of the command line */
 	bool has_plugin;
+	bool has_netns;    /* node and pod have namespaces of their own, see be_in_namespaces() */
+	json_t *asked;     /* "addresses net1 net2", "release net1", … */
+	const char *lacks; /* the interface that IP pools have nothing for; "*": no answer yet */
 };
 
 #define THEIRS        "/opt/cni/bin/macvlan"
@@ -70,6 +76,7 @@ static int setup(void **state)
 	node.called = json_array();
 	node.refused = json_array();
 	node.missing = json_array();
+	node.asked = json_array();
 	node.nads = json_object();
 	node.devices = json_array();
 	*state = &node;
@@ -91,6 +98,7 @@ static int teardown(void **state)
 	json_decref(node->called);
 	json_decref(node->refused);
 	json_decref(node->missing);
+	json_decref(node->asked);
 	json_decref(node->status);
 	(void)close(node->root);
 	(void)close(node->state);
@@ -121,6 +129,67 @@ static void add_nad(struct node *node, const char *name, const char *config, con
 
 /* ---- the worker ------------------------------------------------------------------------------ */
 
+/*
+ * As root. The node has a NIC "rail", the pod a link to the node. The pod's namespace; -1: there
+ * can be none.
+ */
+static int be_in_namespaces(void)
+{
+	auto_free char *link = NULL;
+	int node, pod;
+
+	if (unshare(CLONE_NEWNET) < 0)
+		return -1;
+	node = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	if (unshare(CLONE_NEWNET) < 0)
+		return -1;
+	pod = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	if (setns(node, CLONE_NEWNET) < 0)
+		return -1;
+	link = str_printf("ip link add rail type veth peer name wire && ip link set wire up && ip "
+			  "link set rail up && "
+			  "ip addr add 192.0.2.1/24 dev rail && ip link add cali1 type veth peer "
+			  "name eth0 netns /proc/%d/fd/%d && ip link set cali1 up && "
+			  "nsenter --net=/proc/%d/fd/%d sh -c 'ip link set eth0 up && "
+			  "ip addr add 10.244.0.9/24 dev eth0 && "
+			  "ip route add default via 10.244.0.1'",
+			  (int)getpid(), pod, (int)getpid(), pod);
+	return system(link) == 0 ? pod : -1;
+}
+
+static bool can_have_namespaces(void)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(be_in_namespaces() < 0);
+	return waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+/* {interface: the table that its default route is in}, new. */
+static json_t *tables_of(int netns)
+{
+	json_auto_t *look = NULL;
+	json_t *tables = json_object(), *route;
+	size_t i;
+
+	assert_int_equal(netns_visit(netns, &look, NULL), 0);
+	json_array_foreach (json_at(look, "routes"), i, route)
+		if (str_eq(json_str_at(route, "dst"), "0.0.0.0/0"))
+			json_put(tables, json_str_at(route, "dev"),
+				 json_incref(json_at(route, "table")));
+	return tables;
+}
+
+/* Every process that ends has had pages. */
+static bool had_children(const struct rusage *before)
+{
+	struct rusage now;
+
+	return getrusage(RUSAGE_CHILDREN, &now) == 0 && now.ru_minflt > before->ru_minflt;
+}
+
 static _Noreturn void be_worker(struct node *node, int fd, const char *command)
 {
 	struct worker_channel line = {.fd = fd};
@@ -148,9 +217,13 @@ static _Noreturn void be_worker(struct node *node, int fd, const char *command)
 		.steps = json_array(),
 	};
 	json_t *done = json_object(), *result = NULL;
+	struct rusage before;
 	struct err err = {0};
 	int rc;
 
+	if (node->has_netns)
+		attachment.netns = be_in_namespaces();
+	(void)getrusage(RUSAGE_CHILDREN, &before);
 	if (str_eq(command, "ADD"))
 		rc = attachment_add(&attachment, &result, &err);
 	else if (str_eq(command, "CHECK"))
@@ -158,6 +231,9 @@ static _Noreturn void be_worker(struct node *node, int fd, const char *command)
 	else
 		rc = attachment_delete(&attachment, &err);
 	json_put(done, "result", result);
+	json_put_bool(done, "hadChildren", had_children(&before));
+	if (node->has_netns)
+		json_put(done, "tables", tables_of(attachment.netns));
 	if (rc < 0)
 		json_put(done, "error", ask_error_new(&err));
 	worker_channel_send(&line, "done", done);
@@ -166,21 +242,92 @@ static _Noreturn void be_worker(struct node *node, int fd, const char *command)
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
+/* The interfaces that a request for addresses is about: "net1 net2". New. */
+static char *asking(const json_t *question)
+{
+	struct strbuf text = {0};
+	json_t *wish;
+	size_t i;
+
+	json_array_foreach (json_at(question, "wishes"), i, wish)
+		strbuf_addf(&text, "%s%s", i ? " " : "", json_str_at(wish, "nic"));
+	if (!json_at(question, "wishes"))
+		strbuf_adds(&text, json_str_at(question, "ifname"));
+	return strbuf_take(&text);
+}
+
+/* An address with a default route; NULL: none for this interface. New. */
+static json_t *address_of(const struct node *node, const char *nic)
+{
+	int i = nic[strlen(nic) - 1] - '0';
+
+	if (str_eq(nic, node->lacks))
+		return NULL;
+	return json_pack("{s:s, s:[{s:s, s:o, s:o}], s:[{s:s, s:o}]}", "cniVersion", "0.4.0", "ips",
+			 "version", "4", "address", json_fmt("10.%d.0.5/24", i), "gateway",
+			 json_fmt("10.%d.0.1", i), "routes", "dst", "0.0.0.0/0", "gw",
+			 json_fmt("10.%d.0.1", i));
+}
+
+/* NULL: refused. */
+static json_t *addresses_of(const struct node *node, const json_t *question)
+{
+	json_t *answer, *wish;
+	size_t i;
+
+	if (!json_at(question, "wishes"))
+		return address_of(node, json_str_at(question, "ifname"));
+	answer = json_pack("{s:{}}", "results");
+	json_array_foreach (json_at(question, "wishes"), i, wish)
+		json_put(json_at(answer, "results"), json_str_at(wish, "nic"),
+			 address_of(node, json_str_at(wish, "nic")));
+	return answer;
+}
+
+static json_t *settings_new(void)
+{
+	return json_pack("{s:s, s:b, s:[], s:[]}", "mode", "auto", "tunePodRoutes", 1,
+			 "overlayPodCIDR", "serviceCIDR");
+}
+
+/* What addresses, settings and releases are answered; NULL with err: refused. New. */
+static json_t *answer_plugin(struct node *node, const json_t *question, struct err *err)
+{
+	const char *kind = json_str_at(question, "kind");
+	auto_free char *nics = asking(question);
+	json_t *answer = NULL;
+
+	json_array_append_new(node->asked, json_fmt("%s %s", kind, nics));
+	if (str_eq(kind, "release"))
+		return json_object();
+	if (str_eq(kind, "coordinator"))
+		return settings_new();
+	assert_string_equal(kind, "addresses");
+	if (str_eq(node->lacks, "*"))
+		(void)err_set(err, ERR_TRANSIENT, "AddressesPending", "no address yet");
+	else if (!(answer = addresses_of(node, question)))
+		(void)err_set(err, ERR_INVALID, "NoAddressForNic", "nothing for %s", nics);
+	return answer;
+}
+
 static void answer_question(struct node *node, const json_t *question)
 {
 	const char *kind = json_str_at(question, "kind");
 	json_t *answer = json_object(), *reply;
+	struct err err = {0};
 
 	if (str_eq(kind, "networks")) {
 		json_put(answer, "pod", json_incref(node->pod));
 		json_put(answer, "nads", json_incref(node->nads));
 		json_put(answer, "devices", json_incref(node->devices));
-	} else {
-		assert_string_equal(kind, "status");
+	} else if (str_eq(kind, "status")) {
 		json_decref(node->status);
 		node->status = json_deep_copy(question);
+	} else {
+		json_decref(answer);
+		answer = answer_plugin(node, question, &err);
 	}
-	reply = ask_reply_new(question, answer, NULL);
+	reply = ask_reply_new(question, answer, &err);
 	worker_channel_pass(&node->line, reply);
 	json_decref(reply);
 }
@@ -244,6 +391,7 @@ static json_t *call(struct node *node, const char *command)
 	int pair[2];
 
 	json_array_clear(node->called);
+	json_array_clear(node->asked);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	node->worker = fork();
 	if (node->worker == 0) {
@@ -286,15 +434,20 @@ static json_t *call(struct node *node, const char *command)
 	return done;
 }
 
-static void expect_called(const struct node *node, const char *want)
+static void expect_texts(const json_t *list, const char *want)
 {
 	auto_strbuf struct strbuf got = {0};
-	json_t *item;
+	const json_t *item;
 	size_t i;
 
-	json_array_foreach (node->called, i, item)
+	json_array_foreach (list, i, item)
 		strbuf_addf(&got, "%s%s", i ? ", " : "", json_string_value(item));
 	assert_string_equal(strbuf_str(&got), want);
+}
+
+static void expect_called(const struct node *node, const char *want)
+{
+	expect_texts(node->called, want);
 }
 
 static bool has_sandbox(const struct node *node)
@@ -888,6 +1041,71 @@ static void what_theirs_attached_ours_takes_down_once_theirs_have_gone(void **st
 	assert_false(has_sandbox(node));
 }
 
+/* Three rails of ours behind the cluster's network, which is a program's. */
+static void add_rails(struct node *node)
+{
+	if (!can_have_namespaces())
+		skip();
+	add_nad(node, "rail",
+		"{\"cniVersion\":\"0.4.0\",\"plugins\":[{\"type\":\"macvlan\",\"master\":\"rail\","
+		"\"ipam\":{\"type\":\"spiderpool\"}},{\"type\":\"coordinator\"}]}",
+		NULL);
+	add_pod(node, "rail,rail,rail");
+	assert_int_equal(root_remove(node->root, THEIRS), 0);
+	node->has_netns = true;
+}
+
+static void plugins_of_ours_run_in_one_process_and_ask_once_for_all(void **state)
+{
+	struct node *node = *state;
+	json_auto_t *done = NULL;
+
+	add_rails(node);
+	done = call(node, "ADD");
+	if (json_at(done, "error"))
+		fail_msg("%s", json_str_at(done, "error", "text"));
+	assert_true(json_is_false(json_at(done, "hadChildren")));
+	expect_called(node, "ADD calico mt0");
+	expect_texts(node->asked, "addresses net1 net2 net3, coordinator net1");
+	assert_non_null(strstr(json_str_at(node->status, "text"), "10.3.0.5"));
+	/* Numbered as if the networks had come one after the other. */
+	assert_int_equal(json_integer_value(json_at(done, "tables", "net1")), 101);
+	assert_int_equal(json_integer_value(json_at(done, "tables", "net2")), 102);
+	assert_int_equal(json_integer_value(json_at(done, "tables", "net3")), 103);
+	assert_int_equal(json_integer_value(json_at(done, "tables", "eth0")), 254);
+}
+
+static void a_nic_without_an_address_fails_with_its_own_error_and_nothing_stays(void **state)
+{
+	struct node *node = *state;
+	json_auto_t *done = NULL;
+
+	add_rails(node);
+	node->lacks = "net2";
+	done = call(node, "ADD");
+	assert_string_equal(json_str_at(done, "error", "reason"), "NoAddressForNic");
+	assert_non_null(strstr(json_str_at(done, "error", "text"), "ml/rail (net2): macvlan"));
+	/* The third network had not begun. */
+	expect_texts(node->asked, "addresses net1 net2 net3, addresses net2, release net2, release "
+				  "net1");
+	expect_called(node, "ADD calico mt0, DEL calico mt0");
+	assert_int_equal(json_object_size(json_at(done, "tables")), 1);
+	assert_false(has_sandbox(node));
+}
+
+static void nobody_asks_again_for_addresses_that_are_not_there_yet(void **state)
+{
+	struct node *node = *state;
+	json_auto_t *done = NULL;
+
+	add_rails(node);
+	node->lacks = "*";
+	done = call(node, "ADD");
+	assert_string_equal(json_str_at(done, "error", "reason"), "AddressesPending");
+	expect_texts(node->asked, "addresses net1 net2 net3, release net1");
+	assert_false(has_sandbox(node));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -915,6 +1133,9 @@ int main(void)
 		TEST(leaves_devices_to_the_pod_of_the_same_name_that_is_there_still),
 		TEST(waits_while_nothing_tells_the_devices_of_two_pods_apart),
 		TEST(checks_every_network),
+		TEST(plugins_of_ours_run_in_one_process_and_ask_once_for_all),
+		TEST(a_nic_without_an_address_fails_with_its_own_error_and_nothing_stays),
+		TEST(nobody_asks_again_for_addresses_that_are_not_there_yet),
 	};
 
 	json_init();

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The plugins of a pod's networks, called as the meta plugin decides (cni/meta/meta_run.h).
+ * Those of ours are called in this process, one after the other; programs of the node run beside
+ * them (external_ipam.h). In a worker: blocks.
+ *
+ * What waits for the network is shared by all NICs of a pod: attachment_shared.
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_PLUGIN_CALLS_H
+#define ORBWEAVER_NODEAGENT_CNI_WORKER_PLUGIN_CALLS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "nodeagent/cni/meta/meta_run.h"
+#include "nodeagent/cni/worker/attachment.h"
+
+struct own_plugins {
+	/* Is this plugin one of ours, or a program of the node? */
+	bool (*is_ours)(const struct attachment *attachment);
+	/* Call one of ours. command: of struct meta_step. */
+	int (*call)(struct attachment *attachment, const char *command, json_t **ret_result,
+		    struct err *err);
+};
+
+/*
+ * Call plugins until the run has ended; it knows the results and the first failure, which names
+ * network and interface. `of` is the meta plugin's own attachment. After a failure of ADD what has
+ * not begun does not begin.
+ */
+void plugin_calls_run(const struct attachment *of, const json_t *delegates, struct meta_run *run,
+		      const struct own_plugins *own);
+
+#endif

@@ -187,16 +187,6 @@ static void get(const struct ask *ask)
 	view_object(&view, entry->text, true, &ask->resp->body);
 }
 
-/* What stands in metadata.continue: the version of the first page, and the last key of this one. */
-static char *token_of(uint64_t version, const char *key)
-{
-	auto_free char *text = str_printf("%llu %s", (unsigned long long)version, key);
-	auto_strbuf struct strbuf token = {0};
-
-	base64_encode(text, strlen(text), &token);
-	return strbuf_take(&token);
-}
-
 static bool read_token(const char *token, uint64_t *ret_version, char **ret_key)
 {
 	auto_strbuf struct strbuf text = {0};
@@ -240,8 +230,19 @@ static void fill_page(const struct ask *ask, const struct selector *selector, co
 		if (!selector_matches(selector, entry->outline))
 			continue;
 		if (limit > 0 && ret->len == limit) {
-			if (!ret->token)
-				ret->token = token_of(ret->version, ret->entries[limit - 1]->key);
+			if (!ret->token) {
+				auto_free char *text =
+					str_printf("%llu %s", (unsigned long long)ret->version,
+						   ret->entries[limit - 1]->key);
+				auto_strbuf struct strbuf token = {0};
+
+				/*
+				 * What stands in metadata.continue: the version of the first page,
+				 * and the last key of this one.
+				 */
+				base64_encode(text, strlen(text), &token);
+				ret->token = strbuf_take(&token);
+			}
 			ret->remaining++;
 		} else {
 			ret->entries[ret->len++] = entry;

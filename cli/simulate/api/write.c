@@ -159,25 +159,6 @@ static struct outcome take_name(struct write *w)
 
 /* ---- compute: the new object ----------------------------------------------------------------- */
 
-static struct outcome check_namespace(const struct write *w)
-{
-	const struct resource *namespaces =
-		resources_find(&w->api->resources, "", "v1", "namespaces");
-	json_auto_t *ns = NULL;
-
-	if (!has_flag(w, RESOURCE_NAMESPACED))
-		return fine();
-	ns = collection_object(namespaces->collection, w->ns);
-	if (!ns)
-		return outcome_not_found(namespaces, w->ns);
-	if (json_at(ns, "metadata", "deletionTimestamp"))
-		return outcome_refused(403, "Forbidden", resource_of(w), w->name,
-				       "%s \"%s\" is forbidden: unable to create new content in "
-				       "namespace %s because it is being terminated",
-				       resource_of(w)->plural, w->name, w->ns);
-	return fine();
-}
-
 static struct outcome check_versions(const struct write *w, const json_t *object)
 {
 	const char *asked = json_str_or(json_at(object, "metadata", "resourceVersion"), "");
@@ -491,8 +472,24 @@ static struct outcome check_existence(const struct write *w)
 	if (!w->live && (w->request.verb == WRITE_UPDATE || w->request.verb == WRITE_PATCH ||
 			 w->request.subresource))
 		return outcome_not_found(resource_of(w), w->name);
-	if (!w->live)
-		return check_namespace(w);
+	if (!w->live) {
+		const struct resource *namespaces =
+			resources_find(&w->api->resources, "", "v1", "namespaces");
+		json_auto_t *ns = NULL;
+
+		if (!has_flag(w, RESOURCE_NAMESPACED))
+			return fine();
+		ns = collection_object(namespaces->collection, w->ns);
+		if (!ns)
+			return outcome_not_found(namespaces, w->ns);
+		if (json_at(ns, "metadata", "deletionTimestamp"))
+			return outcome_refused(
+				403, "Forbidden", resource_of(w), w->name,
+				"%s \"%s\" is forbidden: unable to create new content in "
+				"namespace %s because it is being terminated",
+				resource_of(w)->plural, w->name, w->ns);
+		return fine();
+	}
 	return fine();
 }
 

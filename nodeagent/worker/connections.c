@@ -95,18 +95,6 @@ static bool read_address(const char *hex, char ret[INET6_ADDRSTRLEN])
 	return !IN6_IS_ADDR_LOOPBACK(&ip) && inet_ntop(AF_INET6, &ip, ret, INET6_ADDRSTRLEN);
 }
 
-static void add_line(const char *line, const json_t *sockets, json_t *ret)
-{
-	char local[33], inode[24], text[INET6_ADDRSTRLEN];
-	unsigned int state;
-
-	if (sscanf(line, " %*u: %32[0-9A-F]:%*x %*[0-9A-F]:%*x %x %*s %*s %*s %*u %*u %23s", local,
-		   &state, inode) == 3 &&
-	    state == ESTABLISHED && json_object_get(sockets, inode) && read_address(local, text) &&
-	    !json_list_has(ret, text))
-		json_array_append_new(ret, json_string(text));
-}
-
 /* Line by line: a node may have a hundred thousand connections. */
 static void add_file(const struct host *host, const char *path, const json_t *sockets, json_t *ret)
 {
@@ -117,8 +105,16 @@ static void add_file(const struct host *host, const char *path, const json_t *so
 	if (!file)
 		return;
 	(void)take_fd(&fd);
-	while (fgets(line, sizeof(line), file))
-		add_line(line, sockets, ret);
+	while (fgets(line, sizeof(line), file)) {
+		char local[33], inode[24], text[INET6_ADDRSTRLEN];
+		unsigned int state;
+
+		if (sscanf(line, " %*u: %32[0-9A-F]:%*x %*[0-9A-F]:%*x %x %*s %*s %*s %*u %*u %23s",
+			   local, &state, inode) == 3 &&
+		    state == ESTABLISHED && json_object_get(sockets, inode) &&
+		    read_address(local, text) && !json_list_has(ret, text))
+			json_array_append_new(ret, json_string(text));
+	}
 }
 
 json_t *connections_addresses(const struct host *host, pid_t pid)

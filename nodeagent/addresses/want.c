@@ -278,39 +278,6 @@ static void look_at_cache(void *arg)
 		timer_start(want->ask_due, ADDRESSES_RETRY_MS);
 }
 
-static void watch_endpoint(struct addresses_want *want)
-{
-	static const struct cache_kind kind = {0};
-	struct addresses *addresses = want->addresses;
-	auto_strbuf struct strbuf selector = {0};
-	bool only_node_knows = false;
-	json_t *ask;
-	size_t i;
-
-	recent_forget(addresses, want->uid);
-	/* It was watched before, if the word about the pod could not be cleared. */
-	stop_watching(want);
-	json_array_foreach (want->asks, i, ask)
-		only_node_knows |= json_at(ask, "masterAddresses") != NULL;
-	want->state = WANT_WATCHING;
-	strbuf_adds(&selector, "fieldSelector=metadata.name%3D");
-	kube_path_encode(&selector, want->endpoint);
-	want->selector = strbuf_take(&selector);
-	want->cache = cache_new(&kind, on_cache_changed, want);
-	want->informer = informer_new(addresses->config.loop, addresses->config.client,
-				      &(struct informer_config){
-					      .resource = &addresses_endpoint,
-					      .ns = want->ns,
-					      .selector = want->selector,
-					      .cache = want->cache,
-					      .trouble = on_watch_trouble,
-					      .arg = want,
-				      });
-	timer_start(want->ask_due,
-		    want->is_unforeseen || only_node_knows ? 0 : ADDRESSES_ASK_AFTER_MS);
-	leader_look_after(addresses->leader);
-}
-
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* The endpoint does not have what is needed, or not for sure. */
@@ -321,8 +288,37 @@ static void watch_for_answer(struct addresses_want *want)
 	/* What another pod of the machine has is handed on to who asks (assign.h). */
 	if (want->machine && !str_empty(other) && !str_eq(other, want->uid))
 		want->is_unforeseen = true;
-	if (!answer_want(want))
-		watch_endpoint(want);
+	if (!answer_want(want)) {
+		static const struct cache_kind kind = {0};
+		struct addresses *addresses = want->addresses;
+		auto_strbuf struct strbuf selector = {0};
+		bool only_node_knows = false;
+		json_t *ask;
+		size_t i;
+
+		recent_forget(addresses, want->uid);
+		/* It was watched before, if the word about the pod could not be cleared. */
+		stop_watching(want);
+		json_array_foreach (want->asks, i, ask)
+			only_node_knows |= json_at(ask, "masterAddresses") != NULL;
+		want->state = WANT_WATCHING;
+		strbuf_adds(&selector, "fieldSelector=metadata.name%3D");
+		kube_path_encode(&selector, want->endpoint);
+		want->selector = strbuf_take(&selector);
+		want->cache = cache_new(&kind, on_cache_changed, want);
+		want->informer = informer_new(addresses->config.loop, addresses->config.client,
+					      &(struct informer_config){
+						      .resource = &addresses_endpoint,
+						      .ns = want->ns,
+						      .selector = want->selector,
+						      .cache = want->cache,
+						      .trouble = on_watch_trouble,
+						      .arg = want,
+					      });
+		timer_start(want->ask_due,
+			    want->is_unforeseen || only_node_knows ? 0 : ADDRESSES_ASK_AFTER_MS);
+		leader_look_after(addresses->leader);
+	}
 }
 
 static void read_later(struct addresses_want *want, const struct err *err)

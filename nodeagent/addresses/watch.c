@@ -111,25 +111,6 @@ bool pod_watch_is_sure(const struct pod_watch *watch, const char *uid)
 	return pod && pod_is_alive(pod) && informer_health(watch->informer).broken_since_ms == 0;
 }
 
-static void look_at_endpoint(struct pod_watch *watch, const json_t *endpoint)
-{
-	const char *uid = endpoint_uid(endpoint);
-	const char *key = uid ? find_pod(watch->cache, uid) : NULL;
-	json_auto_t *there = key ? cache_get(watch->cache, key) : NULL;
-
-	if (str_empty(uid) || endpoint_is_down(endpoint, uid) ||
-	    (there && !pod_has_terminated(there)) || release_is_pending(watch->addresses, uid))
-		return;
-	if (is_held(watch->addresses, uid)) {
-		auto_free char *pod = endpoint_pod_key(endpoint, watch->addresses->config.ns);
-
-		release_later(watch->addresses, json_namespace(endpoint), json_name(endpoint), pod,
-			      uid);
-		return;
-	}
-	release_if_gone(watch->addresses, endpoint);
-}
-
 static void on_listed(void *arg, json_t *list, const struct err *err)
 {
 	struct pod_watch *watch = arg;
@@ -140,8 +121,25 @@ static void on_listed(void *arg, json_t *list, const struct err *err)
 	watch->call = NULL;
 	watch->has_all |= !err;
 	timer_start(watch->again, pause_ms - (int64_t)clock_jitter((uint64_t)pause_ms / 3));
-	json_array_foreach (json_at(list, "items"), i, endpoint)
-		look_at_endpoint(watch, endpoint);
+	json_array_foreach (json_at(list, "items"), i, endpoint) {
+		const char *uid = endpoint_uid(endpoint);
+		const char *key = uid ? find_pod(watch->cache, uid) : NULL;
+		json_auto_t *there = key ? cache_get(watch->cache, key) : NULL;
+
+		if (str_empty(uid) || endpoint_is_down(endpoint, uid) ||
+		    (there && !pod_has_terminated(there)) ||
+		    release_is_pending(watch->addresses, uid))
+			continue;
+		if (is_held(watch->addresses, uid)) {
+			auto_free char *pod =
+				endpoint_pod_key(endpoint, watch->addresses->config.ns);
+
+			release_later(watch->addresses, json_namespace(endpoint),
+				      json_name(endpoint), pod, uid);
+			continue;
+		}
+		release_if_gone(watch->addresses, endpoint);
+	}
 }
 
 /*
@@ -160,23 +158,6 @@ static void list_endpoints(void *arg)
 				  watch->has_all ? config->ns : NULL, query, on_listed, watch);
 }
 
-/*
- * What the node holds still may be an ADD that is about to fail, before anything was asked for:
- * then no DEL says the word.
- */
-static void let_go(struct pod_watch *watch, const char *uid, const json_t *pod)
-{
-	struct addresses *addresses = watch->addresses;
-	const char *ns = json_str_at(pod, "ns"), *name = json_str_at(pod, "name");
-	auto_free char *key = str_printf("%s/%s", ns, name);
-
-	foresight_forget(addresses, uid);
-	if (is_held(addresses, uid))
-		release_later(addresses, ns, name, key, uid);
-	else
-		addresses_release(addresses, ns, name, uid, NULL, NULL);
-}
-
 static void take_turn(void *arg)
 {
 	struct pod_watch *watch = arg;
@@ -185,8 +166,21 @@ static void take_turn(void *arg)
 	json_t *pod;
 
 	watch->ended = json_object();
-	json_each (ended, uid, pod)
-		let_go(watch, uid, pod);
+	json_each (ended, uid, pod) {
+		struct addresses *addresses = watch->addresses;
+		const char *ns = json_str_at(pod, "ns"), *name = json_str_at(pod, "name");
+		auto_free char *key = str_printf("%s/%s", ns, name);
+
+		/*
+		 * What the node holds still may be an ADD that is about to fail, before anything
+		 * was asked for: then no DEL says the word.
+		 */
+		foresight_forget(addresses, uid);
+		if (is_held(addresses, uid))
+			release_later(addresses, ns, name, key, uid);
+		else
+			addresses_release(addresses, ns, name, uid, NULL, NULL);
+	}
 	if (!watch->is_anew)
 		return;
 	watch->is_anew = watch->has_all = false;

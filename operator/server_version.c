@@ -35,7 +35,7 @@ struct server_version server_version_read(const struct kube_response *response,
 	}
 	version = json_parse(response->body, response->body_len, NULL);
 	ret.is_there = true;
-	/* "20", "32+"; 0 when nobody knows. */
+	/* "20", "32+"; 0 when it is unknown. */
 	text = json_str_or(json_at(version, "minor"), "");
 	digits = str_ndup(text, strspn(text, "0123456789"));
 	str_to_int(digits, 0, 10000, &minor);

@@ -50,7 +50,7 @@ int flags_parse(int argc, char *const *argv, const struct flag *flags, size_t n,
 			flags[i].kind == FLAG_BOOL ? optional_argument : required_argument;
 	}
 	at = -1;
-	optind = 0; /* glibc: start anew */
+	optind = 0; /* glibc: start again */
 	while ((c = getopt_long(argc, argv, "+:h", known, &at)) != -1) {
 		if (c == ':')
 			return err_set(err, ERR_INVALID, "BadFlag", "%s: needs a value",

@@ -30,7 +30,7 @@ static const struct kube_write by_agent = {.field_manager = AGENT_NAME};
  *			settings, and the endpoint of its name
  *	CLEARING	the word that nothing is left, from the sandbox before this one
  *	WATCHING	until the endpoint has what is needed
- *	TAKING		nobody leads
+ *	TAKING		no operator leads
  */
 enum want_state { WANT_WAITING, WANT_READING, WANT_CLEARING, WANT_WATCHING, WANT_TAKING };
 
@@ -209,7 +209,7 @@ static void on_asked(void *arg, json_t *object, const struct err *err)
 	struct addresses_want *want = arg;
 
 	want->asking = NULL;
-	/* Somebody made or changed it meanwhile: the watch has it soon. */
+	/* A user made or changed it meanwhile: the watch has it soon. */
 	if (err) {
 		if (err->class != ERR_CONFLICT)
 			want->trouble = *err;

@@ -26,7 +26,7 @@
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/pod_controller.h"
 
-/* So long after the watch has begun anew. */
+/* So long after the watch has begun again. */
 enum { LIST_WITHIN_MS = 60000 };
 
 struct pod_watch {
@@ -40,7 +40,7 @@ struct pod_watch {
 	json_t *ended; /* uid: {"ns", "name"}, to be looked at in the next turn */
 	bool has_begun;
 	bool is_anew; /* SpiderEndpoints are to be listed */
-	bool has_all; /* all of them were, since the watch began anew */
+	bool has_all; /* all of them were, since the watch began again */
 };
 
 static bool is_held(const struct addresses *addresses, const char *uid)
@@ -143,7 +143,7 @@ static void on_listed(void *arg, json_t *list, const struct err *err)
 }
 
 /*
- * Those of all namespaces when the watch begins anew, now and then those that ask: what a server
+ * Those of all namespaces when the watch begins again, now and then those that ask: what a server
  * reads for it are the endpoints of the namespace, whoever's they are.
  */
 static void list_endpoints(void *arg)

@@ -128,7 +128,7 @@ static void failed(struct pod_resources *resources, const struct err *err, bool 
 	bool is_news = !str_eq(resources->complained, err->text);
 	bool is_early = clock_ms() - resources->began_ms < resources->config.wait_ms;
 
-	/* Counts anew once it answers again. */
+	/* Counts again once it answers again. */
 	json_decref(take_ptr(resources->lost));
 	json_decref(take_ptr(resources->named));
 	mem_free(resources->complained);

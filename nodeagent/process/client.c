@@ -17,7 +17,7 @@
 #include "nodeagent/process/exchange.h"
 #include "nodeagent/process/protocol.h"
 
-/* Observing waits for the kernel's locks, such as rtnl while VFs are being made by someone. */
+/* Observing waits for the kernel's locks, such as rtnl while VFs are being made. */
 #define OBSERVE_MS 60000
 /* A disk that is slow because it is busy. */
 #define FILE_MS 30000

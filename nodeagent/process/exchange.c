@@ -263,7 +263,7 @@ static void on_started(void *arg, pid_t pid, int fd)
 	if (x->was_one)
 		metric_add(x->restarts, 1);
 	x->was_one = true;
-	/* Else nobody waits any more; it is there for the next one. */
+	/* Else no request waits any more; it is there for the next one. */
 	if (x->state == STARTING)
 		talk(x);
 	else if (x->state == IDLE)

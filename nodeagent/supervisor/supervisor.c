@@ -25,7 +25,7 @@
 /* What an agent asks for. */
 enum { CONNECT_KUBELET = 'c', CONNECT_CNID = 'n' };
 
-/* The supervisor waits for nobody, so it answers at once. */
+/* The supervisor never waits, so it answers at once. */
 #define CONNECT_MS 1000
 
 /* A process that has to say every now and then that it turns. */
@@ -271,7 +271,7 @@ static void on_agent_ended(struct supervisor *s, int status)
 	s->past.served = s->kubeletd.pid != 0;
 	s->past.hung = s->agent.is_hung;
 	say_ready(s, false);
-	/* Somebody ended the agent itself in an orderly way. */
+	/* A user ended the agent itself in an orderly way. */
 	if (status == 0)
 		s->ending = true;
 	if (s->ending || !s->offering) {

@@ -371,7 +371,7 @@ static void wait_again(void *arg, const char *key)
 }
 
 /*
- * What its agent says, and what was there when we came. One that somebody deleted is written again,
+ * What its agent says, and what was there when we came. One that a user deleted is written again,
  * while its pod lives; one that is gone makes room for a pod that has waited for it.
  */
 void endpoint_changed(const struct change *c)

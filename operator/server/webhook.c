@@ -15,7 +15,7 @@
 #include "reconcilers/admission/network_resources.h"
 #include "reconcilers/admission/pod_inject.h"
 
-/* What is shown until the leader's certificate is known: nobody trusts it. */
+/* What is shown until the leader's certificate is known: no client trusts it. */
 #define PROVISIONAL_NAME "orbweaver-webhook.invalid"
 #define PROVISIONAL_S    (INT64_C(24) * 3600)
 
@@ -57,7 +57,7 @@ struct webhook {
 	json_t *secret; /* what is served from */
 	/*
 	 * The group that was asked for last, and its configs as they are in the cache. Pods of a
-	 * job come in a burst and ask for the same; parsing eight configs anew for each would take
+	 * job come in a burst and ask for the same; parsing eight configs again for each would take
 	 * longer than all the rest of an answer.
 	 */
 	char *group;     /* NULL: none */

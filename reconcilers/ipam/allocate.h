@@ -66,7 +66,7 @@ void ipam_record(struct books *books, const json_t *pod, const json_t *endpoint,
 		 const struct ipam_settings *settings);
 
 /*
- * Remember in their pools the addresses of an endpoint's status that somebody else on the network
+ * Remember in their pools the addresses of an endpoint's status that another host on the network
  * has (conflict.h). Pools that cannot be opened remember nothing. World: "env" has "now".
  */
 void ipam_note_conflicts(struct books *books, const json_t *status, const json_t *conflicts);

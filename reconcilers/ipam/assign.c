@@ -311,7 +311,7 @@ static void end_pod(struct pass *pass, const char *key, const json_t *ended)
 
 	ipam_note_conflicts(pass->books, json_at(ended, "status"), json_at(ended, "conflicts"));
 
-	/* A ledger that nobody can read keeps what it has, and the endpoint says whose it is. */
+	/* A ledger that cannot be read keeps what it has, and the endpoint says whose it is. */
 	if (!give_records_back(pass, json_at(ended, "records"), uid) || !is_given)
 		return;
 	plan_post(&pass->posts, BOX_ENDING, key, NULL);

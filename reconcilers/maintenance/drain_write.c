@@ -201,7 +201,7 @@ static json_t *maintenance_of(const struct drain *d, const struct candidate *c)
 	return ret;
 }
 
-/* Somebody has to do something. */
+/* An administrator has to act. */
 static bool needs_somebody(const char *reason)
 {
 	static const char *const reasons[] = {

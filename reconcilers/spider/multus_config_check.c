@@ -559,7 +559,7 @@ static bool says_the_same(const json_t *smc, const json_t *nad)
 
 /*
  * Controlled by another kind's object, or without the mark that Spiderpool and we leave, a config
- * as owner: somebody else wrote it.
+ * as owner: another client wrote it.
  */
 static void check_owner(const json_t *smc, const json_t *nad, const char *key,
 			struct problems *problems)

@@ -24,8 +24,8 @@
 #include "operator/cache/kinds.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
-#include "reconcilers/ipam/audit.h"
-#include "reconcilers/ipam/release.h"
+#include "reconcilers/ipam/allocate/audit.h"
+#include "reconcilers/ipam/allocate/release.h"
 
 #define FILE_SIZE_MAX (512 << 20)
 #define PAGE          "limit=500"

@@ -16,7 +16,7 @@
 #include "lib/kube/status.h"
 #include "nodeagent/addresses/addresses_internal.h"
 #include "reconcilers/core/kinds.h"
-#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/allocate/assign.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/ipam_settings.h"
 #include "reconcilers/ipam/pod_controller.h"

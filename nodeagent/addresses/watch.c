@@ -22,7 +22,7 @@
 #include "nodeagent/addresses/addresses_internal.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/pod.h"
-#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/allocate/assign.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/pod_controller.h"
 

@@ -16,9 +16,9 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
-#include "reconcilers/ipam/allocate.h"
+#include "reconcilers/ipam/allocate/allocate.h"
+#include "reconcilers/ipam/allocate/release.h"
 #include "reconcilers/ipam/pod_controller.h"
-#include "reconcilers/ipam/release.h"
 #include "tests/support/conformance.h"
 #include "tests/support/ipam_recording.h"
 

@@ -6,10 +6,10 @@
  * the pod's UID and stands in no endpoint is what is left of a pass that was cut off between its
  * two writes: it is taken up first.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_H
-#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_H
+#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_ALLOCATE_H
+#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_ALLOCATE_H
 
-#include "reconcilers/ipam/books.h"
+#include "reconcilers/ipam/allocate/books.h"
 #include "reconcilers/ipam/candidates.h"
 
 /*

@@ -4,7 +4,7 @@
  * plans ledgers before what follows from them; endpoints are written by lifecycle.c, which finds
  * them in BOX_DECIDED.
  */
-#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/allocate/assign.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -19,8 +19,8 @@
 #include "reconcilers/core/limits.h"
 #include "reconcilers/core/networks.h"
 #include "reconcilers/core/owner.h"
-#include "reconcilers/ipam/allocate.h"
-#include "reconcilers/ipam/allocate_internal.h"
+#include "reconcilers/ipam/allocate/allocate.h"
+#include "reconcilers/ipam/allocate/allocate_internal.h"
 #include "reconcilers/ipam/conflict.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/foresight.h"

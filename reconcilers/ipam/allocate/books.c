@@ -4,7 +4,7 @@
  * it. A pass of assign.c, a repair and an agent without a leader each have one; books_plan() ends
  * it.
  */
-#include "reconcilers/ipam/books.h"
+#include "reconcilers/ipam/allocate/books.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/core/reconcile.h"
-#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/allocate/assign.h"
 #include "reconcilers/ipam/ip_pool_index.h"
 
 /* Whom an address belonged to before this pod's turn. */

@@ -7,8 +7,8 @@
  * decides again. A pass that is cut off leaves records that name pod and UID; the next one takes
  * them up, or gives them back.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_ASSIGN_H
-#define ORBWEAVER_RECONCILERS_IPAM_ASSIGN_H
+#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_ASSIGN_H
+#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_ASSIGN_H
 
 #include "reconcilers/core/reconcile.h"
 

@@ -96,9 +96,9 @@ $$(OUT)/$(1): $$(CURL_ARCHIVE)
 endef
 
 # What decides, as one word for programs that link all of it; in link order.
-RECONCILERS := $(addprefix reconcilers/,admission maintenance spider ipam sriov core)
+RECONCILERS := $(addprefix reconcilers/,admission maintenance spider ipam/allocate ipam sriov core)
 
-include $(sort $(wildcard $(addsuffix module.mk,lib/*/ lib/*/*/ reconcilers/*/ operator/ operator/*/ cli/ cli/*/ cli/*/*/ nodeagent/ nodeagent/*/ nodeagent/*/*/)))
+include $(sort $(wildcard $(addsuffix module.mk,lib/*/ lib/*/*/ reconcilers/*/ reconcilers/*/*/ operator/ operator/*/ cli/ cli/*/ cli/*/*/ nodeagent/ nodeagent/*/ nodeagent/*/*/)))
 
 ALL_PACKAGES := $(sort $(foreach l,$(LIBRARIES),$(packages.$(l))))
 # First those of which a program takes only what it calls.

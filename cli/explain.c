@@ -16,7 +16,7 @@
 #include "cli/source.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
-#include "reconcilers/ipam/release.h"
+#include "reconcilers/ipam/allocate/release.h"
 #include "reconcilers/sriov/policy_explain.h"
 
 const char *const explain_kinds[] = {

@@ -15,8 +15,8 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
-#include "reconcilers/ipam/audit.h"
-#include "reconcilers/ipam/release.h"
+#include "reconcilers/ipam/allocate/audit.h"
+#include "reconcilers/ipam/allocate/release.h"
 
 const char *const ipam_kinds[] = {
 	KIND_IP_POOL,

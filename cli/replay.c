@@ -139,28 +139,23 @@ static json_t *rows_of(const json_t *steps, bool all)
 	return rows;
 }
 
-static void print_tables(const struct rehearsed *r, bool all, const char *time, struct strbuf *out)
-{
-	static const struct column steps[] = {
-		{"STEP", "step"}, {"CONTROLLER", "controller"}, {"KEY", "key"},
-		{"DOES", "does"}, {"OBJECT", "object"},         {"WHAT", "what"},
-	};
-	static const struct column left[] = {{"NOT DECIDED", "controller"}, {"WHY", "why"}};
-	json_auto_t *rows = rows_of(r->steps, all);
-
-	print_part(out, steps, ARRAY_LEN(steps), rows);
-	print_part(out, left, ARRAY_LEN(left), r->left_out);
-	strbuf_addf(out, "%s%zu decisions as of %s, %zu of them about what is not so\n",
-		    out->len ? "\n" : "", r->decided, time, r->differing);
-}
-
 static void print(const struct cli *cli, const struct rehearsed *r, const char *time,
 		  struct strbuf *out)
 {
 	json_auto_t *members = NULL;
 
 	if (cli->output == CLI_TABLE) {
-		print_tables(r, cli->args_len > 0, time, out);
+		static const struct column steps[] = {
+			{"STEP", "step"}, {"CONTROLLER", "controller"}, {"KEY", "key"},
+			{"DOES", "does"}, {"OBJECT", "object"},         {"WHAT", "what"},
+		};
+		static const struct column left[] = {{"NOT DECIDED", "controller"}, {"WHY", "why"}};
+		json_auto_t *rows = rows_of(r->steps, cli->args_len > 0);
+
+		print_part(out, steps, ARRAY_LEN(steps), rows);
+		print_part(out, left, ARRAY_LEN(left), r->left_out);
+		strbuf_addf(out, "%s%zu decisions as of %s, %zu of them about what is not so\n",
+			    out->len ? "\n" : "", r->decided, time, r->differing);
 		return;
 	}
 	members = json_pack("{s:s, s:I, s:O, s:O}", "time", time, "decided", (json_int_t)r->decided,

@@ -24,8 +24,8 @@
 #include "operator/cache/kinds.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
-#include "reconcilers/ipam/audit.h"
-#include "reconcilers/ipam/release.h"
+#include "reconcilers/ipam/allocate/audit.h"
+#include "reconcilers/ipam/allocate/release.h"
 
 #define FILE_SIZE_MAX (512 << 20)
 #define PAGE          "limit=500"
@@ -40,17 +40,6 @@ static const struct kube_resource more[] = {
 	{"kubevirt.io", "v1", KIND_VIRTUAL_MACHINE, "VirtualMachine", true},
 };
 
-/* Of other projects, which the operator looks at. */
-static bool find_mirrored(const char *plural, struct kube_resource *ret)
-{
-	for (const struct operator_kind *row = operator_kinds; row->kind; row++)
-		if (str_eq(row->resource.plural, plural)) {
-			*ret = row->resource;
-			return true;
-		}
-	return false;
-}
-
 bool source_resource(const char *id, struct kube_resource *ret)
 {
 	const struct kind_info *kind = kind_find(id);
@@ -62,8 +51,15 @@ bool source_resource(const char *id, struct kube_resource *ret)
 			return true;
 		}
 	}
-	if (!kind)
-		return find_mirrored(id, ret);
+	if (!kind) {
+		/* Of other projects, which the operator looks at. */
+		for (const struct operator_kind *row = operator_kinds; row->kind; row++)
+			if (str_eq(row->resource.plural, id)) {
+				*ret = row->resource;
+				return true;
+			}
+		return false;
+	}
 	*ret = (struct kube_resource){kind->group, kind->version, kind->id, kind->kind,
 				      kind->namespaced};
 	return true;
@@ -435,27 +431,23 @@ static void read_rest(struct session *session, const struct support_selection *s
 		json_put_str(json_need_object(world, CLI_UNREAD), name, err.text);
 }
 
-static int read_rest_of_server(const struct cli *cli, json_t *world, struct err *err)
-{
-	struct support_selection list[SUPPORT_SELECTIONS_MAX];
-	size_t n = support_list_mirrored(list);
-	struct session session;
-
-	if (session_open(cli, &session, err) < 0)
-		return -1;
-	for (size_t i = 0; i < n; i++)
-		if (list[i].name || !json_at(world, list[i].resource.plural))
-			read_rest(&session, &list[i], world);
-	session_close(&session);
-	return 0;
-}
-
 int source_read_rest(const struct cli *cli, json_t *world, struct err *err)
 {
 	const char *kinds[SUPPORT_SELECTIONS_MAX + 1];
 
-	if (!cli->files)
-		return read_rest_of_server(cli, world, err);
+	if (!cli->files) {
+		struct support_selection list[SUPPORT_SELECTIONS_MAX];
+		size_t n = support_list_mirrored(list);
+		struct session session;
+
+		if (session_open(cli, &session, err) < 0)
+			return -1;
+		for (size_t i = 0; i < n; i++)
+			if (list[i].name || !json_at(world, list[i].resource.plural))
+				read_rest(&session, &list[i], world);
+		session_close(&session);
+		return 0;
+	}
 	list_kinds_of_dump(kinds);
 	for (size_t i = 0; cli->files[i]; i++)
 		if (bundle_is(cli->files[i]) && read_dump(world, kinds, cli->files[i], err) < 0)

@@ -213,19 +213,6 @@ static int unreadable(struct err *err)
 	return -1;
 }
 
-/* With -f: what is in the files. */
-static int dump_files(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
-		      struct err *err)
-{
-	json_auto_t *world = source_read(cli, NULL, err);
-	struct cli filled = *cli;
-
-	if (!world)
-		return unreadable(err);
-	filled.world = world;
-	return write_dump(&filled, NULL, NULL, out, ret_status, err);
-}
-
 int support_dump_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
 		     struct err *err)
 {
@@ -233,8 +220,16 @@ int support_dump_run(const struct cli *cli, struct strbuf *out, enum cli_status 
 	struct session session;
 	int result;
 
-	if (cli->files)
-		return dump_files(cli, out, ret_status, err);
+	if (cli->files) {
+		json_auto_t *world = source_read(cli, NULL, err);
+		struct cli filled = *cli;
+
+		/* With -f: what is in the files. */
+		if (!world)
+			return unreadable(err);
+		filled.world = world;
+		return write_dump(&filled, NULL, NULL, out, ret_status, err);
+	}
 	if (session_open(cli, &session, err) < 0)
 		return unreadable(err);
 	result = session_hello(&session, &version, err);

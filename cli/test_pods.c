@@ -193,22 +193,6 @@ static int look(struct test_pods *t, struct test_pod *pod, struct err *err)
 	return 0;
 }
 
-/* What events say on top; nothing for those who may not read them. */
-static void add_complaint(struct test_pods *t, const struct test_pod *pod, struct err *err)
-{
-	auto_free char *query = str_printf("fieldSelector=involvedObject.name%%3D%s", pod->name);
-	struct answer answer = {.loop = t->session.loop};
-	struct kube_call *call =
-		kube_list(t->session.client, &event_resource, t->ns, query, on_object, &answer);
-	struct err none = {0};
-	json_auto_t *events = await(t, call, &answer, &none);
-	const char *complaint = pathtest_complaint(events);
-	auto_free char *before = str_dup(err->text);
-
-	if (complaint)
-		(void)err_set(err, err->class, "PodFailed", "%s: %s", before, complaint);
-}
-
 static int say_why(const struct test_pods *t, const struct test_pod *pod, struct err *err)
 {
 	return err_in(err, "pod %s/%s for node %s", t->ns, pod->name, pod->node);
@@ -228,7 +212,20 @@ static int wait_for(struct test_pods *t, struct test_pod *pod, int64_t until_ms,
 		if (state == POD_FAILED || (stuck_ms && now - stuck_ms >= STUCK_MS))
 			return say_why(t, pod, err);
 		if (now >= until_ms) {
-			add_complaint(t, pod, err);
+			auto_free char *query =
+				str_printf("fieldSelector=involvedObject.name%%3D%s", pod->name);
+			struct answer answer = {.loop = t->session.loop};
+			struct kube_call *call = kube_list(t->session.client, &event_resource,
+							   t->ns, query, on_object, &answer);
+			struct err none = {0};
+			json_auto_t *events = await(t, call, &answer, &none);
+			const char *complaint = pathtest_complaint(events);
+			auto_free char *before = str_dup(err->text);
+
+			/* What events say on top; nothing for those who may not read them. */
+			if (complaint)
+				(void)err_set(err, err->class, "PodFailed", "%s: %s", before,
+					      complaint);
 			return say_why(t, pod, err);
 		}
 		pause_ms(t, POLL_MS);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a running operator knows, for whoever looks for a fault: on loopback only, with
+ * What a running operator knows, for an administrator who looks for a fault: on loopback only, with
  * --debug-addr.
  *
  *	/debug/queues    per controller: keys that wait, are at work, are delayed

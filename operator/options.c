@@ -161,7 +161,7 @@ json_t *options_policy_namespaces(const char *list, struct err *err)
 	return json_incref(names);
 }
 
-/* What it serves is for whoever is on the machine, or in the pod's network namespace. */
+/* What it serves is for users on the machine, or in the pod's network namespace. */
 static int check_debug_addr(const char *addr, struct err *err)
 {
 	if (str_eq(addr, "0") || str_starts(addr, "127.") || str_starts(addr, "[::1]:"))

@@ -18,22 +18,14 @@ static bool passes(int status)
 	return status == 401 || status == 407 || status == 408 || status == 429;
 }
 
-/* "20", "32+"; 0 when nobody knows. */
-static int64_t minor_of(const json_t *version)
-{
-	const char *text = json_str_or(json_at(version, "minor"), "");
-	auto_free char *digits = str_ndup(text, strspn(text, "0123456789"));
-	int64_t minor = 0;
-
-	str_to_int(digits, 0, 10000, &minor);
-	return minor;
-}
-
 struct server_version server_version_read(const struct kube_response *response,
 					  const struct err *err)
 {
 	struct server_version ret = {.text = "?"};
 	json_auto_t *version = NULL;
+	const char *text;
+	auto_free char *digits = NULL;
+	int64_t minor = 0;
 
 	if (err) {
 		ret.is_there = response && response->status >= 400 && response->status < 500 &&
@@ -43,7 +35,11 @@ struct server_version server_version_read(const struct kube_response *response,
 	}
 	version = json_parse(response->body, response->body_len, NULL);
 	ret.is_there = true;
-	ret.minor = minor_of(version);
+	/* "20", "32+"; 0 when it is unknown. */
+	text = json_str_or(json_at(version, "minor"), "");
+	digits = str_ndup(text, strspn(text, "0123456789"));
+	str_to_int(digits, 0, 10000, &minor);
+	ret.minor = minor;
 	snprintf(ret.text, sizeof(ret.text), "%s",
 		 json_str_or(json_at(version, "gitVersion"), "?"));
 	return ret;

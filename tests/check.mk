@@ -3,10 +3,9 @@
 
 # The core: each promise once. What each of these alone shows: the table in tests/README.md. The longest comes first.
 CORE := ipam operator_seeds operator_policies operator_repair operator_replicas crds cni coordinator \
-	attach agent dra cli
-# With STAGE=core: the kubelet's first half, which needs neither controllers nor a scheduler, a lighter load of admission,
-# and some of the recorded cases of Multus.
-CORE_SMALL := kubelet operator_webhook meta
+	meta attach agent dra cli
+# With STAGE=core: the kubelet's first half, which needs neither controllers nor a scheduler, and a lighter load of admission.
+CORE_SMALL := kubelet operator_webhook
 CORE_RUN := $(CORE:%=tests/integration/%_test.sh) $(CORE_SMALL:%=tests/integration/%_test.sh@core)
 CORE_PROGRAMS := kube-apiserver kubelet kubectl
 

@@ -32,7 +32,7 @@ $(OUT)/tests/fuzz/%: $(OUT)/tests/fuzz/%_fuzz.o $(if $(filter fuzz,$(VARIANT)),,
 fuzz-build: $(FUZZ_TARGETS:%=$(OUT)/tests/fuzz/%)
 
 # What the tests of the operator change and judge a cluster with.
-INTEGRATION_PROGRAMS := $(addprefix $(OUT)/tests/integration/,chaos churn history ipam_replay pending pods wants)
+INTEGRATION_PROGRAMS := $(addprefix $(OUT)/tests/integration/,chaos churn history pending pods wants)
 
 # These objects are steps of a chain of pattern rules. Make would remove them, and compile and link all tests again in the next run.
 .SECONDARY: $(UNIT_TESTS:%=%.o) $(FUZZ_TARGETS:%=$(OUT)/tests/fuzz/%_fuzz.o) $(INTEGRATION_PROGRAMS:%=%.o)
@@ -43,12 +43,11 @@ test-build: unit-build fuzz-build $(PROGRAMS:%=$(OUT)/%) $(OUT)/tests/node-stand
 
 UNIT_SCRIPTS := $(sort $(wildcard tests/unit/*/*_test.sh))
 UNIT_RUN = $(UNIT_SCRIPTS) $(UNIT_TESTS) $(foreach t,$(FUZZ_TARGETS),$(OUT)/tests/fuzz/$(t):tests/fuzz/corpus/$(t))
-# With LONG=1 only: recorded cases of addresses on a server (a unit test replays them without one), and chaos, which finds what is
-# listed in docs/ipam.md as not defended, by chance.
-INTEGRATION_LONG := tests/integration/ipam_conformance_test.sh tests/integration/operator_chaos_test.sh
+# With LONG=1 only: chaos finds by chance what docs/ipam.md lists as not defended.
+INTEGRATION_LONG := tests/integration/operator_chaos_test.sh
 # Once more with custom resources on a newer server (hack/cluster up --crds-from); newer_server_test.sh asks what differs there.
 NEWER := 0.36
-NEWER_TESTS := operator_seeds $(if $(LONG),apply ipam_conformance operator_agent operator_webhook)
+NEWER_TESTS := operator_seeds $(if $(LONG),apply operator_agent operator_webhook)
 INTEGRATION_RUN = $(filter-out $(if $(LONG),,$(INTEGRATION_LONG)),$(sort $(wildcard tests/integration/*_test.sh))) \
 	$(NEWER_TESTS:%=tests/integration/%_test.sh@$(NEWER))
 JOBS ?= $(shell nproc)
@@ -111,7 +110,7 @@ PROGRAM_ARCHIVES := $(foreach l,$(RECONCILERS) nodeagent/cni/plan nodeagent/mode
 $(OUT)/tests/integration/%: $(OUT)/tests/integration/%.o $(OUT)/tests/support/connection.o $(PROGRAM_ARCHIVES)
 	$(LINK)
 
-$(OUT)/tests/integration/chaos $(OUT)/tests/integration/ipam_replay $(OUT)/tests/integration/wants: $(OUT)/nodeagent/addresses.a
+$(OUT)/tests/integration/chaos $(OUT)/tests/integration/wants: $(OUT)/nodeagent/addresses.a
 $(OUT)/tests/integration/chaos: $(OUT)/tests/support/chaos_nodes.o
 $(OUT)/tests/integration/history $(OUT)/tests/unit/support/address_history_test: $(OUT)/tests/support/address_history.o
 
@@ -163,9 +162,8 @@ bench-build:
 # ---- programs of tests/support, and what unit and integration tests share -------------------------------------------------
 $(OUT)/tests/unit/reconcilers/sriov/sriov_conformance_test $(OUT)/tests/integration/recorded: $(OUT)/tests/support/recording.o
 $(foreach t,admission/pods admission/admission ipam/ipam spider/spider sriov/sriov,$(OUT)/tests/unit/reconcilers/$(t)_conformance_test) \
-	$(OUT)/tests/unit/nodeagent/cni/meta/multus_conformance_test $(OUT)/tests/integration/recorded \
-	$(OUT)/tests/integration/ipam_replay: $(OUT)/tests/support/conformance.o
-$(OUT)/tests/unit/reconcilers/ipam/ipam_conformance_test $(OUT)/tests/integration/ipam_replay: $(OUT)/tests/support/ipam_recording.o
+	$(OUT)/tests/unit/nodeagent/cni/meta/multus_conformance_test $(OUT)/tests/integration/recorded: $(OUT)/tests/support/conformance.o
+$(OUT)/tests/unit/reconcilers/ipam/ipam_conformance_test: $(OUT)/tests/support/ipam_recording.o
 test-build: $(OUT)/tests/integration/recorded $(OUT)/tests/relay
 
 $(OUT)/tests/relay: $(OUT)/tests/support/relay.o $(OUT)/lib/base.a

@@ -11,14 +11,14 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
-#include "reconcilers/ipam/allocate.h"
+#include "reconcilers/ipam/allocate/allocate.h"
+#include "reconcilers/ipam/allocate/release.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/filter.h"
 #include "reconcilers/ipam/foresight.h"
 #include "reconcilers/ipam/ipam_settings.h"
 #include "reconcilers/ipam/ledger.h"
 #include "reconcilers/ipam/pod_controller.h"
-#include "reconcilers/ipam/release.h"
 
 int explain_settings(const json_t *world, const char *config_ns, struct ipam_settings *ret,
 		     struct err *err)

@@ -35,12 +35,22 @@ static int take_flag(const struct flag *flag, const char *value, void *options, 
 	return flag->take ? flag->take(options, value, err) : 0;
 }
 
-static int take_all(int argc, char *const *argv, const struct option *known,
-		    const struct flag *flags, size_t n, void *options, struct err *err)
+int flags_parse(int argc, char *const *argv, const struct flag *flags, size_t n, void *options,
+		struct err *err)
 {
-	int at = -1, c = 0;
+	struct option known[FLAGS_MAX + 1] = {0};
+	int at;
+	int c = 0;
 
-	optind = 0; /* glibc: start anew */
+	assert(n <= FLAGS_MAX);
+	assert(argc > 0 && argv && options);
+	for (size_t i = 0; i < n; i++) {
+		known[i].name = flags[i].name;
+		known[i].has_arg =
+			flags[i].kind == FLAG_BOOL ? optional_argument : required_argument;
+	}
+	at = -1;
+	optind = 0; /* glibc: start again */
 	while ((c = getopt_long(argc, argv, "+:h", known, &at)) != -1) {
 		if (c == ':')
 			return err_set(err, ERR_INVALID, "BadFlag", "%s: needs a value",
@@ -59,21 +69,6 @@ static int take_all(int argc, char *const *argv, const struct option *known,
 		return err_set(err, ERR_INVALID, "BadFlag", "\"%s\": not a flag; see --help",
 			       argv[optind]);
 	return 0;
-}
-
-int flags_parse(int argc, char *const *argv, const struct flag *flags, size_t n, void *options,
-		struct err *err)
-{
-	struct option known[FLAGS_MAX + 1] = {0};
-
-	assert(n <= FLAGS_MAX);
-	assert(argc > 0 && argv && options);
-	for (size_t i = 0; i < n; i++) {
-		known[i].name = flags[i].name;
-		known[i].has_arg =
-			flags[i].kind == FLAG_BOOL ? optional_argument : required_argument;
-	}
-	return take_all(argc, argv, known, flags, n, options, err);
 }
 
 int flags_check_label(const char *flag, const char *value, struct err *err)

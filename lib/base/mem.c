@@ -49,7 +49,7 @@ void *mem_calloc(size_t n, size_t size)
 
 void *mem_realloc(void *ptr, size_t size)
 {
-	/* realloc(ptr, 0) may free and return NULL, which nobody here wants. */
+	/* realloc(ptr, 0) may free and return NULL, which no caller here wants. */
 	void *bigger = realloc(ptr, size ? size : 1);
 
 	if (!bigger)

@@ -92,7 +92,7 @@ void metric_observe_values(struct metric *m, double value, const char *const *va
 void metric_remove_values(struct metric *m, const char *const *values, size_t n);
 double metric_get_values(const struct metric *m, const char *const *values, size_t n);
 
-/* Forget all series; for a collect callback that writes a whole set anew. */
+/* Forget all series; for a collect callback that writes the whole set. */
 void metric_clear(struct metric *m);
 
 /*

@@ -87,41 +87,33 @@ static void collect_stat(struct metrics *r)
 	metric_set(start_time(r), (double)clock_wall_us() / 1e6 - up_s);
 }
 
-static void collect_memory(struct metrics *r)
+static void collect_process(void *arg)
 {
-	double page = (double)sysconf(_SC_PAGESIZE);
-	unsigned long long total, resident;
+	double page;
+	unsigned long long total;
+	unsigned long long resident;
 	char buf[256];
 
-	if (!read_proc("/proc/self/statm", buf, sizeof(buf)) ||
-	    sscanf(buf, "%llu %llu", &total, &resident) != 2)
-		return;
-	metric_set(virtual_bytes(r), (double)total * page);
-	metric_set(resident_bytes(r), (double)resident * page);
-}
-
-static void collect_fds(struct metrics *r)
-{
+	collect_stat(arg);
+	page = (double)sysconf(_SC_PAGESIZE);
+	if (read_proc("/proc/self/statm", buf, sizeof(buf)) &&
+	    sscanf(buf, "%llu %llu", &total, &resident) == 2) {
+		metric_set(virtual_bytes(arg), (double)total * page);
+		metric_set(resident_bytes(arg), (double)resident * page);
+	}
 	auto_closedir DIR *dir = opendir("/proc/self/fd");
 	struct rlimit limit;
 	size_t n = 0;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-		metric_set(max_fds(r),
+		metric_set(max_fds(arg),
 			   limit.rlim_cur == RLIM_INFINITY ? INFINITY : (double)limit.rlim_cur);
 	if (!dir)
 		return;
 	for (const struct dirent *e = readdir(dir); e; e = readdir(dir))
 		if (isdigit((unsigned char)e->d_name[0]))
 			n++;
-	metric_set(open_fds(r), (double)(n - 1)); /* without the one we read the directory with */
-}
-
-static void collect_process(void *arg)
-{
-	collect_stat(arg);
-	collect_memory(arg);
-	collect_fds(arg);
+	metric_set(open_fds(arg), (double)(n - 1)); /* without the one we read the directory with */
 }
 
 void metrics_add_process(struct metrics *r)

@@ -257,17 +257,6 @@ static int open_group(struct translation *t)
 	return 0;
 }
 
-static int close_group(struct translation *t)
-{
-	long inner = t->size[t->depth];
-
-	if (t->depth == 0)
-		return refuse_pattern(t, "a ) without (");
-	t->depth--;
-	strbuf_addc(&t->out, ')');
-	return grow_set(t, inner > 0 ? inner : 1, inner);
-}
-
 /* A decimal number; what is beyond all bounds stays just beyond them. */
 static long number_at(const char **p)
 {
@@ -317,6 +306,7 @@ static int piece(struct translation *t)
 	char c = *t->at++;
 	long times = 1;
 	size_t len;
+	long inner;
 
 	switch (c) {
 	case '\\':
@@ -326,7 +316,12 @@ static int piece(struct translation *t)
 	case '(':
 		return open_group(t);
 	case ')':
-		return close_group(t);
+		inner = t->size[t->depth];
+		if (t->depth == 0)
+			return refuse_pattern(t, "a ) without (");
+		t->depth--;
+		strbuf_addc(&t->out, ')');
+		return grow_set(t, inner > 0 ? inner : 1, inner);
 	case '*':
 	case '?':
 		return repeat(t, 0, 1);

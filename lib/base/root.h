@@ -44,7 +44,7 @@ int root_write_atomic(int root, const char *path, const void *data, size_t len, 
 
 /*
  * Where the path leads to, as a path of this process, new; NULL with errno. For those who take
- * paths only (AF_UNIX, inotify). It is right until somebody changes a link.
+ * paths only (AF_UNIX, inotify). It is right until a link is changed.
  */
 char *root_real_path(int root, const char *path);
 

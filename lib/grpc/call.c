@@ -4,7 +4,7 @@
  * sent.
  *
  * A call lives as long as its stream. For the handler it ends with the answer: what happens on the
- * wire after that is nobody's business but ours.
+ * wire after that is ours alone.
  */
 #include "lib/grpc/call.h"
 

@@ -3,7 +3,7 @@
  * The other end: calls as a client makes them.
  *
  * connect(2) on a UNIX socket succeeds or fails at once, so a socket that is missing is an error
- * of grpc_client_new. That somebody serves behind it shows with the first SETTINGS; calls may be
+ * of grpc_client_new. A server behind it shows with the first SETTINGS; calls may be
  * made before, they wait in the session.
  */
 #include "lib/grpc/client.h"

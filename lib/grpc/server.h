@@ -84,7 +84,7 @@ void grpc_server_close(struct grpc_server *server, int64_t drain_ms, void (*done
 		       void *arg);
 
 /*
- * Listen at the path anew, for when somebody has removed the socket; connections go on. Returns 0,
+ * Listen at the path again, for when a user has removed the socket; connections go on. Returns 0,
  * or -1 with err as grpc_server_new and nothing changed. Not after grpc_server_close.
  */
 int grpc_server_listen_again(struct grpc_server *server, struct err *err);

@@ -3,7 +3,7 @@
  * Certificates for our own servers: a certificate authority for one occasion and the one
  * certificate that it signs.
  *
- * Whoever calls the server trusts the authority's certificate (the caBundle of a webhook
+ * The API server trusts the authority's certificate (the caBundle of a webhook
  * configuration). The authority's key signs once and is never seen outside of certificate_issue:
  * nobody can make another certificate that those callers accept, and there is nothing to keep safe
  * but the server's own key. The next certificate comes with the next authority.

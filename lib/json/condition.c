@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A list is built anew on each decision, and the previous one gives the transition times of
+ * A list is built again on each decision, and the previous one gives the transition times of
  * conditions whose status is the same. Without a previous one the time is left to the writer, so
  * reconcilers need no clock.
  */

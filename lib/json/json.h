@@ -36,7 +36,7 @@ void json_init(void);
  * U+FFFD: readers of C strings would take what stands before it for the whole, which is not what
  * others read who checked the value.
  *
- * Equal short strings may be one value in several places: nobody changes a string in place.
+ * Equal short strings may be one value in several places: no code changes a string in place.
  */
 json_t *json_parse(const char *text, size_t len, struct err *err);
 

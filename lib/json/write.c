@@ -76,16 +76,6 @@ static void add_integer(struct strbuf *out, int64_t value)
 	strbuf_add(out, digits + at, sizeof(digits) - at);
 }
 
-/* As jansson does, which knows how many digits bring the same number back. Rare. */
-static void add_real(struct strbuf *out, const json_t *value)
-{
-	char text[64];
-	size_t len = json_dumpb(value, text, sizeof(text), JSON_ENCODE_ANY);
-
-	assert(len > 0 && len <= sizeof(text));
-	strbuf_add(out, text, len);
-}
-
 static void add_object(struct strbuf *out, json_t *object)
 {
 	char before = '{';
@@ -117,6 +107,9 @@ static void add_array(struct strbuf *out, const json_t *array)
 
 void json_write(const json_t *value, struct strbuf *out)
 {
+	char text[64];
+	size_t len;
+
 	assert(value);
 	switch (json_typeof(value)) {
 	case JSON_OBJECT:
@@ -132,7 +125,10 @@ void json_write(const json_t *value, struct strbuf *out)
 		add_integer(out, json_integer_value(value));
 		break;
 	case JSON_REAL:
-		add_real(out, value);
+		/* As jansson does, which knows how many digits bring the same number back. Rare. */
+		len = json_dumpb(value, text, sizeof(text), JSON_ENCODE_ANY);
+		assert(len > 0 && len <= sizeof(text));
+		strbuf_add(out, text, len);
 		break;
 	case JSON_TRUE:
 		strbuf_add(out, "true", 4);

@@ -366,18 +366,6 @@ static int on_event(struct builder *b, const yaml_event_t *event)
 	return 0;
 }
 
-static int parser_failed(struct builder *b, const yaml_parser_t *parser)
-{
-	if (parser->error == YAML_MEMORY_ERROR)
-		mem_exhausted();
-	/* The reader works on bytes and has no position in lines yet. */
-	if (parser->error == YAML_READER_ERROR)
-		return err_set(b->err, ERR_INVALID, "BadYaml", "byte %zu: %s",
-			       parser->problem_offset + 1, parser->problem);
-	return fail_at(b, &parser->problem_mark, "%s%s%s", parser->context ? parser->context : "",
-		       parser->context ? ": " : "", parser->problem);
-}
-
 static int run(struct builder *b, yaml_parser_t *parser)
 {
 	for (;;) {
@@ -385,8 +373,17 @@ static int run(struct builder *b, yaml_parser_t *parser)
 		bool last;
 		int rc;
 
-		if (!yaml_parser_parse(parser, &event))
-			return parser_failed(b, parser);
+		if (!yaml_parser_parse(parser, &event)) {
+			if (parser->error == YAML_MEMORY_ERROR)
+				mem_exhausted();
+			/* The reader works on bytes and has no position in lines yet. */
+			if (parser->error == YAML_READER_ERROR)
+				return err_set(b->err, ERR_INVALID, "BadYaml", "byte %zu: %s",
+					       parser->problem_offset + 1, parser->problem);
+			return fail_at(b, &parser->problem_mark, "%s%s%s",
+				       parser->context ? parser->context : "",
+				       parser->context ? ": " : "", parser->problem);
+		}
 		last = event.type == YAML_STREAM_END_EVENT;
 		rc = on_event(b, &event);
 		yaml_event_delete(&event);

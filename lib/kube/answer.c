@@ -30,28 +30,6 @@ void answer_done(struct answer *answer)
 	strbuf_done(&answer->warnings);
 }
 
-static void open_stream(struct answer *answer)
-{
-	const struct kube_request *request = answer->request;
-
-	if (!request->on_bytes || answer->status / 100 != 2 || answer->opened)
-		return;
-	answer->opened = true;
-	if (request->on_open)
-		request->on_open(request->arg);
-}
-
-static int64_t retry_after_of(const char *value, size_t len, int64_t otherwise)
-{
-	auto_free char *text = str_ndup(value, len);
-	char *start = text + strspn(text, " \t");
-	int64_t seconds = 0;
-
-	start[strcspn(start, " \t\r\n")] = '\0';
-	/* API servers do not use the date form. */
-	return str_to_int(start, 0, 3600, &seconds) ? seconds * 1000 : otherwise;
-}
-
 /*
  * `299 - "text"`, RFC 7234, 5.5, as API servers send it: one to a header. Others, and a text that
  * would take more than its line, are passed over.
@@ -88,16 +66,32 @@ bool answer_header(struct answer *answer, const char *bytes, size_t len, int sta
 	const char *value;
 
 	assert(answer->request);
-	if (len == 2)
-		open_stream(answer);
+	if (len == 2) {
+		const struct kube_request *request = answer->request;
+
+		if (request->on_bytes && answer->status / 100 == 2 && !answer->opened) {
+			answer->opened = true;
+			if (request->on_open)
+				request->on_open(request->arg);
+		}
+	}
 	/* A new header block starts (after an interim answer, too). */
 	if (len > 5 && memcmp(bytes, "HTTP/", 5) == 0) {
 		answer->status = status;
 		return true;
 	}
 	value = value_of(bytes, &len, "retry-after:");
-	if (value)
-		answer->retry_after_ms = retry_after_of(value, len, answer->retry_after_ms);
+	if (value) {
+		auto_free char *text = str_ndup(value, len);
+		char *start = text + strspn(text, " \t");
+		int64_t seconds = 0;
+
+		start[strcspn(start, " \t\r\n")] = '\0';
+		/* API servers do not use the date form. */
+		answer->retry_after_ms = str_to_int(start, 0, 3600, &seconds)
+						 ? seconds * 1000
+						 : answer->retry_after_ms;
+	}
 	value = value_of(bytes, &len, "warning:");
 	if (value)
 		add_warning(&answer->warnings, value, len);

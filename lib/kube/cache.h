@@ -149,7 +149,7 @@ void cache_list_begin(struct cache *cache);
 void cache_list_end(struct cache *cache, uint64_t version);
 
 /*
- * The server's history began anew (restored from a backup): versions from before mean nothing now.
+ * The server's history began again (restored from a backup): versions from before mean nothing now.
  * The next object of each key is taken whatever its version, and the end of the next list removes
  * the others.
  */

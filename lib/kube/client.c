@@ -535,7 +535,7 @@ static void on_ended(void *arg, CURL *easy, CURLcode code)
 	curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&call);
 	if (found_no_room(call))
 		return;
-	/* One connection, one fate: after an error nobody goes there any more. */
+	/* One connection, one fate: after an error no request goes there any more. */
 	if (code != CURLE_OK && call->answer.err.class == ERR_NONE)
 		connection_retire(call->stream.connection);
 
@@ -570,7 +570,7 @@ static void on_probed(void *arg, const struct kube_response *response, const str
 }
 
 /*
- * Is somebody there? HTTP/2 has PING for that, but libcurl's multi interface does not send any.
+ * Is a server there? HTTP/2 has PING for that, but libcurl's multi interface does not send any.
  * /livez is exempt from priority and fairness, so an overloaded server answers, and whoever may not
  * see it gets an answer, too.
  */

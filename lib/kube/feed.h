@@ -64,7 +64,7 @@ void feed_list(struct feed *feed, bool stream);
 
 /*
  * The server's newest version is lower than what was seen before: it was restored from a backup, or
- * is another one. Nothing known can be compared with what it says, and the list begins anew.
+ * is another one. Nothing known can be compared with what it says, and the list begins again.
  */
 void feed_restored(struct feed *feed, uint64_t newest);
 
@@ -77,7 +77,7 @@ void feed_open(struct feed *feed);
  *   "BadStream"          not the structure of a list or watch, or an object without a name
  *   "ObjectTooLarge"     a list whose metadata does not end
  *   "Restored"           the list, or an event of the watch, is older than what was seen before;
- *                        the list has begun anew, as after feed_restored
+ *                        the list has begun again, as after feed_restored
  *   "NotStreamed"        a bookmark before the end of a streamed list: servers that know what they
  *                        were asked for send none
  *   "Expired", "Gone", … what an ERROR event says

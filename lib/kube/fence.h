@@ -34,7 +34,7 @@ void fence_remove(struct fence *fence, int fd);
  */
 void fence_set(struct fence *fence, int64_t at_ms);
 
-/* Cut them now: nothing more is sent or received, whoever reads next sees the end. */
+/* Cut them now: nothing more is sent or received, the next read sees the end. */
 void fence_cut(struct fence *fence);
 
 #endif

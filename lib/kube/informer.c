@@ -241,24 +241,10 @@ static void watch_failed(struct informer *informer, const struct kube_response *
 		list_from_start(informer);
 }
 
-static void watch_done(struct informer *informer, const struct kube_response *response,
-		       const struct err *err)
-{
-	bool lasted = informer->opened_ms && clock_ms() - informer->opened_ms > 1000;
-
-	if (lasted)
-		informer->failures = 0;
-	if (err)
-		watch_failed(informer, response, err);
-	if (lasted && !err)
-		start(informer);
-	else
-		start_later(informer, err);
-}
-
 static void on_done(void *arg, const struct kube_response *response, const struct err *err)
 {
 	struct informer *informer = arg;
+	bool lasted;
 
 	informer->call = NULL;
 	switch (informer->feed.phase) {
@@ -269,7 +255,15 @@ static void on_done(void *arg, const struct kube_response *response, const struc
 		stream_done(informer, response, err);
 		break;
 	case FEED_WATCH:
-		watch_done(informer, response, err);
+		lasted = informer->opened_ms && clock_ms() - informer->opened_ms > 1000;
+		if (lasted)
+			informer->failures = 0;
+		if (err)
+			watch_failed(informer, response, err);
+		if (lasted && !err)
+			start(informer);
+		else
+			start_later(informer, err);
 		break;
 	}
 }

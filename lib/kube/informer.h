@@ -64,7 +64,7 @@ struct informer_config {
 	 * and start calls, not cancel calls or free the informer.
 	 */
 	void (*synced)(void *arg);
-	/* It is complete, as each time that the watch begins anew. Before `synced`. */
+	/* It is complete, as each time that the watch begins again. Before `synced`. */
 	void (*listed)(void *arg);
 	/*
 	 * err: the kind cannot be listed or watched at present, called once per different text;

@@ -43,7 +43,7 @@ struct queue {
 	struct timer *timer;
 	struct deferred *notify;
 	struct {
-		struct metrics *registry; /* NULL: nobody looks */
+		struct metrics *registry; /* NULL: no metrics */
 		char *name;
 		struct metric *adds, *waited, *worked, *retries, *unfinished, *longest;
 	} metrics;

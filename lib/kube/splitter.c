@@ -278,29 +278,6 @@ static uint16_t match_name(const struct splitter *s, const struct splitter_level
 	return next;
 }
 
-static int name_ends(struct splitter *s, struct err *err)
-{
-	struct splitter_level *level = top(s);
-	bool drop = false;
-
-	assert(level); /* names begin in objects only */
-	level->state = SPLITTER_NAMED;
-	if (s->skipping)
-		return 0;
-	s->next_matching = match_name(s, level, &drop);
-	if (drop) {
-		s->skipping = true;
-		s->skip_depth = s->depth;
-		return 0;
-	}
-	if (level->wrote && put(s, ",", 1, err) < 0)
-		return -1;
-	level->wrote = true;
-	if (put(s, "\"", 1, err) < 0 || put(s, s->key.data, s->key.len, err) < 0)
-		return -1;
-	return put(s, "\":", 2, err);
-}
-
 static int string_begins(struct splitter *s, struct err *err)
 {
 	const struct splitter_level *level = top(s);
@@ -331,8 +308,27 @@ static int string_ends(struct splitter *s, struct err *err)
 	s->token = SPLITTER_NONE;
 	if (s->deep.len > 0)
 		return 0;
-	if (s->token_is_name)
-		return name_ends(s, err);
+	if (s->token_is_name) {
+		struct splitter_level *level = top(s);
+		bool drop = false;
+
+		assert(level); /* names begin in objects only */
+		level->state = SPLITTER_NAMED;
+		if (s->skipping)
+			return 0;
+		s->next_matching = match_name(s, level, &drop);
+		if (drop) {
+			s->skipping = true;
+			s->skip_depth = s->depth;
+			return 0;
+		}
+		if (level->wrote && put(s, ",", 1, err) < 0)
+			return -1;
+		level->wrote = true;
+		if (put(s, "\"", 1, err) < 0 || put(s, s->key.data, s->key.len, err) < 0)
+			return -1;
+		return put(s, "\":", 2, err);
+	}
 	return put(s, "\"", 1, err) < 0 ? -1 : value_ends(s, err);
 }
 

@@ -12,7 +12,7 @@
 
 /* Bytes of an answer that a message quotes. */
 #define QUOTE_MAX 200
-/* Nobody is believed to want more. */
+/* No server is believed to want more. */
 #define RETRY_AFTER_MAX_S 3600
 
 static enum err_class class_of(int http_status)

@@ -2,7 +2,7 @@
 /*
  * Addresses for the pods of this node, from SpiderIPPools: found where the leader has put them,
  * asked for where it could not foresee them, taken with the same function and the same
- * compare-and-swap when nobody leads.
+ * compare-and-swap when no operator leads.
  *
  * A request reads the pod's SpiderEndpoint by name and watches that one name only while it does not
  * have what is needed and the pod has not ended. Requests for other NICs of the pod within a second
@@ -51,8 +51,8 @@ struct addresses_config {
 	/*
 	 * Is something of the pod with this UID on the node, as far as the CNI state knows? Pods
 	 * that end without a DEL (their sandbox was never made, or the agent was away) are given
-	 * back when it says no, and what new ones get is read before they ask. NULL: nobody looks
-	 * after pods.
+	 * back when it says no, and what new ones get is read before they ask. NULL: pods are not
+	 * watched.
 	 */
 	bool (*holds)(void *arg, const char *uid);
 	/*
@@ -100,7 +100,7 @@ struct addresses_request {
 /*
  * status: that of the pod's SpiderEndpoint, NULL exactly when err is set. What a NIC gets is read
  * out of it with endpoint_item() of reconcilers/ipam/endpoint.h and, as the result of a CNI call
- * (ips, gateway, routes), with ipam_cni_result() of reconcilers/ipam/allocate.h; the item also has
+ * (ips, gateway, routes), with ipam_cni_result() of reconcilers/ipam/allocate/allocate.h; the item also has
  * "vlan". Keep it with the pod's state: addresses_release() wants it.
  *
  * Errors, the text says what to do next:

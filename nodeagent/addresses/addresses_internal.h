@@ -41,7 +41,7 @@ struct addresses {
 	struct pools_list *pools_list;
 	struct timer *pools_due;
 	int64_t pools_listed_ms;
-	struct pod_watch *pods; /* NULL: nobody looks after pods that end without a DEL */
+	struct pod_watch *pods; /* NULL: pods that end without a DEL are not watched */
 	struct timer *second_look;
 	json_t *unseen; /* UID: {"ns", "name", "pod", "dueMs"} of release_later() */
 	/* See recent.c. */
@@ -77,7 +77,7 @@ enum {
 /* ---- leader.c -------------------------------------------------------------------------------- */
 
 struct leader *leader_new(struct addresses *addresses);
-/* A request waits for addresses: see to it that somebody leads. */
+/* A request waits for addresses: make an operator lead. */
 void leader_look_after(struct leader *leader);
 /* Each request that waits had its attempt; has_helped: one of them has its addresses now. */
 void leader_round_over(struct leader *leader, bool has_helped);
@@ -98,7 +98,7 @@ char *addresses_node_query(const struct addresses *addresses);
 void want_released(struct addresses *addresses, const char *uid);
 /* Does a request wait for what the leader, or a round, has to do? */
 bool want_is_waiting(const struct addresses *addresses);
-/* Nobody leads: one attempt for each request that waits, one after the other. */
+/* No operator leads: one attempt for each request that waits, one after the other. */
 void want_begin_round(struct addresses *addresses);
 /* The request that had its attempt in this round is gone. A loop_fn. */
 void want_take_next(void *arg);
@@ -232,7 +232,7 @@ void take_cancel(struct take *take);
 
 /*
  * PUT the status of a pool in the version in which `ledger` was read. Errors by done as in
- * kube_update(): ERR_CONFLICT when somebody else was first.
+ * kube_update(): ERR_CONFLICT when another client was first.
  */
 struct ledger;
 struct kube_call *take_put_ledger(struct addresses *addresses, const struct ledger *ledger,

@@ -52,7 +52,7 @@ static bool is_worth_another(const struct foresight *foresight, const struct err
 	       asked_ms && clock_ms() - asked_ms < IN_USE_MS;
 }
 
-/* Whether it has what is needed, whoever asks finds out. */
+/* Whether it has what is needed, the request finds out. */
 static void on_read(void *arg, json_t *endpoint, const struct err *err)
 {
 	struct foresight *foresight = arg;

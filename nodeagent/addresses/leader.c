@@ -71,19 +71,6 @@ static void rest_leader(struct leader *leader)
 	mem_free(take_ptr(leader->version));
 }
 
-/* The switches of IPAM are where the leader reads them. */
-static void follow_settings(struct leader *leader, const json_t *lease)
-{
-	const char *ns = json_str_at(lease, "metadata", "annotations", IPAM_LEADER_ANNOTATION);
-
-	if (str_empty(ns) || str_eq(ns, addresses_config_ns(leader->addresses)))
-		return;
-	log_info("reading the ConfigMap " IPAM_CONFIG_MAP " where the leader does",
-		 F_STR("namespace", ns));
-	mem_free(leader->addresses->leader_ns);
-	leader->addresses->leader_ns = str_dup(ns);
-}
-
 /* True when the Lease has not been seen in this version before. */
 static bool note_version(struct leader *leader, const json_t *lease)
 {
@@ -142,8 +129,18 @@ static void on_lease(void *arg, json_t *lease, const struct err *err)
 	bool was_renewed = is_known && note_version(leader, lease);
 
 	leader->call = NULL;
-	if (!err)
-		follow_settings(leader, lease);
+	if (!err) {
+		const char *ns =
+			json_str_at(lease, "metadata", "annotations", IPAM_LEADER_ANNOTATION);
+
+		/* The switches of IPAM are where the leader reads them. */
+		if (!str_empty(ns) && !str_eq(ns, addresses_config_ns(leader->addresses))) {
+			log_info("reading the ConfigMap " IPAM_CONFIG_MAP " where the leader does",
+				 F_STR("namespace", ns));
+			mem_free(leader->addresses->leader_ns);
+			leader->addresses->leader_ns = str_dup(ns);
+		}
+	}
 	/* A round ends first: the Lease is read again before the next one. */
 	if (leader->state == LEADER_RESTING || leader->state == LEADER_ROUND)
 		return;

@@ -48,11 +48,18 @@ static void list_free(struct pools_list *list)
 	mem_free(list);
 }
 
-/* Callbacks ask and cancel: begin at the front after each. */
-static void answer_all(struct addresses *addresses, json_t *pools, const struct err *err)
+static void list_end(struct pools_list *list, const struct err *err)
 {
-	struct pools_question *question = TAILQ_FIRST(&addresses->pools_queue);
+	struct addresses *addresses = list->addresses;
+	json_auto_t *pools = json_incref(list->pools);
+	struct pools_question *question;
 
+	assert(addresses->pools_list == list && !list->call);
+	addresses->pools_list = NULL;
+	addresses->pools_listed_ms = clock_ms();
+	list_free(list);
+	/* Callbacks ask and cancel: begin at the front after each. */
+	question = TAILQ_FIRST(&addresses->pools_queue);
 	while (question) {
 		struct pools_question answered = *question;
 
@@ -62,21 +69,9 @@ static void answer_all(struct addresses *addresses, json_t *pools, const struct 
 		}
 		TAILQ_REMOVE(&addresses->pools_queue, question, link);
 		mem_free(question);
-		answered.done(answered.arg, pools, err);
+		answered.done(answered.arg, err ? NULL : pools, err);
 		question = TAILQ_FIRST(&addresses->pools_queue);
 	}
-}
-
-static void list_end(struct pools_list *list, const struct err *err)
-{
-	struct addresses *addresses = list->addresses;
-	json_auto_t *pools = json_incref(list->pools);
-
-	assert(addresses->pools_list == list && !list->call);
-	addresses->pools_list = NULL;
-	addresses->pools_listed_ms = clock_ms();
-	list_free(list);
-	answer_all(addresses, err ? NULL : pools, err);
 	if (!TAILQ_EMPTY(&addresses->pools_queue))
 		list_when_due(addresses);
 }

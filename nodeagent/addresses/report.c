@@ -5,7 +5,7 @@
  *
  *	READING_NAMED	the endpoint of the pod's name: it is this UID's, mostly
  *	LISTING		else one of this node in the namespace: that of a virtual machine
- *	SAYING		a patch; begun anew when somebody else wrote at the same time
+ *	SAYING		a patch; begun again when another client wrote at the same time
  */
 #include <assert.h>
 

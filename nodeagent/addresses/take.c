@@ -25,7 +25,7 @@
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/names.h"
 #include "reconcilers/core/reconcile.h"
-#include "reconcilers/ipam/allocate.h"
+#include "reconcilers/ipam/allocate/allocate.h"
 #include "reconcilers/ipam/conflict.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/ip_pool.h"
@@ -341,8 +341,10 @@ static void find_names(struct take *take)
 		take->names = json_incref(names);
 }
 
-static void note_seen(struct take *take)
+/* All that the decision looks at is on the shelf. */
+static void on_pools_there(struct take *take)
 {
+	json_auto_t *before = json_incref(take->seen);
 	const json_t *pools = take->addresses->shelf->pools;
 	auto_strbuf struct strbuf versions = {0};
 	uint64_t sum = 0;
@@ -365,14 +367,6 @@ static void note_seen(struct take *take)
 	take->seen = json_object();
 	json_put(take->seen, "names", or_null(take->names));
 	json_put_str(take->seen, "versions", strbuf_str(&versions));
-}
-
-/* All that the decision looks at is on the shelf. */
-static void on_pools_there(struct take *take)
-{
-	json_auto_t *before = json_incref(take->seen);
-
-	note_seen(take);
 	if (take->pod)
 		decide(take);
 	else if (json_equal(before, take->seen))

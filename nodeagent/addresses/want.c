@@ -16,7 +16,7 @@
 #include "lib/kube/status.h"
 #include "nodeagent/addresses/addresses_internal.h"
 #include "reconcilers/core/kinds.h"
-#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/allocate/assign.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/ipam_settings.h"
 #include "reconcilers/ipam/pod_controller.h"
@@ -30,7 +30,7 @@ static const struct kube_write by_agent = {.field_manager = AGENT_NAME};
  *			settings, and the endpoint of its name
  *	CLEARING	the word that nothing is left, from the sandbox before this one
  *	WATCHING	until the endpoint has what is needed
- *	TAKING		nobody leads
+ *	TAKING		no operator leads
  */
 enum want_state { WANT_WAITING, WANT_READING, WANT_CLEARING, WANT_WATCHING, WANT_TAKING };
 
@@ -209,7 +209,7 @@ static void on_asked(void *arg, json_t *object, const struct err *err)
 	struct addresses_want *want = arg;
 
 	want->asking = NULL;
-	/* Somebody made or changed it meanwhile: the watch has it soon. */
+	/* A user made or changed it meanwhile: the watch has it soon. */
 	if (err) {
 		if (err->class != ERR_CONFLICT)
 			want->trouble = *err;
@@ -278,39 +278,6 @@ static void look_at_cache(void *arg)
 		timer_start(want->ask_due, ADDRESSES_RETRY_MS);
 }
 
-static void watch_endpoint(struct addresses_want *want)
-{
-	static const struct cache_kind kind = {0};
-	struct addresses *addresses = want->addresses;
-	auto_strbuf struct strbuf selector = {0};
-	bool only_node_knows = false;
-	json_t *ask;
-	size_t i;
-
-	recent_forget(addresses, want->uid);
-	/* It was watched before, if the word about the pod could not be cleared. */
-	stop_watching(want);
-	json_array_foreach (want->asks, i, ask)
-		only_node_knows |= json_at(ask, "masterAddresses") != NULL;
-	want->state = WANT_WATCHING;
-	strbuf_adds(&selector, "fieldSelector=metadata.name%3D");
-	kube_path_encode(&selector, want->endpoint);
-	want->selector = strbuf_take(&selector);
-	want->cache = cache_new(&kind, on_cache_changed, want);
-	want->informer = informer_new(addresses->config.loop, addresses->config.client,
-				      &(struct informer_config){
-					      .resource = &addresses_endpoint,
-					      .ns = want->ns,
-					      .selector = want->selector,
-					      .cache = want->cache,
-					      .trouble = on_watch_trouble,
-					      .arg = want,
-				      });
-	timer_start(want->ask_due,
-		    want->is_unforeseen || only_node_knows ? 0 : ADDRESSES_ASK_AFTER_MS);
-	leader_look_after(addresses->leader);
-}
-
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* The endpoint does not have what is needed, or not for sure. */
@@ -321,8 +288,37 @@ static void watch_for_answer(struct addresses_want *want)
 	/* What another pod of the machine has is handed on to who asks (assign.h). */
 	if (want->machine && !str_empty(other) && !str_eq(other, want->uid))
 		want->is_unforeseen = true;
-	if (!answer_want(want))
-		watch_endpoint(want);
+	if (!answer_want(want)) {
+		static const struct cache_kind kind = {0};
+		struct addresses *addresses = want->addresses;
+		auto_strbuf struct strbuf selector = {0};
+		bool only_node_knows = false;
+		json_t *ask;
+		size_t i;
+
+		recent_forget(addresses, want->uid);
+		/* It was watched before, if the word about the pod could not be cleared. */
+		stop_watching(want);
+		json_array_foreach (want->asks, i, ask)
+			only_node_knows |= json_at(ask, "masterAddresses") != NULL;
+		want->state = WANT_WATCHING;
+		strbuf_adds(&selector, "fieldSelector=metadata.name%3D");
+		kube_path_encode(&selector, want->endpoint);
+		want->selector = strbuf_take(&selector);
+		want->cache = cache_new(&kind, on_cache_changed, want);
+		want->informer = informer_new(addresses->config.loop, addresses->config.client,
+					      &(struct informer_config){
+						      .resource = &addresses_endpoint,
+						      .ns = want->ns,
+						      .selector = want->selector,
+						      .cache = want->cache,
+						      .trouble = on_watch_trouble,
+						      .arg = want,
+					      });
+		timer_start(want->ask_due,
+			    want->is_unforeseen || only_node_knows ? 0 : ADDRESSES_ASK_AFTER_MS);
+		leader_look_after(addresses->leader);
+	}
 }
 
 static void read_later(struct addresses_want *want, const struct err *err)

@@ -22,11 +22,11 @@
 #include "nodeagent/addresses/addresses_internal.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/pod.h"
-#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/allocate/assign.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/pod_controller.h"
 
-/* So long after the watch has begun anew. */
+/* So long after the watch has begun again. */
 enum { LIST_WITHIN_MS = 60000 };
 
 struct pod_watch {
@@ -40,7 +40,7 @@ struct pod_watch {
 	json_t *ended; /* uid: {"ns", "name"}, to be looked at in the next turn */
 	bool has_begun;
 	bool is_anew; /* SpiderEndpoints are to be listed */
-	bool has_all; /* all of them were, since the watch began anew */
+	bool has_all; /* all of them were, since the watch began again */
 };
 
 static bool is_held(const struct addresses *addresses, const char *uid)
@@ -110,25 +110,6 @@ bool pod_watch_is_sure(const struct pod_watch *watch, const char *uid)
 	return pod && pod_is_alive(pod) && informer_health(watch->informer).broken_since_ms == 0;
 }
 
-static void look_at_endpoint(struct pod_watch *watch, const json_t *endpoint)
-{
-	const char *uid = endpoint_uid(endpoint);
-	const char *key = uid ? find_pod(watch->cache, uid) : NULL;
-	json_auto_t *there = key ? cache_get(watch->cache, key) : NULL;
-
-	if (str_empty(uid) || endpoint_is_down(endpoint, uid) ||
-	    (there && !pod_has_terminated(there)) || release_is_pending(watch->addresses, uid))
-		return;
-	if (is_held(watch->addresses, uid)) {
-		auto_free char *pod = endpoint_pod_key(endpoint, watch->addresses->config.ns);
-
-		release_later(watch->addresses, json_namespace(endpoint), json_name(endpoint), pod,
-			      uid);
-		return;
-	}
-	release_if_gone(watch->addresses, endpoint);
-}
-
 static void on_listed(void *arg, json_t *list, const struct err *err)
 {
 	struct pod_watch *watch = arg;
@@ -139,12 +120,29 @@ static void on_listed(void *arg, json_t *list, const struct err *err)
 	watch->call = NULL;
 	watch->has_all |= !err;
 	timer_start(watch->again, pause_ms - (int64_t)clock_jitter((uint64_t)pause_ms / 3));
-	json_array_foreach (json_at(list, "items"), i, endpoint)
-		look_at_endpoint(watch, endpoint);
+	json_array_foreach (json_at(list, "items"), i, endpoint) {
+		const char *uid = endpoint_uid(endpoint);
+		const char *key = uid ? find_pod(watch->cache, uid) : NULL;
+		json_auto_t *there = key ? cache_get(watch->cache, key) : NULL;
+
+		if (str_empty(uid) || endpoint_is_down(endpoint, uid) ||
+		    (there && !pod_has_terminated(there)) ||
+		    release_is_pending(watch->addresses, uid))
+			continue;
+		if (is_held(watch->addresses, uid)) {
+			auto_free char *pod =
+				endpoint_pod_key(endpoint, watch->addresses->config.ns);
+
+			release_later(watch->addresses, json_namespace(endpoint),
+				      json_name(endpoint), pod, uid);
+			continue;
+		}
+		release_if_gone(watch->addresses, endpoint);
+	}
 }
 
 /*
- * Those of all namespaces when the watch begins anew, now and then those that ask: what a server
+ * Those of all namespaces when the watch begins again, now and then those that ask: what a server
  * reads for it are the endpoints of the namespace, whoever's they are.
  */
 static void list_endpoints(void *arg)
@@ -159,23 +157,6 @@ static void list_endpoints(void *arg)
 				  watch->has_all ? config->ns : NULL, query, on_listed, watch);
 }
 
-/*
- * What the node holds still may be an ADD that is about to fail, before anything was asked for:
- * then no DEL says the word.
- */
-static void let_go(struct pod_watch *watch, const char *uid, const json_t *pod)
-{
-	struct addresses *addresses = watch->addresses;
-	const char *ns = json_str_at(pod, "ns"), *name = json_str_at(pod, "name");
-	auto_free char *key = str_printf("%s/%s", ns, name);
-
-	foresight_forget(addresses, uid);
-	if (is_held(addresses, uid))
-		release_later(addresses, ns, name, key, uid);
-	else
-		addresses_release(addresses, ns, name, uid, NULL, NULL);
-}
-
 static void take_turn(void *arg)
 {
 	struct pod_watch *watch = arg;
@@ -184,8 +165,21 @@ static void take_turn(void *arg)
 	json_t *pod;
 
 	watch->ended = json_object();
-	json_each (ended, uid, pod)
-		let_go(watch, uid, pod);
+	json_each (ended, uid, pod) {
+		struct addresses *addresses = watch->addresses;
+		const char *ns = json_str_at(pod, "ns"), *name = json_str_at(pod, "name");
+		auto_free char *key = str_printf("%s/%s", ns, name);
+
+		/*
+		 * What the node holds still may be an ADD that is about to fail, before anything
+		 * was asked for: then no DEL says the word.
+		 */
+		foresight_forget(addresses, uid);
+		if (is_held(addresses, uid))
+			release_later(addresses, ns, name, key, uid);
+		else
+			addresses_release(addresses, ns, name, uid, NULL, NULL);
+	}
 	if (!watch->is_anew)
 		return;
 	watch->is_anew = watch->has_all = false;

@@ -95,7 +95,7 @@ void agent_set_given(struct agent *agent, const json_t *given);
 /* What config.withdraw was called for has happened. */
 void agent_withdrawn(struct agent *agent);
 /*
- * Only one agent of a node executes; at the start it may not. Who may reads the state file anew,
+ * Only one agent of a node executes; at the start it may not. Who may reads the state file again,
  * then begins.
  */
 void agent_set_may_execute(struct agent *agent, bool may);

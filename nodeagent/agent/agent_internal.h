@@ -35,7 +35,7 @@ enum doing {
 /* Only one agent of a node executes, with a state file that was read since it may. */
 enum authority {
 	AUTHORITY_NONE,
-	AUTHORITY_GIVEN,   /* the state file has to be read anew */
+	AUTHORITY_GIVEN,   /* the state file has to be read again */
 	AUTHORITY_LOADING, /* that is under way */
 	AUTHORITY_EXECUTING,
 };
@@ -50,7 +50,7 @@ enum withdrawal {
 /* What is reported once at the end of it. */
 struct round {
 	bool began;
-	bool repairs; /* the same generation was done before: somebody else changed the host */
+	bool repairs; /* the same generation was done before: another program changed the host */
 	size_t steps;
 	int64_t begin_ms;
 };

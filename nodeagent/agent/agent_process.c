@@ -118,16 +118,6 @@ static void on_lost(struct agent_process *p)
 	on_terminate(p);
 }
 
-/* What was opened for a start that failed is closed by the loop, too. */
-static void end_failed_start(struct agent_process *p)
-{
-	if (!p->loop)
-		return;
-	p->shutting_down = true;
-	close_server(p);
-	loop_run(p->loop);
-}
-
 static void process_done(struct agent_process *p)
 {
 	agent_wiring_done(p);
@@ -262,7 +252,12 @@ int agent_process_run(const struct agent_options *options, const struct containe
 	if (take_what_is_needed(&p, &err) < 0 || give_privileges_away(&p, &err) < 0 ||
 	    process_start(&p, &err) < 0) {
 		fprintf(stderr, "orbweaver-agent: %s\n", err.text);
-		end_failed_start(&p);
+		/* What was opened for a start that failed is closed by the loop, too. */
+		if (p.loop) {
+			p.shutting_down = true;
+			close_server(&p);
+			loop_run(p.loop);
+		}
 		p.status = 1;
 	} else {
 		log_info("started", F_STR("version", ORBWEAVER_VERSION),

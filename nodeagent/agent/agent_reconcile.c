@@ -402,27 +402,10 @@ static void on_saved(void *arg, const json_t *result, const struct err *err)
 		round_carry_on(agent);
 }
 
-static void save_and_carry_on(struct agent *agent)
-{
-	json_auto_t *state = wanted_state(agent);
-
-	/* The file belongs to the one who executes. */
-	if (agent->authority != AUTHORITY_EXECUTING || json_same(state, agent->state)) {
-		round_carry_on(agent);
-		return;
-	}
-	if (!attempts_may_try(agent->attempts, KEY_STATE, clock_ms())) {
-		round_end(agent);
-		return;
-	}
-	agent->doing = SAVING;
-	agent_replace(&agent->saving, json_incref(state));
-	hostd_save(agent->config.hostd, state, on_saved, agent);
-}
-
 static void on_looked(void *arg, const json_t *result, const struct err *err)
 {
 	struct agent *agent = arg;
+	json_auto_t *state = NULL;
 
 	assert(agent->doing == LOOKING);
 	if (err) {
@@ -442,5 +425,17 @@ static void on_looked(void *arg, const json_t *result, const struct err *err)
 		return;
 	}
 	agent_show_plan(agent);
-	save_and_carry_on(agent);
+	state = wanted_state(agent);
+	/* The file belongs to the one who executes. */
+	if (agent->authority != AUTHORITY_EXECUTING || json_same(state, agent->state)) {
+		round_carry_on(agent);
+		return;
+	}
+	if (!attempts_may_try(agent->attempts, KEY_STATE, clock_ms())) {
+		round_end(agent);
+		return;
+	}
+	agent->doing = SAVING;
+	agent_replace(&agent->saving, json_incref(state));
+	hostd_save(agent->config.hostd, state, on_saved, agent);
 }

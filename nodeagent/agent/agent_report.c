@@ -107,19 +107,6 @@ static void log_waiting(struct agent *agent)
 	agent_replace(&agent->waiting, json_incref((json_t *)now));
 }
 
-static void report_trouble(struct agent *agent)
-{
-	const json_t *entry;
-	size_t i;
-
-	json_array_foreach (json_at(agent->plan, "problems"), i, entry)
-		report_entry(agent, entry);
-	json_array_foreach (json_at(agent->plan, "blocked"), i, entry)
-		report_entry(agent, entry);
-	report_entry(agent, json_at(agent->plan, "reboot"));
-	report_entry(agent, json_at(agent->plan, "nextBoot"));
-}
-
 /* What cannot be done, as text; NULL when there is nothing of it. New. */
 static char *trouble_text(const json_t *plan)
 {
@@ -178,8 +165,17 @@ void agent_show_plan(struct agent *agent)
 	}
 	mem_free(take_ptr(agent->doubted));
 	log_waiting(agent);
-	if (text && !str_eq(text, agent->reported))
-		report_trouble(agent);
+	if (text && !str_eq(text, agent->reported)) {
+		const json_t *entry;
+		size_t i;
+
+		json_array_foreach (json_at(agent->plan, "problems"), i, entry)
+			report_entry(agent, entry);
+		json_array_foreach (json_at(agent->plan, "blocked"), i, entry)
+			report_entry(agent, entry);
+		report_entry(agent, json_at(agent->plan, "reboot"));
+		report_entry(agent, json_at(agent->plan, "nextBoot"));
+	}
 	mem_free(agent->reported);
 	agent->reported = take_ptr(text);
 	set_shown(agent, json_incref(agent->plan));

@@ -554,8 +554,13 @@ static void start_api(struct agent_process *p)
 	});
 }
 
-static void start_counting(struct agent_process *p)
+void agent_wiring_start(struct agent_process *p)
 {
+	assert(p->loop && p->metrics && p->readiness && !p->agent);
+	p->tidying = timer_new(p->loop, on_tidying, p);
+	check_container(p, p->options->profile);
+	start_host(p);
+	start_api(p);
 	if (p->options->rdma_metrics == EXPOSITION_OFF)
 		return;
 	p->pod_owners = pod_owners_new(p->client);
@@ -575,16 +580,6 @@ static void start_counting(struct agent_process *p)
 		.metrics = p->metrics,
 	});
 	scrapes_on(p->scrapes, on_scrape, p);
-}
-
-void agent_wiring_start(struct agent_process *p)
-{
-	assert(p->loop && p->metrics && p->readiness && !p->agent);
-	p->tidying = timer_new(p->loop, on_tidying, p);
-	check_container(p, p->options->profile);
-	start_host(p);
-	start_api(p);
-	start_counting(p);
 }
 
 void agent_wiring_done(struct agent_process *p)

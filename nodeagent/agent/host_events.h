@@ -11,7 +11,7 @@
 
 enum {
 	/*
-	 * A broken socket is opened anew after that; one that this kernel lacks is looked for as
+	 * A broken socket is opened again after that; one that this kernel lacks is looked for as
 	 * often.
 	 */
 	HOST_EVENTS_RETRY_MS = 10000,

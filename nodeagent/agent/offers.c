@@ -80,26 +80,6 @@ static json_t *held_by_both(const struct offers *offers, const json_t *allocated
 	return held;
 }
 
-static void emit_refused(struct offers *offers, json_t *refused)
-{
-	const json_t *name;
-	size_t i;
-
-	json_array_foreach (refused, i, name) {
-		auto_free char *text = NULL;
-
-		if (json_list_has(offers->refused, json_string_value(name)))
-			continue;
-		text = str_printf("%s cannot be given by claims, and stays with the device plugin: "
-				  "only VFs and shared devices can, and no RDMA device in mode "
-				  "exclusive; take it out of the annotation",
-				  json_string_value(name));
-		offers->config.emit(offers->config.arg, true, "ClaimsNotPossible", text);
-	}
-	json_decref(offers->refused);
-	offers->refused = refused;
-}
-
 static void keep_only(json_t *set, const json_t *names)
 {
 	const char *name;
@@ -147,10 +127,24 @@ static void send_both(struct offers *offers, const json_t *pools)
 	json_auto_t *names = dra_choice_names(pools, offers->chosen, &refused);
 	json_auto_t *plugins = dra_choice_plugins(&input), *claims = dra_choice_claims(&input);
 	json_auto_t *message = json_pack("{s:O}", "pools", claims);
+	const json_t *name;
+	size_t i;
 
 	assert(offers->config.dra && offers->config.publish);
 	json_put(message, "boot", json_incref(offers->boot));
-	emit_refused(offers, refused);
+	json_array_foreach (refused, i, name) {
+		auto_free char *text = NULL;
+
+		if (json_list_has(offers->refused, json_string_value(name)))
+			continue;
+		text = str_printf("%s cannot be given by claims, and stays with the device plugin: "
+				  "only VFs and shared devices can, and no RDMA device in mode "
+				  "exclusive; take it out of the annotation",
+				  json_string_value(name));
+		offers->config.emit(offers->config.arg, true, "ClaimsNotPossible", text);
+	}
+	json_decref(offers->refused);
+	offers->refused = refused;
 	kubeletd_set(offers->kubeletd, plugins, message);
 	if (!is_settled(offers, names))
 		check_sent(offers);
@@ -328,25 +322,23 @@ static void check_sent(struct offers *offers)
 		deferred_run(offers->nobody_asked);
 }
 
-/* Its answer is to the last question that was put: to ours as well as to that of a withdrawal. */
-static void report_devices(struct offers *offers)
-{
-	json_auto_t *named = NULL, *served = NULL;
-
-	if (!offers->is_looking)
-		return;
-	served = pools_names(offers->pools);
-	named = held_by_both(offers, offers->resources ? pod_resources_named(offers->resources)
-						       : offers->allocated);
-	offers->is_looking = false;
-	offers->config.devices(offers->config.arg, named, served);
-}
-
 static void on_checked(void *arg)
 {
 	struct offers *offers = arg;
+	json_auto_t *named = NULL, *served = NULL;
 
-	report_devices(offers);
+	/*
+	 * Its answer is to the last question that was put: to ours as well as to that of a
+	 * withdrawal.
+	 */
+	if (offers->is_looking) {
+		served = pools_names(offers->pools);
+		named = held_by_both(offers, offers->resources
+						     ? pod_resources_named(offers->resources)
+						     : offers->allocated);
+		offers->is_looking = false;
+		offers->config.devices(offers->config.arg, named, served);
+	}
 	if (offers->settling == SETTLING_ASKS) {
 		offers->settling = SETTLING_NOT;
 		(void)json_object_update(offers->settled, offers->awaiting);

@@ -209,19 +209,6 @@ static void on_trouble(void *arg, const struct err *err)
 	deferred_run(source->owner->take);
 }
 
-static void emit_refusal(struct source *source)
-{
-	const struct pool_sources_config *config;
-
-	if (!source->is_refusal_news)
-		return;
-	source->is_refusal_news = false;
-	config = &source->owner->config;
-	if (source->refused.class != ERR_NONE)
-		config->emit(config->arg, true, source->refused.reason, source->refused.text);
-	config->changed(config->arg);
-}
-
 static void take_config_map(struct source *source)
 {
 	const char *key = kinds[source->which].key;
@@ -244,11 +231,19 @@ static void take_config_map(struct source *source)
 static void take_changed(void *arg)
 {
 	struct pool_sources *sources = arg;
+	const struct pool_sources_config *config;
 
 	for (size_t i = 0; i < POOL_SOURCES; i++) {
 		struct source *source = &sources->sources[i];
 
-		emit_refusal(source);
+		if (source->is_refusal_news) {
+			source->is_refusal_news = false;
+			config = &source->owner->config;
+			if (source->refused.class != ERR_NONE)
+				config->emit(config->arg, true, source->refused.reason,
+					     source->refused.text);
+			config->changed(config->arg);
+		}
 		if (!source->dirty)
 			continue;
 		assert(source->informer);

@@ -255,28 +255,6 @@ static struct number rail_of(const struct book *book, const json_t *device)
 			      : NULL);
 }
 
-static void add_info(struct book *book, const json_t *device)
-{
-	const char *protocol = json_str_at(device, "protocol");
-	auto_strbuf struct strbuf labels = {0};
-
-	add_label(&labels, "node_name", book->input->node);
-	add_label(&labels, "ifname", json_str_at(device, "rdma"));
-	add_label(&labels, "net_dev_name", json_str_at(device, "netdev"));
-	add_label(&labels, "pci_address", json_str_at(device, "pciAddress"));
-	if (protocol)
-		add_label(&labels, "link_layer",
-			  str_eq(protocol, "ib") ? "InfiniBand" : "Ethernet");
-	add_label(&labels, "state", json_str_at(device, "state"));
-	add_label(&labels, "firmware", json_str_at(device, "firmware"));
-	add_label(&labels, "driver", json_str_at(device, "driver"));
-	add_label(&labels, "numa_node", number_of(json_at(device, "numaNode")).text);
-	add_label(&labels, "guid", json_str_at(device, "nodeGuid"));
-	add_label(&labels, "rail", rail_of(book, device).text);
-	add_line(series_of(book, "orbweaver_rdma_device_info", FAMILY_OF_INFO), strbuf_str(&labels),
-		 NULL, 1);
-}
-
 /* ---- VFs, pods, failures --------------------------------------------------------------------- */
 
 /* The exporter's labels are there, if empty. */
@@ -319,13 +297,30 @@ static void add_device(struct book *book, const json_t *entry)
 	const json_t *device = json_at(entry, "device"), *counted = json_at(entry, "counted");
 	const char *number;
 	json_t *counters;
+	const char *protocol;
+	auto_strbuf struct strbuf labels = {0};
 
 	book->device++;
 	if (json_str_at(device, "rdma")) {
 		label_device(book, device);
 		add_counters(book, counted);
 		add_traffic_class(book, device, json_at(counted, "trafficClass"));
-		add_info(book, device);
+		protocol = json_str_at(device, "protocol");
+		add_label(&labels, "node_name", book->input->node);
+		add_label(&labels, "ifname", json_str_at(device, "rdma"));
+		add_label(&labels, "net_dev_name", json_str_at(device, "netdev"));
+		add_label(&labels, "pci_address", json_str_at(device, "pciAddress"));
+		if (protocol)
+			add_label(&labels, "link_layer",
+				  str_eq(protocol, "ib") ? "InfiniBand" : "Ethernet");
+		add_label(&labels, "state", json_str_at(device, "state"));
+		add_label(&labels, "firmware", json_str_at(device, "firmware"));
+		add_label(&labels, "driver", json_str_at(device, "driver"));
+		add_label(&labels, "numa_node", number_of(json_at(device, "numaNode")).text);
+		add_label(&labels, "guid", json_str_at(device, "nodeGuid"));
+		add_label(&labels, "rail", rail_of(book, device).text);
+		add_line(series_of(book, "orbweaver_rdma_device_info", FAMILY_OF_INFO),
+			 strbuf_str(&labels), NULL, 1);
 	}
 	json_each (json_at(counted, "vfs"), number, counters)
 		add_vf(book, device, number, counters);

@@ -443,22 +443,12 @@ static int compare_ids(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void put_chosen(const struct choice *choice, size_t size, const char **ret_chosen)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < choice->n; i++)
-		if (choice->items[i].chosen)
-			ret_chosen[n++] = choice->items[i].id;
-	assert(n == size);
-	if (size > 0)
-		qsort(ret_chosen, size, sizeof(*ret_chosen), compare_ids);
-}
-
 int allocate_prefer(const json_t *resource, const char *const *available, size_t n_available,
 		    const char *const *must, size_t n_must, size_t size, const char **ret_chosen,
 		    struct err *err)
 {
+	size_t n = 0;
+
 	auto_call(choice_done) struct choice choice = {
 		.n = n_available,
 		.wanted = size,
@@ -488,6 +478,11 @@ int allocate_prefer(const json_t *resource, const char *const *available, size_t
 		return err_in(err, "%s", name_of(resource));
 	while (choice.wanted > 0 && best_group(&choice, &group))
 		take_from(&choice, &group);
-	put_chosen(&choice, size, ret_chosen);
+	for (size_t i = 0; i < choice.n; i++)
+		if (choice.items[i].chosen)
+			ret_chosen[n++] = choice.items[i].id;
+	assert(n == size);
+	if (size > 0)
+		qsort(ret_chosen, size, sizeof(*ret_chosen), compare_ids);
 	return 0;
 }

@@ -103,7 +103,7 @@ static json_t *with_devices(const json_t *resource, json_t *devices)
 	return copy;
 }
 
-/* The device as nobody gets it; new. */
+/* The device as no pod gets it; new. */
 static json_t *as_unhealthy(const json_t *device, json_t *cause)
 {
 	json_t *copy = json_copy((json_t *)device);

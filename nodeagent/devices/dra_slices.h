@@ -48,7 +48,7 @@ json_t *dra_slices(const struct dra_slices_input *input);
  * What makes `existing`, all slices of our driver and node as the server has them, equal to
  * `wanted`: {"write": [ResourceSlice], "delete": [ResourceSlice]}, new. All that are written, by
  * server-side apply, have one new generation; both lists are empty when nothing differs. Fields
- * that somebody added are left.
+ * that a user added are left.
  */
 json_t *dra_slices_diff(const json_t *wanted, const json_t *existing);
 

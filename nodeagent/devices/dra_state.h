@@ -11,7 +11,7 @@
  *			in the pools; absent for a shared one, "cdi": [id, …]}],
  *		"cdi": the content of its CDI file (container-device-interface, SPEC.md)}}}
  *
- * Numbers of device files change with a boot, CDI ids do not: the file is made anew then, when the
+ * Numbers of device files change with a boot, CDI ids do not: the file is made again then, when the
  * devices are there again.
  */
 #ifndef ORBWEAVER_NODEAGENT_DEVICES_DRA_STATE_H

@@ -68,22 +68,6 @@ const char *pools_protected(const struct pools *pools, const struct pools_functi
 
 /* ---- drivers --------------------------------------------------------------------------------- */
 
-/*
- * The kubelet counts each resource for itself: after a change of names it would give a device to a
- * second pod.
- */
-static void check_elsewhere(struct draft *draft)
-{
-	const char *address = draft->function->address;
-	const char *resource = pools_gave_elsewhere(draft->pools, draft->pool, address);
-
-	if (resource)
-		set_fault(draft, "%s has it as %s",
-			  json_str_or(json_at(draft->pools->input->allocated, resource, address),
-				      "a pod"),
-			  resource);
-}
-
 static void check_driver(struct draft *draft)
 {
 	const char *driver = driver_of(draft->function), *type = draft->wants->device_type;
@@ -336,10 +320,22 @@ void pools_add_function(struct pools *pools, struct pool *pool,
 	};
 	auto_free char *rdma = NULL, *unwell = NULL;
 	json_t *device;
+	const char *address;
+	const char *resource;
 
 	assert(function->address && !map_get(&pools->claimed, function->address));
 	json_put(details, "generic", json_pack("{s:s}", "deviceID", function->address));
-	check_elsewhere(&draft);
+	/*
+	 * The kubelet counts each resource for itself: after a change of names it would give a
+	 * device to a second pod.
+	 */
+	address = draft.function->address;
+	resource = pools_gave_elsewhere(draft.pools, draft.pool, address);
+	if (resource)
+		set_fault(&draft, "%s has it as %s",
+			  json_str_or(json_at(draft.pools->input->allocated, resource, address),
+				      "a pod"),
+			  resource);
 	check_driver(&draft);
 	unwell = pools_unwell(pools, function, is_held(pool, function));
 	if (unwell)

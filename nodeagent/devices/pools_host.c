@@ -53,11 +53,15 @@ static void index_functions(struct pools *pools)
 		map_set(&pools->by_address, pools->functions[i].address, &pools->functions[i]);
 }
 
-static void index_rdma(struct pools *pools)
+void pools_index(struct pools *pools)
 {
-	json_t *device;
+	const char *resource, *id;
+	json_t *devices, *who, *name;
 	size_t i;
+	json_t *device;
 
+	assert(!pools->functions && !pools->rdma);
+	index_functions(pools);
 	pools->rdma = json_object();
 	json_array_foreach (json_at(pools->input->observed, "rdma", "devices"), i, device) {
 		const char *address = json_str_or(json_at(device, "pciAddress"),
@@ -73,17 +77,6 @@ static void index_rdma(struct pools *pools)
 		}
 		json_array_append(list, device);
 	}
-}
-
-void pools_index(struct pools *pools)
-{
-	const char *resource, *id;
-	json_t *devices, *who, *name;
-	size_t i;
-
-	assert(!pools->functions && !pools->rdma);
-	index_functions(pools);
-	index_rdma(pools);
 	json_each (pools->input->allocated, resource, devices)
 		json_each (devices, id, who)
 			if (map_get(&pools->by_address, id))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A configuration that was edited badly: entries that cannot be read any more go on as they were,
- * at the place where they are. So do those that could be read only without a key that nobody knows:
+ * at the place where they are. So do those that could be read only without a key that is unknown:
  * a misspelt one leaves its field at the default, and the count of a pool at 0.
  *
  * Which entry of before a bad one is, its name tells. One whose name cannot be read may be any that

@@ -276,22 +276,6 @@ static struct candidate candidate_of(const struct pools *pools, const struct poo
 	};
 }
 
-/* A resource at 0: each NIC with all that is wrong with it. VFs differ from their PF in little. */
-static void explain_misses(const struct gathering *g)
-{
-	pool_cause(g->pool, "no network device of this node matches the selectors");
-	for (size_t i = 0; i < g->pools->n_functions; i++) {
-		const struct pools_function *f = &g->pools->functions[i];
-		struct candidate c = candidate_of(g->pools, f);
-		auto_strbuf struct strbuf misses = {0};
-
-		if (f->pf || !c.driver)
-			continue;
-		(void)selects(g->pool, g->selectors, &c, &misses);
-		pool_cause(g->pool, "%s: %s", c.netdev ? c.netdev : c.id, strbuf_str(&misses));
-	}
-}
-
 /* Soft-RoCE on an interface that no function is behind: a bridge, a veth. */
 static void add_software_devices(struct gathering *g)
 {
@@ -343,7 +327,22 @@ static bool withhold_in_exclusive_mode(struct gathering *g)
 static void offer_tokens(struct gathering *g, int64_t max)
 {
 	if (json_array_size(g->selected) == 0) {
-		explain_misses(g);
+		/*
+		 * A resource at 0: each NIC with all that is wrong with it. VFs differ from their
+		 * PF in little.
+		 */
+		pool_cause(g->pool, "no network device of this node matches the selectors");
+		for (size_t i = 0; i < g->pools->n_functions; i++) {
+			const struct pools_function *f = &g->pools->functions[i];
+			struct candidate c = candidate_of(g->pools, f);
+			auto_strbuf struct strbuf misses = {0};
+
+			if (f->pf || !c.driver)
+				continue;
+			(void)selects(g->pool, g->selectors, &c, &misses);
+			pool_cause(g->pool, "%s: %s", c.netdev ? c.netdev : c.id,
+				   strbuf_str(&misses));
+		}
 		pools_nothing_selected(g->pools, g->pool, "the ConfigMap");
 	}
 	if (g->usable > 0 &&
@@ -360,40 +359,36 @@ static void offer_tokens(struct gathering *g, int64_t max)
 		pools_add_tokens(g->pools, g->pool, max, g->usable > 0);
 }
 
-static void add_entry(struct pools *pools, const json_t *entry)
-{
-	struct pool *pool = pools_need(
-		pools, json_str_or(json_at(entry, "resourcePrefix"), DEFAULT_PREFIX),
-		json_str_or(json_at(entry, "resourceName"), ""), "shared", SOURCE, false);
-	struct gathering g = {
-		.pools = pools, .pool = pool, .selectors = json_at(entry, "selectors")};
-
-	if (!pool)
-		return;
-	g.selected = json_array();
-	g.nodes = json_array();
-	json_put(pool->resource, "selected", g.selected);
-	json_put(pool->resource, "nodes", g.nodes);
-	/* As upstream: pods may also make the nodes themselves. */
-	json_put_str(pool->resource, "permissions", "rwm");
-	if (withhold_in_exclusive_mode(&g))
-		return;
-	pool->wanted = json_integer_value(json_at(entry, "rdmaHcaMax"));
-	for (size_t i = 0; i < pools->n_functions; i++) {
-		struct candidate c = candidate_of(pools, &pools->functions[i]);
-
-		if (c.driver)
-			add_candidate(&g, &c);
-	}
-	add_software_devices(&g);
-	offer_tokens(&g, pool->wanted);
-}
-
 void pools_from_shared(struct pools *pools)
 {
 	json_t *entry;
 	size_t i;
 
-	json_array_foreach (json_at(pools->input->shared, "configList"), i, entry)
-		add_entry(pools, entry);
+	json_array_foreach (json_at(pools->input->shared, "configList"), i, entry) {
+		struct pool *pool = pools_need(
+			pools, json_str_or(json_at(entry, "resourcePrefix"), DEFAULT_PREFIX),
+			json_str_or(json_at(entry, "resourceName"), ""), "shared", SOURCE, false);
+		struct gathering g = {
+			.pools = pools, .pool = pool, .selectors = json_at(entry, "selectors")};
+
+		if (!pool)
+			continue;
+		g.selected = json_array();
+		g.nodes = json_array();
+		json_put(pool->resource, "selected", g.selected);
+		json_put(pool->resource, "nodes", g.nodes);
+		/* As upstream: pods may also make the nodes themselves. */
+		json_put_str(pool->resource, "permissions", "rwm");
+		if (withhold_in_exclusive_mode(&g))
+			continue;
+		pool->wanted = json_integer_value(json_at(entry, "rdmaHcaMax"));
+		for (size_t k = 0; k < pools->n_functions; k++) {
+			struct candidate c = candidate_of(pools, &pools->functions[k]);
+
+			if (c.driver)
+				add_candidate(&g, &c);
+		}
+		add_software_devices(&g);
+		offer_tokens(&g, pool->wanted);
+	}
 }

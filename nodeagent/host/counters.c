@@ -360,24 +360,6 @@ static json_t *sorted_devices(json_t *list)
 	return ret;
 }
 
-static void add_entry(json_t *list, json_t *entry)
-{
-	static const char *const shared[] = {"pciAddress", "isVf",     "pf",     "pfNetdev",
-					     "vf",         "numaNode", "driver", "namespace"};
-	json_auto_t *others = json_incref(json_object_get(entry, "others"));
-	json_t *other;
-	size_t i;
-
-	(void)json_object_del(entry, "others");
-	(void)json_object_del(entry, "away");
-	json_array_append(list, entry);
-	json_array_foreach (others, i, other) {
-		for (size_t k = 0; k < ARRAY_LEN(shared); k++)
-			json_put(other, shared[k], json_incref(json_object_get(entry, shared[k])));
-		json_array_append(list, other);
-	}
-}
-
 static json_t *list_devices(struct search *search)
 {
 	json_auto_t *list = json_array();
@@ -387,8 +369,24 @@ static json_t *list_devices(struct search *search)
 	give_host_rdma(search, list);
 	if (search->away > 0)
 		(void)host_namespaces(search->host, look_into, search, NULL);
-	json_each (search->functions, address, entry)
-		add_entry(list, entry);
+	json_each (search->functions, address, entry) {
+		static const char *const shared[] = {"pciAddress", "isVf",     "pf",
+						     "pfNetdev",   "vf",       "numaNode",
+						     "driver",     "namespace"};
+		json_auto_t *others = json_incref(json_object_get(entry, "others"));
+		json_t *other;
+		size_t i;
+
+		(void)json_object_del(entry, "others");
+		(void)json_object_del(entry, "away");
+		json_array_append(list, entry);
+		json_array_foreach (others, i, other) {
+			for (size_t k = 0; k < ARRAY_LEN(shared); k++)
+				json_put(other, shared[k],
+					 json_incref(json_object_get(entry, shared[k])));
+			json_array_append(list, other);
+		}
+	}
 	json_put(ret, "devices", sorted_devices(list));
 	return ret;
 }

@@ -139,15 +139,27 @@ static int own_nsid(struct netlink *netlink, int own, int *ret, struct err *err)
 	return 0;
 }
 
-/* In the child, too: interfaces here that lie on one of ours. */
-static int tell_uppers(int to, size_t number, const struct rtnl_interfaces *list,
-		       struct netlink *netlink, int own, struct err *err)
+/* In the child, in the namespace. */
+static int visit_namespace(int to, size_t number, const struct namespace *namespace, int own,
+			   struct err *err)
 {
+	auto_interfaces struct rtnl_interfaces list = {0};
+	auto_netlink struct netlink *netlink = netlink_new();
 	bool is_asked = false;
-	int nsid = -1;
+	int nsid;
 
-	for (size_t i = 0; i < list->n; i++) {
-		const struct rtnl_interface *interface = &list->items[i];
+	if (setns(namespace->fd, CLONE_NEWNET) < 0)
+		return err_sys(err, "NamespaceRefused", "enter it");
+	if (rtnl_list(netlink, &list, err) < 0)
+		return -1;
+	/* One line per function that is here. */
+	for (size_t i = 0; i < list.n; i++)
+		if (list.items[i].parent[0])
+			(void)dprintf(to, "%zu %s\n", number, list.items[i].parent);
+	/* In the child, too: interfaces here that lie on one of ours. */
+	nsid = -1;
+	for (size_t i = 0; i < list.n; i++) {
+		const struct rtnl_interface *interface = &list.items[i];
 
 		if (interface->outer <= 0)
 			continue;
@@ -159,24 +171,6 @@ static int tell_uppers(int to, size_t number, const struct rtnl_interfaces *list
 				      interface->kind, interface->name);
 	}
 	return 0;
-}
-
-/* In the child, in the namespace. */
-static int visit_namespace(int to, size_t number, const struct namespace *namespace, int own,
-			   struct err *err)
-{
-	auto_interfaces struct rtnl_interfaces list = {0};
-	auto_netlink struct netlink *netlink = netlink_new();
-
-	if (setns(namespace->fd, CLONE_NEWNET) < 0)
-		return err_sys(err, "NamespaceRefused", "enter it");
-	if (rtnl_list(netlink, &list, err) < 0)
-		return -1;
-	/* One line per function that is here. */
-	for (size_t i = 0; i < list.n; i++)
-		if (list.items[i].parent[0])
-			(void)dprintf(to, "%zu %s\n", number, list.items[i].parent);
-	return tell_uppers(to, number, &list, netlink, own, err);
 }
 
 /* The child: its last line is FAILED where something could not be seen, and says what. */

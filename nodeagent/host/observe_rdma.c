@@ -60,19 +60,6 @@ static const char *type_of(const char *name)
 	return NULL;
 }
 
-/* Takes entry. An administrator may call a device anything, a key is UTF-8. */
-static void add_char_device(struct view *view, const char *device, json_t *entry)
-{
-	json_auto_t *key = json_fmt("%s", device);
-	json_t *list = json_object_get(view->char_devices, json_string_value(key));
-
-	if (!list) {
-		list = json_array();
-		json_put(view->char_devices, json_string_value(key), list);
-	}
-	json_array_append_new(list, entry);
-}
-
 /* All of one class, under the RDMA device that their `ibdev` file names. */
 static void read_char_devices(struct view *view, const char *class)
 {
@@ -94,8 +81,19 @@ static void read_char_devices(struct view *view, const char *class)
 		found = char_device(view, class, name, type);
 		if (found && sysfs_read_int(view->host, port_path, &port))
 			json_put_int(found, "port", port);
-		if (found)
-			add_char_device(view, device.text, found);
+		if (found) {
+			json_auto_t *key = json_fmt("%s", device.text);
+			json_t *list = json_object_get(view->char_devices, json_string_value(key));
+
+			/*
+			 * Takes entry. An administrator may call a device anything, a key is UTF-8.
+			 */
+			if (!list) {
+				list = json_array();
+				json_put(view->char_devices, json_string_value(key), list);
+			}
+			json_array_append_new(list, found);
+		}
 	}
 }
 
@@ -149,18 +147,6 @@ static json_t *gid_summary(const struct view *view, const char *port_folder, boo
 	return ret;
 }
 
-/* "fe80:0000:0000:0000:5054:00ff:fe12:3456": its lower half is the port's GUID on InfiniBand. */
-static void put_port_guid(const struct view *view, const char *port_folder, json_t *port)
-{
-	auto_free char *path = str_printf("%s/gids/0", port_folder);
-	struct sysfs_text gid;
-	uint64_t guid;
-
-	if (sysfs_read(view->host, path, &gid) && strlen(gid.text) == 39 &&
-	    text_to_guid(gid.text + 20, &guid))
-		view_put_guid(port, "portGuid", guid);
-}
-
 static json_t *port_entry(const struct view *view, const struct rdma_device *device,
 			  const struct rdma_port *port)
 {
@@ -177,8 +163,19 @@ static json_t *port_entry(const struct view *view, const struct rdma_device *dev
 	if (sysfs_read(view->host, layer_path, &layer))
 		json_put_str(ret, "linkLayer", layer.text);
 	is_ib = str_eq(layer.text, "InfiniBand");
-	if (is_ib)
-		put_port_guid(view, folder, ret);
+	if (is_ib) {
+		auto_free char *path = str_printf("%s/gids/0", folder);
+		struct sysfs_text gid;
+		uint64_t guid;
+
+		/*
+		 * "fe80:0000:0000:0000:5054:00ff:fe12:3456": its lower half is the port's GUID on
+		 * InfiniBand.
+		 */
+		if (sysfs_read(view->host, path, &gid) && strlen(gid.text) == 39 &&
+		    text_to_guid(gid.text + 20, &guid))
+			view_put_guid(ret, "portGuid", guid);
+	}
 	if (port->ndev_index) {
 		json_put_str(ret, "netdev", port->ndev_name);
 		json_put_int(ret, "ifindex", port->ndev_index);

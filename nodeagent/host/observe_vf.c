@@ -174,31 +174,6 @@ static void put_reported(const struct rtnl_vf *reported, json_t *host)
 		view_put_guid(host, "adminPortGuid", reported->port_guid);
 }
 
-/* The single RDMA device's; with two it would be a guess. */
-static void put_guid(const struct view *view, const json_t *names, json_t *ret)
-{
-	const struct rdma_device *device;
-
-	if (json_array_size(names) != 1)
-		return;
-	device = view_rdma_device(view, json_string_value(json_array_get(names, 0)));
-	if (device && device->has_node_guid)
-		view_put_guid(ret, "guid", device->node_guid);
-}
-
-/* What uses the vDPA device that the VF is. */
-static void put_vdpa(const struct view *view, const char *vf, json_t *ret)
-{
-	struct sysfs_text driver;
-
-	if (!evidence_vdpa_driver(view->host, vf, &driver))
-		return;
-	if (str_eq(driver.text, "vhost_vdpa"))
-		json_put_str(ret, "vdpaType", "vhost");
-	else if (str_eq(driver.text, "virtio_vdpa"))
-		json_put_str(ret, "vdpaType", "virtio");
-}
-
 static void put_representor(const struct view *view, const char *pf, int number, json_t *ret)
 {
 	json_auto_t *names = pci_netdevs(view->host, pf);
@@ -233,14 +208,26 @@ json_t *view_vf_entry(const struct view *view, const char *pf, int number, const
 	json_t *names = view_rdma_names(view, address);
 	struct sysfs_text driver, override;
 	bool bound = pci_driver(view->host, address, &driver);
+	const struct rdma_device *device;
 
 	assert(number >= 0 && number < PCI_VFS_MAX);
 	json_put_int(ret, "vfID", number);
 	json_put_str(ret, "pciAddress", address);
 	view_put_ids(view, address, ret);
 	json_put_str(ret, "driver", bound ? driver.text : NULL);
-	put_guid(view, names, ret);
-	put_vdpa(view, address, ret);
+	/* The single RDMA device's; with two it would be a guess. */
+	if (json_array_size(names) == 1) {
+		device = view_rdma_device(view, json_string_value(json_array_get(names, 0)));
+		if (device && device->has_node_guid)
+			view_put_guid(ret, "guid", device->node_guid);
+	}
+	/* What uses the vDPA device that the VF is. */
+	if (evidence_vdpa_driver(view->host, address, &driver)) {
+		if (str_eq(driver.text, "vhost_vdpa"))
+			json_put_str(ret, "vdpaType", "vhost");
+		else if (str_eq(driver.text, "virtio_vdpa"))
+			json_put_str(ret, "vdpaType", "virtio");
+	}
 	put_representor(view, pf, number, ret);
 	if (interface)
 		put_interface(interface, ret, host);

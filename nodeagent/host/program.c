@@ -15,16 +15,6 @@
 #include "lib/base/child.h"
 #include "nodeagent/host/sysfs.h"
 
-/* Only async-signal-safe calls until exec. */
-static _Noreturn void exec_in_root(int root, char *const arguments[], int out)
-{
-	char *const environment[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
-
-	if (fchdir(root) == 0 && chroot(".") == 0 && dup2(out, 1) >= 0 && dup2(out, 2) >= 0)
-		(void)execvpe(arguments[0], arguments, environment);
-	_exit(PROGRAM_ABSENT);
-}
-
 int program_run(const struct host *host, char *const arguments[], char *said, size_t size)
 {
 	int pipe_fds[2], status = -1;
@@ -38,8 +28,15 @@ int program_run(const struct host *host, char *const arguments[], char *said, si
 		return -1;
 	/* modprobe is not cut off by the end of a worker that hangs. */
 	child = child_fork(&(struct child_config){0});
-	if (child == 0)
-		exec_in_root(host->root, arguments, pipe_fds[1]);
+	if (child == 0) {
+		char *const environment[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
+
+		/* Only async-signal-safe calls until exec. */
+		if (fchdir(host->root) == 0 && chroot(".") == 0 && dup2(pipe_fds[1], 1) >= 0 &&
+		    dup2(pipe_fds[1], 2) >= 0)
+			(void)execvpe(arguments[0], arguments, environment);
+		_exit(PROGRAM_ABSENT);
+	}
 	(void)close(pipe_fds[1]);
 	while (child > 0 && (n = read(pipe_fds[0], said + len, size - 1 - len)) > 0)
 		len += (size_t)n;

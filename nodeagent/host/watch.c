@@ -96,30 +96,6 @@ static void decode_uevent(const char *bytes, size_t len, watch_event_fn fn, void
 	fn(arg, &event);
 }
 
-static void decode_link(const void *bytes, size_t len, watch_event_fn fn, void *arg)
-{
-	const struct nlmsghdr *message;
-	size_t at = 0;
-
-	while ((message = netlink_next(bytes, len, &at))) {
-		struct nlattr *attrs[IFLA_PARENT_DEV_NAME + 1];
-		struct watch_event event = {.source = WATCH_LINK};
-		char name[IFNAMSIZ], address[PCI_ADDRESS_SIZE];
-
-		if ((message->nlmsg_type != RTM_NEWLINK && message->nlmsg_type != RTM_DELLINK) ||
-		    !netlink_parse(message, sizeof(struct ifinfomsg), attrs,
-				   IFLA_PARENT_DEV_NAME) ||
-		    !netlink_str(attrs[IFLA_IFNAME], name, sizeof(name)))
-			continue;
-		event.action = message->nlmsg_type == RTM_DELLINK ? "remove" : "change";
-		event.name = name;
-		if (netlink_str(attrs[IFLA_PARENT_DEV_NAME], address, sizeof(address)) &&
-		    pci_address_is_valid(address))
-			event.address = address;
-		fn(arg, &event);
-	}
-}
-
 static void decode_rdma(const void *bytes, size_t len, watch_event_fn fn, void *arg)
 {
 	struct watch_event event = {.source = WATCH_RDMA, .action = "change"};
@@ -134,12 +110,32 @@ static void decode_rdma(const void *bytes, size_t len, watch_event_fn fn, void *
 void watch_decode(enum watch_source source, const void *bytes, size_t len, watch_event_fn fn,
 		  void *arg)
 {
+	const struct nlmsghdr *message;
+	size_t at = 0;
+
 	switch (source) {
 	case WATCH_UEVENT:
 		decode_uevent(bytes, len, fn, arg);
 		break;
 	case WATCH_LINK:
-		decode_link(bytes, len, fn, arg);
+		while ((message = netlink_next(bytes, len, &at))) {
+			struct nlattr *attrs[IFLA_PARENT_DEV_NAME + 1];
+			struct watch_event event = {.source = WATCH_LINK};
+			char name[IFNAMSIZ], address[PCI_ADDRESS_SIZE];
+
+			if ((message->nlmsg_type != RTM_NEWLINK &&
+			     message->nlmsg_type != RTM_DELLINK) ||
+			    !netlink_parse(message, sizeof(struct ifinfomsg), attrs,
+					   IFLA_PARENT_DEV_NAME) ||
+			    !netlink_str(attrs[IFLA_IFNAME], name, sizeof(name)))
+				continue;
+			event.action = message->nlmsg_type == RTM_DELLINK ? "remove" : "change";
+			event.name = name;
+			if (netlink_str(attrs[IFLA_PARENT_DEV_NAME], address, sizeof(address)) &&
+			    pci_address_is_valid(address))
+				event.address = address;
+			fn(arg, &event);
+		}
 		break;
 	case WATCH_RDMA:
 		decode_rdma(bytes, len, fn, arg);

@@ -138,21 +138,6 @@ static struct failure *failure_of_other_order(const struct attempts *attempts, c
 	return map_get(&attempts->failures, key);
 }
 
-/*
- * Both orders were refused, and each needs VFs made or removed after the other. The one that failed
- * last finds the VFs as it needs them and goes on with its own pauses; the other waits for long.
- */
-static void put_off(struct failure *failure, int64_t now_ms)
-{
-	int64_t pause = ATTEMPTS_OTHER_ORDER * pause_ms(failure->err.class, failure->in_a_row);
-
-	if (pause > ATTEMPTS_OTHER_ORDER_MAX_MS)
-		pause = ATTEMPTS_OTHER_ORDER_MAX_MS;
-	if (failure->again_ms < now_ms + pause)
-		failure->again_ms = now_ms + pause;
-	failure->is_put_off = true;
-}
-
 bool attempts_step_failed(struct attempts *attempts, const json_t *entry, const struct err *err,
 			  int64_t now_ms, int chance)
 {
@@ -161,8 +146,20 @@ bool attempts_step_failed(struct attempts *attempts, const json_t *entry, const 
 
 	assert(json_is_object(json_at(entry, "step")) && err->class != ERR_NONE);
 	/* Once each time: it must have its turn however often this one fails meanwhile. */
-	if (other && !other->is_put_off)
-		put_off(other, now_ms);
+	if (other && !other->is_put_off) {
+		int64_t pause = ATTEMPTS_OTHER_ORDER * pause_ms(other->err.class, other->in_a_row);
+
+		/*
+		 * Both orders were refused, and each needs VFs made or removed after the other. The
+		 * one that failed last finds the VFs as it needs them and goes on with its own
+		 * pauses; the other waits for long.
+		 */
+		if (pause > ATTEMPTS_OTHER_ORDER_MAX_MS)
+			pause = ATTEMPTS_OTHER_ORDER_MAX_MS;
+		if (other->again_ms < now_ms + pause)
+			other->again_ms = now_ms + pause;
+		other->is_put_off = true;
+	}
 	return note_failure(attempts, key, entry, err, now_ms, chance);
 }
 

@@ -151,22 +151,6 @@ static void note_words(struct changes *changes, const json_t *entry, const struc
 		json_put_bool(change->vfs, json_string_value(one), true);
 }
 
-static void note_count(struct changes *changes, const char *pf, const json_t *step)
-{
-	struct change *change;
-
-	/* What was made of VFs that are gone is gone. */
-	for (size_t i = changes->n; i-- > 0;)
-		if (changes->items[i].vfs && str_eq(changes->items[i].pf, pf))
-			change_remove(changes, i);
-	change = change_find(changes, pf, RANK_VFS, false, NULL);
-	if (!change) {
-		change = change_add(changes, pf, RANK_VFS);
-		change->from = (int)json_integer_value(json_at(step, "from"));
-	}
-	change->count = (int)json_integer_value(json_at(step, "count"));
-}
-
 /* Off while VFs are made, and on again, is only on the way. */
 static void note_autoprobe(struct changes *changes, const char *pf, bool on)
 {
@@ -187,7 +171,18 @@ static void note_entry(struct changes *changes, const json_t *entry)
 	const char *name = json_str_at(step, "step"), *pf = json_str_at(entry, "pf");
 
 	if (str_eq(name, "set-num-vfs")) {
-		note_count(changes, pf, step);
+		struct change *change;
+
+		/* What was made of VFs that are gone is gone. */
+		for (size_t i = changes->n; i-- > 0;)
+			if (changes->items[i].vfs && str_eq(changes->items[i].pf, pf))
+				change_remove(changes, i);
+		change = change_find(changes, pf, RANK_VFS, false, NULL);
+		if (!change) {
+			change = change_add(changes, pf, RANK_VFS);
+			change->from = (int)json_integer_value(json_at(step, "from"));
+		}
+		change->count = (int)json_integer_value(json_at(step, "count"));
 		return;
 	}
 	if (str_eq(name, "set-autoprobe")) {
@@ -236,19 +231,6 @@ static const char *name_of(const json_t *observed, const char *pf)
 	return name ? name : pf;
 }
 
-/* Those of one rank stay in the order of the steps. */
-static void sort_by_rank(struct changes *changes)
-{
-	for (size_t i = 1; i < changes->n; i++) {
-		struct change moved = changes->items[i];
-		size_t k = i;
-
-		for (; k > 0 && changes->items[k - 1].rank > moved.rank; k--)
-			changes->items[k] = changes->items[k - 1];
-		changes->items[k] = moved;
-	}
-}
-
 /* All that is named of the PF of change `first`, unless an earlier one is of the same PF. */
 static void say_pf(struct strbuf *out, const struct changes *changes, size_t named, size_t first,
 		   const json_t *observed)
@@ -287,7 +269,15 @@ char *change_summary_text(const json_t *entries, const json_t *observed)
 			change_remove(&changes, i);
 	if (changes.n == 0)
 		return str_dup("nothing changed");
-	sort_by_rank(&changes);
+	/* Those of one rank stay in the order of the steps. */
+	for (i = 1; i < changes.n; i++) {
+		struct change moved = changes.items[i];
+		size_t k = i;
+
+		for (; k > 0 && changes.items[k - 1].rank > moved.rank; k--)
+			changes.items[k] = changes.items[k - 1];
+		changes.items[k] = moved;
+	}
 	named = changes.n > CHANGE_SUMMARY_NAMED_MAX ? CHANGE_SUMMARY_NAMED_MAX : changes.n;
 	for (i = 0; i < named; i++)
 		say_pf(&out, &changes, named, i, observed);

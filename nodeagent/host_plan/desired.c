@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One decision, taken anew after each word of the API server, each report and each load of the
+ * One decision, taken again after each word of the API server, each report and each load of the
  * state file (agent_schedule.c). When only time is missing to decide otherwise, the answer says how
  * much, and the agent's timer asks again.
  */
@@ -22,7 +22,7 @@ static bool is_blank(const json_t *object)
 	return json_object_size(json_at(object, "spec")) == 0;
 }
 
-/* Made anew and not decided yet, as far as one can tell. */
+/* Made again and not decided yet, as far as one can tell. */
 static bool may_be_undecided(const struct desired_input *in)
 {
 	return has_interfaces(json_at(in->kept, "spec")) &&

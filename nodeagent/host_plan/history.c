@@ -135,7 +135,7 @@ json_t *history_node(const json_t *observed)
 
 /* ---- PFs that are there ---------------------------------------------------------------------- */
 
-/* Since when it is there, as far as that matters; -1: long enough, or nobody knows better. */
+/* Since when it is there, as far as that matters; -1: long enough, or unknown. */
 static int64_t arrived_ms(const struct history_input *in, const char *address)
 {
 	const json_t *known = json_at(in->before, "interfaces");
@@ -166,7 +166,7 @@ static int64_t broken_ms(const struct history_input *in, const json_t *entry)
 		       : -1;
 }
 
-/* Since when its port has no link; -1: it has one, or nobody knows. */
+/* Since when its port has no link; -1: it has one, or it is unknown. */
 static int64_t no_link_ms(const struct history_input *in, const json_t *entry)
 {
 	const json_t *before = json_find(json_at(in->before, "interfaces"), "pciAddress",

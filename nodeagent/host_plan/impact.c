@@ -36,24 +36,6 @@ static void add_named(json_t *impact, const char *list, const char *more, json_t
 	json_decref(entry);
 }
 
-static void add_blocked(json_t *impact, const json_t *blocked)
-{
-	const char *pod = json_str_at(blocked, "pod");
-	json_t *entry = json_object();
-
-	if (pod)
-		json_put(entry, "pod", pod_of_holder(pod));
-	else
-		json_put(entry, "holder",
-			 json_fmt("%.200s", json_str_or(json_at(blocked, "holder"), "someone")));
-	json_put_str(entry, "device", json_str_at(blocked, "vf"));
-	json_put_str(entry, "pciAddress", json_str_at(blocked, "pf"));
-	if (pod)
-		add_named(impact, "pods", "morePods", entry);
-	else
-		add_named(impact, "others", "moreOthers", entry);
-}
-
 json_t *plan_impact(const json_t *plan, bool withdrawn)
 {
 	const json_t *reboot = json_at(plan, "reboot"), *blocked;
@@ -61,8 +43,23 @@ json_t *plan_impact(const json_t *plan, bool withdrawn)
 	const char *class = "none";
 	size_t i;
 
-	json_array_foreach (json_at(plan, "blocked"), i, blocked)
-		add_blocked(impact, blocked);
+	json_array_foreach (json_at(plan, "blocked"), i, blocked) {
+		const char *pod = json_str_at(blocked, "pod");
+		json_t *entry = json_object();
+
+		if (pod)
+			json_put(entry, "pod", pod_of_holder(pod));
+		else
+			json_put(entry, "holder",
+				 json_fmt("%.200s",
+					  json_str_or(json_at(blocked, "holder"), "someone")));
+		json_put_str(entry, "device", json_str_at(blocked, "vf"));
+		json_put_str(entry, "pciAddress", json_str_at(blocked, "pf"));
+		if (pod)
+			add_named(impact, "pods", "morePods", entry);
+		else
+			add_named(impact, "others", "moreOthers", entry);
+	}
 	if (json_at(impact, "pods"))
 		class = "evict";
 	if (reboot) {

@@ -64,7 +64,7 @@ static size_t lane_for(struct parallel_nics *lanes, const char *pf)
 	return i;
 }
 
-/* A driver of the kernel that starts, until what it brings is there; and a PF that starts anew. */
+/* A driver of the kernel that starts, until what it brings is there; and a PF that starts again. */
 static bool is_numbering(const json_t *step)
 {
 	const char *name = json_str_at(step, "step"), *driver = json_str_at(step, "driver");

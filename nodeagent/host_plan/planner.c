@@ -132,28 +132,6 @@ static void keep_member(json_t *found, const char *key, json_t *value)
 		json_put(found, key, json_deep_copy(value));
 }
 
-/* Keep how the PF is now, before it is touched for the first time. */
-static void remember_found(struct planning *p, const struct pf *pf)
-{
-	static const char *const of_pf[] = {"numVfs",         "mtu",    "eSwitchMode",
-					    "linkAdminState", "vendor", "deviceID"};
-	static const char *const of_host[] = {"driversAutoprobe", "udevRules", "permanentMac"};
-	json_t *found = json_object(), *overrides = json_object();
-
-	for (size_t i = 0; i < ARRAY_LEN(of_pf); i++)
-		keep_member(found, of_pf[i], json_at(pf->now.entry, of_pf[i]));
-	for (size_t i = 0; i < ARRAY_LEN(of_host); i++)
-		keep_member(found, of_host[i], json_at(pf->now.entry, "host", of_host[i]));
-	/* Only VFs that were there before us can have one. */
-	for (size_t i = 0; i < pf->n_vfs; i++)
-		if (pf->vfs[i].address)
-			json_put_str(overrides, pf->vfs[i].address, pf->vfs[i].driver_override);
-	json_put(found, "overrides", overrides);
-	if (pf->may_have_vfs)
-		json_put_bool(found, "allowPrimaryNic", true);
-	json_put(json_need_object(p->found, "pfs"), pf->address, found);
-}
-
 static void plan_wanted(struct planning *p, struct pf *pf)
 {
 	size_t steps = json_array_size(p->steps), blocked = json_array_size(p->blocked);
@@ -168,8 +146,28 @@ static void plan_wanted(struct planning *p, struct pf *pf)
 		return;
 	}
 	respect_protection(p, pf, steps, blocked);
-	if (json_array_size(p->steps) > steps && !pf->found)
-		remember_found(p, pf);
+	if (json_array_size(p->steps) > steps && !pf->found) {
+		static const char *const of_pf[] = {"numVfs",         "mtu",    "eSwitchMode",
+						    "linkAdminState", "vendor", "deviceID"};
+		static const char *const of_host[] = {"driversAutoprobe", "udevRules",
+						      "permanentMac"};
+		json_t *found = json_object(), *overrides = json_object();
+
+		/* Keep how the PF is now, before it is touched for the first time. */
+		for (size_t i = 0; i < ARRAY_LEN(of_pf); i++)
+			keep_member(found, of_pf[i], json_at(pf->now.entry, of_pf[i]));
+		for (size_t i = 0; i < ARRAY_LEN(of_host); i++)
+			keep_member(found, of_host[i], json_at(pf->now.entry, "host", of_host[i]));
+		/* Only VFs that were there before us can have one. */
+		for (size_t i = 0; i < pf->n_vfs; i++)
+			if (pf->vfs[i].address)
+				json_put_str(overrides, pf->vfs[i].address,
+					     pf->vfs[i].driver_override);
+		json_put(found, "overrides", overrides);
+		if (pf->may_have_vfs)
+			json_put_bool(found, "allowPrimaryNic", true);
+		json_put(json_need_object(p->found, "pfs"), pf->address, found);
+	}
 }
 
 /*

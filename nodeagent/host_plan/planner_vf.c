@@ -481,23 +481,6 @@ static void plan_autoprobe(struct vfs_run *run)
 		pf->vfs[i].is_stopped |= pf->vfs[i].wanted == VF_DRIVER_KERNEL && pf->vfs[i].rebind;
 }
 
-static void say_no_rdma(const struct vfs_run *run)
-{
-	bool is_one = run->n_without_rdma == 1;
-
-	planner_problem(
-		run->p, run->pf, "NoRdmaDevice",
-		"isRdma is wanted, but %zu VF%s (" QUOTE "%s) ha%s no RDMA device: %s, or "
-		"take isRdma out of the policy",
-		run->n_without_rdma, is_one ? "" : "s", run->without_rdma, is_one ? "" : ", ...",
-		is_one ? "s" : "ve",
-		observed_vfs_get_rdma(run->pf->now.driver)
-			? "load the NIC's RDMA driver (mlx5_ib, irdma, bnxt_re), see whether "
-			  "its firmware has RDMA on"
-			: "the kernel's own drivers give none to VFs of this NIC; Intel's "
-			  "irdma and iavf do (resource_profile and max_rdma_vfs of irdma)");
-}
-
 void plan_vfs(struct planning *p, struct pf *pf, bool may_mtu)
 {
 	struct vfs_run run = {
@@ -518,8 +501,22 @@ void plan_vfs(struct planning *p, struct pf *pf, bool may_mtu)
 	plan_autoprobe(&run);
 	for (i = 0; i < pf->n_vfs; i++)
 		plan_driver(&run, &pf->vfs[i]);
-	if (run.n_without_rdma > 0)
-		say_no_rdma(&run);
+	if (run.n_without_rdma > 0) {
+		bool is_one = run.n_without_rdma == 1;
+
+		planner_problem(
+			run.p, run.pf, "NoRdmaDevice",
+			"isRdma is wanted, but %zu VF%s (" QUOTE "%s) ha%s no RDMA device: %s, or "
+			"take isRdma out of the policy",
+			run.n_without_rdma, is_one ? "" : "s", run.without_rdma,
+			is_one ? "" : ", ...", is_one ? "s" : "ve",
+			observed_vfs_get_rdma(run.pf->now.driver)
+				? "load the NIC's RDMA driver (mlx5_ib, irdma, bnxt_re), see "
+				  "whether "
+				  "its firmware has RDMA on"
+				: "the kernel's own drivers give none to VFs of this NIC; Intel's "
+				  "irdma and iavf do (resource_profile and max_rdma_vfs of irdma)");
+	}
 	for (i = 0; i < BATCHES; i++)
 		json_decref(run.batches[i]);
 }

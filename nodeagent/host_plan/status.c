@@ -217,22 +217,6 @@ static void put_troubles(json_t *list, const struct status_input *in, const char
 	put_condition(list, in, type, any ? CONDITION_TRUE : CONDITION_FALSE, v);
 }
 
-/* What could not be looked at or offered is reported; the node may be as wanted all the same. */
-static void put_degraded(json_t *list, const struct status_input *in)
-{
-	auto_verdict struct verdict v = {0};
-
-	add_failures(&v, in);
-	add_troubles(&v, json_at(in->plan, "problems"));
-	add_troubles(&v, json_at(in->observed, "problems"));
-	add_troubles(&v, json_at(in->observed, "rails", "problems"));
-	add_troubles(&v, in->container);
-	add_troubles(&v, in->offers);
-	if (json_is_true(json_at(in->networks, "fault")))
-		add_trouble(&v, in->networks);
-	put_troubles(list, in, "Degraded", &v, "NothingWrong", "nothing has failed");
-}
-
 static void put_reboot(json_t *list, const struct status_input *in)
 {
 	auto_verdict struct verdict v = {0};
@@ -267,10 +251,23 @@ static json_t *conditions_of(const struct status_input *in, const struct verdict
 	const json_t *before = json_at(in->before, "conditions");
 	json_t *list = json_is_array(before) ? json_deep_copy(before) : json_array();
 	auto_verdict struct verdict blocked = {0};
+	auto_verdict struct verdict v = {0};
 
 	put_ready(list, in, trouble, progressing);
 	put_condition(list, in, "Progressing", progressing->status, progressing);
-	put_degraded(list, in);
+	/*
+	 * What could not be looked at or offered is reported; the node may be as wanted all the
+	 * same.
+	 */
+	add_failures(&v, in);
+	add_troubles(&v, json_at(in->plan, "problems"));
+	add_troubles(&v, json_at(in->observed, "problems"));
+	add_troubles(&v, json_at(in->observed, "rails", "problems"));
+	add_troubles(&v, in->container);
+	add_troubles(&v, in->offers);
+	if (json_is_true(json_at(in->networks, "fault")))
+		add_trouble(&v, in->networks);
+	put_troubles(list, in, "Degraded", &v, "NothingWrong", "nothing has failed");
 	add_troubles(&blocked, json_at(in->plan, "blocked"));
 	put_troubles(list, in, "Blocked", &blocked, "NothingBlocked",
 		     "nothing waits for a pod to end");

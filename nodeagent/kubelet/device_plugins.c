@@ -75,18 +75,6 @@ static void see_others(struct device_plugins *plugins)
 	plugins->complained = true;
 }
 
-/* A mount keeps what it shows: the path still leads there, and nobody else's does. */
-static void check_removed(struct device_plugins *plugins)
-{
-	struct stat st;
-
-	if (plugins->is_removed || stat(plugins->config.dir, &st) < 0 || st.st_nlink > 0)
-		return;
-	plugins->is_removed = true;
-	if (plugins->config.removed)
-		plugins->config.removed(plugins->config.arg);
-}
-
 static void report_changes(struct device_plugins *plugins)
 {
 	json_t *status = device_plugins_status(plugins);
@@ -142,6 +130,7 @@ static void look(void *arg)
 	struct device_plugins *plugins = arg;
 	struct plugin_kubelet kubelet;
 	bool has_dir;
+	struct stat st;
 
 	if (plugins->is_closing) {
 		if (plugins->n_closing == 0)
@@ -149,7 +138,12 @@ static void look(void *arg)
 		return;
 	}
 	has_dir = dir_watch_renew(plugins->watch);
-	check_removed(plugins);
+	/* A mount keeps what it shows: the path still leads there, and nobody else's does. */
+	if (!plugins->is_removed && stat(plugins->config.dir, &st) >= 0 && st.st_nlink <= 0) {
+		plugins->is_removed = true;
+		if (plugins->config.removed)
+			plugins->config.removed(plugins->config.arg);
+	}
 	kubelet = see_kubelet(plugins);
 	see_others(plugins);
 	for (struct entry **place = &plugins->entries; *place;) {
@@ -233,20 +227,6 @@ static struct entry **place_of(struct device_plugins *plugins, const char *resou
 	return place;
 }
 
-static void want(struct device_plugins *plugins, const json_t *resource)
-{
-	const char *name = json_str_or(json_at(resource, "name"), "");
-	struct entry **place = place_of(plugins, name);
-
-	if (!*place || !str_eq(plugin_resource((*place)->plugin), name)) {
-		struct entry *entry = entry_new(plugins, name);
-
-		entry->next = *place;
-		*place = entry;
-	}
-	plugin_want((*place)->plugin, resource);
-}
-
 void device_plugins_set(struct device_plugins *plugins, const json_t *pools)
 {
 	const json_t *resource;
@@ -263,8 +243,18 @@ void device_plugins_set(struct device_plugins *plugins, const json_t *pools)
 				 F_STR("resource", plugin_resource(entry->plugin)));
 			plugin_want(entry->plugin, NULL);
 		}
-	json_array_foreach (json_at(pools, "resources"), i, resource)
-		want(plugins, resource);
+	json_array_foreach (json_at(pools, "resources"), i, resource) {
+		const char *name = json_str_or(json_at(resource, "name"), "");
+		struct entry **place = place_of(plugins, name);
+
+		if (!*place || !str_eq(plugin_resource((*place)->plugin), name)) {
+			struct entry *entry = entry_new(plugins, name);
+
+			entry->next = *place;
+			*place = entry;
+		}
+		plugin_want((*place)->plugin, resource);
+	}
 	deferred_run(plugins->look);
 }
 

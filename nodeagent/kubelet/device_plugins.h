@@ -4,7 +4,7 @@
  * by itself.
  *
  * Told what is to be offered (pools.h), it makes the kubelet know it, and keeps it so: registers
- * again on a new kubelet socket, an ended stream, an error; listens anew when its sockets vanish;
+ * again on a new kubelet socket, an ended stream, an error; listens again when its sockets vanish;
  * never restarts to change a list. At a rolling update the successor's sockets have other names: it
  * registers while we still serve, and the kubelet changes over without a moment of 0.
  */
@@ -34,7 +34,7 @@ struct device_plugins_config {
 	/* A pod was given devices: for pod_resources_given(). */
 	void (*allocated)(void *arg);
 	/*
-	 * The directory was removed under us, as when a kubelet is installed anew: with a root of
+	 * The directory was removed under us, as when a kubelet is installed again: with a root of
 	 * our own (nodeagent/process/sandbox.h) we cannot see the one in its place. Once.
 	 */
 	void (*removed)(void *arg);

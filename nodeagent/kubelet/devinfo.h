@@ -6,7 +6,7 @@
  *
  * They are written when a device is offered, so that Allocate has nothing to write, and stay for as
  * long as it is: also while a pod has it, and when we end, for Multus reads them again when a
- * sandbox is made anew.
+ * sandbox is made again.
  */
 #ifndef ORBWEAVER_NODEAGENT_KUBELET_DEVINFO_H
 #define ORBWEAVER_NODEAGENT_KUBELET_DEVINFO_H

@@ -132,21 +132,6 @@ static int freshen(struct dra_driver *driver, const char *uid, struct err *err)
 	return dra_files_put_cdi(driver->config.cdi_dir, uid, json_at(entry, "cdi"), err);
 }
 
-static void freshen_all(struct dra_driver *driver)
-{
-	json_auto_t *claims = json_incref(json_at(driver->state, "claims"));
-	const char *uid;
-	json_t *entry;
-
-	dra_files_sweep_cdi(driver->config.cdi_dir, driver->state);
-	json_each (claims, uid, entry) {
-		struct err err = {0};
-
-		if (freshen(driver, uid, &err) < 0 && err.class != ERR_TRANSIENT)
-			complain(driver, &err);
-	}
-}
-
 /* ---- preparing ------------------------------------------------------------------------------- */
 
 static const char *uid_of(const struct item *item)
@@ -454,19 +439,6 @@ static int listen_up(struct dra_driver *driver, struct err *err)
 	return driver->server ? 0 : -1;
 }
 
-/* A mount keeps what it shows, as with the folder of device plugins. */
-static void check_removed(struct dra_driver *driver)
-{
-	const char *const dirs[] = {driver->config.registry_dir, driver->config.cdi_dir,
-				    driver->config.state_dir};
-	struct stat st;
-
-	for (size_t i = 0; !driver->is_removed && i < ARRAY_LEN(dirs); i++)
-		driver->is_removed = stat(dirs[i], &st) == 0 && st.st_nlink == 0;
-	if (driver->is_removed)
-		driver->config.removed(driver->config.arg);
-}
-
 /* Sockets of agents that were killed are removed, too: a kubelet tries them for ever. */
 static void look(void *arg)
 {
@@ -479,8 +451,17 @@ static void look(void *arg)
 		complain(driver, &err);
 	endpoint_others_done(&others);
 	timer_start(driver->look, LOOK_MS);
-	if (!driver->is_removed)
-		check_removed(driver);
+	if (!driver->is_removed) {
+		const char *const dirs[] = {driver->config.registry_dir, driver->config.cdi_dir,
+					    driver->config.state_dir};
+		struct stat st;
+
+		/* A mount keeps what it shows, as with the folder of device plugins. */
+		for (size_t i = 0; !driver->is_removed && i < ARRAY_LEN(dirs); i++)
+			driver->is_removed = stat(dirs[i], &st) == 0 && st.st_nlink == 0;
+		if (driver->is_removed)
+			driver->config.removed(driver->config.arg);
+	}
 }
 
 void dra_driver_set(struct dra_driver *driver, const json_t *pools, const char *boot)
@@ -493,8 +474,19 @@ void dra_driver_set(struct dra_driver *driver, const json_t *pools, const char *
 	driver->pools = json_incref((json_t *)pools);
 	mem_free(driver->boot);
 	driver->boot = str_dup(boot);
-	if (driver->state)
-		freshen_all(driver);
+	if (driver->state) {
+		json_auto_t *claims = json_incref(json_at(driver->state, "claims"));
+		const char *uid;
+		json_t *entry;
+
+		dra_files_sweep_cdi(driver->config.cdi_dir, driver->state);
+		json_each (claims, uid, entry) {
+			struct err err = {0};
+
+			if (freshen(driver, uid, &err) < 0 && err.class != ERR_TRANSIENT)
+				complain(driver, &err);
+		}
+	}
 	if (is_first)
 		look(driver);
 }

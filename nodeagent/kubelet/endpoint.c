@@ -94,25 +94,6 @@ bool endpoint_has_listener(const char *path)
 	       (errno != ECONNREFUSED && errno != ENOENT);
 }
 
-static void look_at(const char *dir, const char *file, const char *instance,
-		    struct endpoint_others *others)
-{
-	struct endpoint_parts parts;
-	auto_free char *path = NULL;
-	const char *newest;
-
-	if (!endpoint_parse(file, &parts) || str_eq(parts.instance, instance))
-		return;
-	path = str_printf("%s/%s", dir, file);
-	if (!endpoint_has_listener(path)) {
-		(void)unlink(path);
-		return;
-	}
-	newest = map_get(&others->newest, parts.hash);
-	if (!newest || strcmp(parts.instance, newest) > 0)
-		map_set(&others->newest, parts.hash, str_dup(parts.instance));
-}
-
 int endpoint_scan(const char *dir, const char *instance, struct endpoint_others *others,
 		  struct err *err)
 {
@@ -123,8 +104,22 @@ int endpoint_scan(const char *dir, const char *instance, struct endpoint_others 
 		return err_sys(err, "PluginDirUnreadable", "list %s", dir);
 	endpoint_others_done(others);
 	others->newest.free_value = mem_free;
-	while ((file = readdir(files)))
-		look_at(dir, file->d_name, instance, others);
+	while ((file = readdir(files))) {
+		struct endpoint_parts parts;
+		auto_free char *path = NULL;
+		const char *newest;
+
+		if (!endpoint_parse(file->d_name, &parts) || str_eq(parts.instance, instance))
+			continue;
+		path = str_printf("%s/%s", dir, file->d_name);
+		if (!endpoint_has_listener(path)) {
+			(void)unlink(path);
+			continue;
+		}
+		newest = map_get(&others->newest, parts.hash);
+		if (!newest || strcmp(parts.instance, newest) > 0)
+			map_set(&others->newest, parts.hash, str_dup(parts.instance));
+	}
 	return 0;
 }
 

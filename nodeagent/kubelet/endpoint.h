@@ -19,7 +19,7 @@
 #define ENDPOINT_HASH_LEN     8
 #define ENDPOINT_INSTANCE_LEN 16
 
-/* Does somebody listen on the socket of that path? In doubt true. */
+/* Does a process listen on the socket of that path? In doubt true. */
 bool endpoint_has_listener(const char *path);
 
 /* A new instance: younger than all that were made on this machine since it was booted. */
@@ -42,7 +42,7 @@ struct endpoint_others {
 };
 
 /*
- * Look at all sockets of our kind that are not `instance`'s. Those that nobody listens to are left
+ * Look at all sockets of our kind that are not `instance`'s. Those without a listener are left
  * by an agent that was killed, and are removed. What was in *others is replaced. Returns -1 with
  * err ERR_HOST "PluginDirUnreadable".
  */

@@ -20,7 +20,7 @@ struct kubeletd_config {
 	int fd; /* connected to the server; the client's from now on */
 	/*
 	 * The server is there. pools, borrowed: what an agent before us had it offer, and it offers
-	 * still; NULL: nobody has. Before any other callback. All from the loop.
+	 * still; NULL: unknown. Before any other callback. All from the loop.
 	 */
 	void (*ready)(void *arg, const json_t *pools);
 	/* As in device_plugins.h. */
@@ -58,7 +58,7 @@ void kubeletd_answer(struct kubeletd *kubeletd, const char *uid, const json_t *c
 
 /*
  * What claims have, of dra_prepared(), as far as the server has said; borrowed until the next
- * callback. NULL: nobody knows, or there is no driver of claims.
+ * callback. NULL: unknown, or there is no driver of claims.
  */
 const json_t *kubeletd_prepared(const struct kubeletd *kubeletd);
 

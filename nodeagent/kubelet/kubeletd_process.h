@@ -25,7 +25,7 @@ struct kubeletd_process_config {
 
 /*
  * Serve until `control` says to end. Returns an exit status: 1 when a folder was removed and
- * whoever is started next has to find it anew.
+ * whoever is started next has to find it again.
  */
 int kubeletd_run(const struct kubeletd_process_config *config);
 

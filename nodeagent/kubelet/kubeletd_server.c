@@ -226,25 +226,21 @@ static void take_claims_pools(const struct kubeletd_server *server, const json_t
 	dra_driver_set(server->driver, allowed, json_str_or(json_at(claims, "boot"), ""));
 }
 
-static void take_claim(const struct kubeletd_server *server, const json_t *reply)
-{
-	const json_t *claim = NULL;
-	struct err err = {0}, bad = {0};
-
-	if (!server->driver)
-		return;
-	if (ask_reply_read(reply, &claim, &err, &bad) < 0)
-		(void)err_set(&err, ERR_TRANSIENT, "BadClaim", "%s", bad.text);
-	dra_driver_answer(server->driver, json_str_or(json_at(reply, "id"), ""), claim, &err);
-}
-
 static void on_heard(void *arg, const json_t *message)
 {
 	struct kubeletd_server *server = arg;
 	const json_t *pools = json_at(message, "pools"), *number = json_at(message, "number");
 
 	if (json_at(message, "id")) {
-		take_claim(server, message);
+		const json_t *claim = NULL;
+		struct err err = {0}, bad = {0};
+
+		if (server->driver) {
+			if (ask_reply_read(message, &claim, &err, &bad) < 0)
+				(void)err_set(&err, ERR_TRANSIENT, "BadClaim", "%s", bad.text);
+			dra_driver_answer(server->driver, json_str_or(json_at(message, "id"), ""),
+					  claim, &err);
+		}
 	} else if (are_pools(pools) && json_is_integer(number)) {
 		take_claims_pools(server, json_at(message, "claims"));
 		take_pools(server, pools, json_integer_value(number));
@@ -253,18 +249,10 @@ static void on_heard(void *arg, const json_t *message)
 	}
 }
 
-static void greet(struct kubeletd_server *server)
-{
-	json_t *greeting = json_object();
-
-	json_put(greeting, "pools", server->pools ? json_incref(server->pools) : json_null());
-	put_prepared(server, greeting);
-	say(server, "greeting", greeting);
-	deferred_run(server->saying);
-}
-
 void kubeletd_server_attach(struct kubeletd_server *server, int fd)
 {
+	json_t *greeting;
+
 	channel_free(server->agent);
 	if (server->driver)
 		dra_driver_forget(server->driver);
@@ -277,7 +265,11 @@ void kubeletd_server_attach(struct kubeletd_server *server, int fd)
 		.lost = on_agent_lost,
 		.arg = server,
 	});
-	greet(server);
+	greeting = json_object();
+	json_put(greeting, "pools", server->pools ? json_incref(server->pools) : json_null());
+	put_prepared(server, greeting);
+	say(server, "greeting", greeting);
+	deferred_run(server->saying);
 }
 
 /* ---- beginning and end ----------------------------------------------------------------------- */

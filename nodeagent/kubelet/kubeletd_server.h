@@ -20,7 +20,7 @@
  *			the reply to a request
  *
  * `of` is the number of the last pools that are in the state. `metrics` is text as Prometheus reads
- * it. `prepared` is what claims have (devices/dra_state.h); null: nobody knows; absent without a
+ * it. `prepared` is what claims have (devices/dra_state.h); null: unknown; absent without a
  * driver.
  */
 #ifndef ORBWEAVER_NODEAGENT_KUBELET_KUBELETD_SERVER_H

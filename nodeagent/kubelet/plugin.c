@@ -71,17 +71,6 @@ static void complain(struct plugin *plugin, const struct err *err)
 	plugin->config.emit(plugin->config.arg, true, err->reason, err->text);
 }
 
-static void count_devices(const json_t *offer, size_t *ret_offered, size_t *ret_healthy)
-{
-	const json_t *device;
-	size_t i;
-
-	*ret_offered = json_array_size(json_at(offer, "devices"));
-	*ret_healthy = 0;
-	json_array_foreach (json_at(offer, "devices"), i, device)
-		*ret_healthy += json_is_true(json_at(device, "healthy"));
-}
-
 static bool yields(const struct plugin *plugin)
 {
 	return clock_ms() < plugin->yield_until_ms;
@@ -95,8 +84,13 @@ static bool is_registered(const struct plugin *plugin)
 static void show(struct plugin *plugin)
 {
 	size_t offered, healthy;
+	const json_t *device;
+	size_t i;
 
-	count_devices(plugin->offer, &offered, &healthy);
+	offered = json_array_size(json_at(plugin->offer, "devices"));
+	healthy = 0;
+	json_array_foreach (json_at(plugin->offer, "devices"), i, device)
+		healthy += json_is_true(json_at(device, "healthy"));
 	metric_set(plugin->devices, (double)offered, plugin->config.resource, "offered");
 	metric_set(plugin->devices, (double)healthy, plugin->config.resource, "healthy");
 	metric_set(plugin->registered, is_registered(plugin) ? 1 : 0, plugin->config.resource);
@@ -393,23 +387,10 @@ static void on_again(void *arg)
 	plugin->config.look(plugin->config.arg);
 }
 
-static void make_metrics(struct plugin *plugin)
-{
-	struct metrics *metrics = plugin->config.metrics;
-
-	plugin->registrations =
-		metric_counter(metrics, "orbweaver_kubelet_registrations_total",
-			       "Registrations with the kubelet; result is ok or what went wrong.",
-			       "resource,result");
-	plugin->registered = metric_gauge(metrics, "orbweaver_kubelet_registered",
-					  "1 while the kubelet watches the resource.", "resource");
-	plugin->devices = metric_gauge(metrics, "orbweaver_kubelet_devices",
-				       "Devices that the kubelet is told of.", "resource,state");
-}
-
 struct plugin *plugin_new(struct loop *loop, const struct plugin_config *config)
 {
 	struct plugin *plugin = mem_new(struct plugin);
+	struct metrics *metrics;
 
 	assert(config->look && config->emit && config->allocated);
 	plugin->loop = loop;
@@ -423,7 +404,15 @@ struct plugin *plugin_new(struct loop *loop, const struct plugin_config *config)
 	plugin->kubelet_path = str_printf("%s/kubelet.sock", config->dir);
 	plugin->again = timer_new(loop, on_again, plugin);
 	plugin->offer_again_ms = -1;
-	make_metrics(plugin);
+	metrics = plugin->config.metrics;
+	plugin->registrations =
+		metric_counter(metrics, "orbweaver_kubelet_registrations_total",
+			       "Registrations with the kubelet; result is ok or what went wrong.",
+			       "resource,result");
+	plugin->registered = metric_gauge(metrics, "orbweaver_kubelet_registered",
+					  "1 while the kubelet watches the resource.", "resource");
+	plugin->devices = metric_gauge(metrics, "orbweaver_kubelet_devices",
+				       "Devices that the kubelet is told of.", "resource,state");
 	return plugin;
 }
 

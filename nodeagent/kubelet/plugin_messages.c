@@ -23,19 +23,6 @@ static char *text_of(const json_t *value)
 	return str_dup(json_str_or(value, ""));
 }
 
-static DevicePlugin__TopologyInfo *topology_of(int64_t numa)
-{
-	DevicePlugin__TopologyInfo *topology =
-		MESSAGE_NEW(DevicePlugin__TopologyInfo, device_plugin__topology_info__init);
-
-	/* Node 0 is an empty message, and has to be there all the same. */
-	topology->nodes = POINTERS(1);
-	topology->nodes[0] = MESSAGE_NEW(DevicePlugin__NumaNode, device_plugin__numa_node__init);
-	topology->nodes[0]->id = numa;
-	topology->n_nodes = 1;
-	return topology;
-}
-
 static DevicePlugin__Device *device_of(const json_t *device)
 {
 	DevicePlugin__Device *message =
@@ -45,8 +32,18 @@ static DevicePlugin__Device *device_of(const json_t *device)
 	message->id = text_of(json_at(device, "id"));
 	message->health =
 		str_dup(json_is_true(json_at(device, "healthy")) ? "Healthy" : "Unhealthy");
-	if (json_is_integer(numa))
-		message->topology = topology_of(json_integer_value(numa));
+	if (json_is_integer(numa)) {
+		DevicePlugin__TopologyInfo *topology =
+			MESSAGE_NEW(DevicePlugin__TopologyInfo, device_plugin__topology_info__init);
+
+		/* Node 0 is an empty message, and has to be there all the same. */
+		topology->nodes = POINTERS(1);
+		topology->nodes[0] =
+			MESSAGE_NEW(DevicePlugin__NumaNode, device_plugin__numa_node__init);
+		topology->nodes[0]->id = json_integer_value(numa);
+		topology->n_nodes = 1;
+		message->topology = topology;
+	}
 	return message;
 }
 

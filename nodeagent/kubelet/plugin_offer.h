@@ -3,7 +3,7 @@
  * What the kubelet gets to know of one resource: what there is and, for a while, what there was.
  * Pure.
  *
- * A device that vanishes is unhealthy at once, so that nobody gets it, and leaves the list only
+ * A device that vanishes is unhealthy at once, so that no pod gets it, and leaves the list only
  * when it has been gone for PLUGIN_OFFER_GONE_MS: a driver that is loaded again or a ConfigMap that
  * is replaced does not make the capacity jump.
  */

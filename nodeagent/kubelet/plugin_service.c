@@ -335,7 +335,7 @@ plugin_service_new(struct loop *loop, const struct plugin_service_config *config
 	return service;
 }
 
-/* The end has been ordered: nobody wants to know. */
+/* The end has been ordered: no caller wants to know. */
 static void hear_nothing(void *arg)
 {
 }

@@ -41,7 +41,7 @@ plugin_service_new(struct loop *loop, const struct plugin_service_config *config
 void plugin_service_close(struct plugin_service *service, struct loop *loop,
 			  void (*done)(void *arg), void *arg);
 
-/* Listen anew if the socket has vanished; connections go on. */
+/* Listen again if the socket has vanished; connections go on. */
 int plugin_service_keep_socket(struct plugin_service *service, struct err *err);
 /*
  * What is offered from now on (plugin_offer.h), borrowed; NULL: nothing. push: streams get it, if

@@ -81,13 +81,22 @@ static void tell(struct pod_resources *resources, const struct err *err)
 	resources->config.changed(resources->config.arg, resources->allocated, err);
 }
 
-/* Put back what is not named any more, for a while. */
-static void keep_lost(struct pod_resources *resources, json_t *answer)
+static void succeeded(struct pod_resources *resources)
 {
-	json_t *lost = json_object(), *devices, *who;
-	int64_t now = clock_ms();
-	const char *resource, *id;
+	json_t *answer = take_ptr(resources->answer);
+	json_t *lost;
+	json_t *devices;
+	json_t *who;
+	int64_t now;
+	const char *resource;
+	const char *id;
 
+	mem_free(take_ptr(resources->complained));
+	json_decref(resources->named);
+	resources->named = json_deep_copy(answer);
+	/* Put back what is not named any more, for a while. */
+	lost = json_object();
+	now = clock_ms();
 	json_each (resources->allocated, resource, devices)
 		json_each (devices, id, who) {
 			const json_t *before = json_at(resources->lost, resource, id);
@@ -101,16 +110,6 @@ static void keep_lost(struct pod_resources *resources, json_t *answer)
 		}
 	json_decref(resources->lost);
 	resources->lost = lost;
-}
-
-static void succeeded(struct pod_resources *resources)
-{
-	json_t *answer = take_ptr(resources->answer);
-
-	mem_free(take_ptr(resources->complained));
-	json_decref(resources->named);
-	resources->named = json_deep_copy(answer);
-	keep_lost(resources, answer);
 	if (resources->allocated && json_same(resources->allocated, answer)) {
 		json_decref(answer);
 		return;
@@ -129,7 +128,7 @@ static void failed(struct pod_resources *resources, const struct err *err, bool 
 	bool is_news = !str_eq(resources->complained, err->text);
 	bool is_early = clock_ms() - resources->began_ms < resources->config.wait_ms;
 
-	/* Counts anew once it answers again. */
+	/* Counts again once it answers again. */
 	json_decref(take_ptr(resources->lost));
 	json_decref(take_ptr(resources->named));
 	mem_free(resources->complained);

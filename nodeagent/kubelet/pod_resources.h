@@ -75,7 +75,7 @@ void pod_resources_free(struct pod_resources *resources);
 void pod_resources_given(struct pod_resources *resources);
 /*
  * Ask now, or once that time is over, and call `checked` once: for an answer to a question that was
- * put after this call, or when nobody can say. A kubelet that listens and does not answer is asked
+ * put after this call, or when it is unknown. A kubelet that listens and does not answer is asked
  * until it does.
  */
 void pod_resources_check(struct pod_resources *resources);

@@ -15,31 +15,6 @@ struct registration {
 	void *arg;
 };
 
-/*
- * A Go server says Unknown to whatever its handler did not like, with the reason as text. What gRPC
- * says by itself is about the connection.
- */
-static void explain(const struct grpc_status *status, int64_t timeout_ms, struct err *err)
-{
-	switch (status->code) {
-	case GRPC_DEADLINE_EXCEEDED:
-		(void)err_set(err, ERR_TRANSIENT, "KubeletSilent",
-			      "the kubelet has not answered Register within %lld s",
-			      (long long)timeout_ms / 1000);
-		break;
-	case GRPC_UNAVAILABLE:
-	case GRPC_CANCELLED:
-	case GRPC_INTERNAL:
-		(void)err_set(err, ERR_TRANSIENT, "KubeletUnavailable",
-			      "the kubelet was lost during Register: %s", status->text);
-		break;
-	default:
-		(void)err_set(err, ERR_INVALID, "RegisterRefused",
-			      "the kubelet refuses the resource: %s (%s)", status->text,
-			      grpc_code_name(status->code));
-	}
-}
-
 static void on_done(void *arg, const struct grpc_status *status)
 {
 	struct registration *registration = arg;
@@ -49,7 +24,27 @@ static void on_done(void *arg, const struct grpc_status *status)
 		registration->done(registration->arg, NULL);
 		return;
 	}
-	explain(status, registration->timeout_ms, &err);
+	/*
+	 * A Go server says Unknown to whatever its handler did not like, with the reason as text.
+	 * What gRPC says by itself is about the connection.
+	 */
+	switch (status->code) {
+	case GRPC_DEADLINE_EXCEEDED:
+		(void)err_set(&err, ERR_TRANSIENT, "KubeletSilent",
+			      "the kubelet has not answered Register within %lld s",
+			      (long long)registration->timeout_ms / 1000);
+		break;
+	case GRPC_UNAVAILABLE:
+	case GRPC_CANCELLED:
+	case GRPC_INTERNAL:
+		(void)err_set(&err, ERR_TRANSIENT, "KubeletUnavailable",
+			      "the kubelet was lost during Register: %s", status->text);
+		break;
+	default:
+		(void)err_set(&err, ERR_INVALID, "RegisterRefused",
+			      "the kubelet refuses the resource: %s (%s)", status->text,
+			      grpc_code_name(status->code));
+	}
 	registration->done(registration->arg, &err);
 }
 

@@ -85,21 +85,6 @@ static void take_words(const struct nlmsghdr *message, char *ret, size_t size)
 		(void)netlink_str(table[NLMSGERR_ATTR_MSG], ret, size);
 }
 
-/* An acknowledgement, a refusal, or the end of a dump. */
-static void take_end(const struct nlmsghdr *message, struct netlink_answer *ret)
-{
-	int error = 0;
-
-	if (message->nlmsg_type == NLMSG_ERROR &&
-	    message->nlmsg_len < NLMSG_LENGTH(sizeof(struct nlmsgerr)))
-		error = -EPROTO;
-	else if (message->nlmsg_len >= NLMSG_LENGTH(sizeof(error)))
-		memcpy(&error, nlmsg_data(message), sizeof(error));
-	ret->code = -error;
-	if (message->nlmsg_type == NLMSG_ERROR && error != -EPROTO)
-		take_words(message, ret->words, sizeof(ret->words));
-}
-
 /* Messages that were sent, the number of the first, and what is still to come. */
 struct batch {
 	struct nl_msg *const *messages;
@@ -118,6 +103,7 @@ static bool wants_answer(struct nl_msg *message)
 static void take_message(struct batch *batch, const struct nlmsghdr *message)
 {
 	uint32_t i = message->nlmsg_seq - batch->first;
+	int error = 0;
 
 	if (i >= batch->n)
 		return;
@@ -126,7 +112,15 @@ static void take_message(struct batch *batch, const struct nlmsghdr *message)
 		netlink_add(batch->data, message);
 		return;
 	}
-	take_end(message, &batch->answers[i]);
+	/* An acknowledgement, a refusal, or the end of a dump. */
+	if (message->nlmsg_type == NLMSG_ERROR &&
+	    message->nlmsg_len < NLMSG_LENGTH(sizeof(struct nlmsgerr)))
+		error = -EPROTO;
+	else if (message->nlmsg_len >= NLMSG_LENGTH(sizeof(error)))
+		memcpy(&error, nlmsg_data(message), sizeof(error));
+	batch->answers[i].code = -error;
+	if (message->nlmsg_type == NLMSG_ERROR && error != -EPROTO)
+		take_words(message, batch->answers[i].words, sizeof(batch->answers[i].words));
 	if (wants_answer(batch->messages[i]))
 		batch->missing--;
 	else if (batch->answers[i].code)

@@ -103,18 +103,6 @@ static void decode_vlan(struct nlattr *const *attrs, struct rtnl_vf *ret)
 	}
 }
 
-static void decode_guids(struct nlattr *const *attrs, struct rtnl_vf *ret)
-{
-	struct ifla_vf_guid guid;
-
-	ret->has_node_guid = vf_value(attrs[IFLA_VF_IB_NODE_GUID], ret, &guid, sizeof(guid));
-	if (ret->has_node_guid)
-		ret->node_guid = guid.guid;
-	ret->has_port_guid = vf_value(attrs[IFLA_VF_IB_PORT_GUID], ret, &guid, sizeof(guid));
-	if (ret->has_port_guid)
-		ret->port_guid = guid.guid;
-}
-
 static void decode_counters(const struct nlattr *stats, struct rtnl_vf *ret)
 {
 	struct nlattr *attrs[IFLA_VF_STATS_MAX + 1];
@@ -136,6 +124,7 @@ static bool decode_vf(const struct nlattr *info, struct rtnl_vf *ret)
 	struct ifla_vf_spoofchk spoofchk;
 	struct ifla_vf_trust trust;
 	struct ifla_vf_link_state state;
+	struct ifla_vf_guid guid;
 
 	*ret = (struct rtnl_vf){0};
 	netlink_parse_nested(info, attrs, IFLA_VF_MAX);
@@ -160,7 +149,12 @@ static bool decode_vf(const struct nlattr *info, struct rtnl_vf *ret)
 	ret->has_link_state = vf_value(attrs[IFLA_VF_LINK_STATE], ret, &state, sizeof(state));
 	if (ret->has_link_state)
 		ret->link_state = state.link_state;
-	decode_guids(attrs, ret);
+	ret->has_node_guid = vf_value(attrs[IFLA_VF_IB_NODE_GUID], ret, &guid, sizeof(guid));
+	if (ret->has_node_guid)
+		ret->node_guid = guid.guid;
+	ret->has_port_guid = vf_value(attrs[IFLA_VF_IB_PORT_GUID], ret, &guid, sizeof(guid));
+	if (ret->has_port_guid)
+		ret->port_guid = guid.guid;
 	decode_counters(attrs[IFLA_VF_STATS], ret);
 	return true;
 }

@@ -19,7 +19,7 @@
 #include "nodeagent/pod_networks/settings_reader.h"
 #include "nodeagent/process/channel.h"
 #include "reconcilers/core/limits.h"
-#include "reconcilers/ipam/allocate.h"
+#include "reconcilers/ipam/allocate/allocate.h"
 #include "reconcilers/ipam/endpoint.h"
 
 static const struct kube_resource pods = {"", "v1", "pods", "Pod", true};

@@ -17,7 +17,7 @@
 #include "nodeagent/process/exchange.h"
 #include "nodeagent/process/protocol.h"
 
-/* Observing waits for the kernel's locks, such as rtnl while VFs are being made by someone. */
+/* Observing waits for the kernel's locks, such as rtnl while VFs are being made. */
 #define OBSERVE_MS 60000
 /* A disk that is slow because it is busy. */
 #define FILE_MS 30000
@@ -65,14 +65,6 @@ static const char *name_of(const struct request *request)
 			   json_str_or(json_at(request->message, "kind"), ""));
 }
 
-static void count(const struct hostd *hostd, const struct request *request, const struct err *err)
-{
-	metric_add(hostd->requests, 1, name_of(request), err ? err->reason : "OK");
-	if (request->began_us)
-		metric_observe(hostd->seconds, (double)(clock_us() - request->began_us) / 1e6,
-			       name_of(request));
-}
-
 static void free_request(struct request *request)
 {
 	json_decref(request->message);
@@ -88,7 +80,10 @@ static void finish(struct hostd *hostd, struct request *request, const json_t *r
 
 	if (hostd->first)
 		deferred_run(hostd->pump);
-	count(hostd, request, err);
+	metric_add(hostd->requests, 1, name_of(request), err ? err->reason : "OK");
+	if (request->began_us)
+		metric_observe(hostd->seconds, (double)(clock_us() - request->began_us) / 1e6,
+			       name_of(request));
 	free_request(request);
 	if (done)
 		done(arg, result, err);
@@ -101,9 +96,12 @@ static void on_done(void *arg, const json_t *result, const struct err *err)
 	finish(line->hostd, take_ptr(line->request), result, err);
 }
 
-/* In front of those that wait, the first line's first. */
-static void take_back(struct hostd *hostd)
+static void on_lost(void *arg)
 {
+	struct hostd *hostd = arg;
+
+	hostd->lost = true;
+	/* In front of those that wait, the first line's first. */
 	for (size_t i = hostd->n_lines; i-- > 0;) {
 		struct request *request = take_ptr(hostd->lines[i].request);
 
@@ -114,14 +112,6 @@ static void take_back(struct hostd *hostd)
 			hostd->last = &request->next;
 		hostd->first = request;
 	}
-}
-
-static void on_lost(void *arg)
-{
-	struct hostd *hostd = arg;
-
-	hostd->lost = true;
-	take_back(hostd);
 	if (hostd->first)
 		deferred_run(hostd->pump);
 	hostd->config.lost(hostd->config.arg);
@@ -158,19 +148,6 @@ static struct line *free_line(struct hostd *hostd)
 	return NULL;
 }
 
-/* Takes request. */
-static void answer_here(struct hostd *hostd, struct request *request)
-{
-	json_auto_t *reply = hostd->config.answer(hostd->config.arg, request->message);
-	const json_t *result = NULL;
-	struct err failed = {0}, err = {0};
-
-	if (protocol_reply_read(reply, request->id, &result, &failed, &err) < 0)
-		finish(hostd, request, NULL, &err);
-	else
-		finish(hostd, request, result, result ? NULL : &failed);
-}
-
 static void begin(struct line *line, struct request *request)
 {
 	const struct exchange_hooks hooks = {.done = on_done, .arg = line};
@@ -178,7 +155,15 @@ static void begin(struct line *line, struct request *request)
 
 	request->began_us = clock_us();
 	if (hostd->config.answer) {
-		answer_here(hostd, request);
+		json_auto_t *reply = hostd->config.answer(hostd->config.arg, request->message);
+		const json_t *result = NULL;
+		struct err failed = {0}, err = {0};
+
+		/* Takes request. */
+		if (protocol_reply_read(reply, request->id, &result, &failed, &err) < 0)
+			finish(hostd, request, NULL, &err);
+		else
+			finish(hostd, request, result, result ? NULL : &failed);
 		return;
 	}
 	if (!line->exchange)

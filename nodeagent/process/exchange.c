@@ -149,21 +149,6 @@ static void free_stuck(struct stuck *stuck)
 	mem_free(stuck);
 }
 
-static bool forget_stuck(struct exchange *x, pid_t pid)
-{
-	for (struct stuck **at = &x->stuck; *at; at = &(*at)->next) {
-		struct stuck *stuck = *at;
-
-		if (stuck->pid != pid)
-			continue;
-		*at = stuck->next;
-		free_stuck(stuck);
-		metric_add(x->stuck_workers, -1);
-		return true;
-	}
-	return false;
-}
-
 size_t exchange_stuck(const struct exchange *x, const json_t **ret_message)
 {
 	size_t n = 0;
@@ -278,7 +263,7 @@ static void on_started(void *arg, pid_t pid, int fd)
 	if (x->was_one)
 		metric_add(x->restarts, 1);
 	x->was_one = true;
-	/* Else nobody waits any more; it is there for the next one. */
+	/* Else no request waits any more; it is there for the next one. */
 	if (x->state == STARTING)
 		talk(x);
 	else if (x->state == IDLE)
@@ -336,7 +321,17 @@ static bool on_ended(void *arg, pid_t pid, int status)
 		on_end_of_worker(x, status);
 		return true;
 	}
-	return forget_stuck(x, pid);
+	for (struct stuck **at = &x->stuck; *at; at = &(*at)->next) {
+		struct stuck *stuck = *at;
+
+		if (stuck->pid != pid)
+			continue;
+		*at = stuck->next;
+		free_stuck(stuck);
+		metric_add(x->stuck_workers, -1);
+		return true;
+	}
+	return false;
 }
 
 static void on_lost(void *arg)

@@ -90,7 +90,7 @@ static int limit(const unsigned int *keep, size_t n, struct err *err)
 		return err_sys(err, "PrivilegesNotDropped", "set no_new_privs");
 	/*
 	 * Without CAP_SETPCAP, in a container that has little to begin with, the bounding set stays
-	 * as it is: with no_new_privs nobody can draw from it.
+	 * as it is: with no_new_privs no program can draw from it.
 	 */
 	(void)capng_apply(CAPNG_SELECT_BOUNDS);
 	if (capng_apply(CAPNG_SELECT_CAPS) < 0 || capng_apply(CAPNG_SELECT_AMBIENT) < 0)

@@ -79,12 +79,18 @@ static int read_held(const json_t *message, const json_t **ret, struct err *err)
 	return 0;
 }
 
-/* A member that we do not know may mean what we would have to heed. */
-static int refuse_unknown(const json_t *message, const struct shape *shape, struct err *err)
+static int read_fields(const json_t *message, struct protocol_request *ret, struct err *err)
 {
+	const struct shape *shape;
+	int64_t flags = 0;
 	const char *key;
 	json_t *value;
 
+	if (json_get_int(message, "", "id", 0, INT64_MAX, 0, &ret->id, err) < 0 ||
+	    read_kind(message, &ret->kind, err) < 0)
+		return -1;
+	shape = &shapes[ret->kind];
+	/* A member that we do not know may mean what we would have to heed. */
 	json_each ((json_t *)message, key, value)
 		if (!str_eq(key, "id") && !str_eq(key, "kind") &&
 		    !(shape->flags && str_eq(key, "flags")) &&
@@ -93,20 +99,6 @@ static int refuse_unknown(const json_t *message, const struct shape *shape, stru
 		    !(shape->body && str_eq(key, shape->body)))
 			return err_set(err, ERR_BUG, "BadRequest", "%s has no \"%.64s\"",
 				       shape->name, key);
-	return 0;
-}
-
-static int read_fields(const json_t *message, struct protocol_request *ret, struct err *err)
-{
-	const struct shape *shape;
-	int64_t flags = 0;
-
-	if (json_get_int(message, "", "id", 0, INT64_MAX, 0, &ret->id, err) < 0 ||
-	    read_kind(message, &ret->kind, err) < 0)
-		return -1;
-	shape = &shapes[ret->kind];
-	if (refuse_unknown(message, shape, err) < 0)
-		return -1;
 	if (shape->flags &&
 	    json_get_int(message, "", "flags", 0, PROTOCOL_FLAGS_MAX, 0, &flags, err) < 0)
 		return -1;

@@ -124,7 +124,7 @@ static int change_root(struct err *err)
 			return refused(err, "leave the old root");
 	} else if (errno != EINVAL || mount(".", "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0) {
 		/*
-		 * EINVAL: the old one is an initramfs, which nobody can leave but by covering it.
+		 * EINVAL: the old one is an initramfs, which can be left only by covering it.
 		 */
 		return refused(err, "change the root");
 	}
@@ -429,7 +429,7 @@ static int fill(scmp_filter_ctx filter, enum sandbox_role role)
 	static const int node_server_families[] = {AF_UNIX};
 	int rc = allow(filter, common, ARRAY_LEN(common));
 
-	/* abort(3) and assert(3): a signal to ourselves, and to nobody else. */
+	/* abort(3) and assert(3): a signal to ourselves, and to no other process. */
 	if (rc == 0)
 		rc = allow_first(filter, SCMP_SYS(tgkill), (uint64_t)getpid());
 	if (rc == 0 && role == SANDBOX_NODE_SERVER)

@@ -20,7 +20,7 @@
 #include "lib/base/err.h"
 
 /*
- * Nobody else's: not 65532, as which the containers of many images run, whose memory would be ours
+ * Ours alone: not 65532, as which the containers of many images run, whose memory would be ours
  * to read on a host that we share. systemd's list of users (UIDS-GIDS) has 60578 to 61183 unused.
  */
 enum { SANDBOX_USER = 60932 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What the DaemonSet has to give the agent's container, looked at when the supervisor starts: a
- * manifest that somebody has changed is reported on the NodeState, with what to write, instead of
+ * manifest that a user has changed is reported on the NodeState, with what to write, instead of
  * by what fails much later. manifests/base/agent.yaml has all of it.
  */
 #ifndef ORBWEAVER_NODEAGENT_SUPERVISOR_CONTAINER_H

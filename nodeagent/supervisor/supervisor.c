@@ -25,7 +25,7 @@
 /* What an agent asks for. */
 enum { CONNECT_KUBELET = 'c', CONNECT_CNID = 'n' };
 
-/* The supervisor waits for nobody, so it answers at once. */
+/* The supervisor never waits, so it answers at once. */
 #define CONNECT_MS 1000
 
 /* A process that has to say every now and then that it turns. */
@@ -241,21 +241,6 @@ static void end_kubeletd(struct supervisor *s)
 		s->give_up_ms = clock_ms() + SUPERVISOR_CLOSING_MS;
 }
 
-static void end_all(struct supervisor *s)
-{
-	s->ending = true;
-	s->cnid_start_ms = 0;
-	if (s->agent.pid)
-		(void)kill(s->agent.pid, SIGTERM);
-	else
-		end_kubeletd(s);
-}
-
-static int exit_status(int status)
-{
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-}
-
 static int64_t delay_ms(unsigned int quick_ends)
 {
 	int64_t delay = quick_ends < 8 ? (500LL << quick_ends) : SUPERVISOR_DELAY_MAX_MS;
@@ -286,12 +271,12 @@ static void on_agent_ended(struct supervisor *s, int status)
 	s->past.served = s->kubeletd.pid != 0;
 	s->past.hung = s->agent.is_hung;
 	say_ready(s, false);
-	/* Somebody ended the agent itself in an orderly way. */
+	/* A user ended the agent itself in an orderly way. */
 	if (status == 0)
 		s->ending = true;
 	if (s->ending || !s->offering) {
 		s->ending = true;
-		s->status = exit_status(status);
+		s->status = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 		end_kubeletd(s);
 		return;
 	}
@@ -326,25 +311,6 @@ static void on_cnid_ended(struct supervisor *s, int status)
 	s->cnid_start_ms = now + delay_ms(s->quick_cnids++);
 	log_error("cnid ended, starting it again", F_INT("status", status),
 		  F_INT("in_ms", s->cnid_start_ms - now));
-}
-
-/* Also of what a killed worker has left behind, such as a modprobe. */
-static void reap(struct supervisor *s)
-{
-	int status;
-	pid_t pid;
-
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		if (pid == s->agent.pid)
-			on_agent_ended(s, status);
-		else if (pid == s->kubeletd.pid)
-			on_kubeletd_ended(s, status);
-		else if (pid == s->cnid.pid)
-			on_cnid_ended(s, status);
-		else if (!workers_ended(&s->workers, pid, status) &&
-			 !workers_ended(&s->meters, pid, status))
-			(void)workers_ended(&s->cni_workers, pid, status);
-	}
 }
 
 /* ---- the watchdog ---------------------------------------------------------------------------- */
@@ -390,11 +356,30 @@ static void watch(struct supervisor *s, struct process *process, unsigned int *h
 static void take_signals(struct supervisor *s)
 {
 	struct signalfd_siginfo info;
+	int status;
+	pid_t pid;
 
 	while (read(s->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
-		if (info.ssi_signo != SIGCHLD)
-			end_all(s);
-	reap(s);
+		if (info.ssi_signo != SIGCHLD) {
+			s->ending = true;
+			s->cnid_start_ms = 0;
+			if (s->agent.pid)
+				(void)kill(s->agent.pid, SIGTERM);
+			else
+				end_kubeletd(s);
+		}
+	/* Also of what a killed worker has left behind, such as a modprobe. */
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == s->agent.pid)
+			on_agent_ended(s, status);
+		else if (pid == s->kubeletd.pid)
+			on_kubeletd_ended(s, status);
+		else if (pid == s->cnid.pid)
+			on_cnid_ended(s, status);
+		else if (!workers_ended(&s->workers, pid, status) &&
+			 !workers_ended(&s->meters, pid, status))
+			(void)workers_ended(&s->cni_workers, pid, status);
+	}
 }
 
 /* Its end also comes as a signal. */

@@ -5,7 +5,7 @@
  * agent and cnid (process/workers.h).
  *
  * kubeletd serves the kubelet, the agent does all the rest, without privileges. They end apart:
- * while the agent is gone, because of a bug, for want of memory, by somebody's hand, the kubelet
+ * while the agent is gone, because of a bug, for want of memory, by hand, the kubelet
  * keeps every resource and gets every answer; pods come and go. The supervisor opens nothing,
  * decides little, reads packets of a few bytes and never waits for one process in particular.
  *

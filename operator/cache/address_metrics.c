@@ -14,7 +14,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "operator/cache/kinds.h"
-#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/allocate/assign.h"
 
 /* The bounds of Spiderpool's histogram, in seconds, and two below, where ours are. */
 static const double bounds[] = {0.01, 0.05, 0.1, 0.3, 0.5, 1, 3, 5, 7, 10, 15};

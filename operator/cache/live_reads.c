@@ -17,7 +17,7 @@
 #include "lib/kube/status.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/plan.h"
-#include "reconcilers/ipam/release.h"
+#include "reconcilers/ipam/allocate/release.h"
 
 struct live_reads {
 	struct kube_client *client;

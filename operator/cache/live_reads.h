@@ -25,7 +25,7 @@ void live_reads_free(struct live_reads *looks);
 
 /*
  * Read [{"kind", "key"}, …]: kinds of reconcilers/core/kinds.h, those who own pods
- * (reconcilers/ipam/release.h), and BOX_PODS_OF_NODE: the object is then {"ns/name": pod} of all
+ * (reconcilers/ipam/allocate/release.h), and BOX_PODS_OF_NODE: the object is then {"ns/name": pod} of all
  * that are bound to the node `key`, read after all else. `of` and `name` tell the answer; a name
  * that is being read is not read again.
  */

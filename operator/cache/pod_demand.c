@@ -11,7 +11,7 @@
 #include "lib/json/json.h"
 #include "operator/cache/kinds.h"
 #include "reconcilers/admission/pod_inject.h"
-#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/allocate/assign.h"
 
 static void note_group(void *arg, const char *group)
 {

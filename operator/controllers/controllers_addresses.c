@@ -16,15 +16,15 @@
 #include "operator/controllers/ipam_book.h"
 #include "reconcilers/core/networks.h"
 #include "reconcilers/core/owner.h"
-#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/allocate/assign.h"
+#include "reconcilers/ipam/allocate/lifecycle.h"
+#include "reconcilers/ipam/allocate/strays.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/foresight.h"
 #include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/ipam/ipam_settings.h"
-#include "reconcilers/ipam/lifecycle.h"
 #include "reconcilers/ipam/pod_controller.h"
 #include "reconcilers/ipam/pod_networks.h"
-#include "reconcilers/ipam/strays.h"
 
 /*
  * A ledger that the API server refused is written again after this. When the server itself failed,
@@ -400,7 +400,7 @@ static void wait_again(void *arg, const char *key)
 }
 
 /*
- * What its agent says, and what was there when we came. One that somebody deleted is written again,
+ * What its agent says, and what was there when we came. One that a user deleted is written again,
  * while its pod lives; one that is gone makes room for a pod that has waited for it.
  */
 void endpoint_changed(const struct change *c)

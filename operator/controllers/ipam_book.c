@@ -43,9 +43,9 @@
 #include "lib/json/json.h"
 #include "operator/cache/address_metrics.h"
 #include "operator/controllers/controllers.h"
-#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/allocate/assign.h"
+#include "reconcilers/ipam/allocate/lifecycle.h"
 #include "reconcilers/ipam/ip_pool.h"
-#include "reconcilers/ipam/lifecycle.h"
 
 struct ipam_book {
 	json_t *entries[IPAM_ENTRIES]; /* { key: value } */

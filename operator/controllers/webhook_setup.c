@@ -165,20 +165,6 @@ static void add_asking(const json_t *world, struct strbuf *text)
 	strbuf_addc(text, ']');
 }
 
-/* CEL: a label of the pod asks for a user-defined injection. Keys of labels need no quoting. */
-static void add_labels(const struct inject_settings *settings, struct strbuf *text)
-{
-	const char *label = NULL, *before = "";
-	json_t *injection = NULL;
-
-	strbuf_adds(text, "(has(object.metadata.labels) && (");
-	json_each (json_at(settings->switches, "injections"), label, injection) {
-		strbuf_addf(text, "%s\"%s\" in object.metadata.labels", before, label);
-		before = " || ";
-	}
-	strbuf_adds(text, ")) || ");
-}
-
 /* CEL: the pod asks, or its namespace does. */
 static char *asks_expression(const json_t *world, const struct inject_settings *settings)
 {
@@ -201,8 +187,21 @@ static char *asks_expression(const json_t *world, const struct inject_settings *
 			strbuf_addf(&text, "%s\"%s\" in object.metadata.annotations",
 				    i ? " || " : "", asking[i].annotation);
 	strbuf_adds(&text, ")) || ");
-	if (settings->references && json_object_size(json_at(settings->switches, "injections")))
-		add_labels(settings, &text);
+	if (settings->references && json_object_size(json_at(settings->switches, "injections"))) {
+		const char *label = NULL, *before = "";
+		json_t *injection = NULL;
+
+		/*
+		 * CEL: a label of the pod asks for a user-defined injection. Keys of labels need no
+		 * quoting.
+		 */
+		strbuf_adds(&text, "(has(object.metadata.labels) && (");
+		json_each (json_at(settings->switches, "injections"), label, injection) {
+			strbuf_addf(&text, "%s\"%s\" in object.metadata.labels", before, label);
+			before = " || ";
+		}
+		strbuf_adds(&text, ")) || ");
+	}
 	strbuf_adds(&text, "request.namespace in ");
 	add_asking(world, &text);
 	return strbuf_take(&text);
@@ -317,11 +316,6 @@ static void plan_removal(const json_t *world, struct plan *plan, const char *kin
 		plan_delete(plan, kind, key, json_uid(object));
 }
 
-static char *secret_key(const json_t *world)
-{
-	return str_printf("%s/%s", world_env(world, "namespace"), CERTIFICATES_SECRET);
-}
-
 /*
  * The bundle that all webhooks of both configurations show; NULL when they differ, or one
  * configuration is missing.
@@ -360,7 +354,8 @@ int webhook_setup_reconcile(const json_t *world, const char *key, struct plan *p
 						 WEBHOOK_TIMEOUT_S};
 	const json_t *settings = json_at(world, "env", "webhook");
 	auto_certificates_answer struct certificates_answer answer = {0};
-	auto_free char *secret = secret_key(world);
+	auto_free char *secret =
+		str_printf("%s/%s", world_env(world, "namespace"), CERTIFICATES_SECRET);
 	auto_free char *name = NULL; /* of the server, in its certificate */
 	const char *url = NULL;
 	struct certificates_question question = {0};
@@ -397,18 +392,6 @@ int webhook_setup_reconcile(const json_t *world, const char *key, struct plan *p
 
 /* ---- the world ------------------------------------------------------------------------------- */
 
-static void add_settings(const struct controller_sources *from, json_t *world)
-{
-	const struct webhook_settings *webhook = from->webhook;
-	json_t *settings = json_need_object(json_need_object(world, "env"), "webhook");
-
-	json_put_str(settings, "service", webhook->service);
-	json_put_str(settings, "url", webhook->url);
-	json_put_int(settings, "lifetimeSeconds", webhook->lifetime_s);
-	json_put_bool(settings, "matchConditions", webhook->match_conditions);
-	json_put_str(settings, "configNamespace", from->config_ns);
-}
-
 static void add_namespaces(const struct controller_sources *from, json_t *world,
 			   const json_t *config_map)
 {
@@ -429,6 +412,8 @@ void webhook_setup_gather(const struct controller_sources *from, const struct co
 	auto_free char *secret = str_printf("%s/%s", from->ns, CERTIFICATES_SECRET);
 	auto_free char *conf = str_printf("%s/%s", from->config_ns, INJECT_CONFIG_MAP);
 	auto_free char *switches = str_printf("%s/%s", from->config_ns, INJECT_SWITCHES_CONFIG_MAP);
+	const struct webhook_settings *webhook;
+	json_t *settings;
 
 	mirror_add(from->mirror, world, MIRROR_CERTIFICATE, secret);
 	mirror_add(from->mirror, world, MIRROR_VALIDATING, WEBHOOK_VALIDATING);
@@ -436,7 +421,13 @@ void webhook_setup_gather(const struct controller_sources *from, const struct co
 	if (!from->webhook->listen)
 		return;
 	mirror_add(from->mirror, world, KIND_NAMESPACE, from->ns);
-	add_settings(from, world);
+	webhook = from->webhook;
+	settings = json_need_object(json_need_object(world, "env"), "webhook");
+	json_put_str(settings, "service", webhook->service);
+	json_put_str(settings, "url", webhook->url);
+	json_put_int(settings, "lifetimeSeconds", webhook->lifetime_s);
+	json_put_bool(settings, "matchConditions", webhook->match_conditions);
+	json_put_str(settings, "configNamespace", from->config_ns);
 	mirror_add(from->mirror, world, MIRROR_SPIDERPOOL_CONF, conf);
 	mirror_add(from->mirror, world, MIRROR_SWITCHES, switches);
 	add_namespaces(from, world, world_get(world, MIRROR_SPIDERPOOL_CONF, conf));

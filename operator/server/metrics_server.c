@@ -20,7 +20,7 @@
 #include "operator/server/metrics_access.h"
 
 enum {
-	/* Of our own certificate, which is made anew at each start. */
+	/* Of our own certificate, which is made again at each start. */
 	LIFETIME_S = 3650 * 86400,
 	LOOK_MS = 10000,
 	/* A chain of many intermediates is a tenth of this. */
@@ -53,7 +53,7 @@ static void metrics_server_free(struct metrics_server *server)
 
 /* ---- the user's certificate ------------------------------------------------------------------ */
 
-/* 1: ret holds it, read anew; 0: as it was, or not there; -1: it cannot be read. */
+/* 1: ret holds it, read again; 0: as it was, or not there; -1: it cannot be read. */
 static int look_at_file(struct file_watch *watch, struct strbuf *ret, struct err *err)
 {
 	auto_secret_buf struct strbuf read = {0};

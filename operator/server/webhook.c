@@ -15,7 +15,7 @@
 #include "reconcilers/admission/network_resources.h"
 #include "reconcilers/admission/pod_inject.h"
 
-/* What is shown until the leader's certificate is known: nobody trusts it. */
+/* What is shown until the leader's certificate is known: no client trusts it. */
 #define PROVISIONAL_NAME "orbweaver-webhook.invalid"
 #define PROVISIONAL_S    (INT64_C(24) * 3600)
 
@@ -57,7 +57,7 @@ struct webhook {
 	json_t *secret; /* what is served from */
 	/*
 	 * The group that was asked for last, and its configs as they are in the cache. Pods of a
-	 * job come in a burst and ask for the same; parsing eight configs anew for each would take
+	 * job come in a burst and ask for the same; parsing eight configs again for each would take
 	 * longer than all the rest of an answer.
 	 */
 	char *group;     /* NULL: none */
@@ -323,19 +323,6 @@ static void webhook_free(struct webhook *webhook)
 	mem_free(webhook);
 }
 
-static void add_metrics(struct webhook *webhook, struct metrics *metrics)
-{
-	static const double bounds[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.1};
-
-	webhook->requests = metric_counter(metrics, "orbweaver_admission_requests_total",
-					   "Admission reviews, by verdict.", "path,kind,verdict");
-	webhook->seconds = metric_histogram(metrics, "orbweaver_admission_seconds",
-					    "Time to answer an admission review.", "path", bounds,
-					    ARRAY_LEN(bounds));
-	webhook->expiry = metric_gauge(metrics, "orbweaver_webhook_certificate_expiry_seconds",
-				       "When the certificate that is served ends to be valid.", "");
-}
-
 static struct http_server *new_server(struct webhook *webhook, struct loop *loop,
 				      const char *listen, const struct http_tls_policy *tls,
 				      struct metrics *metrics, struct err *err)
@@ -368,6 +355,7 @@ struct webhook *webhook_new(struct loop *loop, const char *listen,
 			    struct err *err)
 {
 	struct webhook *webhook = mem_new(struct webhook);
+	static const double bounds[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.1};
 
 	for (size_t i = 0; i < PATHS; i++) {
 		webhook->entries[i] = (struct entry){webhook, paths[i].path, paths[i].judge};
@@ -379,7 +367,13 @@ struct webhook *webhook_new(struct loop *loop, const char *listen,
 			.arg = &webhook->entries[i],
 		};
 	}
-	add_metrics(webhook, metrics);
+	webhook->requests = metric_counter(metrics, "orbweaver_admission_requests_total",
+					   "Admission reviews, by verdict.", "path,kind,verdict");
+	webhook->seconds = metric_histogram(metrics, "orbweaver_admission_seconds",
+					    "Time to answer an admission review.", "path", bounds,
+					    ARRAY_LEN(bounds));
+	webhook->expiry = metric_gauge(metrics, "orbweaver_webhook_certificate_expiry_seconds",
+				       "When the certificate that is served ends to be valid.", "");
 	if (inject_settings_read(NULL, &webhook->inject, err) == 0)
 		webhook->server = new_server(webhook, loop, listen, tls, metrics, err);
 	if (!webhook->server) {

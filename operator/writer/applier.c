@@ -300,7 +300,7 @@ static void emit_event(const struct run *run, const struct kube_resource *resour
 }
 
 /*
- * True when somebody else keeps undoing this patch: later, then, and the rest of the plan goes on.
+ * True when another client keeps undoing this patch: later, then, and the rest of the plan goes on.
  */
 static bool is_held_back(struct run *run, const struct kube_resource *resource,
 			 const json_t *present, const json_t *patch)
@@ -337,7 +337,7 @@ static bool note_sent(struct run *run, const char *verb, struct kube_call *call)
 	return true;
 }
 
-/* Create an object of the plan. Without force: one that somebody has made meanwhile stays. */
+/* Create an object of the plan. Without force: one that a user has made meanwhile stays. */
 static struct kube_call *send_create(struct run *run, const struct kube_resource *resource,
 				     const json_t *wanted)
 {
@@ -427,7 +427,7 @@ static bool op_status(struct run *run, const struct kube_resource *resource, con
 	return present && difference && patch_status(run, resource, present, difference);
 }
 
-/* Somebody else writes to the status as well: our members alone. */
+/* Another client writes to the status as well: our members alone. */
 static bool op_status_part(struct run *run, const struct kube_resource *resource,
 			   const json_t *present)
 {

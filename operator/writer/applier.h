@@ -3,7 +3,7 @@
  * Carries out plans: compares each operation with the cache, sends only real differences, one at a
  * time per plan.
  *
- * Objects that are missing are created (POST: an object that somebody made meanwhile is never
+ * Objects that are missing are created (POST: an object that a user made meanwhile is never
  * overwritten); objects that differ get a merge patch of just the difference. Every write is
  * conditional on the version of its object when the plan was made (applier_run), or on its absence;
  * an own write of the same plan moves that version on. A decision that was overtaken fails with

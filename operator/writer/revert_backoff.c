@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The applier asks before each patch and reports each answer. The last patch of an object is kept
- * as a hash: the same one again counts as a repeat, another one starts anew.
+ * as a hash: the same one again counts as a repeat, another one starts again.
  */
 #include "operator/writer/revert_backoff.h"
 

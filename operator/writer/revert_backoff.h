@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Patches that had to be sent again word for word: somebody else keeps undoing what we write.
+ * Patches that had to be sent again word for word: another client keeps undoing what we write.
  *
  * An admission controller or another operator that insists on its own version of an object never
  * gets tired, so neither side may win by speed. The first repeats go out at once, since people edit

@@ -61,7 +61,7 @@ enum {
 	WRITE_LIMIT_REST = 3,
 	WRITE_LIMIT_REST_MAX_MS = 250,
 	WRITE_LIMIT_HANGS_MS = 1000,
-	/* A crowd that lasts longer has to share: somebody waits for what we write. */
+	/* A crowd that lasts longer has to share: users wait for what we write. */
 	WRITE_LIMIT_ASIDE_MAX_MS = 60000,
 };
 
@@ -111,10 +111,10 @@ void write_limit_seen(struct write_limit *pace, int64_t now_ms);
 /* A crowd of them comes: for up to WRITE_LIMIT_ASIDE_MAX_MS we step aside. */
 bool write_limit_steps_aside(const struct write_limit *pace, int64_t now_ms);
 
-/* A write that nobody waits for begins. */
+/* A write that no user waits for begins. */
 void write_limit_begun(struct write_limit *pace, int64_t now_ms);
 
-/* It took so long: what nobody waits for rests after it, if we step aside. */
+/* It took so long: what no user waits for rests after it, if we step aside. */
 void write_limit_rest(struct write_limit *pace, int64_t took_us, int64_t now_ms);
 
 /*
@@ -133,7 +133,7 @@ unsigned int write_limit_window(const struct write_limit *pace);
 bool write_limit_has_room(const struct write_limit *pace, unsigned int awaited_under_way,
 			  unsigned int others_under_way, bool awaited, int64_t now_ms);
 
-/* Others load the server, or are about to: what nobody waits for should wait. */
+/* Others load the server, or are about to: what no user waits for should wait. */
 bool write_limit_is_pressed(const struct write_limit *pace, int64_t now_ms);
 
 #endif

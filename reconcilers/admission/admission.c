@@ -388,34 +388,31 @@ static bool has_word(const char *message, const char *text)
 	return false;
 }
 
-/*
- * Put the value in front of a message that does not have it: whoever reads a refusal does not see
- * the object.
- */
-static void name_value(const json_t *object, json_t *problem)
-{
-	const json_t *value = value_at(object, json_str_at(problem, "field"));
-	const char *message = json_str_at(problem, "message");
-	auto_free char *text = NULL;
-	size_t clip;
-
-	if (!value || json_is_object(value) || json_is_array(value) || json_is_null(value))
-		return;
-	text = json_is_string(value) ? str_dup(json_string_value(value)) : json_text(value);
-	clip = str_clip(text, strlen(text), 64);
-	text[clip] = '\0';
-	if (!has_word(message, text))
-		json_put(problem, "message",
-			 json_fmt(json_is_string(value) ? "\"%s\" %s" : "%s %s", text, message));
-}
-
 static void name_values(const json_t *object, struct problems *problems)
 {
 	json_t *problem;
 	size_t i;
 
-	json_array_foreach (problems->list, i, problem)
-		name_value(object, problem);
+	json_array_foreach (problems->list, i, problem) {
+		const json_t *value = value_at(object, json_str_at(problem, "field"));
+		const char *message = json_str_at(problem, "message");
+		auto_free char *text = NULL;
+		size_t clip;
+
+		/*
+		 * Put the value in front of a message that does not have it: whoever reads a
+		 * refusal does not see the object.
+		 */
+		if (!value || json_is_object(value) || json_is_array(value) || json_is_null(value))
+			continue;
+		text = json_is_string(value) ? str_dup(json_string_value(value)) : json_text(value);
+		clip = str_clip(text, strlen(text), 64);
+		text[clip] = '\0';
+		if (!has_word(message, text))
+			json_put(problem, "message",
+				 json_fmt(json_is_string(value) ? "\"%s\" %s" : "%s %s", text,
+					  message));
+	}
 }
 
 /* ---- the verdict ----------------------------------------------------------------------------- */

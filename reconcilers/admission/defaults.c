@@ -110,25 +110,6 @@ static void fill_block(json_t *block, const char *type)
 		fill_parent_block(block, str_eq(type, "vlan"));
 }
 
-static void fill_coordinator(json_t *spec)
-{
-	json_t *coordinator = json_at(spec, "coordinator");
-
-	if (!coordinator) {
-		coordinator = json_need_object(spec, "coordinator");
-		fill_text(coordinator, "vethLinkAddress", "");
-		fill_int(coordinator, "hostRuleTable", 500);
-	}
-	if (!json_is_object(coordinator))
-		return;
-	fill_text(coordinator, "mode", "auto");
-	fill_text(coordinator, "podMACPrefix", "");
-	fill_text(coordinator, "podDefaultRouteNIC", "");
-	fill_int(coordinator, "podRPFilter", 0);
-	fill_int(coordinator, "txQueueLen", 0);
-	fill(coordinator, "tunePodRoutes", json_true());
-}
-
 static void put_label(json_t *object, const char *name)
 {
 	const char *value = cni_annotation(object, name);
@@ -141,6 +122,7 @@ static void put_label(json_t *object, const char *name)
 void defaults_multus_config(json_t *object, json_t *spec)
 {
 	const struct cni_type *type = cni_type_of(object);
+	json_t *coordinator;
 
 	put_label(object, CNI_ANNOTATION_RDMA_INJECT);
 	put_label(object, CNI_ANNOTATION_NETWORK_INJECT);
@@ -155,7 +137,20 @@ void defaults_multus_config(json_t *object, json_t *spec)
 		return;
 	}
 	fill_block(json_at(spec, type->block), type->name);
-	fill_coordinator(spec);
+	coordinator = json_at(spec, "coordinator");
+	if (!coordinator) {
+		coordinator = json_need_object(spec, "coordinator");
+		fill_text(coordinator, "vethLinkAddress", "");
+		fill_int(coordinator, "hostRuleTable", 500);
+	}
+	if (!json_is_object(coordinator))
+		return;
+	fill_text(coordinator, "mode", "auto");
+	fill_text(coordinator, "podMACPrefix", "");
+	fill_text(coordinator, "podDefaultRouteNIC", "");
+	fill_int(coordinator, "podRPFilter", 0);
+	fill_int(coordinator, "txQueueLen", 0);
+	fill(coordinator, "tunePodRoutes", json_true());
 }
 
 /* ---- SpiderIPPool, SpiderReservedIP ---------------------------------------------------------- */

@@ -28,11 +28,6 @@ void inject_settings_done(struct inject_settings *settings)
 	*settings = (struct inject_settings){0};
 }
 
-static json_t *default_exclude(void)
-{
-	return json_pack("[ssss]", "kube-system", "spiderpool", "metallb-system", "istio-system");
-}
-
 /* The one document of the key's text; NULL when there is none. Returns new. */
 static int read_document(const json_t *config_map, json_t **ret, struct err *err)
 {
@@ -97,7 +92,9 @@ int inject_settings_read(const json_t *config_map, struct inject_settings *ret, 
 			       INJECT_CONFIG_MAP, CONFIG_KEY,
 			       *inner.text ? inner.text : "must be an object");
 	settings.include = include ? json_incref((json_t *)include) : json_array();
-	settings.exclude = exclude ? json_incref((json_t *)exclude) : default_exclude();
+	settings.exclude = exclude ? json_incref((json_t *)exclude)
+				   : json_pack("[ssss]", "kube-system", "spiderpool",
+					       "metallb-system", "istio-system");
 	settings.environment = pod_environment_templates(config_map);
 	*ret = settings;
 	return 0;

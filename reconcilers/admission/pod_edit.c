@@ -104,29 +104,6 @@ static void put_units(json_t *pod, const char *kind, const char *resource, int64
 			 json_fmt("%lld", (long long)units));
 }
 
-static void put_missing(json_t *pod, const json_t *needed, const json_t *named,
-			struct problems *warnings)
-{
-	const char *resource;
-	json_t *units;
-
-	json_each (needed, resource, units) {
-		json_int_t n = json_integer_value(units);
-		int64_t present = 0;
-
-		if (!pod_edit_has(pod, resource, &present)) {
-			put_units(pod, "limits", resource, n);
-			if (json_at(named, resource))
-				put_units(pod, "requests", resource, n);
-		} else if (present >= 0 && present < n) {
-			problem_add(warnings, "BadField", "spec.containers",
-				    "limit %lld of %s, the pod's networks need %lld: raise it, or "
-				    "remove it to have it set",
-				    (long long)present, resource, (long long)n);
-		}
-	}
-}
-
 /* What an earlier review has added. A text that cannot be read counts as nothing. Returns new. */
 static json_t *added_before(const json_t *pod)
 {
@@ -189,7 +166,21 @@ void pod_edit_resources(json_t *pod, const json_t *group, const json_t *named, b
 		json_put_int(needed, resource,
 			     json_integer_value(json_at(needed, resource)) +
 				     json_integer_value(units));
-	put_missing(pod, needed, named, warnings);
+	json_each (needed, resource, units) {
+		json_int_t n = json_integer_value(units);
+		int64_t present = 0;
+
+		if (!pod_edit_has(pod, resource, &present)) {
+			put_units(pod, "limits", resource, n);
+			if (json_at(named, resource))
+				put_units(pod, "requests", resource, n);
+		} else if (present >= 0 && present < n) {
+			problem_add(warnings, "BadField", "spec.containers",
+				    "limit %lld of %s, the pod's networks need %lld: raise it, or "
+				    "remove it to have it set",
+				    (long long)present, resource, (long long)n);
+		}
+	}
 	if (adds)
 		add_units(pod, named, warnings);
 }

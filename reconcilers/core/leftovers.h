@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What is left of the stack that we replace: programs that still run beside us, and objects that
- * nobody reads any more.
+ * no program reads any more.
  *
  * key: "ID KEY", an id of leftovers[] and the key of an object of it. World: <id>[key]; absent: it
  * is gone; "env": "namespace", ours, and "configNamespace", of the ConfigMap spiderpool-conf.

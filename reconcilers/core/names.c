@@ -34,25 +34,6 @@ const char *name_interface_fault(const char *s)
 	return NULL;
 }
 
-static void check_match_labels(const json_t *labels, const char *where, struct problems *problems)
-{
-	const char *key;
-	json_t *value;
-
-	json_each (labels, key, value) {
-		auto_free char *field = str_printf("%s.matchLabels", where);
-
-		if (!name_is_qualified(key))
-			problem_add(problems, "BadSelector", field, "\"%s\" is not a label key",
-				    key);
-		if (!name_is_label_value(json_string_value(value)))
-			problem_add(problems, "BadSelector", field,
-				    "the value of %s is not a label value: up to 63 letters, "
-				    "digits, '-', '_' and '.'",
-				    key);
-	}
-}
-
 static void check_expression_values(const json_t *expression, const char *where, bool wanted,
 				    struct problems *problems)
 {
@@ -82,6 +63,8 @@ void label_selector_check(const json_t *selector, const char *where, struct prob
 	struct err err = {0};
 	json_t *expression;
 	size_t i;
+	const char *key;
+	json_t *value;
 
 	assert(where && problems);
 	if (json_get_object(selector, where, "matchLabels", &labels, &err) ||
@@ -89,7 +72,18 @@ void label_selector_check(const json_t *selector, const char *where, struct prob
 		problem_add_err(problems, where, &err);
 		return;
 	}
-	check_match_labels(labels, where, problems);
+	json_each (labels, key, value) {
+		auto_free char *field = str_printf("%s.matchLabels", where);
+
+		if (!name_is_qualified(key))
+			problem_add(problems, "BadSelector", field, "\"%s\" is not a label key",
+				    key);
+		if (!name_is_label_value(json_string_value(value)))
+			problem_add(problems, "BadSelector", field,
+				    "the value of %s is not a label value: up to 63 letters, "
+				    "digits, '-', '_' and '.'",
+				    key);
+	}
 	json_array_foreach (expressions, i, expression) {
 		auto_free char *field = str_printf("%s.matchExpressions[%zu]", where, i);
 		const char *op = json_str_at(expression, "operator");

@@ -128,7 +128,7 @@ void plan_finding(struct plan *plan, const char *kind, const char *key, const ch
 /*
  * Leave a message for another decision: what an operation of this plan that was carried out before
  * it has made true, or what has to be read before it can be decided. Kept in the operator's memory
- * only, so it must follow from the cluster anew after a start. Who is woken, and finds it in its
+ * only, so it must follow from the cluster again after a start. Who is woken, and finds it in its
  * world as a kind of the box's name, is the operator's business. Takes value; NULL takes out what
  * is there.
  */

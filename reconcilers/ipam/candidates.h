@@ -31,7 +31,7 @@ struct ipam_settings {
 	bool ipv4, ipv6;
 	bool keeps_stateful_sets; /* a pod of a StatefulSet keeps its addresses */
 	bool keeps_virtual_machines;
-	/* Is somebody else on the network asked for, before a pod has an address or a gateway? */
+	/* Is another host on the network asked for, before a pod has an address or a gateway? */
 	bool detects_conflicts, detects_gateways;
 	const char *ns; /* where names of networks without a namespace are looked for */
 	/* "namespace/name" of the pods' default network; NULL: not known */

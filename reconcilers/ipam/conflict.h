@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A node's agent says that addresses of a pod are in use by somebody else on the network.
+ * A node's agent says that addresses of a pod are in use by another host on the network.
  *
  * It says so in the pod's SpiderEndpoint. Until that was heard the endpoint is no answer for NICs
  * with these addresses. Who decides next, the leader or an agent without one, remembers them in

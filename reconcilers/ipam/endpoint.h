@@ -24,7 +24,7 @@ char *endpoint_node_label(const char *node);
 
 /*
  * By the agent, JSON: {"uid": UID of the pod, "pod": its name, "asks": asks of NICs
- * (candidates.h)}. Asks for NICs that nobody could foresee without the node. Without "pod" the
+ * (candidates.h)}. Asks for NICs that could not be foreseen without the node. Without "pod" the
  * pod's name is the endpoint's.
  */
 #define ENDPOINT_ASKS_ANNOTATION "orbweaver.io/asks"

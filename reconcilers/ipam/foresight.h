@@ -26,7 +26,7 @@ json_t *foresee(const json_t *world, const json_t *pod, const struct ipam_settin
 
 /*
  * Read a NetworkAttachmentDefinition for foresee(), once for each version: metadata.orbweaver gets
- * "addresses", and nobody parses spec.config for each mention of the network.
+ * "addresses", and no code parses spec.config for each mention of the network.
  */
 void foresight_project(json_t *nad);
 

@@ -4,8 +4,8 @@
  *
  *	releasedIPs	given back lately, oldest first; they rest, and are handed out again when no
  *			other is free
- *	conflictIPs	in use by somebody else on the network, as a node's agent found out: [{"ip",
- *			"mac", "node", "seen": RFC 3339}]. Nobody gets one for IP_CONFLICT_S after
+ *	conflictIPs	in use by another host on the network, as a node's agent found out: [{"ip",
+ *			"mac", "node", "seen": RFC 3339}]. No pod gets one for IP_CONFLICT_S after
  *			it was seen last, then it rests
  *
  * Spiderpool's programs neither read nor keep them: a pool that they write forgets, nothing else.

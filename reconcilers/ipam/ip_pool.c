@@ -116,7 +116,7 @@ static void add_all(struct ip_set *set, const struct ip_set *more)
 		ip_set_add(set, more->items[i]);
 }
 
-/* How many of the pool's addresses nobody keeps or has. */
+/* How many of the pool's addresses no pod keeps or has. */
 static int64_t count_free(const struct ip_pool *pool, const struct ip_set *reserved,
 			  const struct ip_conflicts *conflicts, const struct allocation *allocation)
 {
@@ -138,7 +138,7 @@ static int64_t count_free(const struct ip_pool *pool, const struct ip_set *reser
 	return count_without(pool, &taken);
 }
 
-/* Addresses whose conflict is over rest, before somebody gets them. */
+/* Addresses whose conflict is over rest, before a pod gets them. */
 static void rest_over(const struct ip_conflicts *conflicts, const struct allocation *allocation,
 		      json_t *status)
 {
@@ -467,7 +467,7 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 	    (!allocation->is_unreadable || !json_at(status, "allocatedIPCount")))
 		json_put_int(status, "allocatedIPCount",
 			     (int64_t)json_object_size(allocation->records));
-	/* Nothing is handed out beside what nobody can read. */
+	/* Nothing is handed out beside what cannot be read. */
 	json_put_int(status, "freeIPCount",
 		     unread.class == ERR_NONE ? count_free(addresses, &kept, &conflicts, allocation)
 					      : 0);

@@ -28,7 +28,7 @@
 #define IP_POOL_FINALIZER "spiderpool.spidernet.io"
 /*
  * The condition that says what IPAM put right in the ledger last; with the reasons of
- * reconcilers/ipam/audit.h.
+ * reconcilers/ipam/allocate/audit.h.
  */
 #define IP_POOL_REPAIRED "Repaired"
 /* The subnet as a label value: "172-16-0-0-16". */
@@ -76,7 +76,7 @@ void ip_pool_check(const json_t *world, const json_t *object, struct problems *p
 /*
  * The same, with the problems apart for which the pool still serves: those of GatewayInRange go to
  * warnings. `problems` is the verdict that the condition Ready reports and that the allocator obeys
- * (reconcilers/ipam/books.h): with one of them no new address of the pool is allocated.
+ * (reconcilers/ipam/allocate/books.h): with one of them no new address of the pool is allocated.
  */
 void ip_pool_judge(const json_t *world, const json_t *object, struct problems *problems,
 		   struct problems *warnings);

@@ -24,7 +24,7 @@ void ip_pool_done(struct ip_pool *pool)
 	ip_set_done(&pool->usable);
 }
 
-/* `problems` may be NULL everywhere in reading: then nobody wants to know. */
+/* `problems` may be NULL everywhere in reading: then no caller wants to know. */
 #define note(problems_, ...)                                                                       \
 	do {                                                                                       \
 		if (problems_)                                                                     \

@@ -16,7 +16,7 @@
  * A ledger that is open holds the pool's free addresses as intervals: a /10 and an IPv6 /64 cost
  * what a /28 costs.
  *
- * Addresses that were given back lately rest, and those that somebody else on the network has are
+ * Addresses that were given back lately rest, and those that another host on the network has are
  * not free (ipam/ip_memory.h).
  */
 #ifndef ORBWEAVER_RECONCILERS_IPAM_LEDGER_H
@@ -137,7 +137,7 @@ bool ledger_release(struct ledger *ledger, const char *address, const char *pod,
 void ledger_restore(struct ledger *ledger, const char *address, const json_t *record);
 
 /*
- * Somebody else on the network has this address of the pool: nobody gets it for a while. Who has it
+ * Another host on the network has this address of the pool: no pod gets it for a while. Who has it
  * by the ledger keeps it. Parameters as ip_conflicts_note.
  */
 void ledger_note_conflict(struct ledger *ledger, const char *address, const char *mac,

@@ -34,7 +34,7 @@ struct pod_controller pod_controller(const json_t *pod);
 const char *pod_machine(const json_t *pod);
 
 /*
- * Does the pod keep its addresses when it is made anew: a pod of a StatefulSet (apps/v1) or of a
+ * Does the pod keep its addresses when it is made again: a pod of a StatefulSet (apps/v1) or of a
  * virtual machine?
  */
 bool pod_keeps_addresses(const json_t *pod, const struct ipam_settings *settings);

@@ -582,7 +582,7 @@ static void decide_external(struct drain *d, struct candidate *c)
 			  json_object_size(c->pods));
 }
 
-/* It stays so until somebody takes the annotation off, or nothing has to be done any more. */
+/* It stays so until an administrator removes the annotation, or nothing has to be done any more. */
 static void decide_given_back(struct candidate *c)
 {
 	if (has_wish(c->state))

@@ -53,7 +53,7 @@
 /* On a Node: it was cordoned here, and had not been before. */
 #define DRAIN_CORDONED_ANNOTATION "orbweaver.io/cordoned-by"
 #define DRAIN_CORDONED_BY         "orbweaver-operator"
-/* On a pool: "true" allows to evict pods that nobody makes anew. */
+/* On a pool: "true" allows to evict pods that no controller makes again. */
 #define DRAIN_UNMANAGED_ANNOTATION "orbweaver.io/evict-unmanaged"
 
 enum {

@@ -127,12 +127,13 @@ static void plan_mark(struct drain *d, const char *node, bool is_cordoned)
 	drain_group(d->plan, first, node);
 }
 
-/* Also of nodes whose NodeState is gone. What somebody else has cordoned has no mark. */
-static void plan_uncordons(struct drain *d)
+void drain_plan_states(struct drain *d)
 {
 	const char *name;
 	json_t *node;
 
+	assert(d->plan);
+	/* Also of nodes whose NodeState is gone. What somebody else has cordoned has no mark. */
 	json_each (world_kind(d->world, KIND_NODE), name, node) {
 		const struct candidate *c;
 
@@ -142,12 +143,6 @@ static void plan_uncordons(struct drain *d)
 		if (!c || !is_draining(c) || c->is_external || c->frees_node)
 			plan_mark(d, name, false);
 	}
-}
-
-void drain_plan_states(struct drain *d)
-{
-	assert(d->plan);
-	plan_uncordons(d);
 	for (size_t i = 0; i < d->n; i++)
 		plan_states(d, &d->nodes[i]);
 	/* Its slot is taken by what was just written, or before. */
@@ -206,7 +201,7 @@ static json_t *maintenance_of(const struct drain *d, const struct candidate *c)
 	return ret;
 }
 
-/* Somebody has to do something. */
+/* An administrator has to act. */
 static bool needs_somebody(const char *reason)
 {
 	static const char *const reasons[] = {

@@ -227,7 +227,7 @@ static void add_sriov(json_t *plugins, const json_t *spec, const json_t *block)
 	json_array_append_new(plugins, plugin);
 
 	/*
-	 * The schema stores rdmaIsolation: false where nobody wrote it, so a false one cannot
+	 * The schema stores rdmaIsolation: false where no user wrote it, so a false one cannot
 	 * overrule the old name.
 	 */
 	if (bool_of(block, "rdmaIsolation", false) || bool_of(block, "enableRdma", false))
@@ -345,8 +345,8 @@ static json_t *coordinator_new(const json_t *coordinator)
 			 str_of(coordinator, "podDefaultRouteNIC", ""));
 	json_put(plugin, "vethMTU", json_incref(json_at(coordinator, "vethMTU")));
 	/*
-	 * 0 is also what defaulting stores when nobody asked, and would hide the
-	 * SpiderCoordinator's value; podCIDRType next to it says that somebody did ask.
+	 * 0 is also what defaulting stores when no user asked, and would hide the
+	 * SpiderCoordinator's value; podCIDRType next to it says that a user did ask.
 	 */
 	if (json_at(coordinator, "podCIDRType"))
 		json_put_int(plugin, "podRPFilter", int_of(coordinator, "podRPFilter", 0));

@@ -422,7 +422,7 @@ int coordinator_reconcile(const json_t *world, const char *key, struct plan *pla
 	if (!object)
 		return 0;
 	if (object_is_terminating(object)) {
-		/* Spiderpool's webhook put it there, and nobody ever took it off. */
+		/* Spiderpool's webhook put it there, and no program took it off. */
 		plan_release(plan, KIND_COORDINATOR, key, object, IP_POOL_FINALIZER);
 		return 0;
 	}

@@ -43,22 +43,6 @@ static bool is_network(const char *text, enum ip_family *ret_family)
 	return true;
 }
 
-static void check_hijacked(const json_t *networks, const char *where, struct problems *problems)
-{
-	enum ip_family family;
-	json_t *network;
-	size_t i;
-
-	json_array_foreach (networks, i, network) {
-		auto_free char *field = str_printf("%s.hijackCIDR[%zu]", where, i);
-
-		if (!is_network(json_string_value(network), &family))
-			problem_add(problems, "BadNetwork", field,
-				    "\"%.64s\" is neither an IP address nor a subnet",
-				    json_string_value(network));
-	}
-}
-
 static void check_policy_route(const json_t *route, const char *where, struct problems *problems)
 {
 	const char *dst = json_str_or(json_at(route, "dst"), "");
@@ -107,11 +91,19 @@ void coordinator_spec_check(const json_t *settings, const char *where, struct pr
 	ip_number address;
 	json_t *route;
 	size_t i;
+	json_t *network;
 
 	assert(where && problems);
 	if (!fields_check(settings, where, fields, problems))
 		return;
-	check_hijacked(json_at(settings, "hijackCIDR"), where, problems);
+	json_array_foreach (json_at(settings, "hijackCIDR"), i, network) {
+		auto_free char *field = str_printf("%s.hijackCIDR[%zu]", where, i);
+
+		if (!is_network(json_string_value(network), &family))
+			problem_add(problems, "BadNetwork", field,
+				    "\"%.64s\" is neither an IP address nor a subnet",
+				    json_string_value(network));
+	}
 	json_array_foreach (json_at(settings, "policyRoutes"), i, route) {
 		auto_free char *field = str_printf("%s.policyRoutes[%zu]", where, i);
 

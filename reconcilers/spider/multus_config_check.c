@@ -162,19 +162,6 @@ static void check_bond(const struct block *block)
 			 "is missing: write a bonding mode from 0 to 6");
 }
 
-/* macvlan and ipvlan go on a VLAN device that is named after its parent. */
-static void check_parent_name(const struct block *block)
-{
-	auto_free char *name = cni_parent_device(block->json);
-
-	if (!str_eq(block->type->name, "vlan") && strlen(name) > INTERFACE_NAME_MAX)
-		complain(block, "BadInterfaceName", "vlanID",
-			 "the VLAN device %s would have a name of %zu bytes, a network device can "
-			 "have %d: rename the parent interface on the hosts, or use a bond with a "
-			 "shorter name",
-			 name, strlen(name), INTERFACE_NAME_MAX);
-}
-
 static void check_parent_block(const struct block *block)
 {
 	auto_free char *bond_where = str_printf("%s.bond", block->where);
@@ -197,8 +184,19 @@ static void check_parent_block(const struct block *block)
 	}
 	if (json_array_size(masters) > 1)
 		check_bond(block);
-	if (block->problems->total == before)
-		check_parent_name(block);
+	if (block->problems->total == before) {
+		auto_free char *name = cni_parent_device(block->json);
+
+		/* macvlan and ipvlan go on a VLAN device that is named after its parent. */
+		if (!str_eq(block->type->name, "vlan") && strlen(name) > INTERFACE_NAME_MAX)
+			complain(block, "BadInterfaceName", "vlanID",
+				 "the VLAN device %s would have a name of %zu bytes, a network "
+				 "device can "
+				 "have %d: rename the parent interface on the hosts, or use a bond "
+				 "with a "
+				 "shorter name",
+				 name, strlen(name), INTERFACE_NAME_MAX);
+	}
 	if (json_is_true(json_at(block->json, "ippools", "matchMasterSubnet")))
 		complain(block, "NotSupported", "ippools.matchMasterSubnet",
 			 "is for cniType sriov only: remove it");
@@ -562,7 +560,7 @@ static bool says_the_same(const json_t *smc, const json_t *nad)
 
 /*
  * Controlled by another kind's object, or without the mark that Spiderpool and we leave, a config
- * as owner: somebody else wrote it.
+ * as owner: another client wrote it.
  */
 static void check_owner(const json_t *smc, const json_t *nad, const char *key,
 			struct problems *problems)

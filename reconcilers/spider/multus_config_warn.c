@@ -19,7 +19,7 @@
 #include "reconcilers/spider/cni_config.h"
 #include "reconcilers/spider/multus_config_names.h"
 
-#define DEFAULT_RULE_TABLE 500 /* what defaulting stores when nobody asked */
+#define DEFAULT_RULE_TABLE 500 /* what defaulting stores when no user asked */
 
 static void warn_of_twin_masters(const json_t *spec, const struct cni_type *type,
 				 struct problems *warnings)

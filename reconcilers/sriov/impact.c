@@ -19,7 +19,7 @@ struct impact {
 	enum node_impact worst;
 	json_t *changes, *pods;
 	json_t *holders; /* by device */
-	int64_t unknown; /* devices of VFs that somebody has, nobody knows who */
+	int64_t unknown; /* devices of VFs that an unknown pod has */
 };
 
 const char *node_impact_name(enum node_impact impact)
@@ -117,7 +117,7 @@ static bool add_pod(struct impact *impact, const json_t *now, const json_t *vf, 
 	return true;
 }
 
-/* All VFs of the PF go; those that are wanted are made anew. */
+/* All VFs of the PF go; those that are wanted are made again. */
 static void remake(struct impact *impact, const json_t *now, int64_t to, const char *why)
 {
 	json_int_t from = json_integer_value(json_at(now, "numVfs"));

@@ -5,7 +5,7 @@
  *
  * The rules are those of the agent's planner (docs/node-agent.md), seen from outside: the kernel
  * changes the number of VFs by removing all of them, the same goes for another eSwitch mode; a VF
- * changes its driver only while nobody holds it; the RDMA namespace mode changes at run time only
+ * changes its driver only while no pod holds it; the RDMA namespace mode changes at run time only
  * while there is no namespace but the host's, so it counts as a boot. An MTU never costs a pod: VFs
  * that are held keep theirs.
  *

@@ -66,7 +66,7 @@ static int64_t vfs_there(const struct pf *pf)
 }
 
 /*
- * Tell a policy that asks for more than there can be, or than somebody else has made, and those
+ * Tell a policy that asks for more than there can be, or than another client has made, and those
  * that share the PF with it: for them nothing is done either.
  */
 static void note_too_many(const struct decision *d, const struct pf *pf, struct share *share)

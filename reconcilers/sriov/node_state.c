@@ -406,7 +406,7 @@ static json_t *deciding_policies(const json_t *was, const json_t *wanted)
 	return list;
 }
 
-/* Somebody else wrote what is about to be written over. */
+/* Another client wrote what is about to be written over. */
 static void tell_of_edit(struct plan *plan, const char *key, const json_t *state,
 			 const json_t *wanted)
 {

@@ -17,7 +17,7 @@
  * back. One that no agent ever wrote a status of, or whose agent went away (node_agent.h),
  * gets Ready=False NoAgent and status.agentSilentSince.
  *
- * An event EditUndone says what somebody else wrote to the spec when that is written over
+ * An event EditUndone says what another client wrote to the spec when that is written over
  * (reconcilers/core/edit.h).
  *
  * Costs: policies × own PFs. Nothing depends on the number of nodes.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The command line calls this: each node is decided anew (node_decision.c), and every PF and field
+ * The command line calls this: each node is decided again (node_decision.c), and every PF and field
  * of the decision is written out with the policy that it came from. Reports go through
  * policy_status.c as usual.
  */

@@ -44,7 +44,7 @@ enum policy_standing {
 	STANDING_REBOOT,         /* the rest takes effect at the next boot */
 	STANDING_VFS_MISSING,    /* the agent is done, but VFs are not there */
 	STANDING_SYNC_FAILED,    /* the agent gave up; what follows says better why */
-	STANDING_NO_AGENT,       /* nobody reports, or does anything */
+	STANDING_NO_AGENT,       /* no agent reports, or does anything */
 	STANDING_PF_HELD,        /* the PF stays as it is until another policy is mended */
 	STANDING_TOO_MANY_VFS,   /* more than the device can have */
 	STANDING_EXTERNAL_VFS,   /* more than were made by hand on an externally managed PF */
@@ -56,7 +56,7 @@ struct policy_standing_info {
 	const char *reason; /* CamelCase: the report's "reason" and a condition's */
 	bool ready;         /* does not stand in the way of Ready */
 	bool progressing;   /* passes by itself */
-	bool degraded;      /* someone has to act */
+	bool degraded;      /* an administrator has to act */
 	const char *remedy; /* what to do, for the end of a message */
 };
 
@@ -65,7 +65,7 @@ const struct policy_standing_info *policy_standing_info(enum policy_standing sta
 /* The word for a report, as precise as it is known; NULL when all is well. Borrowed. */
 const char *policy_report_reason(const json_t *report);
 
-/* The standing of that reason; STANDING_READY for NULL and reasons that nobody reports. */
+/* The standing of that reason; STANDING_READY for NULL and reasons that no agent reports. */
 enum policy_standing policy_standing_find(const char *reason);
 
 #endif

@@ -284,7 +284,7 @@ static void judge_degraded(struct verdict *v, const char *key, const struct prob
 			   const struct tally *t, const struct verdict *ready)
 {
 	const struct voice *voice = find_degraded(t);
-	/* Of a node that is silent nobody knows. */
+	/* A silent node reports nothing. */
 	bool is_in_vain = !ready->is_true && t->matched == 0 && t->reported == t->selected;
 
 	v->is_true = problems->total > 0 || voice || is_in_vain;

@@ -300,7 +300,7 @@ static void plan_network_status(struct plan *plan, const struct look *l,
 	plan_status(plan, l->kind->id, l->key, status);
 }
 
-/* Pods would wait for devices that nobody has. A young network may have come before its policy. */
+/* Pods would wait for devices that no node has. A young network may have come before its policy. */
 static void check_resource(struct plan *plan, const struct look *l, struct problems *warnings)
 {
 	json_auto_t *resource = full_resource(l);

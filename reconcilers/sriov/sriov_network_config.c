@@ -214,12 +214,18 @@ static void put_ib(json_t *plugin, const json_t *spec, json_t *capabilities)
 	put_link_state(plugin, spec);
 }
 
-static void put_trunk(json_t *plugin, const json_t *spec)
+static void put_ovs(json_t *plugin, const json_t *spec, json_t *capabilities)
 {
 	const json_t *range;
-	json_t *list = json_array();
+	json_t *list;
 	size_t i;
 
+	json_put_str(plugin, "type", "ovs");
+	json_put(plugin, "capabilities", capabilities);
+	put_text(plugin, "bridge", spec, "bridge");
+	put_int_if_set(plugin, "vlan", spec, "vlan");
+	put_int_if_set(plugin, "mtu", spec, "mtu");
+	list = json_array();
 	json_array_foreach (json_object_get(spec, "trunk"), i, range) {
 		json_t *one = json_object();
 
@@ -232,16 +238,6 @@ static void put_trunk(json_t *plugin, const json_t *spec)
 		json_put(plugin, "trunk", list);
 	else
 		json_decref(list);
-}
-
-static void put_ovs(json_t *plugin, const json_t *spec, json_t *capabilities)
-{
-	json_put_str(plugin, "type", "ovs");
-	json_put(plugin, "capabilities", capabilities);
-	put_text(plugin, "bridge", spec, "bridge");
-	put_int_if_set(plugin, "vlan", spec, "vlan");
-	put_int_if_set(plugin, "mtu", spec, "mtu");
-	put_trunk(plugin, spec);
 	put_text(plugin, "interface_type", spec, "interfaceType");
 }
 

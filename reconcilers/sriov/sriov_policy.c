@@ -551,29 +551,6 @@ static void check_ranges(const struct sriov_policy *p, struct problems *problems
 	}
 }
 
-static void check_combinations(const struct sriov_policy *p, struct problems *problems)
-{
-	bool switchdev = str_eq(p->eswitch_mode, "switchdev");
-
-	if (is_vfio(p) && p->is_rdma)
-		problem_add(problems, "VfioWithRdma", "spec.isRdma",
-			    "true does not go with deviceType vfio-pci, which has no RDMA device; "
-			    "set deviceType netdevice or isRdma false");
-	if (is_infiniband(p->link_type) && switchdev)
-		problem_add(problems, "SwitchdevNeedsEthernet", "spec.eSwitchMode",
-			    "switchdev does not go with linkType %s, set legacy or linkType eth",
-			    p->link_type);
-	if (!str_empty(p->vdpa_type) && is_vfio(p))
-		problem_add(problems, "VdpaNeedsNetdevice", "spec.vdpaType",
-			    "%s does not go with deviceType vfio-pci, set deviceType netdevice or "
-			    "remove vdpaType",
-			    p->vdpa_type);
-	if (!str_empty(p->vdpa_type) && !switchdev)
-		problem_add(problems, "VdpaNeedsSwitchdev", "spec.vdpaType",
-			    "%s needs eSwitchMode switchdev, set that or remove vdpaType",
-			    p->vdpa_type);
-}
-
 static void check_values(const struct sriov_policy *p, const json_t *object,
 			 struct problems *problems)
 {
@@ -598,6 +575,7 @@ void sriov_policy_check(const json_t *object, struct problems *problems)
 {
 	struct sriov_policy p;
 	struct err err = {0};
+	bool switchdev;
 
 	if (sriov_policy_is_upstreams_own(object))
 		return;
@@ -616,5 +594,22 @@ void sriov_policy_check(const json_t *object, struct problems *problems)
 	}
 	check_values(&p, object, problems);
 	check_ranges(&p, problems);
-	check_combinations(&p, problems);
+	switchdev = str_eq(p.eswitch_mode, "switchdev");
+	if (is_vfio(&p) && p.is_rdma)
+		problem_add(problems, "VfioWithRdma", "spec.isRdma",
+			    "true does not go with deviceType vfio-pci, which has no RDMA device; "
+			    "set deviceType netdevice or isRdma false");
+	if (is_infiniband(p.link_type) && switchdev)
+		problem_add(problems, "SwitchdevNeedsEthernet", "spec.eSwitchMode",
+			    "switchdev does not go with linkType %s, set legacy or linkType eth",
+			    p.link_type);
+	if (!str_empty(p.vdpa_type) && is_vfio(&p))
+		problem_add(problems, "VdpaNeedsNetdevice", "spec.vdpaType",
+			    "%s does not go with deviceType vfio-pci, set deviceType netdevice or "
+			    "remove vdpaType",
+			    p.vdpa_type);
+	if (!str_empty(p.vdpa_type) && !switchdev)
+		problem_add(problems, "VdpaNeedsSwitchdev", "spec.vdpaType",
+			    "%s needs eSwitchMode switchdev, set that or remove vdpaType",
+			    p.vdpa_type);
 }

@@ -85,7 +85,7 @@ void sriov_policy_check(const json_t *object, struct problems *problems);
 bool sriov_policy_is_reserved(const json_t *object);
 /*
  * Is it the one of that name which the SR-IOV network operator makes by itself? It asks for
- * nothing, and stays behind when that operator has gone: nobody has to act.
+ * nothing, and stays behind when that operator has gone: no action is needed.
  */
 bool sriov_policy_is_upstreams_own(const json_t *object);
 

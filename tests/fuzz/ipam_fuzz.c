@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "reconcilers/core/kinds.h"
-#include "reconcilers/ipam/allocate.h"
-#include "reconcilers/ipam/audit.h"
+#include "reconcilers/ipam/allocate/allocate.h"
+#include "reconcilers/ipam/allocate/audit.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/foresight.h"
 #include "reconcilers/ipam/pod_controller.h"

@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The meta plugin, with everything real but the cluster's networks: the plugin's binary, the server of the node, the agent, an
-# API server, namespaces. Plugins behind it are a recorder. The recorded cases of Multus (tests/conformance/multus.json) are
-# replayed but for those that need a kubelet's devices, which tests/unit/nodeagent/cni/meta has, and those that differ on purpose.
+# API server, namespaces. Plugins behind it are a recorder. tests/unit/nodeagent/cni/meta replays the recorded cases of Multus.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 
@@ -21,7 +20,6 @@ fi
 o_begin meta --no-controllers
 recorder=$PWD/tests/integration/meta_recorder.sh
 plugin=$PWD/$o_programs/orbweaver-cni
-recorded=tests/conformance/multus.json
 netns=ow-meta-$$
 host=$tmp/host
 conf=$host/etc/cni/net.d
@@ -36,7 +34,7 @@ trap clean_up EXIT
 mkdir -p "$host"/{run,dev,var/lib,sys/bus/pci/devices,sys/class/infiniband,proc/{1,sys/kernel/random},opt/cni/bin} "$conf" \
 	"$tmp"/{kubelet/device-plugins,bin}
 echo 00000000-0000-0000-0000-000000000001 >"$host/proc/sys/kernel/random/boot_id"
-for type in rec rec2 rec3 recdef macvlan; do
+for type in recdef macvlan; do
 	ln -s "$recorder" "$tmp/bin/$type"
 	ln -s "$recorder" "$host/opt/cni/bin/$type"
 done
@@ -46,9 +44,6 @@ export METALOG=$tmp/calls ORBWEAVER_CNI_SOCKET=$host/run/orbweaver/cni.sock ORBW
 
 k apply -f manifests/base/rbac.yaml >/dev/null
 agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
-for namespace in t1 t2; do
-	k create namespace "$namespace" >/dev/null
-done
 
 # --- the configuration ----------------------------------------------------------------------------------------------------
 
@@ -70,22 +65,13 @@ t_wait 20 "the configuration carries the cluster's network" ours
 rm "$conf/00-orbweaver.conflist"
 t_wait 20 "and is put back when somebody removes it" ours
 
-# --- one case -------------------------------------------------------------------------------------------------------------
+# --- calls ----------------------------------------------------------------------------------------------------------------
 
 # A namespace like a new sandbox's.
 new_sandbox() {
 	ip netns delete "$netns" 2>/dev/null || true
 	ip netns add "$netns"
 	ip -n "$netns" link set lo up
-}
-
-# body of the case's objects, the pod last
-objects_of() {
-	jq -c --arg id "$1" '.[] | select(.id == $id) | (.nads[] | {apiVersion: "k8s.cni.cncf.io/v1",
-		kind: "NetworkAttachmentDefinition", metadata: {name, namespace, annotations},
-		spec: (if .config then {config} else {} end)}), (.pod // empty | {apiVersion: "v1", kind: "Pod",
-		metadata: {name, namespace, annotations}, spec: {automountServiceAccountToken: false,
-		containers: [{name: "c1", image: "x"}, {name: "c2", image: "x"}]}})' "$recorded"
 }
 
 create() {
@@ -98,7 +84,6 @@ create() {
 	fi
 	o_curl POST "$path/namespaces/$namespace/$plural" "$1" >"$tmp/created"
 	[[ $kind != Pod ]] || uid=$(jq -r .metadata.uid "$tmp/created")
-	made+=("$path/namespaces/$namespace/$plural/$name")
 }
 
 # call COMMAND CONFIG ENV: a runtime's call. Sets status, printed; the plugins called are in $METALOG.
@@ -108,98 +93,13 @@ call() {
 	printed=$(env "CNI_COMMAND=$1" "CNI_PATH=$tmp/bin" "${@:3}" "$tmp/bin/orbweaver" <<<"$2") || status=$?
 }
 
-# Same JSON, whatever the order of keys? Of plugins: the order of calls counts.
-same() {
-	local name=$1 want=$2 got=$3
-
-	if jq -ne --argjson a "$want" --argjson b "$got" '$a == $b' >/dev/null; then
-		return
-	fi
-	wrong+="  $name"$'\n'"    want: $want"$'\n'"    got:  $got"$'\n'
-}
-
-# What was recorded of a step, in this run's words.
-step_of() {
-	jq -c --arg id "$1" --argjson n "$2" --arg uid "$uid" --arg netns "/run/netns/$netns" \
-		'.[] | select(.id == $id).steps[$n] | walk(if type == "string" then gsub("<uid>"; $uid) |
-			gsub("/run/netns/pod"; $netns) else . end)' "$recorded"
-}
-
-in_order='map(select(.command != "DEL")) + (map(select(.command == "DEL" and .interface != "eth0")) | sort_by(.interface)) +
-	map(select(.command == "DEL" and .interface == "eth0"))'
-
-take_call() {
-	local step=$1 config=$2 env want
-
-	mapfile -t env < <(jq -r '.env | to_entries[] | select(.key != "CNI_PATH" and .key != "CNI_COMMAND") |
-		.key + "=" + .value' <<<"$step")
-	call "$(jq -r .env.CNI_COMMAND <<<"$step")" "$config" "${env[@]}"
-	(((status != 0) == ($(jq .exit <<<"$step") != 0))) ||
-		wrong+="  exit status $status, recorded $(jq .exit <<<"$step"): $printed"$'\n'
-	# Networks are taken down side by side: only the order within each is certain, and that the cluster's is the last.
-	same "plugins" "$(jq -c '[.delegates[] | {plugin, command, interface: .env.CNI_IFNAME, args: .env.CNI_ARGS, stdin}] |
-		'"$in_order" <<<"$step")" "$(jq -sc "$in_order" "$METALOG")"
-	[[ $(jq -c .result <<<"$step") == null ]] || same "result" "$(jq -c .result <<<"$step")" "${printed:-null}"
-	want=$(jq -c '.network_status // null' <<<"$step")
-	if [[ $want != null && $(jq -r .command <<<"$step") == ADD ]]; then
-		same "network-status" "$want" \
-			"$(o_curl GET "$pod" | jq -c '.metadata.annotations["k8s.v1.cni.cncf.io/network-status"]')"
-	fi
-}
-
-replay() {
-	local id=$1 object n step config
-	made=() wrong='' uid='' pod=''
-
-	new_sandbox
-	while read -r object; do
-		create "$object"
-	done < <(objects_of "$id")
-	config=$(jq -c --arg id "$id" '.[] | select(.id == $id).multus | .type = "orbweaver" | del(.binDir)' "$recorded")
-	for ((n = 0; n < $(jq --arg id "$id" '.[] | select(.id == $id).steps | length' "$recorded"); n++)); do
-		step=$(step_of "$id" "$n")
-		case $(jq -r .command <<<"$step") in
-		delnad*) o_curl DELETE /apis/k8s.cni.cncf.io/v1/namespaces/default/network-attachment-definitions/net-a >/dev/null ;;
-		delpod) o_curl DELETE "$pod?gracePeriodSeconds=0" >/dev/null ;;
-		*) take_call "$step" "$config" ;;
-		esac
-	done
-	# What a case leaves is not the next one's.
-	call DEL "$config" CNI_CONTAINERID=cid0123456789abcdef CNI_IFNAME=eth0 "CNI_NETNS=" \
-		"CNI_ARGS=K8S_POD_NAMESPACE=default;K8S_POD_NAME=p1" || true
-	rm -f "$host"/var/lib/orbweaver/cni/sandboxes/*
-	for object in "${made[@]}"; do
-		o_curl DELETE "$object?gracePeriodSeconds=0" >/dev/null 2>&1 || true
-	done
-	[[ -z $wrong ]] || {
-		printf '%s' "$wrong"
-		return 1
-	}
-}
-
-# --- all cases ------------------------------------------------------------------------------------------------------------
-
-mapfile -t cases < <(jq -r --rawfile different tests/conformance/multus-differences.txt '
-	($different | split("\n") | map(split(" ")[0])) as $skip | .[] |
-	select((.id as $id | $skip | any(. == $id) | not) and .devices == [] and .files == [] and
-		(.steps | all(.command != "STATUS" and .command != "GC"))) | .id' "$recorded")
-t_ok "most cases can be replayed" test "${#cases[@]}" -gt 45
-# A unit test replays the recording, too; the core has one of four cases.
-every=$(o_size 1 1 4)
-count=0
-for id in ${CASE:-"${cases[@]}"}; do
-	((count++ % every == 0)) || continue
-	t_ok "$id" replay "$id"
-done
-
-# --- what recordings cannot show ------------------------------------------------------------------------------------------
+# --- a pod's networks ------------------------------------------------------------------------------------------------------
 
 cluster='{"cniVersion": "0.3.1", "name": "cluster", "type": "orbweaver", "delegates": [{"cniVersion": "0.3.1",
 	"name": "cluster", "type": "recdef", "recIP": "10.244.0.5/24",
 	"recMore": {"routes": [{"dst": "0.0.0.0/0", "gw": "10.244.0.1"}]},
 	"recCreate": ["ip link add IF type veth peer name pIF", "ip link set IF up", "ip link set pIF up",
 		"ip addr add 10.244.0.5/24 dev IF", "ip route add default via 10.244.0.1 dev IF"]}]}'
-made=()
 
 # definition NAME CONFIG
 definition() {
@@ -226,6 +126,9 @@ definition rail '{"cniVersion": "0.3.1", "name": "rail", "type": "macvlan"}'
 new_pod rails rail,rail
 call ADD "$cluster" "${sandbox[@]}"
 t_eq "networks are set up behind the cluster's" "0 recdef 3" "$status $(jq -rs '.[0].plugin, length' "$METALOG" | paste -sd' ')"
+t_eq "the result is the cluster's" '["10.244.0.5/24"]' "$(jq -c '[.ips[].address]' <<<"$printed")"
+t_eq "network-status names all" '["eth0","net1","net2"]' "$(o_curl GET "$pod" |
+	jq -c '.metadata.annotations["k8s.v1.cni.cncf.io/network-status"] | fromjson | map(.interface)')"
 t_wait 10 "the pod's events name each" event rails AddedInterface 'Add net2'
 call DEL "$cluster" "${sandbox[@]}"
 t_eq "they are taken down, the cluster's last" "0 3 recdef" "$status $(jq -rs 'length, .[-1].plugin' "$METALOG" | paste -sd' ')"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Admission on a real API server, which calls us by URL on loopback: refusals that say what to do, what is never refused, pod
-# injection, the same results with webhooks on, off and switched on later, the recorded cases, a certificate that is replaced under
-# load, both replicas, and a cluster whose operator is gone. PODS=10000 is the full run of the load.
+# injection, the same results with webhooks on, off and switched on later, a certificate that is replaced under load, both
+# replicas, and a cluster whose operator is gone. PODS=10000 is the full run of the load.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
 # shellcheck source=tests/integration/operator.sh
@@ -10,7 +10,6 @@ set -euo pipefail
 
 pods=${PODS:-$(o_size 10000 1000 100)}
 batch=50
-conformance=${CONFORMANCE:-tests/conformance}
 smc=$spider/namespaces/default/spidermultusconfigs
 configurations=/apis/admissionregistration.k8s.io/v1
 conf=/api/v1/namespaces/$POD_NAMESPACE/configmaps
@@ -130,79 +129,6 @@ make_family() {
 		o_curl POST "$smc" "$(config "family-$n" "$spec")" >/dev/null
 	done
 	family=$n
-}
-
-# --- recorded cases -----------------------------------------------------------------------------------------------
-
-differences() {
-	jq -Rn '[inputs | select(test("^[^#]")) | split(" ")[0]]' "tests/conformance/$1-differences.txt"
-}
-
-# Creates them in the recorded order, those that were accepted first: of two pools that overlap the younger is refused.
-replay_spider() {
-	local case object path
-
-	jq -c 'sort_by(.accepted | not) | .[]' "$conformance/spider.json" | while read -r case; do
-		object=$(jq -c .object <<<"$case")
-		path=$(jq -r --arg spider "$spider" '$spider + if .kind == "SpiderIPPool" then "/spiderippools"
-			else "/namespaces/\(.metadata.namespace)/spidermultusconfigs" end' <<<"$object")
-		if o_curl POST "$path" "$object" >"$tmp/answer"; then
-			jq -c --argjson case "$case" '{ case: $case, stored: . }' "$tmp/answer"
-		else
-			jq -nc --argjson case "$case" '{ case: $case, stored: null }'
-		fi
-	done >"$tmp/replayed"
-}
-
-# An empty list is stored or not, which means the same.
-wrong_in_replay() {
-	jq -rs --argjson differ "$(differences spider)" '.[] | .stored as $stored | .case |
-		(.accepted != (.id | IN($differ[]))) as $expected |
-		if ($stored != null) != $expected then "\(.id): \(if $stored then "accepted" else "refused" end)"
-		elif $stored == null or (.accepted | not) then empty
-		elif ($stored.spec | del(select(.ips == []).ips)) != (.stored_spec | del(select(.ips == []).ips)) then
-			"\(.id): got \($stored.spec), want \(.stored_spec)"
-		elif $stored.metadata.labels != .labels then "\(.id): labels \($stored.metadata.labels), want \(.labels)"
-		else empty end' "$tmp/replayed"
-}
-
-nothing_wrong_in() {
-	local wrong
-
-	wrong=$("$1") || return
-	echo "$wrong"
-	[[ -z $wrong ]]
-}
-
-replay_pods() {
-	local case
-
-	jq -c '.configs[] | select(.accepted) | .object' "$conformance/pods.json" | while read -r case; do
-		o_curl POST "$spider/namespaces/$(jq -r .metadata.namespace <<<"$case")/spidermultusconfigs" "$case" >/dev/null
-	done
-	# The caches hear of the configs a moment after the API server said yes.
-	sleep 1
-	jq -c '.pods[]' "$conformance/pods.json" | while read -r case; do
-		if o_curl POST "/api/v1/namespaces/$(jq -r .object.metadata.namespace <<<"$case")/pods" \
-			"$(jq -c .object <<<"$case")" >"$tmp/answer"; then
-			jq -c --argjson case "$case" '{ case: $case, stored: . }' "$tmp/answer"
-		else
-			jq -nc --argjson case "$case" '{ case: $case, stored: null }'
-		fi
-	done >"$tmp/replayed-pods"
-}
-
-wrong_in_pods() {
-	jq -rs --argjson differ "$(differences pods)" 'def resources: map({ name, resources: ((.resources // {}) |
-			{ limits: (.limits // {}), requests: (.requests // {}) }) });
-		.[] | .stored as $stored | .case | select(.id | IN($differ[]) | not) |
-		if ($stored != null) != .accepted then "\(.id): \(if $stored then "accepted" else "refused" end)"
-		elif $stored == null then empty
-		elif $stored.metadata.annotations != .annotations then "\(.id): \($stored.metadata.annotations)"
-		elif ($stored.spec.containers | resources) != (.containers | resources) then "\(.id): \($stored.spec.containers | resources)"
-		elif ($stored.spec.initContainers // [] | resources) != (.initContainers // [] | resources) then
-			"\(.id): \($stored.spec.initContainers | resources)"
-		else empty end' "$tmp/replayed-pods"
 }
 
 # --- load ---------------------------------------------------------------------------------------------------------
@@ -388,12 +314,6 @@ o_curl PATCH "$conf/spiderpool-conf" "$(inject_settings $'podResourceInject:\n  
 t_wait 10 "and are replaced by the next good ones" is_injected again ai
 k delete smc gpu -n default >/dev/null
 
-echo "# recorded cases"
-k delete smc,sp --all -A >/dev/null
-replay_spider
-t_ok "recorded objects: verdicts and what is stored agree, but for the listed differences" nothing_wrong_in wrong_in_replay
-replay_pods
-t_ok "recorded pods: verdicts, annotations and resources agree, but for the listed differences" nothing_wrong_in wrong_in_pods
 k delete smc,sp --all -A >/dev/null
 
 echo "# a second replica"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Recorded addresses beside ours. See the header.
+ * Recorded addresses beside ours: objects as an API server has them, and comparisons.
  */
 #include "tests/support/ipam_recording.h"
 
@@ -106,7 +106,7 @@ static const char *class_of(const char *reason)
  * Upstream has one class for JSON that it cannot read in a namespace, and another for the same in a
  * pod.
  */
-bool ipam_recording_is_class(const char *recorded, const char *reason)
+static bool is_class(const char *recorded, const char *reason)
 {
 	const char *ours = class_of(reason);
 
@@ -172,7 +172,7 @@ void ipam_recording_compare_result(struct strbuf *out, const json_t *call, const
 
 	if (reason) {
 		ours = json_string(class_of(reason));
-		if (!class || !ipam_recording_is_class(class, reason))
+		if (!class || !is_class(class, reason))
 			expect(out, "error", "", ours, json_at(call, "error", "class"));
 	} else if (json_at(call, "result")) {
 		ours = comparable_result(result);

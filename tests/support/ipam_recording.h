@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Recordings of the address management that we replace (conformance/ipam.json), and how our results
- * compare with them. For the replay by pure functions
- * (tests/unit/reconcilers/ipam/ipam_conformance_test.c) and on a real API server
- * (tests/integration/ipam_replay.c).
+ * compare with them (tests/unit/reconcilers/ipam/ipam_conformance_test.c).
  *
  * Compared are verdict, class of error, result, ledgers and endpoints; not texts.
  */
@@ -30,9 +28,6 @@ char *ipam_recording_argument(const json_t *call, const char *key);
 
 /* What the call's NIC asks with. Returns new. */
 json_t *ipam_recording_ask(const json_t *call);
-
-/* Is a failure with this reason of the class that was recorded? */
-bool ipam_recording_is_class(const char *recorded, const char *reason);
 
 /* Append what differs to `out`, in words for a reader. */
 

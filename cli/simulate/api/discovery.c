@@ -60,12 +60,6 @@ static json_t *all_groups(const struct resources *resources)
 			 groups);
 }
 
-static json_t *core_versions(void)
-{
-	return json_pack("{s:s, s:[s], s:[]}", "kind", "APIVersions", "versions", "v1",
-			 "serverAddressByClientCIDRs");
-}
-
 /* ---- resources ------------------------------------------------------------------------------- */
 
 static json_t *split(const char *text)
@@ -134,12 +128,21 @@ static void add_rows(json_t *rows, const struct resource *resource)
 	}
 }
 
-static json_t *resources_of(const struct resources *resources, const struct api_path *path)
+json_t *discovery_of_path(const struct resources *resources, const struct api_path *path)
 {
-	json_t *rows = json_array();
-	auto_free char *version = path->group[0] ? str_printf("%s/%s", path->group, path->version)
-						 : str_dup(path->version);
+	json_t *rows;
+	auto_free char *version = NULL;
 
+	if (!path->group)
+		return str_eq(path->text, "api")
+			       ? json_pack("{s:s, s:[s], s:[]}", "kind", "APIVersions", "versions",
+					   "v1", "serverAddressByClientCIDRs")
+			       : all_groups(resources);
+	if (!path->version)
+		return group_of(resources, path->group);
+	rows = json_array();
+	version = path->group[0] ? str_printf("%s/%s", path->group, path->version)
+				 : str_dup(path->version);
 	for (size_t i = 0; i < resources->len; i++)
 		if (str_eq(resources->list[i]->group, path->group) &&
 		    str_eq(resources->list[i]->version, path->version))
@@ -149,15 +152,6 @@ static json_t *resources_of(const struct resources *resources, const struct api_
 				 "v1", "groupVersion", version, "resources", rows);
 	json_decref(rows);
 	return NULL;
-}
-
-json_t *discovery_of_path(const struct resources *resources, const struct api_path *path)
-{
-	if (!path->group)
-		return str_eq(path->text, "api") ? core_versions() : all_groups(resources);
-	if (!path->version)
-		return group_of(resources, path->group);
-	return resources_of(resources, path);
 }
 
 json_t *discovery_version(void)

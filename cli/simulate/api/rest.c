@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Requests: who asks, what the path means, and which verb it is. Reads are answered here, changes
- * by write.c, garbage.c and subresources.c.
+ * Requests: who asks, what the path means, and which verb it is (parameters and answers: ask.c).
+ * Reads are answered here, changes by write.c, garbage.c and subresources.c.
  */
 #include "cli/simulate/api/rest.h"
 
 #include <string.h>
 
+#include "cli/simulate/api/ask.h"
 #include "cli/simulate/api/discovery.h"
 #include "cli/simulate/api/garbage.h"
-#include "cli/simulate/api/protobuf.h"
+#include "cli/simulate/api/scale.h"
 #include "cli/simulate/api/subresources.h"
 #include "cli/simulate/api/write.h"
 #include "cli/simulate/objects/apply.h"
@@ -19,7 +20,6 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "lib/json/yaml.h"
 
 #define OPENAPI_PROTO "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
@@ -29,138 +29,17 @@ enum {
 	WATCH_MAX_S = 24 * 3600,
 };
 
-/* One request, while its handler runs. */
-struct ask {
-	struct api *api;
-	const struct http_request *req;
-	struct http_response *resp;
-	struct api_path path;
-	struct resource *resource;
-	const char *user;
-};
-
-/* ---- answers --------------------------------------------------------------------------------- */
-
-static void put_json(struct http_response *resp, int status, const json_t *value)
-{
-	resp->status = status;
-	resp->content_type = HTTP_JSON;
-	json_write(value, &resp->body);
-	strbuf_addc(&resp->body, '\n');
-}
-
-/* Takes the outcome's object. */
-static void put_outcome(struct http_response *resp, struct outcome outcome)
-{
-	put_json(resp, outcome.status, outcome.object);
-	json_decref(outcome.object);
-}
-
-static void put_not_served(struct http_response *resp)
-{
-	put_outcome(resp, outcome_of(failure_status(
-				  404, "NotFound",
-				  "the server could not find the requested resource", NULL)));
-}
-
-static void put_bad_request(struct http_response *resp, const struct err *err)
-{
-	put_outcome(resp, outcome_bad_request("%s", err->text));
-}
-
-static void put_method_not_allowed(struct http_response *resp)
-{
-	put_outcome(resp, outcome_of(failure_status(
-				  405, "MethodNotAllowed",
-				  "the server does not allow this method on the requested "
-				  "resource",
-				  NULL)));
-}
-
-/* ---- parameters ------------------------------------------------------------------------------ */
-
-static bool is_true(const struct http_request *req, const char *name)
-{
-	const char *value = http_query_get(req, name);
-
-	return value && !str_eq(value, "false") && !str_eq(value, "0");
-}
-
-static bool is_dry_run(const struct http_request *req)
-{
-	return str_eq(http_query_get(req, "dryRun"), "All");
-}
-
-static uint64_t number_of(const char *text)
-{
-	int64_t number;
-
-	return str_to_int(text, 0, INT64_MAX, &number) ? (uint64_t)number : 0;
-}
-
-/* Returns new, or NULL with the answer given. */
-static struct selector *take_selector(const struct ask *ask)
-{
-	const struct selector_kind kind = {
-		.group = ask->resource->group,
-		.kind = ask->resource->kind,
-		.namespaced = ask->resource->flags & RESOURCE_NAMESPACED,
-		.selectable = ask->resource->selectable,
-	};
-	struct err err = {0};
-	struct selector *selector = selector_new(&kind, http_query_get(ask->req, "labelSelector"),
-						 http_query_get(ask->req, "fieldSelector"), &err);
-
-	if (!selector)
-		put_bad_request(ask->resp, &err);
-	return selector;
-}
-
-static json_t *put_unsupported(struct http_response *resp, const char *message)
-{
-	put_outcome(resp, outcome_of(failure_status(415, "UnsupportedMediaType", message, NULL)));
-	return NULL;
-}
-
-/* Returns new, or NULL with the answer given. An absent body is an empty object where it may be. */
-static json_t *take_body(const struct ask *ask, bool may_be_absent)
-{
-	const struct http_request *req = ask->req;
-	struct err err = {0};
-	json_t *body;
-
-	if (strstr(req->content_type, "cbor"))
-		return put_unsupported(ask->resp,
-				       "the body of the request was in an unknown format - "
-				       "accepted media types include: application/json, "
-				       "application/yaml, "
-				       "application/vnd.kubernetes.protobuf");
-	if (may_be_absent && req->body_len == 0)
-		return json_object();
-	if (strstr(req->content_type, "protobuf"))
-		body = protobuf_object(req->body, req->body_len, &err);
-	else if (strstr(req->content_type, "yaml"))
-		body = yaml_parse(req->body, req->body_len, &err);
-	else
-		body = json_parse(req->body, req->body_len, &err);
-	if (!body && str_eq(err.reason, "UnsupportedMediaType"))
-		return put_unsupported(ask->resp, err.text);
-	if (!body)
-		put_bad_request(ask->resp, &err);
-	return body;
-}
-
 /* ---- get, list, watch ------------------------------------------------------------------------ */
 
 static bool take_view(const struct ask *ask, struct view *ret)
 {
 	if (view_of_request(ask->resource, ask->req, ret))
 		return true;
-	put_outcome(ask->resp,
-		    outcome_of(failure_status(406, "NotAcceptable",
-					      "only the following media types are accepted: "
-					      "application/json",
-					      NULL)));
+	ask_put_outcome(ask->resp,
+			outcome_of(failure_status(406, "NotAcceptable",
+						  "only the following media types are accepted: "
+						  "application/json",
+						  NULL)));
 	return false;
 }
 
@@ -172,29 +51,18 @@ static void get(const struct ask *ask)
 	struct view view;
 
 	if (!entry) {
-		put_outcome(ask->resp, outcome_not_found(ask->resource, ask->path.name));
+		ask_put_outcome(ask->resp, outcome_not_found(ask->resource, ask->path.name));
 		return;
 	}
 	if (str_eq(ask->path.subresource, "scale")) {
 		object = collection_object(ask->resource->collection, key);
-		put_outcome(ask->resp,
-			    (struct outcome){200, write_scale_of(ask->resource, object)});
+		ask_put_outcome(ask->resp, (struct outcome){200, scale_of(ask->resource, object)});
 		return;
 	}
 	if (!take_view(ask, &view))
 		return;
 	ask->resp->content_type = HTTP_JSON;
 	view_object(&view, entry->text, true, &ask->resp->body);
-}
-
-/* What stands in metadata.continue: the version of the first page, and the last key of this one. */
-static char *token_of(uint64_t version, const char *key)
-{
-	auto_free char *text = str_printf("%llu %s", (unsigned long long)version, key);
-	auto_strbuf struct strbuf token = {0};
-
-	base64_encode(text, strlen(text), &token);
-	return strbuf_take(&token);
 }
 
 static bool read_token(const char *token, uint64_t *ret_version, char **ret_key)
@@ -240,8 +108,19 @@ static void fill_page(const struct ask *ask, const struct selector *selector, co
 		if (!selector_matches(selector, entry->outline))
 			continue;
 		if (limit > 0 && ret->len == limit) {
-			if (!ret->token)
-				ret->token = token_of(ret->version, ret->entries[limit - 1]->key);
+			if (!ret->token) {
+				auto_free char *text =
+					str_printf("%llu %s", (unsigned long long)ret->version,
+						   ret->entries[limit - 1]->key);
+				auto_strbuf struct strbuf token = {0};
+
+				/*
+				 * What stands in metadata.continue: the version of the first page,
+				 * and the last key of this one.
+				 */
+				base64_encode(text, strlen(text), &token);
+				ret->token = strbuf_take(&token);
+			}
 			ret->remaining++;
 		} else {
 			ret->entries[ret->len++] = entry;
@@ -258,27 +137,27 @@ static void list(const struct ask *ask)
 	json_auto_t *metadata = json_object();
 	struct view view;
 
-	selector = take_selector(ask);
+	selector = ask_take_selector(ask);
 	if (!selector || !take_view(ask, &view))
 		return;
 	if (!str_empty(token)) {
 		mem_free(take_ptr(after));
 		if (!read_token(token, &page.version, &after)) {
-			put_outcome(ask->resp,
-				    outcome_bad_request("continue: not a token of this server"));
+			ask_put_outcome(ask->resp, outcome_bad_request(
+							   "continue: not a token of this server"));
 			return;
 		}
 		if (page.version < ask->resource->collection->forgotten) {
-			put_outcome(ask->resp,
-				    outcome_of(failure_status(410, "Expired",
-							      "The provided continue parameter is "
-							      "too old to display a consistent "
-							      "list result.",
-							      NULL)));
+			ask_put_outcome(ask->resp, outcome_of(failure_status(
+							   410, "Expired",
+							   "The provided continue parameter is "
+							   "too old to display a consistent "
+							   "list result.",
+							   NULL)));
 			return;
 		}
 	}
-	fill_page(ask, selector, after, number_of(http_query_get(ask->req, "limit")), &page);
+	fill_page(ask, selector, after, ask_number_of(http_query_get(ask->req, "limit")), &page);
 	json_put(metadata, "resourceVersion", json_fmt("%llu", (unsigned long long)page.version));
 	if (page.token) {
 		json_put_str(metadata, "continue", page.token);
@@ -292,18 +171,18 @@ static void list(const struct ask *ask)
 
 static void watch(const struct ask *ask)
 {
-	uint64_t seconds = number_of(http_query_get(ask->req, "timeoutSeconds"));
+	uint64_t seconds = ask_number_of(http_query_get(ask->req, "timeoutSeconds"));
 	struct watch_request request = {
 		.collection = ask->resource->collection,
 		.ns = ask->path.ns,
-		.version = number_of(http_query_get(ask->req, "resourceVersion")),
-		.is_streamed_list = is_true(ask->req, "sendInitialEvents"),
-		.has_bookmarks = is_true(ask->req, "allowWatchBookmarks"),
+		.version = ask_number_of(http_query_get(ask->req, "resourceVersion")),
+		.is_streamed_list = ask_is_true(ask->req, "sendInitialEvents"),
+		.has_bookmarks = ask_is_true(ask->req, "allowWatchBookmarks"),
 	};
 
 	if (!take_view(ask, &request.view))
 		return;
-	request.selector = take_selector(ask);
+	request.selector = ask_take_selector(ask);
 	if (!request.selector)
 		return;
 	if (seconds == 0)
@@ -327,11 +206,11 @@ static void on_written(void *arg, struct outcome outcome)
 	struct http_response resp = {.status = 200, .content_type = HTTP_JSON};
 
 	if (answering->resp) {
-		put_outcome(answering->resp, outcome);
+		ask_put_outcome(answering->resp, outcome);
 		answering->is_answered = true;
 		return;
 	}
-	put_outcome(&resp, outcome);
+	ask_put_outcome(&resp, outcome);
 	http_later_answer(answering->later, &resp);
 	mem_free(answering);
 }
@@ -346,7 +225,7 @@ static void begin_write(const struct ask *ask, struct write_request *request)
 	request->ns = ask->path.ns ? ask->path.ns : "";
 	request->manager = manager;
 	request->user = ask->user;
-	request->dry_run = is_dry_run(ask->req);
+	request->dry_run = ask_is_dry_run(ask->req);
 	request->fields = str_eq(http_query_get(ask->req, "fieldValidation"), "Strict")
 				  ? FIELDS_STRICT
 				  : FIELDS_IGNORED;
@@ -374,7 +253,7 @@ static bool take_subresource(const struct ask *ask, const char **ret)
 	else if (str_eq(name, "scale") && flags & RESOURCE_SCALE)
 		*ret = "scale";
 	else
-		put_not_served(ask->resp);
+		ask_put_not_served(ask->resp);
 	return *ret != NULL;
 }
 
@@ -387,7 +266,7 @@ static bool is_of(const struct ask *ask, const char *plural, const char *subreso
 static void create(const struct ask *ask)
 {
 	const char *ns = ask->path.ns, *name = ask->path.name;
-	json_t *body = take_body(ask, is_of(ask, "serviceaccounts", "token"));
+	json_t *body = ask_take_body(ask, is_of(ask, "serviceaccounts", "token"));
 	struct outcome outcome;
 
 	if (!body)
@@ -401,15 +280,15 @@ static void create(const struct ask *ask)
 		outcome = subresource_bind(ask->api, ask->resource, ns, name, body);
 	} else if (is_of(ask, "pods", "eviction")) {
 		outcome = subresource_evict(ask->api, ask->resource, ns, name, body,
-					    is_dry_run(ask->req));
+					    ask_is_dry_run(ask->req));
 	} else if (is_of(ask, "serviceaccounts", "token")) {
 		outcome = subresource_token(ask->api, ask->resource, ns, name, body);
 	} else {
-		put_method_not_allowed(ask->resp);
+		ask_put_method_not_allowed(ask->resp);
 		json_decref(body);
 		return;
 	}
-	put_outcome(ask->resp, outcome);
+	ask_put_outcome(ask->resp, outcome);
 	json_decref(body);
 }
 
@@ -419,7 +298,7 @@ static void update(const struct ask *ask)
 
 	if (!take_subresource(ask, &request.subresource))
 		return;
-	request.body = take_body(ask, false);
+	request.body = ask_take_body(ask, false);
 	if (request.body)
 		begin_write(ask, &request);
 }
@@ -437,32 +316,34 @@ static void patch(const struct ask *ask)
 		{"application/apply-patch+yaml", WRITE_APPLY, PATCH_MERGE},
 	};
 	struct write_request request = {.name = ask->path.name,
-					.force = is_true(ask->req, "force")};
+					.force = ask_is_true(ask->req, "force")};
 	size_t i = 0;
 
 	while (i < ARRAY_LEN(types) && !str_starts(ask->req->content_type, types[i].type))
 		i++;
 	if (i == ARRAY_LEN(types)) {
-		put_outcome(ask->resp,
-			    outcome_of(failure_status(
-				    415, "UnsupportedMediaType",
-				    "the body of the request was in an unknown format - accepted "
-				    "media types include: application/json-patch+json, "
-				    "application/merge-patch+json, "
-				    "application/strategic-merge-patch+json, "
-				    "application/apply-patch+yaml",
-				    NULL)));
+		ask_put_outcome(
+			ask->resp,
+			outcome_of(failure_status(
+				415, "UnsupportedMediaType",
+				"the body of the request was in an unknown format - accepted "
+				"media types include: application/json-patch+json, "
+				"application/merge-patch+json, "
+				"application/strategic-merge-patch+json, "
+				"application/apply-patch+yaml",
+				NULL)));
 		return;
 	}
 	request.verb = types[i].verb;
 	request.patch_type = types[i].patch;
 	if (request.verb == WRITE_APPLY && str_empty(http_query_get(ask->req, "fieldManager"))) {
-		put_outcome(ask->resp, outcome_bad_request("fieldManager: is required for apply"));
+		ask_put_outcome(ask->resp,
+				outcome_bad_request("fieldManager: is required for apply"));
 		return;
 	}
 	if (!take_subresource(ask, &request.subresource))
 		return;
-	request.body = take_body(ask, false);
+	request.body = ask_take_body(ask, false);
 	if (request.body)
 		begin_write(ask, &request);
 }
@@ -483,7 +364,8 @@ static struct deletion read_deletion(const struct ask *ask, const json_t *option
 	const json_t *given = json_at(options, "gracePeriodSeconds");
 	struct deletion ret = {
 		.grace_s = -1,
-		.dry_run = is_dry_run(ask->req) || json_list_has(json_at(options, "dryRun"), "All"),
+		.dry_run = ask_is_dry_run(ask->req) ||
+			   json_list_has(json_at(options, "dryRun"), "All"),
 		.uid = json_str_at(options, "preconditions", "uid"),
 		.version = json_str_at(options, "preconditions", "resourceVersion"),
 	};
@@ -547,38 +429,38 @@ static void delete_one(const struct ask *ask)
 	bool is_gone = false;
 
 	if (!object) {
-		put_outcome(ask->resp, outcome_not_found(ask->resource, ask->path.name));
+		ask_put_outcome(ask->resp, outcome_not_found(ask->resource, ask->path.name));
 		return;
 	}
-	options = take_body(ask, true);
+	options = ask_take_body(ask, true);
 	if (!options)
 		return;
 	deletion = read_deletion(ask, options);
 	outcome = check_deletion(ask, &deletion, object);
 	if (outcome.status) {
-		put_outcome(ask->resp, outcome);
+		ask_put_outcome(ask->resp, outcome);
 		return;
 	}
 	if (deletion.dry_run) {
-		put_outcome(ask->resp, deleted(ask, object));
+		ask_put_outcome(ask->resp, deleted(ask, object));
 		return;
 	}
 	json_decref(object);
 	object = garbage_delete(ask->api->garbage, ask->resource, key, deletion.propagation,
 				deletion.grace_s, &is_gone);
 	if (is_gone) {
-		put_outcome(ask->resp, deleted(ask, object));
+		ask_put_outcome(ask->resp, deleted(ask, object));
 	} else {
 		view_to_client(ask->resource, object);
-		put_json(ask->resp, 200, object);
+		ask_put_json(ask->resp, 200, object);
 	}
 	garbage_settle(ask->api->garbage);
 }
 
 static void delete_collection(const struct ask *ask)
 {
-	auto_selector struct selector *selector = take_selector(ask);
-	json_auto_t *options = selector ? take_body(ask, true) : NULL, *keys = json_array();
+	auto_selector struct selector *selector = ask_take_selector(ask);
+	json_auto_t *options = selector ? ask_take_body(ask, true) : NULL, *keys = json_array();
 	struct deletion deletion;
 	struct page page = {0};
 	json_t *item;
@@ -602,9 +484,10 @@ static void delete_collection(const struct ask *ask)
 					   deletion.grace_s, &is_gone));
 	}
 	garbage_settle(ask->api->garbage);
-	put_outcome(ask->resp, (struct outcome){200, json_pack("{s:s, s:s, s:{}, s:s}", "kind",
-							       "Status", "apiVersion", "v1",
-							       "metadata", "status", "Success")});
+	ask_put_outcome(ask->resp,
+			(struct outcome){200, json_pack("{s:s, s:s, s:{}, s:s}", "kind", "Status",
+							"apiVersion", "v1", "metadata", "status",
+							"Success")});
 }
 
 /* ---- dispatch -------------------------------------------------------------------------------- */
@@ -625,25 +508,25 @@ static void dispatch(const struct ask *ask)
 	const struct api_path *path = &ask->path;
 
 	if (is_refused_subresource(ask)) {
-		put_outcome(ask->resp,
-			    outcome_bad_request("%s \"%s\": no %s here: containers of simulated "
-						"nodes do not run",
-						ask->resource->plural, path->name,
-						path->subresource));
+		ask_put_outcome(
+			ask->resp,
+			outcome_bad_request("%s \"%s\": no %s here: containers of simulated "
+					    "nodes do not run",
+					    ask->resource->plural, path->name, path->subresource));
 		return;
 	}
 	if (ask->resource->flags & RESOURCE_REVIEW && ask->req->method != HTTP_POST) {
-		put_method_not_allowed(ask->resp);
+		ask_put_method_not_allowed(ask->resp);
 		return;
 	}
 	switch (ask->req->method) {
 	case HTTP_GET:
 		if (path->subresource && !str_eq(path->subresource, "status") &&
 		    !(str_eq(path->subresource, "scale") && ask->resource->flags & RESOURCE_SCALE))
-			put_not_served(ask->resp);
+			ask_put_not_served(ask->resp);
 		else if (path->name)
 			get(ask);
-		else if (is_true(ask->req, "watch"))
+		else if (ask_is_true(ask->req, "watch"))
 			watch(ask);
 		else
 			list(ask);
@@ -654,7 +537,7 @@ static void dispatch(const struct ask *ask)
 	case HTTP_PUT:
 	case HTTP_PATCH:
 		if (!path->name)
-			put_method_not_allowed(ask->resp);
+			ask_put_method_not_allowed(ask->resp);
 		else if (ask->req->method == HTTP_PUT)
 			update(ask);
 		else
@@ -662,7 +545,7 @@ static void dispatch(const struct ask *ask)
 		return;
 	case HTTP_DELETE:
 		if (path->subresource)
-			put_method_not_allowed(ask->resp);
+			ask_put_method_not_allowed(ask->resp);
 		else if (path->name)
 			delete_one(ask);
 		else
@@ -677,14 +560,14 @@ static void on_resource(struct ask *ask)
 
 	ask->resource = resources_of_path(&ask->api->resources, &ask->path);
 	if (!ask->resource) {
-		put_not_served(ask->resp);
+		ask_put_not_served(ask->resp);
 		return;
 	}
 	is_namespaced = ask->resource->flags & RESOURCE_NAMESPACED;
 	/* All namespaces are for lists and watches only. */
 	if (is_namespaced ? !ask->path.ns && (ask->path.name || ask->req->method != HTTP_GET)
 			  : ask->path.ns != NULL)
-		put_not_served(ask->resp);
+		ask_put_not_served(ask->resp);
 	else
 		dispatch(ask);
 }
@@ -694,15 +577,15 @@ static void on_api(struct ask *ask)
 	json_auto_t *document = NULL;
 
 	if (!api_path_parse(ask->req->path, &ask->path)) {
-		put_not_served(ask->resp);
+		ask_put_not_served(ask->resp);
 	} else if (ask->path.resource) {
 		on_resource(ask);
 	} else {
 		document = discovery_of_path(&ask->api->resources, &ask->path);
 		if (document && ask->req->method == HTTP_GET)
-			put_json(ask->resp, 200, document);
+			ask_put_json(ask->resp, 200, document);
 		else
-			put_not_served(ask->resp);
+			ask_put_not_served(ask->resp);
 	}
 	api_path_done(&ask->path);
 }
@@ -726,9 +609,9 @@ static void on_openapi(struct ask *ask)
 		api_path_done(&ask->path);
 	}
 	if (document)
-		put_json(ask->resp, 200, document);
+		ask_put_json(ask->resp, 200, document);
 	else
-		put_not_served(ask->resp);
+		ask_put_not_served(ask->resp);
 }
 
 /* The user whom a token stands for; NULL: none. */
@@ -756,13 +639,13 @@ void rest_handle(const struct http_request *req, struct http_response *resp, voi
 		return;
 	}
 	if (str_eq(req->path, "/version")) {
-		put_outcome(resp, (struct outcome){200, discovery_version()});
+		ask_put_outcome(resp, (struct outcome){200, discovery_version()});
 		return;
 	}
 	ask.user = user_of(&ask);
 	if (!ask.user)
-		put_outcome(resp,
-			    outcome_of(failure_status(401, "Unauthorized", "Unauthorized", NULL)));
+		ask_put_outcome(resp, outcome_of(failure_status(401, "Unauthorized", "Unauthorized",
+								NULL)));
 	else if (str_starts(req->path, "/openapi/v"))
 		on_openapi(&ask);
 	else

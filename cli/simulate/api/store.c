@@ -137,23 +137,19 @@ static struct store_event *event_at(const struct collection *collection, uint64_
 	return &collection->events[number % STORE_EVENTS_MAX];
 }
 
-static void forget_one(struct collection *collection)
-{
-	struct store_event *event = event_at(collection, collection->first++);
-
-	collection->event_bytes -= event->text->len;
-	collection->forgotten = event->version;
-	event_done(event);
-}
-
 /* Takes outline and before. */
 static void remember(struct collection *collection, enum store_event_type type, struct blob *text,
 		     json_t *outline, json_t *before)
 {
 	while (collection->first < collection->next &&
 	       (collection->next - collection->first == STORE_EVENTS_MAX ||
-		collection->event_bytes + text->len > STORE_EVENT_BYTES_MAX))
-		forget_one(collection);
+		collection->event_bytes + text->len > STORE_EVENT_BYTES_MAX)) {
+		struct store_event *event = event_at(collection, collection->first++);
+
+		collection->event_bytes -= event->text->len;
+		collection->forgotten = event->version;
+		event_done(event);
+	}
 	if (!collection->events)
 		collection->events = mem_calloc(STORE_EVENTS_MAX, sizeof(*collection->events));
 	*event_at(collection, collection->next++) = (struct store_event){

@@ -217,13 +217,6 @@ struct outcome subresource_token(struct api *api, const struct resource *account
 	return (struct outcome){201, answer};
 }
 
-static json_t *user_of(const char *name)
-{
-	return json_pack("{s:s, s:s, s:[s, s]}", "username", name, "uid", name, "groups",
-			 str_eq(name, API_ADMIN) ? "system:masters" : "system:serviceaccounts",
-			 "system:authenticated");
-}
-
 struct outcome subresource_review(struct api *api, const struct resource *resource,
 				  const json_t *body)
 {
@@ -238,7 +231,12 @@ struct outcome subresource_review(struct api *api, const struct resource *resour
 		json_put(answer, "status", json_pack("{s:b}", "allowed", true));
 	else if (user)
 		json_put(answer, "status",
-			 json_pack("{s:b, s:o}", "authenticated", true, "user", user_of(user)));
+			 json_pack("{s:b, s:o}", "authenticated", true, "user",
+				   json_pack("{s:s, s:s, s:[s, s]}", "username", user, "uid", user,
+					     "groups",
+					     str_eq(user, API_ADMIN) ? "system:masters"
+								     : "system:serviceaccounts",
+					     "system:authenticated")));
 	else
 		json_put(answer, "status", json_pack("{s:b}", "authenticated", false));
 	return (struct outcome){201, answer};

@@ -11,6 +11,7 @@
 
 #include "cli/simulate/api/garbage.h"
 #include "cli/simulate/api/prepare.h"
+#include "cli/simulate/api/scale.h"
 #include "cli/simulate/api/webhooks.h"
 #include "cli/simulate/objects/apply.h"
 #include "cli/simulate/objects/failure.h"
@@ -159,25 +160,6 @@ static struct outcome take_name(struct write *w)
 
 /* ---- compute: the new object ----------------------------------------------------------------- */
 
-static struct outcome check_namespace(const struct write *w)
-{
-	const struct resource *namespaces =
-		resources_find(&w->api->resources, "", "v1", "namespaces");
-	json_auto_t *ns = NULL;
-
-	if (!has_flag(w, RESOURCE_NAMESPACED))
-		return fine();
-	ns = collection_object(namespaces->collection, w->ns);
-	if (!ns)
-		return outcome_not_found(namespaces, w->ns);
-	if (json_at(ns, "metadata", "deletionTimestamp"))
-		return outcome_refused(403, "Forbidden", resource_of(w), w->name,
-				       "%s \"%s\" is forbidden: unable to create new content in "
-				       "namespace %s because it is being terminated",
-				       resource_of(w)->plural, w->name, w->ns);
-	return fine();
-}
-
 static struct outcome check_versions(const struct write *w, const json_t *object)
 {
 	const char *asked = json_str_or(json_at(object, "metadata", "resourceVersion"), "");
@@ -270,84 +252,10 @@ static struct outcome compute_apply(struct write *w, const json_t *base, json_t 
 	return outcome_of(causes ? failure_apply_conflict(causes) : failure_of_err(&err));
 }
 
-/* Which member a field of the Scale stands for: ".spec.replicas" of a CRD, or the same of apps. */
-static const char *replicas_path(const struct resource *resource)
-{
-	return json_str_or(json_at(resource->scale, "specReplicasPath"), ".spec.replicas");
-}
-
-static json_t *at_path(const json_t *object, const char *path)
-{
-	auto_free char *copy = str_dup(path + 1);
-	const json_t *value = object;
-	char *rest = copy;
-
-	while (rest && value)
-		value = json_object_get(value, strsep(&rest, "."));
-	return (json_t *)value;
-}
-
-static void put_at_path(json_t *object, const char *path, json_t *value)
-{
-	auto_free char *copy = str_dup(path + 1);
-	char *rest = copy;
-
-	for (;;) {
-		const char *key = strsep(&rest, ".");
-
-		if (!rest) {
-			json_put(object, key, value);
-			return;
-		}
-		object = json_need_object(object, key);
-	}
-}
-
-/* {"matchLabels": {a: b}} as "a=b". */
-static char *selector_text(const json_t *object)
-{
-	const json_t *labels = json_at(object, "spec", "selector", "matchLabels");
-	auto_strbuf struct strbuf text = {0};
-	const char *key;
-	json_t *value;
-
-	if (json_is_object(labels))
-		json_each (labels, key, value)
-			strbuf_addf(&text, "%s%s=%s", text.len ? "," : "", key,
-				    json_str_or(value, ""));
-	return strbuf_take(&text);
-}
-
-json_t *write_scale_of(const struct resource *resource, const json_t *object)
-{
-	const char *status =
-		json_str_or(json_at(resource->scale, "statusReplicasPath"), ".status.replicas");
-	auto_free char *selector = selector_text(object);
-	json_t *scale = json_pack("{s:s, s:s, s:{}, s:{}, s:{}}", "kind", "Scale", "apiVersion",
-				  "autoscaling/v1", "metadata", "spec", "status");
-	json_t *metadata = json_object_get(scale, "metadata");
-
-	json_put_str(metadata, "name", json_name(object));
-	if (json_namespace(object)[0])
-		json_put_str(metadata, "namespace", json_namespace(object));
-	json_put_str(metadata, "uid", json_uid(object));
-	json_put(metadata, "resourceVersion",
-		 json_incref(json_at(object, "metadata", "resourceVersion")));
-	json_put(metadata, "creationTimestamp",
-		 json_incref(json_at(object, "metadata", "creationTimestamp")));
-	json_put_int(json_object_get(scale, "spec"), "replicas",
-		     json_integer_value(at_path(object, replicas_path(resource))));
-	json_put_int(json_object_get(scale, "status"), "replicas",
-		     json_integer_value(at_path(object, status)));
-	if (selector[0])
-		json_put_str(json_object_get(scale, "status"), "selector", selector);
-	return scale;
-}
-
 /* The live object with the replicas that a Scale, or a patch of one, asks for. */
 static struct outcome compute_scale(struct write *w, json_t **ret)
 {
-	json_auto_t *scale = write_scale_of(resource_of(w), w->live), *after = NULL;
+	json_auto_t *scale = scale_of(resource_of(w), w->live), *after = NULL;
 	struct outcome outcome = fine();
 	struct err err = {0};
 	int64_t replicas;
@@ -365,7 +273,7 @@ static struct outcome compute_scale(struct write *w, json_t **ret)
 	if (outcome.status)
 		return outcome;
 	*ret = json_deep_copy(w->live);
-	put_at_path(*ret, replicas_path(resource_of(w)), json_integer(replicas));
+	scale_put(resource_of(w), *ret, replicas);
 	return fine();
 }
 
@@ -491,8 +399,24 @@ static struct outcome check_existence(const struct write *w)
 	if (!w->live && (w->request.verb == WRITE_UPDATE || w->request.verb == WRITE_PATCH ||
 			 w->request.subresource))
 		return outcome_not_found(resource_of(w), w->name);
-	if (!w->live)
-		return check_namespace(w);
+	if (!w->live) {
+		const struct resource *namespaces =
+			resources_find(&w->api->resources, "", "v1", "namespaces");
+		json_auto_t *ns = NULL;
+
+		if (!has_flag(w, RESOURCE_NAMESPACED))
+			return fine();
+		ns = collection_object(namespaces->collection, w->ns);
+		if (!ns)
+			return outcome_not_found(namespaces, w->ns);
+		if (json_at(ns, "metadata", "deletionTimestamp"))
+			return outcome_refused(
+				403, "Forbidden", resource_of(w), w->name,
+				"%s \"%s\" is forbidden: unable to create new content in "
+				"namespace %s because it is being terminated",
+				resource_of(w)->plural, w->name, w->ns);
+		return fine();
+	}
 	return fine();
 }
 
@@ -612,7 +536,7 @@ static struct outcome answer_of(const struct write *w, int status)
 
 	view_to_client(resource_of(w), answer);
 	if (str_eq(w->request.subresource, "scale")) {
-		json_t *scale = write_scale_of(resource_of(w), w->object);
+		json_t *scale = scale_of(resource_of(w), w->object);
 
 		json_decref(answer);
 		answer = scale;

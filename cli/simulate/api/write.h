@@ -46,7 +46,4 @@ typedef void write_done_fn(void *arg, struct outcome outcome);
 void write_begin(struct api *api, const struct write_request *request, write_done_fn *done,
 		 void *arg);
 
-/* The Scale of an object: what the subresource shows. Returns new. */
-json_t *write_scale_of(const struct resource *resource, const json_t *object);
-
 #endif

@@ -13,7 +13,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/interface.h"
 #include "nodeagent/cni/plan/result.h"
-#include "reconcilers/ipam/allocate.h"
+#include "reconcilers/ipam/allocate/allocate.h"
 #include "reconcilers/ipam/endpoint.h"
 
 json_t *pod_networks_config(void)

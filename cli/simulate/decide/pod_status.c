@@ -11,12 +11,6 @@
 #include "lib/json/condition.h"
 #include "lib/json/json.h"
 
-static json_t *condition(const char *type, const char *now)
-{
-	return json_pack("{s:s, s:s, s:s}", "type", type, "status", "True", "lastTransitionTime",
-			 now);
-}
-
 static json_t *statuses_of(const json_t *containers, json_t *state)
 {
 	json_auto_t *owned = state;
@@ -49,7 +43,9 @@ json_t *pod_status_running(const json_t *pod, const char *host_ip, const char *p
 				   "startTime", now, "conditions");
 
 	for (size_t i = 0; i < ARRAY_LEN(types); i++)
-		json_array_append_new(json_at(status, "conditions"), condition(types[i], now));
+		json_array_append_new(json_at(status, "conditions"),
+				      json_pack("{s:s, s:s, s:s}", "type", types[i], "status",
+						"True", "lastTransitionTime", now));
 	json_put(status, "containerStatuses",
 		 statuses_of(json_at(pod, "spec", "containers"),
 			     json_pack("{s:{s:s}}", "running", "startedAt", now)));

@@ -169,23 +169,6 @@ static void on_node_applied(void *arg, json_t *object, const struct err *err)
 		patch_node_status(writing, machine_status(writing->node));
 }
 
-static void register_node(struct sim_node *node, const char *key)
-{
-	json_auto_t *object = kube_object_new(&node_resource, NULL, node->name);
-	json_t *labels = json_need_object(json_at(object, "metadata"), "labels");
-	unsigned int n = node->number;
-
-	json_put_str(labels, "kubernetes.io/os", "linux");
-	json_put_str(labels, "kubernetes.io/arch", "amd64");
-	json_put_str(labels, "kubernetes.io/hostname", node->name);
-	json_put_str(labels, "node-role.kubernetes.io/worker", "");
-	json_put_str(labels, "orbweaver.io/simulated", "true");
-	json_put(json_need_object(object, "spec"), "podCIDR",
-		 json_fmt("10.%u.%u.0/24", 128 + n / 256, n % 256));
-	kube_patch(node->nodes->client, &node_resource, NULL, node->name, KUBE_PATCH_APPLY, object,
-		   &as_kubelet, on_node_applied, begin(node, key));
-}
-
 /* What its pools offer, if that is not what the Node says. */
 static bool offer_if_due(struct sim_node *node, const char *key)
 {
@@ -287,7 +270,19 @@ void node_write_next(struct sim_node *node, const char *key)
 	struct writing *writing;
 
 	if (!node->is_registered) {
-		register_node(node, key);
+		json_auto_t *object = kube_object_new(&node_resource, NULL, node->name);
+		json_t *labels = json_need_object(json_at(object, "metadata"), "labels");
+		unsigned int n = node->number;
+
+		json_put_str(labels, "kubernetes.io/os", "linux");
+		json_put_str(labels, "kubernetes.io/arch", "amd64");
+		json_put_str(labels, "kubernetes.io/hostname", node->name);
+		json_put_str(labels, "node-role.kubernetes.io/worker", "");
+		json_put_str(labels, "orbweaver.io/simulated", "true");
+		json_put(json_need_object(object, "spec"), "podCIDR",
+			 json_fmt("10.%u.%u.0/24", 128 + n / 256, n % 256));
+		kube_patch(node->nodes->client, &node_resource, NULL, node->name, KUBE_PATCH_APPLY,
+			   object, &as_kubelet, on_node_applied, begin(node, key));
 	} else if (node->is_beating) {
 		writing = begin(node, key);
 		patch_node_status(writing, json_pack("{s:o}", "conditions", conditions_now(node)));

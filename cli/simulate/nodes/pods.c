@@ -608,20 +608,6 @@ static void on_deleted(void *arg, json_t *object, const struct err *err)
 		want_turn(pod, 0);
 }
 
-/* The grace period is not waited for: containers do nothing. */
-static void end_pod(struct sim_pod *pod)
-{
-	struct kube_write how = as_kubelet;
-
-	if (pod->state == POD_ENDING)
-		return;
-	tear_down(pod);
-	how.at_once = true;
-	pod->state = POD_ENDING;
-	pod->call = kube_delete(pod->node->nodes->client, &pod_resource, pod->ns, pod->name,
-				pod->uid, NULL, &how, on_deleted, pod);
-}
-
 /* ---- turns ----------------------------------------------------------------------------------- */
 
 static bool is_over(const json_t *object)
@@ -633,10 +619,19 @@ static bool is_over(const json_t *object)
 
 static void turn_known(struct sim_pod *pod, const json_t *object)
 {
-	if (json_at(object, "metadata", "deletionTimestamp"))
-		end_pod(pod);
-	else if (pod->state == POD_WAITING && clock_ms() >= pod->try_ms &&
-		 str_eq(json_str_at(object, "spec", "nodeName"), pod->node->name))
+	if (json_at(object, "metadata", "deletionTimestamp")) {
+		struct kube_write how = as_kubelet;
+
+		/* The grace period is not waited for: containers do nothing. */
+		if (pod->state != POD_ENDING) {
+			tear_down(pod);
+			how.at_once = true;
+			pod->state = POD_ENDING;
+			pod->call = kube_delete(pod->node->nodes->client, &pod_resource, pod->ns,
+						pod->name, pod->uid, NULL, &how, on_deleted, pod);
+		}
+	} else if (pod->state == POD_WAITING && clock_ms() >= pod->try_ms &&
+		   str_eq(json_str_at(object, "spec", "nodeName"), pod->node->name))
 		begin_try(pod, object);
 }
 

@@ -74,24 +74,6 @@ static void emit(void *arg, bool warning, const char *reason, const char *messag
 		      warning, reason, message);
 }
 
-static json_t *read_dev_names(const struct sim_node *node)
-{
-	auto_close int root =
-		open(host_tree_folder(node->host.tree), O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-	return dev_names_read(root);
-}
-
-static void show_pools(struct sim_node *node)
-{
-	json_auto_t *held = pools_functions(node->allocated);
-
-	replace(&node->offered, pools_withdraw(node->pools, node->held_back));
-	agent_set_held(node->agent, held);
-	node->is_dirty = true;
-	want_write(node);
-}
-
 void sim_node_offer(struct sim_node *node)
 {
 	const struct pool_sources *sources = node->nodes->sources;
@@ -99,13 +81,16 @@ void sim_node_offer(struct sim_node *node)
 	struct agent_view view;
 	const json_t *problem;
 	size_t i;
+	auto_close int root = -1;
+	json_auto_t *held = NULL;
 
 	if (!node->agent || !pool_sources_are_known(sources))
 		return;
 	view = agent_view(node->agent);
 	if (!view.observed)
 		return;
-	dev_names = read_dev_names(node);
+	root = open(host_tree_folder(node->host.tree), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	dev_names = dev_names_read(root);
 	before = node->pools;
 	node->pools = pools_compute(&(struct pools_input){
 		.prefix = RESOURCE_PREFIX,
@@ -119,7 +104,11 @@ void sim_node_offer(struct sim_node *node)
 		.before = before,
 	});
 	check_given(node, node->given, json_str_at(view.observed, "node", "bootId"));
-	show_pools(node);
+	held = pools_functions(node->allocated);
+	replace(&node->offered, pools_withdraw(node->pools, node->held_back));
+	agent_set_held(node->agent, held);
+	node->is_dirty = true;
+	want_write(node);
 	fresh = pools_new_problems(node->pools, before);
 	json_array_foreach (fresh, i, problem)
 		emit(node, true, json_str_at(problem, "reason"),
@@ -202,20 +191,12 @@ bool sim_node_set_fault(struct sim_node *node, const struct sim_nic *nic, enum t
 	return true;
 }
 
-static json_t *attachments_of(const struct sim_node *node)
-{
-	json_t *all = json_array(), *list;
-	const char *pod;
-
-	json_each (node->attachments, pod, list)
-		json_array_extend(all, list);
-	return all;
-}
-
 json_t *sim_node_status(struct sim_node *node, const json_t *before, const char *now)
 {
 	struct agent_view view = agent_view(node->agent);
 	json_auto_t *offered = NULL, *resources = NULL, *wrong = NULL, *attachments = NULL;
+	json_t *list;
+	const char *pod;
 
 	if (!view.observed && json_array_size(view.failures) == 0)
 		return NULL;
@@ -223,7 +204,9 @@ json_t *sim_node_status(struct sim_node *node, const json_t *before, const char 
 	resources = pools_status(offered, NULL, node->allocated, json_at(before, "resources"));
 	wrong = pool_sources_failures(node->nodes->sources);
 	pools_add_faults(node->pools, wrong);
-	attachments = attachments_of(node);
+	attachments = json_array();
+	json_each (node->attachments, pod, list)
+		json_array_extend(attachments, list);
 	return status_compose(&(struct status_input){
 		.generation = view.generation,
 		.observed = view.observed,

@@ -139,22 +139,6 @@ static void create_all(struct work *work, const json_t *objects)
 	}
 }
 
-static void scale_all(struct work *work, const json_t *scales, const char *ns)
-{
-	const json_t *scale;
-	size_t i;
-
-	json_array_foreach ((json_t *)scales, i, scale) {
-		json_auto_t *patch =
-			json_pack("{s:{s:O}}", "spec", "replicas", json_at(scale, "replicas"));
-
-		work->open++;
-		kube_patch(work->nodes->client, &workload_resources[WORKLOAD_REPLICA_SET], ns,
-			   json_str_at(scale, "name"), KUBE_PATCH_MERGE, patch, &as_controller,
-			   on_set, work);
-	}
-}
-
 static void write_status(struct work *work, const json_t *object, const json_t *status)
 {
 	json_auto_t *diff = status ? json_merge_diff(json_at(object, "status"), status) : NULL;
@@ -179,6 +163,7 @@ void workload_turn(struct nodes *nodes, enum workload_kind kind, const char *key
 	char now[RFC3339_SIZE];
 	const json_t *name;
 	size_t i;
+	const json_t *scale;
 
 	if (!object || !informer_is_synced(nodes->pod_informer) ||
 	    !informer_is_synced(nodes->node_informer) ||
@@ -193,7 +178,15 @@ void workload_turn(struct nodes *nodes, enum workload_kind kind, const char *key
 	work = mem_new(struct work);
 	*work = (struct work){.nodes = nodes, .kind = kind, .key = str_dup(key), .open = 1};
 	create_all(work, json_at(plan, "create"));
-	scale_all(work, json_at(plan, "scale"), json_namespace(object));
+	json_array_foreach ((json_t *)json_at(plan, "scale"), i, scale) {
+		json_auto_t *patch =
+			json_pack("{s:{s:O}}", "spec", "replicas", json_at(scale, "replicas"));
+
+		work->open++;
+		kube_patch(work->nodes->client, &workload_resources[WORKLOAD_REPLICA_SET],
+			   json_namespace(object), json_str_at(scale, "name"), KUBE_PATCH_MERGE,
+			   patch, &as_controller, on_set, work);
+	}
 	json_array_foreach ((json_t *)json_at(plan, "delete"), i, name) {
 		work->open++;
 		kube_delete(work->nodes->client, &pod_resource, json_namespace(object),

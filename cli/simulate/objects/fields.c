@@ -162,25 +162,12 @@ static void add_keys(struct strbuf *path, const char *text)
 	strbuf_addc(path, ']');
 }
 
-static void add_element(struct strbuf *path, const char *element)
-{
-	const char *rest = strlen(element) > 2 ? element + 2 : "";
-
-	if (str_starts(element, "k:"))
-		add_keys(path, rest);
-	else if (str_starts(element, "v:"))
-		strbuf_addf(path, "[=%s]", rest);
-	else if (str_starts(element, "i:"))
-		strbuf_addf(path, "[%s]", rest);
-	else
-		strbuf_addf(path, ".%s", rest);
-}
-
 /* Members of one level come before those below them. */
 static void add_causes(const json_t *set, struct strbuf *path, const char *message, json_t *causes)
 {
 	auto_free const char **names = sorted_elements(set);
 	size_t len = path->len;
+	const char *rest;
 
 	for (int below = 0; below < 2; below++) {
 		for (size_t i = 0; names[i]; i++) {
@@ -188,7 +175,15 @@ static void add_causes(const json_t *set, struct strbuf *path, const char *messa
 
 			if (str_eq(names[i], MEMBER))
 				continue;
-			add_element(path, names[i]);
+			rest = strlen(names[i]) > 2 ? names[i] + 2 : "";
+			if (str_starts(names[i], "k:"))
+				add_keys(path, rest);
+			else if (str_starts(names[i], "v:"))
+				strbuf_addf(path, "[=%s]", rest);
+			else if (str_starts(names[i], "i:"))
+				strbuf_addf(path, "[%s]", rest);
+			else
+				strbuf_addf(path, ".%s", rest);
 			if (below)
 				add_causes(sub, path, message, causes);
 			else if (fields_has(sub))

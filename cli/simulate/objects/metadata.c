@@ -33,27 +33,6 @@ static void invalid(json_t *causes, const char *field, const char *value, const 
 	cause_add(causes, "FieldValueInvalid", field, "Invalid value: %s: %s", quoted, why);
 }
 
-static void check_names(const json_t *metadata, bool namespaced, json_t *causes)
-{
-	const char *name = json_str_or(json_at(metadata, "name"), "");
-	const char *prefix = json_str_or(json_at(metadata, "generateName"), "");
-	const char *ns = json_str_or(json_at(metadata, "namespace"), "");
-	auto_free char *generated = str_printf("%sx", prefix);
-
-	if (!*name && !*prefix)
-		cause_add(causes, "FieldValueRequired", "metadata.name",
-			  "Required value: name or generateName is required");
-	if (*name && !name_is_dns_subdomain(name))
-		invalid(causes, "metadata.name", name, SUBDOMAIN);
-	if (!*name && *prefix && !name_is_dns_subdomain(generated))
-		invalid(causes, "metadata.generateName", prefix, SUBDOMAIN);
-	if (namespaced && !*ns)
-		cause_add(causes, "FieldValueRequired", "metadata.namespace", "Required value");
-	if (!namespaced && *ns)
-		cause_add(causes, "FieldValueForbidden", "metadata.namespace",
-			  "Forbidden: not allowed on this type");
-}
-
 static void check_annotations(const json_t *annotations, json_t *causes)
 {
 	const size_t most = 256U << 10;
@@ -103,8 +82,23 @@ void metadata_validate(const json_t *object, bool namespaced, json_t *causes)
 	size_t i = 0;
 	const char *key = NULL;
 	json_t *value = NULL;
+	const char *name = json_str_or(json_at(metadata, "name"), "");
+	const char *prefix = json_str_or(json_at(metadata, "generateName"), "");
+	const char *ns = json_str_or(json_at(metadata, "namespace"), "");
+	auto_free char *generated = str_printf("%sx", prefix);
 
-	check_names(metadata, namespaced, causes);
+	if (!*name && !*prefix)
+		cause_add(causes, "FieldValueRequired", "metadata.name",
+			  "Required value: name or generateName is required");
+	if (*name && !name_is_dns_subdomain(name))
+		invalid(causes, "metadata.name", name, SUBDOMAIN);
+	if (!*name && *prefix && !name_is_dns_subdomain(generated))
+		invalid(causes, "metadata.generateName", prefix, SUBDOMAIN);
+	if (namespaced && !*ns)
+		cause_add(causes, "FieldValueRequired", "metadata.namespace", "Required value");
+	if (!namespaced && *ns)
+		cause_add(causes, "FieldValueForbidden", "metadata.namespace",
+			  "Forbidden: not allowed on this type");
 	json_each (json_at(metadata, "labels"), key, value) {
 		const char *text = json_str_or(value, "");
 

@@ -28,27 +28,6 @@ static void add_column(json_t *columns, const char *name, const char *type, cons
 	json_array_append_new(columns, column);
 }
 
-static void add_custom_columns(const json_t *definitions, json_t *columns)
-{
-	const json_t *definition = NULL;
-	size_t i = 0;
-
-	add_column(columns, "Name", "string", "name", "Name of the object", 0);
-	json_array_foreach (definitions, i, definition) {
-		auto_free char *otherwise =
-			str_printf("Custom resource definition column (in JSONPath format): %s",
-				   json_str_or(json_at(definition, "jsonPath"), ""));
-
-		add_column(columns, json_str_or(json_at(definition, "name"), ""),
-			   json_str_or(json_at(definition, "type"), "string"),
-			   json_str_or(json_at(definition, "format"), ""),
-			   json_str_or(json_at(definition, "description"), otherwise),
-			   json_integer_value(json_at(definition, "priority")));
-	}
-	if (!definitions)
-		add_column(columns, "Age", "date", "", "Time since the object was created", 0);
-}
-
 /* Returns new. */
 static json_t *columns_of(const struct table_kind *kind)
 {
@@ -56,7 +35,24 @@ static json_t *columns_of(const struct table_kind *kind)
 	json_t *columns = json_array();
 
 	if (kind->is_custom) {
-		add_custom_columns(kind->columns, columns);
+		const json_t *definition = NULL;
+		size_t i = 0;
+
+		add_column(columns, "Name", "string", "name", "Name of the object", 0);
+		json_array_foreach (kind->columns, i, definition) {
+			auto_free char *otherwise = str_printf(
+				"Custom resource definition column (in JSONPath format): %s",
+				json_str_or(json_at(definition, "jsonPath"), ""));
+
+			add_column(columns, json_str_or(json_at(definition, "name"), ""),
+				   json_str_or(json_at(definition, "type"), "string"),
+				   json_str_or(json_at(definition, "format"), ""),
+				   json_str_or(json_at(definition, "description"), otherwise),
+				   json_integer_value(json_at(definition, "priority")));
+		}
+		if (!kind->columns)
+			add_column(columns, "Age", "date", "", "Time since the object was created",
+				   0);
 	} else if (!cells) {
 		add_column(columns, "Name", "string", "name", "Name of the object", 0);
 		add_column(columns, "Created At", "date", "", "When the object was created", 0);
@@ -93,25 +89,6 @@ static json_t *custom_cell(const json_t *value, const char *type, int64_t now_us
 	return json_string(text);
 }
 
-static void add_custom_cells(const json_t *definitions, const json_t *object, int64_t now_us,
-			     json_t *cells)
-{
-	const json_t *definition = NULL;
-	size_t i = 0;
-
-	json_array_foreach (definitions, i, definition) {
-		const char *path = json_str_or(json_at(definition, "jsonPath"), "");
-
-		json_array_append_new(
-			cells,
-			custom_cell(*path ? jsonpath_first(object, path) : NULL,
-				    json_str_or(json_at(definition, "type"), "string"), now_us));
-	}
-	if (!definitions)
-		json_array_append_new(
-			cells, cells_age(json_at(object, "metadata", "creationTimestamp"), now_us));
-}
-
 /* Returns new. */
 static json_t *cells_of(const struct table_kind *kind, const json_t *object, int64_t now_us)
 {
@@ -121,9 +98,24 @@ static json_t *cells_of(const struct table_kind *kind, const json_t *object, int
 	/* Events begin with when they happened. */
 	if (kind->is_custom || !known || str_eq(known->columns[0].name, "Name"))
 		json_array_append_new(cells, json_fmt("%s", json_name(object)));
-	if (kind->is_custom)
-		add_custom_cells(kind->columns, object, now_us, cells);
-	else if (known)
+	if (kind->is_custom) {
+		const json_t *definition = NULL;
+		size_t i = 0;
+
+		json_array_foreach (kind->columns, i, definition) {
+			const char *path = json_str_or(json_at(definition, "jsonPath"), "");
+
+			json_array_append_new(
+				cells,
+				custom_cell(*path ? jsonpath_first(object, path) : NULL,
+					    json_str_or(json_at(definition, "type"), "string"),
+					    now_us));
+		}
+		if (!kind->columns)
+			json_array_append_new(
+				cells, cells_age(json_at(object, "metadata", "creationTimestamp"),
+						 now_us));
+	} else if (known)
 		known->add(object, now_us, cells);
 	else
 		json_array_append_new(

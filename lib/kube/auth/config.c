@@ -148,16 +148,6 @@ int kube_config_parse(const struct kube_config_source *src, const char *text, si
 	return assemble(src, &k, ret, err);
 }
 
-static int load_file(const struct kube_config_source *src, const char *path,
-		     struct kube_config *ret, struct err *err)
-{
-	auto_kubeconfig struct kubeconfig k = {.root = root_of(src)};
-
-	if (kubeconfig_add_file(&k, path, err) < 0)
-		return -1;
-	return assemble(src, &k, ret, err);
-}
-
 /* ---- in-cluster ------------------------------------------------------------------------------ */
 
 static char *service_account_file(const struct kube_config_source *src, const char *name)
@@ -263,26 +253,6 @@ static int add_listed(const struct kube_config_source *src, const char *list, st
 	return 0;
 }
 
-static int nothing_found(const struct kube_config_source *src, const char *list, const char *home,
-			 struct err *err)
-{
-	bool in_pod = !str_empty(get_env(src->envp, "KUBERNETES_SERVICE_HOST"));
-	const char *pod = !str_empty(src->context) ? "a context was asked for"
-			  : in_pod                 ? "no token is in " KUBE_SERVICE_ACCOUNT_DIR
-						   : "this is no pod";
-	auto_free char *file = NULL;
-
-	if (!str_empty(list))
-		file = str_printf("none of KUBECONFIG's files (%s) exists", list);
-	else if (home)
-		file = str_printf("KUBECONFIG is not set, %s does not exist", home);
-	else
-		file = str_dup("neither KUBECONFIG nor HOME is set");
-	return err_set(err, ERR_INVALID, "NoKubeconfig",
-		       "nothing says where the API server is: %s, %s; use --kubeconfig FILE", pod,
-		       file);
-}
-
 static int load_from_environment(const struct kube_config_source *src, struct kube_config *ret,
 				 struct err *err)
 {
@@ -298,16 +268,37 @@ static int load_from_environment(const struct kube_config_source *src, struct ku
 		if (kubeconfig_add_file(&k, home, err) < 0)
 			return -1;
 	}
-	if (!k.len)
-		return nothing_found(src, list, home, err);
+	if (!k.len) {
+		bool in_pod = !str_empty(get_env(src->envp, "KUBERNETES_SERVICE_HOST"));
+		const char *pod = !str_empty(src->context) ? "a context was asked for"
+				  : in_pod ? "no token is in " KUBE_SERVICE_ACCOUNT_DIR
+					   : "this is no pod";
+		auto_free char *file = NULL;
+
+		if (!str_empty(list))
+			file = str_printf("none of KUBECONFIG's files (%s) exists", list);
+		else if (home)
+			file = str_printf("KUBECONFIG is not set, %s does not exist", home);
+		else
+			file = str_dup("neither KUBECONFIG nor HOME is set");
+		return err_set(
+			err, ERR_INVALID, "NoKubeconfig",
+			"nothing says where the API server is: %s, %s; use --kubeconfig FILE", pod,
+			file);
+	}
 	return assemble(src, &k, ret, err);
 }
 
 int kube_config_load(const struct kube_config_source *src, struct kube_config *ret, struct err *err)
 {
 	assert(src && ret);
-	if (!str_empty(src->kubeconfig))
-		return load_file(src, src->kubeconfig, ret, err);
+	if (!str_empty(src->kubeconfig)) {
+		auto_kubeconfig struct kubeconfig k = {.root = root_of(src)};
+
+		if (kubeconfig_add_file(&k, src->kubeconfig, err) < 0)
+			return -1;
+		return assemble(src, &k, ret, err);
+	}
 	/* A service account has no contexts: whoever names one means a kubeconfig. */
 	if (str_empty(src->context) && in_cluster_is_possible(src))
 		return load_in_cluster(src, ret, err);

@@ -125,7 +125,7 @@ static int read_basic(const struct kubeconfig_entry *user, struct kube_auth *aut
 	return 0;
 }
 
-/* Exactly one way, so that nobody has to guess which of them the server saw. */
+/* Exactly one way, so that users need not guess which of them the server saw. */
 static int choose_kind(const struct kubeconfig_entry *user, const struct kubeconfig_entry *exec,
 		       struct kube_auth *auth, struct err *err)
 {

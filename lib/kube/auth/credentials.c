@@ -93,17 +93,6 @@ static char *bearer_header(const char *token)
 	return token ? str_printf("Bearer %s", token) : NULL;
 }
 
-/* RFC 7617 */
-static char *basic_header(const char *username, const char *password)
-{
-	auto_secret char *pair = str_printf("%s:%s", username, password);
-	struct strbuf b = {0};
-
-	strbuf_adds(&b, "Basic ");
-	base64_encode(pair, strlen(pair), &b);
-	return strbuf_take(&b);
-}
-
 static void set_authorization(struct kube_credentials *c, char *take)
 {
 	if (replace_secret(&c->authorization, take))
@@ -119,18 +108,6 @@ static void set_certificate(struct kube_credentials *c, char *take_cert, char *t
 		return;
 	c->generation++;
 	c->tls_generation++;
-}
-
-static struct kube_secret current_secret(const struct kube_credentials *c)
-{
-	return (struct kube_secret){
-		.generation = c->generation,
-		.authorization = c->authorization,
-		.client_cert_pem = c->cert_pem,
-		.client_key_pem = c->key_pem,
-		.ca_pem = c->ca_pem,
-		.tls_generation = c->tls_generation,
-	};
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -210,21 +187,6 @@ static void look_at_certificate(struct kube_credentials *c, int64_t now_ms)
 	set_certificate(c, take_ptr(cert), take_ptr(key));
 }
 
-/* Rotated while both old and new ones sign, or from one to the next: what is in the file counts. */
-static void look_at_authorities(struct kube_credentials *c, int64_t now_ms)
-{
-	auto_free char *pem = NULL;
-
-	if (look_at_pem(&c->ca, PEM_CERTIFICATES, now_ms, &pem) <= 0 || str_eq(pem, c->ca_pem))
-		return;
-	log_info("the API server's certificate authorities have changed",
-		 F_STR("file", c->ca.watch.path));
-	mem_free(c->ca_pem);
-	c->ca_pem = take_ptr(pem);
-	c->generation++;
-	c->tls_generation++;
-}
-
 /* ---- exec plugin ----------------------------------------------------------------------------- */
 
 static bool must_wait_for_plugin(const struct kube_credentials *c)
@@ -265,35 +227,16 @@ static bool is_held(const struct kube_credentials *c)
 static void answer_now(struct kube_credentials *c, kube_credentials_ready_fn *ready, void *arg,
 		       const struct err *err)
 {
-	struct kube_secret secret = current_secret(c);
+	struct kube_secret secret = {
+		.generation = c->generation,
+		.authorization = c->authorization,
+		.client_cert_pem = c->cert_pem,
+		.client_key_pem = c->key_pem,
+		.ca_pem = c->ca_pem,
+		.tls_generation = c->tls_generation,
+	};
 
 	ready(arg, err ? NULL : &secret, err);
-}
-
-/* Each answer may ask again, cancel others, or free us. Never nested: only the loop calls this. */
-static void answer_waiting(struct kube_credentials *c, const struct err *err)
-{
-	uint64_t round = c->round++;
-	struct err copy = {0};
-	bool freed = false;
-
-	assert(!c->freed);
-	if (err)
-		copy = *err;
-	c->freed = &freed;
-	while (c->waits && c->waits->round == round) {
-		struct kube_credentials_wait *wait = c->waits;
-		kube_credentials_ready_fn *ready = wait->ready;
-
-		c->waits = wait->next;
-		if (!c->waits)
-			c->waits_end = &c->waits;
-		wait->ready = NULL;
-		answer_now(c, ready, wait->arg, err ? &copy : NULL);
-		if (freed)
-			return;
-	}
-	c->freed = NULL;
 }
 
 static void note_plugin_failure(struct kube_credentials *c, const struct err *err)
@@ -333,6 +276,9 @@ static void on_plugin_done(void *arg, const char *out, size_t len, const struct 
 {
 	struct kube_credentials *c = arg;
 	struct err err = {0};
+	uint64_t round;
+	struct err copy = {0};
+	bool freed = false;
 
 	assert(c->plugin.running);
 	c->plugin.running = NULL;
@@ -340,7 +286,28 @@ static void on_plugin_done(void *arg, const char *out, size_t len, const struct 
 		failure = &err;
 	if (failure)
 		note_plugin_failure(c, failure);
-	answer_waiting(c, failure);
+	/*
+	 * Each answer may ask again, cancel others, or free us. Never nested: only the loop calls
+	 * this.
+	 */
+	round = c->round++;
+	assert(!c->freed);
+	if (failure)
+		copy = *failure;
+	c->freed = &freed;
+	while (c->waits && c->waits->round == round) {
+		struct kube_credentials_wait *wait = c->waits;
+		kube_credentials_ready_fn *ready = wait->ready;
+
+		c->waits = wait->next;
+		if (!c->waits)
+			c->waits_end = &c->waits;
+		wait->ready = NULL;
+		answer_now(c, ready, wait->arg, failure ? &copy : NULL);
+		if (freed)
+			return;
+	}
+	c->freed = NULL;
 }
 
 static int start_plugin(struct kube_credentials *c, struct err *err)
@@ -396,17 +363,32 @@ static void reject_from_plugin(struct kube_credentials *c)
 
 /* ---- interface ------------------------------------------------------------------------------- */
 
-static void set_from_config(struct kube_credentials *c)
+struct kube_credentials *kube_credentials_new(struct loop *loop, const struct kube_config *config,
+					      const struct kube_credentials_clock *clock)
 {
-	const struct kube_auth *auth = &c->config->auth;
+	struct kube_credentials *c = mem_new(struct kube_credentials);
+	const struct kube_auth *auth;
+	auto_secret char *pair = NULL;
+	struct strbuf b = {0};
 
+	assert(loop && config);
+	c->loop = loop;
+	c->config = config;
+	c->clock = clock ? *clock : (struct kube_credentials_clock){clock_ms, clock_wall_us};
+	c->generation = c->tls_generation = 1;
+	c->waits_end = &c->waits;
+	auth = &c->config->auth;
 	switch (auth->kind) {
 	case KUBE_AUTH_TOKEN:
 	case KUBE_AUTH_TOKEN_FILE:
 		c->authorization = bearer_header(auth->token);
 		break;
 	case KUBE_AUTH_BASIC:
-		c->authorization = basic_header(auth->username, auth->password);
+		/* RFC 7617 */
+		pair = str_printf("%s:%s", auth->username, auth->password);
+		strbuf_adds(&b, "Basic ");
+		base64_encode(pair, strlen(pair), &b);
+		c->authorization = strbuf_take(&b);
 		break;
 	case KUBE_AUTH_NONE:
 	case KUBE_AUTH_EXEC:
@@ -422,20 +404,6 @@ static void set_from_config(struct kube_credentials *c)
 		(struct file_watch){.path = auth->client_key_file, .max = KUBE_CONFIG_MAX_PEM};
 	c->ca_pem = str_dup(c->config->ca_pem);
 	c->ca.watch = (struct file_watch){.path = c->config->ca_file, .max = KUBE_CONFIG_MAX_PEM};
-}
-
-struct kube_credentials *kube_credentials_new(struct loop *loop, const struct kube_config *config,
-					      const struct kube_credentials_clock *clock)
-{
-	struct kube_credentials *c = mem_new(struct kube_credentials);
-
-	assert(loop && config);
-	c->loop = loop;
-	c->config = config;
-	c->clock = clock ? *clock : (struct kube_credentials_clock){clock_ms, clock_wall_us};
-	c->generation = c->tls_generation = 1;
-	c->waits_end = &c->waits;
-	set_from_config(c);
 	return c;
 }
 
@@ -443,9 +411,22 @@ void kube_credentials_get(struct kube_credentials *c, struct kube_credentials_wa
 			  kube_credentials_ready_fn *ready, void *arg)
 {
 	int64_t now_ms;
+	auto_free char *pem = NULL;
 
 	assert(wait && !wait->ready && ready);
-	look_at_authorities(c, c->clock.now_ms());
+	/*
+	 * Rotated while both old and new ones sign, or from one to the next: what is in the file
+	 * counts.
+	 */
+	if (look_at_pem(&c->ca, PEM_CERTIFICATES, c->clock.now_ms(), &pem) > 0 &&
+	    !str_eq(pem, c->ca_pem)) {
+		log_info("the API server's certificate authorities have changed",
+			 F_STR("file", c->ca.watch.path));
+		mem_free(c->ca_pem);
+		c->ca_pem = take_ptr(pem);
+		c->generation++;
+		c->tls_generation++;
+	}
 	if (c->config->auth.kind == KUBE_AUTH_EXEC) {
 		get_from_plugin(c, wait, ready, arg);
 		return;

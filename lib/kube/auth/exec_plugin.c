@@ -67,7 +67,7 @@ static void close_all(struct exec_plugin *p)
 
 static void kill_group(struct exec_plugin *p)
 {
-	/* Once libuv has waited for it, the number may be someone else's. */
+	/* Once libuv has waited for it, the number may be another process's. */
 	if (p->exited)
 		return;
 	(void)kill(-p->process.pid, SIGKILL);

@@ -51,7 +51,7 @@ enum {
 };
 
 /*
- * 1: read anew, ret holds the content (which may be what it was); 0: nothing to do; -1: cannot be
+ * 1: read again, ret holds the content (which may be what it was); 0: nothing to do; -1: cannot be
  * read now, tried again at the next look. After set-up or file_watch_stale, the first look reads.
  */
 int file_watch_look(struct file_watch *w, int64_t now_ms, struct strbuf *ret, struct err *err);

@@ -244,21 +244,6 @@ static void collect_host_addresses(struct plan *plan)
 	}
 }
 
-/* Forget who had the pod's addresses before, on any link. */
-static void plan_stale_neighbours(struct plan *plan)
-{
-	size_t i;
-	json_t *item;
-
-	json_array_foreach (json_at(plan->facts->host, "neighbours"), i, item) {
-		const char *dev = json_str_at(item, "dev");
-
-		if (dev && !str_eq(dev, plan->peer))
-			json_put_str(steps_add(plan->steps, "host", "unneighbour", dev), "address",
-				     json_str_at(item, "address"));
-	}
-}
-
 static void plan_stale_routes(struct plan *plan, const char *single)
 {
 	size_t i;
@@ -283,7 +268,14 @@ static void plan_node(struct plan *plan)
 	size_t i;
 	json_t *item;
 
-	plan_stale_neighbours(plan);
+	/* Forget who had the pod's addresses before, on any link. */
+	json_array_foreach (json_at(plan->facts->host, "neighbours"), i, item) {
+		const char *dev = json_str_at(item, "dev");
+
+		if (dev && !str_eq(dev, plan->peer))
+			json_put_str(steps_add(plan->steps, "host", "unneighbour", dev), "address",
+				     json_str_at(item, "address"));
+	}
 	for (int family = 4; family <= 6; family += 2) {
 		json_t *rule;
 

@@ -168,26 +168,6 @@ static json_t *read_sriov(const json_t *kept, struct err *err)
 
 /* ---- ib-sriov -------------------------------------------------------------------------------- */
 
-/* auto is what NICs begin with; nothing was kept of it. */
-static void put_ib_settings(const json_t *kept, const char *pf, int64_t vf, json_t *settings)
-{
-	const char *guid = json_str_at(kept, "HostIFGUID");
-	const char *back = ib_sriov_guid_is_set(guid) ? guid : "ff:ff:ff:ff:ff:ff:ff:ff";
-	static const char *const keys[] = {"nodeGuid", "portGuid"};
-	json_t *step;
-
-	if (!str_empty(json_str_at(kept, "link_state"))) {
-		step = steps_add(settings, "host", "vf", pf);
-		json_put_int(step, "vf", vf);
-		json_put_int(step, "linkState", 0);
-	}
-	for (size_t i = 0; !str_empty(guid) && i < ARRAY_LEN(keys); i++) {
-		step = steps_add(settings, "host", "vf", pf);
-		json_put_int(step, "vf", vf);
-		json_put_str(step, keys[i], back);
-	}
-}
-
 static json_t *read_ib_sriov(const json_t *kept, struct err *err)
 {
 	json_auto_t *saved = json_object(), *settings = json_array();
@@ -204,8 +184,24 @@ static json_t *read_ib_sriov(const json_t *kept, struct err *err)
 		     err) ||
 	    get_number(kept, "VFID", VF_MAX, &vf, err))
 		return NULL;
-	if (pf)
-		put_ib_settings(kept, pf, vf, settings);
+	if (pf) {
+		const char *guid = json_str_at(kept, "HostIFGUID");
+		const char *back = ib_sriov_guid_is_set(guid) ? guid : "ff:ff:ff:ff:ff:ff:ff:ff";
+		static const char *const keys[] = {"nodeGuid", "portGuid"};
+		json_t *step;
+
+		/* auto is what NICs begin with; nothing was kept of it. */
+		if (!str_empty(json_str_at(kept, "link_state"))) {
+			step = steps_add(settings, "host", "vf", pf);
+			json_put_int(step, "vf", vf);
+			json_put_int(step, "linkState", 0);
+		}
+		for (size_t i = 0; !str_empty(guid) && i < ARRAY_LEN(keys); i++) {
+			step = steps_add(settings, "host", "vf", pf);
+			json_put_int(step, "vf", vf);
+			json_put_str(step, keys[i], back);
+		}
+	}
 	json_put_str(saved, "device", device);
 	json_put_str(saved, "name", name);
 	json_put(saved, "settings", json_incref(settings));

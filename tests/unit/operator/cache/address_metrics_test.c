@@ -7,7 +7,7 @@
 #include "lib/json/json.h"
 #include "operator/cache/address_metrics.h"
 #include "operator/cache/kinds.h"
-#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/allocate/assign.h"
 
 static void expect_line(struct metrics *metrics, const char *line)
 {

@@ -9,7 +9,7 @@
 #include "reconcilers/admission/inject_check.h"
 #include "reconcilers/admission/pod_inject.h"
 #include "reconcilers/core/leftovers.h"
-#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/allocate/assign.h"
 #include "reconcilers/spider/multus_config.h"
 #include "reconcilers/sriov/node_agent.h"
 #include "reconcilers/sriov/shared_offers.h"

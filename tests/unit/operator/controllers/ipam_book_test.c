@@ -3,9 +3,9 @@
 #include "tests/unit/operator/mirrored.h"
 
 #include "operator/controllers/ipam_book.h"
-#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/allocate/assign.h"
+#include "reconcilers/ipam/allocate/lifecycle.h"
 #include "reconcilers/ipam/ip_pool.h"
-#include "reconcilers/ipam/lifecycle.h"
 
 static int setup(void **state)
 {

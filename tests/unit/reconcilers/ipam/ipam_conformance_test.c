@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The recorded cases of addresses (tests/conformance/ipam.json) replayed by the pure functions: a
- * cluster made of JSON, each CNI call a pass over it. What belongs to the CNI plugin itself (its
- * environment, versions, sockets), to detection on a real link and to calls at the same time is
- * replayed by the programs, not here.
+ * cluster made of JSON, each CNI call a pass over it. What a recorded controller collects, the node
+ * releases here: it takes down the sandboxes of pods that are gone. What belongs to the CNI plugin
+ * itself (its environment, versions, sockets) and to detection on a real link is not replayed.
  *
  * Cases that differ on purpose: tests/conformance/ipam-differences.txt. CASE in the environment
  * names one case.
@@ -16,9 +16,9 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
-#include "reconcilers/ipam/allocate.h"
+#include "reconcilers/ipam/allocate/allocate.h"
+#include "reconcilers/ipam/allocate/release.h"
 #include "reconcilers/ipam/pod_controller.h"
-#include "reconcilers/ipam/release.h"
 #include "tests/support/conformance.h"
 #include "tests/support/ipam_recording.h"
 
@@ -28,7 +28,8 @@
 /* A cluster, and what belongs to one case. */
 struct cluster {
 	json_t *world;
-	json_t *uids; /* "ns/pod": how many pods of that name there were */
+	json_t *uids;      /* "ns/pod": how many pods of that name there were */
+	json_t *sandboxes; /* UIDs of pods with addresses: "ns/pod" */
 	struct ipam_settings settings;
 	struct strbuf differences;
 };
@@ -172,6 +173,7 @@ static int add(struct cluster *c, const json_t *call, const char *key, json_t **
 			  &status, err) < 0)
 		return -1;
 	carry_out(c, books);
+	json_put_str(c->sandboxes, json_uid(pod), key);
 	*ret = ipam_cni_result(status, json_str_at(call, "env", "CNI_IFNAME"),
 			       json_str_at(call, "stdin", "cniVersion"));
 	put_endpoint(c, name, pod, status);
@@ -207,29 +209,50 @@ static void give_back(struct cluster *c, const char *name, const char *uid)
 	carry_out(c, books);
 }
 
-static void del(struct cluster *c, const json_t *call, const char *key)
+static void end_sandbox(struct cluster *c, const char *key, const char *uid)
 {
 	const json_t *pod = world_get(c->world, KIND_POD, key);
+	auto_free char *name =
+		pod ? str_printf("%s/%s", json_namespace(pod), pod_endpoint_name(pod, &c->settings))
+		    : str_dup(key);
+	const json_t *endpoint = world_get(c->world, ENDPOINTS, name);
+
+	json_object_del(c->sandboxes, uid);
+	if (release_is_due(c->world, name, uid, pod, endpoint, true, &c->settings))
+		give_back(c, name, uid);
+}
+
+static void del(struct cluster *c, const json_t *call, const char *key)
+{
 	auto_free char *asked = ipam_recording_argument(call, "K8S_POD_UID");
-	auto_free char *number = NULL, *uid = NULL, *name = NULL;
-	const json_t *endpoint;
+	auto_free char *uid = NULL;
 
 	/*
 	 * "{uid:ns/p}" is the UID of the latest pod of that name. Old runtimes say none: the pod's
 	 * counts then.
 	 */
 	if (str_empty(asked))
-		uid = str_dup(json_uid(pod));
+		uid = str_dup(json_str_or(
+			json_at(world_get(c->world, KIND_POD, key), "metadata", "uid"), ""));
 	else if (strchr(asked, '#'))
 		uid = str_dup(asked);
 	else
 		uid = str_printf("%.*s#%" JSON_INTEGER_FORMAT "}", (int)strlen(asked) - 1, asked,
 				 json_integer_value(json_object_get(c->uids, key)));
-	name = pod ? str_printf("%s/%s", json_namespace(pod), pod_endpoint_name(pod, &c->settings))
-		   : str_dup(key);
-	endpoint = world_get(c->world, ENDPOINTS, name);
-	if (release_is_due(c->world, name, uid, pod, endpoint, true, &c->settings))
-		give_back(c, name, uid);
+	end_sandbox(c, key, uid);
+}
+
+static void end_sandboxes_of_pods_gone(struct cluster *c)
+{
+	json_auto_t *sandboxes = json_copy(c->sandboxes);
+	const char *uid, *key;
+	json_t *sandbox;
+
+	json_each (sandboxes, uid, sandbox) {
+		key = json_string_value(sandbox);
+		if (!str_eq(json_uid(world_get(c->world, KIND_POD, key)), uid))
+			end_sandbox(c, key, uid);
+	}
 }
 
 /* ---- replay ---------------------------------------------------------------------------------- */
@@ -263,6 +286,8 @@ static void take_step(struct cluster *c, const json_t *step)
 		patch(c, step);
 	else if (str_eq(op, "k8s-gc"))
 		collect_garbage(c);
+	else if (str_eq(op, "controller"))
+		end_sandboxes_of_pods_gone(c);
 	else if (str_eq(op, "cni"))
 		call(c, step);
 	if (json_at(step, "after"))
@@ -274,8 +299,8 @@ static void take_step(struct cluster *c, const json_t *step)
 /* Is the case about what is decided, and not about the plugin, a link, or a second process? */
 static bool is_ours(const json_t *recorded)
 {
-	static const char *const not_ours[] = {"plugin", "detection", "parallel", "subnet",
-					       "gc",     "check",     NULL};
+	static const char *const not_ours[] = {"plugin", "detection", "parallel",
+					       "subnet", "check",     NULL};
 	json_t *step;
 	size_t i;
 
@@ -283,9 +308,8 @@ static bool is_ours(const json_t *recorded)
 	    ipam_recording_is_about(recorded, not_ours))
 		return false;
 	json_array_foreach (json_at(recorded, "steps"), i, step)
-		if (str_eq(json_str_at(step, "op"), "controller") ||
-		    (str_eq(json_str_at(step, "op"), "cni") &&
-		     (str_starts(json_str_or(json_at(step, "error", "class"), ""), "cni-"))))
+		if (str_eq(json_str_at(step, "op"), "cni") &&
+		    str_starts(json_str_or(json_at(step, "error", "class"), ""), "cni-"))
 			return false;
 	return true;
 }
@@ -333,7 +357,8 @@ static void set_up(struct cluster *c, const json_t *recorded)
 /* What differs from the recording; "": nothing. Returns new. */
 static char *replay(const json_t *recorded)
 {
-	struct cluster c = {.world = json_object(), .uids = json_object()};
+	struct cluster c = {
+		.world = json_object(), .uids = json_object(), .sandboxes = json_object()};
 	json_t *step;
 	size_t i;
 
@@ -347,6 +372,7 @@ static char *replay(const json_t *recorded)
 	}
 	json_decref(c.world);
 	json_decref(c.uids);
+	json_decref(c.sandboxes);
 	return strbuf_take(&c.differences);
 }
 

@@ -7,7 +7,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
-#include "reconcilers/ipam/allocate.h"
+#include "reconcilers/ipam/allocate/allocate.h"
 #include "reconcilers/ipam/ledger.h"
 #include "tests/support/yaml.h"
 

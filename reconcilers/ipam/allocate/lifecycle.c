@@ -4,7 +4,7 @@
  * What has to be read live is asked for by BOX_LOOK and found in the next turn; ledgers are left
  * to assign.c.
  */
-#include "reconcilers/ipam/lifecycle.h"
+#include "reconcilers/ipam/allocate/lifecycle.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -15,13 +15,13 @@
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/core/pod.h"
-#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/allocate/assign.h"
+#include "reconcilers/ipam/allocate/release.h"
 #include "reconcilers/ipam/conflict.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/ipam/ipam_settings.h"
 #include "reconcilers/ipam/pod_controller.h"
-#include "reconcilers/ipam/release.h"
 
 /* One decision. */
 struct look {

@@ -4,7 +4,7 @@
  * plans ledgers before what follows from them; endpoints are written by lifecycle.c, which finds
  * them in BOX_DECIDED.
  */
-#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/allocate/assign.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -19,8 +19,8 @@
 #include "reconcilers/core/limits.h"
 #include "reconcilers/core/networks.h"
 #include "reconcilers/core/owner.h"
-#include "reconcilers/ipam/allocate.h"
-#include "reconcilers/ipam/allocate_internal.h"
+#include "reconcilers/ipam/allocate/allocate.h"
+#include "reconcilers/ipam/allocate/allocate_internal.h"
 #include "reconcilers/ipam/conflict.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/foresight.h"
@@ -318,7 +318,7 @@ static void end_pod(struct pass *pass, const char *key, const json_t *ended)
 			    json_at(ended, "conflicts"));
 	is_given = ipam_give_back(pass->books, endpoint, json_at(ended, "status"));
 
-	/* A ledger that nobody can read keeps what it has, and the endpoint says whose it is. */
+	/* A ledger that cannot be read keeps what it has, and the endpoint says whose it is. */
 	if (!give_records_back(pass, json_at(ended, "records"), uid) || !is_given)
 		return;
 	plan_post(&pass->posts, BOX_ENDING, key, NULL);

@@ -4,7 +4,7 @@
  * ledger with endpoints and pods. The command line's "ipam" prints the findings, and has what can
  * be mended without a person planned.
  */
-#include "reconcilers/ipam/audit.h"
+#include "reconcilers/ipam/allocate/audit.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,11 +15,11 @@
 #include "lib/json/keys.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
-#include "reconcilers/ipam/allocate.h"
+#include "reconcilers/ipam/allocate/allocate.h"
+#include "reconcilers/ipam/allocate/release.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/ipam/pod_controller.h"
-#include "reconcilers/ipam/release.h"
 
 struct audit {
 	const json_t *world;
@@ -97,7 +97,7 @@ static const json_t *pod_of(const struct audit *audit, const char *key, const ch
 	return pod;
 }
 
-/* An endpoint whose pod is gone and that nobody keeps says nothing about addresses in use. */
+/* An endpoint whose pod is gone and that no controller keeps says nothing about addresses in use. */
 static bool is_in_use(const struct audit *audit, const char *key, const json_t *endpoint)
 {
 	const char *uid = json_str_or(json_at(endpoint, "status", "current", "uid"), "");

@@ -3,8 +3,8 @@
  * Do ledgers, endpoints and pods agree? What does not is named, with what it means for users and
  * what mends it.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_AUDIT_H
-#define ORBWEAVER_RECONCILERS_IPAM_AUDIT_H
+#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_AUDIT_H
+#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_AUDIT_H
 
 #include "reconcilers/core/plan.h"
 #include "reconcilers/ipam/candidates.h"

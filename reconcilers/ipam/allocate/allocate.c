@@ -3,7 +3,7 @@
  * ipam_allocate() settles what the pod has (conflicts, lost records, the pod before it), then
  * serves its NICs one by one: all of them, or books_cancel(). The status is the caller's to write.
  */
-#include "reconcilers/ipam/allocate.h"
+#include "reconcilers/ipam/allocate/allocate.h"
 
 #include <assert.h>
 
@@ -11,7 +11,7 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/limits.h"
 #include "reconcilers/core/reconcile.h"
-#include "reconcilers/ipam/allocate_internal.h"
+#include "reconcilers/ipam/allocate/allocate_internal.h"
 #include "reconcilers/ipam/conflict.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/pod_controller.h"

@@ -3,8 +3,8 @@
  * All ledgers of one pass: pools are opened when they are first asked for, and written together at
  * the end, however many pods took from them or gave back.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_BOOKS_H
-#define ORBWEAVER_RECONCILERS_IPAM_BOOKS_H
+#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_BOOKS_H
+#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_BOOKS_H
 
 #include "reconcilers/core/plan.h"
 #include "reconcilers/ipam/ledger.h"

@@ -6,7 +6,7 @@
 #include "lib/json/condition.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
-#include "reconcilers/ipam/audit.h"
+#include "reconcilers/ipam/allocate/audit.h"
 #include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/ipam/ledger.h"
 #include "tests/support/yaml.h"

@@ -4,11 +4,11 @@
  * many took from it or gave back, then each pod gets its SpiderEndpoint (lifecycle.h).
  *
  * The ledgers are written first, each only in the version that was read: who loses that race
- * decides anew. A pass that is cut off leaves records that name pod and UID; the next one takes
+ * decides again. A pass that is cut off leaves records that name pod and UID; the next one takes
  * them up, or gives them back.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_ASSIGN_H
-#define ORBWEAVER_RECONCILERS_IPAM_ASSIGN_H
+#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_ASSIGN_H
+#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_ASSIGN_H
 
 #include "reconcilers/core/reconcile.h"
 
@@ -104,7 +104,7 @@ enum { ASSIGN_AGAIN_MS = 1000 };
  * refuses to store does not concern the pods of other pools.
  *
  * Pods that have addresses already, by their endpoint or their network-status, come first and keep
- * them where their pools have no record: after a pool, or its status, was restored or made anew.
+ * them where their pools have no record: after a pool, or its status, was restored or made again.
  *
  * A pod that cannot have addresses keeps waiting, with a finding that says why and what to do.
  * Nothing of a ledger stays behind for it.

@@ -3,7 +3,7 @@
  * The items of a pod's SpiderEndpoint: their addresses, places and routes, and what a CNI result
  * says of them. Lowest of the files of an allocation: it opens no ledger.
  */
-#include "reconcilers/ipam/allocate_internal.h"
+#include "reconcilers/ipam/allocate/allocate_internal.h"
 
 #include <assert.h>
 #include <string.h>

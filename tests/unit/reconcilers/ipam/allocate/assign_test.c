@@ -14,12 +14,12 @@
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/limits.h"
 #include "reconcilers/core/reconcile.h"
-#include "reconcilers/ipam/assign.h"
-#include "reconcilers/ipam/books.h"
+#include "reconcilers/ipam/allocate/assign.h"
+#include "reconcilers/ipam/allocate/books.h"
+#include "reconcilers/ipam/allocate/lifecycle.h"
+#include "reconcilers/ipam/allocate/strays.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/ledger.h"
-#include "reconcilers/ipam/lifecycle.h"
-#include "reconcilers/ipam/strays.h"
 #include "tests/support/yaml.h"
 
 #define POD(name_, uid_, more_)                                                                    \

@@ -3,7 +3,7 @@
  * lifecycle.c asks before it ends an endpoint or a record, and the audit to find what was left
  * over. It looks at the pod first, then at the owner that may want the addresses for its next pod.
  */
-#include "reconcilers/ipam/release.h"
+#include "reconcilers/ipam/allocate/release.h"
 
 #include <assert.h>
 #include <string.h>

@@ -6,10 +6,10 @@
  * the pod's UID and stands in no endpoint is what is left of a pass that was cut off between its
  * two writes: it is taken up first.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_H
-#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_H
+#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_ALLOCATE_H
+#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_ALLOCATE_H
 
-#include "reconcilers/ipam/books.h"
+#include "reconcilers/ipam/allocate/books.h"
 #include "reconcilers/ipam/candidates.h"
 
 /*
@@ -66,7 +66,7 @@ void ipam_record(struct books *books, const json_t *pod, const json_t *endpoint,
 		 const struct ipam_settings *settings);
 
 /*
- * Remember in their pools the addresses of an endpoint's status that somebody else on the network
+ * Remember in their pools the addresses of an endpoint's status that another host on the network
  * has (conflict.h), as far as records name the pod `pod` ("namespace/name") and the UID there:
  * users may write endpoints, and annotations, of their namespaces. So call it before
  * ipam_give_back().

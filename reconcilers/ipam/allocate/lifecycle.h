@@ -8,8 +8,8 @@
  * Nothing is given back on the word of a cache: what looks ended is read from the API server first
  * (BOX_LOOK), and only then posted to the next pass (BOX_ENDING, assign.h).
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_LIFECYCLE_H
-#define ORBWEAVER_RECONCILERS_IPAM_LIFECYCLE_H
+#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_LIFECYCLE_H
+#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_LIFECYCLE_H
 
 #include "reconcilers/core/reconcile.h"
 

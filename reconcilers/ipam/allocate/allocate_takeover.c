@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Items of the pod before, or that came back with the pod: each is kept, dropped or made anew by
+ * Items of the pod before, or that came back with the pod: each is kept, dropped or made again by
  * the rules for its pools. allocate.c calls it before NICs ask for more.
  */
-#include "reconcilers/ipam/allocate_internal.h"
+#include "reconcilers/ipam/allocate/allocate_internal.h"
 
 #include <assert.h>
 

@@ -4,8 +4,8 @@
  * no living pod can take up: what is left of a namespace that was deleted with its endpoints, or of
  * a pass that was cut off; and what pods have without a record.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_STRAYS_H
-#define ORBWEAVER_RECONCILERS_IPAM_STRAYS_H
+#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_STRAYS_H
+#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_STRAYS_H
 
 #include "reconcilers/core/reconcile.h"
 

@@ -4,7 +4,7 @@
  * it. A pass of assign.c, a repair and an agent without a leader each have one; books_plan() ends
  * it.
  */
-#include "reconcilers/ipam/books.h"
+#include "reconcilers/ipam/allocate/books.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/core/reconcile.h"
-#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/allocate/assign.h"
 #include "reconcilers/ipam/ip_pool_index.h"
 
 /* Whom an address belonged to before this pod's turn. */
@@ -242,27 +242,6 @@ static void add_records(struct ip_set *set, const json_t *pool, enum ip_family f
 	}
 }
 
-/* Of another pool that is unsure all addresses may be in use. */
-static void keep_out_unsure(const struct books *books, struct ledger *ledger,
-			    const json_t *neighbours)
-{
-	auto_ip_set struct ip_set taken = {0};
-	const char *name;
-	json_t *other;
-
-	json_each (world_kind(neighbours, KIND_IP_POOL), name, other) {
-		auto_ip_pool struct ip_pool theirs = {0};
-
-		if (str_eq(name, json_name(ledger->pool)) || !is_unsure(books, other) ||
-		    !ip_pool_read(other, &theirs, NULL) || theirs.subnet.family != ledger->family)
-			continue;
-		for (size_t i = 0; i < theirs.usable.len; i++)
-			ip_set_add(&taken, theirs.usable.items[i]);
-	}
-	ip_set_settle(&taken);
-	ledger_keep_out(ledger, &taken);
-}
-
 /* What the rules say of a pool among these. */
 static void judge_among(const json_t *world, const json_t *pool, struct err *ret)
 {
@@ -341,8 +320,25 @@ int books_may_take(struct books *books, struct ledger *ledger, struct err *err)
 			       "looks first at what pods have of it",
 			       json_name(ledger->pool));
 	verdict = verdict_of(books, ledger);
-	if (!verdict->is_opened)
-		keep_out_unsure(books, ledger, verdict->neighbours);
+	if (!verdict->is_opened) {
+		auto_ip_set struct ip_set taken = {0};
+		const char *name;
+		json_t *other;
+
+		/* Of another pool that is unsure all addresses may be in use. */
+		json_each (world_kind(verdict->neighbours, KIND_IP_POOL), name, other) {
+			auto_ip_pool struct ip_pool theirs = {0};
+
+			if (str_eq(name, json_name(ledger->pool)) || !is_unsure(books, other) ||
+			    !ip_pool_read(other, &theirs, NULL) ||
+			    theirs.subnet.family != ledger->family)
+				continue;
+			for (size_t i = 0; i < theirs.usable.len; i++)
+				ip_set_add(&taken, theirs.usable.items[i]);
+		}
+		ip_set_settle(&taken);
+		ledger_keep_out(ledger, &taken);
+	}
 	verdict->is_opened = true;
 	return answer_with(&verdict->err, err);
 }

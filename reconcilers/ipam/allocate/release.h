@@ -3,10 +3,10 @@
  * When do a pod's addresses come back? When it has ended, as far as that can be known, never
  * because time has passed.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_RELEASE_H
-#define ORBWEAVER_RECONCILERS_IPAM_RELEASE_H
+#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_RELEASE_H
+#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_RELEASE_H
 
-#include "reconcilers/ipam/books.h"
+#include "reconcilers/ipam/allocate/books.h"
 #include "reconcilers/ipam/candidates.h"
 
 /*

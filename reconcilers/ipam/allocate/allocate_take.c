@@ -3,7 +3,7 @@
  * One new item: for each family, the first pool in the filter's order that has an address gives
  * it. What is left of a pass that was cut off, and what the pod runs with, come before a free one.
  */
-#include "reconcilers/ipam/allocate_internal.h"
+#include "reconcilers/ipam/allocate/allocate_internal.h"
 
 #include <assert.h>
 #include <string.h>

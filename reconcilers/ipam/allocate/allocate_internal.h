@@ -3,10 +3,10 @@
  * What the files of an allocation share: allocate.c calls the others, allocate_takeover.c those of
  * allocate_take.c, and both those of allocate_item.c.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_INTERNAL_H
-#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_INTERNAL_H
+#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_ALLOCATE_INTERNAL_H
+#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_ALLOCATE_INTERNAL_H
 
-#include "reconcilers/ipam/allocate.h"
+#include "reconcilers/ipam/allocate/allocate.h"
 
 /* The members of an ask, and of an item, that an address family has. */
 struct allocation_family {

@@ -4,7 +4,7 @@
  * ends them; endpoints without a record go to assign.c, which records them again. It gives nothing
  * back itself.
  */
-#include "reconcilers/ipam/strays.h"
+#include "reconcilers/ipam/allocate/strays.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -14,11 +14,11 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/limits.h"
-#include "reconcilers/ipam/assign.h"
-#include "reconcilers/ipam/books.h"
+#include "reconcilers/ipam/allocate/assign.h"
+#include "reconcilers/ipam/allocate/books.h"
+#include "reconcilers/ipam/allocate/lifecycle.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/ledger.h"
-#include "reconcilers/ipam/lifecycle.h"
 #include "reconcilers/ipam/pod_controller.h"
 
 /* The pods, by UID: a virtual machine's has another name than its record. Returns new. */

@@ -37,7 +37,8 @@ COMMON := -std=gnu17 $(SIGNED_CHAR) $(WARNINGS) -D_GNU_SOURCE -DORBWEAVER_VERSIO
 CFLAGS.opt := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE -ffunction-sections -fdata-sections
 CFLAGS.amd64 := $(CFLAGS.opt)
 CFLAGS.arm64 := $(CFLAGS.opt)
-CFLAGS.asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+# -Og compiles in half of the time of -O1, but sees uninitialized variables where there are none; opt and clang look for those.
+CFLAGS.asan := -Og -g1 -Wno-maybe-uninitialized -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS.clang := -O2 -g
 CFLAGS.fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 LDFLAGS.opt := -pie -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now

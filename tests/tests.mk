@@ -48,12 +48,15 @@ INTEGRATION_LONG := tests/integration/operator_chaos_test.sh
 # Once more with custom resources on a newer server (hack/cluster up --crds-from); newer_server_test.sh asks what differs there.
 NEWER := 0.36
 NEWER_TESTS := operator_seeds $(if $(LONG),apply operator_agent operator_webhook)
-INTEGRATION_RUN = $(filter-out $(if $(LONG),,$(INTEGRATION_LONG)),$(sort $(wildcard tests/integration/*_test.sh))) \
-	$(NEWER_TESTS:%=tests/integration/%_test.sh@$(NEWER))
+# Those that take minutes begin first, so that none of them ends alone.
+INTEGRATION_FIRST := $(patsubst %,tests/integration/%_test.sh,release operator_webhook operator_outage operator_policies operator_removal \
+	operator_drain operator_token operator_random operator_trouble operator_alerts)
+INTEGRATION_RUN = $(INTEGRATION_FIRST) $(NEWER_TESTS:%=tests/integration/%_test.sh@$(NEWER)) \
+	$(filter-out $(INTEGRATION_FIRST) $(if $(LONG),,$(INTEGRATION_LONG)),$(sort $(wildcard tests/integration/*_test.sh)))
 JOBS ?= $(shell nproc)
 # Unit tests mostly wait for timers; each integration test has a control plane of its own, and waits for half of its time.
 UNIT_JOBS ?= 8
-INTEGRATION_JOBS ?= 3
+INTEGRATION_JOBS ?= $(shell echo $$(($$(nproc) + 2)))
 VM_RUN = $(sort $(wildcard tests/vm/*_test.sh))
 # For `make vm`: ten minutes, on two nodes or three at once, boot after boot, waiting or by chance, and those of the virtual node itself,
 # on which all others stand.

@@ -5,7 +5,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/limits.h"
-#include "reconcilers/ipam/allocate_internal.h"
+#include "reconcilers/ipam/allocate/allocate_internal.h"
 #include "reconcilers/ipam/candidates.h"
 #include "reconcilers/ipam/foresight.h"
 #include "tests/support/yaml.h"

@@ -22,8 +22,6 @@ enum {
 	/* What is stuck may be because something is just being given back. */
 	STUCK_MS = 20000,
 	REMOVE_MS = 10000,
-	/* Kubelets are away for a moment when they restart. */
-	LOOKS_THAT_FAIL = 3,
 };
 
 static const struct kube_resource pod_resource = {
@@ -334,22 +332,24 @@ static int wait_until(struct test_command *command, const bool *is_so, const cha
 		      struct err *err)
 {
 	struct test_pods *t = command->pods;
-	int failed = 0;
 
 	if (command->err.class != ERR_NONE) {
 		*err = command->err;
 		return -1;
 	}
 	for (;;) {
-		if (test_command_look(command, err) == 0)
-			failed = 0;
-		else if (t->interrupted || err->class == ERR_INVALID || ++failed == LOOKS_THAT_FAIL)
+		bool has_failed = test_command_look(command, err) < 0;
+
+		/* Kubelets are away when they restart, and late where the machine is busy. */
+		if (has_failed && (t->interrupted || err->class == ERR_INVALID))
 			return -1;
-		if (*is_so || command->has_ended)
+		if (!has_failed && (*is_so || command->has_ended))
 			return 0;
 		if (clock_ms() >= command->until_ms)
-			return err_set(err, ERR_TRANSIENT, "PodFailed", "its log does not say %s",
-				       what);
+			return has_failed ? err_in(err, "did not end in time, and its log")
+					  : err_set(err, ERR_TRANSIENT, "PodFailed",
+						    "did not end in time: its log does not say %s",
+						    what);
 		pause_ms(t, POLL_MS);
 		if (t->interrupted)
 			return interrupted(err);

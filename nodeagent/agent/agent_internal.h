@@ -16,7 +16,6 @@
 #include "nodeagent/host_plan/history.h"
 #include "nodeagent/host_plan/parallel_nics.h"
 #include "nodeagent/host_plan/status.h"
-#include "nodeagent/model/rails.h"
 
 /* Keys of failures that are not a PF's. */
 #define KEY_LOOK  "look"

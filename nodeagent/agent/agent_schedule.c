@@ -55,19 +55,15 @@ void agent_decide_desired(struct agent *agent)
 
 void agent_take_observed(struct agent *agent, json_t *observed)
 {
-	json_auto_t *owned = observed, *merged = NULL;
-	const json_t *before = agent->observed ? agent->observed : agent->earlier;
+	json_auto_t *owned = observed;
 	struct history_input input = {
 		.observed = owned,
-		.before = before,
+		.before = agent->observed ? agent->observed : agent->earlier,
 		.spec = agent->desired.offered,
 		.now_ms = clock_ms(),
 	};
 
 	assert(observed && observed != agent->observed);
-	merged = history_merge(&input);
-	agent_replace(&agent->observed,
-		      rails_decide(merged, json_at(agent->desired.offered, "rails"),
-				   json_at(before, "rails")));
+	agent_replace(&agent->observed, history_merge(&input));
 	json_object_clear(agent->earlier);
 }

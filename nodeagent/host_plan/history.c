@@ -11,6 +11,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/model/pci_address.h"
+#include "nodeagent/model/rails.h"
 
 /* A copy of the entry with a "host" of its own, *ret_host. New. */
 static json_t *own_entry(const json_t *entry, json_t **ret_host)
@@ -206,7 +207,8 @@ static json_t *present_entry(const struct history_input *in, json_t *entry, cons
 
 json_t *history_merge(const struct history_input *input)
 {
-	json_t *ret = json_copy((json_t *)input->observed), *protected = protected_of(input);
+	json_auto_t *ret = json_copy((json_t *)input->observed);
+	json_t *protected = protected_of(input);
 	const json_t *node = json_at(input->observed, "node");
 	json_t *present = json_array(), *entry;
 	size_t i;
@@ -218,5 +220,5 @@ json_t *history_merge(const struct history_input *input)
 	json_put(ret, "missing", missing_of(input));
 	json_put(ret, "node", json_is_object(node) ? json_copy((json_t *)node) : json_object());
 	json_put(json_object_get(ret, "node"), "protected", protected);
-	return ret;
+	return rails_decide(ret, json_at(input->spec, "rails"), json_at(input->before, "rails"));
 }

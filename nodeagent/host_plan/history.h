@@ -39,18 +39,18 @@ struct history_input {
 	const json_t *observed; /* of host_observe() */
 	/*
 	 * What this function returned last. Before the first look, what is left of earlier ones:
-	 * "interfaces" as in NodeState.status, "node" of history_node(); each absent when not
-	 * known. NULL: nothing is.
+	 * "interfaces" and "rails" as in NodeState.status, "node" of history_node(); each absent
+	 * when not known. NULL: nothing is.
 	 */
 	const json_t *before;
-	const json_t *spec; /* NodeState.spec whose PFs are kept; NULL: none */
+	const json_t *spec; /* NodeState.spec whose PFs are kept, with its rails; NULL: none */
 	int64_t now_ms; /* of a clock that never goes back, the same for all looks of a process */
 };
 
 /*
  * The document with "missing", "interfaces[].host.arrivedMs", "brokenMs", "noLinkMs" and "noLink",
  * and what is kept in "node.protected[]" and "interfaces[].host.protected": docs/node-agent.md,
- * "The observed document". New; shares what is the same.
+ * "The observed document". And with rails (nodeagent/model/rails.h). New; shares what is the same.
  */
 json_t *history_merge(const struct history_input *input);
 

@@ -591,7 +591,8 @@ static void settings_of_injection_wake_all_pods_that_ask(void **state)
 	free(mirrored_woken(t));
 	mirrored_put(t, MIRROR_SPIDERPOOL_CONF,
 		     "{metadata: {name: spiderpool-conf, namespace: spiderpool}}");
-	expect_woken(t, "inject-pod ml/w;inject-pod ml/x;webhook-setup orbweaver-validating;");
+	expect_woken(t, "addresses all;inject-pod ml/w;inject-pod ml/x;"
+			"webhook-setup orbweaver-validating;");
 }
 
 static void a_node_wakes_the_pools_that_it_is_a_conflict_between(void **state)

@@ -185,11 +185,9 @@ static int read_entry(char *text, int64_t mode, json_t *entries, struct err *err
 		return -1;
 	if (json_object_size(entry) < 2)
 		return 0;
+	/* The kernel would refuse the whole bond. */
 	if (!(option->modes & MODE(mode)))
-		return bad_option(err,
-				  "%s cannot be given with mode %lld; remove it, or choose "
-				  "another mode",
-				  option->name, (long long)mode);
+		return 0;
 	put_entry(entries, entry);
 	return 1;
 }

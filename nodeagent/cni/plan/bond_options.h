@@ -25,11 +25,12 @@
  *	"addresses"  a list of IPv4 addresses
  *
  * ret_ignored, unless it is NULL, is a list to which the entries are appended that have no effect:
- * names that the driver does not have, entries that are not NAME=VALUE, numbers of 0 and below.
+ * names that the driver does not have, or not with this mode, entries that are not NAME=VALUE,
+ * numbers of 0 and below.
  * text may be NULL. The lists are unchanged on failure.
  *
- * ERR_INVALID "BadField"  a value of another form or range, or what the driver refuses with this
- *                         mode (0 to 6), or with another option; the text begins with "ifacer"
+ * ERR_INVALID "BadField"  a value of another form or range, or what the driver refuses with another
+ *                         option, or with none; the text begins with "ifacer". mode: 0 to 6
  */
 int bond_options_read(const char *text, int64_t mode, json_t *options, json_t *ret_ignored,
 		      struct err *err);

@@ -59,21 +59,21 @@ plant operator/manager.c '#include <curl/curl.h>'
 refused "a library that belongs to another folder" \
 	"operator/manager.c includes <curl/curl.h>, which belongs to: lib/kube"
 
-# plant_call BODY: a function with this body in endpoint.c, which allocate.c calls.
+# plant_call BODY: a function with this body in books.c, which allocate.c calls.
 plant_call() {
 	fresh
-	printf '\nvoid planted(struct planted *it)\n{\n\t%s\n}\n' "$1" >>"$work/tree/reconcilers/ipam/endpoint.c"
+	printf '\nvoid planted(struct planted *it)\n{\n\t%s\n}\n' "$1" >>"$work/tree/reconcilers/ipam/allocate/books.c"
 }
 
 plant_call 'ipam_give_back(it->books, it->status);'
-refused "a circle of calls" "reconcilers/ipam/endpoint.c names ipam_give_back() of reconcilers/ipam/allocate.c"
+refused "a circle of calls" "reconcilers/ipam/allocate/books.c names ipam_give_back() of reconcilers/ipam/allocate/allocate.c"
 
 plant_call 'it->give_back = ipam_give_back;'
-refused "a circle through a value" "reconcilers/ipam/endpoint.c names ipam_give_back() of reconcilers/ipam/allocate.c"
+refused "a circle through a value" "reconcilers/ipam/allocate/books.c names ipam_give_back() of reconcilers/ipam/allocate/allocate.c"
 
 fresh
-printf '\nstatic const struct row planted[] = {\n\t{"back", ipam_give_back},\n};\n' >>"$work/tree/reconcilers/ipam/endpoint.c"
-refused "a circle through a table" "reconcilers/ipam/endpoint.c names ipam_give_back() of reconcilers/ipam/allocate.c"
+printf '\nstatic const struct row planted[] = {\n\t{"back", ipam_give_back},\n};\n' >>"$work/tree/reconcilers/ipam/allocate/books.c"
+refused "a circle through a table" "reconcilers/ipam/allocate/books.c names ipam_give_back() of reconcilers/ipam/allocate/allocate.c"
 
 plant_call 'it->ipam_give_back(it, "ipam_give_back()"); /* no call of ipam_give_back() */'
 t_ok "members and words are no calls" layers

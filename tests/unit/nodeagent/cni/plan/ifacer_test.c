@@ -151,6 +151,10 @@ static void a_bond_takes_the_options_that_spiderpool_s_takes(void **state)
 		 "['mimon=7', fast, 'a=b=c', 'lacp_rate=0', 'use_carrier=-1']"},
 		{0, "primary=;active_slave=;packets_per_slave=7",
 		 "[{number: 20, bits: 32, value: 7}]", "['primary=', 'active_slave=']"},
+		/* The driver has no such option with this mode. */
+		{4, "miimon=5;primary=eth0;arp_interval=5", "[{number: 3, bits: 32, value: 5}]",
+		 "['primary=eth0', 'arp_interval=5']"},
+		{0, "lacp_rate=1", "[]", "['lacp_rate=1']"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -175,11 +179,8 @@ static void what_the_bonding_driver_refuses_is_refused_by_name(void **state)
 		{1, "miimon=", "miimon must be a number"},
 		{4, "lacp_rate=fast", "lacp_rate must be a number up to 1"},
 		{4, "lacp_rate=2", "lacp_rate must be a number up to 1"},
-		{1, "lacp_rate=1", "lacp_rate cannot be given with mode 1"},
-		{0, "primary=eth0", "primary cannot be given with mode 0"},
 		{1, "primary=a/b", "primary must be the name of an interface"},
 		{1, "active_slave=eth0", "use primary"},
-		{4, "arp_interval=5", "arp_interval cannot be given with mode 4"},
 		{1, "arp_interval=5;miimon=5", "arp_interval and miimon"},
 		{1, "miimon=5;arp_validate=1", "arp_validate and miimon"},
 		{1, "up_delay=5", "up_delay needs miimon"},

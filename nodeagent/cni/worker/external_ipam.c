@@ -179,10 +179,11 @@ static void tell_lost(int root, int status, struct err *err)
 	bool is_known;
 
 	if (WIFEXITED(status) && WEXITSTATUS(status) == NO_TURN) {
-		(void)err_set(err, ERR_TRANSIENT, "PluginFailed",
-			      "%d programs of other plugins run already and do not end; this one is "
-			      "tried again later, see what they wait for",
-			      FOREIGN_MAX);
+		(void)err_set(
+			err, ERR_TRANSIENT, "PluginFailed",
+			"%d programs of other plugins run already and do not end; this one is "
+			"tried again later, see what they wait for",
+			FOREIGN_MAX);
 		return;
 	}
 	if (!WIFEXITED(status) || WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == UNTOLD) {

@@ -222,7 +222,10 @@ static void coordinator_settings_follow_the_rules(void **state)
 		{"{txQueueLen: -1}", "BadField"},
 		{"{vethMTU: 0}", "BadField"},
 		{"{vethMTU: 1}", NULL},
-		{"{hijackCIDR: [10.0.0.1, 10.0.0.0/8, fd00::1, 'fd00::/8']}", NULL},
+		{"{hijackCIDR: [10.0.0.0/8, 'fd00::/8']}", NULL},
+		/* The plugin takes subnets only, as Spiderpool's. */
+		{"{hijackCIDR: [10.0.0.1]}", "BadField"},
+		{"{hijackCIDR: ['fd00::1']}", "BadField"},
 		{"{hijackCIDR: [10.0.0.0/40]}", "BadNetwork"},
 		{"{hijackCIDR: [ten]}", "BadNetwork"},
 		{"{policyRoutes: [{dst: 10.1.0.0/16, gw: 10.0.0.1}, {dst: 10.2.0.9, gw: "

@@ -17,7 +17,7 @@ now() { report | awk -v name="$1" '$1 == name { print $4 }'; }
 
 {
 	echo '| Figure | Name | Before | At most | Goal |'
-	for name in lines code test-lines test-shell boxes arrows up forks dialects one-caller planner structs long-files circles no-top; do
+	for name in lines code test-lines test-shell boxes arrows up forks dialects one-caller planner add-files add-folders add-lines structs long-files circles no-top; do
 		echo "| $name | \`$name\` | 1 | 9999 | 0 |"
 	done
 	echo '| asserts | `asserts` | 1 | 0 | 10 |'

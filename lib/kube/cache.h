@@ -52,8 +52,8 @@ struct cache_kind {
  * old and now are borrowed: what was known of the object before, and what is known of it now. One
  * of them is NULL for an object that appears or goes. Both are NULL for one that goes and was
  * unknown (cache_is_unknown) to its end: it never appeared, but the key may have been waited for.
- * Not called when only the version changed. Comes in the middle of receiving: it may add to queues and start
- * calls, not change this cache or free what feeds it.
+ * Not called when only the version changed. Comes in the middle of receiving: it may add to queues
+ * and start calls, not change this cache or free what feeds it.
  */
 typedef void cache_changed_fn(void *arg, const char *key, const json_t *old, const json_t *now);
 

@@ -100,8 +100,8 @@ struct addresses_request {
 /*
  * status: that of the pod's SpiderEndpoint, NULL exactly when err is set. What a NIC gets is read
  * out of it with endpoint_item() of reconcilers/ipam/endpoint.h and, as the result of a CNI call
- * (ips, gateway, routes), with ipam_cni_result() of reconcilers/ipam/allocate/allocate.h; the item also has
- * "vlan". Keep it with the pod's state: addresses_release() wants it.
+ * (ips, gateway, routes), with ipam_cni_result() of reconcilers/ipam/allocate/allocate.h; the item
+ * also has "vlan". Keep it with the pod's state: addresses_release() wants it.
  *
  * Errors, the text says what to do next:
  *	ERR_TRANSIENT "AddressesPending"	not there by the deadline; the text has the leader's

@@ -25,9 +25,9 @@ void live_reads_free(struct live_reads *looks);
 
 /*
  * Read [{"kind", "key"}, …]: kinds of reconcilers/core/kinds.h, those who own pods
- * (reconcilers/ipam/allocate/release.h), and BOX_PODS_OF_NODE: the object is then {"ns/name": pod} of all
- * that are bound to the node `key`, read after all else. `of` and `name` tell the answer; a name
- * that is being read is not read again.
+ * (reconcilers/ipam/allocate/release.h), and BOX_PODS_OF_NODE: the object is then {"ns/name": pod}
+ * of all that are bound to the node `key`, read after all else. `of` and `name` tell the answer; a
+ * name that is being read is not read again.
  */
 void live_reads_begin(struct live_reads *looks, unsigned int of, const char *name,
 		      const json_t *wanted);

@@ -97,7 +97,7 @@ static const json_t *pod_of(const struct audit *audit, const char *key, const ch
 	return pod;
 }
 
-/* An endpoint whose pod is gone and that no controller keeps says nothing about addresses in use. */
+/* An endpoint whose pod is gone and that no controller keeps: its addresses are not in use. */
 static bool is_in_use(const struct audit *audit, const char *key, const json_t *endpoint)
 {
 	const char *uid = json_str_or(json_at(endpoint, "status", "current", "uid"), "");

@@ -177,7 +177,7 @@ $(OUT)/tests/flood: $(OUT)/tests/support/flood.o $(OUT)/lib/base.a
 	$(LINK)
 
 # What callgrind counts is the code as it ships, without sanitizers.
-ONE_KEY_ARCHIVES := $(foreach l,operator operator/controllers operator/cache operator/writer operator/server $(RECONCILERS) lib/http lib/kube lib/kube/auth lib/loop lib/json lib/base,$(OUT)/$(l).a)
+ONE_KEY_ARCHIVES := $(foreach l,operator operator/controllers operator/cache operator/writer operator/server $(RECONCILERS) nodeagent/cni/plan nodeagent/model lib/http lib/kube lib/kube/auth lib/loop lib/json lib/base,$(OUT)/$(l).a)
 $(OUT)/tests/bench-size: private EXTRA_LIBS += $(MALLOC.$(VARIANT)) $(foreach f,alloc zalloc calloc realloc dup,-Wl,--wrap=mem_$f)
 $(OUT)/tests/bench-size: $(addprefix $(OUT)/tests/,bench/size.o fakes/node_inventory.o) $(ONE_KEY_ARCHIVES)
 	$(LINK)

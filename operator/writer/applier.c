@@ -442,7 +442,7 @@ static bool op_meta(struct run *run, const struct kube_resource *resource, const
 	const json_t *wanted = json_at(run->op, "metadata");
 
 	return present && json_merge_changes(json_at(present, "metadata"), wanted) &&
-	       send_patch(run, resource, present, "meta", NULL,
+	       send_patch(run, resource, present, "meta", json_str_at(run->op, "subresource"),
 			  json_pack("{s:o}", "metadata", json_deep_copy(wanted)));
 }
 

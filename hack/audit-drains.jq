@@ -5,7 +5,7 @@
 #
 #	allowed    when a SriovNetworkPoolConfig first came to have maxUnavailable, other than 0; null: none did
 #	evictions  pods that were asked to end, by anybody
-#	nodes      writes to Nodes by the operator, whatever its account; it writes to them for drains alone
+#	nodes      writes to Nodes by the operator, whatever its account, but for labels, which it writes with the status
 #	before     those of both that came before it was allowed, as text, 5 at most
 #
 # Only what succeeded counts. A reboot needs no line of its own: its node was cordoned before.
@@ -19,7 +19,7 @@ def is_eviction: .objectRef.subresource == "eviction" and .verb == "create" and 
 def is_by_operator: (.user.username // "" | endswith(":orbweaver-operator")) or
 	(.requestURI | contains("fieldManager=orbweaver-operator"));
 
-def is_node_write: .objectRef.resource == "nodes" and is_by_operator and
+def is_node_write: .objectRef.resource == "nodes" and .objectRef.subresource != "status" and is_by_operator and
 	(.verb | IN("create", "update", "patch", "delete", "deletecollection"));
 
 def text: "\(.verb) \([.objectRef | .resource, .subresource // empty] | join("/")) " +

@@ -350,7 +350,7 @@ const struct operator_kind operator_kinds[] = {
 		DROP(drop_node),
 		.cache = {.project = project_node, .indexes = {index_marked}},
 		.changed = {node_changed, addresses_node_changed, drain_source_changed},
-		.writes = KIND_PATCHED,
+		.writes = KIND_PATCHED | KIND_STATUS,
 	},
 	{
 		.kind = KIND_NAMESPACE,

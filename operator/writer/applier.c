@@ -28,6 +28,8 @@ enum {
 	/* After a group was refused, or its object moved, the plan is made again. */
 	AGAIN_REFUSED_MS = 30000,
 	AGAIN_MOVED_MS = 50,
+	/* The decisions that the pause of labels has held back are made again within this time. */
+	LABELS_SPREAD_MS = 60000,
 	/* Groups that fail for the server's sake: then it is not about them, and the run ends. */
 	SERVER_FAILURES_MAX = 2,
 };
@@ -41,6 +43,7 @@ struct run {
 	size_t next;
 	const json_t *op; /* the one in flight; borrowed from ops */
 	const char *verb;
+	bool is_trial; /* the op in flight finds out whether labels are still refused */
 	struct kube_call *call;
 	int64_t sent_us;
 	bool statuses_wait;
@@ -60,6 +63,11 @@ struct applier {
 	struct revert_backoff *rewrites;
 	struct metric *writes;
 	bool evicts_old; /* the server knows no policy/v1 */
+	/*
+	 * Since the server refused a label for want of the right: when one write tries again, for
+	 * all Nodes. 0: not refused.
+	 */
+	int64_t labels_again_ms;
 };
 
 static void proceed_run(struct run *run);
@@ -178,6 +186,54 @@ static bool is_left_out(const struct run *run)
 	return false;
 }
 
+/* ---- labels of Nodes ------------------------------------------------------------------------- */
+
+static bool is_labels(const struct run *run)
+{
+	return str_eq(op_str(run->op, "op"), "meta") && json_at(run->op, "subresource");
+}
+
+/*
+ * The right to label is there for all Nodes or for none: a refusal holds back the labels of all. At
+ * its end one write tries, and the others wait for its answer.
+ */
+static bool labels_wait(struct run *run)
+{
+	struct applier *applier = run->applier;
+	const char *key = op_str(run->op, "key");
+	int64_t now_ms = clock_ms();
+
+	run->is_trial = applier->labels_again_ms > 0 && now_ms >= applier->labels_again_ms;
+	if (applier->labels_again_ms == 0 || run->is_trial)
+		return false;
+	again_after(run, applier->labels_again_ms - now_ms +
+				 (int64_t)(str_hash(key, strlen(key)) % LABELS_SPREAD_MS));
+	metric_add(applier->writes, 1, KIND_NODE, "meta", "held back");
+	return true;
+}
+
+/* The refusal of the first write of a pause is told; of those in flight meanwhile it is known. */
+static void labels_refused(struct run *run, const struct err *err)
+{
+	struct applier *applier = run->applier;
+	bool is_known = applier->labels_again_ms > 0 && !run->is_trial;
+
+	if (!is_known)
+		applier->labels_again_ms = clock_ms() + APPLIER_LABELS_PAUSE_MS;
+	/* After the others: a policy may refuse this Node alone. */
+	again_after(run, APPLIER_LABELS_PAUSE_MS + LABELS_SPREAD_MS);
+	if (!is_known)
+		tell_group(run, err);
+}
+
+static void labels_answered(struct run *run, const struct err *err)
+{
+	if (!err)
+		run->applier->labels_again_ms = 0;
+	else if (run->is_trial && !kube_err_is(err, "Forbidden"))
+		run->applier->labels_again_ms = clock_ms();
+}
+
 /* ---- writes ---------------------------------------------------------------------------------- */
 
 /* subresource: NULL for the object. */
@@ -214,6 +270,8 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 	if (config->answered)
 		config->answered(config->arg, mirror_resource(config->mirror, kind)->plural,
 				 run->verb, clock_us() - run->sent_us, err);
+	if (is_labels(run))
+		labels_answered(run, err);
 	if (!err)
 		note_done(run);
 	if (!err && !str_eq(run->verb, "delete")) {
@@ -228,7 +286,7 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 			    str_eq(op_str(op, "key"), op_str(run->op, "key")))
 				run->versions[i] = kube_resource_version(object);
 		}
-		if (str_eq(run->verb, "patch"))
+		if (str_eq(run->verb, "patch") || is_labels(run))
 			revert_backoff_answered(applier->rewrites, kind, op_str(run->op, "key"),
 						object);
 		config->learning(config->arg, true);
@@ -250,7 +308,10 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 			finish_run(run, &told);
 			return;
 		}
-		fail_group(run, &told);
+		if (is_labels(run) && kube_err_is(err, "Forbidden"))
+			labels_refused(run, &told);
+		else
+			fail_group(run, &told);
 	} else {
 		run->server_failures = 0;
 		tell_group(run, NULL);
@@ -437,13 +498,32 @@ static bool op_status_part(struct run *run, const struct kube_resource *resource
 	       patch_status(run, resource, present, part);
 }
 
+/* True when the labels cannot go now: the Node moved, another client removes them, or no right. */
+static bool labels_are_held_back(struct run *run, const struct kube_resource *resource,
+				 const json_t *present, const json_t *patch)
+{
+	/* What the Node is not any more is no attempt; send_patch() makes the decision again. */
+	if (version_now(run, run->op) != run->versions[run->next - 1])
+		return false;
+	if (labels_wait(run) || is_held_back(run, resource, present, patch))
+		return true;
+	if (run->is_trial)
+		run->applier->labels_again_ms = clock_ms() + APPLIER_LABELS_PAUSE_MS;
+	return false;
+}
+
 static bool op_meta(struct run *run, const struct kube_resource *resource, const json_t *present)
 {
 	const json_t *wanted = json_at(run->op, "metadata");
+	json_auto_t *patch = NULL;
 
-	return present && json_merge_changes(json_at(present, "metadata"), wanted) &&
-	       send_patch(run, resource, present, "meta", NULL,
-			  json_pack("{s:o}", "metadata", json_deep_copy(wanted)));
+	if (!present || !json_merge_changes(json_at(present, "metadata"), wanted))
+		return false;
+	patch = json_pack("{s:o}", "metadata", json_deep_copy(wanted));
+	if (is_labels(run) && labels_are_held_back(run, resource, present, patch))
+		return false;
+	return send_patch(run, resource, present, "meta", json_str_at(run->op, "subresource"),
+			  json_incref(patch));
 }
 
 static bool op_cordon(struct run *run, const struct kube_resource *resource, const json_t *present)

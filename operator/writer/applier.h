@@ -22,6 +22,12 @@
 
 struct applier;
 
+/*
+ * After HTTP 403 for labels of a Node (plan_node_labels()) no Node is labelled for this long. One
+ * refusal is told in that time.
+ */
+enum { APPLIER_LABELS_PAUSE_MS = 600000 };
+
 /* All borrowed. */
 struct applier_config {
 	struct kube_client *client;

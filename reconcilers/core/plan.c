@@ -87,6 +87,15 @@ void plan_meta(struct plan *plan, const char *kind, const char *key, json_t *met
 	json_put(append_for(plan, "meta", kind, key), "metadata", metadata);
 }
 
+void plan_node_labels(struct plan *plan, const char *key, json_t *labels)
+{
+	json_t *entry = append_for(plan, "meta", KIND_NODE, key);
+
+	assert(key && json_is_object(labels));
+	json_put_str(entry, "subresource", "status");
+	json_put(json_need_object(entry, "metadata"), "labels", labels);
+}
+
 void plan_cordon(struct plan *plan, const char *key, bool is_cordoned, json_t *metadata)
 {
 	json_t *entry = append_for(plan, "cordon", KIND_NODE, key);

@@ -11,7 +11,7 @@
  *	{ "op": "status", "kind": ID, "key": KEY, "status": {…} }
  *	{ "op": "status-part", "kind": ID, "key": KEY, "status": {…} }
  *	{ "op": "meta",   "kind": ID, "key": KEY, "metadata": {labels/annotations/finalizers, null
- *                        removes} }
+ *                        removes}, "subresource": "status" or absent }
  *	{ "op": "cordon", "kind": ID, "key": KEY, "spec": {unschedulable, null removes it},
  *                        "metadata": as above }
  *	{ "op": "delete", "kind": ID, "key": KEY, "uid": UID }
@@ -70,6 +70,13 @@ void plan_status_part(struct plan *plan, const char *kind, const char *key, json
 
 /* Merge into metadata of an object that exists; null removes a key. Takes metadata. */
 void plan_meta(struct plan *plan, const char *kind, const char *key, json_t *metadata);
+
+/*
+ * Labels of the Node `key`, merged as by plan_meta(), by way of its subresource status: the right
+ * to patch nodes/status lets the operator label Nodes, and neither cordon nor drain them
+ * (pkg/registry/core/node/strategy.go, nodeStatusStrategy: spec stays as it is). Takes labels.
+ */
+void plan_node_labels(struct plan *plan, const char *key, json_t *labels);
 
 /*
  * Whether new pods may come to the Node `key`, in one write with what is said about it in its

@@ -115,6 +115,6 @@ void node_labels_plan(struct plan *plan, const json_t *node, const json_t *state
 		json_decref(changed);
 		return;
 	}
-	plan_meta(plan, KIND_NODE, json_name(node), json_pack("{s:o}", "labels", changed));
+	plan_node_labels(plan, json_name(node), changed);
 	plan_group(plan, first, "labels", NULL);
 }

@@ -166,6 +166,7 @@ o_own_user() {
 o_grant() {
 	k create clusterrolebinding "$1" --clusterrole orbweaver-operator --user "$1" >/dev/null
 	k create clusterrolebinding "$1-drain" --clusterrole orbweaver-operator-drain --user "$1" >/dev/null
+	k create clusterrolebinding "$1-labels" --clusterrole orbweaver-operator-node-labels --user "$1" >/dev/null
 	k create rolebinding "$1" -n "$POD_NAMESPACE" --role orbweaver-operator --user "$1" >/dev/null
 }
 

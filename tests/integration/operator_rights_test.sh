@@ -149,6 +149,35 @@ o_curl POST "$pool_configs" "$(object sriovnetwork.openshift.io/v1 SriovNetworkP
 	{ "kubernetes.io/os": "linux" } }, "rdmaMode": "exclusive" }')" >/dev/null
 t_wait 10 "a pool of nodes without policies says that it waits for one" o_condition "$pool_configs/all" False NoNode
 
+echo "# labels of nodes"
+nodes=/api/v1/nodes
+rails_are() {
+	o_curl PATCH "$states/labelled/status" "{\"status\":{\"rails\":{\"count\":$1}}}" >/dev/null
+}
+labelled() {
+	o_curl GET "$nodes/labelled" | jq -e --arg count "$1" '.metadata.labels["rdma.orbweaver.io/rail.count"] == $count' >/dev/null
+}
+may_only_drain() {
+	k auth can-i patch nodes --as "$o_username" >/dev/null &&
+		[[ $(k auth can-i patch nodes --subresource status --as "$o_username") == no ]]
+}
+k delete clusterrolebinding orbweaver-operator-drain >/dev/null
+o_curl POST "$nodes" '{"apiVersion":"v1","kind":"Node","metadata":{"name":"labelled"}}' >/dev/null
+o_curl POST "$states" "$(object sriovnetwork.openshift.io/v1 SriovNetworkNodeState labelled '{}')" >/dev/null
+rails_are 8
+t_wait 30 "a node is labelled without the right to drain it" labelled 8
+o_rights
+k delete clusterrolebinding orbweaver-operator-node-labels >/dev/null
+# The server learns of it after a moment.
+t_wait 10 "the right to label is taken away, the one to drain is back" may_only_drain
+rails_are 7
+t_wait 30 "without the right to label nodes the log says so" o_logged op '.level == "error" and .kind == "nodes" and
+	(.error | contains("nodes/status"))'
+t_fails "and the right to drain them does not do" labelled 7
+o_rights
+o_curl DELETE "$states/labelled" >/dev/null
+o_curl DELETE "$nodes/labelled" >/dev/null
+
 echo "# networks of other programs"
 o_curl POST "$spider/spidercoordinators" "$(object spiderpool.spidernet.io/v2beta1 SpiderCoordinator default \
 	'{ "podCIDRType": "calico" }')" >/dev/null

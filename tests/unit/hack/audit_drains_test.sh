@@ -32,12 +32,13 @@ says "without a pool all is said" '["create pods/eviction a at 1","patch nodes a
 	line 2 $operator patch nodes
 	line 3 admin patch nodes fieldManager=orbweaver-operator
 )
-says "trials, refusals and what others write to Nodes are no drains" '[0,0,[]]' '[.evictions, .nodes, .before]' < <(
+says "trials, refusals, labels and what others write to Nodes are no drains" '[0,0,[]]' '[.evictions, .nodes, .before]' < <(
 	line 1 admin create pods/eviction dryRun=All
 	line 2 admin create pods/eviction "" null 429
 	line 3 admin patch nodes
 	line 4 kubelet patch nodes/status
 	line 5 $operator watch nodes
+	line 6 $operator patch nodes/status
 	echo "half a li"
 )
 says "what follows a pool is allowed" '["2",1,2,["patch nodes a at 1"]]' '[.allowed, .evictions, .nodes, .before]' < <(

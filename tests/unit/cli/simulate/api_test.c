@@ -529,6 +529,27 @@ static void create_pod(struct fixture *f, const char *name)
 	assert_int_equal(ask(f, "POST", PODS, body), 201);
 }
 
+/* nodeStatusStrategy: rights to nodes/status label Nodes, and do not cordon them. */
+static void labels_a_node_with_its_status_and_does_not_cordon_it(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(
+		ask(f, "POST", "/api/v1/nodes",
+		    "{\"metadata\":{\"name\":\"n\",\"labels\":{\"a\":\"b\",\"c\":\"d\"}}}"),
+		201);
+	assert_int_equal(ask_as(f, "PATCH", "/api/v1/nodes/n/status",
+				"application/merge-patch+json",
+				"{\"metadata\":{\"labels\":{\"a\":null,\"e\":\"f\"}},"
+				"\"spec\":{\"unschedulable\":true}}"),
+			 200);
+	assert_int_equal(ask(f, "GET", "/api/v1/nodes/n", ""), 200);
+	assert_null(json_at(f->answer, "metadata", "labels", "a"));
+	assert_string_equal(json_str_at(f->answer, "metadata", "labels", "c"), "d");
+	assert_string_equal(json_str_at(f->answer, "metadata", "labels", "e"), "f");
+	assert_null(json_at(f->answer, "spec", "unschedulable"));
+}
+
 static void binds_a_pod_once(void **state)
 {
 	struct fixture *f = *state;
@@ -674,6 +695,7 @@ int main(void)
 		T(checks_preconditions),
 		T(empties_a_namespace_before_it_goes),
 		T(deletes_collections_by_selector),
+		T(labels_a_node_with_its_status_and_does_not_cordon_it),
 		T(binds_a_pod_once),
 		T(waits_for_the_node_of_a_pod_that_goes),
 		T(evicts_as_far_as_budgets_allow),

@@ -201,6 +201,24 @@ static void rights_are_those_that_the_table_calls_for(void **state)
 	expect_all_in(given, needed, "in rbac.yaml, and no kind calls for it");
 }
 
+/* Each of the two features goes with its binding: no right of the one stands in for the other. */
+static void drains_and_labels_of_nodes_need_different_rights(void **state)
+{
+	json_auto_t *drains = json_object(), *others = json_object();
+	const char *right;
+	json_t *value;
+
+	for (size_t i = 0; i < ARRAY_LEN(rbac); i++)
+		add_rights(str_eq(rbac[i], "manifests/base/drain-rbac.yaml") ? drains : others,
+			   rbac[i]);
+	assert_true(json_object_size(drains) > 0);
+	json_each (drains, right, value)
+		if (json_object_get(others, right))
+			fail_msg("without the binding for drains: %s", right);
+	assert_null(json_object_get(drains, "ClusterRole  nodes/status patch"));
+	assert_non_null(json_object_get(others, "ClusterRole  nodes/status patch"));
+}
+
 static void a_kind_stands_in_it_once(void **state)
 {
 	for (const struct operator_kind *row = operator_kinds; row->kind; row++)
@@ -248,6 +266,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rights_are_those_that_the_table_calls_for),
 		cmocka_unit_test(webhooks_and_secrets_are_created_by_name_and_by_the_overlay_alone),
+		cmocka_unit_test(drains_and_labels_of_nodes_need_different_rights),
 		cmocka_unit_test(a_kind_stands_in_it_once),
 		cmocka_unit_test(a_kind_that_users_write_is_watched_and_has_a_crd),
 		cmocka_unit_test(what_a_controller_needs_is_watched),

@@ -432,6 +432,142 @@ static void a_patch_that_is_undone_again_and_again_is_held_back(void **state)
 	fail_msg("no event says who undoes it");
 }
 
+#define NODES "/api/v1/nodes/"
+
+static void label(const char *node)
+{
+	plan_node_labels(&f.plan, node, mirrored_yaml("{x: '1'}"));
+	plan_group(&f.plan, 0, "labels", NULL);
+	f.ended = 0;
+	carry_out();
+	assert_int_equal(f.err.class, ERR_NONE);
+}
+
+static void answer_labels(const char *node, int status, const char *yaml)
+{
+	auto_free char *start = str_printf("PATCH " NODES "%s/status", node);
+	json_auto_t *body = mirrored_yaml(yaml);
+	auto_free char *text = json_text(body);
+
+	http_script_add(f.t.server.http, start,
+			&(struct http_reply){.status = status, .body = text});
+}
+
+/* So that the right to label Nodes gives none to cordon them: nodes/status, not nodes. */
+static void labels_of_nodes_are_written_with_the_status(void **state)
+{
+	mirrored_put(&f.t, KIND_NODE, "{metadata: {name: w1}}");
+	answer_labels("w1", 200, "{metadata: {name: w1, resourceVersion: '50', labels: {x: '1'}}}");
+	label("w1");
+	assert_int_equal(http_script_count(f.t.server.http, "PATCH " NODES "w1/status"), 1);
+	assert_string_equal(strbuf_str(&f.groups), "labels ok; ");
+}
+
+#define NO_RIGHT "{kind: Status, status: Failure, reason: Forbidden, message: 'no', code: 403}"
+
+static void one_refused_label_holds_back_those_of_all_nodes(void **state)
+{
+	frozen_us = clock_us();
+	mirrored_put(&f.t, KIND_NODE, "{metadata: {name: w1}}");
+	mirrored_put(&f.t, KIND_NODE, "{metadata: {name: w2}}");
+	answer_labels("w1", 403, NO_RIGHT);
+	label("w1");
+	assert_true(f.result.again_ms >= APPLIER_LABELS_PAUSE_MS);
+	for (int i = 0; i < 3; i++) {
+		label("w1");
+		label("w2");
+		assert_true(f.result.again_ms >= APPLIER_LABELS_PAUSE_MS);
+	}
+	assert_int_equal(http_script_count(f.t.server.http, "PATCH "), 1);
+	assert_string_equal(strbuf_str(&f.groups), "labels Forbidden; ");
+
+	/* Still: another pause. */
+	frozen_us += (int64_t)APPLIER_LABELS_PAUSE_MS * 1000;
+	answer_labels("w2", 403, NO_RIGHT);
+	label("w2");
+	label("w1");
+	assert_true(f.result.again_ms >= APPLIER_LABELS_PAUSE_MS);
+	assert_int_equal(http_script_count(f.t.server.http, "PATCH "), 2);
+	assert_string_equal(strbuf_str(&f.groups), "labels Forbidden; labels Forbidden; ");
+
+	/* The administrator has given the right. */
+	frozen_us += (int64_t)APPLIER_LABELS_PAUSE_MS * 1000;
+	answer_labels("w2", 200, "{metadata: {name: w2, resourceVersion: '90', labels: {x: '1'}}}");
+	answer_labels("w1", 200, "{metadata: {name: w1, resourceVersion: '91', labels: {x: '1'}}}");
+	label("w2");
+	label("w1");
+	assert_int_equal(http_script_count(f.t.server.http, "PATCH "), 4);
+}
+
+static void label_both_at_once(void)
+{
+	struct plan second = {0};
+
+	plan_node_labels(&f.plan, "w1", mirrored_yaml("{x: '1'}"));
+	plan_group(&f.plan, 0, "labels", NULL);
+	plan_node_labels(&second, "w2", mirrored_yaml("{x: '1'}"));
+	plan_group(&second, 0, "labels", NULL);
+	f.ended = 0;
+	applier_run(f.applier, 1, &f.plan, false, on_done, NULL);
+	applier_run(f.applier, 2, &second, false, on_done, NULL);
+	scripted_until(&f.t.server, &f.ended, 2);
+}
+
+static void labels_in_flight_are_told_once_and_one_alone_tries_again(void **state)
+{
+	frozen_us = clock_us();
+	mirrored_put(&f.t, KIND_NODE, "{metadata: {name: w1}}");
+	mirrored_put(&f.t, KIND_NODE, "{metadata: {name: w2}}");
+	answer_labels("w1", 403, NO_RIGHT);
+	answer_labels("w2", 403, NO_RIGHT);
+	label_both_at_once();
+	assert_int_equal(http_script_count(f.t.server.http, "PATCH "), 2);
+	assert_string_equal(strbuf_str(&f.groups), "labels Forbidden; ");
+
+	/* An answer that says nothing of the right: the next one tries. */
+	frozen_us += (int64_t)APPLIER_LABELS_PAUSE_MS * 1000;
+	answer_labels("w1", 422, "{kind: Status, status: Failure, reason: Invalid, code: 422}");
+	label_both_at_once();
+	assert_int_equal(http_script_count(f.t.server.http, "PATCH "), 3);
+	answer_labels("w2", 200, "{metadata: {name: w2, resourceVersion: '90'}}");
+	label("w2");
+	assert_string_equal(strbuf_str(&f.groups), "labels Forbidden; labels Invalid; labels ok; ");
+}
+
+static void plans_of_other_writes_go_on_while_labels_are_refused(void **state)
+{
+	frozen_us = clock_us();
+	mirrored_put(&f.t, KIND_NODE, "{metadata: {name: w1}}");
+	answer_labels("w1", 403, NO_RIGHT);
+	label("w1");
+	plan_meta(&f.plan, KIND_NODE, "w1", mirrored_yaml("{annotations: {a: b}}"));
+	reply("PATCH " NODES "w1", "{metadata: {name: w1, resourceVersion: '50'}}", NULL);
+	f.ended = 0;
+	carry_out();
+	assert_int_equal(http_script_count(f.t.server.http, "PATCH " NODES "w1"), 2);
+}
+
+/* Another controller that removes labels it does not know. */
+static void labels_that_are_removed_again_and_again_are_held_back(void **state)
+{
+	frozen_us = clock_us();
+	http_script_add(f.t.server.http, "POST /api/v1/namespaces/default/events",
+			&(struct http_reply){.body = "{}", .always = true});
+	for (int i = 0; i < REVERT_BACKOFF_FREE + 3; i++) {
+		auto_free char *answer = str_printf(
+			"{metadata: {name: w1, resourceVersion: '%d', labels: {x: '1'}}}",
+			1001 + 2 * i);
+
+		f.t.version = (uint64_t)(1000 + 2 * i);
+		mirrored_put(&f.t, KIND_NODE, "{metadata: {name: w1}}");
+		answer_labels("w1", 200, answer);
+		label("w1");
+		mirrored_remove(&f.t, KIND_NODE, "w1");
+	}
+	assert_int_equal(http_script_count(f.t.server.http, "PATCH "), REVERT_BACKOFF_FREE);
+	assert_true(f.result.again_ms > 0);
+}
+
 #define with_applier(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 #define EVICTION "POST /api/v1/namespaces/ml/pods/train-0/eviction"
@@ -559,6 +695,11 @@ int main(void)
 		with_applier(a_pool_that_is_gone_gives_nothing),
 		with_applier(who_leads_no_more_writes_no_other_group),
 		with_applier(a_patch_that_is_undone_again_and_again_is_held_back),
+		with_applier(labels_of_nodes_are_written_with_the_status),
+		with_applier(one_refused_label_holds_back_those_of_all_nodes),
+		with_applier(labels_in_flight_are_told_once_and_one_alone_tries_again),
+		with_applier(plans_of_other_writes_go_on_while_labels_are_refused),
+		with_applier(labels_that_are_removed_again_and_again_are_held_back),
 	};
 
 	json_init();

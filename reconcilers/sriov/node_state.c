@@ -494,7 +494,7 @@ bool node_state_resource_is_withheld(const json_t *state, const json_t *resource
 /*
  * Labels of the Node. They are removed when the DaemonSet has no pod on the node any more: after
  * NODE_LABELS_KEPT_S, or at once if the NodeState is deleted. While an agent fails or is out of
- * reach they stay, since policies may select nodes by them.
+ * reach they stay: an update that fails everywhere must not take them from all nodes.
  */
 static void plan_labels(struct plan *plan, const json_t *world, const json_t *node,
 			const json_t *state, const struct node_agent *agent)

@@ -19,6 +19,7 @@
 #include "operator/cache/object_counts.h"
 #include "operator/cache/pod_demand.h"
 #include "operator/controllers/gather.h"
+#include "operator/controllers/ipam_book.h"
 #include "operator/controllers/webhook_setup.h"
 #include "operator/informer_reports.h"
 #include "operator/object_metrics.h"
@@ -519,8 +520,10 @@ void manager_lead(struct manager *manager, bool leading)
 	manager->leading = manager->informers.leading = leading;
 	for (size_t i = 0; begins && i < CONTROLLER_COUNT; i++)
 		queue_restart_waits(manager->schedule.controllers[i].queue);
-	if (begins)
+	if (begins) {
 		informer_reports_lead(&manager->informers);
+		ipam_book_lead(&manager->sources);
+	}
 	wake_turn(manager);
 }
 

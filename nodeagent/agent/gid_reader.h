@@ -6,6 +6,9 @@
  * Indices stay while an address stays, unless a port's table is made anew (a reset, a bond that
  * changes), which is why they are read again. In mode exclusive the devices are in the pods'
  * namespaces, out of sight: nothing is asked.
+ *
+ * A released address may be the next pod's: what was read counts for the container, interface and
+ * functions that had the address then. After an error nothing counts.
  */
 #ifndef ORBWEAVER_NODEAGENT_AGENT_GID_READER_H
 #define ORBWEAVER_NODEAGENT_AGENT_GID_READER_H
@@ -18,6 +21,8 @@
 enum {
 	/* The kernel makes GIDs after the address, in a work queue; pods of a job come together. */
 	GID_READER_SETTLE_MS = 2000,
+	/* On a node whose pods change all the time they are read after this, and again. */
+	GID_READER_SETTLE_MAX_MS = 10000,
 	/* A look at the host reads them again when the last reading is as old. */
 	GID_READER_FRESH_MS = 60000,
 };
@@ -44,7 +49,7 @@ void gid_reader_free(struct gid_reader *reader);
  */
 void gid_reader_set(struct gid_reader *reader, const json_t *attachments, const json_t *rdma);
 
-/* As gids_find() returns it; NULL: nothing was read. Borrowed until the loop turns. */
+/* As gids_find() returns it; NULL: nothing was found. Borrowed until the loop turns. */
 const json_t *gid_reader_found(const struct gid_reader *reader);
 
 #endif

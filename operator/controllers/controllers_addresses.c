@@ -9,6 +9,7 @@
 #include "lib/base/rfc3339.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "lib/kube/status.h"
 #include "operator/cache/address_metrics.h"
 #include "operator/cache/kinds.h"
 #include "operator/controllers/controllers_internal.h"
@@ -27,9 +28,9 @@
 #include "reconcilers/ipam/pod_networks.h"
 
 /*
- * A ledger that the API server refused is written again after this. When the server itself failed,
- * each time after twice as long: an admission webhook that is away may take its whole time limit to
- * be so, and the ledgers behind this one wait for it.
+ * A ledger that the API server refused is written again after this. After HTTP 500 each time after
+ * twice as long: an admission webhook that is away may take its whole time limit to be so, and the
+ * ledgers behind this one wait for it. Other failures (429, 503, no answer) are not of one ledger.
  */
 enum { LEDGER_AGAIN_MS = 30000, LEDGER_AGAIN_MAX_MS = 480000 };
 
@@ -536,7 +537,7 @@ void addresses_ledger_written(const struct controller_sources *from, const char 
 		return;
 	if (!err && !before)
 		return;
-	if (again_ms < LEDGER_AGAIN_MS || (err && err->class != ERR_TRANSIENT))
+	if (again_ms < LEDGER_AGAIN_MS || !kube_err_is(err, "InternalError"))
 		again_ms = LEDGER_AGAIN_MS;
 	if (again_ms > LEDGER_AGAIN_MAX_MS)
 		again_ms = LEDGER_AGAIN_MAX_MS;

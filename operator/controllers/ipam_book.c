@@ -28,6 +28,7 @@
  *                record out; a pool with the same addresses is
  *                gone, or has another subnet
  *   any          the API server refuses, or stores, the ledger  unwritten, or not
+ *   unwritten    a term of leadership begins                    -
  *   any          addresses: pods wait for it, or none           short, or not
  *
  * The pass
@@ -220,6 +221,18 @@ void ipam_book_posted(const struct controller_sources *from, const char *box, co
 	while (entry < IPAM_ENTRIES && !str_eq(rows[entry].box, box))
 		entry++;
 	ipam_book_set(from, entry, key, value);
+}
+
+void ipam_book_lead(const struct controller_sources *from)
+{
+	json_auto_t *unwritten = json_copy(from->addresses->entries[IPAM_UNWRITTEN]);
+	const char *pool;
+	json_t *value;
+
+	json_each (unwritten, pool, value)
+		ipam_book_set(from, IPAM_UNWRITTEN, pool, NULL);
+	if (json_object_size(unwritten))
+		controller_wake(from, CONTROLLER_ADDRESSES, ADDRESSES_KEY, QUEUE_MAIN);
 }
 
 void ipam_book_wait(const struct controller_sources *from, const char *pod)

@@ -57,6 +57,9 @@ void ipam_book_set(const struct controller_sources *from, enum ipam_entry entry,
 void ipam_book_posted(const struct controller_sources *from, const char *box, const char *key,
 		      json_t *value);
 
+/* A term of leadership begins: ledgers that were refused in an earlier one are written at once. */
+void ipam_book_lead(const struct controller_sources *from);
+
 /* The pod is mirrored, and may lack addresses. */
 void ipam_book_wait(const struct controller_sources *from, const char *pod);
 

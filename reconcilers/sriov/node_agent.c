@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * node_state.c asks for each node with a NodeState. Pods of the node are looked at for the newest
- * agent, its absence is dated by what was remembered, and the message names what the pod waits
- * for.
+ * node_state.c asks for each node. Pods of the node are looked at for the newest agent, its absence
+ * is dated by what was remembered, and the message names what the pod waits for.
  */
 #include "reconcilers/sriov/node_agent.h"
 
@@ -189,6 +188,7 @@ int node_agent_judge(const json_t *world, const char *node, const json_t *state,
 		return err_set(err, ERR_BUG, "NoClock", "env.now \"%s\" is not a time",
 			       world_env(world, "now"));
 	pods = look_at_pods(world, node, now);
+	ret->has_no_pod = !pods.newest;
 	seen = time_at(json_at(box, "since"));
 	if (is_silent(state))
 		ret->since_us = time_at(json_at(state, "metadata", "creationTimestamp"));

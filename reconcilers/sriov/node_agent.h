@@ -40,6 +40,7 @@ struct node_agent {
 	int64_t since_us;      /* there is none since then; 0: there is one, as far as is known */
 	bool remember;         /* since_us and cut_off, in the box: nothing else tells them */
 	bool cut_off;          /* its Node is out of reach; one that writes all the same lives */
+	bool has_no_pod;       /* pods are looked at, and its DaemonSet has none on the node */
 	char *message;         /* "away since …", one line; NULL while is_gone is false */
 	int64_t look_again_ms; /* 0: nothing will change by time alone */
 };
@@ -48,7 +49,7 @@ void node_agent_done(struct node_agent *agent);
 #define auto_node_agent auto_call(node_agent_done)
 
 /*
- * Judge the agent of `node`, whose NodeState is `state`. World: KIND_NODE and KIND_AGENT_POD of the
+ * Judge the agent of `node`, whose NodeState is `state` (NULL: only has_no_pod is told). World: KIND_NODE and KIND_AGENT_POD of the
  * node, the box, env.now. Where the world has no such kind, what the NodeState says stands.
  * ERR_BUG "NoClock": env.now is not a time.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The labels that a Node should have follow from the status of its NodeState alone; what differs is
- * planned. node_state.c calls this for each node whose agent is there.
+ * planned. node_state.c calls this for each node whose agent is there, or was removed.
  */
 #include "reconcilers/sriov/node_labels.h"
 
@@ -98,7 +98,7 @@ void node_labels_plan(struct plan *plan, const json_t *node, const json_t *state
 	json_t *changed;
 	size_t first = json_array_size(plan->ops);
 
-	if (!json_at(state, "status", "rails") && !json_at(state, "status", "topology"))
+	if (state && !json_at(state, "status", "rails") && !json_at(state, "status", "topology"))
 		return;
 	wanted = labels_of(state, current);
 	changed = json_object();

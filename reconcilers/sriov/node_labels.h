@@ -8,6 +8,9 @@
 
 #include "reconcilers/core/plan.h"
 
+/* Labels stay for this long after the DaemonSet removed the agent from the node. */
+#define NODE_LABELS_KEPT_S 3600
+
 /* Of all our labels; no other key is written or removed. */
 #define NODE_LABEL_PREFIX "rdma.orbweaver.io/"
 
@@ -24,6 +27,8 @@
  *
  * capable: "true". count: rails whose NIC is there. model, link-type: of the rails, "mixed" where
  * they differ. speed-gbps: of the fastest rail; it stays as it is while none has a link.
+ *
+ * state NULL: the agent was removed; the labels are removed, too.
  */
 void node_labels_plan(struct plan *plan, const json_t *node, const json_t *state);
 

@@ -491,6 +491,30 @@ bool node_state_resource_is_withheld(const json_t *state, const json_t *resource
 	       json_integer_value(json_at(resource, "healthy")) == 0;
 }
 
+/*
+ * Labels of the Node. They are removed when the DaemonSet has no pod on the node any more: after
+ * NODE_LABELS_KEPT_S, or at once if the NodeState is deleted. While an agent fails or is out of
+ * reach they stay: an update that fails everywhere must not take them from all nodes.
+ */
+static void plan_labels(struct plan *plan, const json_t *world, const json_t *node,
+			const json_t *state, const struct node_agent *agent)
+{
+	int64_t now, left_us = 0;
+
+	if (state && !agent->is_gone) {
+		node_labels_plan(plan, node, state);
+		return;
+	}
+	if (!agent->has_no_pod)
+		return;
+	if (state && rfc3339_read(world_env(world, "now"), &now))
+		left_us = agent->since_us + NODE_LABELS_KEPT_S * INT64_C(1000000) - now;
+	if (left_us <= 0)
+		node_labels_plan(plan, node, NULL);
+	else if (json_at(node, "metadata", "labels", NODE_LABEL_CAPABLE))
+		plan_requeue(plan, left_us / 1000 + 1000);
+}
+
 int node_state_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
 	const char *namespace = world_env(world, "namespace");
@@ -514,12 +538,13 @@ int node_state_reconcile(const json_t *world, const char *key, struct plan *plan
 	}
 
 	node_decide(&d, world, key, state, POLICY_WHY_LINES);
+	if (node_agent_judge(world, key, state, &agent, err) < 0)
+		return -1;
 	if (!state && d.shares_len == 0 && json_object_size(d.refused) == 0) {
 		plan_report(plan, key, json_object());
+		plan_labels(plan, world, node, NULL, &agent);
 		return 0;
 	}
-	if (state && node_agent_judge(world, key, state, &agent, err) < 0)
-		return -1;
 	spec = decide_spec(&d, world, key, &is_written);
 	plan_node_state(plan, namespace, key, state, spec);
 	if (!is_written)
@@ -530,7 +555,6 @@ int node_state_reconcile(const json_t *world, const char *key, struct plan *plan
 	reports = node_reports(&d, is_written, agent.message);
 	pool_config_put_report(world, json_at(node, "metadata", "labels"), state, reports);
 	plan_report(plan, key, reports);
-	if (!agent.is_gone)
-		node_labels_plan(plan, node, state);
+	plan_labels(plan, world, node, state, &agent);
 	return 0;
 }

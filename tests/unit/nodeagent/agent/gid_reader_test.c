@@ -165,17 +165,81 @@ static void what_changes_meanwhile_is_asked_afterwards(void **state)
 	is_json(gid_reader_found(f->reader), NULL);
 }
 
-static void an_error_keeps_what_was_found(void **state)
+static void an_error_drops_what_was_found(void **state)
 {
 	struct fixture *f = *state;
 
 	set(f, ONE, SHARED);
 	pass_ms(f, GID_READER_SETTLE_MS + 1);
 	f->found = NULL;
-	set(f, TWO, SHARED);
-	pass_ms(f, GID_READER_SETTLE_MS + 1);
-	assert_int_equal(f->asked, 2);
+	pass_ms(f, GID_READER_FRESH_MS);
+	set(f, ONE, SHARED);
 	is_json(gid_reader_found(f->reader), FOUND);
+	pass_ms(f, 1);
+	assert_int_equal(f->asked, 2);
+	is_json(gid_reader_found(f->reader), NULL);
+	assert_int_equal(f->changed, 2);
+}
+
+#define OF(pod, container, ifname, device)                                                         \
+	"{'pod': {'namespace': 'ml', 'name': '" pod "'}, 'container': '" container                 \
+	"', 'ifname': '" ifname "', 'phase': 'added', 'device': '" device                          \
+	"', 'addresses': ['10.6.0.1/16']}"
+#define OTHER "{'ifname': 'net1', 'phase': 'added', 'addresses': ['10.6.0.9/16']}"
+
+static void a_released_address_comes_without_its_gids(void **state)
+{
+	static const struct {
+		const char *attachments;
+		bool is_same;
+	} cases[] = {
+		{"[" OTHER ", " OF("a", "c1", "net1", "0000:3c:00.1") "]", true},
+		{"[" OF("b", "c2", "net1", "0000:3c:00.1") "]", false},
+		{"[" OF("a", "c2", "net1", "0000:3c:00.1") "]", false},
+		{"[" OF("a", "c1", "net2", "0000:3c:00.1") "]", false},
+		{"[" OF("a", "c1", "net1", "0000:3c:00.2") "]", false},
+		{"[" OTHER "]", false},
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		f->found = FOUND;
+		set(f, "[" OF("a", "c1", "net1", "0000:3c:00.1") "]", SHARED);
+		pass_ms(f, GID_READER_SETTLE_MS + 1);
+		is_json(gid_reader_found(f->reader), FOUND);
+		set(f, cases[i].attachments, SHARED);
+		is_json(gid_reader_found(f->reader), cases[i].is_same ? FOUND : NULL);
+		f->found = NULL;
+		pass_ms(f, GID_READER_SETTLE_MS + 1);
+		is_json(gid_reader_found(f->reader), NULL);
+	}
+	/* Of an answer on its way neither. */
+	f->found = FOUND;
+	f->meanwhile = "[" OF("b", "c2", "net1", "0000:3c:00.1") "]";
+	set(f, "[" OF("a", "c1", "net1", "0000:3c:00.1") "]", SHARED);
+	pass_ms(f, GID_READER_SETTLE_MS + 1);
+	assert_null(f->meanwhile);
+	is_json(gid_reader_found(f->reader), NULL);
+	pass_ms(f, GID_READER_SETTLE_MS + 1);
+	is_json(gid_reader_found(f->reader), FOUND);
+}
+
+static void reads_in_spite_of_steady_changes_and_once_more_after_them(void **state)
+{
+	struct fixture *f = *state;
+	int64_t ms = 0;
+
+	for (; ms < GID_READER_SETTLE_MAX_MS; ms += 1000) {
+		assert_int_equal(f->asked, 0);
+		set(f, ms % 2000 ? ONE : TWO, SHARED);
+		pass_ms(f, 1000);
+	}
+	pass_ms(f, 1);
+	assert_int_equal(f->asked, 1);
+	pass_ms(f, GID_READER_SETTLE_MS);
+	assert_int_equal(f->asked, 2);
+	pass_ms(f, 2L * GID_READER_SETTLE_MAX_MS);
+	assert_int_equal(f->asked, 2);
 }
 
 static void asks_nothing_where_nothing_can_be_seen(void **state)
@@ -209,7 +273,9 @@ int main(void)
 		TEST(asks_once_when_addresses_have_settled),
 		TEST(looks_read_again_what_is_old),
 		TEST(what_changes_meanwhile_is_asked_afterwards),
-		TEST(an_error_keeps_what_was_found),
+		TEST(an_error_drops_what_was_found),
+		TEST(a_released_address_comes_without_its_gids),
+		TEST(reads_in_spite_of_steady_changes_and_once_more_after_them),
 		TEST(asks_nothing_where_nothing_can_be_seen),
 	};
 

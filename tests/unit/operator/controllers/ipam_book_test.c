@@ -72,13 +72,16 @@ static void a_ledger_on_which_the_server_fails_is_tried_less_and_less(void **sta
 {
 	struct mirrored_test *t = *state;
 	const struct err refused = {.class = ERR_INVALID, .reason = "Invalid"},
-			 failed = {.class = ERR_TRANSIENT, .reason = "InternalError"};
+			 failed = {.class = ERR_TRANSIENT, .reason = "InternalError"},
+			 busy = {.class = ERR_TRANSIENT, .reason = "TooManyRequests"},
+			 lost = {.class = ERR_TRANSIENT, .reason = "ConnectionLost"};
 	const struct {
 		const struct err *err;
 		int64_t again_ms;
-	} writes[] = {{&failed, 30000},  {&failed, 60000},  {&failed, 120000},
-		      {&failed, 240000}, {&failed, 480000}, {&failed, 480000},
-		      {&refused, 30000}, {NULL, 0},         {&failed, 30000}};
+	} writes[] = {{&failed, 30000},  {&failed, 60000},  {&failed, 120000}, {&failed, 240000},
+		      {&failed, 480000}, {&failed, 480000}, {&refused, 30000}, {NULL, 0},
+		      {&failed, 30000},  {&failed, 60000},  {&busy, 30000},    {&lost, 30000},
+		      {&lost, 30000},    {&failed, 60000}};
 
 	for (size_t i = 0; i < ARRAY_LEN(writes); i++) {
 		controllers[CONTROLLER_ADDRESSES].group_ended(&t->sources, KIND_IP_POOL, "p",
@@ -88,6 +91,22 @@ static void a_ledger_on_which_the_server_fails_is_tried_less_and_less(void **sta
 					 "againMs")),
 				 writes[i].again_ms);
 	}
+}
+
+static void a_term_of_leadership_begins_without_the_pauses_of_an_earlier_one(void **state)
+{
+	struct mirrored_test *t = *state;
+	const struct err failed = {.class = ERR_TRANSIENT, .reason = "InternalError"};
+
+	ipam_book_lead(&t->sources);
+	expect_woken(t, "");
+	for (size_t i = 0; i < 4; i++)
+		controllers[CONTROLLER_ADDRESSES].group_ended(&t->sources, KIND_IP_POOL,
+							      i % 2 ? "p" : "q", &failed);
+	free(mirrored_woken(t));
+	ipam_book_lead(&t->sources);
+	expect_woken(t, "addresses all;ip-pool p;ip-pool q;");
+	assert_null(ipam_book_all(t->sources.addresses, IPAM_UNWRITTEN));
 }
 
 /* What came while it was carried out. */
@@ -216,6 +235,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		book_unit_test(each_message_wakes_the_keys_that_see_it),
 		book_unit_test(a_ledger_on_which_the_server_fails_is_tried_less_and_less),
+		book_unit_test(a_term_of_leadership_begins_without_the_pauses_of_an_earlier_one),
 		book_unit_test(
 			an_endpoint_that_is_written_is_looked_at_when_something_waits_for_it),
 		book_unit_test(the_first_pass_wakes_the_pools_that_say_that_pods_wait),

@@ -227,14 +227,17 @@ json_t *rails_decide(const json_t *observed, const json_t *wanted, const json_t 
 		.problems = json_array(),
 	};
 	json_t *ret = json_copy((json_t *)observed), *rails = json_object(), *entry;
+	bool is_exact = json_array_size(order) > 0 && json_is_true(json_at(wanted, "exact"));
 	int64_t count = 0;
 	size_t i;
 
 	assert(json_is_object(observed));
-	if (str_eq(json_str_at(before, "from"), r.from) &&
+	/* "from" names a policy, which may be renamed: only the kind of the order counts. */
+	if (json_is_true(json_at(before, "exact")) == is_exact &&
+	    str_eq(json_str_at(before, "from"), RAILS_BY_PCI) == str_eq(r.from, RAILS_BY_PCI) &&
 	    str_eq(json_str_or(json_at(before, "bootID"), ""), boot ? boot : ""))
 		r.known = json_at(before, "list");
-	if (json_array_size(order) > 0 && json_is_true(json_at(wanted, "exact"))) {
+	if (is_exact) {
 		number_exactly(&r, order);
 	} else {
 		number_listed(&r, order);
@@ -245,6 +248,8 @@ json_t *rails_decide(const json_t *observed, const json_t *wanted, const json_t 
 	json_array_foreach (r.list, i, entry)
 		count += !json_at(entry, "missing");
 	json_put_str(rails, "from", r.from);
+	if (is_exact)
+		json_put_bool(rails, "exact", true);
 	json_put_str(rails, "bootID", boot);
 	json_put_int(rails, "count", count);
 	json_put(rails, "list", r.list);

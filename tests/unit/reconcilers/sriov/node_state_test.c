@@ -481,6 +481,32 @@ static void a_policy_broken_by_an_edit_keeps_its_vfs(void **state)
 		   "p0: stays as it is, because a policy that it was set up for is refused now");
 }
 
+/* The label is as it was, or has changed with a NIC. */
+static void a_policy_that_selects_by_rails_keeps_its_vfs(void **state)
+{
+	static const char *const labels[] = {"{gpu: 'yes', rdma.orbweaver.io/rail.count: '8'}",
+					     "{gpu: 'yes', rdma.orbweaver.io/rail.count: '7'}"};
+
+	for (size_t i = 0; i < ARRAY_LEN(labels); i++) {
+		json_auto_t *world = world_new(), *before = NULL, *after = NULL;
+
+		add_policy(world, "live", "{nicSelector: {pfNames: [p0]}, numVfs: 8}");
+		before = spec_of(world);
+		json_object_set(state_of(world), "spec", before);
+		json_put(json_at(world, KIND_NODE, "w1", "metadata"), "labels", yaml(labels[i]));
+		add_policy(world, "live",
+			   "{nodeSelector: {gpu: 'yes', rdma.orbweaver.io/rail.count: '8'}, "
+			   "nicSelector: {pfNames: [p0]}, numVfs: 4}");
+		after = spec_of(world);
+		assert_true(json_same(json_at(after, "interfaces"), json_at(before, "interfaces")));
+		/* Other labels count as ever. */
+		json_put(json_at(world, KIND_NODE, "w1", "metadata"), "labels", json_object());
+		json_decref(after);
+		after = spec_of(world);
+		assert_int_equal(json_array_size(json_at(after, "interfaces")), 0);
+	}
+}
+
 static void a_good_policy_is_not_held_for_its_namesake(void **state)
 {
 	json_auto_t *world = world_new(), *before = NULL, *after = NULL;
@@ -1105,6 +1131,7 @@ int main(void)
 		cmocka_unit_test(who_cannot_have_guids_of_the_pool_is_told),
 		cmocka_unit_test(a_refused_policy_stops_no_other),
 		cmocka_unit_test(a_policy_broken_by_an_edit_keeps_its_vfs),
+		cmocka_unit_test(a_policy_that_selects_by_rails_keeps_its_vfs),
 		cmocka_unit_test(a_good_policy_is_not_held_for_its_namesake),
 		cmocka_unit_test(a_pf_that_is_listed_twice_counts_once),
 		cmocka_unit_test(a_node_in_two_pools_keeps_its_mode),

@@ -156,6 +156,15 @@ static void what_is_wrong_is_named_with_the_remedy(void **state)
 		{"{rdmaMode: exclusiv}", "BadRdmaMode",
 		 "pool sys/a: spec.rdmaMode: \"exclusiv\" must be shared or exclusive; the nodes "
 		 "keep the mode they have"},
+		{"{nodeSelector: {matchLabels: {rdma.orbweaver.io/rail.model: mixed}}}",
+		 "BadSelector",
+		 "pool sys/a: spec.nodeSelector: \"rdma.orbweaver.io/rail.model\" is written by "
+		 "the operator and follows from rails; select the nodes by another label"},
+		{"{nodeSelector: {matchExpressions: [{key: rdma.orbweaver.io/capable, operator: "
+		 "Exists}]}}",
+		 "BadSelector",
+		 "pool sys/a: spec.nodeSelector: \"rdma.orbweaver.io/capable\" is written by the "
+		 "operator and follows from rails; select the nodes by another label"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -259,6 +268,9 @@ static void the_mode_changes_only_when_there_is_one_answer(void **state)
 		{"{a: {spec: {nodeSelector: []}}}", "exclusive", "exclusive"},
 		{"{a: {spec: {nodeSelector: []}}, b: {spec: {rdmaMode: shared}}}", "exclusive",
 		 "shared"},
+		{"{a: {spec: {rdmaMode: shared, nodeSelector: {matchLabels: "
+		 "{rdma.orbweaver.io/rail.count: '8'}}}}}",
+		 "exclusive", "exclusive"},
 		{"{a: {spec: {rdmaMode: shared, ovsHardwareOffloadConfig: {name: x}}}}", "", ""},
 	};
 	json_auto_t *labels = yaml("{gpu: h100}");

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "lib/base/pci_address.h"
 #include "nodeagent/host/sysfs.h"
-#include "nodeagent/model/pci_address.h"
 
 /* "sys/bus/pci/devices/<address>[/<name>]", for the functions of sysfs.h. */
 struct pci_path {

@@ -8,9 +8,9 @@
 #include <assert.h>
 
 #include "lib/base/own.h"
+#include "lib/base/pci_address.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/model/pci_address.h"
 
 /* What a message quotes of a list's entry. */
 #define QUOTED "%.64s"
@@ -43,11 +43,12 @@ static bool is_called(const json_t *port, const char *name)
 
 static const json_t *find_called(const json_t *list, const char *name)
 {
+	auto_free char *address = pci_address_normalize(name);
 	const json_t *port;
 	size_t i;
 
 	json_array_foreach ((json_t *)list, i, port)
-		if (is_called(port, name))
+		if (is_called(port, address ? address : name))
 			return port;
 	return NULL;
 }
@@ -104,9 +105,11 @@ static void number_exactly(struct rails *r, const json_t *order)
 		if (i == RAILS_MAX)
 			break;
 		if (!port) {
+			auto_free char *address = pci_address_normalize(name);
 			json_auto_t *gap = json_object();
 
-			json_put_str(gap, pci_address_is_valid(name) ? "pciAddress" : "name", name);
+			json_put_str(gap, address ? "pciAddress" : "name",
+				     address ? address : name);
 			add_rail(r, i, gap, true);
 			add_problem(r, json_str_at(gap, "pciAddress"), "RailNotFound",
 				    json_fmt("rail %zu: \"" QUOTED "\" of %s is not a NIC of the "

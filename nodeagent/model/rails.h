@@ -27,7 +27,8 @@ enum {
  * count: rails whose NIC is there. list: by rail; missing: true where the NIC is not there.
  *
  * wanted: NodeState.spec.rails, {"from", "order", "exact"}; NULL: none. Entries of "order" are
- * interface names, alternative names or PCI addresses. With "exact" the index in the list is the
+ * interface names, alternative names or PCI addresses, these in any spelling that
+ * pci_address_normalize() reads. With "exact" the index in the list is the
  * rail, and a NIC that is not listed has none. Without it NICs that are listed come first, those
  * that this node does not have are passed over, and the other RDMA-capable NICs follow by PCI
  * address; a NIC that the node itself needs is not one of those.

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "lib/base/pci_address.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/conditions.h"
@@ -197,6 +198,14 @@ int pool_config_guid_block(const json_t *world, const json_t *labels, int curren
 	return block;
 }
 
+/* The same name, or the same PCI address in two spellings. */
+static bool is_same_nic(const char *a, const char *b)
+{
+	auto_free char *left = pci_address_normalize(a), *right = pci_address_normalize(b);
+
+	return str_eq(left ? left : a, right ? right : b);
+}
+
 /* False when it cannot be used; says why when problems is given. */
 static bool rails_are_good(const json_t *rails, struct problems *problems)
 {
@@ -218,7 +227,7 @@ static bool rails_are_good(const json_t *rails, struct problems *problems)
 	json_array_foreach ((json_t *)rails, i, item) {
 		const char *name = json_str_or(item, "");
 
-		for (k = 0; k < i && !str_eq(json_string_value(json_array_get(rails, k)), name);
+		for (k = 0; k < i && !is_same_nic(json_str_or(json_array_get(rails, k), ""), name);
 		     k++)
 			;
 		if (k == i && *name && strlen(name) <= POOL_RAIL_NAME_MAX)

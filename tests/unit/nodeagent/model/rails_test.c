@@ -112,6 +112,17 @@ static void an_exact_list_is_the_numbers(void **state)
 	assert_null(json_at(json_find(json_at(last, "interfaces"), "name", "b"), "rail"));
 }
 
+static void an_address_may_be_spelled_as_tools_print_it(void **state)
+{
+	shows(decide(SEEN(NIC("a", "0b") NIC("b", "1b")),
+		     "{'from': 'P', 'exact': true, 'order': ['00000000:1B:00.0', '0000:0B:00.0', "
+		     "'0000:1b:00.0', '00000000:AF:00.0']}"),
+	      "0 b, 1 a, 3 ?- RailTwice RailNotFound");
+	assert_string_equal(
+		json_str_at(json_array_get(json_at(last, "rails", "list"), 2), "pciAddress"),
+		"0000:af:00.0");
+}
+
 static void says_what_is_wrong_in_an_exact_list(void **state)
 {
 	const json_t *problems;
@@ -229,6 +240,7 @@ int main(void)
 		cmocka_unit_test_teardown(sorts_domains_before_buses, forget),
 		cmocka_unit_test_teardown(a_policy_puts_its_nics_first, forget),
 		cmocka_unit_test_teardown(an_exact_list_is_the_numbers, forget),
+		cmocka_unit_test_teardown(an_address_may_be_spelled_as_tools_print_it, forget),
 		cmocka_unit_test_teardown(says_what_is_wrong_in_an_exact_list, forget),
 		cmocka_unit_test_teardown(the_others_keep_their_rails_when_a_nic_vanishes, forget),
 		cmocka_unit_test_teardown(another_order_forgets_what_was_there, forget),

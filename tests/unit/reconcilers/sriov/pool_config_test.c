@@ -156,6 +156,10 @@ static void what_is_wrong_is_named_with_the_remedy(void **state)
 		{"{rdmaMode: exclusiv}", "BadRdmaMode",
 		 "pool sys/a: spec.rdmaMode: \"exclusiv\" must be shared or exclusive; the nodes "
 		 "keep the mode they have"},
+		{"{rails: ['0000:1b:00.0', '00000000:1B:00.0']}", "BadRails",
+		 "pool sys/a: spec.rails: entry 1, \"00000000:1B:00.0\", is listed before; name "
+		 "each NIC once, by interface name, alternative name or PCI address; until then "
+		 "the nodes keep the rails they have"},
 		{"{nodeSelector: {matchLabels: {rdma.orbweaver.io/rail.model: mixed}}}",
 		 "BadSelector",
 		 "pool sys/a: spec.nodeSelector: \"rdma.orbweaver.io/rail.model\" is written by "

@@ -141,7 +141,10 @@ $(BUILD)/bin/%: $(BUILD)/opt/%
 	@mkdir -p $(@D)
 	cp --remove-destination $< $@
 else
-$(BUILD)/bin/%: ; $(MAKE) VARIANT=opt $@
+# In one make: two would write the same archives.
+.PHONY: shipped
+shipped: ; $(MAKE) VARIANT=opt $(PROGRAMS:%=$(BUILD)/bin/%)
+$(PROGRAMS:%=$(BUILD)/bin/%): shipped ;
 endif
 
 # The page comes from the program's own tables.

@@ -15,9 +15,9 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/metrics_text.h"
+#include "lib/base/pci_address.h"
 #include "lib/json/json.h"
 #include "nodeagent/device_metrics/families.h"
-#include "nodeagent/model/pci_address.h"
 
 /* ---- which devices --------------------------------------------------------------------------- */
 

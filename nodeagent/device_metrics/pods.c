@@ -7,9 +7,9 @@
 
 #include <string.h>
 
+#include "lib/base/pci_address.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/model/pci_address.h"
 #include "reconcilers/core/owner.h"
 
 /* "ns/pod/container" → "ns/pod"; NULL when it is nothing of the kind. */

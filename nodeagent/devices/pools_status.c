@@ -4,10 +4,10 @@
  */
 #include <string.h>
 
+#include "lib/base/pci_address.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/devices/pools.h"
-#include "nodeagent/model/pci_address.h"
 
 /* Some of the causes, in one line. */
 static json_t *causes_line(const json_t *causes)

@@ -43,14 +43,33 @@ bool pci_has_sriov(const struct host *host, const char *address)
 	return sysfs_exists(host, pci_path(address, "sriov_totalvfs").text);
 }
 
+/* "pci0000:3a", up to a slash: a host bridge, DOMAIN:BUS (drivers/pci/probe.c). */
+static bool is_host_bridge(const char *name)
+{
+	static const char hex[] = "0123456789abcdef";
+	size_t domain;
+
+	if (!str_starts(name, "pci"))
+		return false;
+	name += strlen("pci");
+	domain = strspn(name, hex);
+	return domain >= 4 && name[domain] == ':' && strspn(name + domain + 1, hex) == 2 &&
+	       name[domain + 3] == '/';
+}
+
 char *pci_bridges(const struct host *host, const char *address)
 {
 	auto_free char *target = root_read_link(host->root, pci_path(address, NULL).text);
-	char *path = target ? strstr(target, "/devices/pci") : NULL, *last;
+	const char *path = target ? strstr(target, "/devices/") : NULL, *last;
 
+	/* ACPI (Hyper-V) and the device tree (Arm) may have it below devices of their own. */
+	path = path ? path + strlen("/devices/") : NULL;
+	while (path && !is_host_bridge(path)) {
+		path = strchr(path, '/');
+		path = path ? path + 1 : NULL;
+	}
 	if (!path)
 		return NULL;
-	path += strlen("/devices/");
 	last = strrchr(path, '/');
 	return last ? str_ndup(path, (size_t)(last - path)) : NULL;
 }

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "lib/base/pci_address.h"
 #include "nodeagent/host/sysfs.h"
-#include "nodeagent/model/pci_address.h"
 
 /* "sys/bus/pci/devices/<address>[/<name>]", for the functions of sysfs.h. */
 struct pci_path {
@@ -27,8 +27,8 @@ bool pci_has_sriov(const struct host *host, const char *address);
 
 /*
  * The bridges above a function, from its host bridge down, joined by slashes: of
- * /sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0 "pci0000:15/0000:15:01.0". New; NULL: its
- * folder does not tell.
+ * /sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0 "pci0000:15/0000:15:01.0". What the host bridge
+ * is below does not count. New; NULL: its folder does not tell.
  */
 char *pci_bridges(const struct host *host, const char *address);
 

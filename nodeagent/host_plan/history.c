@@ -8,9 +8,9 @@
 
 #include <assert.h>
 
+#include "lib/base/pci_address.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/model/pci_address.h"
 #include "nodeagent/model/rails.h"
 
 /* A copy of the entry with a "host" of its own, *ret_host. New. */

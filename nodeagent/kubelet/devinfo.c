@@ -15,8 +15,8 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
+#include "lib/base/pci_address.h"
 #include "lib/json/json.h"
-#include "nodeagent/model/pci_address.h"
 
 #define TAIL     "-device.json"
 #define FILE_MAX 65536

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
+#include "lib/base/pci_address.h"
 #include "lib/json/json.h"
-#include "nodeagent/model/pci_address.h"
 
 json_t *observed_status_interfaces(const json_t *observed)
 {

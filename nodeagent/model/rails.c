@@ -8,9 +8,9 @@
 #include <assert.h>
 
 #include "lib/base/own.h"
+#include "lib/base/pci_address.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/model/pci_address.h"
 
 /* What a message quotes of a list's entry. */
 #define QUOTED "%.64s"
@@ -43,11 +43,12 @@ static bool is_called(const json_t *port, const char *name)
 
 static const json_t *find_called(const json_t *list, const char *name)
 {
+	auto_free char *address = pci_address_normalize(name);
 	const json_t *port;
 	size_t i;
 
 	json_array_foreach ((json_t *)list, i, port)
-		if (is_called(port, name))
+		if (is_called(port, address ? address : name))
 			return port;
 	return NULL;
 }
@@ -104,9 +105,11 @@ static void number_exactly(struct rails *r, const json_t *order)
 		if (i == RAILS_MAX)
 			break;
 		if (!port) {
+			auto_free char *address = pci_address_normalize(name);
 			json_auto_t *gap = json_object();
 
-			json_put_str(gap, pci_address_is_valid(name) ? "pciAddress" : "name", name);
+			json_put_str(gap, address ? "pciAddress" : "name",
+				     address ? address : name);
 			add_rail(r, i, gap, true);
 			add_problem(r, json_str_at(gap, "pciAddress"), "RailNotFound",
 				    json_fmt("rail %zu: \"" QUOTED "\" of %s is not a NIC of the "
@@ -227,14 +230,17 @@ json_t *rails_decide(const json_t *observed, const json_t *wanted, const json_t 
 		.problems = json_array(),
 	};
 	json_t *ret = json_copy((json_t *)observed), *rails = json_object(), *entry;
+	bool is_exact = json_array_size(order) > 0 && json_is_true(json_at(wanted, "exact"));
 	int64_t count = 0;
 	size_t i;
 
 	assert(json_is_object(observed));
-	if (str_eq(json_str_at(before, "from"), r.from) &&
+	/* "from" names a policy, which may be renamed: only the kind of the order counts. */
+	if (json_is_true(json_at(before, "exact")) == is_exact &&
+	    str_eq(json_str_at(before, "from"), RAILS_BY_PCI) == str_eq(r.from, RAILS_BY_PCI) &&
 	    str_eq(json_str_or(json_at(before, "bootID"), ""), boot ? boot : ""))
 		r.known = json_at(before, "list");
-	if (json_array_size(order) > 0 && json_is_true(json_at(wanted, "exact"))) {
+	if (is_exact) {
 		number_exactly(&r, order);
 	} else {
 		number_listed(&r, order);
@@ -245,6 +251,8 @@ json_t *rails_decide(const json_t *observed, const json_t *wanted, const json_t 
 	json_array_foreach (r.list, i, entry)
 		count += !json_at(entry, "missing");
 	json_put_str(rails, "from", r.from);
+	if (is_exact)
+		json_put_bool(rails, "exact", true);
 	json_put_str(rails, "bootID", boot);
 	json_put_int(rails, "count", count);
 	json_put(rails, "list", r.list);

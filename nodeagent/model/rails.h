@@ -21,19 +21,21 @@ enum {
  * The observed document with rails. New; shares what is the same.
  *
  *	"interfaces[].rail", "missing[].rail": the index of the port; absent without a rail
- *	"rails": {"from", "bootID", "count", "list": [{"rail", "name", "pciAddress", "missing"}],
+ *	"rails": {"from", "exact", "bootID", "count", "list": [{"rail", "name", "pciAddress", "missing"}],
  *		  "problems": [{"pf", "reason", "message"}]}
  *
  * count: rails whose NIC is there. list: by rail; missing: true where the NIC is not there.
  *
  * wanted: NodeState.spec.rails, {"from", "order", "exact"}; NULL: none. Entries of "order" are
- * interface names, alternative names or PCI addresses. With "exact" the index in the list is the
+ * interface names, alternative names or PCI addresses, these in any spelling that
+ * pci_address_normalize() reads. With "exact" the index in the list is the
  * rail, and a NIC that is not listed has none. Without it NICs that are listed come first, those
  * that this node does not have are passed over, and the other RDMA-capable NICs follow by PCI
  * address; a NIC that the node itself needs is not one of those.
  *
  * before: "rails" of the last result; NULL: there is none. A NIC that had a rail in the same boot
- * and by the same order keeps its place when it vanishes, so that the others keep theirs.
+ * and by an order of the same kind (exact, of policies, PCI) keeps its place when it vanishes, so
+ * that the others keep theirs. A policy that is renamed, added or deleted changes no kind.
  *
  * Problems: "RailNotFound" an entry of an exact list names no NIC of the node; "RailTwice" it names
  * one that has a rail already; "RailMissing" the NIC of a rail has vanished; "RailsTooMany" a NIC

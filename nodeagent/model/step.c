@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/pci_address.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/model/pci_address.h"
 #include "nodeagent/model/text.h"
 
 static const char *const netns_modes[] = {"shared", "exclusive", NULL};

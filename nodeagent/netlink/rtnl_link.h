@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "nodeagent/model/pci_address.h"
+#include "lib/base/pci_address.h"
 #include "nodeagent/netlink/netlink.h"
 
 struct nlattr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Matching labels: plain pairs, and metav1.LabelSelector.
+ * Matching labels with a metav1.LabelSelector.
  */
 #include "reconcilers/core/labels.h"
 
@@ -32,7 +32,8 @@ static bool operator_find(const char *name, enum selector_operator *ret)
 	return false;
 }
 
-bool labels_have(const json_t *labels, const json_t *pairs)
+/* Is every pair among labels? */
+static bool labels_have(const json_t *labels, const json_t *pairs)
 {
 	const char *key;
 	json_t *value;

@@ -12,12 +12,6 @@
 #include <stdbool.h>
 
 /*
- * Is every pair of `pairs` (an object of strings, such as a nodeSelector) among `labels`? Yes when
- * there are no pairs.
- */
-bool labels_have(const json_t *labels, const json_t *pairs);
-
-/*
  * Does a selector that label_selector_check accepted select these labels? NULL and {} select
  * everything.
  */

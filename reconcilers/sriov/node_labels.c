@@ -23,6 +23,11 @@ static const struct {
 	{"14e4", "1750", "bcm57508"},      {"14e4", "1760", "bcm57608"},
 };
 
+bool node_label_is_ours(const char *key)
+{
+	return key && str_starts(key, NODE_LABEL_PREFIX);
+}
+
 static json_t *model_of(const json_t *port)
 {
 	const char *vendor = json_str_at(port, "vendor"), *device = json_str_at(port, "deviceID");

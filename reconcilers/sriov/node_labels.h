@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Labels of Nodes that say what their rails are, for selectors of pods and policies. docs/rails.md,
- * "Node labels".
+ * Labels of Nodes that say what their rails are, for selectors of pods. Pools and policies, which
+ * rails and VFs follow from, cannot select by them: what they do would change what they select.
+ * docs/rails.md, "Node labels".
  */
 #ifndef ORBWEAVER_RECONCILERS_SRIOV_NODE_LABELS_H
 #define ORBWEAVER_RECONCILERS_SRIOV_NODE_LABELS_H
@@ -19,6 +20,9 @@
 #define NODE_LABEL_MODEL     NODE_LABEL_PREFIX "rail.model"
 #define NODE_LABEL_LINK_TYPE NODE_LABEL_PREFIX "rail.link-type"
 #define NODE_LABEL_SPEED     NODE_LABEL_PREFIX "rail.speed-gbps"
+
+/* Is it the key of such a label, or could become one? NULL: false. */
+bool node_label_is_ours(const char *key);
 
 /*
  * Append the labels that a Node lacks, has wrong, or has although the agent says otherwise, as a

@@ -67,18 +67,29 @@ static int compare_policies(const void *a, const void *b)
 	return order ? order : strcmp(p->key, q->key);
 }
 
-static bool is_known(const struct decision *d, const char *name)
+static bool is_there(const struct decision *d, const char *name)
 {
 	for (size_t i = 0; i < d->pfs_len; i++)
 		if (str_eq(json_str_at(d->pfs[i].seen, "name"), name) ||
 		    json_list_has(json_at(d->pfs[i].seen, "altNames"), name))
 			return true;
-	return json_list_has(json_at(d->spec, "rails", "order"), name);
+	return false;
 }
 
-/* True when it adds one. */
-static bool add_names(const struct decision *d, const struct sriov_policy *policy, json_t *order)
+/* A NIC that had a place, in the order or as the agent counted. */
+static bool was_there(const struct decision *d, const char *name)
 {
+	return json_list_has(json_at(d->spec, "rails", "order"), name) ||
+	       json_find(json_at(d->state, "status", "rails", "list"), "name", name);
+}
+
+/*
+ * True when the policy adds one. NICs that are there count only for a policy that picks one; NICs
+ * that have vanished keep their place, also when the policy picks nothing without them.
+ */
+static bool add_names(const struct decision *d, const struct share *share, json_t *order)
+{
+	const struct sriov_policy *policy = &share->policy;
 	size_t before = json_array_size(order), i;
 	const json_t *text;
 
@@ -89,7 +100,8 @@ static bool add_names(const struct decision *d, const struct sriov_policy *polic
 		if (pf_name_parse(json_str_or(text, ""), &parsed, NULL) < 0)
 			continue;
 		name = str_ndup(parsed.name, parsed.name_len);
-		if (parsed.name_len <= POOL_RAIL_NAME_MAX && is_known(d, name) &&
+		if (parsed.name_len <= POOL_RAIL_NAME_MAX &&
+		    (is_there(d, name) ? share->picks : was_there(d, name)) &&
 		    !json_list_has(order, name) && json_array_size(order) < POOL_RAILS_MAX)
 			json_array_append_new(order, json_string(name));
 	}
@@ -105,11 +117,11 @@ static json_t *rails_of_policies(const struct decision *d)
 	json_t *ret;
 
 	for (size_t i = 0; i < d->shares_len; i++)
-		if (d->shares[i].policy.is_rdma && d->shares[i].picks)
+		if (d->shares[i].policy.is_rdma)
 			sorted[n++] = &d->shares[i];
 	qsort(sorted, n, sizeof(*sorted), compare_policies);
 	for (size_t i = 0; i < n; i++) {
-		if (!add_names(d, &sorted[i]->policy, order))
+		if (!add_names(d, sorted[i], order))
 			continue;
 		if (first)
 			more++;

@@ -15,7 +15,8 @@
  * spec.rails of the SriovNetworkPoolConfig of a node with these labels is exact. Otherwise the NICs
  * that pfNames of RDMA policies name, policy by policy: the stronger one first, those of one
  * priority by name, in which numbers count as numbers ("rail9" before "rail10"). A NIC that the
- * node never had is left out, and one NIC alone is not an order. While no single good answer exists
+ * node never had is left out, one that vanished keeps its place, and one NIC alone is not an order.
+ * While no single good answer exists
  * (as pool_config_rdma_mode() has it), or the NICs are not reported, it is what d->spec has.
  */
 json_t *node_rails(const struct decision *d, const json_t *world, const json_t *labels);

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "lib/base/pci_address.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/conditions.h"
@@ -16,6 +17,7 @@
 #include "reconcilers/core/owner.h"
 #include "reconcilers/core/problems.h"
 #include "reconcilers/core/trust.h"
+#include "reconcilers/sriov/node_labels.h"
 #include "reconcilers/sriov/sriov_guid.h"
 
 /* Conflicts that a message names, and bytes of a value that it quotes. */
@@ -34,16 +36,35 @@ static bool is_offload(const json_t *pool)
 	return !str_empty(json_str_at(pool, "spec", "ovsHardwareOffloadConfig", "name"));
 }
 
+/* Rails follow from pools: a pool that selects by labels of rails would select itself away. */
+static void check_label_key(const char *key, const char *field, struct problems *problems)
+{
+	if (node_label_is_ours(key))
+		problem_add(
+			problems, "BadSelector", field,
+			"\"%.*s\" is written by the operator and follows from rails; select the "
+			"nodes by another label",
+			(int)str_clip(key, strlen(key), QUOTE_MAX), key);
+}
+
 static void check_selector(const json_t *pool, struct problems *problems)
 {
 	static const char field[] = "spec.nodeSelector";
-	const json_t *selector = json_at(pool, "spec", "nodeSelector");
+	const json_t *selector = json_at(pool, "spec", "nodeSelector"), *expression;
+	const char *key;
+	json_t *value;
+	size_t i;
 
-	if (selector && !json_is_object(selector))
+	if (selector && !json_is_object(selector)) {
 		problem_add(problems, "BadSelector", field, "%s, must be a label selector",
 			    json_type_words(selector));
-	else
-		label_selector_check(selector, field, problems);
+		return;
+	}
+	label_selector_check(selector, field, problems);
+	json_each (json_at(selector, "matchLabels"), key, value)
+		check_label_key(key, field, problems);
+	json_array_foreach (json_at(selector, "matchExpressions"), i, expression)
+		check_label_key(json_str_at(expression, "key"), field, problems);
 }
 
 static bool selector_is_readable(const json_t *pool)
@@ -177,6 +198,14 @@ int pool_config_guid_block(const json_t *world, const json_t *labels, int curren
 	return block;
 }
 
+/* The same name, or the same PCI address in two spellings. */
+static bool is_same_nic(const char *a, const char *b)
+{
+	auto_free char *left = pci_address_normalize(a), *right = pci_address_normalize(b);
+
+	return str_eq(left ? left : a, right ? right : b);
+}
+
 /* False when it cannot be used; says why when problems is given. */
 static bool rails_are_good(const json_t *rails, struct problems *problems)
 {
@@ -198,7 +227,7 @@ static bool rails_are_good(const json_t *rails, struct problems *problems)
 	json_array_foreach ((json_t *)rails, i, item) {
 		const char *name = json_str_or(item, "");
 
-		for (k = 0; k < i && !str_eq(json_string_value(json_array_get(rails, k)), name);
+		for (k = 0; k < i && !is_same_nic(json_str_or(json_array_get(rails, k), ""), name);
 		     k++)
 			;
 		if (k == i && *name && strlen(name) <= POOL_RAIL_NAME_MAX)

@@ -12,7 +12,7 @@
 #include <strings.h>
 
 #include "lib/json/json.h"
-#include "reconcilers/core/labels.h"
+#include "reconcilers/sriov/node_labels.h"
 
 /* Names and values from objects, as far as messages quote them. */
 #define QUOTE_MAX         64
@@ -142,6 +142,11 @@ static int read_spec(const json_t *object, struct sriov_policy *p, struct err *e
 			return err_set(err, ERR_INVALID, "BadField",
 				       "spec.nodeSelector: \"%.*s\" is %s, must be a string",
 				       quote_len(key), key, json_type_words(value));
+		if (node_label_is_ours(key))
+			return err_set(err, ERR_INVALID, "BadSelector",
+				       "spec.nodeSelector: \"%.*s\" is written by the operator and "
+				       "follows from rails; select the nodes by another label",
+				       quote_len(key), key);
 	}
 	if (read_values(spec, p, err) < 0 || read_nic_selector(spec, p, err) < 0)
 		return -1;
@@ -297,12 +302,20 @@ bool sriov_policy_selects(const json_t *object, const json_t *labels)
 {
 	const json_t *spec = json_object_get(object, "spec");
 	const json_t *pairs = json_object_get(spec, "nodeSelector");
+	const char *key;
+	json_t *wanted;
 
 	if (!json_is_object(spec))
 		return false;
 	if (!pairs || json_is_null(pairs))
 		return true;
-	return json_is_object(pairs) && labels_have(labels, pairs);
+	json_each (pairs, key, wanted) {
+		/* The policy is refused; it keeps the VFs that it has. */
+		if (!node_label_is_ours(key) &&
+		    !(json_is_string(wanted) && json_same(json_object_get(labels, key), wanted)))
+			return false;
+	}
+	return json_is_object(pairs);
 }
 
 static void add_quote(struct strbuf *b, const char *s)
@@ -427,7 +440,7 @@ void sriov_policy_why_not_selected(const json_t *object, const json_t *labels, s
 	json_each (pairs, key, wanted) {
 		const json_t *is = json_object_get(labels, key);
 
-		if (json_is_string(wanted) && json_same(is, wanted))
+		if (node_label_is_ours(key) || (json_is_string(wanted) && json_same(is, wanted)))
 			continue;
 		strbuf_adds(why, "label ");
 		add_quote(why, key);

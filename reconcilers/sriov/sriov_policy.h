@@ -91,7 +91,8 @@ bool sriov_policy_is_upstreams_own(const json_t *object);
 
 /*
  * Does spec.nodeSelector select a node with these labels? Works on any object; one without a
- * readable selector: false.
+ * readable selector: false. Labels of rails (node_labels.h), for which a policy is refused, do not
+ * count: it keeps its VFs while they change.
  */
 bool sriov_policy_selects(const json_t *object, const json_t *labels);
 

@@ -14,11 +14,11 @@
 #include <unistd.h>
 
 #include "lib/base/own_fd.h"
+#include "lib/base/pci_address.h"
 #include "lib/base/root.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/pci.h"
 #include "nodeagent/host/sysfs.h"
-#include "nodeagent/model/pci_address.h"
 #include "nodeagent/model/rdma_folder.h"
 
 /* Of one that meets others at the same folder. */

@@ -11,9 +11,9 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/own.h"
+#include "lib/base/pci_address.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/model/pci_address.h"
 
 static int by_address(const void *a, const void *b)
 {

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "lib/base/pci_address.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/addr.h"
@@ -15,7 +16,6 @@
 #include "nodeagent/cni/plan/look.h"
 #include "nodeagent/cni/plan/steps.h"
 #include "nodeagent/cni/plan/wanted_mac.h"
-#include "nodeagent/model/pci_address.h"
 
 #define SYS_DEVICES "/sys/devices/"
 #define TABLE_LOCAL 255 /* linux/rtnetlink.h */

@@ -10,11 +10,11 @@
 #include <string.h>
 
 #include "lib/base/own.h"
+#include "lib/base/pci_address.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/config_keys.h"
 #include "nodeagent/cni/plan/sriov.h"
-#include "nodeagent/model/pci_address.h"
 #include "reconcilers/core/cni_rules.h"
 
 #define ADDRESS_TEXT (20 * 3 - 1)

@@ -10,13 +10,13 @@
 #include <string.h>
 
 #include "lib/base/own.h"
+#include "lib/base/pci_address.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/config_keys.h"
 #include "nodeagent/cni/plan/look.h"
 #include "nodeagent/cni/plan/steps.h"
 #include "nodeagent/cni/plan/wanted_mac.h"
-#include "nodeagent/model/pci_address.h"
 #include "reconcilers/core/cni_rules.h"
 
 void sriov_config_done(struct sriov_config *config)

@@ -9,13 +9,13 @@
 #include <string.h>
 
 #include "lib/base/own.h"
+#include "lib/base/pci_address.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/ib_sriov.h"
 #include "nodeagent/cni/plan/sriov.h"
 #include "nodeagent/cni/plan/steps.h"
 #include "nodeagent/cni/plan/wanted_mac.h"
-#include "nodeagent/model/pci_address.h"
 
 #define NAME_SIZE      16 /* linux/if.h, IFNAMSIZ */
 #define RDMA_NAME_SIZE 64 /* rdma/ib_verbs.h, IB_DEVICE_NAME_MAX */

@@ -15,11 +15,11 @@
 
 #include "lib/base/fs.h"
 #include "lib/base/own_fd.h"
+#include "lib/base/pci_address.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/state/atomic_file.h"
 #include "nodeagent/cni/state/boot_id.h"
-#include "nodeagent/model/pci_address.h"
 
 #define FOLDER DEVICES_FOLDER
 

@@ -12,6 +12,7 @@
 
 #include "lib/base/fs.h"
 #include "lib/base/log.h"
+#include "lib/base/pci_address.h"
 #include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -19,7 +20,6 @@
 #include "nodeagent/cni/meta/checkpoint.h"
 #include "nodeagent/cni/meta/network_config.h"
 #include "nodeagent/cni/meta/plugin_call.h"
-#include "nodeagent/model/pci_address.h"
 
 /* With the answers of device plugins, for a node full of pods with hundreds of devices. */
 #define CHECKPOINT_MAX (16U << 20)

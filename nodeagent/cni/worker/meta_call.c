@@ -14,6 +14,7 @@
 #include "lib/base/fs.h"
 #include "lib/base/log.h"
 #include "lib/base/own_fd.h"
+#include "lib/base/pci_address.h"
 #include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/ask.h"
@@ -32,7 +33,6 @@
 #include "nodeagent/cni/worker/plugin_calls.h"
 #include "nodeagent/cni/worker/pod_addresses.h"
 #include "nodeagent/cni/worker/worker_channel.h"
-#include "nodeagent/model/pci_address.h"
 
 #define DEVICE_INFO_MAX 65536
 

@@ -46,6 +46,28 @@ static void knows_a_pci_address(void **state)
 	assert_true(pci_address_compare("nonsense", "0000:ff:00.0") > 0);
 }
 
+static void reads_a_pci_address_as_tools_print_it(void **state)
+{
+	static const struct {
+		const char *text, *address;
+	} rows[] = {
+		{"0000:3b:00.0", "0000:3b:00.0"},
+		{"00000000:3B:00.0", "0000:3b:00.0"},
+		{"0000:AF:1F.7", "0000:af:1f.7"},
+		{"00010000:E1:00.0", "10000:e1:00.0"},
+		{"FFFFFFFF:ff:00.1", "ffffffff:ff:00.1"},
+		{"3B:00.0", NULL},
+		{"ens1f0np0", NULL},
+		{"", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_free char *address = pci_address_normalize(rows[i].text);
+
+		assert_string_equal(address ? address : "", rows[i].address ? rows[i].address : "");
+	}
+}
+
 static void reads_guids_in_both_spellings(void **state)
 {
 	char text[TEXT_GUID_SIZE];
@@ -427,6 +449,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(knows_a_pci_address),
+		cmocka_unit_test(reads_a_pci_address_as_tools_print_it),
 		cmocka_unit_test(reads_guids_in_both_spellings),
 		cmocka_unit_test(reads_numbers_of_sysfs),
 		cmocka_unit_test(routes_that_the_kernel_made_tell_nothing),

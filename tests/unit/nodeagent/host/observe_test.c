@@ -83,6 +83,46 @@ static void shows_a_pf_as_users_know_it(void **state)
 			    "\"pciAddress\":\"0000:01:00.0\",\"totalvfs\":7,\"vendor\":\"8086\"}");
 }
 
+static void finds_the_host_bridge_wherever_it_is(void **state)
+{
+	static const struct {
+		const char *address, *path, *bridges, *root;
+	} rows[] = {
+		{"0000:02:00.0", "pci0000:00/0000:00:01.0", "pci0000:00/0000:00:01.0",
+		 "pci0000:00"},
+		{"0001:00:00.0",
+		 "LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/"
+		 "00000001-7870-47b5-b203-907d12ca697e/pci0001:00",
+		 "pci0001:00", "pci0001:00"},
+		{"0000:04:00.0", "platform/soc/40000000.pcie/pci0000:00/0000:00:00.0",
+		 "pci0000:00/0000:00:00.0", "pci0000:00"},
+		/* A domain of VMD is below another host bridge. */
+		{"10000:e1:00.0", "pci0000:e0/0000:e0:00.5/pci10000:e0/10000:e0:02.0",
+		 "pci0000:e0/0000:e0:00.5/pci10000:e0/10000:e0:02.0", "pci0000:e0"},
+		{"0000:06:00.0", "pci-fake/pci0000:x0/pci000:00/pci0000:000", NULL, NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *observed = NULL;
+		const json_t *host;
+		struct tree_pf pf = igb;
+
+		pf.address = rows[i].address;
+		pf.path = rows[i].path;
+		host_tree_add_pf(*state, &pf);
+		observed = look(*state);
+		host = json_at(
+			json_find(json_at(observed, "interfaces"), "pciAddress", rows[i].address),
+			"host");
+		assert_string_equal(json_str_or(json_at(host, "path"), ""),
+				    rows[i].bridges ? rows[i].bridges : "");
+		assert_string_equal(json_str_or(json_at(host, "pcieRoot"), ""),
+				    rows[i].root ? rows[i].root : "");
+		tear_down(state);
+		set_up(state);
+	}
+}
+
 static void names_what_networks_can_be_over(void **state)
 {
 	json_auto_t *observed = NULL, *links = NULL;
@@ -463,6 +503,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(shows_a_pf_as_users_know_it),
+		TEST(finds_the_host_bridge_wherever_it_is),
 		TEST(names_what_networks_can_be_over),
 		TEST(sorts_pfs_by_address_and_128_vfs_by_number),
 		TEST(says_the_same_bytes_when_nothing_changed),

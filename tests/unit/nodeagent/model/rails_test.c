@@ -99,6 +99,7 @@ static void a_policy_puts_its_nics_first(void **state)
 	      "0 c, 1 b, 2 d, 3 a");
 	assert_string_equal(json_str_at(last, "rails", "from"), "SriovNetworkNodePolicy x/y");
 	/* Also one without RDMA, and one that the node needs: the administrator knows. */
+	forget(NULL);
 	shows(decide(SEEN(NIC("a", "0b") PLAIN NEEDED), "{'from': 'x', 'order': ['eno2', 'eno1']}"),
 	      "0 eno2, 1 eno1, 2 a");
 }
@@ -109,6 +110,17 @@ static void an_exact_list_is_the_numbers(void **state)
 		     "{'from': 'P', 'exact': true, 'order': ['c', 'a']}"),
 	      "0 c, 1 a");
 	assert_null(json_at(json_find(json_at(last, "interfaces"), "name", "b"), "rail"));
+}
+
+static void an_address_may_be_spelled_as_tools_print_it(void **state)
+{
+	shows(decide(SEEN(NIC("a", "0b") NIC("b", "1b")),
+		     "{'from': 'P', 'exact': true, 'order': ['00000000:1B:00.0', '0000:0B:00.0', "
+		     "'0000:1b:00.0', '00000000:AF:00.0']}"),
+	      "0 b, 1 a, 3 ?- RailTwice RailNotFound");
+	assert_string_equal(
+		json_str_at(json_array_get(json_at(last, "rails", "list"), 2), "pciAddress"),
+		"0000:af:00.0");
 }
 
 static void says_what_is_wrong_in_an_exact_list(void **state)
@@ -161,6 +173,36 @@ static void another_order_forgets_what_was_there(void **state)
 	shows(decide(SEEN(NIC("b", "1b")), "{'from': 'P', 'order': ['b']}"), "0 b");
 }
 
+static void a_policy_is_renamed_while_a_nic_is_away(void **state)
+{
+	static const char *const orders[] = {
+		"{'from': 'SriovNetworkNodePolicy x/rail0 and 2 more', 'order': ['c', 'b', 'a']}",
+		"{'from': 'SriovNetworkNodePolicy x/first and 2 more', 'order': ['c', 'b', 'a']}",
+		/* Deleted, then there again by another name. */
+		"{'from': 'SriovNetworkNodePolicy x/rail1 and 1 more', 'order': ['b', 'a']}",
+		"{'from': 'SriovNetworkNodePolicy x/first and 2 more', 'order': ['c', 'b', 'a']}",
+	};
+	static const char *const rails[] = {
+		"0 c, 1 b-, 2 a RailMissing",
+		"0 c, 1 b-, 2 a RailMissing",
+		"0 b-, 1 a, 2 c RailMissing",
+		"0 c, 1 b-, 2 a RailMissing",
+	};
+
+	decide(SEEN(NIC("a", "0b") NIC("b", "1b") NIC("c", "af")), orders[0]);
+	for (size_t i = 0; i < ARRAY_LEN(orders); i++)
+		shows(decide(SEEN(NIC("a", "0b") NIC("c", "af")), orders[i]), rails[i]);
+}
+
+static void gaps_of_an_exact_list_are_not_counted_without_it(void **state)
+{
+	decide(SEEN(NIC("a", "0b")),
+	       "{'from': 'P', 'exact': true, 'order': ['0000:99:00.0', 'a']}");
+	shows(last, "0 ?-, 1 a RailNotFound");
+	shows(decide(SEEN(NIC("a", "0b") NIC("b", "1b")), "{'from': 'Q', 'order': ['b']}"),
+	      "0 b, 1 a");
+}
+
 static void a_nic_that_is_away_for_a_moment_has_its_rail(void **state)
 {
 	decide(SEEN(NIC("a", "0b") NIC("b", "1b")), NULL);
@@ -198,9 +240,12 @@ int main(void)
 		cmocka_unit_test_teardown(sorts_domains_before_buses, forget),
 		cmocka_unit_test_teardown(a_policy_puts_its_nics_first, forget),
 		cmocka_unit_test_teardown(an_exact_list_is_the_numbers, forget),
+		cmocka_unit_test_teardown(an_address_may_be_spelled_as_tools_print_it, forget),
 		cmocka_unit_test_teardown(says_what_is_wrong_in_an_exact_list, forget),
 		cmocka_unit_test_teardown(the_others_keep_their_rails_when_a_nic_vanishes, forget),
 		cmocka_unit_test_teardown(another_order_forgets_what_was_there, forget),
+		cmocka_unit_test_teardown(a_policy_is_renamed_while_a_nic_is_away, forget),
+		cmocka_unit_test_teardown(gaps_of_an_exact_list_are_not_counted_without_it, forget),
 		cmocka_unit_test_teardown(a_nic_that_is_away_for_a_moment_has_its_rail, forget),
 		cmocka_unit_test_teardown(a_node_has_at_most_so_many, forget),
 	};

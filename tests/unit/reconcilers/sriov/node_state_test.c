@@ -481,6 +481,32 @@ static void a_policy_broken_by_an_edit_keeps_its_vfs(void **state)
 		   "p0: stays as it is, because a policy that it was set up for is refused now");
 }
 
+/* The label is as it was, or has changed with a NIC. */
+static void a_policy_that_selects_by_rails_keeps_its_vfs(void **state)
+{
+	static const char *const labels[] = {"{gpu: 'yes', rdma.orbweaver.io/rail.count: '8'}",
+					     "{gpu: 'yes', rdma.orbweaver.io/rail.count: '7'}"};
+
+	for (size_t i = 0; i < ARRAY_LEN(labels); i++) {
+		json_auto_t *world = world_new(), *before = NULL, *after = NULL;
+
+		add_policy(world, "live", "{nicSelector: {pfNames: [p0]}, numVfs: 8}");
+		before = spec_of(world);
+		json_object_set(state_of(world), "spec", before);
+		json_put(json_at(world, KIND_NODE, "w1", "metadata"), "labels", yaml(labels[i]));
+		add_policy(world, "live",
+			   "{nodeSelector: {gpu: 'yes', rdma.orbweaver.io/rail.count: '8'}, "
+			   "nicSelector: {pfNames: [p0]}, numVfs: 4}");
+		after = spec_of(world);
+		assert_true(json_same(json_at(after, "interfaces"), json_at(before, "interfaces")));
+		/* Other labels count as ever. */
+		json_put(json_at(world, KIND_NODE, "w1", "metadata"), "labels", json_object());
+		json_decref(after);
+		after = spec_of(world);
+		assert_int_equal(json_array_size(json_at(after, "interfaces")), 0);
+	}
+}
+
 static void a_good_policy_is_not_held_for_its_namesake(void **state)
 {
 	json_auto_t *world = world_new(), *before = NULL, *after = NULL;
@@ -628,6 +654,40 @@ static void rails_join_what_upstream_wrote(void **state)
 	spec = spec_of(world);
 	assert_json(json_at(spec, "rails"),
 		    "{exact: true, from: SriovNetworkPoolConfig sys/all, order: [p9]}");
+}
+
+/* The first NIC of p0, p1 and p9, which one policy each names, vanishes. */
+static void a_vanished_nic_keeps_its_place_among_policies(void **state)
+{
+#define ONE_NIC(name) "{nicSelector: {pfNames: [" name "]}, numVfs: 8, isRdma: true}"
+	json_auto_t *world = world_new(), *before = NULL, *away = NULL, *renamed = NULL;
+	json_t *interfaces = json_at(state_of(world), "status", "interfaces");
+
+	json_array_append_new(interfaces, yaml("{pciAddress: '0000:1a:00.0', name: p9, vendor: "
+					       "15b3, deviceID: '1021', totalvfs: 16}"));
+	add_policy(world, "rail0", ONE_NIC("p0"));
+	add_policy(world, "rail1", ONE_NIC("p1"));
+	add_policy(world, "rail2", ONE_NIC("p9"));
+	/* Names what is there, but picks nothing. */
+	add_policy(world, "no", "{nicSelector: {pfNames: [p9], vendor: '8086'}, isRdma: true}");
+	before = spec_of(world);
+	assert_json(json_at(before, "rails"),
+		    "{from: SriovNetworkNodePolicy lab/rail0 and 2 more, order: [p0, p1, p9]}");
+	json_put(state_of(world), "spec", json_incref(before));
+	json_array_remove(interfaces, 0);
+	away = spec_of(world);
+	assert_json(json_at(away, "rails"),
+		    "{from: SriovNetworkNodePolicy lab/rail0 and 2 more, order: [p0, p1, p9]}");
+	/* Its policy is renamed: between the two the agent alone knows of it. */
+	(void)json_object_del(json_at(state_of(world), "spec"), "rails");
+	json_put(json_at(state_of(world), "status"), "rails",
+		 yaml("{list: [{rail: 0, name: p1}, {rail: 1, name: p9}, {rail: 2, name: p0, "
+		      "missing: true}]}"));
+	(void)json_object_del(json_at(world, KIND_POLICY), "lab/rail0");
+	add_policy(world, "a0", ONE_NIC("p0"));
+	renamed = spec_of(world);
+	assert_json(json_at(renamed, "rails"),
+		    "{from: SriovNetworkNodePolicy lab/a0 and 2 more, order: [p0, p1, p9]}");
 }
 
 static void bridges_that_someone_entered_stay(void **state)
@@ -1071,6 +1131,7 @@ int main(void)
 		cmocka_unit_test(who_cannot_have_guids_of_the_pool_is_told),
 		cmocka_unit_test(a_refused_policy_stops_no_other),
 		cmocka_unit_test(a_policy_broken_by_an_edit_keeps_its_vfs),
+		cmocka_unit_test(a_policy_that_selects_by_rails_keeps_its_vfs),
 		cmocka_unit_test(a_good_policy_is_not_held_for_its_namesake),
 		cmocka_unit_test(a_pf_that_is_listed_twice_counts_once),
 		cmocka_unit_test(a_node_in_two_pools_keeps_its_mode),
@@ -1081,6 +1142,7 @@ int main(void)
 		cmocka_unit_test(without_policies_the_node_state_is_empty),
 		cmocka_unit_test(what_upstream_wrote_stays_to_the_letter),
 		cmocka_unit_test(rails_join_what_upstream_wrote),
+		cmocka_unit_test(a_vanished_nic_keeps_its_place_among_policies),
 		cmocka_unit_test(bridges_that_someone_entered_stay),
 		cmocka_unit_test(a_node_state_outlives_its_node_for_half_an_hour),
 		cmocka_unit_test(a_node_state_without_a_node_says_so_and_until_when),

@@ -156,6 +156,19 @@ static void what_is_wrong_is_named_with_the_remedy(void **state)
 		{"{rdmaMode: exclusiv}", "BadRdmaMode",
 		 "pool sys/a: spec.rdmaMode: \"exclusiv\" must be shared or exclusive; the nodes "
 		 "keep the mode they have"},
+		{"{rails: ['0000:1b:00.0', '00000000:1B:00.0']}", "BadRails",
+		 "pool sys/a: spec.rails: entry 1, \"00000000:1B:00.0\", is listed before; name "
+		 "each NIC once, by interface name, alternative name or PCI address; until then "
+		 "the nodes keep the rails they have"},
+		{"{nodeSelector: {matchLabels: {rdma.orbweaver.io/rail.model: mixed}}}",
+		 "BadSelector",
+		 "pool sys/a: spec.nodeSelector: \"rdma.orbweaver.io/rail.model\" is written by "
+		 "the operator and follows from rails; select the nodes by another label"},
+		{"{nodeSelector: {matchExpressions: [{key: rdma.orbweaver.io/capable, operator: "
+		 "Exists}]}}",
+		 "BadSelector",
+		 "pool sys/a: spec.nodeSelector: \"rdma.orbweaver.io/capable\" is written by the "
+		 "operator and follows from rails; select the nodes by another label"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -259,6 +272,9 @@ static void the_mode_changes_only_when_there_is_one_answer(void **state)
 		{"{a: {spec: {nodeSelector: []}}}", "exclusive", "exclusive"},
 		{"{a: {spec: {nodeSelector: []}}, b: {spec: {rdmaMode: shared}}}", "exclusive",
 		 "shared"},
+		{"{a: {spec: {rdmaMode: shared, nodeSelector: {matchLabels: "
+		 "{rdma.orbweaver.io/rail.count: '8'}}}}}",
+		 "exclusive", "exclusive"},
 		{"{a: {spec: {rdmaMode: shared, ovsHardwareOffloadConfig: {name: x}}}}", "", ""},
 	};
 	json_auto_t *labels = yaml("{gpu: h100}");

@@ -102,6 +102,8 @@ static void a_policy_that_cannot_be_read_names_field_and_remedy(void **state)
 		{"{linkType: Ethernet}", "BadField", "eth, ETH, ib, IB"},
 		{"{resourceName: ''}", "NoResourceName", "spec.resourceName"},
 		{"{nodeSelector: {gpu: true}}", "BadField", "\"gpu\" is a boolean"},
+		{"{nodeSelector: {rdma.orbweaver.io/rail.count: '8'}}", "BadSelector",
+		 "\"rdma.orbweaver.io/rail.count\" is written by the operator"},
 		{"{nicSelector: {pfNames: [p0, 'p1#7']}}", "BadRange", "pfNames[1]: \"p1#7\""},
 		{"{nicSelector: {rootDevices: [1]}}", "BadField", "rootDevices"},
 	};

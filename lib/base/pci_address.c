@@ -3,10 +3,15 @@
  * An address becomes one number, in which domain, bus, device and function have their places: valid
  * text is what has such a number, and the order of addresses is that of the numbers.
  */
-#include "nodeagent/model/pci_address.h"
+#include "lib/base/pci_address.h"
 
+#include <ctype.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "lib/base/own.h"
+#include "lib/base/str.h"
 
 /* The next `min` to `max` lower-case hex digits. Returns what follows, or NULL. */
 static const char *hex_part(const char *text, int min, int max, uint64_t *ret)
@@ -55,6 +60,20 @@ bool pci_address_is_valid(const char *text)
 	uint64_t value;
 
 	return address_to_number(text, &value);
+}
+
+char *pci_address_normalize(const char *text)
+{
+	auto_free char *lower = str_dup(text);
+	uint64_t value;
+
+	for (char *p = lower; *p; p++)
+		*p = (char)tolower((unsigned char)*p);
+	if (!address_to_number(lower, &value))
+		return NULL;
+	return str_printf("%04x:%02x:%02x.%x", (unsigned int)(value >> 16),
+			  (unsigned int)(value >> 8 & 0xff), (unsigned int)(value >> 3 & 0x1f),
+			  (unsigned int)(value & 7));
 }
 
 int pci_address_compare(const char *a, const char *b)

@@ -2,8 +2,8 @@
 /*
  * PCI addresses as text. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_MODEL_PCI_ADDRESS_H
-#define ORBWEAVER_NODEAGENT_MODEL_PCI_ADDRESS_H
+#ifndef ORBWEAVER_LIB_BASE_PCI_ADDRESS_H
+#define ORBWEAVER_LIB_BASE_PCI_ADDRESS_H
 
 #include <stdbool.h>
 
@@ -18,6 +18,11 @@
  */
 #define PCI_ADDRESS_SIZE 20
 bool pci_address_is_valid(const char *text);
+/*
+ * The same as sysfs has it, of text that people and tools write: also upper case, and a domain with
+ * more zeros ("00000000:3B:00.0", as nvidia-smi has it). Returns new; NULL: not an address.
+ */
+char *pci_address_normalize(const char *text);
 /* By domain, bus, device, function; other text sorts after all addresses, as text. */
 int pci_address_compare(const char *a, const char *b);
 

@@ -102,13 +102,14 @@ int fs_write_atomic(int dirfd, const char *path, const void *data, size_t len, u
 	random_bytes(&number, sizeof(number));
 	temporary = str_printf("%s.%016llx.tmp", path, (unsigned long long)number);
 
+	/* Errors without the number: what fails each time alike is to be said once. */
 	if (write_new(dirfd, temporary, data, len, mode) < 0) {
-		(void)err_sys(err, "FileNotWritten", "write %s", temporary);
+		(void)err_sys(err, "FileNotWritten", "write a new %s", path);
 		(void)unlinkat(dirfd, temporary, 0);
 		return -1;
 	}
 	if (renameat(dirfd, temporary, dirfd, path) < 0) {
-		(void)err_sys(err, "FileNotWritten", "rename %s to %s", temporary, path);
+		(void)err_sys(err, "FileNotWritten", "put a new %s in place", path);
 		(void)unlinkat(dirfd, temporary, 0);
 		return -1;
 	}

@@ -54,6 +54,20 @@ static bool is_held(const struct pool *pool, const struct pools_function *functi
 	       json_is_true(json_at(function->seen, "host", "inUse"));
 }
 
+/* How the node itself uses it, where no pod has it; NULL: it does not, as far as is to be seen. */
+static const char *nodes_use(const struct pool *pool, const struct pools_function *function)
+{
+	const json_t *host = json_at(function->seen, "host");
+	const char *name = json_str_or(json_at(host, "holder", "name"), "the node");
+
+	return json_is_true(json_at(host, "inUse")) &&
+			       str_eq(json_str_at(host, "holder", "kind"), "host") &&
+			       !pool_gave(pool, function->address) &&
+			       !str_starts(name, OBSERVED_UNKNOWN_USER)
+		       ? name
+		       : NULL;
+}
+
 const char *pools_protected(const struct pools *pools, const struct pools_function *function)
 {
 	const char *why = json_str_at(function->seen, "host", "protected");
@@ -320,8 +334,7 @@ void pools_add_function(struct pools *pools, struct pool *pool,
 	};
 	auto_free char *rdma = NULL, *unwell = NULL;
 	json_t *device;
-	const char *address;
-	const char *resource;
+	const char *address, *resource, *use;
 
 	assert(function->address && !map_get(&pools->claimed, function->address));
 	json_put(details, "generic", json_pack("{s:s}", "deviceID", function->address));
@@ -336,6 +349,9 @@ void pools_add_function(struct pools *pools, struct pool *pool,
 			  json_str_or(json_at(draft.pools->input->allocated, resource, address),
 				      "a pod"),
 			  resource);
+	use = nodes_use(pool, function);
+	if (use)
+		set_fault(&draft, "it is used by %s; end that use", use);
 	check_driver(&draft);
 	unwell = pools_unwell(pools, function, is_held(pool, function));
 	if (unwell)

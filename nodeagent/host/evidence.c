@@ -101,8 +101,8 @@ static const char *who_has_file(struct evidence *evidence, const char *path)
 		evidence->files = holders_files(evidence->host, &err);
 	if (evidence->files)
 		return json_str_at(evidence->files, path);
-	(void)snprintf(evidence->unknown, sizeof(evidence->unknown), "nobody knows whom (%.200s)",
-		       err.text);
+	(void)snprintf(evidence->unknown, sizeof(evidence->unknown),
+		       OBSERVED_UNKNOWN_USER " (%.200s)", err.text);
 	return evidence->unknown;
 }
 
@@ -138,13 +138,13 @@ static char *kernel_user(struct evidence *evidence, const char *name)
 	struct err err = {0};
 
 	if (need_rdma(evidence, &err) < 0)
-		return str_printf("nobody knows whom (%s)", err.text);
+		return str_printf(OBSERVED_UNKNOWN_USER " (%s)", err.text);
 	for (size_t i = 0; !module && i < evidence->rdma.n; i++) {
 		if (!str_eq(evidence->rdma.items[i].name, name))
 			continue;
 		module = rdma_kernel_user(evidence->host, evidence->rdma.items[i].index, &err);
 		if (err.class)
-			return str_printf("nobody knows whom (%s)", err.text);
+			return str_printf(OBSERVED_UNKNOWN_USER " (%s)", err.text);
 	}
 	return module ? str_printf("the kernel (%s on %s; rdma resource show qp)", module, name)
 		      : NULL;
@@ -198,7 +198,7 @@ static char *soft_verbs_user(struct evidence *evidence, const char *address)
 	if (json_array_size(interfaces) == 0)
 		return NULL;
 	if (need_rdma(evidence, &err) < 0)
-		return str_printf("nobody knows whom (%s)", err.text);
+		return str_printf(OBSERVED_UNKNOWN_USER " (%s)", err.text);
 	for (size_t i = 0; i < evidence->rdma.n; i++) {
 		const struct rdma_device *device = &evidence->rdma.items[i];
 		json_auto_t *files = NULL;
@@ -282,15 +282,11 @@ char *evidence_vfio_user(struct evidence *evidence, const char *address, const c
 	return who ? str_dup(who) : NULL;
 }
 
-/* What an interface of ours is part of, or what lies on it: of ours, or of a pod. NULL: nothing. */
-static char *what_is_on(struct evidence *evidence, const struct rtnl_interface *interface)
+/* What an interface of ours is part of, or which other of ours lies on it. NULL: nothing. */
+static char *what_of_ours_is_on(struct evidence *evidence, const struct rtnl_interface *interface)
 {
 	const struct rtnl_interface *master =
 		rtnl_by_index(&evidence->interfaces, interface->master);
-	json_t *namespaces = NULL;
-	struct err err = {0};
-	const char *upper;
-	char index[16];
 
 	if (master)
 		return str_printf("%s, of which %s is a part", master->name, interface->name);
@@ -298,10 +294,24 @@ static char *what_is_on(struct evidence *evidence, const struct rtnl_interface *
 		if (evidence->interfaces.items[i].lower == interface->index)
 			return str_printf("%s, which lies on %s",
 					  evidence->interfaces.items[i].name, interface->name);
+	return NULL;
+}
+
+/* Of pods, too. */
+static char *what_is_on(struct evidence *evidence, const struct rtnl_interface *interface)
+{
+	char *who = what_of_ours_is_on(evidence, interface);
+	json_t *namespaces = NULL;
+	struct err err = {0};
+	const char *upper;
+	char index[16];
+
+	if (who)
+		return who;
 	if (!evidence->uppers) {
 		namespaces = holders_namespaces(evidence->host, &evidence->uppers, &err);
 		if (!namespaces)
-			return str_printf("nobody knows whom (%s)", err.text);
+			return str_printf(OBSERVED_UNKNOWN_USER " (%s)", err.text);
 		json_decref(namespaces);
 	}
 	(void)snprintf(index, sizeof(index), "%d", interface->index);
@@ -361,8 +371,8 @@ ask_of_interfaces(struct evidence *evidence, const char *address, enum interface
 			continue;
 		interface = interface_named(evidence, name);
 		who = interface ? use(evidence, interface)
-				: str_printf("nobody knows whom (interface %s came or went "
-					     "meanwhile)",
+				: str_printf(OBSERVED_UNKNOWN_USER " (interface %s came or went "
+								   "meanwhile)",
 					     name);
 		if (who)
 			return who;
@@ -406,6 +416,13 @@ static char *ip_user(struct evidence *evidence, const struct rtnl_interface *int
 	return NULL;
 }
 
+static char *node_interface_user(struct evidence *evidence, const struct rtnl_interface *interface)
+{
+	char *who = what_of_ours_is_on(evidence, interface);
+
+	return who ? who : ip_user(evidence, interface);
+}
+
 /* Both: what lies on it, and the node. */
 static char *interface_user(struct evidence *evidence, const struct rtnl_interface *interface)
 {
@@ -422,8 +439,8 @@ char *evidence_node_user(struct evidence *evidence, const char *address)
 	if (evidence_vdpa_driver(evidence->host, address, &driver))
 		return str_printf("a vDPA device (driver %s)", driver.text);
 	if (need_interfaces(evidence, &err) < 0 || need_ip(evidence, &err) < 0)
-		return str_printf("nobody knows whom (%s)", err.text);
-	return ask_of_interfaces(evidence, address, INTERFACES_ALL, ip_user);
+		return str_printf(OBSERVED_UNKNOWN_USER " (%s)", err.text);
+	return ask_of_interfaces(evidence, address, INTERFACES_ALL, node_interface_user);
 }
 
 /* ---- VFs ------------------------------------------------------------------------------------- */

@@ -39,8 +39,8 @@ static int read_view(struct view *view, struct err *err)
 		if (!view->namespaces)
 			view_problem(view, NULL, &problem);
 		view_read_carriers(view, uppers);
-		view->evidence = evidence_new(view->host);
 	}
+	view->evidence = evidence_new(view->host);
 	return 0;
 }
 

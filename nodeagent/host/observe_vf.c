@@ -75,7 +75,7 @@ static bool vfio_holder(const struct view *view, const char *vf, const char *dri
 	auto_free char *who = NULL;
 
 	json_put_str(holder, "kind", "vfio");
-	if (!view->evidence)
+	if (!(view->flags & HOST_OBSERVE_HOLDERS))
 		return true;
 	who = evidence_vfio_user(view->evidence, vf, driver);
 	json_put_bool(holder, "open", who != NULL);
@@ -85,8 +85,10 @@ static bool vfio_holder(const struct view *view, const char *vf, const char *dri
 
 static bool verbs_holder(const struct view *view, const char *vf, json_t *holder)
 {
-	auto_free char *who = view->evidence ? evidence_verbs_user(view->evidence, vf) : NULL;
+	auto_free char *who = NULL;
 
+	if (view->flags & HOST_OBSERVE_HOLDERS)
+		who = evidence_verbs_user(view->evidence, vf);
 	if (!who)
 		return false;
 	json_put_str(holder, "kind", "process");
@@ -94,9 +96,10 @@ static bool verbs_holder(const struct view *view, const char *vf, json_t *holder
 	return true;
 }
 
+/* Few questions, so each look asks them: what the node uses is not to be offered to pods. */
 static bool node_holder(const struct view *view, const char *vf, json_t *holder)
 {
-	auto_free char *who = view->evidence ? evidence_node_user(view->evidence, vf) : NULL;
+	auto_free char *who = evidence_node_user(view->evidence, vf);
 
 	json_put_str(holder, "name", who);
 	return who != NULL;

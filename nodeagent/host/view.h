@@ -32,7 +32,7 @@ struct view {
 	json_t *devlink;           /* PCI addresses with a devlink instance */
 	json_t *health;            /* devlink_list_errors() */
 	json_t *namespaces;        /* holders_namespaces, with HOST_OBSERVE_HOLDERS */
-	struct evidence *evidence; /* with HOST_OBSERVE_HOLDERS */
+	struct evidence *evidence; /* without HOST_OBSERVE_HOLDERS for the node's own use only */
 	json_t *protected;         /* node.protected */
 	json_t *carriers;          /* the same for what interfaces of pods lie on */
 	json_t *char_devices;      /* { RDMA device: [entries of charDevices] } */

@@ -170,6 +170,7 @@ static int plan_and_act(const struct plugin_call *call, const struct coordinator
 		.ifname = outer->ifname,
 		.container_id = outer->container_id,
 		.granted = outer->granted,
+		.later = outer->later,
 		.veth_mac = veth_mac,
 		.peer_mac = peer_mac,
 	};

@@ -133,12 +133,16 @@ static bool keeps_meta(const struct profile_input *in)
 	return in->profile != PROFILE_AUTO && !may_go(in) && (in->has_conf || in->is_meta_used);
 }
 
+/* For a while, whose end no change in the folders tells. */
+static bool waits_for_multus(const struct profile_input *in)
+{
+	return in->profile == PROFILE_AUTO && !in->multus && in->is_multus_away && !in->has_conf;
+}
+
 static enum meta_mode meta_of(const struct profile_input *in)
 {
-	bool is_for_multus = !in->multus && in->is_multus_away && !in->has_conf;
-
 	if (in->profile == PROFILE_AUTO)
-		return is_for_multus ? META_OFF : META_AUTO;
+		return waits_for_multus(in) ? META_OFF : META_AUTO;
 	return keeps_meta(in) ? META_AUTO : META_OFF;
 }
 
@@ -224,7 +228,7 @@ void profile_decide(const struct profile_input *in, struct profile_decision *ret
 	*ret = (struct profile_decision){
 		.install = json_array(), .restore = json_array(), .meta = meta_of(in)};
 	decide_names(in, ret, &told);
-	ret->is_waiting = told.waiting.len > 0 || keeps_meta(in);
+	ret->is_waiting = told.waiting.len > 0 || keeps_meta(in) || waits_for_multus(in);
 	ret->networks = words_for_profile(in, &told);
 }
 

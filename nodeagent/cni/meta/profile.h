@@ -68,7 +68,7 @@ struct profile_decision {
 	json_t *install; /* names that are to be ours; another program's is kept aside first */
 	json_t *restore; /* names that are to be what they were before us */
 	enum meta_mode meta;
-	bool is_waiting; /* for pods to end */
+	bool is_waiting; /* for pods to end, or for Multus: no change in the folders ends it */
 	/*
 	 * For the NodeState's condition PodNetworks: {"serves": bool, "fault": bool, "reason",
 	 * "message"}. fault: an administrator has to act. Reasons: MetaPlugin, MultusDelegates,

@@ -149,12 +149,29 @@ static int check_ways(const struct bridge_config *config, const struct bridge_no
 			if (check_gateway_of(config, node, hop, gateway, network, err))
 				return -1;
 	}
+	return 0;
+}
+
+/*
+ * Programs of the node may have been connected to pods of this very network, until the bridge lost
+ * its address: the kernel keeps such connections for minutes, and nothing tells them from others.
+ */
+static int check_peers(const struct bridge_config *config, const struct bridge_node *node,
+		       const char *gateway, const struct addr *network, struct err *err)
+{
+	size_t i;
+	json_t *item;
+
 	json_array_foreach (node->peers, i, item) {
 		const char *text = json_string_value(item);
 		struct addr peer;
 
 		if (read_address(text, &peer) && is_taken(config, node, network, &peer))
-			return refuse_gateway(err, gateway, "its connection to", text);
+			return err_set(err, ERR_TRANSIENT, "AddressOfNode",
+				       "bridge: the gateway %s would take the node's connection to "
+				       "%s; see ss -tnp dst %s on the node: one to an earlier pod "
+				       "ends by itself, else give the network another subnet",
+				       gateway, text, text);
 	}
 	return 0;
 }
@@ -172,6 +189,14 @@ int bridge_check_gateways(const struct bridge_config *config, const struct bridg
 		if (read_address(text, &network) &&
 		    (check_own_addresses(config, node, text, &network, err) ||
 		     check_ways(config, node, text, &network, err)))
+			return -1;
+	}
+	/* Last, since that passes and the others do not. */
+	json_array_foreach ((json_t *)networks, i, item) {
+		const char *text = json_string_value(item);
+		struct addr network;
+
+		if (read_address(text, &network) && check_peers(config, node, text, &network, err))
 			return -1;
 	}
 	return 0;

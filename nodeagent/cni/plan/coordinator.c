@@ -545,12 +545,14 @@ static int plan_tables(struct plan *plan, struct err *err)
 			plan_own_table(plan, role->table);
 		return 0;
 	}
-	if (!str_empty(wanted) && !look_link(plan->facts->pod, wanted))
+	/* What comes next takes main itself, when it is its turn. */
+	if (!str_empty(wanted) && !look_link(plan->facts->pod, wanted) &&
+	    !json_list_has(plan->facts->later, wanted))
 		return err_set(
 			err, ERR_INVALID, "NicMissing",
-			"coordinator: podDefaultRouteNic %s is no interface of the pod; name "
-			"one that it has when %s is added",
-			wanted, ifname);
+			"coordinator: %s: podDefaultRouteNic %s is no interface of the pod; name "
+			"one of its networks'",
+			ifname, wanted);
 	if (str_eq(wanted, ifname)) {
 		add_rules_from(plan, keeper, role->table);
 		give_routes(plan, keeper, role->table, false);

@@ -60,6 +60,8 @@ struct coordinator_facts {
 	const json_t *host; /* of netns_observe_host() */
 	/* Addresses that IP pools, which administrators make, gave the sandbox; or NULL. */
 	const json_t *granted;
+	/* Names of interfaces of networks that come next, which `pod` leaves out; or NULL. */
+	const json_t *later;
 	/* The node's end of role.via: a link of the node; NULL when it is still to be made. */
 	const json_t *peer;
 	const char *ifname, *container_id;
@@ -68,7 +70,7 @@ struct coordinator_facts {
 
 /*
  * Append the steps of ADD (steps.h). ERR_INVALID "NicMissing": podDefaultRouteNic names no
- * interface of the pod; "AddressOfNode": a route to an address of the NIC would take the node's own
+ * interface of the pod, nor one that comes next; "AddressOfNode": a route to an address of the NIC would take the node's own
  * traffic, since the node has it, or routes by it, or reaches it through a gateway and no IP pool
  * gave it to the pod; "BadField": hostRuleTable is a table that others use. ERR_HOST "NoPeer":
  * role.via has no other end on the node.

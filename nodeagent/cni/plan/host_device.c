@@ -11,14 +11,16 @@
 #include "lib/base/pci_address.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/cni/plan/addr.h"
 #include "nodeagent/cni/plan/config_keys.h"
 #include "nodeagent/cni/plan/look.h"
 #include "nodeagent/cni/plan/steps.h"
 #include "nodeagent/cni/plan/wanted_mac.h"
 
 #define SYS_DEVICES "/sys/devices/"
-#define TABLE_LOCAL 255 /* linux/rtnetlink.h */
+/* linux/rtnetlink.h */
+#define SCOPE_SITE    200
+#define PROTO_KERNEL  2
+#define ROUTE_UNICAST 1
 
 void host_device_config_done(struct host_device_config *config)
 {
@@ -93,13 +95,11 @@ static bool goes_by(const json_t *route, const char *name)
 	       json_find(json_at(route, "nexthops"), "dev", name);
 }
 
-/* Those that each interface of IPv6 has say nothing. */
-static bool is_of_link(const char *dst)
+/* Those that the kernel gives each interface, or each address, say nothing. */
+static bool is_made_by_someone(const json_t *route)
 {
-	struct addr network;
-
-	return addr_parse_prefix(dst, &network) &&
-	       (addr_is_link_local(&network) || addr_is_multicast(&network));
+	return look_number(route, "protocol") != PROTO_KERNEL &&
+	       look_number(route, "type") == ROUTE_UNICAST;
 }
 
 /* Not an end of a pair, whose number below may be of another namespace. */
@@ -114,6 +114,7 @@ static bool lies_on_another(const json_t *link)
 	return false;
 }
 
+/* By the rules of evidence_node_user() (nodeagent/host/evidence.h), which the kubelet is told by. */
 int host_device_check(const char *type, const json_t *link, const json_t *host, struct err *err)
 {
 	const char *name = json_str_at(link, "name"), *text;
@@ -134,7 +135,8 @@ int host_device_check(const char *type, const json_t *link, const json_t *host, 
 				    type, name);
 	json_array_foreach (json_at(host, "addresses"), i, item) {
 		text = json_str_or(json_at(item, "address"), "");
-		if (str_eq(json_str_at(item, "dev"), name) && !is_of_link(text))
+		if (str_eq(json_str_at(item, "dev"), name) &&
+		    look_number(item, "scope") <= SCOPE_SITE)
 			return is_the_nodes(err,
 					    "%s: %s has the node's address %s; remove it, "
 					    "or name another interface",
@@ -142,8 +144,7 @@ int host_device_check(const char *type, const json_t *link, const json_t *host, 
 	}
 	json_array_foreach (json_at(host, "routes"), i, item) {
 		text = json_str_or(json_at(item, "dst"), "");
-		if (look_number(item, "table") != TABLE_LOCAL && goes_by(item, name) &&
-		    !is_of_link(text))
+		if (is_made_by_someone(item) && goes_by(item, name))
 			return is_the_nodes(err,
 					    "%s: the node's route to %s goes by %s; remove "
 					    "it, or name another interface",

@@ -34,7 +34,11 @@ enum {
 	 * a change is to be seen, and long for a program that writes there all the time.
 	 */
 	PROFILE_GAP_MS = 500,
-	/* Where something else than a change is waited for, or changes cannot be seen. */
+	/*
+	 * Where something else than a change is waited for, or changes cannot be seen. Also from
+	 * look to look there: what a look begins and takes back, since the disk is full, is a
+	 * change.
+	 */
 	PROFILE_AGAIN_MS = 3000,
 	/* Events may be lost; and a file that could not be made is tried again. */
 	PROFILE_LOOK_MS = 60000,
@@ -56,6 +60,7 @@ struct node_keeper {
 	int64_t looked_ms; /* when the last look began; 0: there was none */
 	bool is_blind;     /* changes are not seen: logged already */
 	bool is_failing;   /* the last look failed: logged already */
+	bool is_open;      /* it did, or left something that no change ends */
 	json_t *memory;    /* of the last look; NULL: there was none */
 	json_t *networks;  /* as said last */
 	bool is_stale;     /* RDMA: said already */
@@ -97,7 +102,8 @@ static struct err failure_of(const json_t *done, const struct err *failed)
 /* The timer of the next look. */
 static void settle(struct node_keeper *keeper)
 {
-	int64_t due_ms = keeper->looked_ms ? keeper->looked_ms + PROFILE_GAP_MS - clock_ms() : 0;
+	int64_t gap_ms = keeper->is_open ? PROFILE_AGAIN_MS : PROFILE_GAP_MS;
+	int64_t due_ms = keeper->looked_ms ? keeper->looked_ms + gap_ms - clock_ms() : 0;
 
 	timer_start(keeper->profile_look, due_ms > SETTLE_MS ? due_ms : SETTLE_MS);
 }
@@ -143,13 +149,14 @@ static void on_profile_ended(void *arg, const json_t *done, const struct err *fa
 			  "they are",
 			  F_ERR(&err));
 	keeper->is_failing = err.class != ERR_NONE;
+	keeper->is_open = keeper->is_failing || json_is_true(json_at(kept, "isOpen"));
 	if (json_at(kept, "blind"))
 		(void)ask_error_read(json_at(kept, "blind"), &blind);
 	if (keeper->folders >= 0 && !keeper->is_failing)
 		note_blindness(keeper, &blind);
 	if (keeper->has_changed)
 		settle(keeper);
-	else if (keeper->is_failing || keeper->is_blind || json_is_true(json_at(kept, "isOpen")))
+	else if (keeper->is_open || keeper->is_blind)
 		timer_start(keeper->profile_look, PROFILE_AGAIN_MS);
 	else
 		timer_start(keeper->profile_look, PROFILE_LOOK_MS);
@@ -189,6 +196,7 @@ void node_keeper_set(struct node_keeper *keeper, enum profile profile)
 		return;
 	keeper->is_set = true;
 	keeper->profile = profile;
+	keeper->is_open = false;
 	on_change(keeper);
 }
 

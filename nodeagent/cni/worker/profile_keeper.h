@@ -49,7 +49,7 @@ void profile_keeper_free(struct profile_keeper *keeper);
 /*
  * Look now and do what is to be done. Returns what the NodeState is to say (struct
  * profile_decision), new. *ret_is_open: something is left that no change in the folders ends: a pod
- * that uses what is to go, or a write that failed.
+ * that uses what is to go, the time in which Multus may come back, or a write that failed.
  */
 json_t *profile_keeper_look(struct profile_keeper *keeper, enum profile profile,
 			    const struct profile_usage *usage, bool *ret_is_open);

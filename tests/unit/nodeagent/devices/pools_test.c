@@ -510,6 +510,47 @@ static void a_vf_that_carries_the_nodes_address_is_not_offered(void **state)
 		    "0000:3b:00.3: not offered, it has the node's address");
 }
 
+/* The sriov plugin would refuse it. In use by a pod it stays as it is. */
+static void a_vf_that_the_node_uses_is_not_for_pods(void **state)
+{
+	static const struct {
+		const char *kind, *name, *pod, *cause;
+	} cases[] = {
+		{"host", "the node: ens1v0 has an address", NULL,
+		 "it is used by the node: ens1v0 has an address; end that use"},
+		{"host", "br0, of which ens1v0 is a part", NULL, "it is used by br0"},
+		{"host", "the node: ens1v0 has an address", "ns/pod/c", NULL},
+		{"host", "nobody knows whom (list routes)", NULL, NULL},
+		{"netns", "/run/netns/cni-1", NULL, NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *observed = host(), *pools = NULL, *allocated = json_object();
+		json_auto_t *wanted = spec("0000:3b:00.0", "[{resourceName: x, vfRange: 0-1}]");
+		json_t *of_host = json_at(vf_of(observed, 0, 0), "host");
+		const json_t *vf;
+
+		json_put_bool(of_host, "inUse", true);
+		json_put(of_host, "holder",
+			 json_pack("{s:s, s:s}", "kind", cases[i].kind, "name", cases[i].name));
+		if (cases[i].pod)
+			json_put(allocated, "spidernet.io/x",
+				 json_pack("{s:s}", "0000:3b:00.2", cases[i].pod));
+		pools = compute((struct pools_input){
+			.spec = wanted, .observed = observed, .allocated = allocated});
+		vf = device(pools, "spidernet.io/x", "0000:3b:00.2");
+		if (json_is_true(json_at(vf, "healthy")) != !cases[i].cause)
+			fail_msg("case %zu: %s", i, json_text(vf));
+		if (cases[i].cause) {
+			assert_says(json_at(vf, "cause"), cases[i].cause);
+			assert_says(json_at(resource(pools, "spidernet.io/x"), "causes"),
+				    cases[i].cause);
+		}
+		assert_true(json_is_true(
+			json_at(device(pools, "spidernet.io/x", "0000:3b:00.3"), "healthy")));
+	}
+}
+
 /* ---- VFs that pods have ---------------------------------------------------------------------- */
 
 static const char GROUP[] = "[{resourceName: mellanoxrdma, vfRange: 0-1, isRdma: true}]";
@@ -1038,6 +1079,7 @@ int main(void)
 		cmocka_unit_test(an_external_pf_is_offered_and_blamed_on_its_manager),
 		cmocka_unit_test(vdpa_is_refused_by_name),
 		cmocka_unit_test(a_vf_that_carries_the_nodes_address_is_not_offered),
+		cmocka_unit_test(a_vf_that_the_node_uses_is_not_for_pods),
 		cmocka_unit_test(a_held_vf_out_of_sight_stays_what_it_was),
 		cmocka_unit_test(a_held_vf_that_was_never_seen_is_healthy_and_cannot_be_had),
 		cmocka_unit_test(a_vf_is_held_when_only_the_kubelet_knows),

@@ -147,6 +147,15 @@ static void a_pf_in_a_bond_keeps_its_switch(void **state)
 	refuses(*state, SWITCHDEV, "PfInUse", "bond0, of which ens1f0np0 is a part");
 }
 
+static void a_port_of_a_bond_is_used_by_the_node(void **state)
+{
+	struct evidence *evidence = evidence_new(host_tree_host(*state));
+	auto_free char *who = evidence_node_user(evidence, PF);
+
+	evidence_free(evidence);
+	assert_string_equal(who, "bond0, of which ens1f0np0 is a part");
+}
+
 static void a_pf_in_a_bond_keeps_its_mtu(void **state)
 {
 	does(*state, SET_MTU(9000));
@@ -473,7 +482,7 @@ static const json_t *observed_vf(const json_t *observed, size_t number)
 
 static void assert_used_by_the_node(struct host_tree *tree, const char *words)
 {
-	json_auto_t *observed = NULL;
+	json_auto_t *observed = NULL, *cheap = NULL;
 	const json_t *vf;
 
 	refuses(tree, UNBIND, "VfInUse", words);
@@ -484,6 +493,14 @@ static void assert_used_by_the_node(struct host_tree *tree, const char *words)
 	assert_non_null(strstr(json_str_or(json_at(vf, "host", "holder", "name"), ""), words));
 	assert_true(json_is_false(json_at(observed_vf(observed, 1), "host", "inUse")));
 	does(tree, "{\"step\": \"unbind-driver\", \"vf\": \"" OTHER "\"}");
+	if (!str_eq(json_str_at(vf, "host", "holder", "kind"), "host"))
+		return;
+	/* A cheap look, from which the kubelet is told, says so, too. */
+	cheap = host_observe(host_tree_host(tree), 0, NULL);
+	assert_true(json_same(json_at(observed_vf(cheap, 0), "host", "holder"),
+			      json_at(vf, "host", "holder")));
+	assert_true(json_is_true(json_at(observed_vf(cheap, 0), "host", "inUse")));
+	assert_true(json_is_false(json_at(observed_vf(cheap, 1), "host", "inUse")));
 }
 
 /* docs/host.md: "Any evidence counts; disagreement is in use". Storage, iSCSI, a second fabric. */
@@ -613,6 +630,7 @@ int main(void)
 		TEST(a_pf_that_interfaces_lie_on_keeps_its_switch),
 		cmocka_unit_test(a_pf_whose_link_vfs_would_drop_gets_them_beside_an_address),
 		BOND(a_pf_in_a_bond_keeps_its_switch),
+		BOND(a_port_of_a_bond_is_used_by_the_node),
 		BOND(a_pf_in_a_bond_keeps_its_mtu),
 		TEST(a_pf_that_nothing_lies_on_does_not),
 		BOND(a_live_roce_lag_keeps_the_vfs_of_all_its_ports),

@@ -48,7 +48,7 @@ enum {
 /* What is to come of it, beside plugins. */
 enum {
 	OFF = 1 << 0,   /* the meta plugin is */
-	WAITS = 1 << 1, /* for pods to end */
+	WAITS = 1 << 1, /* for pods to end, or for Multus */
 	SERVES = 1 << 2,
 };
 
@@ -138,7 +138,7 @@ static void auto_leaves_what_others_have_installed(void **state)
 static void auto_waits_for_a_multus_that_is_being_replaced(void **state)
 {
 	static const struct situation cases[] = {
-		{PROFILE_AUTO, OURS, AWAY, BOTH, NO, OFF, "MultusAway"},
+		{PROFILE_AUTO, OURS, AWAY, BOTH, NO, OFF | WAITS, "MultusAway"},
 		/* Not where we have taken over already. */
 		{PROFILE_AUTO, OURS, CONF | AWAY, BOTH, NO, SERVES, "MetaPlugin"},
 	};

@@ -291,6 +291,77 @@ static json_t *steps_of_net2(const char *addresses, const char *more, const char
 	return steps;
 }
 
+/*
+ * The plan of one NIC of three, with a default route each, of which those after it are left out as
+ * they are for the plugin.
+ */
+static int plan_one_of_three(int number, const char *wanted, json_t *steps, struct err *err)
+{
+	json_auto_t *pod = json_pack("{s:[], s:[], s:[]}", "links", "addresses", "routes");
+	json_auto_t *host = yaml("{}"), *later = json_array();
+	json_auto_t *peer = yaml("{index: 9, name: cali0, mac: b}");
+	struct coordinator_config config = {
+		.mode = COORDINATOR_OVERLAY,
+		.first_nic = "eth0",
+		.default_route_nic = wanted,
+		.tune_pod_routes = true,
+		.rp_filter = -1,
+		.host_table = 500,
+	};
+	auto_coordinator_role struct coordinator_role role = {0};
+	auto_free char *ifname = str_printf("net%d", number);
+	struct coordinator_facts facts = {
+		.pod = pod, .host = host, .peer = peer, .ifname = ifname, .later = later};
+
+	for (int i = 0; i <= 3; i++) {
+		auto_free char *name = i == 0 ? str_dup("eth0") : str_printf("net%d", i);
+		auto_free char *link =
+			str_printf("{index: %d, name: %s, flags: 4163, mac: a}", i + 2, name);
+		auto_free char *address = str_printf("{dev: %s, address: 10.%d.0.5/24}", name, i);
+		auto_free char *route =
+			str_printf("{family: 4, table: 254, type: 1, dst: 0.0.0.0/0, gw: "
+				   "10.%d.0.1, dev: %s}",
+				   i, name);
+
+		json_array_append_new(later, json_string(name));
+		if (i > number)
+			continue;
+		json_array_remove(later, 0);
+		json_array_append_new(json_at(pod, "links"), yaml(link));
+		json_array_append_new(json_at(pod, "addresses"), yaml(address));
+		/* The earlier coordinators have moved theirs. */
+		if (i == 0 || i == number)
+			json_array_append_new(json_at(pod, "routes"), yaml(route));
+	}
+	assert_int_equal(coordinator_role_of(&config, ifname, pod, &role, NULL), 0);
+	return coordinator_plan(&config, &role, &facts, steps, err);
+}
+
+/* Which device's default route leaves main. */
+static const char *who_leaves_main(const json_t *steps)
+{
+	return json_str_at(json_find(steps, "do", "unroute"), "dev");
+}
+
+/* The annotation goes to the coordinators of all networks. */
+static void the_default_route_may_be_for_a_nic_that_comes_later(void **state)
+{
+	static const char *const leaves[] = {"net1", "net2", "eth0"};
+	json_auto_t *nothing = json_array();
+	struct err err = {0};
+
+	for (int number = 1; number <= 3; number++) {
+		json_auto_t *steps = json_array();
+
+		if (plan_one_of_three(number, "net3", steps, &err))
+			fail_msg("net%d: %s", number, err.text);
+		assert_string_equal(who_leaves_main(steps), leaves[number - 1]);
+	}
+	assert_int_equal(plan_one_of_three(1, "net4", nothing, &err), -1);
+	assert_string_equal(err.reason, "NicMissing");
+	assert_non_null(strstr(err.text, "net4"));
+}
+
 /* Words of the steps of one kind in the pod: "value of key, …" of each. */
 static void assert_steps(const json_t *steps, const char *what, const char *key, const char *other,
 			 const char *want)
@@ -483,6 +554,7 @@ int main(void)
 		cmocka_unit_test(a_nic_that_the_mode_does_not_fit_is_refused),
 		cmocka_unit_test(a_pod_whose_first_nic_leads_nowhere_is_refused),
 		cmocka_unit_test(a_nic_answers_for_its_own_addresses_alone),
+		cmocka_unit_test(the_default_route_may_be_for_a_nic_that_comes_later),
 		cmocka_unit_test(each_nic_of_a_subnet_has_a_table_with_it),
 		cmocka_unit_test(what_was_done_is_taken_back_in_reverse_order),
 		cmocka_unit_test(a_route_that_has_gone_is_named),

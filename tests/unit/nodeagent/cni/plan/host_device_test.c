@@ -78,20 +78,25 @@ static void the_node_keeps_what_it_uses_itself(void **state)
 		const char *link, *addresses, *routes, *links, *says;
 	} cases[] = {
 		{"{index: 3, name: eth1}",
-		 "[{dev: eth1, address: 'fe80::1/64'}, {dev: eth0, address: 10.0.0.1/24}]",
-		 "[{dev: eth1, dst: 'fe80::/64', table: 254}, {dev: eth1, dst: 'ff00::/8', table: "
-		 "255},"
-		 " {dev: eth0, dst: 0.0.0.0/0, table: 254}]",
+		 "[{dev: eth1, address: 'fe80::1/64', scope: 253},"
+		 " {dev: eth1, address: 192.0.2.1/24, scope: 253}, {dev: eth0, address: "
+		 "10.0.0.1/24}]",
+		 "[{dev: eth1, dst: 'fe80::/64', table: 254, protocol: 2, type: 1},"
+		 " {dev: eth1, dst: 192.0.2.0/24, table: 254, protocol: 2, type: 1},"
+		 " {dev: eth1, dst: 'ff00::/8', table: 255, protocol: 2, type: 5},"
+		 " {dev: eth0, dst: 0.0.0.0/0, table: 254, type: 1}]",
 		 "[{index: 3, name: eth1}, {index: 4, name: v, kind: netkit, lower: 3}]", NULL},
 		{"{index: 1, name: lo, flags: 9}", "[]", "[]", "[]", "loopback"},
 		{"{index: 3, name: eth1, master: 9}", "[]", "[]", "[]", "a port of a bridge"},
 		{"{index: 3, name: eth1}", "[{dev: eth1, address: 10.0.0.1/24}]", "[]", "[]",
 		 "the node's address 10.0.0.1/24"},
-		{"{index: 3, name: eth1}", "[]", "[{dev: eth1, dst: 0.0.0.0/0, table: 254}]", "[]",
+		{"{index: 3, name: eth1}", "[]",
+		 "[{dev: eth1, dst: 0.0.0.0/0, table: 254, type: 1, protocol: 16}]", "[]",
 		 "route to 0.0.0.0/0 goes by eth1"},
 		{"{index: 3, name: eth1}", "[]",
-		 "[{dst: '::/0', table: 100, nexthops: [{dev: eth0}, {dev: eth1}]}]", "[]",
-		 "route to ::/0 goes by eth1"},
+		 "[{dst: '::/0', table: 100, type: 1, protocol: 9,"
+		 " nexthops: [{dev: eth0}, {dev: eth1}]}]",
+		 "[]", "route to ::/0 goes by eth1"},
 		{"{index: 3, name: eth1}", "[]", "[]",
 		 "[{index: 4, name: eth1.5, kind: vlan, lower: 3}]", "eth1.5 is upon eth1"},
 	};

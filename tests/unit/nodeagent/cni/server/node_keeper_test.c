@@ -248,6 +248,26 @@ static void a_program_that_writes_all_the_time_does_not_have_a_worker_for_each(v
 	assert_in_range(workers, 1, (clock_ms() - began_ms) / 500 + 1);
 }
 
+/* What was begun and taken back is a change, too. */
+static void a_write_that_fails_does_not_wake_itself(void **state)
+{
+	struct stand *s = *state;
+	int workers;
+
+	/* A file next to it is made first. */
+	assert_int_equal(root_make_dirs(s->root, OURS "/full", 0755), 0);
+	put_cluster(s, "n");
+	node_keeper_set(s->keeper, PROFILE_AUTO);
+	until_soon(json_is_true(json_at(s->networks, "fault")));
+	workers = atomic_load(&shared->workers);
+	pass(loop, 2 * LONG_MS);
+	workers = atomic_load(&shared->workers) - workers;
+	assert_in_range(workers, 2, 4);
+	assert_int_equal(unlinkat(s->root, OURS "/full", AT_REMOVEDIR), 0);
+	assert_int_equal(unlinkat(s->root, OURS, AT_REMOVEDIR), 0);
+	until_soon(carries(s, "n"));
+}
+
 static void a_folder_that_does_not_exist_yet_is_waited_for(void **state)
 {
 	struct stand *s = *state;
@@ -307,6 +327,7 @@ int main(void)
 		TEST(a_change_is_seen),
 		TEST(no_worker_is_started_while_nothing_changes),
 		TEST(a_program_that_writes_all_the_time_does_not_have_a_worker_for_each),
+		TEST(a_write_that_fails_does_not_wake_itself),
 		TEST(a_folder_that_does_not_exist_yet_is_waited_for),
 		TEST(a_folder_that_is_replaced_is_followed),
 		TEST(what_waits_for_a_pod_goes_when_the_pod_has_gone),

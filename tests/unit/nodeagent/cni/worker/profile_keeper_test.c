@@ -252,9 +252,12 @@ static void a_multus_that_is_being_replaced_is_waited_for(void **state)
 	put(node, CONF "/00-multus.conf", MULTUS);
 	look(node);
 	expect_said(node, "MultusDelegates");
+	assert_false(node->is_open);
 	assert_int_equal(unlinkat(node->root, CONF "/00-multus.conf", 0), 0);
 	look(node);
 	expect_said(node, "MultusAway");
+	/* Nothing changes when the time ends. */
+	assert_true(node->is_open);
 	/* It was removed for good. */
 	assert_int_equal(unlinkat(node->root, CONF "/multus.d/multus.kubeconfig", 0), 0);
 	assert_int_equal(unlinkat(node->root, CONF "/multus.d", AT_REMOVEDIR), 0);

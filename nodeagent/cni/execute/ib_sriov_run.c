@@ -399,10 +399,10 @@ static int ib_sriov_del(const struct plugin_call *call, struct err *err)
 
 	if (!host)
 		return -1;
-	if (json_is_true(json_at(rest, "ipam")) || (!rest && ipam_is_wanted(call)))
-		done = ipam_del(call, NULL) == 0;
 	if (!rest)
-		return 0;
+		return ipam_del_unrecorded(call, err);
+	if (json_is_true(json_at(rest, "ipam")))
+		done = ipam_del(call, NULL) == 0;
 	json_put_bool(rest, "ipam", !done);
 	if (device && services->owns(services->context, device))
 		done &= take_back(call, host, rest, &stuck);

@@ -581,7 +581,8 @@ static void a_root_that_cannot_be_entered_is_named_with_what_is_missing(void **s
 	const struct stand *s = *state;
 	auto_close int file = -1;
 	json_auto_t *env = json_object(), *config = json_object();
-	struct attachment a = {.env = env, .state = s->state};
+	struct program_limits limits = {0};
+	struct attachment a = {.env = env, .state = s->state, .limits = &limits};
 	struct err err = {0};
 
 	put(s, "file", "");

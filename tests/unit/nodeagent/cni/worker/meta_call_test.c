@@ -200,8 +200,10 @@ static _Noreturn void be_worker(struct node *node, int fd, const char *command)
 				"c1", "CNI_IFNAME", "mt0", "CNI_ARGS", "K8S_POD_UID=u1", "CNI_PATH",
 				"/opt/cni/bin");
 	json_t *pod = json_pack("{s:s,s:s,s:s}", "namespace", "ml", "name", "p", "uid", "u1");
+	struct program_limits limits = {0};
 	struct attachment attachment = {
 		.line = &line,
+		.limits = &limits,
 		.state = node->state,
 		.root = node->root,
 		.container = "c1",

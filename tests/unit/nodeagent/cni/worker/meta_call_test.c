@@ -1104,6 +1104,7 @@ static void nobody_asks_again_for_addresses_that_are_not_there_yet(void **state)
 	node->lacks = "*";
 	done = call(node, "ADD");
 	assert_string_equal(json_str_at(done, "error", "reason"), "AddressesPending");
+	assert_non_null(strstr(json_str_at(done, "error", "text"), "interfaces net1, net2, net3"));
 	expect_texts(node->asked, "addresses net1 net2 net3, release net1");
 	assert_false(has_sandbox(node));
 }

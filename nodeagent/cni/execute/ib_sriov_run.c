@@ -9,7 +9,7 @@
  * rdma_dev_change_netns()): in the pod, or on the node with kernels that put them there.
  *
  * Kept for DEL: {"device", "name", "index", "mtu", "txqlen", "altNames", "alias", "settings",
- * "rebind", "rdma", "rdmaIndex", "ipam"}, and for the ledger "guid", the pod's.
+ * "rebind", "driver", "rdma", "rdmaIndex", "ipam"}, and for the ledger "guid", the pod's.
  */
 #include <linux/if_arp.h>
 #include <time.h>
@@ -185,7 +185,8 @@ static bool take_back(const struct plugin_call *call, struct host *host, const j
 		return false;
 	done = settings_back(call, saved, &device);
 	if (json_is_true(json_at(saved, "rebind")))
-		done &= device_rebind(host, address, &device, NULL) == 0;
+		done &= device_rebind(host, address, json_str_at(saved, "driver"), &device, NULL) ==
+			0;
 	else if (name)
 		/* It came back, or began, a moment ago. */
 		done &= device_wait(host, address, BACK_MS, &device, NULL) == 0;
@@ -319,7 +320,7 @@ static int ib_sriov_act(const struct plugin_call *call, const struct ib_sriov_co
 		return -1;
 	if (netns_execute(&call->pair, settings, NULL, err) == 0 &&
 	    (!json_is_true(json_at(state, "rebind")) ||
-	     device_rebind(host, config->device, device, err) == 0) &&
+	     device_rebind(host, config->device, NULL, device, err) == 0) &&
 	    move_in(call, config, host, device, state, result, err) == 0)
 		return 0;
 	/* What cannot be taken back now, DEL takes back. */
@@ -365,6 +366,7 @@ static int ib_sriov_add(const struct plugin_call *call, json_t **ret_result, str
 	}
 	json_put_str(state, "guid", config.guid[0] ? config.guid : json_str_at(now, "nodeGuid"));
 	json_put(state, "settings", json_deep_copy(undo));
+	json_put_str(state, "driver", device.driver[0] ? device.driver : NULL);
 	json_put_bool(state, "rebind", has_driver && changes_guid(settings));
 	json_put_bool(state, "ipam", ipam_is_wanted(call));
 	if (ib_sriov_act(call, &config, host, &device, settings, state, result, err))
@@ -399,10 +401,10 @@ static int ib_sriov_del(const struct plugin_call *call, struct err *err)
 
 	if (!host)
 		return -1;
-	if (json_is_true(json_at(rest, "ipam")) || (!rest && ipam_is_wanted(call)))
-		done = ipam_del(call, NULL) == 0;
 	if (!rest)
-		return 0;
+		return ipam_del_unrecorded(call, err);
+	if (json_is_true(json_at(rest, "ipam")))
+		done = ipam_del(call, NULL) == 0;
 	json_put_bool(rest, "ipam", !done);
 	if (device && services->owns(services->context, device))
 		done &= take_back(call, host, rest, &stuck);

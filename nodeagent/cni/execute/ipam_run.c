@@ -7,11 +7,19 @@
 #include "nodeagent/cni/execute/ipam_run.h"
 
 #include <assert.h>
+#include <linux/if.h>
+#include <time.h>
 
+#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/netns_detect.h"
+#include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/cni/plan/interface.h"
+#include "nodeagent/cni/plan/look.h"
 #include "nodeagent/cni/plan/result.h"
+
+#define CARRIER_MS 200
+#define LOOK_MS    10
 
 bool ipam_is_wanted(const struct plugin_call *call)
 {
@@ -46,6 +54,32 @@ int ipam_configure(const struct plugin_call *call, const json_t *result, json_t 
 	return 0;
 }
 
+/* A VF has no carrier for some 100 ms after it was set up, and a DHCP client sends at once. */
+static void wait_for_carrier(const struct plugin_call *call)
+{
+	for (int waited = 0; waited < CARRIER_MS; waited += LOOK_MS) {
+		const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
+		json_auto_t *look = netns_look_new();
+		const json_t *link = NULL;
+
+		if (netns_observe_link(call->pair.pod, call->call->ifname, 0, look, &link, NULL) ||
+		    look_number(link, "flags") & IFF_RUNNING)
+			return;
+		(void)nanosleep(&pause, NULL);
+	}
+}
+
+/* May the IPAM plugin use the interface? Ours do not: announcements wait for all links at once. */
+static bool is_on_network(const char *type)
+{
+	static const char *const own[] = {"spiderpool", "static", "host-local"};
+
+	for (size_t i = 0; i < ARRAY_LEN(own); i++)
+		if (str_eq(type, own[i]))
+			return false;
+	return true;
+}
+
 int ipam_add(const struct plugin_call *call, bool configure, json_t *result, json_t *done,
 	     struct err *err)
 {
@@ -53,6 +87,9 @@ int ipam_add(const struct plugin_call *call, bool configure, json_t *result, jso
 	json_auto_t *printed = NULL, *read = NULL;
 
 	assert(!configure || call->pair.pod);
+	if (configure && call->has_late_link &&
+	    is_on_network(json_str_at(call->call->config, "ipam", "type")))
+		wait_for_carrier(call);
 	if (services->ipam(services->context, "ADD", call->call->config, &printed, err))
 		return err_in(err, "addresses for %s", call->call->ifname);
 	if (result_read(printed, json_str_at(call->call->config, "cniVersion"), &read, err) == 0 &&
@@ -77,6 +114,18 @@ int ipam_del(const struct plugin_call *call, struct err *err)
 	json_auto_t *none = NULL;
 
 	return services->ipam(services->context, "DEL", call->call->config, &none, err);
+}
+
+int ipam_del_unrecorded(const struct plugin_call *call, struct err *err)
+{
+	const struct attach_services *services = call->call->services;
+	json_auto_t *rest = NULL;
+	struct err why = {0};
+
+	if (!ipam_is_wanted(call) || ipam_del(call, &why) == 0 || why.class != ERR_TRANSIENT)
+		return 0;
+	rest = json_pack("{s:b}", "ipam", 1);
+	return services->save(services->context, rest, err);
 }
 
 bool ipam_is_owed(const struct plugin_call *call)

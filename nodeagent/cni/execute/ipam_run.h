@@ -41,6 +41,12 @@ void ipam_announce(const struct plugin_call *call, const json_t *addresses);
 /* Give the addresses back. */
 int ipam_del(const struct plugin_call *call, struct err *err);
 
+/*
+ * DEL of which no ADD is known: there may be addresses all the same. What the IPAM plugin cannot do
+ * now is saved as {"ipam": true}, what it refuses is left. -1 with err when it cannot be saved.
+ */
+int ipam_del_unrecorded(const struct plugin_call *call, struct err *err);
+
 /* In DEL: has the call addresses to give back? As ADD saved it, else by the configuration. */
 bool ipam_is_owed(const struct plugin_call *call);
 

@@ -53,12 +53,20 @@ int device_wait(const struct host *host, const char *address, int64_t ms, struct
 	}
 }
 
-int device_rebind(struct host *host, const char *address, struct device *device, struct err *err)
+int device_rebind(struct host *host, const char *address, const char *driver, struct device *device,
+		  struct err *err)
 {
-	auto_free char *unbind = str_printf("sys/bus/pci/drivers/%s/unbind", device->driver);
-	auto_free char *bind = str_printf("sys/bus/pci/drivers/%s/bind", device->driver);
+	bool is_bound = device->driver[0] != '\0';
+	const char *name = is_bound ? device->driver : driver;
+	auto_free char *unbind = NULL, *bind = NULL;
 
-	if (sysfs_write(host, unbind, address, err) || sysfs_write(host, bind, address, err) ||
+	if (!name)
+		return err_set(err, ERR_CONFLICT, "DeviceBusy",
+			       "no driver is bound to %s: bind the one that it had", address);
+	unbind = str_printf("sys/bus/pci/drivers/%s/unbind", name);
+	bind = str_printf("sys/bus/pci/drivers/%s/bind", name);
+	if ((is_bound && sysfs_write(host, unbind, address, err)) ||
+	    sysfs_write(host, bind, address, err) ||
 	    device_wait(host, address, REBIND_MS, device, err))
 		return err_in(err, "start the driver of %s again", address);
 	return 0;

@@ -20,7 +20,12 @@ enum { REBIND_MS = 10000 };
 int device_wait(const struct host *host, const char *address, int64_t ms, struct device *ret,
 		struct err *err);
 
-/* Start the driver of `device` again, and wait for the interface: *device is how it is then. */
-int device_rebind(struct host *host, const char *address, struct device *device, struct err *err);
+/*
+ * Start the driver of `device` again, and wait for the interface: *device is how it is then. Where
+ * no driver is bound, a process has ended between the two writes: `driver` is started then, NULL is
+ * ERR_CONFLICT "DeviceBusy".
+ */
+int device_rebind(struct host *host, const char *address, const char *driver, struct device *device,
+		  struct err *err);
 
 #endif

@@ -202,12 +202,8 @@ static int sriov_del(const struct plugin_call *call, struct err *err)
 
 	if (!host)
 		return -1;
-	if (!rest) {
-		/* Nothing is known of an ADD; there may be addresses all the same. */
-		if (ipam_is_wanted(call))
-			(void)ipam_del(call, NULL);
-		return 0;
-	}
+	if (!rest)
+		return ipam_del_unrecorded(call, err);
 	if (json_is_true(json_at(rest, "ipam"))) {
 		if (ipam_del(call, NULL) == 0)
 			json_put_bool(rest, "ipam", false);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -183,14 +184,20 @@ static void note_folder(const char *state, const char *name, const char *found)
 	(void)close(fd);
 }
 
-/* dprintf of what cannot be started goes where the server shows it. */
-static _Noreturn void become(const char *state, const struct order *order)
+/*
+ * dprintf of what cannot be started goes where the server shows it. The program dies with `parent`,
+ * whose call it is part of: the retry of the call starts it again.
+ */
+static _Noreturn void become(const char *state, const struct order *order, pid_t parent)
 {
 	static const struct timespec pause = {.tv_nsec = BUSY_MS * 1000000L};
 	extern char **environ;
 	char found[PATH_MAX];
 	const char *path = order->path;
 
+	/* The parent may have ended before this took effect. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
+		_exit(DELEGATES_NOT_STARTED);
 	change_environment(order);
 	if (!find_program(path, found, sizeof(found))) {
 		(void)dprintf(STDERR_FILENO,
@@ -267,6 +274,7 @@ static bool is_allowed(const struct delegates *delegates, const char *name)
 static void start(const struct delegates *delegates, struct delegate *delegate,
 		  const struct order *order)
 {
+	pid_t parent = getpid();
 	int fds[6];
 
 	delegate->in = delegate->out = delegate->err = -1;
@@ -290,7 +298,7 @@ static void start(const struct delegates *delegates, struct delegate *delegate,
 			_exit(DELEGATES_NOT_STARTED);
 		/* Its caller's, not what we need against a reader that has gone. */
 		(void)signal(SIGPIPE, SIG_DFL);
-		become(delegates->state, order);
+		become(delegates->state, order, parent);
 	}
 	if (delegate->pid < 0) {
 		close_all(fds, 6);

@@ -279,6 +279,13 @@ static int64_t scaled(const struct cni_server *server, int64_t ms)
 	return ms * server->config.add_ms / SERVER_ADD_MS;
 }
 
+int64_t cni_server_del_ms(size_t devices)
+{
+	size_t most = (SERVER_DEL_MAX_MS - SERVER_DEL_MS) / SERVER_DEL_DEVICE_MS;
+
+	return SERVER_DEL_MS + (int64_t)(devices < most ? devices : most) * SERVER_DEL_DEVICE_MS;
+}
+
 /* ---- what a worker asks ---------------------------------------------------------------------- */
 
 /* Takes the reply, which has the worker's id. */
@@ -498,16 +505,19 @@ static void start(struct task *task)
 		.note = task->note,
 	};
 	bool is_add = task->has_call && task->call.command == CALL_ADD;
+	int64_t ms = is_add ? SERVER_ADD_MS
+			    : cni_server_del_ms(
+				      attachment_index_devices(server->ledger, task->container));
 
-	task->run = worker_process_new(&(struct worker_process_config){
-		.loop = server->config.loop,
-		.orders = server->config.orders,
-		.job = cni_job_new(&job),
-		.fd = task->has_call ? task->call.netns : -1,
-		.deadline_ms = scaled(server, is_add ? SERVER_ADD_MS : SERVER_DEL_MS),
-		.asked = on_asked,
-		.ended = on_ended,
-		.arg = task});
+	task->run = worker_process_new(
+		&(struct worker_process_config){.loop = server->config.loop,
+						.orders = server->config.orders,
+						.job = cni_job_new(&job),
+						.fd = task->has_call ? task->call.netns : -1,
+						.deadline_ms = scaled(server, ms),
+						.asked = on_asked,
+						.ended = on_ended,
+						.arg = task});
 	task->state = TASK_RUNS;
 	server->n_running++;
 	/* Before its worker can ask for an address: who has one is held from then on. */

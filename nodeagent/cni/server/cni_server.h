@@ -44,6 +44,9 @@ enum {
 	SERVER_ADD_MIN_MS = 10000,
 	SERVER_ADD_MAX_MS = 3600000,
 	SERVER_DEL_MS = 60000,
+	/* For each device: an InfiniBand VF's driver starts again, and udev names its interface. */
+	SERVER_DEL_DEVICE_MS = 15000,
+	SERVER_DEL_MAX_MS = 240000,
 	/* What has to wait is tried again after this, twice as long each time, up to the last. */
 	SERVER_AGAIN_MS = 5000,
 	SERVER_AGAIN_MAX_MS = 300000,
@@ -63,7 +66,7 @@ struct cni_server_config {
 	uid_t caller;          /* whose plugins are answered */
 	/*
 	 * What an ADD may take; 0: SERVER_ADD_MS. On a node that is so much slower the other
-	 * deadlines, SERVER_DEL_MS and SERVER_AGENT_MS, are as many times longer.
+	 * deadlines, cni_server_del_ms() and SERVER_AGENT_MS, are as many times longer.
 	 */
 	int64_t add_ms;
 	int64_t again_ms; /* 0: SERVER_AGAIN_MS */
@@ -72,6 +75,12 @@ struct cni_server_config {
 	void (*profile)(void *arg, enum profile profile);
 	void *arg;
 };
+
+/*
+ * Pure: what the DEL of a sandbox with so many devices may take, which come back one after the
+ * other. A worker that is killed in between leaves a device half way.
+ */
+int64_t cni_server_del_ms(size_t devices);
 
 /*
  * Have a worker look at what is there, then serve; where that fails it is tried again. Sandboxes

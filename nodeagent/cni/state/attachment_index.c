@@ -120,6 +120,16 @@ bool attachment_index_carries(const struct attachment_index *ledger, const char 
 	return json_find(json_object_get(ledger->sandboxes, container), "plugin", plugin);
 }
 
+size_t attachment_index_devices(const struct attachment_index *ledger, const char *container)
+{
+	const json_t *attachment;
+	size_t n = 0, i;
+
+	json_array_foreach (json_object_get(ledger->sandboxes, container), i, attachment)
+		n += json_at(attachment, "device") != NULL;
+	return n;
+}
+
 bool attachment_index_has(const struct attachment_index *ledger, const char *plugin,
 			  const char *uid)
 {

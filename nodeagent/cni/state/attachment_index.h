@@ -32,6 +32,8 @@ void attachment_index_mark(struct attachment_index *ledger, const char *containe
 /* Has this sandbox something of this plugin, whatever becomes of it? */
 bool attachment_index_carries(const struct attachment_index *ledger, const char *container,
 			      const char *plugin);
+/* How many attachments of this sandbox have a device? */
+size_t attachment_index_devices(const struct attachment_index *ledger, const char *container);
 /* Has the pod with this UID, in whatever sandbox, something of this plugin that stays? */
 bool attachment_index_has(const struct attachment_index *ledger, const char *plugin,
 			  const char *uid);

@@ -27,6 +27,15 @@ struct attachment_shared {
 	json_t *announcements; /* as attach_call has them */
 };
 
+/* What programs of others may take of one worker's time (external_ipam.c); {0} at first. */
+struct program_limits {
+	int64_t begun;    /* clock_ms() of the first one that was limited; 0: none was */
+	int64_t turn_ms;  /* all waits for a turn end so long after `begun`; 0: TURN_MAX_MS */
+	int64_t ipam_ms;  /* that an IPAM program's DEL may take; 0: IPAM_MAX_MS */
+	size_t n_running; /* children of the worker */
+	bool has_no_turn; /* none came: no program begins any more */
+};
+
 /* Borrowed, but for `steps` and `kept`. */
 struct attachment {
 	struct worker_channel *line;
@@ -47,12 +56,12 @@ struct attachment {
 	 * the host's root.
 	 */
 	bool has_plugin;
-	int turn_ms;         /* wait so long for others' programs to end; 0: external_ipam.c's */
-	bool is_going;       /* attachment_delete() sets it */
-	bool is_handed_over; /* another sandbox has its device next; addresses stay */
-	bool has_no_ipam;    /* the IPAM program could not be started: there is nothing to undo */
-	json_t *steps;       /* array: what was done, {"step", "seconds", "ok"} */
-	json_t *kept;        /* of attach_services, until its record has it; NULL at first */
+	struct program_limits *limits; /* of the worker */
+	bool is_going;                 /* attachment_delete() sets it */
+	bool is_handed_over;           /* another sandbox has its device next; addresses stay */
+	bool has_no_ipam; /* the IPAM program could not be started: there is nothing to undo */
+	json_t *steps;    /* array: what was done, {"step", "seconds", "ok"} */
+	json_t *kept;     /* of attach_services, until its record has it; NULL at first */
 	struct attachment_shared *shared; /* NULL: called alone */
 	const json_t *later;              /* as attach_call has it */
 };

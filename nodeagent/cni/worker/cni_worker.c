@@ -29,6 +29,7 @@ struct sandbox_job {
 	struct cni_job what;
 	int state, root; /* descriptors: of the state's folder, of the host's root */
 	const struct cni_worker_config *config;
+	struct program_limits *limits;
 };
 
 /* ---- all of a sandbox ------------------------------------------------------------------------ */
@@ -118,6 +119,7 @@ static int tidy_up(const struct sandbox_job *job, struct worker_channel *line, j
 			.conf_dir = job->config->conf_dir,
 			.bin_dir = job->config->bin_dir,
 			.kubelet_dir = job->config->kubelet_dir,
+			.limits = job->limits,
 			.steps = steps,
 		};
 
@@ -218,6 +220,7 @@ static int carry_out(const struct sandbox_job *job, struct worker_channel *line,
 		.bin_dir = job->config->bin_dir,
 		.kubelet_dir = job->config->kubelet_dir,
 		.has_plugin = job->what.has_plugin,
+		.limits = job->limits,
 		.steps = steps,
 	};
 
@@ -329,7 +332,8 @@ static void run_job(struct worker_channel *line, const json_t *message, int netn
 		    const struct cni_worker_config *config)
 {
 	auto_close int root = -1, state = -1;
-	struct sandbox_job job = {.config = config};
+	struct program_limits limits = {0};
+	struct sandbox_job job = {.config = config, .limits = &limits};
 	struct cni_call call = {.netns = netns};
 	enum cni_job_kind kind;
 	struct err err = {0};

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "lib/base/child.h"
+#include "lib/base/clock.h"
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
@@ -96,12 +97,19 @@ static size_t size_of_call(const json_t *env, const char *text)
 /* ---- by ourselves ---------------------------------------------------------------------------- */
 
 /* Exit status of the child: an errno of entering the root, or that something else failed. */
-enum { UNTOLD = 255, NO_TURN = 254 };
+enum { UNTOLD = 255 };
 
+/*
+ * The sums stay below the time that the server gives a worker for DEL (SERVER_DEL_MS): what one
+ * program keeps others from, the worker goes on with itself.
+ */
 enum {
 	FOREIGN_MAX = 4, /* programs at a time */
 	TURN_LOOK_MS = 20,
-	TURN_MAX_MS = 30000,
+	TURN_MAX_MS = 30000, /* all waits for a turn end then */
+	IPAM_MAX_MS = 10000,
+	IPAM_SUM_MS = 40000, /* what hangs takes less and less of what is left of these */
+	IPAM_MIN_MS = 500,
 	LOOK_MS = 100, /* has the child ended? */
 };
 
@@ -178,14 +186,6 @@ static void tell_lost(int root, int status, struct err *err)
 	char path[PATH_MAX] = {0};
 	bool is_known;
 
-	if (WIFEXITED(status) && WEXITSTATUS(status) == NO_TURN) {
-		(void)err_set(
-			err, ERR_TRANSIENT, "PluginFailed",
-			"%d programs of other plugins run already and do not end; this one is "
-			"tried again later, see what they wait for",
-			FOREIGN_MAX);
-		return;
-	}
 	if (!WIFEXITED(status) || WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == UNTOLD) {
 		(void)err_set(err, ERR_HOST, "PluginFailed",
 			      "the process that was to run the plugin ended without a word; it is "
@@ -205,14 +205,13 @@ static void tell_lost(int root, int status, struct err *err)
  * One of FOREIGN_MAX turns, over all workers: a program in Go takes up to 14 MB, and notes of a
  * night without an agent would start hundreds within the agent's limit of memory, which ends all.
  * The lock goes with the descriptor, also when the worker is killed. A program that calls a plugin
- * of ours waits for no turn of its own: that plugin runs what the call needs. -1: none came, or
- * none can be locked; whoever asked asks again, a note as well as the runtime.
+ * of ours waits for no turn of its own: that plugin runs what the call needs. -1 with errno set:
+ * none came until then (ETIMEDOUT), or none can be locked; whoever asked asks again, a note as well
+ * as the runtime.
  */
-static int take_turn(const struct attachment *a)
+static int take_turn(const struct attachment *a, int64_t until)
 {
-	int max_ms = a->turn_ms ? a->turn_ms : TURN_MAX_MS;
-
-	for (int waited_ms = 0; waited_ms < max_ms; waited_ms += TURN_LOOK_MS) {
+	do {
 		for (int i = 0; i < FOREIGN_MAX; i++) {
 			auto_free char *name = str_printf("foreign-%d.lock", i);
 			auto_close int fd = openat(a->state, name,
@@ -224,21 +223,29 @@ static int take_turn(const struct attachment *a)
 				return -1;
 		}
 		(void)poll(NULL, 0, TURN_LOOK_MS);
-	}
+	} while (clock_ms() < until);
+	errno = ETIMEDOUT;
 	return -1;
 }
 
 /* ---- programs under way ---------------------------------------------------------------------- */
 
+static void limits_begin(struct program_limits *limits)
+{
+	if (!limits->begun)
+		limits->begun = clock_ms();
+}
+
 struct external_program {
 	struct worker_channel *line;
+	struct program_limits *limits;
 	int64_t id; /* of the request to the plugin that waits; 0: a child of ours runs it */
 	int root;
 	pid_t pid;
 	int from, status;
-	struct strbuf in;
-	bool has_ended; /* the child; its status is known */
-	bool is_over;   /* all is read */
+	struct strbuf in; /* a byte: 0, it has its turn, or an errno; then the program's end */
+	bool has_ended;   /* the child; its status is known */
+	bool is_over;     /* all is read */
 };
 
 /* One read of what the child says. */
@@ -249,7 +256,7 @@ static void read_child(struct external_program *run)
 	strbuf_reserve(&run->in, 16384);
 	n = read(run->from, run->in.data + run->in.len, 16384);
 	run->in.len += n > 0 ? (size_t)n : 0;
-	run->is_over = n == 0 || (n < 0 && errno != EINTR) || run->in.len > WIRE_MAX;
+	run->is_over = n == 0 || (n < 0 && errno != EINTR) || run->in.len > 1 + WIRE_MAX;
 }
 
 /*
@@ -264,7 +271,13 @@ static void look_at_child(struct external_program *run)
 		run->has_ended = waitpid(run->pid, &run->status, WNOHANG) == run->pid;
 }
 
-static void turn(struct external_program *const *runs, size_t n)
+static bool is_over(const struct external_program *run)
+{
+	return run->id ? worker_channel_has(run->line, run->id) : run->is_over;
+}
+
+/* wait_ms: for something to be there; less where a child of ours has to be looked at. -1: none. */
+static void turn(struct external_program *const *runs, size_t n, int wait_ms)
 {
 	auto_free struct pollfd *fds = mem_calloc(n, sizeof(*fds));
 	bool has_child = false;
@@ -274,7 +287,7 @@ static void turn(struct external_program *const *runs, size_t n)
 					 .events = POLLIN};
 		has_child |= !runs[i]->id;
 	}
-	if (poll(fds, n, has_child ? LOOK_MS : -1) < 0)
+	if (poll(fds, n, has_child ? LOOK_MS : wait_ms) < 0)
 		return;
 	for (size_t i = 0; i < n; i++) {
 		if (runs[i]->id && fds[i].revents)
@@ -291,11 +304,35 @@ size_t external_program_wait(struct external_program *const *runs, size_t n)
 	assert(n > 0);
 	for (;;) {
 		for (size_t i = 0; i < n; i++)
-			if (runs[i]->id ? worker_channel_has(runs[i]->line, runs[i]->id)
-					: runs[i]->is_over)
+			if (is_over(runs[i]))
 				return i;
-		turn(runs, n);
+		turn(runs, n, -1);
 	}
+}
+
+/* What the child said instead of running the program. */
+static void tell_no_turn(struct program_limits *limits, int why, struct err *err)
+{
+	if (why != ETIMEDOUT) {
+		errno = why;
+		(void)err_sys(err, "PluginFailed", "lock " WIRE_STATE "/foreign-*.lock");
+		return;
+	}
+	limits->has_no_turn = true;
+	(void)err_set(err, ERR_TRANSIENT, "PluginFailed",
+		      "%d programs of other plugins run already and do not end; this one is tried "
+		      "again later, see what they wait for",
+		      FOREIGN_MAX);
+}
+
+static void free_program(struct external_program *run)
+{
+	if (!run->id) {
+		(void)close(run->from);
+		run->limits->n_running--;
+	}
+	strbuf_done(&run->in);
+	mem_free(run);
 }
 
 json_t *external_program_end(struct external_program *run, struct err *err)
@@ -309,17 +346,57 @@ json_t *external_program_end(struct external_program *run, struct err *err)
 	if (run->id) {
 		end = worker_channel_end(run->line, run->id, err);
 	} else {
-		(void)close(run->from);
 		if (!run->has_ended)
 			(void)waitpid(run->pid, &run->status, 0);
-		if (wire_read(run->in.data, run->in.len, &message) == 1)
+		if (run->in.len > 0 && run->in.data[0] != 0)
+			tell_no_turn(run->limits, (unsigned char)run->in.data[0], err);
+		else if (run->in.len > 0 &&
+			 wire_read(run->in.data + 1, run->in.len - 1, &message) == 1)
 			end = exec_wire_read(&message, &id);
 		else
 			tell_lost(run->root, run->status, err);
 	}
-	strbuf_done(&run->in);
-	mem_free(run);
+	free_program(run);
 	return end;
+}
+
+/* What one more IPAM program may take. */
+static int64_t ipam_ms(const struct program_limits *limits)
+{
+	int64_t ms = (limits->begun + IPAM_SUM_MS - clock_ms()) / 2;
+	int64_t max = limits->ipam_ms ? limits->ipam_ms : IPAM_MAX_MS;
+
+	if (ms < IPAM_MIN_MS)
+		ms = IPAM_MIN_MS;
+	return ms < max ? ms : max;
+}
+
+/* The time runs from its turn on, which a child waits for by itself. */
+static bool ends_in_time(struct external_program *run)
+{
+	int64_t until = 0;
+
+	limits_begin(run->limits);
+	while (!is_over(run)) {
+		if (!until && (run->id || run->in.len > 0))
+			until = clock_ms() + ipam_ms(run->limits);
+		if (until && clock_ms() >= until)
+			return false;
+		turn(&run, 1, LOOK_MS);
+	}
+	return true;
+}
+
+/* The program dies with its parent, our child or the plugin on the host (plugin/delegates.c). */
+static void give_up(struct external_program *run)
+{
+	if (run->id) {
+		worker_channel_drop(run->line, run->id);
+	} else if (!run->has_ended) {
+		(void)kill(run->pid, SIGKILL);
+		(void)waitpid(run->pid, NULL, 0);
+	}
+	free_program(run);
 }
 
 /* In a child that waits for its turn, and gives it back with its end. */
@@ -328,15 +405,20 @@ static int start_child(const struct attachment *a, const char *type,
 		       struct err *err)
 {
 	auto_free char *path = external_ipam_path(a, type);
+	int64_t until;
 	int fds[2];
 
+	limits_begin(a->limits);
+	until = a->limits->begun + (a->limits->turn_ms ? a->limits->turn_ms : TURN_MAX_MS);
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return err_sys(err, "PluginFailed", "make a pipe");
 	run->root = a->root;
 	run->pid = child_fork(&(struct child_config){.dies_by = SIGKILL, .skips_handlers = true});
 	if (run->pid == 0) {
-		if (take_turn(a) < 0)
-			_exit(NO_TURN);
+		unsigned char why = take_turn(a, until) < 0 ? (unsigned char)errno : 0;
+
+		if (write(fds[1], &why, 1) < 1 || why != 0)
+			_exit(UNTOLD);
 		run_in_root(a, path, order, fds[1]);
 	}
 	(void)close(fds[1]);
@@ -346,7 +428,13 @@ static int start_child(const struct attachment *a, const char *type,
 		(void)close(fds[0]);
 		return -1;
 	}
+	a->limits->n_running++;
 	return 0;
+}
+
+bool external_program_may_begin(const struct attachment *a)
+{
+	return a->has_plugin || a->limits->n_running < FOREIGN_MAX;
 }
 
 struct external_program *external_program_begin(struct attachment *a, const char *type,
@@ -363,6 +451,10 @@ struct external_program *external_program_begin(struct attachment *a, const char
 
 	if (allowed_types_admit(a, type, command, err) < 0)
 		return NULL;
+	if (a->limits->has_no_turn) {
+		tell_no_turn(a->limits, ETIMEDOUT, err);
+		return NULL;
+	}
 	/* The plugin that runs it was called for one interface, this may be for another one. */
 	json_each (a->env, name, value)
 		if (!str_eq(name, "CNI_COMMAND"))
@@ -376,6 +468,7 @@ struct external_program *external_program_begin(struct attachment *a, const char
 			 text);
 	run = mem_new(struct external_program);
 	run->line = a->line;
+	run->limits = a->limits;
 	if (a->has_plugin)
 		run->id = worker_channel_begin(a->line, take_ptr(exec));
 	else if ((rc = exec_wire_write(&order, 1, exec)) == 0)
@@ -399,13 +492,22 @@ json_t *external_ipam_program(struct attachment *a, const char *type, const char
 int external_ipam_run(struct attachment *a, const char *type, const char *command,
 		      const json_t *config, json_t **ret_result, struct err *err)
 {
+	struct external_program *run;
 	json_auto_t *end = NULL;
 
 	/* A name to look for in CNI_PATH, as the specification has it; never a path. */
 	if (strchr(type, '/'))
 		return err_set(err, ERR_INVALID, "BadNetworkConfig",
 			       "ipam.type \"%s\" is a path; give the plugin's name", type);
-	end = external_ipam_program(a, type, command, config, err);
+	run = external_program_begin(a, type, command, config, err);
+	if (run && str_eq(command, "DEL") && !ends_in_time(run)) {
+		give_up(run);
+		return err_set(err, ERR_TRANSIENT, "IpamFailed",
+			       "the DEL of the IPAM plugin %s does not end; it is tried again "
+			       "later, see what it waits for",
+			       type);
+	}
+	end = run ? external_program_end(run, err) : NULL;
 	a->has_no_ipam = end && !external_ipam_has_run(end);
 	return end ? external_ipam_read(type, end, str_eq(command, "ADD") ? ret_result : NULL, err)
 		   : -1;

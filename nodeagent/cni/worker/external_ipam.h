@@ -16,11 +16,17 @@ struct external_program;
  * Begin to run a program with the attachment's environment but for CNI_COMMAND=command, and this
  * on stdin. By ourselves it is looked for in external_ipam_path(), and has a CNI_NETNS only when
  * that leads to the attachment's namespace.
- * NULL with err: it could not be run; "TooLarge". The attachment's line outlives it.
+ * NULL with err: it could not be run; "TooLarge"; ERR_TRANSIENT "PluginFailed": another program of
+ * this worker has waited for its turn in vain. The attachment's line and limits outlive it.
  */
 struct external_program *external_program_begin(struct attachment *attachment, const char *type,
 						const char *command, const json_t *config,
 						struct err *err);
+/*
+ * May one more begin now? Children of this worker are few at a time (external_ipam.c): one that has
+ * to end first may be one of them.
+ */
+bool external_program_may_begin(const struct attachment *attachment);
 /* Wait until one of these has ended; n is at least 1. Returns its place. */
 size_t external_program_wait(struct external_program *const *runs, size_t n);
 /* Wait for its end, new: {"status", "stdout", "stderr"}; NULL with err. Frees it. */
@@ -33,7 +39,8 @@ json_t *external_ipam_program(struct attachment *attachment, const char *type, c
 /*
  * Run `type` with CNI_COMMAND=command and this configuration. ADD: *ret_result is what it printed,
  * new. ERR_HOST "IpamFailed" with its own words; ERR_INVALID "BadResult": it printed no result.
- * attachment->has_no_ipam is set when it could not be started.
+ * attachment->has_no_ipam is set when it could not be started. DEL: ERR_TRANSIENT "IpamFailed"
+ * when it takes too long; it is killed, so that the caller can go on.
  */
 int external_ipam_run(struct attachment *attachment, const char *type, const char *command,
 		      const json_t *config, json_t **ret_result, struct err *err);

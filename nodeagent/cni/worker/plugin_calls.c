@@ -21,7 +21,8 @@ struct call {
 	struct attachment a;
 	json_t *env, *config; /* what it borrows */
 	bool is_ours;
-	struct external_program *program; /* it runs; NULL: it is ours, or could not begin */
+	bool has_begun;                   /* the program, or it could not */
+	struct external_program *program; /* it runs; NULL: it is ours, waits or could not begin */
 	struct err err;                   /* why it could not */
 };
 
@@ -34,7 +35,7 @@ struct calls {
 	size_t n;           /* one for each network, at most */
 };
 
-static void begin_call(struct calls *calls, const struct meta_step *step)
+static void queue_call(struct calls *calls, const struct meta_step *step)
 {
 	const json_t *delegate = json_array_get(calls->delegates, step->delegate);
 	struct call *call = &calls->queue[calls->n++];
@@ -55,9 +56,19 @@ static void begin_call(struct calls *calls, const struct meta_step *step)
 	call->a.env = call->env;
 	call->a.kept = NULL;
 	call->is_ours = calls->own->is_ours(&call->a);
-	if (!call->is_ours)
-		call->program = external_program_begin(&call->a, call->a.key.plugin, step->command,
-						       call->config, &call->err);
+}
+
+static void begin_programs(struct calls *calls)
+{
+	for (size_t i = 0; i < calls->n; i++) {
+		struct call *call = &calls->queue[i];
+
+		if (call->is_ours || call->has_begun || !external_program_may_begin(&call->a))
+			continue;
+		call->has_begun = true;
+		call->program = external_program_begin(
+			&call->a, call->a.key.plugin, call->step.command, call->config, &call->err);
+	}
 }
 
 static void remove_call(struct calls *calls, size_t i)
@@ -81,7 +92,7 @@ static void end_failed(struct calls *calls, size_t i, bool has_run, const struct
 	for (i = calls->n; str_eq(step.command, "ADD") && i-- > 0;) {
 		const struct call *waits = &calls->queue[i];
 
-		if (!waits->is_ours)
+		if (waits->has_begun)
 			continue;
 		meta_run_unstarted(calls->run, &waits->step, err);
 		remove_call(calls, i);
@@ -173,18 +184,25 @@ static void end_program(struct calls *calls, size_t i)
 	end_failed(calls, i, true, &err);
 }
 
-/* The oldest one that does not run, else a program that has ended. */
+/* The oldest one that neither runs nor waits, else a program that has ended. */
 static size_t next_to_end(const struct calls *calls)
 {
 	auto_free struct external_program **programs =
 		mem_calloc(calls->n, sizeof(struct external_program *));
+	auto_free size_t *places = mem_calloc(calls->n, sizeof(*places));
+	size_t n = 0;
 
 	for (size_t i = 0; i < calls->n; i++) {
-		programs[i] = calls->queue[i].program;
-		if (!programs[i])
+		const struct call *call = &calls->queue[i];
+
+		if (!call->program && (call->is_ours || call->has_begun))
 			return i;
+		if (!call->program)
+			continue;
+		programs[n] = call->program;
+		places[n++] = i;
 	}
-	return external_program_wait(programs, calls->n);
+	return places[external_program_wait(programs, n)];
 }
 
 void plugin_calls_run(const struct attachment *of, const json_t *delegates, struct meta_run *run,
@@ -198,7 +216,8 @@ void plugin_calls_run(const struct attachment *of, const json_t *delegates, stru
 		size_t i;
 
 		while (meta_run_next(run, &step))
-			begin_call(&calls, &step);
+			queue_call(&calls, &step);
+		begin_programs(&calls);
 		if (calls.n == 0)
 			break;
 		i = next_to_end(&calls);

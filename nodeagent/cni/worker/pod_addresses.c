@@ -63,11 +63,24 @@ json_t *pod_addresses_wishes(const struct attachment *a, const json_t *delegates
 	return json_array_size(json_at(wishes, "wishes")) > 1 ? json_incref(wishes) : NULL;
 }
 
+/* "net1, net2". */
+static char *names_of(const json_t *versions)
+{
+	struct strbuf names = {0};
+	const char *ifname;
+	const json_t *version;
+
+	json_each (versions, ifname, version)
+		strbuf_addf(&names, "%s%s", names.len > 0 ? ", " : "", ifname);
+	return strbuf_take(&names);
+}
+
 /* -1: the agent cannot say now, to none of them. */
 static int ask_for_pod(struct attachment *a, struct err *err)
 {
 	json_auto_t *wishes = take_ptr(a->shared->wishes), *answer = NULL;
 	json_t *question = worker_channel_request_new(a, "addresses");
+	auto_free char *names = NULL;
 	struct err why = {0};
 
 	json_object_update(question, wishes);
@@ -75,8 +88,9 @@ static int ask_for_pod(struct attachment *a, struct err *err)
 	a->shared->addresses = json_incref(json_at(answer, "results"));
 	if (answer || why.class != ERR_TRANSIENT)
 		return 0;
+	names = names_of(json_at(wishes, "versions"));
 	*err = why;
-	return -1;
+	return err_in(err, "asked with all addresses for the pod's interfaces %.100s", names);
 }
 
 /* ---- of one ---------------------------------------------------------------------------------- */

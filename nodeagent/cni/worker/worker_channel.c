@@ -110,6 +110,13 @@ static json_t *end_until(struct worker_channel *line, int64_t id, int64_t until,
 	return NULL;
 }
 
+void worker_channel_drop(struct worker_channel *line, int64_t id)
+{
+	char key[KEY_SIZE];
+
+	(void)json_object_del(line->replies, key_of(id, key));
+}
+
 json_t *worker_channel_end(struct worker_channel *line, int64_t id, struct err *err)
 {
 	return end_until(line, id, 0, err);

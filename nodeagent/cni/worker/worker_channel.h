@@ -46,7 +46,9 @@ bool worker_channel_has(const struct worker_channel *line, int64_t id);
  * ERR_TRANSIENT "ServerGone".
  */
 json_t *worker_channel_end(struct worker_channel *line, int64_t id, struct err *err);
-/* Both. */
+/* Do not wait for it any more. */
+void worker_channel_drop(struct worker_channel *line, int64_t id);
+/* Begin, and wait for the end. */
 json_t *worker_channel_ask(struct worker_channel *line, json_t *request, struct err *err);
 /* The same, but wait no longer than this; ERR_TRANSIENT "AgentAway" then. */
 json_t *worker_channel_ask_within(struct worker_channel *line, json_t *request, int64_t wait_ms,

@@ -332,12 +332,52 @@ static void the_name_is_udevs_after_the_driver_started_again(void **state)
 		play_driver_and_udev();
 		_exit(0);
 	}
-	if (device_rebind(host, VF, &device, &err) < 0)
+	if (device_rebind(host, VF, NULL, &device, &err) < 0)
 		fail_msg("%s", err.text);
 	assert_string_equal(device.netdev, "ibp94s0f0v3");
 	assert_true(device.netdev_index > 0);
 	assert_int_equal(waitpid(kernel, NULL, 0), kernel);
 	host_close(host);
+}
+
+/* A worker was killed between the two writes. */
+static void a_vf_without_a_driver_gets_the_one_it_had(void **state)
+{
+	static const struct attach_services services = {.save = save, .owns = owns};
+	auto_netns struct netns *host = NULL;
+	json_auto_t *config = NULL, *saved = NULL;
+	struct attach_call call = {.command = ATTACH_DEL,
+				   .type = "ib-sriov",
+				   .ifname = "net1",
+				   .root = node.root,
+				   .services = &services};
+	struct err err = {0};
+	pid_t kernel;
+
+	if (node.host < 0 || access("/dev/net/tun", R_OK | W_OK) < 0)
+		skip();
+	make_interface("ibpf");
+	shell("cd %s && mkdir -p run/udev/data && touch run/udev/control && rm " DIR VF
+	      "/driver && "
+	      "touch sys/bus/pci/drivers/mlx5_core/bind",
+	      node.folder);
+	kernel = fork();
+	if (kernel == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+		play_driver_and_udev();
+		_exit(0);
+	}
+	config = json_pack("{s:s,s:s}", "type", "ib-sriov", "deviceID", VF);
+	saved = json_pack("{s:s,s:s,s:s,s:b,s:[]}", "device", VF, "name", "ibp94s0f0v3", "driver",
+			  "mlx5_core", "rebind", 1, "settings");
+	call.config = config;
+	call.saved = saved;
+	(void)save(NULL, saved, NULL);
+	host = netns_open(node.host, NULL);
+	if (plugin_ib_sriov.del(&(struct plugin_call){.call = &call, .pair = {NULL, host}}, &err))
+		fail_msg("%s: %s", err.reason, err.text);
+	assert_int_equal(waitpid(kernel, NULL, 0), kernel);
+	assert_null(kept);
 }
 
 int main(void)
@@ -349,6 +389,7 @@ int main(void)
 		TEST(what_the_pod_did_to_its_vf_does_not_come_back),
 		TEST(an_interface_that_began_anew_keeps_its_own_mtu),
 		TEST(the_name_is_udevs_after_the_driver_started_again),
+		TEST(a_vf_without_a_driver_gets_the_one_it_had),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

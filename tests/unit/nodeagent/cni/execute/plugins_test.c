@@ -10,6 +10,7 @@
 #include <linux/if_link.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/own_fd.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/netns_observe.h"
@@ -41,6 +42,15 @@ static bool owns(void *context, const char *pci_address)
 	return true;
 }
 
+static int64_t asked_at;
+
+static int note_asked(void *context, const char *command, const json_t *config, json_t **ret_result,
+		      struct err *err)
+{
+	asked_at = clock_ms();
+	return err_set(err, ERR_TRANSIENT, "IpamFailed", "no address yet");
+}
+
 static int set_up(void **state)
 {
 	tree = host_tree_new();
@@ -63,7 +73,8 @@ static int tear_down(void **state)
 static int call(const struct plugin *plugin, const char *config, enum attach_command command,
 		json_t **result, struct err *err)
 {
-	static const struct attach_services services = {.save = save, .keep = keep, .owns = owns};
+	static const struct attach_services services = {
+		.save = save, .keep = keep, .owns = owns, .ipam = note_asked};
 	json_auto_t *parsed = json_parse(config, strlen(config), NULL);
 	json_auto_t *before = json_deep_copy(saved);
 	auto_close int root = open(host_tree_folder(tree), O_PATH | O_CLOEXEC);
@@ -77,7 +88,10 @@ static int call(const struct plugin *plugin, const char *config, enum attach_com
 		.saved = before,
 		.services = &services,
 	};
-	const struct plugin_call inner = {.call = &outer, .pair = pair, .previous = *result};
+	const struct plugin_call inner = {.call = &outer,
+					  .pair = pair,
+					  .previous = *result,
+					  .has_late_link = plugin->has_late_link};
 
 	if (command == ATTACH_ADD)
 		return plugin->add(&inner, result, err);
@@ -232,6 +246,36 @@ static void sriov_gives_a_vf_to_the_pod_and_brings_it_back_as_it_was(void **stat
 	assert_null(saved);
 }
 
+/* The simulated host's interfaces have no carrier. A DHCP client would send its first packet. */
+static void sriov_waits_for_a_carrier_before_a_foreign_ipam_plugin_asks(void **state)
+{
+	static const char config[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"sriov\", "
+				     "\"deviceID\": \"" VF "\", \"ipam\": {\"type\": \"dhcp\"}}";
+	json_auto_t *result = NULL;
+	int64_t begun = clock_ms();
+	struct err err = {0};
+
+	assert_int_equal(call(&plugin_sriov, config, ATTACH_ADD, &result, &err), -1);
+	assert_string_equal(err.reason, "IpamFailed");
+	assert_true(asked_at - begun >= 200);
+}
+
+/* The IPAM plugin may be what hung, and so did the ADD. */
+static void addresses_of_a_vf_without_a_record_stay_owed_while_they_cannot_go_back(void **state)
+{
+	static const struct plugin *const plugins[] = {&plugin_sriov, &plugin_ib_sriov};
+	static const char config[] = "{\"cniVersion\": \"1.0.0\", \"deviceID\": \"" VF
+				     "\", \"ipam\": {\"type\": \"dhcp\"}}";
+
+	for (size_t i = 0; i < ARRAY_LEN(plugins); i++) {
+		json_auto_t *result = NULL;
+
+		does(plugins[i], config, ATTACH_DEL, &result);
+		assert_true(json_is_true(json_at(saved, "ipam")));
+		assert_int_equal(save(NULL, NULL, NULL), 0);
+	}
+}
+
 static void sriov_gives_the_vf_back_whichever_change_is_refused(void **state)
 {
 	assert_true(refuse_each_change(&plugin_sriov, sriov) > 1);
@@ -370,6 +414,8 @@ int main(void)
 		TEST(macvlan_takes_back_what_it_made_whichever_change_is_refused),
 		TEST(bridge_leaves_no_port_whichever_change_is_refused),
 		TEST(sriov_gives_a_vf_to_the_pod_and_brings_it_back_as_it_was),
+		TEST(sriov_waits_for_a_carrier_before_a_foreign_ipam_plugin_asks),
+		TEST(addresses_of_a_vf_without_a_record_stay_owed_while_they_cannot_go_back),
 		TEST(sriov_gives_the_vf_back_whichever_change_is_refused),
 		TEST(a_vf_with_an_address_of_the_node_stays_on_the_node),
 		TEST(a_vf_that_is_a_vdpa_device_stays_on_the_node),

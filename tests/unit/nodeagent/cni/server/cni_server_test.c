@@ -364,6 +364,13 @@ static void an_add_that_takes_too_long_is_undone(void **state)
 	until_nothing_is_left();
 }
 
+static void a_del_of_many_devices_has_more_time(void **state)
+{
+	assert_int_equal(cni_server_del_ms(0), SERVER_DEL_MS);
+	assert_int_equal(cni_server_del_ms(8), SERVER_DEL_MS + 8 * SERVER_DEL_DEVICE_MS);
+	assert_int_equal(cni_server_del_ms(SIZE_MAX), SERVER_DEL_MAX_MS);
+}
+
 static void a_device_that_could_not_be_moved_fails_del(void **state)
 {
 	assert_int_equal(call("ADD", "stays", NULL), 0);
@@ -1369,6 +1376,7 @@ int main(void)
 		TEST(a_worker_that_crashes_is_undone),
 		TEST(an_add_that_the_runtime_gives_up_is_undone),
 		TEST(an_add_that_takes_too_long_is_undone),
+		TEST(a_del_of_many_devices_has_more_time),
 		TEST(a_device_that_could_not_be_moved_fails_del),
 		TEST(a_device_stays_the_sandboxs_until_its_last_plugin_has_let_go),
 		TEST(a_device_is_put_back_before_the_next_sandbox_has_it),

@@ -459,6 +459,19 @@ static void a_pod_has_something_until_its_last_nic_goes(void **state)
 	attachment_index_free(ledger);
 }
 
+static void counts_the_devices_of_a_sandbox(void **state)
+{
+	struct attachment_index *ledger = attachment_index_new();
+	json_auto_t *attachments = json_pack("[{s:s, s:s}, {s:s}, {s:s, s:s}]", "plugin", "sriov",
+					     "device", "0000:3b:00.2", "plugin", "coordinator",
+					     "plugin", "ib-sriov", "device", "0000:3b:00.3");
+
+	attachment_index_set(ledger, "c1", attachments);
+	assert_int_equal(attachment_index_devices(ledger, "c1"), 2);
+	assert_int_equal(attachment_index_devices(ledger, "c2"), 0);
+	attachment_index_free(ledger);
+}
+
 static void tells_what_an_interface_is_made_of(void **state)
 {
 	json_auto_t *sandbox = yaml(
@@ -581,7 +594,8 @@ static void a_root_that_cannot_be_entered_is_named_with_what_is_missing(void **s
 	const struct stand *s = *state;
 	auto_close int file = -1;
 	json_auto_t *env = json_object(), *config = json_object();
-	struct attachment a = {.env = env, .state = s->state};
+	struct program_limits limits = {0};
+	struct attachment a = {.env = env, .state = s->state, .limits = &limits};
 	struct err err = {0};
 
 	put(s, "file", "");
@@ -708,6 +722,7 @@ int main(void)
 		TEST(an_owner_that_cannot_be_read_is_somebody_else),
 		TEST(a_device_is_found_in_a_configuration),
 		TEST(a_pod_has_something_until_its_last_nic_goes),
+		TEST(counts_the_devices_of_a_sandbox),
 		TEST(tells_what_an_interface_is_made_of),
 		TEST(plugins_are_one_file_under_all_names),
 		TEST(an_update_keeps_nothing_of_ours),

@@ -18,12 +18,14 @@
 #include "nodeagent/cni/plugin/wire.h"
 #include "nodeagent/cni/worker/attachment.h"
 #include "nodeagent/cni/worker/external_ipam.h"
+#include "nodeagent/cni/worker/plugin_calls.h"
 #include "tests/support/scratch.h"
 
 struct stand {
 	char *folder;
 	int state, root;
 	json_t *env;
+	struct program_limits limits;
 	struct attachment attachment;
 };
 
@@ -56,6 +58,7 @@ static int set_up(void **state)
 		.netns = -1,
 		.bin_dir = s->folder,
 		.plugin_types = "*",
+		.limits = &s->limits,
 	};
 	*state = s;
 	return 0;
@@ -155,18 +158,167 @@ static void a_fifth_waits_and_is_tried_again(void **state)
 		turns[i] = openat(s->state, name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 		assert_int_equal(flock(turns[i], LOCK_EX), 0);
 	}
-	s->attachment.turn_ms = 1;
+	s->limits.turn_ms = 1;
 	end = external_ipam_program(&s->attachment, "macvlan", "DEL", config, &err);
 	assert_null(end);
 	assert_int_equal(err.class, ERR_TRANSIENT);
 	assert_string_equal(err.reason, "PluginFailed");
+	assert_non_null(strstr(err.text, "do not end"));
+	(void)close(turns[2]);
+	/* The worker has other things to do, and is tried again with what is left. */
+	assert_null(external_ipam_program(&s->attachment, "macvlan", "DEL", config, &err));
+	assert_int_equal(err.class, ERR_TRANSIENT);
 	seen = get(s, "seen");
 	assert_null(seen);
-	(void)close(turns[2]);
+	s->limits = (struct program_limits){0};
 	assert_int_equal(run(s, "macvlan"), 0);
 	for (int i = 0; i < 4; i++)
 		if (i != 2)
 			(void)close(turns[i]);
+}
+
+static void a_lock_that_cannot_be_opened_is_told_as_such(void **state)
+{
+	struct stand *s = *state;
+	json_auto_t *config = json_object();
+	struct err err = {0};
+
+	if (geteuid() != 0)
+		skip();
+	put_program(s, "macvlan", "#!/bin/sh\n");
+	assert_int_equal(symlinkat("elsewhere", s->state, "foreign-0.lock"), 0);
+	assert_null(external_ipam_program(&s->attachment, "macvlan", "DEL", config, &err));
+	assert_string_equal(err.reason, "PluginFailed");
+	assert_null(strstr(err.text, "do not end"));
+	assert_non_null(strstr(err.text, "/foreign-*.lock"));
+	assert_false(s->limits.has_no_turn);
+}
+
+static bool is_program(const struct attachment *attachment)
+{
+	return false;
+}
+
+/* Its own programs are not what a worker waits for in vain. */
+static void a_worker_with_eight_programs_begins_four(void **state)
+{
+	static const struct own_plugins own = {.is_ours = is_program};
+	struct stand *s = *state;
+	json_auto_t *delegates = json_array();
+	struct meta_run *run_of_all;
+	struct err err = {0};
+
+	if (geteuid() != 0)
+		skip();
+	put_program(s, "macvlan", "#!/bin/sh\ncat >/dev/null\nsleep 0.2\n");
+	for (int i = 0; i < 8; i++)
+		json_array_append_new(delegates,
+				      json_pack("{s:s, s:o, s:{s:s, s:s, s:[{s:s}]}}", "name", "n",
+						"interface", json_fmt("net%d", i), "config",
+						"cniVersion", "1.0.0", "name", "n", "plugins",
+						"type", "macvlan"));
+	s->limits.turn_ms = 1;
+	run_of_all = meta_run_new("DEL", delegates, NULL);
+	plugin_calls_run(&s->attachment, delegates, run_of_all, &own);
+	if (meta_run_outcome(run_of_all, NULL, &err) < 0)
+		fail_msg("%s", err.text);
+	meta_run_free(run_of_all);
+	assert_int_equal(s->limits.n_running, 0);
+}
+
+/* ---- programs that hang ---------------------------------------------------------------------- */
+
+static const char hangs[] = "#!/bin/sh\necho $$ >$FOLDER/new && mv $FOLDER/new $FOLDER/pid\n"
+			    "exec sleep 60\n";
+
+static void pause_briefly(void)
+{
+	(void)usleep(10000);
+}
+
+/* Wait until the program that has noted its pid has ended; a zombie has no command line. */
+static void expect_killed(const struct stand *s)
+{
+	auto_free char *pid = get(s, "pid"), *path = NULL;
+
+	assert_non_null(pid);
+	pid[strcspn(pid, "\n")] = '\0';
+	path = str_printf("/proc/%s/cmdline", pid);
+	for (int i = 0; i < 1000; i++) {
+		auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+		char byte;
+
+		if (fd < 0 || read(fd, &byte, 1) <= 0)
+			return;
+		pause_briefly();
+	}
+	fail_msg("%s is there still", path);
+}
+
+/* What comes after it in the same call, as other rails, is not kept from its turn. */
+static void an_ipam_program_that_hangs_in_del_is_killed(void **state)
+{
+	struct stand *s = *state;
+	json_auto_t *config = json_object();
+	struct err err = {0};
+
+	if (geteuid() != 0)
+		skip();
+	put_program(s, "whereabouts", hangs);
+	s->limits.ipam_ms = 2000;
+	assert_int_equal(
+		external_ipam_run(&s->attachment, "whereabouts", "DEL", config, NULL, &err), -1);
+	assert_int_equal(err.class, ERR_TRANSIENT);
+	assert_non_null(strstr(err.text, "whereabouts does not end"));
+	assert_false(s->attachment.has_no_ipam);
+	expect_killed(s);
+	put_program(s, "dhcp", "#!/bin/sh\n");
+	assert_int_equal(external_ipam_run(&s->attachment, "dhcp", "DEL", config, NULL, &err), 0);
+}
+
+static void no_worker_waits_for_ever_for_the_plugin_on_the_host(void **state)
+{
+	struct stand *s = *state;
+	json_auto_t *config = json_object();
+	struct worker_channel line;
+	struct err err = {0};
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	line = (struct worker_channel){.fd = pair[0]};
+	s->attachment.line = &line;
+	s->attachment.has_plugin = true;
+	s->limits.ipam_ms = 1;
+	assert_int_equal(
+		external_ipam_run(&s->attachment, "whereabouts", "DEL", config, NULL, &err), -1);
+	assert_int_equal(err.class, ERR_TRANSIENT);
+	assert_string_equal(err.reason, "IpamFailed");
+	/* Its reply is passed over when it comes. */
+	assert_int_equal(json_object_size(line.replies), 0);
+	(void)close(pair[0]);
+	(void)close(pair[1]);
+	json_decref(line.replies);
+	strbuf_done(&line.in);
+}
+
+/* Its retry would start the same program beside it. */
+static void a_program_dies_with_its_worker(void **state)
+{
+	struct stand *s = *state;
+	auto_free char *pid = NULL;
+	pid_t worker;
+
+	if (geteuid() != 0)
+		skip();
+	put_program(s, "macvlan", hangs);
+	worker = fork();
+	if (worker == 0)
+		_exit(run(s, "macvlan") == 0 ? 0 : 1);
+	while (!(pid = get(s, "pid")) && waitpid(worker, NULL, WNOHANG) == 0)
+		pause_briefly();
+	assert_int_equal(kill(worker, SIGKILL), 0);
+	assert_int_equal(waitpid(worker, NULL, 0), worker);
+	expect_killed(s);
 }
 
 /* Run by ourselves or by the plugin on the host: no message takes it, and nobody has hung up. */
@@ -298,6 +450,11 @@ int main(void)
 		TEST(a_program_that_leaves_a_process_behind_has_ended_all_the_same),
 		TEST(no_more_than_four_run_at_a_time),
 		TEST(a_fifth_waits_and_is_tried_again),
+		TEST(a_lock_that_cannot_be_opened_is_told_as_such),
+		TEST(a_worker_with_eight_programs_begins_four),
+		TEST(an_ipam_program_that_hangs_in_del_is_killed),
+		TEST(no_worker_waits_for_ever_for_the_plugin_on_the_host),
+		TEST(a_program_dies_with_its_worker),
 		TEST(a_call_that_no_message_takes_is_told_as_such),
 		TEST(knows_what_could_not_be_started),
 		TEST(says_that_a_program_is_not_there),

@@ -200,8 +200,10 @@ static _Noreturn void be_worker(struct node *node, int fd, const char *command)
 				"c1", "CNI_IFNAME", "mt0", "CNI_ARGS", "K8S_POD_UID=u1", "CNI_PATH",
 				"/opt/cni/bin");
 	json_t *pod = json_pack("{s:s,s:s,s:s}", "namespace", "ml", "name", "p", "uid", "u1");
+	struct program_limits limits = {0};
 	struct attachment attachment = {
 		.line = &line,
+		.limits = &limits,
 		.state = node->state,
 		.root = node->root,
 		.container = "c1",
@@ -1102,6 +1104,7 @@ static void nobody_asks_again_for_addresses_that_are_not_there_yet(void **state)
 	node->lacks = "*";
 	done = call(node, "ADD");
 	assert_string_equal(json_str_at(done, "error", "reason"), "AddressesPending");
+	assert_non_null(strstr(json_str_at(done, "error", "text"), "interfaces net1, net2, net3"));
 	expect_texts(node->asked, "addresses net1 net2 net3, release net1");
 	assert_false(has_sandbox(node));
 }

@@ -16,7 +16,7 @@ rules() {
 }
 
 watch() {
-	rules | sed '/^ *for:/d' >"$tmp/rules.yml"
+	rules | sed '/^ *for:/d; s/\(decisions_failing_seconds) > \)300/\15/' >"$tmp/rules.yml"
 	cat >"$tmp/prometheus.yml" <<-END
 		global: { scrape_interval: 500ms, scrape_timeout: 400ms, evaluation_interval: 500ms }
 		rule_files: [$tmp/rules.yml]
@@ -153,6 +153,7 @@ t_wait 20 "a policy that lacks VFs" fires OrbweaverPolicyLacksVfs
 k delete clusterrolebinding orbweaver-operator >/dev/null
 o_curl PATCH "$policies/good" '{"spec":{"numVfs":6}}' >/dev/null
 t_wait 30 "a right that is missing" fires OrbweaverForbidden
+t_wait 60 "decisions of which none is carried out" fires OrbweaverDecisionsFail
 o_rights
 o_take_right spiderreservedips
 own_certificate

@@ -30,7 +30,8 @@ json_t *connections_addresses(const struct host *host, pid_t pid);
 /*
  * Other ends of the established TCP connections of the network namespace that the calling thread is
  * in, without loopback: those that `is_wanted`, each once, an array of strings, new. root: a folder
- * with the host's proc in it. NULL with err: ERR_HOST "HostUnreadable".
+ * with the host's proc in it; without one, that of this process is read. NULL with err: ERR_HOST
+ * "HostUnreadable".
  */
 json_t *connections_peers(int root, bool (*is_wanted)(const void *arg, const char *address),
 			  const void *arg, struct err *err);

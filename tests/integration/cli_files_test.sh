@@ -465,7 +465,7 @@ finds "a node that is off, whatever its agent last said" "error NodeNotReady w1 
 finds "first of what is found" "error NodeNotReady w1 -, error RdmaLinkDown w1 ens1f0" "$off"
 t_ok "with since when and why" says "its condition Ready is Unknown since 2026-01-31T10:00:00Z: NodeStatusUnknown: Kubelet stopped" 1 \
 	"$cli" doctor w1 -f "$tmp/edited.json"
-t_ok "status says it in the node's row" says "2/2  shared  spidernet.io/rail 2/2  NodeNotReady" 1 "$cli" status -f "$tmp/edited.json"
+t_ok "status says it in the node's row" says "2/2  -      shared  spidernet.io/rail 2/2  NodeNotReady" 1 "$cli" status -f "$tmp/edited.json"
 t_eq "and among its findings" "Node w1 Ready NodeNotReady" "$({ "$cli" status -f "$tmp/edited.json" -o json || true; } |
 	jq -r '.findings[] | select(.reason == "NodeNotReady") | "\(.kind) \(.name) \(.condition) \(.reason)"')"
 finds "no agent" "error NoAgent w1 -" '.state.status = {}'

@@ -5,8 +5,8 @@
 #include "tests/support/test.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/fs.h"
 #include "lib/base/own_fd.h"

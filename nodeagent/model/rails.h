@@ -21,7 +21,8 @@ enum {
  * The observed document with rails. New; shares what is the same.
  *
  *	"interfaces[].rail", "missing[].rail": the index of the port; absent without a rail
- *	"rails": {"from", "exact", "bootID", "count", "list": [{"rail", "name", "pciAddress", "missing"}],
+ *	"rails": {"from", "exact", "bootID", "count",
+ *		  "list": [{"rail", "name", "pciAddress", "missing"}],
  *		  "problems": [{"pf", "reason", "message"}]}
  *
  * count: rails whose NIC is there. list: by rail; missing: true where the NIC is not there.

@@ -20,7 +20,7 @@ enum {
 	REVERT_BACKOFF_PAUSE_FIRST_MS = 5000,
 	REVERT_BACKOFF_PAUSE_MAX_MS = 600000,
 	REVERT_BACKOFF_FORGET_MS = 3600000,
-	/* Objects that are remembered, labels of each Node among them; beyond that all are forgotten. */
+	/* Objects remembered, labels of each Node among them; beyond it all are forgotten. */
 	REVERT_BACKOFF_MAX = 16384,
 };
 

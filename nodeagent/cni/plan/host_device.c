@@ -114,7 +114,7 @@ static bool lies_on_another(const json_t *link)
 	return false;
 }
 
-/* By the rules of evidence_node_user() (nodeagent/host/evidence.h), which the kubelet is told by. */
+/* The rules of evidence_node_user() (nodeagent/host/evidence.h), by which the kubelet is told. */
 int host_device_check(const char *type, const json_t *link, const json_t *host, struct err *err)
 {
 	const char *name = json_str_at(link, "name"), *text;

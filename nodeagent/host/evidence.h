@@ -32,8 +32,8 @@ char *evidence_vfio_user(struct evidence *evidence, const char *address, const c
 
 /*
  * How the node itself uses this function, for people, new; NULL: it does not. By an address that is
- * valid beyond its link, by routes, by an XDP program (AF_XDP sockets have one), by a bridge or bond
- * that it is a port of, by another interface upon it, or as a vDPA device that vhost_vdpa or
+ * valid beyond its link, by routes, by an XDP program (AF_XDP sockets have one), by a bridge or
+ * bond that it is a port of, by another interface upon it, or as a vDPA device that vhost_vdpa or
  * virtio_vdpa has. OBSERVED_UNKNOWN_USER, and why, when that cannot be seen. The kernel's own users
  * of RDMA are evidence_verbs_user()'s (NVMe-oF, NFS, Lustre, …).
  */

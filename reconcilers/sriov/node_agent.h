@@ -50,8 +50,8 @@ void node_agent_done(struct node_agent *agent);
 
 /*
  * Judge the agent of `node`, whose NodeState is `state` (NULL: only has_no_pod is told). World:
- * KIND_NODE and KIND_AGENT_POD of the node, the box, env.now. Where the world has no such kind, what
- * the NodeState says stands.
+ * KIND_NODE and KIND_AGENT_POD of the node, the box, env.now. Where the world has no such kind,
+ * what the NodeState says stands.
  * ERR_BUG "NoClock": env.now is not a time.
  */
 int node_agent_judge(const json_t *world, const char *node, const json_t *state,

@@ -81,10 +81,10 @@ json_t *bridge_new_networks(const struct bridge_config *config, const struct bri
 bool bridge_networks_have(const json_t *networks, const char *address);
 /*
  * May the node have these gateways?
- * ERR_INVALID "AddressOfNode"    a network takes one of the node's own from it, or a gateway by which
- *                                its routes lead
- * ERR_TRANSIENT "AddressOfNode"  only a machine that it is connected to, which may be a pod that was
- *                                in the network
+ * ERR_INVALID "AddressOfNode"    a network takes one of the node's own from it, or a gateway by
+ *                                which its routes lead
+ * ERR_TRANSIENT "AddressOfNode"  only a machine that it is connected to, which may be a pod that
+ *                                was in the network
  */
 int bridge_check_gateways(const struct bridge_config *config, const struct bridge_node *node,
 			  const json_t *networks, struct err *err);

@@ -70,10 +70,10 @@ struct coordinator_facts {
 
 /*
  * Append the steps of ADD (steps.h). ERR_INVALID "NicMissing": podDefaultRouteNic names no
- * interface of the pod, nor one that comes next; "AddressOfNode": a route to an address of the NIC
- * would take the node's own traffic, since the node has it, or routes by it, or reaches it through
- * a gateway and no IP pool gave it to the pod; "BadField": hostRuleTable is a table that others use.
- * ERR_HOST "NoPeer": role.via has no other end on the node.
+ * interface of the pod, nor one that comes next; "AddressOfNode": a route to an address of the
+ * NIC would take the node's own traffic, since the node has it, or routes by it, or reaches it
+ * through a gateway and no IP pool gave it to the pod; "BadField": hostRuleTable is a table
+ * that others use. ERR_HOST "NoPeer": role.via has no other end on the node.
  */
 int coordinator_plan(const struct coordinator_config *config, const struct coordinator_role *role,
 		     const struct coordinator_facts *facts, json_t *steps, struct err *err);

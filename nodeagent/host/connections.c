@@ -10,7 +10,6 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,17 +145,11 @@ json_t *connections_peers(int root, bool (*is_wanted)(const void *arg, const cha
 			  const void *arg, struct err *err)
 {
 	json_auto_t *peers = json_array();
-	auto_close int own = -1;
 
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		auto_fclose FILE *file = open_file(root, "thread-self", files[i]);
 		char line[512], local[33], remote[33], inode[24], text[INET6_ADDRSTRLEN];
 
-		/* A plugin that runs by itself has a proc of its own. */
-		if (!file && errno == ENOENT && i == 0)
-			own = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (!file && own >= 0)
-			file = open_file(own, "thread-self", files[i]);
 		/* A node without IPv6 has no second one. */
 		if (!file && i == 0) {
 			(void)err_sys(err, "HostUnreadable", "open /proc/thread-self/net/%s",

@@ -13,7 +13,7 @@
 #include "nodeagent/host/sysfs.h"
 
 /*
- * The process that listens on this socket of AF_UNIX: 0 when nobody does, or when it belongs to
+ * The process that listens on this socket of AF_UNIX: 0 when none does, or when it belongs to
  * another PID namespace.
  */
 pid_t connections_listener(const char *path);
@@ -30,8 +30,7 @@ json_t *connections_addresses(const struct host *host, pid_t pid);
 /*
  * Other ends of the established TCP connections of the network namespace that the calling thread is
  * in, without loopback: those that `is_wanted`, each once, an array of strings, new. root: a folder
- * with the host's proc in it; without one, that of this process is read. NULL with err: ERR_HOST
- * "HostUnreadable".
+ * with a proc in it that shows this thread. NULL with err: ERR_HOST "HostUnreadable".
  */
 json_t *connections_peers(int root, bool (*is_wanted)(const void *arg, const char *address),
 			  const void *arg, struct err *err);

@@ -4,9 +4,11 @@
  * {"peer": name of the node's end, with which the pod's ends, too, "ipam"}. The bridge, its
  * addresses and forwarding stay, as with containernetworking-plugins.
  */
+#include <fcntl.h>
 #include <stdio.h>
 
 #include "lib/base/own.h"
+#include "lib/base/own_fd.h"
 #include "lib/base/random.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/interface_run.h"
@@ -61,17 +63,17 @@ static bool is_of_networks(const void *networks, const char *address)
 }
 
 struct peers {
-	int root;
 	const json_t *networks;
 	json_t *list; /* new */
 };
 
-/* Within the node's namespace. */
+/* Within the node's namespace, which the proc of this thread shows. */
 static int look_at_peers(void *context, struct err *err)
 {
+	auto_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct peers *peers = context;
 
-	peers->list = connections_peers(peers->root, is_of_networks, peers->networks, err);
+	peers->list = connections_peers(root, is_of_networks, peers->networks, err);
 	return peers->list ? 0 : -1;
 }
 
@@ -82,7 +84,7 @@ static int make_gateways(const struct plugin_call *call, const struct bridge_con
 	auto_free char *dev = bridge_gateway_dev(config);
 	json_auto_t *steps = json_array(), *addresses = NULL, *look = netns_look_new();
 	json_auto_t *networks = NULL, *ways = NULL, *connected = NULL;
-	struct peers peers = {.root = call->call->root};
+	struct peers peers = {0};
 	struct bridge_node node = {
 		.link = bridge,
 		.forwards_v4 = is_forwarding(call, "net/ipv4/ip_forward"),

@@ -36,7 +36,7 @@ void ask_put_not_served(struct http_response *resp)
 				      "the server could not find the requested resource", NULL)));
 }
 
-void ask_put_bad_request(struct http_response *resp, const struct err *err)
+static void put_bad_request(struct http_response *resp, const struct err *err)
 {
 	ask_put_outcome(resp, outcome_bad_request("%s", err->text));
 }
@@ -84,7 +84,7 @@ struct selector *ask_take_selector(const struct ask *ask)
 						 http_query_get(ask->req, "fieldSelector"), &err);
 
 	if (!selector)
-		ask_put_bad_request(ask->resp, &err);
+		put_bad_request(ask->resp, &err);
 	return selector;
 }
 
@@ -118,6 +118,6 @@ json_t *ask_take_body(const struct ask *ask, bool may_be_absent)
 	if (!body && str_eq(err.reason, "UnsupportedMediaType"))
 		return put_unsupported(ask->resp, err.text);
 	if (!body)
-		ask_put_bad_request(ask->resp, &err);
+		put_bad_request(ask->resp, &err);
 	return body;
 }

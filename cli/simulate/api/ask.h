@@ -26,7 +26,6 @@ void ask_put_json(struct http_response *resp, int status, const json_t *value);
 /* Takes the outcome's object. */
 void ask_put_outcome(struct http_response *resp, struct outcome outcome);
 void ask_put_not_served(struct http_response *resp);
-void ask_put_bad_request(struct http_response *resp, const struct err *err);
 void ask_put_method_not_allowed(struct http_response *resp);
 
 /* A parameter that is there, and neither "false" nor "0". */

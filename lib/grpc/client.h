@@ -61,8 +61,8 @@ struct grpc_client_config {
 
 /*
  * Connect. Returns NULL with err: ERR_INVALID "BadSocketPath"; ERR_HOST "SocketUnavailable" with
- * errno: ENOENT when there is no socket, ECONNREFUSED when no process listens, EAGAIN when whoever
- * listens does not take connections.
+ * errno: ENOENT when there is no socket, ECONNREFUSED when no process listens, EAGAIN when the
+ * process that listens does not take connections.
  */
 struct grpc_client *grpc_client_new(struct loop *loop, const struct grpc_client_config *config,
 				    struct err *err);

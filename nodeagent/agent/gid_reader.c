@@ -5,7 +5,7 @@
  *
  *	state     other addresses    look, stale    timer          answer
  *	RESTING   → WAITING          → WAITING      –              –
- *	WAITING   timer anew *       –              → ASKED, LATE  –
+ *	WAITING   timer again *      –              → ASKED, LATE  –
  *	ASKED     → LATE             –              –              → RESTING
  *	LATE      –                  –              –              → WAITING
  *
@@ -104,7 +104,7 @@ static json_t *found_of_same(const json_t *found, const json_t *then, const json
 	return json_object_size(kept) ? json_incref(kept) : NULL;
 }
 
-static void wait_anew(struct gid_reader *reader, int64_t ms)
+static void restart_timer(struct gid_reader *reader, int64_t ms)
 {
 	int64_t now = clock_ms(), left;
 
@@ -128,7 +128,7 @@ static void on_answer(void *arg, const json_t *result, const struct err *err)
 	reader->state = RESTING;
 	reader->read_ms = clock_ms();
 	if (is_late && reader->wanted)
-		wait_anew(reader, GID_READER_SETTLE_MS);
+		restart_timer(reader, GID_READER_SETTLE_MS);
 	if (err)
 		log_warn("GIDs of pods cannot be read", F_ERR(err));
 	else
@@ -155,7 +155,7 @@ static void wait_for(struct gid_reader *reader, int64_t ms)
 	if (reader->state == ASKED || reader->state == LATE)
 		reader->state = LATE;
 	else
-		wait_anew(reader, ms);
+		restart_timer(reader, ms);
 }
 
 void gid_reader_set(struct gid_reader *reader, const json_t *attachments, const json_t *rdma)

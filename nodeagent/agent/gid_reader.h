@@ -3,8 +3,8 @@
  * Which GIDs the pods' addresses have, for NodeState.status.attachments: asked of a worker
  * (nodeagent/host/gids.h) when other addresses are attached, and again with looks at the host.
  *
- * Indices stay while an address stays, unless a port's table is made anew (a reset, a bond that
- * changes), which is why they are read again. In mode exclusive the devices are in the pods'
+ * Indices stay while an address stays, unless the kernel clears a port's table (a reset, a bond
+ * that changes), which is why they are read again. In mode exclusive the devices are in the pods'
  * namespaces, out of sight: nothing is asked.
  *
  * A released address may be the next pod's: what was read counts for the container, interface and

@@ -78,7 +78,7 @@ static void walk_port(struct walk *walk, const char *device, const char *name)
 	}
 }
 
-/* A VF that is nobody's here; PFs and devices without a function are shared. */
+/* A VF that is not looked for; PFs and devices without a function are shared. */
 static bool is_foreign_vf(const struct walk *walk, const char *device)
 {
 	auto_free char *pf = str_printf("sys/class/infiniband/%s/device/physfn", device);

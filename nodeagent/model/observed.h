@@ -15,7 +15,7 @@
  */
 json_t *observed_status_interfaces(const json_t *observed);
 
-/* How the name of a holder begins where it cannot be seen whether somebody uses the function. */
+/* How the name of a holder begins where it cannot be seen whether the function is in use. */
 #define OBSERVED_UNKNOWN_USER "nobody knows whom"
 
 /*

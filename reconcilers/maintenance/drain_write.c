@@ -133,7 +133,7 @@ void drain_plan_states(struct drain *d)
 	json_t *node;
 
 	assert(d->plan);
-	/* Also of nodes whose NodeState is gone. What somebody else has cordoned has no mark. */
+	/* Also of nodes whose NodeState is gone. Nodes that others have cordoned have no mark. */
 	json_each (world_kind(d->world, KIND_NODE), name, node) {
 		const struct candidate *c;
 

@@ -142,7 +142,7 @@ static bool settings_back(const struct plugin_call *call, const json_t *saved,
 }
 
 /*
- * The interface as it was. One that began anew, with its driver or its RDMA device, has nothing of
+ * The interface as it was. One that is new, with its driver or its RDMA device, has nothing of
  * the pod's, and may refuse what the former one had: it gets its name alone.
  */
 static bool interface_back(const struct plugin_call *call, const json_t *saved,

@@ -55,7 +55,7 @@ struct detector {
 	struct target targets[TARGETS_MAX];
 	size_t n;
 	struct addr sources[2]; /* what is asked from: IPv4, IPv6 */
-	bool any_claim;         /* a probe of somebody else counts as well */
+	bool any_claim;         /* another host's probe counts as well */
 };
 
 /* ---- the interface --------------------------------------------------------------------------- */
@@ -104,7 +104,7 @@ static bool goes_on(const struct detector *detector)
 	return detector->fd >= 0 && detector->request->err.class == ERR_NONE;
 }
 
-/* Best effort: without a carrier nobody answers, which is found out then. */
+/* Best effort: without a carrier no host answers, which is found out then. */
 static void wait_for_carriers(const struct detector *detectors, size_t n)
 {
 	size_t i = 0;

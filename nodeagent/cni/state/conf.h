@@ -21,7 +21,7 @@
 enum {
 	/* How often it is put back before it is left to the program that removes or changes it. */
 	CONF_FIGHTS_MAX = 3,
-	/* After so long without a change by another program they are counted anew. */
+	/* After so long without a change by another program the count begins at 0. */
 	CONF_PEACE_MS = 600000,
 };
 

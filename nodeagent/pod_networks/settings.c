@@ -44,7 +44,8 @@ json_t *settings_of(const json_t *coordinators, const json_t *pod, struct err *e
 	if (!coordinator) {
 		(void)err_set(
 			err, ERR_TRANSIENT, "NoCoordinator",
-			"the cluster has no SpiderCoordinator: create the one called default");
+			"the cluster has no SpiderCoordinator: the operator makes the one called "
+			"default half a minute after its start; if it does not run, create it");
 		return NULL;
 	}
 	if (!str_eq(json_str_at(coordinator, "status", "phase"), "Synced")) {

@@ -30,6 +30,8 @@ void coordinator_gather(const struct controller_sources *from, const struct cont
 {
 	mirror_add(from->mirror, world, self->kind, key);
 	json_put_str(json_need_object(world, "env"), "ciliumConfigMap", from->cilium_config);
+	json_put_int(json_need_object(world, "env"), "nowMs", from->now_ms());
+	controllers_add_kept(from, world, COORDINATOR_BOX_ABSENT, key);
 	for (size_t i = 0; i < ARRAY_LEN(cluster_network); i++)
 		mirror_add_all(from->mirror, world, cluster_network[i]);
 }

@@ -450,7 +450,7 @@ const struct operator_kind operator_kinds[] = {
 		DROP(drop_common),
 		.cache = {.live = true, .project = project_object},
 		.changed = {coordinator_changed},
-		.writes = KIND_PATCHED | KIND_STATUS,
+		.writes = KIND_CREATED | KIND_PATCHED | KIND_STATUS,
 	},
 	{
 		.kind = KIND_IP_POOL,

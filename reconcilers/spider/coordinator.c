@@ -411,6 +411,26 @@ static void plan_coordinator_status(const json_t *world, const char *key, const 
 	plan_status(plan, KIND_COORDINATOR, key, status);
 }
 
+/* Helm makes such objects after the operator's Deployment, and fails if they exist by then. */
+static void plan_default(const json_t *world, struct plan *plan)
+{
+	const json_t *since = world_get(world, COORDINATOR_BOX_ABSENT, COORDINATOR_DEFAULT);
+	json_int_t now_ms = json_integer_value(json_at(world, "env", "nowMs"));
+	json_int_t waited_ms = now_ms - json_integer_value(since);
+
+	if (!since || waited_ms < 0) {
+		plan_post(plan, COORDINATOR_BOX_ABSENT, COORDINATOR_DEFAULT, json_integer(now_ms));
+		plan_requeue(plan, COORDINATOR_ABSENT_MS);
+	} else if (waited_ms < COORDINATOR_ABSENT_MS) {
+		plan_requeue(plan, COORDINATOR_ABSENT_MS - waited_ms);
+	} else {
+		plan_apply(plan, KIND_COORDINATOR,
+			   json_pack("{s:{s:s}, s:{s:s, s:s, s:b, s:[s]}}", "metadata", "name",
+				     COORDINATOR_DEFAULT, "spec", "mode", "auto", "podCIDRType",
+				     "auto", "tunePodRoutes", 1, "hijackCIDR", "169.254.0.0/16"));
+	}
+}
+
 int coordinator_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
 	const json_t *object = world_get(world, KIND_COORDINATOR, key);
@@ -419,8 +439,13 @@ int coordinator_reconcile(const json_t *world, const char *key, struct plan *pla
 	auto_problems struct problems problems = {0};
 	auto_call(cidrs_done) struct cidrs overlay = {0};
 
-	if (!object)
+	if (!object) {
+		if (str_eq(key, COORDINATOR_DEFAULT))
+			plan_default(world, plan);
 		return 0;
+	}
+	if (world_get(world, COORDINATOR_BOX_ABSENT, key))
+		plan_post(plan, COORDINATOR_BOX_ABSENT, key, NULL);
 	if (object_is_terminating(object)) {
 		/* Spiderpool's webhook put it there, and no program took it off. */
 		plan_release(plan, KIND_COORDINATOR, key, object, IP_POOL_FINALIZER);

@@ -21,6 +21,13 @@
  * coordinator plugin reads them, the conditions Ready and Degraded; and no finalizer: nothing has
  * to be undone when the object goes.
  *
+ * Pods need the object COORDINATOR_DEFAULT. Where there is none for COORDINATOR_ABSENT_MS, the plan
+ * makes it with Spiderpool's defaults; the time is for installers that bring their own. More of the
+ * world for that:
+ *
+ *	"env"                  nowMs
+ *	COORDINATOR_BOX_ABSENT what the reconciler posted to itself: since when there is none
+ *
  * Where no network of services is to be found, spec.hijackCIDR may have it: it does when the
  * address of the Service default/kubernetes is in there.
  *
@@ -33,7 +40,9 @@
 
 #include "reconcilers/core/reconcile.h"
 
-#define COORDINATOR_DEFAULT "default"
+#define COORDINATOR_DEFAULT    "default"
+#define COORDINATOR_BOX_ABSENT "coordinatorabsent"
+#define COORDINATOR_ABSENT_MS  30000
 /* "namespace/name" */
 #define COORDINATOR_CILIUM_CONFIG "kube-system/cilium-config"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The definition of NetworkAttachmentDefinition: on a cluster without Multus the operator creates it, with its account's rights, and
-# networks are rendered; one that another program brought stays as it is.
+# networks are rendered; one that another program brought stays as it is. The same of the SpiderCoordinator that pods need.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
 # shellcheck source=tests/integration/operator.sh
@@ -16,6 +16,10 @@ definition() {
 
 none_is_there() {
 	! k get crd "$name" 2>/dev/null
+}
+
+has_phase() {
+	[[ $(k get spidercoordinator default -o 'jsonpath={.status.phase}') ]]
 }
 
 in_the_tree() {
@@ -45,4 +49,13 @@ t_wait 60 "an operator watches networks of another program's definition" grep -q
 k delete -n default net-attach-def/n >/dev/null
 t_wait 60 "the network is rendered again" k get -n default net-attach-def/n
 t_eq "that definition is as it was" "$before" "$(definition '[.metadata.uid, .metadata.annotations, .spec]')"
+
+t_wait 120 "the SpiderCoordinator that pods need is there" k get spidercoordinator default
+t_wait 30 "it has a status" has_phase
+k patch spidercoordinator default --type merge -p '{"spec":{"podCIDRType":"none"}}' >/dev/null
+o_kill second TERM
+o_reap second
+o_start third
+t_wait 60 "an operator leads" grep -q '"msg":"leading' "$tmp/third.log"
+t_eq "one that is there stays as it is" none "$(k get spidercoordinator default -o jsonpath='{.spec.podCIDRType}')"
 t_done

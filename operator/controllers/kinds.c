@@ -545,6 +545,7 @@ const struct operator_kind operator_kinds[] = {
 		.changed = {webhook_setup_changed},
 	},
 	LEFTOVER_DEPLOYMENT(LEFTOVER_SRIOV_OPERATOR, "sriov-network-operator"),
+	LEFTOVER_DEPLOYMENT(LEFTOVER_SPIDER_SRIOV, "spiderpool-sriov-operator"),
 	LEFTOVER_DEPLOYMENT(LEFTOVER_SPIDER_OPERATOR, "spiderpool-controller"),
 	LEFTOVER_DAEMON_SET(LEFTOVER_CONFIG_DAEMON, "sriov-network-config-daemon"),
 	LEFTOVER_DAEMON_SET(LEFTOVER_SRIOV_PLUGIN, "sriov-device-plugin"),

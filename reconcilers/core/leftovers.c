@@ -34,6 +34,10 @@ static const struct {
 	{LEFTOVER_SRIOV_OPERATOR, PROGRAM,
 	 "the SR-IOV network operator runs beside us, and both write NodeStates and "
 	 "NetworkAttachmentDefinitions: scale it to 0 (kubectl scale --replicas=0)"},
+	{LEFTOVER_SPIDER_SRIOV, PROGRAM,
+	 "the SR-IOV network operator of Spiderpool's chart runs beside us, and both write "
+	 "NodeStates and NetworkAttachmentDefinitions: scale it to 0 (kubectl scale "
+	 "--replicas=0)"},
 	{LEFTOVER_SPIDER_OPERATOR, PROGRAM,
 	 "Spiderpool's controller runs beside us, and both write NetworkAttachmentDefinitions: "
 	 "scale it to 0 (kubectl scale --replicas=0)"},

@@ -15,6 +15,7 @@
 
 /* As upstream's charts and manifests name them. */
 #define LEFTOVER_SRIOV_OPERATOR  "deployments/sriov-network-operator"
+#define LEFTOVER_SPIDER_SRIOV    "deployments/spiderpool-sriov-operator"
 #define LEFTOVER_SPIDER_OPERATOR "deployments/spiderpool-controller"
 #define LEFTOVER_CONFIG_DAEMON   "daemonsets/sriov-network-config-daemon"
 #define LEFTOVER_SRIOV_PLUGIN    "daemonsets/sriov-device-plugin"

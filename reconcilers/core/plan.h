@@ -93,7 +93,7 @@ void plan_delete(struct plan *plan, const char *kind, const char *key, const cha
 
 /*
  * Ask the pod of this uid to end, by the eviction API: budgets and its own grace period hold. The
- * answer is no failure of the plan; the shell puts a refusal where the next decision sees it.
+ * answer is no failure of the plan; the applier puts a refusal where the next decision sees it.
  */
 void plan_evict(struct plan *plan, const char *key, const char *uid);
 
@@ -125,7 +125,7 @@ void plan_finding(struct plan *plan, const char *kind, const char *key, const ch
 		  const char *message);
 
 /*
- * A box that the shell takes from: [{"kind", "key"}, …] are read of the API server, each by itself,
+ * A box that the operator takes from: [{"kind", "key"}, …] are read of the API server, each by itself,
  * and what is found is put where the key's decision sees it.
  */
 #define BOX_LOOK "look"

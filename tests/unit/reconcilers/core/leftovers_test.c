@@ -35,7 +35,7 @@ static void a_program_counts_while_it_has_pods(void **state)
 	static const char *const programs[] = {
 		LEFTOVER_SRIOV_OPERATOR,   LEFTOVER_SPIDER_OPERATOR, LEFTOVER_CONFIG_DAEMON,
 		LEFTOVER_SRIOV_PLUGIN,     LEFTOVER_SHARED_PLUGIN,   LEFTOVER_LONE_SRIOV,
-		LEFTOVER_LONE_SRIOV_AMD64, LEFTOVER_LONE_SHARED,
+		LEFTOVER_LONE_SRIOV_AMD64, LEFTOVER_LONE_SHARED,     LEFTOVER_SPIDER_SRIOV,
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(programs); i++) {

@@ -115,6 +115,6 @@ annotations:
 {{- end -}}
 {{- end -}}
 {{- if $why -}}
-{{- fail (printf "release %s is Spiderpool's (%s), and an upgrade in place would remove its agent, Multus and all CNI plugins from nodes with running pods. Leave it as it is; then: 1. kubectl apply -f crds/ 2. helm install orbweaver manifests/chart -n orbweaver-system --create-namespace, with your values and without --reuse-values 3. follow docs/migrate.md 4. helm uninstall --no-hooks %s when no node uses its plugins any more (its hook deletes all Spiderpool objects)" .Release.Name $why .Release.Name) -}}
+{{- fail (printf "release %s is Spiderpool's (%s), and an upgrade in place would remove its agent, Multus and all CNI plugins from nodes with running pods. Leave it as it is and follow docs/migrate.md from step 1: it saves, stops what would conflict (step 3), and only then installs this chart as a release of its own in orbweaver-system, without --reuse-values (step 4); release %s goes last, with --no-hooks, because its hook deletes all Spiderpool objects (step 7)" .Release.Name $why .Release.Name) -}}
 {{- end -}}
 {{- end }}

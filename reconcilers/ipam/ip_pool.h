@@ -40,7 +40,7 @@
  */
 #define BOX_SHORT_POOL "shortpools"
 /*
- * By SpiderIPPool whose status the server refused to store, from the shell: {"reason", "text",
+ * By SpiderIPPool whose status the server refused to store, from the applier: {"reason", "text",
  * "until": RFC 3339, "againMs": from the refusal to "until"}. Until then the allocator opens no
  * ledger of it: its pods wait, with the finding LedgerNotWritten, and what has ended keeps its
  * addresses.

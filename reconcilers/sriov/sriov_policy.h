@@ -2,7 +2,7 @@
 /*
  * One SriovNetworkNodePolicy: read, judged, matched against nodes and PFs.
  *
- * Everything here looks at one policy; how several share a PF is node_state.c. An admission webhook
+ * Everything here looks at one policy; how several share a PF is node_decision.c. An admission webhook
  * and a command line get the same answers from the same functions.
  *
  * Source: github.com/k8snetworkplumbingwg/sriov-network-operator, api/v1/helper.go and
@@ -30,11 +30,12 @@ struct vf_range {
 	int last;
 };
 
-/* A policy with its defaults filled in. Strings and arrays are borrowed from the object. */
+/* Annotations of a policy that permit a risk. */
 #define SRIOV_ALLOW_LAG_LOSS    "orbweaver.io/allow-lag-loss"
 #define SRIOV_ALLOW_PRIMARY_NIC "orbweaver.io/allow-primary-nic"
 #define SRIOV_ALLOW_FIRMWARE    "orbweaver.io/allow-firmware"
 
+/* A policy with its defaults filled in. Strings and arrays are borrowed from the object. */
 struct sriov_policy {
 	const char *key; /* "namespace/name" */
 	const char *name;

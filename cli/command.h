@@ -74,6 +74,8 @@ enum cli_flag_index {
 	FLAG_IMAGE,
 	FLAG_TIMEOUT,
 	FLAG_CHECK_TIMEOUT,
+	FLAG_MIN_GBPS,
+	FLAG_MAX_US,
 	FLAG_SERVE,
 	FLAG_LISTEN,
 	FLAG_STATE,
@@ -124,6 +126,7 @@ struct cli {
 	const char *image;     /* of --image; NULL: ours */
 	/* Of --timeout and --check-timeout, in seconds; NULL: the command's own. */
 	const char *timeout, *check_timeout;
+	const char *min_gbps, *max_us; /* of flags of these names; NULL: no limit */
 	bool serve;               /* --serve: a page that stays up to date */
 	const char *listen;       /* of --listen; NULL: the command's own */
 	const char *state;        /* of --state; NULL: the command's own */

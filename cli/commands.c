@@ -336,7 +336,8 @@ const struct cli_command cli_commands[] = {
 		.args_min = 1,
 		.args_max = SIZE_MAX,
 		.takes = 1u << FLAG_MESH | 1u << FLAG_RESOURCE | 1u << FLAG_IMAGE |
-			 1u << FLAG_TIMEOUT | 1u << FLAG_CHECK_TIMEOUT,
+			 1u << FLAG_TIMEOUT | 1u << FLAG_CHECK_TIMEOUT | 1u << FLAG_MIN_GBPS |
+			 1u << FLAG_MAX_US,
 		.run = test_run,
 	},
 	{

@@ -132,6 +132,12 @@ static int take_flag(struct arguments *a, enum cli_flag_index flag, const char *
 	case FLAG_CHECK_TIMEOUT:
 		a->cli.check_timeout = value;
 		return 0;
+	case FLAG_MIN_GBPS:
+		a->cli.min_gbps = value;
+		return 0;
+	case FLAG_MAX_US:
+		a->cli.max_us = value;
+		return 0;
 	case FLAG_SERVE:
 		a->cli.serve = true;
 		return 0;

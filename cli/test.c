@@ -29,6 +29,7 @@ enum {
 	/* Below those that the kernel hands out. */
 	FIRST_PORT = 18515,
 	LAST_PORT = 28515,
+	MATRIX_COLUMNS_MAX = 32,
 };
 
 const char *const test_kinds[] = {KIND_NAD, KIND_NODE, KIND_NODE_STATE, NULL};
@@ -60,6 +61,7 @@ struct test {
 	json_t *items;
 	int next_port;
 	int64_t check_s; /* a command has so long in its pod */
+	struct path_limits limits;
 };
 
 /* ---- a step ---------------------------------------------------------------------------------- */
@@ -114,9 +116,12 @@ static int digits_of(double value)
 
 /* What the client printed. */
 static void take_output(const struct test *t, json_t *item, const struct step *step,
-			const struct test_command *client, const struct test_command *server)
+			const struct path *path, const struct test_command *client,
+			const struct test_command *server)
 {
 	auto_free char *seen = NULL;
+	char beyond[128];
+	bool is_within;
 	double value = 0;
 
 	if (client->exit_code != 0) {
@@ -131,11 +136,13 @@ static void take_output(const struct test *t, json_t *item, const struct step *s
 		return;
 	}
 	put_measure(item, step->measures, value);
+	is_within = path_is_within(&t->limits, path, step->measures, value, beyond, sizeof(beyond));
 	if (step->measures == STEP_RDMA_BANDWIDTH || step->measures == STEP_TCP_BANDWIDTH)
-		seen = str_printf("%.*f Gb/s", digits_of(value), value);
+		seen = str_printf("%.*f Gb/s%s%s", digits_of(value), value, *beyond ? ", " : "",
+				  beyond);
 	else if (step->measures != STEP_NOTHING)
-		seen = str_printf("%.1f us", value);
-	add_check(item, step->name, "ok", seen);
+		seen = str_printf("%.1f us%s%s", value, *beyond ? ", " : "", beyond);
+	add_check(item, step->name, is_within ? "ok" : "failed", seen);
 }
 
 static void start_end(struct test *t, const struct step *step, const struct path *path,
@@ -176,7 +183,7 @@ static int run_step(struct test *t, const struct step *step, struct path *path,
 		/* What the server has printed helps to understand a failure. */
 		if (step->has_server && client.exit_code != 0)
 			(void)test_command_look(&server, NULL);
-		take_output(t, item, step, &client, &server);
+		take_output(t, item, step, path, &client, &server);
 	} else if (!t->pods.interrupted)
 		add_check(item, step->name, "failed", err->text);
 	test_command_done(&client);
@@ -359,6 +366,43 @@ static void add_comparison(json_t *rows, const json_t *item, const char *measure
 	json_array_append_new(rows, row);
 }
 
+/* Bandwidth by RDMA of each pair of nodes (rows) in each network (columns), in Gb/s. */
+static void print_matrix(struct strbuf *out, const json_t *items)
+{
+	json_auto_t *names = json_object(), *rows = json_object();
+	struct column columns[2 + MATRIX_COLUMNS_MAX] = {{"FROM", "from"}, {"TO", "to"}};
+	size_t n = 2, i;
+	json_t *item;
+
+	json_array_foreach (items, i, item) {
+		const char *network = json_str_at(item, "network");
+		auto_free char *pair =
+			str_printf("%s %s", json_str_at(item, "from"), json_str_at(item, "to"));
+		double rate = json_real_value(json_at(item, "bandwidth", "rdma"));
+		json_t *row = json_need_object(rows, pair);
+
+		put_ends(row, item);
+		if (!json_object_get(names, network)) {
+			if (n == ARRAY_LEN(columns))
+				continue;
+			json_put(names, network, json_fmt("network%zu", n));
+			columns[n++] = (struct column){
+				network, json_string_value(json_object_get(names, network))};
+		}
+		if (rate > 0)
+			json_put(row, json_str_at(names, network),
+				 json_fmt("%.*f", digits_of(rate), rate));
+	}
+	if (n > 3 || json_object_size(rows) > 1) {
+		json_auto_t *list = json_array();
+		const char *pair;
+
+		json_each (rows, pair, item)
+			json_array_append(list, item);
+		print_part(out, columns, n, list);
+	}
+}
+
 static void print_tables(struct strbuf *out, const json_t *items)
 {
 	static const struct column check_columns[] = {
@@ -385,6 +429,7 @@ static void print_tables(struct strbuf *out, const json_t *items)
 	}
 	print_part(out, check_columns, ARRAY_LEN(check_columns), checks);
 	print_part(out, columns, ARRAY_LEN(columns), comparisons);
+	print_matrix(out, items);
 }
 
 /* What cannot be tested here, or follows from what failed, is "skipped". */
@@ -432,7 +477,8 @@ int test_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_sta
 	int result;
 
 	if (check_usage(cli, err) < 0 || read_seconds("timeout", cli->timeout, &ready_s, err) < 0 ||
-	    read_seconds("check-timeout", cli->check_timeout, &t.check_s, err) < 0)
+	    read_seconds("check-timeout", cli->check_timeout, &t.check_s, err) < 0 ||
+	    path_limits_read(cli->min_gbps, cli->max_us, &t.limits, err) < 0)
 		return -1;
 	networks = pathtest_networks(cli->world, cli->args[0], cli->ns, cli->resource, err);
 	if (!networks)

@@ -53,6 +53,10 @@ const struct cli_flag cli_flags[] = {
 	[FLAG_TIMEOUT] = {"timeout", 0, "SECONDS", "until pods have to run (default: 120)", true},
 	[FLAG_CHECK_TIMEOUT] = {"check-timeout", 0, "SECONDS",
 				"until a check has failed (default: 90)", true},
+	[FLAG_MIN_GBPS] = {"min-gbps", 0, "N|N%",
+			   "RDMA writes below N Gbit/s, or N% of the NICs' rate, have failed",
+			   true},
+	[FLAG_MAX_US] = {"max-us", 0, "N", "RDMA reads above N microseconds have failed", true},
 	[FLAG_SERVE] = {"serve", 0, NULL,
 			"serve the page on the loopback until SIGINT or SIGTERM, up to date with "
 			"the cluster or the files",

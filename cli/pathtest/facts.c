@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Lines of words: "link STATE MTU", "missing TOOL", "gid DEVICE PORT LAYER SOFT INDEX GID NETDEV
+ * Lines of words: "link STATE MTU", "missing TOOL", "rate GBPS" of the port whose GIDs follow, "gid
+ * DEVICE PORT LAYER SOFT INDEX GID NETDEV
  * TYPE". SOFT: the interface below a device of Soft-RoCE, "-" for others.
  *
  * Source: Documentation/ABI/stable/sysfs-class-infiniband.
@@ -24,6 +25,8 @@ const char pathtest_facts_script[] =
 	"  layer=; { read -r layer <$port/link_layer; } 2>/dev/null || continue\n"
 	"  device=${port%/ports/*} soft=-\n"
 	"  { read -r soft <$device/parent; } 2>/dev/null\n"
+	"  rate=; { read -r rate what <$port/rate; } 2>/dev/null\n"
+	"  echo \"rate ${rate:-0}\"\n"
 	"  for file in $port/gids/*; do\n"
 	"    gid=; { read -r gid <$file; } 2>/dev/null || continue\n"
 	"    [ \"$gid\" != 0000:0000:0000:0000:0000:0000:0000:0000 ] || continue\n"
@@ -46,6 +49,7 @@ enum {
 	WORDS_MAX = 9,
 	MTU_MAX = 65536, /* of lo; that of others is less */
 	GID_INDEX_MAX = 65535,
+	RATE_MAX = 100000, /* Gbit/s */
 };
 
 /* How well a GID fits: the greatest counts, of equal ones the first. */
@@ -118,28 +122,36 @@ static bool number(const char *word, int64_t max, int *ret)
 	return true;
 }
 
-static void take_gid(char *const words[WORDS_MAX], const struct wanted *wanted, int *best,
-		     struct facts *ret)
+/* Where the reader of lines is. */
+struct reading {
+	const struct wanted *wanted;
+	int best; /* score of the GID in the result */
+	int rate; /* of the port whose GIDs come */
+};
+
+static void take_gid(char *const words[WORDS_MAX], struct reading *reading, struct facts *ret)
 {
 	const char *device = words[1], *soft = words[4], *gid = words[6], *netdev = words[7],
 		   *type = words[8];
+	const struct wanted *wanted = reading->wanted;
 	bool is_elsewhere = is_soft_elsewhere(wanted, soft);
 	enum fit fit = is_elsewhere && !str_eq(netdev, soft) ? FIT_NONE
 							     : fit_of(wanted, device, gid, netdev);
 	int points = score(fit, gid, type);
 	int port = 0, index = 0;
 
-	if (points <= *best || strlen(device) >= sizeof(ret->rdma) ||
+	if (points <= reading->best || strlen(device) >= sizeof(ret->rdma) ||
 	    !number(words[2], UINT8_MAX, &port) || !number(words[5], GID_INDEX_MAX, &index))
 		return;
-	*best = points;
+	reading->best = points;
 	snprintf(ret->rdma, sizeof(ret->rdma), "%s", device);
 	ret->port = port;
+	ret->rate_gbps = reading->rate;
 	ret->gid = str_eq(words[3], "InfiniBand") ? -1 : index;
 	ret->is_soft_elsewhere = is_elsewhere;
 }
 
-static void take_line(char *line, const struct wanted *wanted, int *best, struct facts *ret)
+static void take_line(char *line, struct reading *reading, struct facts *ret)
 {
 	char *words[WORDS_MAX] = {0};
 	size_t n = split(line, words);
@@ -153,8 +165,11 @@ static void take_line(char *line, const struct wanted *wanted, int *best, struct
 		if (len + strlen(words[1]) + 3 <= sizeof(ret->missing))
 			snprintf(ret->missing + len, sizeof(ret->missing) - len, "%s%s",
 				 len > 0 ? ", " : "", words[1]);
+	} else if (n == 2 && str_eq(words[0], "rate")) {
+		if (!number(words[1], RATE_MAX, &reading->rate))
+			reading->rate = 0;
 	} else if (n == WORDS_MAX && str_eq(words[0], "gid")) {
-		take_gid(words, wanted, best, ret);
+		take_gid(words, reading, ret);
 	}
 }
 
@@ -165,7 +180,7 @@ void facts_read(const char *text, const json_t *interface, const char *master, s
 		.master = master,
 		.rdma = json_str_at(interface, "rdma"),
 	};
-	int best = 0;
+	struct reading reading = {.wanted = &wanted};
 
 	*ret = (struct facts){0};
 	(void)gid_of_address(json_str_or(json_at(interface, "address"), ""), wanted.gid);
@@ -177,7 +192,7 @@ void facts_read(const char *text, const json_t *interface, const char *master, s
 			memcpy(line, text, len);
 			line[len] = '\0';
 			str_cover_controls(line, "", '?');
-			take_line(line, &wanted, &best, ret);
+			take_line(line, &reading, ret);
 		}
 		text += len + (text[len] == '\n');
 	}

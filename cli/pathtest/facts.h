@@ -30,6 +30,7 @@ struct facts {
 	/* The RDMA device that leads to the interface; "": there is none. */
 	char rdma[PATHTEST_NAME_MAX];
 	int port;
+	int rate_gbps; /* of that port; 0: not known, or no whole number */
 	int gid; /* index of the GID to use; -1: of link layer InfiniBand, where it needs none */
 	/* Soft-RoCE on another interface than the pod's: rdma_cm does not find it from the pod. */
 	bool is_soft_elsewhere;

@@ -20,6 +20,8 @@ enum {
 	STREAM_US = 3000000,
 	/* What a path of 100 Gbit/s does in that time, ten times. */
 	STREAM_MOST = 3000000,
+	/* Of flags, Gbit/s and microseconds. */
+	LIMIT_MAX = 1000000,
 };
 
 const char path_once_script[] = "exec timeout \"$0\" \"$@\" 2>&1\n";
@@ -380,6 +382,58 @@ static size_t line_before(const char *output, size_t end, size_t *ret_start)
 	while (start < end && output[start] == ' ')
 		start++;
 	return end - start;
+}
+
+/* A number above 0; *ret_percent says whether "%" stands behind it, where that may be. */
+static bool read_limit(const char *text, bool *ret_percent, double *ret)
+{
+	char *end = NULL;
+
+	*ret = strtod(text, &end);
+	if (ret_percent && *end == '%') {
+		*ret_percent = true;
+		end++;
+	}
+	return end != text && *end == '\0' && *ret > 0 && *ret < LIMIT_MAX;
+}
+
+int path_limits_read(const char *min_gbps, const char *max_us, struct path_limits *ret,
+		     struct err *err)
+{
+	bool is_percent = false;
+	double number = 0;
+
+	*ret = (struct path_limits){0};
+	if (min_gbps && !read_limit(min_gbps, &is_percent, &number))
+		return err_set(err, ERR_INVALID, "BadFlag",
+			       "--min-gbps %.32s: must be Gbit/s, as in 180, or a part of the "
+			       "NICs' rate, as in 90%%",
+			       min_gbps);
+	*(is_percent ? &ret->min_percent : &ret->min_gbps) = number;
+	if (max_us && !read_limit(max_us, NULL, &ret->max_us))
+		return err_set(err, ERR_INVALID, "BadFlag",
+			       "--max-us %.32s: must be microseconds, as in 8 or 2.5", max_us);
+	return 0;
+}
+
+bool path_is_within(const struct path_limits *limits, const struct path *path,
+		    enum step_measure measure, double value, char *text, size_t size)
+{
+	int client = path->client.facts.rate_gbps, server = path->server.facts.rate_gbps;
+	int rate = client < server ? client : server;
+	double least =
+		limits->min_percent > 0 ? limits->min_percent / 100 * rate : limits->min_gbps;
+
+	*text = '\0';
+	if (measure == STEP_RDMA_LATENCY && limits->max_us > 0 && value > limits->max_us)
+		snprintf(text, size, "more than %g us (--max-us)", limits->max_us);
+	else if (measure == STEP_RDMA_BANDWIDTH && limits->min_percent > 0 && rate == 0)
+		snprintf(text, size,
+			 "the rate of an RDMA device is not known: give --min-gbps a "
+			 "number without %%");
+	else if (measure == STEP_RDMA_BANDWIDTH && value < least)
+		snprintf(text, size, "less than %g Gb/s (--min-gbps)", least);
+	return *text == '\0';
 }
 
 char *path_last_lines(const char *output)

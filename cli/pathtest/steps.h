@@ -47,6 +47,26 @@ enum step_measure {
 	STEP_ROUND_TRIP, /* of ping, microseconds */
 };
 
+/* What a path has to reach. */
+struct path_limits {
+	double min_gbps;    /* of RDMA writes; 0: anything */
+	double min_percent; /* the same, of the slower RDMA device's rate; 0: anything */
+	double max_us;      /* of an RDMA read; 0: anything */
+};
+
+/*
+ * Read --min-gbps "180" or "90%", and --max-us "8"; NULL: no limit. ERR_INVALID/BadFlag: the text
+ * names the flag and what it may be.
+ */
+int path_limits_read(const char *min_gbps, const char *max_us, struct path_limits *ret,
+		     struct err *err);
+/*
+ * Is a measure within the limits? The text says of one that is not by what it was judged; it is
+ * empty otherwise.
+ */
+bool path_is_within(const struct path_limits *limits, const struct path *path,
+		    enum step_measure measure, double value, char *text, size_t size);
+
 struct step;
 /*
  * The words of its command for the server's or the client's end, those behind `timeout SECONDS`;

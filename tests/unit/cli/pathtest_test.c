@@ -285,6 +285,21 @@ static void the_rdma_device_is_the_one_that_leads_there(void **state)
 	}
 }
 
+static void the_rate_is_that_of_the_port_with_the_gid(void **state)
+{
+	json_auto_t *interface = parsed("{\"interface\":\"net1\",\"address\":\"10.0.0.1\"}");
+	struct facts facts;
+
+	facts_read("rate 400\n" GID("a", "1", "0", LOCAL, "x", "RoCE v2") "rate 200\n" GID(
+			   "b", "1", "3", MAPPED("0001"), "net1", "RoCE v2") "rate 100\n",
+		   interface, NULL, &facts);
+	assert_string_equal(facts.rdma, "b");
+	assert_int_equal(facts.rate_gbps, 200);
+	facts_read("rate 2.5\n" GID("b", "1", "3", MAPPED("0001"), "net1", "RoCE v2"), interface,
+		   NULL, &facts);
+	assert_int_equal(facts.rate_gbps, 0);
+}
+
 /* What it sends is routed where the interface below it is. */
 static void soft_roce_has_the_gids_of_its_own_interface(void **state)
 {
@@ -377,6 +392,53 @@ static void commands_lead_from_the_client_to_the_server(void **state)
 			strbuf_addf(&text, "%s%s", n > 0 ? " " : "", words.words[n]);
 		assert_null(words.words[words.n]);
 		assert_string_equal(strbuf_str(&text), rows[i].want);
+	}
+}
+
+static void a_path_below_what_was_asked_for_says_so(void **state)
+{
+	static const struct {
+		const char *min_gbps, *max_us;
+		enum step_measure measure;
+		double value;
+		int server_rate;
+		const char *text; /* "": within */
+	} rows[] = {
+		{NULL, NULL, STEP_RDMA_BANDWIDTH, 0.001, 0, ""},
+		{"180", NULL, STEP_RDMA_BANDWIDTH, 180, 400, ""},
+		{"180", NULL, STEP_RDMA_BANDWIDTH, 179.9, 400, "less than 180 Gb/s (--min-gbps)"},
+		{"180", NULL, STEP_TCP_BANDWIDTH, 1, 400, ""},
+		/* Of the slower one; the client's is 400. */
+		{"90%", NULL, STEP_RDMA_BANDWIDTH, 181, 200, ""},
+		{"90%", NULL, STEP_RDMA_BANDWIDTH, 179, 200, "less than 180 Gb/s (--min-gbps)"},
+		{"90%", NULL, STEP_RDMA_BANDWIDTH, 179, 0,
+		 "the rate of an RDMA device is not known: give --min-gbps a number without %"},
+		{NULL, "8", STEP_RDMA_LATENCY, 8, 400, ""},
+		{NULL, "2.5", STEP_RDMA_LATENCY, 2.6, 400, "more than 2.5 us (--max-us)"},
+		{NULL, "8", STEP_ROUND_TRIP, 90, 400, ""},
+	};
+	static const char *const bad[] = {"", "0", "-1", "90%%", "%", "x", "1e9", "nan", "180 "};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct path path = {.client.facts.rate_gbps = 400,
+				    .server.facts.rate_gbps = rows[i].server_rate};
+		struct path_limits limits;
+		char text[128];
+
+		assert_int_equal(path_limits_read(rows[i].min_gbps, rows[i].max_us, &limits, NULL),
+				 0);
+		assert_int_equal(path_is_within(&limits, &path, rows[i].measure, rows[i].value,
+						text, sizeof(text)),
+				 !*rows[i].text);
+		assert_string_equal(text, rows[i].text);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		struct path_limits limits;
+		struct err err = {0};
+
+		assert_int_equal(path_limits_read(bad[i], NULL, &limits, &err), -1);
+		assert_string_equal(err.reason, "BadFlag");
+		assert_int_equal(path_limits_read(NULL, bad[i], &limits, &err), -1);
 	}
 }
 
@@ -621,6 +683,8 @@ int main(void)
 		cmocka_unit_test(an_interface_has_its_ipv4_address),
 		cmocka_unit_test(the_last_complaint_counts),
 		cmocka_unit_test(the_rdma_device_is_the_one_that_leads_there),
+		cmocka_unit_test(the_rate_is_that_of_the_port_with_the_gid),
+		cmocka_unit_test(a_path_below_what_was_asked_for_says_so),
 		cmocka_unit_test(soft_roce_has_the_gids_of_its_own_interface),
 		cmocka_unit_test(link_and_tools_are_read),
 		cmocka_unit_test(commands_lead_from_the_client_to_the_server),

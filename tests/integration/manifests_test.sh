@@ -332,7 +332,7 @@ cat >"$tmp/spiderpool" <<-END
 	spiderpoolController: { name: spiderpool-controller, replicas: 1, prometheus: { enabled: false, port: 5721 } }
 	spiderpoolInit: { name: spiderpool-init }
 END
-t_ok "its values are not taken over, and the steps are named" refuses "2. helm install orbweaver manifests/chart" "--reuse-values=$tmp/spiderpool" \
+t_ok "its values are not taken over, and the steps are named" refuses "and only then installs this chart as a release of its own" "--reuse-values=$tmp/spiderpool" \
 	--release=spiderpool --upgrade --set=plugins.installCNI=true
 jq -n --arg namespace "$namespace" '[{apiVersion: "apps/v1", kind: "DaemonSet", metadata: {name: "spiderpool-agent", $namespace,
 	annotations: {"meta.helm.sh/release-name": "spiderpool"}}}]' >"$tmp/objects"

@@ -206,9 +206,31 @@ void project_config(json_t *object)
 	project_object(object);
 }
 
+/* No name, "namespace/name" or UID is longer. */
+enum { ENDPOINT_WORD_MAX = 512 };
+
+static void reduce_words(json_t *value)
+{
+	const char *key;
+	json_t *word;
+
+	json_object_foreach (value, key, word)
+		if (json_string_length(word) > ENDPOINT_WORD_MAX)
+			json_object_set_new(value, key,
+					    json_integer((json_int_t)json_string_length(word)));
+}
+
 void project_endpoint(json_t *object)
 {
-	limits_reduce(json_at(object, "status"));
+	json_t *status = json_at(object, "status"), *current = json_at(status, "current");
+	size_t items = json_array_size(json_at(current, "ips"));
+
+	reduce_words(status);
+	reduce_words(current);
+	/* One for each network of the pod, and one for eth0. */
+	if (items > LIMIT_NETWORKS + 1)
+		json_put_int(current, "ips", (int64_t)items);
+	limits_reduce(status);
 	project_written(object);
 }
 

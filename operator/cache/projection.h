@@ -34,7 +34,8 @@ void project_written(json_t *object);
 /*
  * Objects that users of a namespace write: no more than is read (reconcilers/core/limits.h).
  * NetworkAttachmentDefinitions, whose configuration is read here, once for each version
- * (reconcilers/ipam/foresight.h); SpiderMultusConfigs and SriovNetworks; SpiderEndpoints.
+ * (reconcilers/ipam/foresight.h); SpiderMultusConfigs and SriovNetworks; SpiderEndpoints, with the
+ * items of as many NICs as a pod can have: of more, their number stands in the place of the list.
  */
 void project_definition(json_t *object);
 void project_config(json_t *object);

@@ -198,36 +198,85 @@ void limits_reduce_metadata(json_t *metadata)
 		json_object_del(metadata, "finalizers");
 }
 
-/* What stands in the place of value; NULL when it fits. Returns new. */
-static json_t *size_instead(json_t *value)
+/* A value with all that is within it. */
+struct content {
+	size_t values, bytes; /* bytes of strings */
+};
+
+static void add_content(struct content *sum, struct content part)
 {
-	if (json_is_string(value) && json_string_length(value) > LIMIT_CONFIG_BYTES)
-		return json_integer((json_int_t)json_string_length(value));
+	sum->values += part.values;
+	sum->bytes += part.bytes;
+}
+
+static struct content content_of(const json_t *value)
+{
+	struct content content = {1, json_string_length(value)};
+	const char *key;
+	json_t *part;
+	size_t i;
+
+	json_each (value, key, part)
+		add_content(&content, content_of(part));
+	json_array_foreach (value, i, part)
+		add_content(&content, content_of(part));
+	return content;
+}
+
+/* What stands in the place of a string or list; NULL when it fits. Returns new. */
+static json_t *size_instead(const json_t *value, struct content content)
+{
+	if (!json_is_string(value) && !json_is_array(value))
+		return NULL;
+	if (content.bytes > LIMIT_CONFIG_BYTES)
+		return json_integer((json_int_t)content.bytes);
 	if (json_array_size(value) > LIMIT_LIST)
 		return json_integer((json_int_t)json_array_size(value));
-	if (json_is_array(value) && strings_size(value) > LIMIT_CONFIG_BYTES)
-		return json_integer((json_int_t)strings_size(value));
+	if (content.values > LIMIT_JSON_NODES)
+		return json_integer((json_int_t)content.values);
 	return NULL;
 }
 
-void limits_reduce(json_t *value)
+int limits_check_list(const json_t *list, struct err *err)
 {
+	json_auto_t *size = size_instead(list, content_of(list));
+
+	return limits_check_reduced(size, err);
+}
+
+static struct content reduce_within(json_t *value);
+
+/* Reduce a part of a value, and count what is left. Returns what stands in its place, or NULL. */
+static json_t *reduce_part(json_t *part, struct content *sum)
+{
+	struct content content = reduce_within(part);
+	json_t *size = size_instead(part, content);
+
+	add_content(sum, size ? (struct content){1, 0} : content);
+	return size;
+}
+
+static struct content reduce_within(json_t *value)
+{
+	struct content content = {1, json_string_length(value)};
 	json_t *part, *size;
 	const char *key;
 	size_t i;
 
 	json_object_foreach (value, key, part) {
-		size = size_instead(part);
+		size = reduce_part(part, &content);
 		if (size)
 			json_object_set_new(value, key, size);
-		else
-			limits_reduce(part);
 	}
 	json_array_foreach (value, i, part) {
-		size = size_instead(part);
+		size = reduce_part(part, &content);
 		if (size)
 			json_array_set_new(value, i, size);
-		else
-			limits_reduce(part);
 	}
+	return content;
+}
+
+void limits_reduce(json_t *value)
+{
+	(void)reduce_within(value);
 }

@@ -25,7 +25,7 @@ enum {
 	LIMIT_ANNOTATION_BYTES = 16 * 1024,
 	/* Bytes of a CNI configuration, or of a part of one that is written as text. */
 	LIMIT_CONFIG_BYTES = 64 * 1024,
-	/* json_weight() of JSON in a string: at most 0.6 MB once it is read. */
+	/* json_weight() of JSON in a string, values in a list: at most 0.6 MB once it is read. */
 	LIMIT_JSON_NODES = 4096,
 	/* Pools that are named for one NIC and family; a pattern counts once. */
 	LIMIT_POOL_NAMES = 64,
@@ -33,6 +33,8 @@ enum {
 	LIMIT_POOL_PATTERNS = 32,
 	/* Pools to choose from, of all NICs of one pod together. */
 	LIMIT_CANDIDATES = 8192,
+	/* Addresses of a NIC's PF, where its network wants pools of the PF's subnet. */
+	LIMIT_MASTER_ADDRESSES = 16,
 	/* Elements of a list in an object of a user. */
 	LIMIT_LIST = 1024,
 	/*
@@ -77,11 +79,15 @@ json_t *limits_labels(const json_t *labels);
 void limits_reduce_metadata(json_t *metadata);
 
 /*
- * Reduce in place: annotations of any object; strings (LIMIT_CONFIG_BYTES) and lists (LIMIT_LIST,
- * or LIMIT_CONFIG_BYTES in their strings) anywhere in a value.
+ * Reduce in place: annotations of any object; strings (LIMIT_CONFIG_BYTES) and lists anywhere in a
+ * value (LIMIT_LIST; with all that is within LIMIT_JSON_NODES values, LIMIT_CONFIG_BYTES in their
+ * strings).
  */
 void limits_reduce_annotations(json_t *annotations);
 void limits_reduce(json_t *value);
+
+/* -1 with err "TooLarge" when limits_reduce() would put a number in the place of the list. */
+int limits_check_list(const json_t *list, struct err *err);
 
 /* -1 with err "TooLarge" when a number stands in the place of a text or list: see the top. */
 int limits_check_reduced(const json_t *value, struct err *err);

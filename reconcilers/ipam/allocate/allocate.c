@@ -107,8 +107,10 @@ void ipam_note_conflicts(struct books *books, const char *pod, const json_t *sta
 			if (!pool || !allocation_address(item, family, address))
 				continue;
 			conflict = json_find(conflicts, "ip", address);
+			if (!conflict)
+				continue;
 			pool = books_pool_of(books, pool, family->family, address);
-			ledger = conflict ? books_open(books, pool, NULL) : NULL;
+			ledger = books_open(books, pool, NULL);
 			record = ledger ? ledger_record(ledger, address) : NULL;
 			if (record && str_eq(json_str_at(record, "podUid"), uid) &&
 			    str_eq(json_str_at(record, "pod"), pod))
@@ -242,8 +244,8 @@ static int check_numbers(const json_t *endpoint, const json_t *asks, struct err 
 		return 0;
 	return err_set(
 		err, ERR_INVALID, "TooLarge",
-		"%zu NICs in the SpiderEndpoint or the networks of the pod, a pod can have at "
-		"most %d",
+		"%zu NICs, routes or bytes in the SpiderEndpoint or the networks of the pod, a pod "
+		"can have at most %d NICs",
 		n, LIMIT_NETWORKS + 1);
 }
 
@@ -283,6 +285,9 @@ static int allocate_all(struct allocate_call *call, const json_t *endpoint, cons
 	json_array_foreach (asks, i, ask)
 		if (serve_ask(call, ask, err) < 0)
 			return -1;
+	/* Nobody would read it again. */
+	if (limits_check_list(call->items, err) < 0)
+		return err_in(err, "the pod's NICs with the routes of their pools");
 	return 0;
 }
 

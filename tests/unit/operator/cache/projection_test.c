@@ -2,10 +2,13 @@
 /* What is kept of objects that users write, however large they are. */
 #include "tests/support/test.h"
 
+#include <string.h>
+
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "operator/cache/projection.h"
 #include "reconcilers/admission/inject_check.h"
+#include "reconcilers/core/limits.h"
 
 static char *text_of(size_t len)
 {
@@ -92,12 +95,73 @@ static void configurations_of_users_are_kept_up_to_their_bound(void **state)
 	assert_int_equal(json_integer_value(json_at(endpoint, "status", "current", "ips")), 5000);
 }
 
+static json_t *endpoint_with(size_t items, size_t routes)
+{
+	json_t *ips = json_array();
+
+	for (size_t i = 0; i < items; i++) {
+		json_t *item = json_pack("{s:s, s:[]}", "interface", "net1", "routes");
+
+		for (size_t k = 0; k < routes; k++)
+			json_array_append_new(
+				json_at(item, "routes"),
+				json_pack("{s:s, s:s}", "dst", "10.0.0.0/16", "gw", "10.0.0.1"));
+		json_array_append_new(ips, item);
+	}
+	return json_pack("{s:{s:s}, s:{s:{s:o}}}", "metadata", "name", "a", "status", "current",
+			 "ips", ips);
+}
+
+/* Users write them, and one world may have all of a pool. */
+static void an_endpoint_is_kept_up_to_what_a_pod_can_have(void **state)
+{
+	static const struct {
+		size_t items, routes;
+		bool is_kept;
+	} cases[] = {
+		{1, 0, true},   {LIMIT_NETWORKS + 1, 0, true},  {LIMIT_NETWORKS + 1, 10, true},
+		{1, 400, true}, {LIMIT_NETWORKS + 2, 0, false}, {LIMIT_NETWORKS, 1000, false},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *endpoint = endpoint_with(cases[i].items, cases[i].routes);
+		auto_free char *text = NULL;
+		const json_t *ips;
+
+		project_endpoint(endpoint);
+		ips = json_at(endpoint, "status", "current", "ips");
+		text = json_text(endpoint);
+		assert_in_range(json_weight(text, strlen(text), 100000), 1, LIMIT_JSON_NODES);
+		if (cases[i].is_kept)
+			assert_int_equal(json_array_size(ips), cases[i].items);
+		else
+			/* No number that a pod could have. */
+			assert_true(json_integer_value(ips) > LIMIT_NETWORKS + 1);
+	}
+}
+
+static void words_of_an_endpoint_have_the_length_of_names(void **state)
+{
+	auto_free char *large = text_of(60000);
+	json_auto_t *endpoint =
+		json_pack("{s:{s:s}, s:{s:s, s:{s:s, s:s}}}", "metadata", "name", "a", "status",
+			  "ownerControllerName", large, "current", "uid", large, "node", "n1");
+
+	project_endpoint(endpoint);
+	assert_int_equal(json_integer_value(json_at(endpoint, "status", "ownerControllerName")),
+			 60000);
+	assert_int_equal(json_integer_value(json_at(endpoint, "status", "current", "uid")), 60000);
+	assert_string_equal(json_str_at(endpoint, "status", "current", "node"), "n1");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_kind_keeps_what_is_too_large),
 		cmocka_unit_test(no_kind_of_users_keeps_metadata_that_is_too_large),
 		cmocka_unit_test(configurations_of_users_are_kept_up_to_their_bound),
+		cmocka_unit_test(an_endpoint_is_kept_up_to_what_a_pod_can_have),
+		cmocka_unit_test(words_of_an_endpoint_have_the_length_of_names),
 	};
 
 	json_init();

@@ -131,6 +131,33 @@ static void values_of_users_are_reduced_wherever_they_stand(void **state)
 	assert_int_equal(limits_check_reduced(json_at(spec, "block"), &err), 0);
 }
 
+static void lists_within_a_list_have_a_bound_together(void **state)
+{
+	json_auto_t *value = json_pack("{s:[]}", "ips");
+	json_t *ips = json_at(value, "ips");
+	struct err err = {0};
+
+	for (int i = 0; i < 64; i++) {
+		json_t *routes = json_array();
+
+		for (int k = 0; k < 20; k++)
+			json_array_append_new(
+				routes, json_pack("{s:s, s:s}", "dst", "10.0.0.0/16", "gw", ""));
+		json_array_append_new(ips, json_pack("{s:o}", "routes", routes));
+	}
+	/* 64 items of two values, with 20 routes of three each. */
+	assert_int_equal(limits_check_list(ips, &err), 0);
+	limits_reduce(value);
+	assert_int_equal(json_array_size(json_at(value, "ips")), 64);
+	for (int i = 0; i < 64; i++)
+		json_array_extend(json_at(json_array_get(ips, (size_t)i), "routes"),
+				  json_at(json_array_get(ips, 0), "routes"));
+	assert_int_equal(limits_check_list(ips, &err), -1);
+	assert_string_equal(err.reason, "TooLarge");
+	limits_reduce(value);
+	assert_true(json_integer_value(json_at(value, "ips")) > LIMIT_JSON_NODES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -139,6 +166,7 @@ int main(void)
 		cmocka_unit_test(what_is_kept_of_a_large_annotation_is_its_size),
 		cmocka_unit_test(labels_of_a_pod_have_a_bound_together),
 		cmocka_unit_test(values_of_users_are_reduced_wherever_they_stand),
+		cmocka_unit_test(lists_within_a_list_have_a_bound_together),
 	};
 
 	json_init();

@@ -41,6 +41,7 @@ struct addresses {
 	struct pools_list *pools_list;
 	struct timer *pools_due;
 	int64_t pools_listed_ms;
+	bool has_left_out;      /* a SpiderEndpoint that is too large: said once */
 	struct pod_watch *pods; /* NULL: pods that end without a DEL are not watched */
 	struct timer *second_look;
 	json_t *unseen; /* UID: {"ns", "name", "pod", "dueMs"} of release_later() */
@@ -70,6 +71,8 @@ enum {
 	/* Pools of a page; of a page that was too large to read, so few the next time. */
 	ADDRESSES_PAGE = 500,
 	ADDRESSES_SMALL_PAGE = 16,
+	/* SpiderEndpoints of a page. */
+	ADDRESSES_ENDPOINTS_PAGE = 100,
 	/* A pod that found no address is decided on again without a change after this time. */
 	ADDRESSES_TRIED_MS = 60000,
 };
@@ -134,6 +137,26 @@ void foresight_of_new_pod(struct addresses *addresses, const char *ns, const cha
 void foresight_forget(struct addresses *addresses, const char *uid);
 void foresight_free_all(struct addresses *addresses);
 
+/* ---- endpoints.c ----------------------------------------------------------------------------- */
+
+/*
+ * SpiderEndpoints of our node, page by page, in the namespace ns (NULL: in all). Of each is kept:
+ * name, namespace, resourceVersion, the annotations of agents, ownerControllerName and
+ * endpoint_addresses().
+ *
+ * fn comes once for each page, never before endpoints_list_new() or endpoints_list_next() returns:
+ * endpoints: an array, NULL exactly when err is set; is_last: no page follows. It may free the
+ * list, as it has to after an error, or ask for the next page.
+ */
+struct endpoints_list;
+typedef void endpoints_fn(void *arg, json_t *endpoints, bool is_last, const struct err *err);
+
+struct endpoints_list *endpoints_list_new(struct addresses *addresses, const char *ns,
+					  endpoints_fn *fn, void *arg);
+void endpoints_list_next(struct endpoints_list *list);
+/* No callback comes. NULL is fine. */
+void endpoints_list_free(struct endpoints_list *list);
+
 /* ---- watch.c --------------------------------------------------------------------------------- */
 
 struct pod_watch *pod_watch_new(struct addresses *addresses);
@@ -164,6 +187,8 @@ void release_later(struct addresses *addresses, const char *ns, const char *name
 		   const char *uid);
 /* Is a release of this UID under way, or to be tried again? */
 bool release_is_pending(const struct addresses *addresses, const char *uid);
+/* How many there are. */
+size_t release_count(const struct addresses *addresses);
 void release_free_all(struct addresses *addresses);
 
 /* Look at pods again that had no endpoint when they ended, as they become due. A loop_fn. */

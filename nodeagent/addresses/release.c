@@ -54,6 +54,7 @@ struct release {
 	enum release_state state;
 	bool superseded, is_guess, is_second, had_no_endpoint;
 	struct kube_call *call;
+	struct endpoints_list *list;
 	struct pools_question *question;
 	struct timer *again;
 	int64_t pause_ms;
@@ -62,6 +63,7 @@ struct release {
 };
 
 static void on_answer(void *arg, json_t *object, const struct err *err);
+static void on_endpoints(void *arg, json_t *endpoints, bool is_last, const struct err *err);
 static void on_pools(void *arg, json_t *pools, const struct err *err);
 static void give_back_next(struct release *release);
 
@@ -84,6 +86,7 @@ static void release_free(struct release *release)
 
 	TAILQ_REMOVE(&release->addresses->releases, release, link);
 	kube_call_cancel(release->call);
+	endpoints_list_free(release->list);
 	pools_cancel(release->question);
 	recent_forget(release->addresses, release->uid);
 	timer_free(release->again);
@@ -142,11 +145,8 @@ static void send_get(struct release *release, enum release_state state,
 
 static void send_list(struct release *release)
 {
-	auto_free char *query = addresses_node_query(release->addresses);
-
 	release->state = RELEASE_LISTING;
-	release->call = kube_list(release->addresses->config.client, &addresses_endpoint,
-				  release->ns, query, on_answer, release);
+	release->list = endpoints_list_new(release->addresses, release->ns, on_endpoints, release);
 }
 
 static void send_pools(struct release *release)
@@ -264,12 +264,12 @@ static void give_back_next(struct release *release)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static const json_t *find_endpoint(const json_t *list, const char *uid)
+static json_t *find_endpoint(const json_t *endpoints, const char *uid)
 {
 	json_t *endpoint;
 	size_t i;
 
-	json_array_foreach (json_at(list, "items"), i, endpoint)
+	json_array_foreach (endpoints, i, endpoint)
 		if (endpoint_is_of(endpoint, uid))
 			return endpoint;
 	return NULL;
@@ -293,7 +293,6 @@ static void on_failed(struct release *release, const struct err *err)
 static void on_answer(void *arg, json_t *object, const struct err *err)
 {
 	struct release *release = arg;
-	const json_t *endpoint = NULL;
 
 	release->call = NULL;
 	if (release->superseded) {
@@ -319,9 +318,8 @@ static void on_answer(void *arg, json_t *object, const struct err *err)
 			send_list(release);
 		break;
 	case RELEASE_LISTING:
-		endpoint = find_endpoint(object, release->uid);
-		if (endpoint)
-			say_down(release, endpoint);
+		if (object)
+			say_down(release, object);
 		else
 			send_get(release, RELEASE_READING_POD, &addresses_pod, release->name);
 		break;
@@ -350,6 +348,19 @@ static void on_answer(void *arg, json_t *object, const struct err *err)
 	case RELEASE_WAITING_TURN:
 		assert(false);
 	}
+}
+
+static void on_endpoints(void *arg, json_t *endpoints, bool is_last, const struct err *err)
+{
+	struct release *release = arg;
+	json_auto_t *found = json_incref(find_endpoint(endpoints, release->uid));
+
+	if (!release->superseded && !err && !found && !is_last) {
+		endpoints_list_next(release->list);
+		return;
+	}
+	endpoints_list_free(take_ptr(release->list));
+	on_answer(release, found, err);
 }
 
 static void on_pools(void *arg, json_t *pools, const struct err *err)
@@ -473,8 +484,8 @@ bool release_is_superseded(struct addresses *addresses, const char *uid)
 		if (!str_eq(release->uid, uid))
 			continue;
 		release->superseded = true;
-		is_under_way |= release->call != NULL;
-		if (!release->call) {
+		is_under_way |= release->call || release->list;
+		if (!release->call && !release->list) {
 			call_done(release, NULL);
 			release_free(release);
 		}
@@ -489,6 +500,16 @@ bool release_is_pending(const struct addresses *addresses, const char *uid)
 	while (release && !str_eq(release->uid, uid))
 		release = TAILQ_NEXT(release, link);
 	return release != NULL;
+}
+
+size_t release_count(const struct addresses *addresses)
+{
+	const struct release *release;
+	size_t n = 0;
+
+	TAILQ_FOREACH(release, &addresses->releases, link)
+	n++;
+	return n;
 }
 
 void release_free_all(struct addresses *addresses)

@@ -31,6 +31,7 @@ struct report {
 	void *arg;
 	enum report_state state;
 	struct kube_call *call;
+	struct endpoints_list *list;
 	int attempts;
 };
 
@@ -40,6 +41,7 @@ static void report_free(struct report *report)
 {
 	TAILQ_REMOVE(&report->addresses->reports, report, link);
 	kube_call_cancel(report->call);
+	endpoints_list_free(report->list);
 	recent_forget(report->addresses, report->uid);
 	json_decref(report->conflicts);
 	mem_free(report->ns);
@@ -89,24 +91,27 @@ static void say_conflicts(struct report *report, const json_t *endpoint)
 			   &(struct kube_write){.field_manager = AGENT_NAME}, on_answer, report);
 }
 
-static void say_in_one_of(struct report *report, const json_t *endpoints)
+static void on_endpoints(void *arg, json_t *endpoints, bool is_last, const struct err *err)
 {
+	struct report *report = arg;
+	json_auto_t *found = NULL;
 	json_t *endpoint;
 	size_t i;
 
-	json_array_foreach (json_at(endpoints, "items"), i, endpoint) {
-		if (!str_eq(endpoint_uid(endpoint), report->uid))
-			continue;
-		say_conflicts(report, endpoint);
+	json_array_foreach (endpoints, i, endpoint)
+		if (!found && str_eq(endpoint_uid(endpoint), report->uid))
+			found = json_incref(endpoint);
+	if (!err && !found && !is_last) {
+		endpoints_list_next(report->list);
 		return;
 	}
-	finish_report(report, NULL);
+	endpoints_list_free(take_ptr(report->list));
+	on_answer(report, found, err);
 }
 
 static void on_answer(void *arg, json_t *object, const struct err *err)
 {
 	struct report *report = arg;
-	auto_free char *query = NULL;
 
 	report->call = NULL;
 	if (err && err->class == ERR_CONFLICT && ++report->attempts < ATTEMPTS_MAX) {
@@ -123,13 +128,15 @@ static void on_answer(void *arg, json_t *object, const struct err *err)
 			say_conflicts(report, object);
 			break;
 		}
-		query = addresses_node_query(report->addresses);
 		report->state = REPORT_LISTING;
-		report->call = kube_list(report->addresses->config.client, &addresses_endpoint,
-					 report->ns, query, on_answer, report);
+		report->list =
+			endpoints_list_new(report->addresses, report->ns, on_endpoints, report);
 		break;
 	case REPORT_LISTING:
-		say_in_one_of(report, object);
+		if (object)
+			say_conflicts(report, object);
+		else
+			finish_report(report, NULL);
 		break;
 	case REPORT_SAYING:
 		finish_report(report, NULL);

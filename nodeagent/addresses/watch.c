@@ -29,14 +29,22 @@
 /* So long after the watch has begun again. */
 enum { LIST_WITHIN_MS = 60000 };
 
+/*
+ * While there are more releases than this, the next page of SpiderEndpoints waits, but not for
+ * ever: users may write what cannot be released.
+ */
+enum { RELEASES_AT_ONCE = 100, PAGE_AGAIN_MS = 1000, PAGE_WAITS_MAX = 60 };
+
 struct pod_watch {
 	struct addresses *addresses;
 	struct cache *cache;
 	struct informer *informer;
 	char *selector;
-	struct kube_call *call; /* the list of SpiderEndpoints */
-	struct deferred *turn;  /* out of the middle of receiving */
+	struct endpoints_list *list; /* of SpiderEndpoints */
+	struct deferred *turn;       /* out of the middle of receiving */
 	struct timer *again;
+	struct timer *next_page;
+	int waits;     /* of the next page */
 	json_t *ended; /* uid: {"ns", "name"}, to be looked at in the next turn */
 	bool has_begun;
 	bool is_anew; /* SpiderEndpoints are to be listed */
@@ -110,17 +118,34 @@ bool pod_watch_is_sure(const struct pod_watch *watch, const char *uid)
 	return pod && pod_is_alive(pod) && informer_health(watch->informer).broken_since_ms == 0;
 }
 
-static void on_listed(void *arg, json_t *list, const struct err *err)
+static void read_next_page(void *arg)
+{
+	struct pod_watch *watch = arg;
+
+	if (release_count(watch->addresses) > RELEASES_AT_ONCE && watch->waits < PAGE_WAITS_MAX) {
+		watch->waits++;
+		timer_start(watch->next_page, PAGE_AGAIN_MS);
+		return;
+	}
+	watch->waits = 0;
+	endpoints_list_next(watch->list);
+}
+
+static void on_listed(void *arg, json_t *endpoints, bool is_last, const struct err *err)
 {
 	struct pod_watch *watch = arg;
 	int64_t pause_ms = err ? ADDRESSES_RETRY_MAX_MS : watch->addresses->config.look_ms;
 	json_t *endpoint;
 	size_t i;
 
-	watch->call = NULL;
-	watch->has_all |= !err;
-	timer_start(watch->again, pause_ms - (int64_t)clock_jitter((uint64_t)pause_ms / 3));
-	json_array_foreach (json_at(list, "items"), i, endpoint) {
+	if (err || is_last) {
+		endpoints_list_free(take_ptr(watch->list));
+		watch->has_all |= !err;
+		timer_start(watch->again, pause_ms - (int64_t)clock_jitter((uint64_t)pause_ms / 3));
+	} else {
+		timer_start(watch->next_page, 0);
+	}
+	json_array_foreach (endpoints, i, endpoint) {
 		const char *uid = endpoint_uid(endpoint);
 		const char *key = uid ? find_pod(watch->cache, uid) : NULL;
 		json_auto_t *there = key ? cache_get(watch->cache, key) : NULL;
@@ -148,13 +173,11 @@ static void on_listed(void *arg, json_t *list, const struct err *err)
 static void list_endpoints(void *arg)
 {
 	struct pod_watch *watch = arg;
-	const struct addresses_config *config = &watch->addresses->config;
-	auto_free char *query = addresses_node_query(watch->addresses);
+	struct addresses *addresses = watch->addresses;
 
-	if (!watch->call)
-		watch->call =
-			kube_list(config->client, &addresses_endpoint,
-				  watch->has_all ? config->ns : NULL, query, on_listed, watch);
+	if (!watch->list)
+		watch->list = endpoints_list_new(
+			addresses, watch->has_all ? addresses->config.ns : NULL, on_listed, watch);
 }
 
 static void take_turn(void *arg)
@@ -183,7 +206,8 @@ static void take_turn(void *arg)
 	if (!watch->is_anew)
 		return;
 	watch->is_anew = watch->has_all = false;
-	kube_call_cancel(take_ptr(watch->call));
+	timer_stop(watch->next_page);
+	endpoints_list_free(take_ptr(watch->list));
 	/* After an outage of the API server all nodes list again: the first time at once. */
 	if (watch->has_begun)
 		timer_start(watch->again, (int64_t)clock_jitter(LIST_WITHIN_MS));
@@ -216,6 +240,7 @@ struct pod_watch *pod_watch_new(struct addresses *addresses)
 	watch->ended = json_object();
 	watch->turn = deferred_new(addresses->config.loop, take_turn, watch);
 	watch->again = timer_new(addresses->config.loop, list_endpoints, watch);
+	watch->next_page = timer_new(addresses->config.loop, read_next_page, watch);
 	watch->cache = cache_new(&kind, on_pod_changed, watch);
 	watch->informer = informer_new(addresses->config.loop, addresses->config.client,
 				       &(struct informer_config){
@@ -235,11 +260,12 @@ void pod_watch_free(struct pod_watch *watch)
 {
 	if (!watch)
 		return;
-	kube_call_cancel(watch->call);
+	endpoints_list_free(watch->list);
 	informer_free(watch->informer);
 	cache_free(watch->cache);
 	deferred_free(watch->turn);
 	timer_free(watch->again);
+	timer_free(watch->next_page);
 	json_decref(watch->ended);
 	mem_free(watch->selector);
 	mem_free(watch);

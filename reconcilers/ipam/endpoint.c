@@ -78,6 +78,29 @@ const char *endpoint_uid(const json_t *endpoint)
 	return json_str_or(json_at(endpoint, "status", "current", "uid"), "");
 }
 
+json_t *endpoint_addresses(const json_t *status)
+{
+	static const char *const fields[] = {"ipv4", "ipv4Pool", "ipv6", "ipv6Pool"};
+	json_t *kept = json_object(), *current = json_need_object(kept, "current"), *item;
+	const json_t *has = json_at(status, "current", "ips");
+	json_t *ips;
+	size_t i;
+
+	json_put_str(current, "uid", json_str_at(status, "current", "uid"));
+	if (json_array_size(has) > LIMIT_NETWORKS + 1)
+		return kept;
+	ips = json_array();
+	json_array_foreach ((json_t *)has, i, item) {
+		json_t *addresses = json_object();
+
+		for (size_t f = 0; f < ARRAY_LEN(fields); f++)
+			json_put(addresses, fields[f], json_incref(json_at(item, fields[f])));
+		json_array_append_new(ips, addresses);
+	}
+	json_put(current, "ips", ips);
+	return kept;
+}
+
 const json_t *endpoint_item(const json_t *status, const char *nic)
 {
 	return json_find(json_at(status, "current", "ips"), "interface", nic);

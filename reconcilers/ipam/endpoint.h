@@ -64,6 +64,13 @@ json_t *endpoint_object(const char *key, const json_t *status);
 /* UID that status.current speaks about; "" while there is no status. Borrowed. */
 const char *endpoint_uid(const json_t *endpoint);
 
+/*
+ * Of a status what is needed to give its addresses back: {"current": {"uid", "ips": [{"ipv4",
+ * "ipv4Pool", "ipv6", "ipv6Pool"}]}}; without "ips" when they are more than a pod can have. Returns
+ * new.
+ */
+json_t *endpoint_addresses(const json_t *status);
+
 /* The item of a NIC in an endpoint's status; NULL when it has none. Borrowed. */
 const json_t *endpoint_item(const json_t *status, const char *nic);
 

@@ -16,6 +16,7 @@
 #include "nodeagent/cni/execute/device.h"
 #include "nodeagent/cni/state/devices.h"
 #include "nodeagent/host/pci.h"
+#include "reconcilers/core/limits.h"
 
 /* The interface of the function that this VF belongs to, new; NULL: it is no VF, or has none. */
 static char *pf_interface(const char *device, int root)
@@ -69,7 +70,8 @@ json_t *master_addresses(const json_t *config, int root)
 	if (!name || getifaddrs(&all) < 0)
 		return list;
 	for (const struct ifaddrs *item = all; item; item = item->ifa_next)
-		if (item->ifa_addr && item->ifa_netmask && str_eq(item->ifa_name, name) &&
+		if (json_array_size(list) < LIMIT_MASTER_ADDRESSES && item->ifa_addr &&
+		    item->ifa_netmask && str_eq(item->ifa_name, name) &&
 		    (item->ifa_addr->sa_family == AF_INET || item->ifa_addr->sa_family == AF_INET6))
 			add(list, item);
 	freeifaddrs(all);

@@ -712,6 +712,87 @@ static void so_is_it_where_only_an_endpoint_tells_of_the_pod(void **state)
 	assert_word_waits_for_the_node();
 }
 
+/* Lists of the endpoints of all namespaces. */
+static void node_has_endpoints(const char *start, const char *items, const char *next)
+{
+	auto_free char *list = str_printf("{\"kind\": \"List\", \"metadata\": "
+					  "{\"resourceVersion\": \"9\", \"continue\": \"%s\"}, "
+					  "\"items\": [%s]}",
+					  next, items);
+
+	reply(start, 200, list);
+}
+
+#define PAGE_OF_ENDPOINTS                                                                          \
+	"GET /apis/spiderpool.spidernet.io/v2beta1/spiderendpoints?"                               \
+	"labelSelector=orbweaver.io%2Fnode%3Dn1&limit=100"
+
+/* Users may write any number of endpoints with the label of the node, and of any size. */
+static void endpoints_that_are_too_large_hide_no_other(void **state)
+{
+	auto_strbuf struct strbuf items = {0};
+
+	strbuf_adds(&items, "{\"metadata\": {\"namespace\": \"evil\", \"name\": \"g\", "
+			    "\"resourceVersion\": \"7\"}, \"status\": {\"current\": {\"uid\": "
+			    "\"u-9\", \"ips\": [{}");
+	for (int i = 0; i < 30000; i++)
+		strbuf_adds(&items, ",{}");
+	strbuf_adds(&items, "]}}}");
+	open_with(is_held);
+	reply(PODS, 200, LIST_OF(""));
+	http_script_add(s.http, PODS, &(struct http_reply){.after = HTTP_OPEN, .always = true});
+	node_has_endpoints(PAGE_OF_ENDPOINTS " ", strbuf_str(&items), "2/x");
+	node_has_endpoints(PAGE_OF_ENDPOINTS "&continue=2%2Fx ", ANSWERS, "");
+	reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
+	reply("GET " ENDPOINT, 200, ANSWERS);
+	reply("PATCH " ENDPOINT, 200, ANSWERS);
+	until_there_were(1, "PATCH");
+	assert_int_equal(http_script_unused(s.http), 0);
+	assert_int_equal(http_script_unexpected(s.http), 0);
+}
+
+/* Routes are left out while they arrive. */
+static void an_endpoint_with_many_routes_is_read(void **state)
+{
+	auto_strbuf struct strbuf items = {0};
+
+	strbuf_adds(&items, "{" META("e") ", \"status\": {\"current\": {\"uid\": \"u-1\", "
+					  "\"ips\": [{\"ipv4\": \"10.6.0.10/24\", \"routes\": [{}");
+	for (int i = 0; i < 50000; i++)
+		strbuf_adds(&items, ",{}");
+	strbuf_adds(&items, "]}]}}}");
+	open_with(is_held);
+	reply(PODS, 200, LIST_OF(""));
+	http_script_add(s.http, PODS, &(struct http_reply){.after = HTTP_OPEN, .always = true});
+	node_has_endpoints("GET " ALL_ENDPOINTS, strbuf_str(&items), "");
+	reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
+	reply("GET " ENDPOINT, 200, ANSWERS);
+	reply("PATCH " ENDPOINT, 200, ANSWERS);
+	until_there_were(1, "PATCH");
+	assert_int_equal(http_script_unused(s.http), 0);
+}
+
+/* The endpoint of a machine may stand on a later page. */
+static void the_word_and_conflicts_find_an_endpoint_on_a_later_page(void **state)
+{
+	reply("GET " ENDPOINTS "/p", 404, NO_OBJECT);
+	node_has_endpoints("GET " ENDPOINTS "?labelSelector=orbweaver.io%2Fnode%3Dn1&limit=100 ",
+			   OF_POD_BEFORE, "2");
+	node_has_endpoints("GET " ENDPOINTS
+			   "?labelSelector=orbweaver.io%2Fnode%3Dn1&limit=100&continue=2 ",
+			   MACHINES("u-1"), "");
+	reply("PATCH " ENDPOINTS "/vm", 200, MACHINES("u-1"));
+	addresses_release(addresses, "ml", "p", "u-1", on_released, NULL);
+	scripted_until(&s, &got.calls, 1);
+	assert_int_equal(http_script_unused(s.http), 0);
+	got.calls = 0;
+	reply("GET " ENDPOINTS "/p", 404, NO_OBJECT);
+	node_has_endpoints("GET " ENDPOINTS "?", OF_POD_BEFORE, "2");
+	node_has_endpoints("GET " ENDPOINTS "?", MACHINES("u-1"), "");
+	reply("PATCH " ENDPOINTS "/vm", 200, MACHINES("u-1"));
+	report("[{\"ip\": \"10.6.0.10\", \"mac\": \"02:00:00:00:00:02\"}]");
+}
+
 /* Who came and went meanwhile was not seen. */
 static void endpoints_are_listed_each_time_the_watch_begins_anew(void **state)
 {
@@ -767,6 +848,9 @@ int main(void)
 		NEW_POD(so_is_it_of_one_that_has_ended_and_is_there),
 		NEW_POD(the_word_is_said_of_a_pod_that_was_held_when_it_went),
 		NEW_POD(so_is_it_where_only_an_endpoint_tells_of_the_pod),
+		NEW_POD(endpoints_that_are_too_large_hide_no_other),
+		NEW_POD(an_endpoint_with_many_routes_is_read),
+		TEST(the_word_and_conflicts_find_an_endpoint_on_a_later_page),
 		NEW_POD(endpoints_are_listed_each_time_the_watch_begins_anew),
 	};
 

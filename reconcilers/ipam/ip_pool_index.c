@@ -179,3 +179,17 @@ void ip_pool_index_find(struct ip_pool_index *index, const json_t *object,
 	ip_index_find(family->subnets, &range, on_subnet, &find);
 	ip_index_find(family->addresses, &pool.usable, hit, ctx);
 }
+
+void ip_pool_index_find_address(struct ip_pool_index *index, enum ip_family family,
+				const char *address, void (*hit)(void *ctx, const char *name),
+				void *ctx)
+{
+	auto_ip_set struct ip_set alone = {0};
+	struct ip_range range;
+
+	if (ip_parse(address, family, &range.first, NULL) < 0)
+		return;
+	range.last = range.first;
+	ip_set_add(&alone, range);
+	ip_index_find(family_of(index, family)->addresses, &alone, hit, ctx);
+}

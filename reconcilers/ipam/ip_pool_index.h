@@ -13,6 +13,7 @@
 #include <jansson.h>
 
 #include "lib/base/own.h"
+#include "reconcilers/ipam/ip_range.h"
 
 struct ip_pool_index;
 
@@ -37,5 +38,10 @@ void ip_pool_index_remove(struct ip_pool_index *index, const char *name);
  */
 void ip_pool_index_find(struct ip_pool_index *index, const json_t *pool,
 			void (*hit)(void *ctx, const char *name), void *ctx);
+
+/* The same for those that have this one address, in their spec or their ledger. */
+void ip_pool_index_find_address(struct ip_pool_index *index, enum ip_family family,
+				const char *address, void (*hit)(void *ctx, const char *name),
+				void *ctx);
 
 #endif

@@ -32,6 +32,7 @@ struct books {
 	const json_t *world;
 	struct map ledgers;          /* by pool */
 	struct map verdicts;         /* by pool: struct verdict */
+	struct map addresses;        /* by pool: struct ip_pool; empty when it cannot be read */
 	struct ip_pool_index *index; /* of the world's pools; NULL until it is needed */
 	bool is_begun;
 	struct note *notes; /* since books_begin */
@@ -55,6 +56,12 @@ static void verdict_delete(void *value)
 	free(verdict);
 }
 
+static void addresses_delete(void *value)
+{
+	ip_pool_done(value);
+	free(value);
+}
+
 static void ledger_delete(void *value)
 {
 	struct ledger *ledger = value;
@@ -71,6 +78,7 @@ struct books *books_new(const json_t *world)
 	books->short_of = json_object();
 	books->ledgers.free_value = ledger_delete;
 	books->verdicts.free_value = verdict_delete;
+	books->addresses.free_value = addresses_delete;
 	return books;
 }
 
@@ -87,6 +95,7 @@ void books_free(struct books *books)
 	assert(!books->is_begun);
 	map_done(&books->ledgers);
 	map_done(&books->verdicts);
+	map_done(&books->addresses);
 	ip_pool_index_free(books->index);
 	forget_notes(books);
 	json_decref(books->short_of);
@@ -199,33 +208,49 @@ static json_t *neighbourhood(struct books *books, const json_t *pool)
 	return n.world;
 }
 
+/* Users choose how often: each pool is read once. */
+static const struct ip_pool *addresses_of(struct books *books, const json_t *pool)
+{
+	struct ip_pool *addresses = map_get(&books->addresses, json_name(pool));
+
+	if (addresses)
+		return addresses;
+	addresses = mem_new(struct ip_pool);
+	(void)ip_pool_read(pool, addresses, NULL);
+	map_set(&books->addresses, json_name(pool), addresses);
+	return addresses;
+}
+
+/* The oldest pool that has an address. */
+struct owner {
+	struct books *books;
+	enum ip_family family;
+	ip_number address;
+	const json_t *found; /* NULL: none */
+};
+
+static void find_owner(void *arg, const char *name)
+{
+	struct owner *owner = arg;
+	const json_t *pool = world_get(owner->books->world, KIND_IP_POOL, name);
+	const struct ip_pool *addresses = addresses_of(owner->books, pool);
+
+	if (addresses->subnet.family == owner->family &&
+	    ip_set_has(&addresses->usable, owner->address) &&
+	    (!owner->found || object_precedes(pool, owner->found)))
+		owner->found = pool;
+}
+
 const char *books_pool_of(struct books *books, const char *named, enum ip_family family,
 			  const char *address)
 {
-	json_auto_t *alone =
-		json_pack("{s:{s:o, s:[s]}}", "spec", "subnet",
-			  json_fmt("%s/%d", address, family == IP_V4 ? 32 : 128), "ips", address);
-	struct neighbours n = {books, NULL};
-	json_auto_t *world = json_object();
-	const json_t *found = NULL;
-	const char *name;
-	json_t *pool;
+	struct owner owner = {.books = books, .family = family};
 
-	if (ip_pool_spans(world_get(books->world, KIND_IP_POOL, named), family, address))
+	if (ip_pool_spans(world_get(books->world, KIND_IP_POOL, named), family, address) ||
+	    ip_parse(address, family, &owner.address, NULL) < 0)
 		return named;
-	n.world = world;
-	ip_pool_index_find(index_of(books), alone, add_neighbour, &n);
-	json_each (world_kind(world, KIND_IP_POOL), name, pool) {
-		auto_ip_pool struct ip_pool addresses = {0};
-		ip_number number;
-
-		if (ip_pool_read(pool, &addresses, NULL) && addresses.subnet.family == family &&
-		    ip_parse(address, family, &number, NULL) == 0 &&
-		    ip_set_has(&addresses.usable, number) &&
-		    (!found || object_precedes(pool, found)))
-			found = pool;
-	}
-	return found ? json_name(found) : named;
+	ip_pool_index_find_address(index_of(books), family, address, find_owner, &owner);
+	return owner.found ? json_name(owner.found) : named;
 }
 
 static void add_records(struct ip_set *set, const json_t *pool, enum ip_family family)

@@ -151,6 +151,27 @@ static void pools_of_one_subnet_meet_only_in_their_addresses(void **state)
 	assert_string_equal(gone, "");
 }
 
+/* Users may ask for any address, and many pools may be of its subnet. */
+static void an_address_is_looked_for_in_the_pools_that_have_it(void **state)
+{
+	auto_ip_pool_index struct ip_pool_index *index = ip_pool_index_new();
+	auto_strbuf struct strbuf found = {0};
+
+	for (int i = 1; i < 200; i++) {
+		auto_free char *name = str_printf("p-%d", i), *ips = str_printf("10.6.0.%d", i);
+
+		put(index, name, "10.6.0.0/16", ips);
+	}
+	put(index, "wide", "10.0.0.0/8", "10.6.0.7-10.6.0.9");
+	put(index, "six", "fd00::/64", "fd00::7");
+	ip_pool_index_find_address(index, IP_V4, "10.6.0.7", collect, &found);
+	assert_string_equal(strbuf_str(&found), "p-7 wide ");
+	strbuf_cut(&found, 0);
+	ip_pool_index_find_address(index, IP_V6, "fd00::7", collect, &found);
+	ip_pool_index_find_address(index, IP_V6, "10.6.0.7", collect, &found);
+	assert_string_equal(strbuf_str(&found), "six ");
+}
+
 static void a_pool_that_moves_is_found_where_it_is(void **state)
 {
 	auto_ip_pool_index struct ip_pool_index *index = ip_pool_index_new();
@@ -212,6 +233,7 @@ int main(void)
 		cmocka_unit_test(finds_what_a_plain_list_finds),
 		cmocka_unit_test(removing_what_is_not_there_is_fine),
 		cmocka_unit_test(pools_of_one_subnet_meet_only_in_their_addresses),
+		cmocka_unit_test(an_address_is_looked_for_in_the_pools_that_have_it),
 		cmocka_unit_test(a_pool_that_moves_is_found_where_it_is),
 		cmocka_unit_test(a_pool_is_found_by_the_addresses_that_are_in_use),
 		cmocka_unit_test(one_overlap_among_ten_thousand_pools_is_one_hit),

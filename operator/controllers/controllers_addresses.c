@@ -18,6 +18,7 @@
 #include "reconcilers/core/networks.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/ipam/allocate/assign.h"
+#include "reconcilers/ipam/allocate/assign_slice.h"
 #include "reconcilers/ipam/allocate/lifecycle.h"
 #include "reconcilers/ipam/allocate/strays.h"
 #include "reconcilers/ipam/endpoint.h"
@@ -111,11 +112,7 @@ static void add_named_pool(void *arg, const char *name)
 /* Pools that may account for an address whose own pool does not (books_pool_of()). */
 static void add_pools_around(struct collecting *c, enum ip_family family, const char *address)
 {
-	json_auto_t *alone =
-		json_pack("{s:{s:o, s:[s]}}", "spec", "subnet",
-			  json_fmt("%s/%d", address, family == IP_V4 ? 32 : 128), "ips", address);
-
-	ip_pool_index_find(c->from->pools, alone, add_named_pool, c);
+	ip_pool_index_find_address(c->from->pools, family, address, add_named_pool, c);
 }
 
 /* What the pod's present addresses are from: they may be taken over. */
@@ -144,23 +141,31 @@ static void add_present_pools(struct collecting *c, const json_t *endpoint)
 		}
 }
 
-/* All that is about one pod. Returns which pools may be meant. */
-static struct candidate_names add_waiting(const struct controller_sources *from, json_t *world,
-					  const json_t *pod, const struct ipam_settings *settings)
+/* Borrowed; NULL: there is none. */
+static const json_t *add_endpoint(const struct controller_sources *from, json_t *world,
+				  const json_t *pod, const struct ipam_settings *settings)
 {
 	auto_free char *place =
 		str_printf("%s/%s", json_namespace(pod), pod_endpoint_name(pod, settings));
+
+	mirror_add(from->mirror, world, KIND_ENDPOINT, place);
+	return world_get(world, KIND_ENDPOINT, place);
+}
+
+/* All else that is about one pod. Returns which pools may be meant. */
+static struct candidate_names add_waiting(const struct controller_sources *from, json_t *world,
+					  const json_t *pod, const json_t *endpoint,
+					  const struct ipam_settings *settings)
+{
 	struct collecting c = {from, world};
 	json_auto_t *unknown = NULL, *foreseen = NULL, *asked = NULL, *asks = json_array();
-	const json_t *endpoint = NULL;
 	json_auto_t *networks = NULL;
-	json_t *network;
+	json_t *network, *ask;
 	size_t i;
 
 	mirror_add(from->mirror, world, KIND_NAMESPACE, json_namespace(pod));
 	mirror_add(from->mirror, world, KIND_NODE,
 		   json_str_or(json_at(pod, "spec", "nodeName"), ""));
-	mirror_add(from->mirror, world, KIND_ENDPOINT, place);
 
 	networks = pod_networks(pod, settings, NULL);
 	json_array_foreach (networks, i, network) {
@@ -172,29 +177,33 @@ static struct candidate_names add_waiting(const struct controller_sources *from,
 		if (other)
 			mirror_add(from->mirror, world, KIND_NAD, other);
 	}
-	endpoint = world_get(world, KIND_ENDPOINT, place);
 	add_present_pools(&c, endpoint);
 	foreseen = foresee(world, pod, settings, &unknown, NULL);
 	asked = endpoint_asks(endpoint, json_uid(pod));
-	if (foreseen)
-		json_array_extend(asks, foreseen);
+	json_array_foreach (foreseen, i, ask)
+		if (!json_find(asked, "nic", json_str_at(ask, "nic")))
+			json_array_append(asks, ask);
 	if (asked)
 		json_array_extend(asks, asked);
 	return candidates_visit_names(pod, world_get(world, KIND_NAMESPACE, json_namespace(pod)),
 				      asks, add_named_pool, &c);
 }
 
-static void add_ending(const struct controller_sources *from, json_t *world)
+/* The first of those that have ended, as many as one pass takes on. */
+static void add_ending(const struct controller_sources *from, json_t *world,
+		       struct assign_slice *slice)
 {
 	const json_t *all = ipam_book_all(from->addresses, IPAM_ENDING);
 	struct collecting c = {from, world};
 	const char *key;
 	json_t *ended, *record;
-	size_t n = 0, i;
+	size_t i;
 
 	json_each (all, key, ended) {
-		if (n++ >= ASSIGN_MAX)
+		if (!assign_slice_take_ending(slice, ended)) {
+			json_put_bool(json_need_object(world, "env"), "leavesEnding", true);
 			break;
+		}
 		ipam_book_add(from->addresses, world, IPAM_ENDING, key);
 		add_present_pools(&c, ended);
 		json_array_foreach (json_at(ended, "records"), i, record)
@@ -226,7 +235,7 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 	json_each (ipam_book_all(from->addresses, IPAM_UNWRITTEN), pool, value)
 		ipam_book_add(from->addresses, world, IPAM_UNWRITTEN, pool);
 	json_put_bool(json_need_object(world, "env"), "learns", true);
-	add_ending(from, world);
+	add_ending(from, world, &slice);
 	is_decided = read_settings(from, world, &settings, NULL) == 0;
 	json_each (waiting, pod_key, value) {
 		const json_t *pod = value;
@@ -238,12 +247,13 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 			pod = world_get(world, KIND_POD, pod_key);
 		}
 		if (pod && is_decided) {
+			const json_t *endpoint = add_endpoint(from, world, pod, &settings);
 			struct candidate_names meant;
 
-			if (!assign_slice_take(&slice, pod, pools))
+			if (!assign_slice_take(&slice, pod, endpoint, pools))
 				continue;
-			meant = add_waiting(from, world, pod, &settings);
-			if (!assign_slice_take_more(&slice, meant.patterns, pools))
+			meant = add_waiting(from, world, pod, endpoint, &settings);
+			if (!assign_slice_take_more(&slice, &meant, pools))
 				continue;
 			any_pool |= meant.is_open;
 		}
@@ -266,6 +276,9 @@ void addresses_gathered(const struct controller_sources *from, const char *key, 
 {
 	if (json_is_true(json_at(world, "env", "isPart")))
 		ipam_book_take_pass(from->addresses, world_kind(world, BOX_WAITING), ASSIGN_MAX);
+	/* Of a ledger that cannot be written they stay: others come first then. */
+	if (json_is_true(json_at(world, "env", "leavesEnding")))
+		ipam_book_put_behind(from->addresses, IPAM_ENDING, world_kind(world, BOX_ENDING));
 }
 
 void endpoint_gather(const struct controller_sources *from, const struct controller *self,
@@ -305,8 +318,12 @@ void endpoint_gathered(const struct controller_sources *from, const char *key, c
 static void add_named(void *arg, const char *key)
 {
 	struct collecting *c = arg;
+	json_auto_t *endpoint = NULL;
 
-	mirror_add(c->from->mirror, c->world, KIND_ENDPOINT, key);
+	if (!json_at(c->world, KIND_ENDPOINT, key))
+		endpoint = cache_get(mirror_cache(c->from->mirror, KIND_ENDPOINT), key);
+	if (endpoint)
+		json_put(json_need_object(c->world, KIND_ENDPOINT), key, strays_endpoint(endpoint));
 	ipam_book_add(c->from->addresses, c->world, IPAM_STRAYS, key);
 	add_pods_named(c, key);
 }

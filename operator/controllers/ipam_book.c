@@ -243,16 +243,18 @@ void ipam_book_wait(const struct controller_sources *from, const char *pod)
 	ipam_book_set(from, IPAM_WAITING, pod, waiting);
 }
 
-static void move_behind(json_t *waiting, const json_t *pods)
+void ipam_book_put_behind(struct ipam_book *book, enum ipam_entry entry, const json_t *keys)
 {
+	json_t *entries, *value;
 	const char *key;
-	json_t *value;
 
-	json_each (pods, key, value) {
-		json_auto_t *entry = json_incref(json_object_get(waiting, key));
+	assert(entry < IPAM_ENTRIES);
+	entries = book->entries[entry];
+	json_each (keys, key, value) {
+		json_auto_t *moved = json_incref(json_object_get(entries, key));
 
-		json_object_del(waiting, key);
-		json_object_set(waiting, key, entry);
+		json_object_del(entries, key);
+		json_object_set(entries, key, moved);
 	}
 }
 
@@ -270,6 +272,6 @@ void ipam_book_take_pass(struct ipam_book *book, const json_t *pods, size_t look
 		if (!json_object_get(pods, key))
 			json_object_set(put_off, key, value);
 	}
-	move_behind(waiting, put_off);
-	move_behind(waiting, pods);
+	ipam_book_put_behind(book, IPAM_WAITING, put_off);
+	ipam_book_put_behind(book, IPAM_WAITING, pods);
 }

@@ -643,6 +643,7 @@ json_t *candidates_find(const json_t *world, const json_t *pod, const json_t *as
 	json_auto_t *own = memo ? NULL : json_object();
 	const struct finding in = {world, pod, settings, memo ? memo : own};
 	const char *nic = json_str_or(json_at(ask, "nic"), "");
+	size_t masters = json_array_size(json_at(ask, "masterAddresses"));
 	json_t *known = json_need_object(in.memo, "wants");
 	json_t *wants = json_object_get(known, nic);
 
@@ -651,6 +652,12 @@ json_t *candidates_find(const json_t *world, const json_t *pod, const json_t *as
 		return json_incref(wants);
 	if (limits_check_pod(pod, err) < 0)
 		return NULL;
+	if (masters > LIMIT_MASTER_ADDRESSES) {
+		err_set(err, ERR_INVALID, "TooLarge",
+			"%zu masterAddresses for NIC %s, at most %d are read", masters, nic,
+			LIMIT_MASTER_ADDRESSES);
+		return NULL;
+	}
 	wants = find_wants(&in, ask, err);
 	if (wants)
 		json_put(known, nic, json_incref(wants));
@@ -716,6 +723,20 @@ static void visit_annotation(struct visit *visit, const json_t *object, const ch
 	visit_strings(visit, value);
 }
 
+/* What a network's configuration names for one NIC. */
+static void visit_ask(struct visit *visit, const json_t *ask)
+{
+	for (size_t f = 0; f < ARRAY_LEN(family_keys); f++) {
+		const json_t *names = json_at(ask, family_keys[f]);
+
+		/* More are refused before one is looked at. */
+		if (json_array_size(names) > LIMIT_POOL_NAMES)
+			visit->names++;
+		else
+			visit_strings(visit, names);
+	}
+}
+
 struct candidate_names candidates_visit_names(const json_t *pod, const json_t *namespace,
 					      const json_t *asks,
 					      void (*visit_fn)(void *arg, const char *pool),
@@ -723,29 +744,35 @@ struct candidate_names candidates_visit_names(const json_t *pod, const json_t *n
 {
 	struct visit visit = {.fn = visit_fn, .arg = arg};
 	struct candidate_names found = {0};
-	size_t of_pod, annotated, i;
+	size_t of_pod, annotated, patterns, i;
 	json_t *ask;
 
 	assert(visit_fn);
 	visit_annotation(&visit, pod, IPAM_ANNOTATION_POOLS);
 	visit_annotation(&visit, pod, IPAM_ANNOTATION_POOL);
 	of_pod = visit.names;
+	patterns = visit.patterns;
 	visit_annotation(&visit, namespace, IPAM_ANNOTATION_NS_IPV4);
 	visit_annotation(&visit, namespace, IPAM_ANNOTATION_NS_IPV6);
 	annotated = visit.names;
+	if (!of_pod)
+		patterns = visit.patterns;
 	json_array_foreach (asks, i, ask) {
-		size_t before = visit.names;
+		const struct visit before = visit;
+		bool is_open;
 
-		for (size_t f = 0; f < ARRAY_LEN(family_keys); f++) {
-			const json_t *names = json_at(ask, family_keys[f]);
-
-			/* More are refused before one is looked at. */
-			if (json_array_size(names) > LIMIT_POOL_NAMES)
-				visit.names++;
-			else
-				visit_strings(&visit, names);
-		}
-		found.is_open |= annotated == 0 && visit.names == before;
+		visit_ask(&visit, ask);
+		is_open = annotated
+				  ? patterns > 0
+				  : visit.names == before.names || visit.patterns > before.patterns;
+		found.is_open |= annotated == 0 && is_open;
+		found.open_asks += is_open;
+		if (annotated)
+			found.names += of_pod ? of_pod : annotated;
+		else
+			found.names += visit.names - before.names;
+		if (json_array_size(json_at(ask, "masterAddresses")) > found.masters)
+			found.masters = json_array_size(json_at(ask, "masterAddresses"));
 	}
 	found.is_open |= visit.patterns > 0;
 	found.patterns = of_pod ? 0 : at_most_patterns(visit.patterns);

@@ -83,7 +83,7 @@ int candidates_refuse_text(const char *text, const char *must_be, struct err *er
  *	"NoPool"	no source names a pool
  *	"NoAddressForNic"	the source selects nothing for this NIC
  *	"PoolNotFound"	a pool that is named does not exist
- *	"TooLarge"	beyond a bound (limits.h)
+ *	"TooLarge"	beyond a bound (limits.h), which "masterAddresses" have, too
  *
  * memo: an object of the caller's, empty at first and the same for all asks of one pod, in one
  * world, so that nothing is found twice; NULL: this is the only ask.
@@ -98,6 +98,9 @@ struct candidate_names {
 	 * whose patterns whoever has the pod can count (candidates_count_patterns()).
 	 */
 	size_t patterns;
+	/* Pools to choose from: so many by name, and all pools for so many asks. */
+	size_t names, open_asks;
+	size_t masters; /* the most "masterAddresses" of an ask */
 };
 
 /*

@@ -21,7 +21,7 @@ json_t *conflicts_said(const json_t *endpoint, const char *uid)
 	json_t *conflicts = json_at(said, "conflicts");
 
 	if (str_empty(uid) || !str_eq(json_str_at(said, "uid"), uid) ||
-	    json_array_size(conflicts) == 0)
+	    json_array_size(conflicts) == 0 || json_array_size(conflicts) > CONFLICTS_MAX)
 		return NULL;
 	return json_incref(conflicts);
 }

@@ -13,13 +13,21 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "reconcilers/core/limits.h"
+
 /*
  * By the agent, JSON: {"uid": UID of the pod, "conflicts": [{"ip", "mac"}]}. Taken away by who has
  * heard it.
  */
 #define ENDPOINT_CONFLICTS_ANNOTATION "orbweaver.io/conflicts"
 
-/* What is said about the pod with this UID: an array, new; NULL: nothing. */
+/* Each NIC has two addresses at most. */
+enum { CONFLICTS_MAX = 2 * (LIMIT_NETWORKS + 1) };
+
+/*
+ * What is said about the pod with this UID: an array, new; NULL: nothing, or more than
+ * CONFLICTS_MAX, which no agent says.
+ */
 json_t *conflicts_said(const json_t *endpoint, const char *uid);
 
 /* The text of ENDPOINT_CONFLICTS_ANNOTATION. Returns new; free(). */

@@ -127,84 +127,13 @@ void assign_project(json_t *pod)
 	json_decref(kept);
 }
 
-/* ---- slices ---------------------------------------------------------------------------------- */
-
-/* So many pools are compared with a name, or with the rules of a pool, in one unit. */
-#define WORK_OF_POOLS 16
-
-/* Bytes are cheap, what they separate is not. */
-static size_t text_work(const char *text)
-{
-	size_t len = strlen(text);
-
-	return len / 128 + json_weight(text, len, len);
-}
-
-size_t assign_work(const json_t *pod, size_t pools)
-{
-	const json_t *annotations = json_at(pod, "metadata", "annotations");
-	const char *networks = json_str_or(json_at(annotations, NETWORKS_ANNOTATION), "");
-	size_t nics = 1 + json_weight(networks, strlen(networks), LIMIT_NETWORKS);
-	bool names_pools = json_at(annotations, IPAM_ANNOTATION_POOL) ||
-			   json_at(annotations, IPAM_ANNOTATION_POOLS);
-	size_t work = 1, patterns = 0, looked_at = 0;
-	const char *key;
-	json_t *value;
-
-	/* It is refused by its sizes. */
-	if (limits_check_pod(pod, NULL) < 0)
-		return 1;
-	json_each (annotations, key, value) {
-		work += text_work(json_str_or(value, ""));
-		if (str_eq(key, IPAM_ANNOTATION_POOL) || str_eq(key, IPAM_ANNOTATION_POOLS))
-			patterns += candidates_count_patterns(json_str_or(value, ""));
-	}
-	/* Without names each NIC may look at all pools: those of a pattern, or by default. */
-	if (patterns || !names_pools)
-		looked_at = nics * pools;
-	if (looked_at > LIMIT_CANDIDATES)
-		looked_at = LIMIT_CANDIDATES;
-	return work + (patterns * pools + looked_at) / WORK_OF_POOLS;
-}
-
-static bool take_work(struct assign_slice *slice, size_t work)
-{
-	if (work > ASSIGN_LIGHT) {
-		if (slice->heavy && slice->heavy + work > ASSIGN_HEAVY_WORK)
-			return false;
-		slice->heavy += work;
-	} else if (slice->work + work > ASSIGN_WORK) {
-		return false;
-	} else {
-		slice->work += work;
-	}
-	slice->last = work;
-	slice->pods++;
-	return true;
-}
-
-bool assign_slice_take(struct assign_slice *slice, const json_t *pod, size_t pools)
-{
-	assert(slice->heavy <= ASSIGN_HEAVY_WORK || slice->pods > 0);
-	return take_work(slice, assign_work(pod, pools));
-}
-
-bool assign_slice_take_more(struct assign_slice *slice, size_t patterns, size_t pools)
-{
-	size_t work = slice->last + patterns * pools / WORK_OF_POOLS;
-
-	assert(slice->pods > 0);
-	*(slice->last > ASSIGN_LIGHT ? &slice->heavy : &slice->work) -= slice->last;
-	slice->pods--;
-	return take_work(slice, work);
-}
-
 /* ---- order ----------------------------------------------------------------------------------- */
 
+/* names: a set, {name: true}. */
 static void add_name(json_t *names, const char *name)
 {
-	if (!str_empty(name) && !json_list_has(names, name))
-		json_array_append_new(names, json_string(name));
+	if (!str_empty(name))
+		json_put_bool(names, name, true);
 }
 
 /* The pools that the addresses name, and those that have their records (books_pool_of()). */
@@ -233,18 +162,20 @@ static void add_pools_of(const struct pass *pass, json_t *names, const json_t *s
  */
 static void follow_ledgers(struct pass *pass, const json_t *status, const json_t *records)
 {
-	json_auto_t *pools = json_array();
-	const char *last = "";
+	json_auto_t *names = json_object(), *pools = json_array();
+	const char *last = "", *name;
 	json_t *item, *ops;
 	size_t i;
 
-	add_pools_of(pass, pools, status);
-	add_pools_of(pass, pools, pass->before);
+	add_pools_of(pass, names, status);
+	add_pools_of(pass, names, pass->before);
 	json_array_foreach (records, i, item)
-		add_name(pools, json_str_at(item, "pool"));
-	json_array_foreach (pools, i, item)
-		if (strcmp(last, json_string_value(item)) < 0)
-			last = json_string_value(item);
+		add_name(names, json_str_at(item, "pool"));
+	json_each (names, name, item) {
+		json_array_append_new(pools, json_string(name));
+		if (strcmp(last, name) < 0)
+			last = name;
+	}
 	plan_group(&pass->posts, 0, NULL, pools);
 	ops = json_object_get(pass->followers, last);
 	if (!ops) {
@@ -664,7 +595,7 @@ int assign_reconcile(const json_t *world, const char *key, struct plan *plan, st
 	plan_in_order(&pass, &ledgers, plan);
 	count_waiting(&pass, key, plan);
 	plan_another_try(world, plan);
-	if (leaves_some(world) || json_object_size(world_kind(world, BOX_ENDING)) >= ASSIGN_MAX)
+	if (leaves_some(world) || json_is_true(json_at(world, "env", "leavesEnding")))
 		plan_requeue(plan, pass.served ? 0 : ASSIGN_AGAIN_MS);
 	books_free(pass.books);
 	json_decref(pass.repaired);

@@ -22,7 +22,7 @@
 #define BOX_WAITING "waiting"
 /*
  * By SpiderEndpoint, what has ended and may be given to others, after it was verified with the API
- * server: {"uid", "status": of the endpoint, "conflicts": conflicts_said(), if anything}. By
+ * server: {"uid", "status": endpoint_addresses(), "conflicts": conflicts_said(), if anything}. By
  * "namespace/name UID": {"uid", "records": [{"pool", "address"}]}.
  */
 #define BOX_ENDING "ending"
@@ -61,32 +61,8 @@
  */
 #define KIND_BOUND_POD "boundpods"
 
-/* Pods that one pass looks at. */
+/* Pods that wait, and pods that have ended, that one pass looks at, at most (assign_slice.h). */
 enum { ASSIGN_MAX = 1000 };
-
-/*
- * Work that one pass takes on, so that the loop which renews the Lease and answers probes is back
- * soon. The unit is about what a pod with one network takes; users choose how much their pods take
- * (within limits.h). Pods of more than ASSIGN_LIGHT have a share of their own, so that many of them
- * keep no other pod waiting; one of them is in each pass. Those left are in the next pass.
- */
-enum { ASSIGN_WORK = 6000, ASSIGN_LIGHT = 10, ASSIGN_HEAVY_WORK = 3000 };
-
-struct assign_slice {
-	size_t pods, work, heavy;
-	size_t last; /* what the pod that was taken last takes of either */
-};
-
-/* Is the pod in this pass? Notes what it takes. pools: how many SpiderIPPools there are. */
-bool assign_slice_take(struct assign_slice *slice, const json_t *pod, size_t pools);
-/*
- * The pod that was taken last is more work: so many patterns stand in its networks, which any user
- * of its namespace may write, or its namespace (candidates_visit_names()). False: it is not in this
- * pass.
- */
-bool assign_slice_take_more(struct assign_slice *slice, size_t patterns, size_t pools);
-/* About how much work the pod is. */
-size_t assign_work(const json_t *pod, size_t pools);
 
 /* A pass that could serve none of so many is followed by the next one after this. */
 enum { ASSIGN_AGAIN_MS = 1000 };
@@ -96,7 +72,8 @@ enum { ASSIGN_AGAIN_MS = 1000 };
  * (ip_pool.h), KIND_POD
  * (those that wait and stand in BOX_WAITING as true), KIND_ENDPOINT of them, KIND_NAD that they
  * name, KIND_NAMESPACE, KIND_NODE, KIND_IP_POOL (with those that overlap), KIND_RESERVED_IP,
- * IPAM_CONFIG_MAP, and in "env" "isPart" (true: others wait for later passes), "now",
+ * IPAM_CONFIG_MAP, and in "env" "isPart" (true: others wait for later passes), "leavesEnding"
+ * (true: entries of BOX_ENDING are left to later passes), "now",
  * "configNamespace" and "waitingUnknown" (ip_pool.h), "configFault": what cannot be read in the
  * ConfigMap as it is now, while an earlier one stands in its place; "": nothing; absent: not known.
  *

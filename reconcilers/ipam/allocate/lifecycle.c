@@ -13,6 +13,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/core/pod.h"
 #include "reconcilers/ipam/allocate/assign.h"
@@ -245,7 +246,8 @@ static void look_at_endpoint(const struct look *look)
 		end_lost(look, uid);
 		return;
 	}
-	ending = json_pack("{s:s, s:O}", "uid", uid, "status", json_at(look->endpoint, "status"));
+	ending = json_pack("{s:s, s:o}", "uid", uid, "status",
+			   endpoint_addresses(json_at(look->endpoint, "status")));
 	json_put(ending, "conflicts", conflicts_said(look->endpoint, uid));
 	plan_post(look->plan, BOX_ENDING, look->key, ending);
 }
@@ -338,7 +340,8 @@ static void look_at_unwritten(const struct look *look, const json_t *object)
 	/* Without a leader for a while, the agent may have written it. */
 	if (!pod_is_alive(live_pod(look, uid)) && !str_eq(endpoint_uid(look->endpoint), uid))
 		plan_post(look->plan, BOX_ENDING, look->key,
-			  json_pack("{s:s, s:O}", "uid", uid, "status", json_at(object, "status")));
+			  json_pack("{s:s, s:o}", "uid", uid, "status",
+				    endpoint_addresses(json_at(object, "status"))));
 	plan_post(look->plan, BOX_DECIDED, look->key, NULL);
 }
 
@@ -398,7 +401,12 @@ static void ask_agent(const struct look *look, const char *name, const json_t *r
 	json_array_foreach (records, i, record) {
 		const char *address = json_str_or(json_at(record, "address"), "");
 		bool is_v6 = strchr(address, ':') != NULL;
-		json_t *item = json_object();
+		json_t *item;
+
+		/* More would not be read; the next look at the pool finds those left. */
+		if (i > LIMIT_NETWORKS)
+			break;
+		item = json_object();
 
 		/* Of which NIC, no record says. */
 		json_put_str(item, "interface", "");

@@ -342,6 +342,23 @@ bool strays_lost(const char *before, const char *after)
 	return false;
 }
 
+json_t *strays_endpoint(const json_t *endpoint)
+{
+	const json_t *status = json_at(endpoint, "status");
+	const char *uid = endpoint_uid(endpoint);
+	json_t *kept = json_object(), *metadata = json_need_object(kept, "metadata");
+
+	json_put_str(metadata, "name", json_name(endpoint));
+	json_put_str(metadata, "namespace", json_namespace(endpoint));
+	if (endpoint_is_down(endpoint, uid))
+		json_put_str(json_need_object(metadata, "annotations"), ENDPOINT_DOWN_ANNOTATION,
+			     uid);
+	json_put(kept, "status", endpoint_addresses(status));
+	json_put_str(json_at(kept, "status"), "ownerControllerName",
+		     json_str_at(status, "ownerControllerName"));
+	return kept;
+}
+
 void strays_visit(const json_t *pool, void (*visit)(void *arg, const char *key), void *arg)
 {
 	const char *text = json_str_or(json_at(pool, "status", "allocatedIPs"), "");

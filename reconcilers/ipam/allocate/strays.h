@@ -53,6 +53,9 @@ void strays_visit_blocks_of_endpoint(const json_t *endpoint,
 bool strays_visit_blocks(const json_t *pool, void (*visit)(void *arg, const char *block),
 			 void *arg);
 
+/* What strays_reconcile() reads of an endpoint: a world has very many of them. Returns new. */
+json_t *strays_endpoint(const json_t *endpoint);
+
 /* Visit the names "namespace/name" in the records of a pool, some perhaps twice. */
 void strays_visit(const json_t *pool, void (*visit)(void *arg, const char *key), void *arg);
 

@@ -10,6 +10,7 @@
 #include "reconcilers/admission/pod_inject.h"
 #include "reconcilers/core/leftovers.h"
 #include "reconcilers/ipam/allocate/assign.h"
+#include "reconcilers/ipam/allocate/assign_slice.h"
 #include "reconcilers/spider/multus_config.h"
 #include "reconcilers/sriov/node_agent.h"
 #include "reconcilers/sriov/shared_offers.h"
@@ -692,6 +693,54 @@ static void a_pod_of_many_small_ones_is_in_the_next_pass(void **state)
 	assert_int_equal(json_object_size(second), 5);
 }
 
+/* Endings of endpoints that users wrote: as many as a pod may have, of pools that do not exist. */
+static void endings_come_in_turns(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *ips = json_array(), *seen = json_object();
+	size_t passes = 0;
+
+	for (size_t i = 0; i < 65; i++)
+		json_array_append_new(
+			ips, json_pack("{s:s, s:s}", "ipv4", "10.0.0.1/24", "ipv4Pool", "none"));
+	for (size_t i = 0; i < ASSIGN_MAX; i++) {
+		auto_free char *key = str_printf("ml/g-%zu", i);
+		json_auto_t *ending = json_pack("{s:s, s:{s:{s:s, s:O}}}", "uid", "u", "status",
+						"current", "uid", "u", "ips", ips);
+
+		ipam_book_set(&t->sources, IPAM_ENDING, key, ending);
+	}
+	/* None is served, as where a ledger cannot be written. */
+	while (json_object_size(seen) < ASSIGN_MAX) {
+		json_auto_t *world = world_of(t, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
+
+		assert_in_range(json_object_size(json_at(world, BOX_ENDING)), 1,
+				ASSIGN_ENDING_WORK / 9 + 1);
+		assert_true(json_is_true(json_at(world, "env", "leavesEnding")));
+		json_object_update(seen, json_at(world, BOX_ENDING));
+		assert_true(++passes < 10);
+	}
+}
+
+/* A world may have all endpoints of a namespace. */
+static void a_pool_sees_addresses_of_endpoints_and_no_more(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *world = NULL;
+	json_auto_t *want = mirrored_yaml(
+		"{metadata: {name: a, namespace: ml, annotations: {orbweaver.io/down: u-a}}, "
+		"status: {ownerControllerName: a, current: {uid: u-a, ips: [{ipv4: 10.0.0.5/24, "
+		"ipv4Pool: p}]}}}");
+
+	mirrored_put(t, KIND_ENDPOINT,
+		     "{metadata: {name: a, namespace: ml, annotations: {orbweaver.io/down: u-a, "
+		     "orbweaver.io/asks: x}}, status: {ownerControllerName: a, current: {uid: u-a, "
+		     "node: w1, ips: [{interface: net1, ipv4: 10.0.0.5/24, ipv4Pool: p, routes: "
+		     "[{dst: 10.0.0.0/8, gw: 10.0.0.1}]}]}}}");
+	world = world_of(t, CONTROLLER_STRAYS, "p");
+	assert_true(json_same(json_at(world, KIND_ENDPOINT, "ml/a"), want));
+}
+
 /* By its key alone; no kind looks at an object that is not there. */
 static void the_end_of_what_could_never_be_read_wakes_by_its_key(void **state)
 {
@@ -752,6 +801,8 @@ int main(void)
 		mirrored_unit_test(settings_of_injection_wake_all_pods_that_ask),
 		mirrored_unit_test(a_node_wakes_the_pools_that_it_is_a_conflict_between),
 		mirrored_unit_test(the_end_of_what_could_never_be_read_wakes_by_its_key),
+		cmocka_unit_test_setup_teardown(endings_come_in_turns, setup, teardown),
+		mirrored_unit_test(a_pool_sees_addresses_of_endpoints_and_no_more),
 		cmocka_unit_test_setup_teardown(large_pods_keep_no_small_one_waiting, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_pod_of_many_small_ones_is_in_the_next_pass, setup,

@@ -156,6 +156,62 @@ static void patterns_of_networks_are_counted(void **state)
 	assert_true(candidates_visit_names(pod, NULL, too_many, ignore, NULL).is_open);
 }
 
+/* As the first source says them, which decides alone, for each NIC that asks. */
+static void pools_to_choose_from_are_counted(void **state)
+{
+	static const struct {
+		const char *pod, *namespace, *asks;
+		size_t names, open_asks, masters;
+	} cases[] = {
+		{"", "", "[{nic: a, ipv4: [p, q]}, {nic: b, ipv6: [r]}]", 3, 0, 0},
+		{"", "", "[{nic: a}, {nic: b, ipv4: ['p*']}, {nic: c, ipv4: [p]}]", 2, 2, 0},
+		{"ipam.spidernet.io/ippool: '{\"ipv4\": [\"p\", \"q\"]}'", "",
+		 "[{nic: a}, {nic: b}]", 4, 0, 0},
+		{"ipam.spidernet.io/ippool: '{\"ipv4\": [\"p*\"]}'", "", "[{nic: a}, {nic: b}]", 2,
+		 2, 0},
+		{"", "ipam.spidernet.io/default-ipv4-ippool: '[\"p\"]'", "[{nic: a}, {nic: b}]", 2,
+		 0, 0},
+		{"ipam.spidernet.io/ippool: '{\"ipv4\": [\"p\"]}'",
+		 "ipam.spidernet.io/default-ipv4-ippool: '[\"*\"]'", "[{nic: a}]", 1, 0, 0},
+		{"", "", "[{nic: a, ipv4: [p], masterAddresses: [x, y]}, {nic: b, ipv4: [p]}]", 2,
+		 0, 2},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *of_pod = str_printf("metadata: {annotations: {%s}}", cases[i].pod);
+		auto_free char *of_namespace =
+			str_printf("metadata: {annotations: {%s}}", cases[i].namespace);
+		json_auto_t *pod = yaml(of_pod), *namespace = yaml(of_namespace);
+		json_auto_t *asks = yaml(cases[i].asks);
+		struct candidate_names meant =
+			candidates_visit_names(pod, namespace, asks, ignore, NULL);
+
+		assert_int_equal(meant.names, cases[i].names);
+		assert_int_equal(meant.open_asks, cases[i].open_asks);
+		assert_int_equal(meant.masters, cases[i].masters);
+	}
+}
+
+/* Users may write what an agent asks, and each is compared with each pool. */
+static void addresses_of_a_pf_have_a_bound(void **state)
+{
+	json_auto_t *world = world_of_many(2), *pod = yaml("metadata: {namespace: ml}");
+	json_auto_t *masters = json_array();
+	json_auto_t *ask = json_pack("{s:s, s:[s], s:O}", "nic", "net1", "ipv4", "pool-1",
+				     "masterAddresses", masters);
+	json_auto_t *wants = NULL, *more = NULL;
+	struct err err = {0};
+
+	for (int i = 0; i < LIMIT_MASTER_ADDRESSES; i++)
+		json_array_append_new(masters, json_string("10.0.0.1"));
+	wants = candidates_find(world, pod, ask, &settings, NULL, &err);
+	assert_int_equal(json_array_size(wants), 1);
+	json_array_append_new(masters, json_string("10.0.0.1"));
+	more = candidates_find(world, pod, ask, &settings, NULL, &err);
+	assert_null(more);
+	assert_string_equal(err.reason, "TooLarge");
+}
+
 static void names_and_patterns_have_a_bound(void **state)
 {
 	json_auto_t *world = world_of_many(100);
@@ -317,6 +373,8 @@ int main(void)
 		cmocka_unit_test(patterns_mean_what_shells_mean),
 		cmocka_unit_test(many_stars_cost_no_more_than_one),
 		cmocka_unit_test(patterns_of_networks_are_counted),
+		cmocka_unit_test(pools_to_choose_from_are_counted),
+		cmocka_unit_test(addresses_of_a_pf_have_a_bound),
 		cmocka_unit_test(names_and_patterns_have_a_bound),
 		cmocka_unit_test(what_all_nics_may_choose_from_has_a_bound),
 		cmocka_unit_test(what_is_no_json_is_named_with_its_place),

@@ -15,9 +15,11 @@
 #include "reconcilers/core/limits.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/allocate/assign.h"
+#include "reconcilers/ipam/allocate/assign_slice.h"
 #include "reconcilers/ipam/allocate/books.h"
 #include "reconcilers/ipam/allocate/lifecycle.h"
 #include "reconcilers/ipam/allocate/strays.h"
+#include "reconcilers/ipam/conflict.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/ledger.h"
 #include "tests/support/yaml.h"
@@ -566,7 +568,7 @@ static size_t work_of(const char *annotations, size_t pools)
 	auto_free char *text = str_printf("metadata: {annotations: {%s}}", annotations);
 	json_auto_t *pod = yaml(text);
 
-	return assign_work(pod, pools);
+	return assign_slice_work(pod, pools);
 }
 
 static void work_grows_with_what_users_choose(void **state)
@@ -611,17 +613,134 @@ static void patterns_of_networks_are_work(void **state)
 {
 	json_auto_t *pod = yaml("metadata: {annotations: {k8s.v1.cni.cncf.io/networks: a, "
 				"ipam.spidernet.io/ippool: '{\"ipv4\": [\"p\"]}'}}");
+	const struct candidate_names patterns = {.patterns = LIMIT_POOL_PATTERNS}, nothing = {0};
 	struct assign_slice slice = {0};
 
 	for (size_t i = 0; i < 100; i++) {
-		assert_true(assign_slice_take(&slice, pod, 5000));
+		assert_true(assign_slice_take(&slice, pod, NULL, 5000));
 		/* One of them is in each pass, whatever it takes. */
-		assert_int_equal(assign_slice_take_more(&slice, LIMIT_POOL_PATTERNS, 5000), i == 0);
+		assert_int_equal(assign_slice_take_more(&slice, &patterns, 5000), i == 0);
 	}
 	assert_int_equal(slice.pods, 1);
-	assert_true(assign_slice_take(&slice, pod, 5000));
-	assert_true(assign_slice_take_more(&slice, 0, 5000));
+	assert_true(assign_slice_take(&slice, pod, NULL, 5000));
+	assert_true(assign_slice_take_more(&slice, &nothing, 5000));
 	assert_int_equal(slice.pods, 2);
+}
+
+/* Users may write the endpoints of their pods: what agents ask for there, and what pods have. */
+static void what_an_endpoint_says_is_work(void **state)
+{
+	json_auto_t *pod = yaml("metadata: {annotations: {k8s.v1.cni.cncf.io/networks: a, "
+				"ipam.spidernet.io/ippool: '{\"ipv4\": [\"p\"]}'}}");
+	json_auto_t *endpoint = yaml("metadata: {annotations: {orbweaver.io/asks: '{\"uid\": "
+				     "\"u-1\", \"pod\": \"p\", \"asks\": [{\"nic\": \"net1\", "
+				     "\"cleanGateway\": false}]}'}}");
+	auto_free char *zeroes = repeat(",0", 4000), *text = str_printf("[0%s]", zeroes);
+	const struct candidate_names one = {.names = 1},
+				     all = {.names = 1, .open_asks = LIMIT_NETWORKS},
+				     compared = {.names = 1, .open_asks = 1, .masters = 1300};
+	const struct candidate_names *const meant[] = {&all, &compared};
+	struct assign_slice slice = {0};
+
+	/* What an agent asks for a pod of one NIC leaves it among the light ones. */
+	assert_true(assign_slice_take(&slice, pod, endpoint, 5000));
+	assert_true(assign_slice_take_more(&slice, &one, 5000));
+	assert_int_equal(slice.heavy, 0);
+	for (size_t i = 0; i < ARRAY_LEN(meant); i++) {
+		assert_true(assign_slice_take(&slice, pod, endpoint, 5000));
+		assert_true(assign_slice_take_more(&slice, meant[i], 5000));
+		assert_in_range(slice.last, ASSIGN_LIGHT + 1, ASSIGN_HEAVY_WORK);
+	}
+	json_put_str(json_at(endpoint, "metadata", "annotations"), "orbweaver.io/asks", text);
+	slice = (struct assign_slice){0};
+	while (assign_slice_take(&slice, pod, endpoint, 5000))
+		assert_in_range(slice.pods, 1, 10);
+}
+
+static void each_pass_releases_a_share_of_what_ended(void **state)
+{
+	auto_free char *items =
+		repeat(", {interface: '', ipv4: 10.0.0.1/24, ipv4Pool: p}", LIMIT_NETWORKS);
+	auto_free char *large =
+		str_printf("{uid: u, status: {current: {uid: u, ips: [{ipv4: 10.0.0.1/24, "
+			   "ipv4Pool: p}%s]}}}",
+			   items);
+	json_auto_t *forged = yaml(large);
+	json_auto_t *small = yaml("{uid: u, status: {current: {uid: u, ips: [{ipv4: 10.0.0.1/24, "
+				  "ipv4Pool: p}]}}}");
+	struct assign_slice slice = {0}, honest = {0};
+
+	while (assign_slice_take_ending(&slice, forged))
+		assert_in_range(slice.endings, 1, 300);
+	while (assign_slice_take_ending(&honest, small))
+		assert_in_range(honest.endings, 1, ASSIGN_MAX);
+	assert_int_equal(honest.endings, ASSIGN_MAX);
+	/* Whatever has ended, pods that wait have their own share. */
+	assert_int_equal(slice.work + slice.heavy, 0);
+	expect(assign_reconcile, "env: {leavesEnding: true}\n", "all", "requeue -; ");
+}
+
+/* What is kept of many endpoints at a time has no more than this. */
+static void an_ending_has_addresses_and_no_more(void **state)
+{
+	static const char world[] =
+		"live: {ml/a: {pods: {ml/a: null}}}\nspiderendpoints:\n"
+		"  ml/a:\n"
+		"    metadata: {name: a, namespace: ml, annotations: "
+		"{orbweaver.io/down: u-a}}\n"
+		"    status: {ownerControllerType: Pod, ownerControllerName: a, "
+		"current: {uid: u-a, node: w1, ips: [{interface: net1, vlan: 0, "
+		"ipv4: 10.0.0.1/24, ipv4Pool: p, routes: [{dst: 10.0.0.0/8, "
+		"gw: 10.0.0.9}]}]}}\n";
+	json_auto_t *read = yaml(world);
+	json_auto_t *want = yaml("{uid: u-a, status: {current: {uid: u-a, ips: [{ipv4: "
+				 "10.0.0.1/24, ipv4Pool: p}]}}}");
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+
+	assert_int_equal(endpoint_reconcile(read, "ml/a", &plan, &err), 0);
+	assert_string_equal(json_str_at(json_array_get(plan.ops, 0), "box"), BOX_ENDING);
+	assert_true(json_same(json_at(json_array_get(plan.ops, 0), "value"), want));
+}
+
+/* No agent says more, and each is compared with each address. */
+static void more_conflicts_than_addresses_are_not_heard(void **state)
+{
+	static const char item[] = ",{\"ip\":\"10.0.0.1\"}";
+
+	for (size_t n = CONFLICTS_MAX; n <= CONFLICTS_MAX + 1; n++) {
+		auto_free char *more = repeat(item, n - 1);
+		auto_free char *text =
+			str_printf("{\"uid\":\"u\",\"conflicts\":[%s%s]}", item + 1, more);
+		json_auto_t *endpoint = json_pack("{s:{s:{s:s}}}", "metadata", "annotations",
+						  ENDPOINT_CONFLICTS_ANNOTATION, text);
+		json_auto_t *said = conflicts_said(endpoint, "u");
+
+		assert_int_equal(said != NULL, n == CONFLICTS_MAX);
+	}
+}
+
+/* The operator would not read it again. */
+static void a_pod_gets_no_more_routes_than_are_read(void **state)
+{
+	auto_strbuf struct strbuf routes = {0};
+
+	for (int i = 0; i < LIMIT_LIST; i++)
+		strbuf_addf(&routes, "{dst: 10.%d.%d.0/24, gw: 10.0.0.2}, ", 6 + i / 256, i % 256);
+	for (int nics = 1; nics <= 2; nics++) {
+		auto_free char *world = str_printf(
+			"waiting: {ml/a: true}\npods:\n  ml/a: {metadata: {name: a, namespace: ml, "
+			"uid: u-a, annotations: {k8s.v1.cni.cncf.io/networks: '%s'}}, spec: "
+			"{nodeName: w1}}\n" NETWORK
+			"spiderippools:\n  p: {metadata: {name: p}, spec: {ipVersion: 4, subnet: "
+			"10.0.0.0/24, ips: [10.0.0.8-10.0.0.9], routes: [%s]}}\n",
+			nics == 1 ? "net" : "net,net", strbuf_str(&routes));
+
+		expect(assign_reconcile, world, "all",
+		       nics == 1 ? "status p; post decided ml/a in; finding ml/a; "
+				   "post waiting ml/a out; "
+				 : "finding ml/a TooLarge; status p; ");
+	}
 }
 
 static void a_part_of_those_that_wait_says_nothing_about_all(void **state)
@@ -1992,6 +2111,25 @@ static void an_address_that_another_pod_has_is_no_answer(void **state)
 	       "all", "finding ml/a AddressTwice; ");
 }
 
+/* The next look at the pool finds those left. */
+static void an_agent_is_asked_about_no_more_records_than_are_read(void **state)
+{
+	auto_strbuf struct strbuf text = {0};
+	json_auto_t *world = NULL;
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+
+	strbuf_adds(&text, ENV POD_GONE "strays: {ml/a: [");
+	for (int i = 0; i < 100; i++)
+		strbuf_addf(&text, "{pool: p, address: 10.0.0.%d, uid: u-a, node: w1}, ", i);
+	strbuf_adds(&text, "]}\n");
+	world = yaml(strbuf_str(&text));
+	assert_int_equal(endpoint_reconcile(world, "ml/a", &plan, &err), 0);
+	assert_int_equal(json_array_size(json_at(json_find(plan.ops, "op", "apply"), "object",
+						 "status", "current", "ips")),
+			 LIMIT_NETWORKS + 1);
+}
+
 static void a_record_goes_when_pod_and_node_have_ended(void **state)
 {
 	expect(endpoint_reconcile, RECORD(", node: w1"), "ml/a", "post look ml/a in; ");
@@ -2179,6 +2317,11 @@ int main(void)
 		cmocka_unit_test(work_grows_with_what_users_choose),
 		cmocka_unit_test(every_pattern_is_work),
 		cmocka_unit_test(patterns_of_networks_are_work),
+		cmocka_unit_test(what_an_endpoint_says_is_work),
+		cmocka_unit_test(each_pass_releases_a_share_of_what_ended),
+		cmocka_unit_test(an_ending_has_addresses_and_no_more),
+		cmocka_unit_test(more_conflicts_than_addresses_are_not_heard),
+		cmocka_unit_test(a_pod_gets_no_more_routes_than_are_read),
 		cmocka_unit_test(a_part_of_those_that_wait_says_nothing_about_all),
 		cmocka_unit_test(a_forged_endpoint_has_a_bound),
 		cmocka_unit_test(a_pod_at_the_bound_has_all_its_addresses),
@@ -2234,6 +2377,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_given_that_a_pool_without_its_ledger_may_have_given),
 		cmocka_unit_test(what_a_pod_of_the_same_name_had_is_given_back_on_its_agents_word),
 		cmocka_unit_test(an_address_that_another_pod_has_is_no_answer),
+		cmocka_unit_test(an_agent_is_asked_about_no_more_records_than_are_read),
 		cmocka_unit_test(a_record_goes_when_pod_and_node_have_ended),
 		cmocka_unit_test(what_asks_about_a_lost_pod_names_its_node_and_its_addresses),
 		cmocka_unit_test(each_pool_of_a_lost_pod_has_an_endpoint_that_asks),

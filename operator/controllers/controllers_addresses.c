@@ -353,7 +353,6 @@ void strays_gather(const struct controller_sources *from, const struct controlle
 		   const char *key, json_t *world)
 {
 	const struct cache *endpoints = mirror_cache(from->mirror, KIND_ENDPOINT);
-	auto_free char *prefix = str_printf("%s ", key);
 	struct collecting c = {from, world};
 	const char *name;
 	json_t *value;
@@ -363,9 +362,7 @@ void strays_gather(const struct controller_sources *from, const struct controlle
 	ipam_book_add(from->addresses, world, IPAM_LEARNED, key);
 	ipam_book_add(from->addresses, world, IPAM_LEARNING, key);
 	ipam_book_add(from->addresses, world, IPAM_UNWRITTEN, key);
-	json_each (ipam_book_all(from->addresses, IPAM_CLAIMED), name, value)
-		if (str_starts(name, prefix))
-			ipam_book_add(from->addresses, world, IPAM_CLAIMED, name);
+	ipam_book_add_claims(from->addresses, world, key);
 	json_each (ipam_book_all(from->addresses, IPAM_CLAIMANT), name, value)
 		ipam_book_add(from->addresses, world, IPAM_CLAIMANT, name);
 	strays_visit(world_get(world, KIND_IP_POOL, key), add_named, &c);

@@ -50,6 +50,7 @@
 
 struct ipam_book {
 	json_t *entries[IPAM_ENTRIES]; /* { key: value } */
+	json_t *claims;                /* of IPAM_CLAIMED, { pool: { key: value } } */
 };
 
 /* ---- who is woken, what is counted ----------------------------------------------------------- */
@@ -163,6 +164,7 @@ struct ipam_book *ipam_book_new(void)
 
 	for (size_t i = 0; i < IPAM_ENTRIES; i++)
 		book->entries[i] = json_object();
+	book->claims = json_object();
 	return book;
 }
 
@@ -172,6 +174,7 @@ void ipam_book_free(struct ipam_book *book)
 		return;
 	for (size_t i = 0; i < IPAM_ENTRIES; i++)
 		json_decref(book->entries[i]);
+	json_decref(book->claims);
 	mem_free(book);
 }
 
@@ -197,6 +200,28 @@ void ipam_book_add(const struct ipam_book *book, json_t *world, enum ipam_entry 
 		json_object_set(json_need_object(world, rows[entry].box), key, value);
 }
 
+static void note_claim(struct ipam_book *book, const char *key, json_t *value)
+{
+	auto_free char *pool = str_ndup(key, strcspn(key, " "));
+	json_t *claims = json_need_object(book->claims, pool);
+
+	if (value)
+		json_object_set(claims, key, value);
+	else
+		json_object_del(claims, key);
+	if (json_object_size(claims) == 0)
+		json_object_del(book->claims, pool);
+}
+
+void ipam_book_add_claims(const struct ipam_book *book, json_t *world, const char *pool)
+{
+	const json_t *claims = json_object_get(book->claims, pool);
+
+	assert(pool);
+	if (claims)
+		json_put(world, BOX_CLAIMED, json_copy((json_t *)claims));
+}
+
 void ipam_book_set(const struct controller_sources *from, enum ipam_entry entry, const char *key,
 		   json_t *value)
 {
@@ -207,6 +232,8 @@ void ipam_book_set(const struct controller_sources *from, enum ipam_entry entry,
 		json_object_set(from->addresses->entries[entry], key, value);
 	else
 		json_object_del(from->addresses->entries[entry], key);
+	if (entry == IPAM_CLAIMED)
+		note_claim(from->addresses, key, value);
 	if (value && rows[entry].set)
 		rows[entry].set(&e);
 	else if (!value && rows[entry].removed)

@@ -70,6 +70,9 @@ void ipam_book_wait(const struct controller_sources *from, const char *pod);
  */
 void ipam_book_take_pass(struct ipam_book *book, const json_t *pods, size_t looked_at);
 
+/* Add all entries of IPAM_CLAIMED that are about a pool to a world: users may make very many. */
+void ipam_book_add_claims(const struct ipam_book *book, json_t *world, const char *pool);
+
 /* Entries with these keys go behind the others of the same kind. */
 void ipam_book_put_behind(struct ipam_book *book, enum ipam_entry entry, const json_t *keys);
 

@@ -196,12 +196,18 @@ static void find_strays(struct search *search)
 	}
 }
 
-/* Begin, go on, or end: all that pods have of it is recorded, or refused. */
-static void learn_pool(const struct search *search, const json_t *pool)
+static void forget_claims(const struct search *search)
 {
 	const char *key;
 	json_t *claim;
 
+	json_each (world_kind(search->world, BOX_CLAIMED), key, claim)
+		plan_post(search->plan, BOX_CLAIMED, key, NULL);
+}
+
+/* Begin, go on, or end: all that pods have of it is recorded, or refused. */
+static void learn_pool(const struct search *search, const json_t *pool)
+{
 	if (search->is_open) {
 		if (!search->is_begun)
 			plan_post(search->plan, BOX_LEARNING, search->pool,
@@ -212,8 +218,7 @@ static void learn_pool(const struct search *search, const json_t *pool)
 	plan_post(search->plan, BOX_LEARNED, search->pool, json_string(json_uid(pool)));
 	if (search->is_begun)
 		plan_post(search->plan, BOX_LEARNING, search->pool, NULL);
-	json_each (world_kind(search->world, BOX_CLAIMED), key, claim)
-		plan_post(search->plan, BOX_CLAIMED, key, NULL);
+	forget_claims(search);
 }
 
 int strays_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
@@ -236,8 +241,10 @@ int strays_reconcile(const json_t *world, const char *key, struct plan *plan, st
 	json_t *endpoint, *list;
 
 	assert(key && plan);
-	if (!pool)
+	if (!pool) {
+		forget_claims(&search);
 		return 0;
+	}
 	if (ledger_open(pool, NULL, NULL, &ledger, NULL) < 0) {
 		/* It gives nothing, and is learned again once it can be read. */
 		if (!search.is_learned)

@@ -125,6 +125,23 @@ static void an_endpoint_that_is_written_is_looked_at_when_something_waits_for_it
 	}
 }
 
+static void a_pool_sees_the_claims_on_it_and_no_others(void **state)
+{
+	static const char *const claims[] = {"p ml/a", "p ml/b", "pq ml/a"};
+	struct mirrored_test *t = *state;
+	json_auto_t *world = json_object(), *after = json_object();
+
+	for (size_t i = 0; i < ARRAY_LEN(claims); i++)
+		set(t, IPAM_CLAIMED, claims[i]);
+	ipam_book_add_claims(t->sources.addresses, world, "p");
+	assert_int_equal(json_object_size(json_at(world, BOX_CLAIMED)), 2);
+	assert_non_null(json_at(world, BOX_CLAIMED, "p ml/b"));
+	for (size_t i = 0; i < ARRAY_LEN(claims); i++)
+		ipam_book_set(&t->sources, IPAM_CLAIMED, claims[i], NULL);
+	ipam_book_add_claims(t->sources.addresses, after, "p");
+	assert_int_equal(json_object_size(after), 0);
+}
+
 static void the_first_pass_wakes_the_pools_that_say_that_pods_wait(void **state)
 {
 	struct mirrored_test *t = *state;
@@ -238,6 +255,7 @@ int main(void)
 		book_unit_test(a_term_of_leadership_begins_without_the_pauses_of_an_earlier_one),
 		book_unit_test(
 			an_endpoint_that_is_written_is_looked_at_when_something_waits_for_it),
+		book_unit_test(a_pool_sees_the_claims_on_it_and_no_others),
 		book_unit_test(the_first_pass_wakes_the_pools_that_say_that_pods_wait),
 		book_unit_test(the_last_settings_that_could_be_read_stay),
 		book_unit_test(what_was_read_is_good_for_one_decision),

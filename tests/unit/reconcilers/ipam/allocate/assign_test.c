@@ -2130,6 +2130,11 @@ static void an_agent_is_asked_about_no_more_records_than_are_read(void **state)
 			 LIMIT_NETWORKS + 1);
 }
 
+static void claims_on_a_pool_go_with_it(void **state)
+{
+	expect(strays_reconcile, "claimed: {p ml/a: true}\n", "p", "post claimed p ml/a out; ");
+}
+
 static void a_record_goes_when_pod_and_node_have_ended(void **state)
 {
 	expect(endpoint_reconcile, RECORD(", node: w1"), "ml/a", "post look ml/a in; ");
@@ -2378,6 +2383,7 @@ int main(void)
 		cmocka_unit_test(what_a_pod_of_the_same_name_had_is_given_back_on_its_agents_word),
 		cmocka_unit_test(an_address_that_another_pod_has_is_no_answer),
 		cmocka_unit_test(an_agent_is_asked_about_no_more_records_than_are_read),
+		cmocka_unit_test(claims_on_a_pool_go_with_it),
 		cmocka_unit_test(a_record_goes_when_pod_and_node_have_ended),
 		cmocka_unit_test(what_asks_about_a_lost_pod_names_its_node_and_its_addresses),
 		cmocka_unit_test(each_pool_of_a_lost_pod_has_an_endpoint_that_asks),

@@ -127,12 +127,12 @@ struct cli {
 	/* Of --timeout and --check-timeout, in seconds; NULL: the command's own. */
 	const char *timeout, *check_timeout;
 	const char *min_gbps, *max_us; /* of flags of these names; NULL: no limit */
-	bool serve;               /* --serve: a page that stays up to date */
-	const char *listen;       /* of --listen; NULL: the command's own */
-	const char *state;        /* of --state; NULL: the command's own */
-	bool api_only;            /* --api-only: neither operator nor nodes */
-	const char *const *nodes; /* of --node, ends with NULL; NULL: none was given */
-	char *const *args;        /* what stands behind the command's name, ends with NULL */
+	bool serve;                    /* --serve: a page that stays up to date */
+	const char *listen;            /* of --listen; NULL: the command's own */
+	const char *state;             /* of --state; NULL: the command's own */
+	bool api_only;                 /* --api-only: neither operator nor nodes */
+	const char *const *nodes;      /* of --node, ends with NULL; NULL: none was given */
+	char *const *args;             /* what stands behind the command's name, ends with NULL */
 	size_t args_len;
 	json_t *world; /* what the command's kinds say; borrowed */
 };

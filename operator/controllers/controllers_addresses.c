@@ -141,14 +141,16 @@ static void add_present_pools(struct collecting *c, const json_t *endpoint)
 		}
 }
 
-/* Borrowed; NULL: there is none. */
+/* And all pods that may have it. Borrowed; NULL: there is none. */
 static const json_t *add_endpoint(const struct controller_sources *from, json_t *world,
 				  const json_t *pod, const struct ipam_settings *settings)
 {
 	auto_free char *place =
 		str_printf("%s/%s", json_namespace(pod), pod_endpoint_name(pod, settings));
+	struct collecting c = {from, world};
 
 	mirror_add(from->mirror, world, KIND_ENDPOINT, place);
+	add_pods_named(&c, place);
 	return world_get(world, KIND_ENDPOINT, place);
 }
 

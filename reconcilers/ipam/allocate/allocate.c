@@ -256,6 +256,10 @@ static int allocate_all(struct allocate_call *call, const json_t *endpoint, cons
 	json_auto_t *conflicts = conflicts_said(endpoint, call->uid);
 	const char *had_uid = json_str_or(json_at(current, "uid"), "");
 	bool is_same = str_eq(had_uid, call->uid);
+	/* Else lifecycle.c releases it. An agent without a leader does not know the other pods. */
+	bool is_over = endpoint_is_down(endpoint, had_uid) &&
+		       !json_is_true(json_at(books_world(call->books), "env", "withoutLeader")) &&
+		       !allocation_is_of_stranger(call, had_uid);
 	json_t *ask;
 	size_t i;
 
@@ -263,7 +267,7 @@ static int allocate_all(struct allocate_call *call, const json_t *endpoint, cons
 		return -1;
 	if (is_same || (current && pod_keeps_addresses(call->pod, call->settings)))
 		json_array_extend(call->items, json_at(current, "ips"));
-	else if (endpoint_is_down(endpoint, had_uid))
+	else if (is_over)
 		/* Its word goes with it as soon as the endpoint is this pod's. */
 		(void)ipam_give_back(call->books, call->name, json_at(endpoint, "status"));
 	adopt(call);
@@ -278,7 +282,7 @@ static int allocate_all(struct allocate_call *call, const json_t *endpoint, cons
 	}
 	if (is_same && restore_records(call, err) < 0)
 		return -1;
-	call->keeps_dropped = !is_same && !endpoint_is_down(endpoint, had_uid);
+	call->keeps_dropped = !is_same && !is_over;
 	if (json_array_size(call->items) && !is_same &&
 	    allocation_come_back(call, asks, had_uid, err) < 0)
 		return -1;

@@ -23,13 +23,15 @@
  * their pools are no longer among its candidates, which a virtual machine is not asked; a record
  * that was lost meanwhile is made again if the address is still free. What it does not take over
  * keeps its record until the node of the pod before has said that nothing is left.
+ * What another pod has that has not terminated, and whose SpiderEndpoint has this name, is neither
+ * taken over nor given back: a virtual machine may have the name of a pod.
  *
  * What the endpoint says of conflicts about this pod (conflict.h) is remembered, also when the pod
  * cannot have others, and NICs that ask get others.
  *
  * World (books_world): "env" with "now", KIND_IP_POOL, KIND_RESERVED_IP, KIND_NODE and
- * KIND_NAMESPACE of the pod. Errors; books, but for what was remembered, and *ret_status are as
- * before then:
+ * KIND_NAMESPACE of the pod, KIND_POD of the endpoint's name and of the machine of that name,
+ * KIND_NAD of its networks. Errors; books, but for what was remembered, and *ret_status are as before then:
  *	ERR_INVALID "PodEnded"		the pod gets no addresses any more
  *	ERR_INVALID "WrongAnnotation", "NoPool", "PoolNotFound", "NoAddressForNic"
  *					as candidates_find(), filter_pools()

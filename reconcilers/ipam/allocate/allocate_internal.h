@@ -28,7 +28,7 @@ struct allocate_call {
 	char *name; /* "namespace/name" as records have it */
 	const char *uid;
 	struct ledger_holder holder; /* of name and uid */
-	bool keeps_dropped;          /* what is dropped may be in use until its node has spoken */
+	bool keeps_dropped;          /* what is dropped may be in use: its records stay */
 	json_t *items;               /* what status.current.ips will be */
 	/*
 	 * In step with items: the number of each in a list of pools that names no NICs, which is
@@ -102,6 +102,14 @@ const json_t *allocation_want(const json_t *wants, const json_t *item, size_t pl
 int allocation_check_claim(struct allocate_call *call, const struct allocation_family *family,
 			   const json_t *item, struct ledger *ledger, const char *address,
 			   struct err *err);
+
+/*
+ * Has the world a pod with this UID that has not terminated, and is neither the call's pod nor
+ * another one of its virtual machine? Such a pod shares the name of its SpiderEndpoint, and may use
+ * what that says: a virtual machine may have the name of a pod, and users may write the agent's
+ * word.
+ */
+bool allocation_is_of_stranger(const struct allocate_call *call, const char *uid);
 
 /* Give back what the i-th item has of old_uid, unless the call keeps what it drops. */
 void allocation_drop_item(struct allocate_call *call, size_t i, const char *old_uid);

@@ -9,6 +9,7 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "reconcilers/core/pod.h"
 #include "reconcilers/ipam/filter.h"
 #include "reconcilers/ipam/pod_controller.h"
 
@@ -113,9 +114,18 @@ void allocation_drop_item(struct allocate_call *call, size_t i, const char *old_
 	json_array_remove(call->places, i);
 }
 
+bool allocation_is_of_stranger(const struct allocate_call *call, const char *uid)
+{
+	const char *machine = pod_machine(call->pod);
+	const json_t *pod = books_pod(call->books, uid);
+
+	return pod && !str_eq(uid, call->uid) && !pod_has_terminated(pod) &&
+	       !(machine && str_eq(pod_machine(pod), machine));
+}
+
 /*
- * Can the new pod have what this item says? Its records belong to the same name, or are free to be
- * made again.
+ * Can the new pod have what this item says? Its records belong to the same name, and to no pod that
+ * lives beside it, or are free to be made again.
  */
 static bool can_take_over(struct allocate_call *call, const json_t *item)
 {
@@ -128,7 +138,10 @@ static bool can_take_over(struct allocate_call *call, const json_t *item)
 		if (!pool || !allocation_address(item, &allocation_families[f], address))
 			continue;
 		record = ledger ? ledger_record(ledger, address) : NULL;
-		if (!ledger || (record && !str_eq(json_str_at(record, "pod"), call->name)))
+		if (!ledger ||
+		    (record &&
+		     (!str_eq(json_str_at(record, "pod"), call->name) ||
+		      allocation_is_of_stranger(call, json_str_or(json_at(record, "podUid"), "")))))
 			return false;
 		/*
 		 * Unlike a pod that lives, nobody uses it for sure: it comes after those that do.

@@ -38,6 +38,7 @@ struct books {
 	struct note *notes; /* since books_begin */
 	size_t notes_len, notes_cap;
 	json_t *short_of; /* books_short_of */
+	json_t *pods;     /* of the world, by UID; NULL until it is needed */
 };
 
 /* What is known of a pool beside its ledger. */
@@ -99,6 +100,7 @@ void books_free(struct books *books)
 	ip_pool_index_free(books->index);
 	forget_notes(books);
 	json_decref(books->short_of);
+	json_decref(books->pods);
 	free(books->notes);
 	free(books);
 }
@@ -106,6 +108,20 @@ void books_free(struct books *books)
 const json_t *books_world(const struct books *books)
 {
 	return books->world;
+}
+
+const json_t *books_pod(struct books *books, const char *uid)
+{
+	const char *key;
+	json_t *pod;
+
+	assert(uid);
+	if (!books->pods) {
+		books->pods = json_object();
+		json_each (world_kind(books->world, KIND_POD), key, pod)
+			json_object_set(books->pods, json_uid(pod), pod);
+	}
+	return *uid ? json_object_get(books->pods, uid) : NULL;
 }
 
 const json_t *books_trouble(const json_t *world, const char *pool)

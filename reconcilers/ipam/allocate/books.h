@@ -12,8 +12,8 @@
 struct books;
 
 /*
- * World: KIND_IP_POOL, KIND_RESERVED_IP (all), BOX_UNWRITTEN (ip_pool.h), in "env" "now", and who
- * knows whether pods have addresses that a ledger lacks: "learns": true, BOX_LEARNED;
+ * World: KIND_IP_POOL, KIND_RESERVED_IP (all), KIND_POD, BOX_UNWRITTEN (ip_pool.h), in "env" "now",
+ * and who knows whether pods have addresses that a ledger lacks: "learns": true, BOX_LEARNED;
  * "withoutLeader": true, the pool's own count (ledger_is_counted()); neither: they are not looked
  * for. Borrowed until books_free.
  */
@@ -24,6 +24,9 @@ OWN_DEFINE(struct books, books_free)
 #define auto_books auto_call(books_free_p)
 
 const json_t *books_world(const struct books *books);
+
+/* The pod of the world with this UID; NULL: it has none. Borrowed. */
+const json_t *books_pod(struct books *books, const char *uid);
 
 /*
  * What BOX_UNWRITTEN of the world has of a pool whose ledger the server refuses, before it is time

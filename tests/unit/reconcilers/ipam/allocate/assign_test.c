@@ -1154,6 +1154,47 @@ static void a_machine_that_migrates_hands_on_its_addresses_when_they_are_asked_f
 		"{\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/vm\",\"podUid\":\"u-b\"}}");
 }
 
+/* The plain pod "vm" beside the machine "vm": one name of a SpiderEndpoint, two pods that run. */
+static void pods_that_share_a_name_with_a_machine_share_no_address(void **state)
+{
+#define NAMESAKES "pods:\n" MACHINE("a", "") POD("vm", "u-vm", "") NETWORK
+#define OF_PLAIN                                                                                   \
+	"spiderendpoints:\n"                                                                       \
+	"  ml/vm:\n"                                                                               \
+	"    metadata: {name: vm, namespace: ml, uid: e-1, annotations: {" ASKS(                   \
+		"u-a", "a") ", orbweaver.io/down: u-vm}}\n"                                        \
+			    "    status: {ownerControllerType: Pod, ownerControllerName: vm, "     \
+			    "current: {uid: u-vm, node: w1, ips: [{interface: net1, "              \
+			    "ipv4: 10.0.0.1/24, ipv4Pool: p, vlan: 0}]}}\n"
+	static const struct {
+		const char *world, *keeps;
+	} rows[] = {
+		{"waiting: {ml/vm: true}\n" NAMESAKES OF_MACHINE(
+			 "orbweaver.io/down: u-a") "spiderippools:\n" OF_MACHINE_IN("p"),
+		 "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/vm\",\"podUid\":\"u-a\"}"},
+		{"waiting: {ml/a: true}\n" NAMESAKES OF_PLAIN "spiderippools:\n" POOL(
+			 "p", "10.0.0.1-10.0.0.9",
+			 "allocatedIPs: '{\"10.0.0.1\": {\"pod\": \"ml/vm\", \"podUid\": "
+			 "\"u-vm\", \"node\": \"w1\"}}'"),
+		 "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/vm\",\"podUid\":\"u-vm\"}"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *world = yaml(rows[i].world);
+		auto_plan struct plan plan = {0};
+		struct err err = {0};
+
+		assert_int_equal(assign_reconcile(world, "all", &plan, &err), 0);
+		if (!strstr(json_str_or(
+				    json_at(json_array_get(plan.ops, 0), "status", "allocatedIPs"),
+				    ""),
+			    rows[i].keeps))
+			fail_msg(
+				"%zu: %s", i,
+				json_str_at(json_array_get(plan.ops, 0), "status", "allocatedIPs"));
+	}
+}
+
 static void a_machine_keeps_its_addresses_whatever_pools_were_chosen_since(void **state)
 {
 	json_auto_t *world = yaml(
@@ -2349,6 +2390,7 @@ int main(void)
 		cmocka_unit_test(what_was_decided_for_a_machine_is_written_while_its_pod_lives),
 		cmocka_unit_test(
 			a_machine_that_migrates_hands_on_its_addresses_when_they_are_asked_for),
+		cmocka_unit_test(pods_that_share_a_name_with_a_machine_share_no_address),
 		cmocka_unit_test(a_machine_keeps_its_addresses_whatever_pools_were_chosen_since),
 		cmocka_unit_test(what_a_machine_had_stays_while_one_of_its_pods_may_use_it),
 		cmocka_unit_test(the_record_of_a_machine_is_accounted_for_by_its_pod),

@@ -68,6 +68,12 @@ const struct kind_info *kind_all(void);
 /* "group/version", or "version" for the core group. Returns a new JSON string. */
 json_t *kind_api_version(const struct kind_info *kind);
 
+/*
+ * On the NAD of a SriovNetwork and its like: "<Kind>.sriovnetwork.openshift.io/<namespace>/<name>".
+ * The network deletes those that carry its name, so no other kind writes it.
+ */
+#define SRIOV_NETWORK_OWNER "sriovnetwork.openshift.io/owner-ref"
+
 /* Names that others rely on. */
 #define OPERATOR_NAME "orbweaver-operator" /* field manager, event source, condition owner */
 #define AGENT_NAME    "orbweaver-agent"

@@ -81,7 +81,19 @@ static bool carries_our_name(const struct look *l, const json_t *nad)
 
 /* ---- removing -------------------------------------------------------------------------------- */
 
-/* Delete the NADs that carry our name, except the one at `keep` (may be NULL). */
+/* Users may write the annotation; the controller of another kind would make its NAD again. */
+static bool has_other_controller(const struct look *l, const json_t *nad)
+{
+	const json_t *controller = owner_controller(nad);
+
+	return controller && !owner_is(controller, l->kind->group, l->kind->kind,
+				       json_str_at(controller, "name"));
+}
+
+/*
+ * Delete the NADs that carry our name and have no other controller, except the one at `keep` (may
+ * be NULL).
+ */
 static size_t plan_removal(struct plan *plan, const struct look *l, const char *keep)
 {
 	const char *key;
@@ -89,7 +101,7 @@ static size_t plan_removal(struct plan *plan, const struct look *l, const char *
 	size_t found = 0;
 
 	json_each (world_kind(l->world, KIND_NAD), key, nad) {
-		if (!carries_our_name(l, nad) || str_eq(key, keep))
+		if (!carries_our_name(l, nad) || has_other_controller(l, nad) || str_eq(key, keep))
 			continue;
 		plan_delete(plan, KIND_NAD, key, json_uid(nad));
 		found++;

@@ -30,8 +30,6 @@
 #include "reconcilers/core/problems.h"
 #include "reconcilers/core/reconcile.h"
 
-/* On the NAD: "<Kind>.sriovnetwork.openshift.io/<namespace>/<name>". */
-#define SRIOV_NETWORK_OWNER "sriovnetwork.openshift.io/owner-ref"
 /* On the NAD: the resource that a pod has to ask for, with prefix. */
 #define NAD_RESOURCE_NAME "k8s.v1.cni.cncf.io/resourceName"
 /* Upstream's, honoured where it is; we set none (docs/sriov.md). */

@@ -11,6 +11,7 @@
 #include "lib/base/fs.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "reconcilers/core/kinds.h"
 #include "reconcilers/sriov/sriov_network.h"
 
 /* ---- NodeStates ------------------------------------------------------------------------------ */

@@ -256,6 +256,39 @@ static void a_nad_of_someone_else_is_left_alone(void **state)
 	}
 }
 
+/* Else its controller makes it again, this one deletes it, and so on. */
+static void a_nad_with_the_name_of_a_network_and_another_controller_stays(void **state)
+{
+	static const struct {
+		const char *owner;
+		size_t ops;
+	} rows[] = {
+		{"{apiVersion: spiderpool.spidernet.io/v2beta1, kind: SpiderMultusConfig, name: m, "
+		 "uid: x, controller: true}",
+		 0},
+		{"{apiVersion: spiderpool.spidernet.io/v2beta1, kind: SpiderMultusConfig, name: m, "
+		 "uid: x}",
+		 1},
+		{"{apiVersion: sriovnetwork.openshift.io/v1, kind: SriovNetwork, name: 'n', "
+		 "uid: u-n, controller: true}",
+		 1},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_free char *text = str_printf(
+			"{network-attachment-definitions: {ml/m: {metadata: {name: m, namespace: "
+			"ml, uid: u-m, annotations: {sriovnetwork.openshift.io/owner-ref: "
+			"SriovNetwork.sriovnetwork.openshift.io/sys/n}, ownerReferences: [%s]}}}}",
+			rows[i].owner);
+		json_auto_t *world = yaml(text);
+		auto_plan struct plan plan = {0};
+		struct err err = {0};
+
+		assert_int_equal(sriov_network_reconcile(world, "sys/n", &plan, &err), 0);
+		assert_int_equal(json_array_size(plan.ops), rows[i].ops);
+	}
+}
+
 static void a_nad_without_an_owner_is_left_alone_until_it_goes(void **state)
 {
 	json_auto_t *world = world_with(KIND_SRIOV_NETWORK, "{resourceName: r}");
@@ -365,6 +398,7 @@ int main(void)
 		cmocka_unit_test(moving_a_network_moves_its_nad),
 		cmocka_unit_test(only_administrators_write_into_other_namespaces),
 		cmocka_unit_test(a_nad_of_someone_else_is_left_alone),
+		cmocka_unit_test(a_nad_with_the_name_of_a_network_and_another_controller_stays),
 		cmocka_unit_test(a_nad_without_an_owner_is_left_alone_until_it_goes),
 		cmocka_unit_test(a_nad_of_an_older_operator_or_with_our_content_is_adopted),
 		cmocka_unit_test(text_that_means_the_same_is_not_rewritten),

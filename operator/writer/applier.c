@@ -361,7 +361,8 @@ static void emit_event(const struct run *run, const struct kube_resource *resour
 }
 
 /*
- * True when another client keeps undoing this patch: later, then, and the rest of the plan goes on.
+ * True when another client keeps undoing this patch, or deletes what the same patch makes: later,
+ * then, and the rest of the plan goes on. present: what the event is about.
  */
 static bool is_held_back(struct run *run, const struct kube_resource *resource,
 			 const json_t *present, const json_t *patch)
@@ -436,6 +437,10 @@ static bool op_apply(struct run *run, const struct kube_resource *resource, cons
 	overtaken = is_overtaken(run);
 	if (overtaken != OVERTAKEN_NOT)
 		return overtaken == OVERTAKEN_RUN;
+	/* Definitions follow from objects of users. Names of most other kinds are made once. */
+	if (!present && str_eq(op_str(run->op, "kind"), KIND_NAD) &&
+	    is_held_back(run, resource, wanted, wanted))
+		return false;
 	if (!present)
 		return note_sent(run, "create", send_create(run, resource, wanted));
 	if (is_held_back(run, resource, present, patch))

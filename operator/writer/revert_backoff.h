@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Patches that had to be sent again word for word: another client keeps undoing what we write.
+ * Patches that had to be sent again word for word: another client keeps undoing what we write, or
+ * deletes what we create, which counts as a patch.
  *
  * An admission controller or another operator that insists on its own version of an object never
  * gets tired, so neither side may win by speed. The first repeats go out at once, since people edit
@@ -31,7 +32,7 @@ struct revert_backoff *revert_backoff_new(void);
 void revert_backoff_free(struct revert_backoff *rewrites);
 
 /*
- * The patch, a merge patch, is about to be sent to the object. Return 0 if it may go now; it is
+ * The patch, a merge patch or a new object, is about to be sent. Return 0 if it may go now; it is
  * remembered then. Else return the milliseconds to wait, and ask again. metadata.resourceVersion
  * does not count.
  */

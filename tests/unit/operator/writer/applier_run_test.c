@@ -432,6 +432,29 @@ static void a_patch_that_is_undone_again_and_again_is_held_back(void **state)
 	fail_msg("no event says who undoes it");
 }
 
+/* As two controllers do, of which one takes what the other makes for its own. */
+static void an_object_that_is_deleted_again_and_again_is_held_back(void **state)
+{
+	frozen_us = clock_us();
+	http_script_add(f.t.server.http, "POST /api/v1/namespaces/net/events",
+			&(struct http_reply){.body = "{}", .always = true});
+	for (int i = 0; i < REVERT_BACKOFF_FREE + 3; i++) {
+		auto_free char *answer = str_printf("{metadata: {name: nad, namespace: net, "
+						    "resourceVersion: '%d'}, spec: {config: '{}'}}",
+						    1000 + 2 * i);
+
+		reply("POST " NADS, answer, NULL);
+		plan_nad();
+		f.ended = 0;
+		carry_out();
+		assert_int_equal(f.err.class, ERR_NONE);
+		if (i < REVERT_BACKOFF_FREE)
+			mirrored_remove(&f.t, KIND_NAD, "net/nad");
+	}
+	assert_int_equal(http_script_count(f.t.server.http, "POST " NADS), REVERT_BACKOFF_FREE);
+	assert_true(f.result.again_ms > 0);
+}
+
 #define NODES "/api/v1/nodes/"
 
 static void label(const char *node)
@@ -699,6 +722,7 @@ int main(void)
 		with_applier(one_refused_label_holds_back_those_of_all_nodes),
 		with_applier(labels_in_flight_are_told_once_and_one_alone_tries_again),
 		with_applier(plans_of_other_writes_go_on_while_labels_are_refused),
+		with_applier(an_object_that_is_deleted_again_and_again_is_held_back),
 		with_applier(labels_that_are_removed_again_and_again_are_held_back),
 	};
 

@@ -15,6 +15,10 @@
  *   -            addresses: its pod has addresses               decided {endpoint}
  *   decided      endpoint: written, or deleted                  -
  *   decided      endpoint: the pod ended before                 decided {unwritten}
+ *   decided      a term of leadership begins: another leader    -, its pod waiting
+ *   {endpoint}   may have decided meanwhile
+ *   live, ending a term of leadership begins: what was read is  -
+ *                old, and is read again
  *   -            strays: records that no endpoint names         strays
  *   any          endpoint: it may have ended, its pod is not    any, live for one decision
  *                mirrored; the reads are done
@@ -250,6 +254,60 @@ void ipam_book_posted(const struct controller_sources *from, const char *box, co
 	ipam_book_set(from, entry, key, value);
 }
 
+static void wait_for(void *arg, const char *pod)
+{
+	ipam_book_wait(arg, pod);
+}
+
+/*
+ * The ledgers may not have it any more: another leader may have served the pod, ended it, and given
+ * the name to the next one. Its pod waits again; one that is not mirrored asks again.
+ */
+static void decide_again(const struct controller_sources *from)
+{
+	json_t *decided = from->addresses->entries[IPAM_DECIDED], *value;
+	const struct cache *pods = mirror_cache(from->mirror, KIND_BOUND_POD);
+	const char *key;
+	void *next;
+
+	json_object_foreach_safe(decided, next, key, value)
+	{
+		const struct event e = {from, key, NULL};
+
+		if (!json_at(value, "endpoint"))
+			continue;
+		if (cache_has(pods, key))
+			ipam_book_wait(from, key);
+		cache_find(pods, BOUND_POD_BY_MACHINE, key, wait_for, (void *)from);
+		wake_endpoint(&e);
+		json_object_del(decided, key);
+	}
+}
+
+/* What was read in an earlier term is read again; records without an endpoint are found again. */
+static void look_again(const struct controller_sources *from)
+{
+	static const enum ipam_entry entries[] = {IPAM_LIVE, IPAM_ENDING};
+	const char *key;
+	json_t *value, *record;
+	size_t i;
+
+	for (size_t k = 0; k < ARRAY_LEN(entries); k++) {
+		json_t *all = from->addresses->entries[entries[k]];
+
+		json_each (all, key, value) {
+			auto_free char *endpoint = str_ndup(key, strcspn(key, " "));
+
+			controller_wake(from, CONTROLLER_ENDPOINT, endpoint, QUEUE_MAIN);
+			json_array_foreach (json_at(value, "records"), i, record)
+				controller_wake(from, CONTROLLER_STRAYS,
+						json_str_or(json_at(record, "pool"), ""),
+						QUEUE_MAIN);
+		}
+		json_object_clear(all);
+	}
+}
+
 void ipam_book_lead(const struct controller_sources *from)
 {
 	json_auto_t *unwritten = json_copy(from->addresses->entries[IPAM_UNWRITTEN]);
@@ -260,6 +318,8 @@ void ipam_book_lead(const struct controller_sources *from)
 		ipam_book_set(from, IPAM_UNWRITTEN, pool, NULL);
 	if (json_object_size(unwritten))
 		controller_wake(from, CONTROLLER_ADDRESSES, ADDRESSES_KEY, QUEUE_MAIN);
+	decide_again(from);
+	look_again(from);
 }
 
 void ipam_book_wait(const struct controller_sources *from, const char *pod)

@@ -57,7 +57,11 @@ void ipam_book_set(const struct controller_sources *from, enum ipam_entry entry,
 void ipam_book_posted(const struct controller_sources *from, const char *box, const char *key,
 		      json_t *value);
 
-/* A term of leadership begins: ledgers that were refused in an earlier one are written at once. */
+/*
+ * A term of leadership begins. Ledgers that were refused in an earlier one are written at once.
+ * Decisions of an earlier term are made again, and what was read for them is read again: another
+ * leader may have come between.
+ */
 void ipam_book_lead(const struct controller_sources *from);
 
 /* The pod is mirrored, and may lack addresses. */

@@ -71,8 +71,12 @@ static bool carry_out_decided(const struct look *look)
 
 	if (!decided || json_at(decided, "unwritten"))
 		return false;
-	/* Nobody needs an endpoint of a pod that has ended meanwhile. */
-	if (object && !look->endpoint && !is_living(look, endpoint_uid(object))) {
+	/*
+	 * No pod needs an endpoint of one that has ended meanwhile, and the next one of its name may
+	 * have it. A pod that is not mirrored has asked in its endpoint.
+	 */
+	if (object && !endpoint_is_of(look->endpoint, endpoint_uid(object)) &&
+	    !is_living(look, endpoint_uid(object))) {
 		plan_post(look->plan, BOX_DECIDED, look->key,
 			  json_pack("{s:O}", "unwritten", object));
 		return true;

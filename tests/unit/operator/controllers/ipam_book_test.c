@@ -109,6 +109,52 @@ static void a_term_of_leadership_begins_without_the_pauses_of_an_earlier_one(voi
 	assert_null(ipam_book_all(t->sources.addresses, IPAM_UNWRITTEN));
 }
 
+#define BOUND(name_, more_)                                                                        \
+	"{metadata: {name: " name_ ", namespace: ml, uid: u-" name_                                \
+	", annotations: {k8s.v1.cni.cncf.io/networks: net}" more_ "}, spec: {nodeName: w1}}"
+
+static void post(struct mirrored_test *t, const char *box, const char *key, const char *value)
+{
+	json_auto_t *posted = mirrored_yaml(value);
+
+	ipam_book_posted(&t->sources, box, key, posted);
+}
+
+/* Another leader may have served these pods, ended them, and given their names to others. */
+static void decisions_of_an_earlier_term_are_made_again(void **state)
+{
+	struct mirrored_test *t = *state;
+	const struct ipam_book *book = t->sources.addresses;
+
+	mirrored_put(t, KIND_BOUND_POD, BOUND("a", ""));
+	mirrored_put(t, KIND_BOUND_POD,
+		     BOUND("launcher", ", ownerReferences: [{apiVersion: kubevirt.io/v1, kind: "
+				       "VirtualMachineInstance, name: vm, controller: true}]"));
+	ipam_book_lead(&t->sources);
+	ipam_book_posted(&t->sources, BOX_WAITING, "ml/a", NULL);
+	ipam_book_posted(&t->sources, BOX_WAITING, "ml/launcher", NULL);
+	post(t, BOX_DECIDED, "ml/a", "{endpoint: {status: {current: {uid: u-a}}}}");
+	post(t, BOX_DECIDED, "ml/vm", "{endpoint: {status: {current: {uid: u-launcher}}}}");
+	post(t, BOX_DECIDED, "ml/asks", "{endpoint: {status: {current: {uid: u-asks}}}}");
+	post(t, BOX_DECIDED, "ml/b", "{unwritten: {status: {current: {uid: u-b}}}}");
+	post(t, BOX_LIVE, "ml/c", "{pods: {ml/c: null}}");
+	post(t, BOX_ENDING, "ml/d", "{uid: u-d, status: {}}");
+	post(t, BOX_ENDING, "ml/e u-e", "{uid: u-e, records: [{pool: p, address: 10.0.0.1}]}");
+	free(mirrored_woken(t));
+
+	ipam_book_lead(&t->sources);
+	expect_woken(t, "addresses all;endpoint ml/a;endpoint ml/asks;endpoint ml/c;endpoint ml/d;"
+			"endpoint ml/e;endpoint ml/vm;strays p;");
+	assert_int_equal(json_object_size(ipam_book_all(book, IPAM_WAITING)), 2);
+	assert_non_null(ipam_book_get(book, IPAM_WAITING, "ml/a"));
+	assert_non_null(ipam_book_get(book, IPAM_WAITING, "ml/launcher"));
+	/* It is verified before anything comes of it. */
+	assert_int_equal(json_object_size(ipam_book_all(book, IPAM_DECIDED)), 1);
+	assert_non_null(ipam_book_get(book, IPAM_DECIDED, "ml/b"));
+	assert_null(ipam_book_all(book, IPAM_LIVE));
+	assert_null(ipam_book_all(book, IPAM_ENDING));
+}
+
 /* What came while it was carried out. */
 static void an_endpoint_that_is_written_is_looked_at_when_something_waits_for_it(void **state)
 {
@@ -253,6 +299,7 @@ int main(void)
 		book_unit_test(each_message_wakes_the_keys_that_see_it),
 		book_unit_test(a_ledger_on_which_the_server_fails_is_tried_less_and_less),
 		book_unit_test(a_term_of_leadership_begins_without_the_pauses_of_an_earlier_one),
+		book_unit_test(decisions_of_an_earlier_term_are_made_again),
 		book_unit_test(
 			an_endpoint_that_is_written_is_looked_at_when_something_waits_for_it),
 		book_unit_test(a_pool_sees_the_claims_on_it_and_no_others),

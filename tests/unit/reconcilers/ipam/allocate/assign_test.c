@@ -993,11 +993,27 @@ static void a_pod_that_the_kubelet_rejected_gets_and_keeps_no_address(void **sta
 	}
 }
 
+#define DECIDED(what)                                                                              \
+	"decided: {ml/a: {" what ": {metadata: {name: a, namespace: ml}, status: {current: "       \
+	"{uid: u-a}}}}}\n"
+
 static void what_was_decided_is_written_and_forgotten(void **state)
 {
 	expect(endpoint_reconcile,
 	       "decided: {ml/a: {endpoint: {metadata: {name: a, namespace: ml}, status: {current: "
 	       "{uid: u-a}}}}}\npods:\n" POD("a", "u-a", ""),
+	       "ml/a", "apply ml/a; post decided ml/a out; ");
+	/* The next pod of the name has the endpoint; this one is not there, or is beside it. */
+	expect(endpoint_reconcile,
+	       ENDPOINT("u-b", "") DECIDED("endpoint") "pods:\n" POD("a", "u-b", ""), "ml/a",
+	       "post decided ml/a in; ");
+	expect(endpoint_reconcile,
+	       ENDPOINT("u-b", "") DECIDED("endpoint") "pods:\n" POD("a", "u-a", ""), "ml/a",
+	       "apply ml/a; post decided ml/a out; ");
+	/* It is not mirrored, and has asked. */
+	expect(endpoint_reconcile,
+	       ENDPOINT("u-b", "orbweaver.io/asks: '{\"uid\": \"u-a\", \"asks\": [{\"nic\": "
+			       "\"net1\"}]}'") DECIDED("endpoint"),
 	       "ml/a", "apply ml/a; post decided ml/a out; ");
 	expect(endpoint_reconcile, ENDPOINT("u-a", "") "decided: {ml/a: {gone: u-a}}\n", "ml/a",
 	       "delete ml/a; post decided ml/a out; ");
@@ -1029,10 +1045,6 @@ static void spiderpools_finalizer_keeps_no_endpoint_for_ever(void **state)
 	       "spiderendpoints: {ml/a: {metadata: {name: a, namespace: ml, " HELD "}}}\n", "ml/a",
 	       "");
 }
-
-#define DECIDED(what)                                                                              \
-	"decided: {ml/a: {" what ": {metadata: {name: a, namespace: ml}, status: {current: "       \
-	"{uid: u-a}}}}}\n"
 
 /* No agent has seen the address, so none will say that it is free. */
 static void what_was_decided_for_a_pod_that_has_ended_is_given_back(void **state)

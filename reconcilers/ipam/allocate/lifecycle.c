@@ -359,6 +359,9 @@ static bool stray_is_over(const struct look *look, const json_t *stray)
 	if (live_object(look, KIND_VIRTUAL_MACHINE_INSTANCE, look->key) ||
 	    still_ends(live_pod(look, uid)))
 		return false;
+	/* The owner's next pod has other addresses, so this one keeps none for it. */
+	if (!str_empty(uid) && look->endpoint && !str_eq(endpoint_uid(look->endpoint), uid))
+		return !pod_is_alive(live_pod(look, uid));
 	return release_is_due(look->live, look->key, uid, live_pod(look, uid), look->endpoint, true,
 			      &look->settings);
 }

@@ -2210,6 +2210,30 @@ static void a_record_goes_when_pod_and_node_have_ended(void **state)
 	       "post strays ml/a out; ");
 }
 
+/* The set keeps for its next pod what the endpoint says, and that pod has other addresses. */
+static void a_record_that_the_next_pod_of_a_set_left_goes_with_its_node(void **state)
+{
+	static const struct {
+		const char *uid, *want;
+	} rows[] = {
+		{"u-b", "post ending ml/web-0 u-a in; post strays ml/web-0 out; "},
+		{"u-a", "post strays ml/web-0 out; "},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_free char *world = str_printf(
+			"strays: {ml/web-0: [{pool: p, address: 10.0.0.1, uid: u-a, node: "
+			"w0}]}\n" NODE_THERE "spiderendpoints: {ml/web-0: {metadata: {name: web-0, "
+			"namespace: ml}, status: {ownerControllerType: StatefulSet, "
+			"ownerControllerName: web, current: {uid: %s, node: w1, ips: []}}}}\n"
+			"live: {ml/web-0: {pods: {ml/web-0: {metadata: {name: web-0, uid: u-b}}}, "
+			"statefulsets: {ml/web: {spec: {replicas: 1}}}, nodes: {w0: null}}}\n",
+			rows[i].uid);
+
+		expect(endpoint_reconcile, world, "ml/web-0", rows[i].want);
+	}
+}
+
 /* No agent has heard of it: records were written, and the leader ended before the endpoint was. */
 static void what_asks_about_a_lost_pod_names_its_node_and_its_addresses(void **state)
 {
@@ -2439,6 +2463,7 @@ int main(void)
 		cmocka_unit_test(an_agent_is_asked_about_no_more_records_than_are_read),
 		cmocka_unit_test(claims_on_a_pool_go_with_it),
 		cmocka_unit_test(a_record_goes_when_pod_and_node_have_ended),
+		cmocka_unit_test(a_record_that_the_next_pod_of_a_set_left_goes_with_its_node),
 		cmocka_unit_test(what_asks_about_a_lost_pod_names_its_node_and_its_addresses),
 		cmocka_unit_test(each_pool_of_a_lost_pod_has_an_endpoint_that_asks),
 		cmocka_unit_test(what_one_pool_finds_of_a_pod_does_not_hide_what_another_did),

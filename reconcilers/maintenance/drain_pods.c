@@ -97,18 +97,29 @@ static bool is_operator(const json_t *world, const json_t *pod)
 		      "orbweaver-operator");
 }
 
-/* Static: the kubelet makes its Node the owner. The annotation alone, any user can write. */
-static bool is_static(const json_t *pod)
+/*
+ * Static: the kubelet makes its own Node the owner, with its UID. Users can write the annotation,
+ * and references to what they cannot read.
+ * https://github.com/kubernetes/kubernetes/blob/v1.31.0/pkg/kubelet/pod/mirror_client.go
+ */
+static bool is_static(const json_t *world, const json_t *pod)
 {
-	return json_at(pod, "metadata", "annotations", MIRROR_ANNOTATION) &&
-	       str_eq(json_str_at(owner_controller(pod), "kind"), "Node");
+	const json_t *owner = owner_controller(pod);
+	const char *name = json_str_at(pod, "spec", "nodeName");
+	const json_t *node = name ? world_get(world, KIND_NODE, name) : NULL;
+
+	return json_at(pod, "metadata", "annotations", MIRROR_ANNOTATION) && node &&
+	       *json_uid(node) && str_eq(json_str_at(owner, "apiVersion"), "v1") &&
+	       str_eq(json_str_at(owner, "kind"), "Node") &&
+	       str_eq(json_str_at(owner, "name"), name) &&
+	       str_eq(json_str_at(owner, "uid"), json_uid(node));
 }
 
 /* A DaemonSet brings its pod back at once, and the node its static ones, whoever is asked. */
 static bool comes_back(const json_t *world, const json_t *pod)
 {
-	return str_eq(json_str_at(owner_controller(pod), "kind"), "DaemonSet") || is_static(pod) ||
-	       is_operator(world, pod);
+	return str_eq(json_str_at(owner_controller(pod), "kind"), "DaemonSet") ||
+	       is_static(world, pod) || is_operator(world, pod);
 }
 
 json_t *drain_pods_on(const json_t *world, const char *node)
@@ -143,7 +154,7 @@ struct pod_verdict drain_judge_pod(const json_t *world, const json_t *looked, co
 		return (struct pod_verdict){.fate = POD_GONE};
 	if (json_at(pod, "metadata", "deletionTimestamp"))
 		return ending(pod, key);
-	if (is_static(pod))
+	if (is_static(world, pod))
 		return (struct pod_verdict){
 			POD_KEPT, "UnmanagedPod",
 			str_printf("pod %s is static: nobody but its node can end it", key), NULL};

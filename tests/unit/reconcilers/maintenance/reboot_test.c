@@ -244,14 +244,26 @@ static void one_node_after_the_other_is_emptied_rebooted_and_given_back(void **s
 	assert_string_equal(current(world, "w1"), "Draining");
 }
 
+/* As the kubelet writes the object of its own static pod. */
+static void make_static(json_t *world, json_t *pod)
+{
+	json_t *owner = json_array_get(json_at(pod, "metadata", "ownerReferences"), 0);
+
+	json_put_str(json_at(node_of(world, "w0"), "metadata"), "uid", "u-w0");
+	json_put_str(annotations_of(pod), "kubernetes.io/config.mirror", "x");
+	json_put_str(owner, "apiVersion", "v1");
+	json_put_str(owner, "kind", "Node");
+	json_put_str(owner, "name", "w0");
+	json_put_str(owner, "uid", "u-w0");
+}
+
 static void daemonsets_static_pods_and_the_operator_stay(void **state)
 {
 	json_auto_t *world = world_of_boots("1", 1), *ops = NULL;
 	json_t *pods = one_pod("each", "w0", "DaemonSet"), *operator_pod;
 
 	json_object_update_new(pods, one_pod("static", "w0", "Node"));
-	json_put_str(annotations_of(json_object_get(pods, "ml/static")),
-		     "kubernetes.io/config.mirror", "x");
+	make_static(world, json_object_get(pods, "ml/static"));
 	json_object_update_new(pods, one_pod("over", "w0", "Job"));
 	json_put_str(json_at(json_object_get(pods, "ml/over"), "status"), "phase", "Succeeded");
 	json_object_update_new(pods, one_pod("op", "w0", "ReplicaSet"));
@@ -266,18 +278,24 @@ static void daemonsets_static_pods_and_the_operator_stay(void **state)
 	assert_string_equal(permission(world, "w0"), "boot-1 " CAUSE);
 }
 
-/* Any user can write it; a static pod has its Node as owner. */
-static void the_annotation_of_static_pods_alone_keeps_no_pod(void **state)
+/* Any user can write it, and a reference to something like a Node; not its UID. */
+static void a_pod_that_poses_as_a_static_one_keeps_no_node(void **state)
 {
-	json_auto_t *world = world_of_boots("1", 1), *ops = NULL;
-	json_t *pods = one_pod("posing", "w0", "ReplicaSet");
+	static const char *const members[] = {"apiVersion", "kind", "name", "uid"};
 
-	json_put_str(annotations_of(json_object_get(pods, "ml/posing")),
-		     "kubernetes.io/config.mirror", "x");
-	turns(world, 3);
-	looks_on(world, "w0", pods);
-	ops = turn(world);
-	assert_int_equal(count_ops(ops, "evict"), 1);
+	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+		json_auto_t *world = world_of_boots("1", 1), *ops = NULL;
+		json_t *pods = one_pod("posing", "w0", "ReplicaSet");
+		json_t *pod = json_object_get(pods, "ml/posing");
+
+		make_static(world, pod);
+		json_put_str(json_array_get(json_at(pod, "metadata", "ownerReferences"), 0),
+			     members[i], "other");
+		turns(world, 3);
+		looks_on(world, "w0", pods);
+		ops = turn(world);
+		assert_int_equal(count_ops(ops, "evict"), 1);
+	}
 }
 
 static void a_pod_that_nobody_makes_anew_keeps_the_node_from_being_begun(void **state)
@@ -649,7 +667,7 @@ int main(void)
 		cmocka_unit_test(without_opt_in_no_node_is_touched),
 		cmocka_unit_test(one_node_after_the_other_is_emptied_rebooted_and_given_back),
 		cmocka_unit_test(daemonsets_static_pods_and_the_operator_stay),
-		cmocka_unit_test(the_annotation_of_static_pods_alone_keeps_no_pod),
+		cmocka_unit_test(a_pod_that_poses_as_a_static_one_keeps_no_node),
 		cmocka_unit_test(a_pod_that_nobody_makes_anew_keeps_the_node_from_being_begun),
 		cmocka_unit_test(who_keeps_a_cordoned_node_is_named_with_the_numbers),
 		cmocka_unit_test(a_deadline_gives_the_node_back_and_never_forces),

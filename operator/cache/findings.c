@@ -90,7 +90,8 @@ bool findings_set(struct findings *findings, const char *kind, const char *key, 
 		  const char *reason, const char *message)
 {
 	auto_free char *path = path_of(kind, key);
-	auto_free char *said = str_printf("%s %s", uid, message ? message : "");
+	auto_free char *said =
+		str_printf("%s %.*s", uid, FINDINGS_MESSAGE_MAX, message ? message : "");
 	const struct finding *before = map_get(&findings->objects, path);
 	struct finding *finding = NULL;
 	size_t size = strlen(said) + 1;
@@ -113,6 +114,24 @@ bool findings_has(const struct findings *findings, const char *kind, const char 
 	auto_free char *path = path_of(kind, key);
 
 	return map_get(&findings->objects, path) != NULL;
+}
+
+void findings_visit(const struct findings *findings, const char *kind, const char *reason,
+		    void (*fn)(void *arg, const char *key, const char *message), void *arg)
+{
+	auto_free char *tally_path = path_of(kind, reason);
+	const struct tally *tally = map_get(&findings->tallies, tally_path);
+	const char *path = NULL;
+	void *value = NULL;
+	size_t iter = 0;
+
+	assert(fn);
+	while (tally && tally->count && map_next(&findings->objects, &iter, &path, &value)) {
+		const struct finding *finding = value;
+
+		if (finding->tally == tally)
+			fn(arg, path + strlen(kind) + 1, strchr(finding->said, ' ') + 1);
+	}
 }
 
 void findings_count(const struct findings *findings,

@@ -237,6 +237,9 @@ void controllers_map(const struct controller_sources *from, const char *kind, co
 
 	for (size_t i = 0; i < KIND_RULES_MAX && row->changed[i]; i++)
 		row->changed[i](&c);
+	/* Rules look at what was found on it. No decision may look at the object again. */
+	if (!now)
+		(void)findings_set(from->findings, kind, key, "", NULL, NULL);
 }
 
 void controllers_gather(const struct controller_sources *from, enum controller_id id,

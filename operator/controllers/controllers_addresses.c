@@ -330,6 +330,13 @@ static void add_named(void *arg, const char *key)
 	add_pods_named(c, key);
 }
 
+static void add_twice(void *arg, const char *pod, const char *message)
+{
+	const struct collecting *c = arg;
+
+	json_put_str(json_need_object(c->world, BOX_TWICE), pod, message);
+}
+
 static void add_block(void *arg, const char *block)
 {
 	struct collecting *c = arg;
@@ -367,6 +374,7 @@ void strays_gather(const struct controller_sources *from, const struct controlle
 	ipam_book_add_claims(from->addresses, world, key);
 	json_each (ipam_book_all(from->addresses, IPAM_CLAIMANT), name, value)
 		ipam_book_add(from->addresses, world, IPAM_CLAIMANT, name);
+	findings_visit(from->findings, KIND_BOUND_POD, STRAYS_TWICE, add_twice, &c);
 	strays_visit(world_get(world, KIND_IP_POOL, key), add_named, &c);
 	cache_find(endpoints, ENDPOINT_BY_POOL, key, add_named, &c);
 	if (ipam_book_get(from->addresses, IPAM_LEARNED, key))

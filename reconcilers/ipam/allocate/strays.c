@@ -33,22 +33,6 @@ static json_t *pods_by_uid(const json_t *world, bool only_living)
 	return found;
 }
 
-/* Two living pods with one address: neither can be helped but by its end. */
-static void report_twice(const json_t *living, const struct ledger *ledger, const json_t *pod,
-			 const char *address, struct plan *plan)
-{
-	const json_t *record = ledger_record(ledger, address);
-	const char *other = json_str_or(json_at(record, "podUid"), "");
-	auto_free char *key = json_key(pod), *text = NULL;
-
-	if (str_eq(other, json_uid(pod)) || !json_object_get(living, other))
-		return;
-	text = str_printf("address %s of pool %s is also that of pod %s: delete one of the two",
-			  address, json_name(ledger->pool),
-			  json_str_or(json_at(record, "pod"), "?"));
-	plan_finding(plan, KIND_BOUND_POD, key, "AddressTwice", text);
-}
-
 /* What is found in one pool. */
 struct search {
 	const json_t *world;
@@ -60,7 +44,38 @@ struct search {
 	bool is_learned;
 	bool is_begun; /* its claims were noted */
 	bool is_open;  /* pods that have its addresses are about to be looked at */
+	json_t *twice; /* by pod: it has the finding STRAYS_TWICE of this pool */
 };
+
+#define OF_POOL_AND_OF " of pool %s is also that of pod "
+
+/* Two living pods with one address: neither can be helped but by its end. */
+static void report_twice(struct search *search, const json_t *pod, const char *address)
+{
+	const json_t *record = ledger_record(search->ledger, address);
+	const char *other = json_str_or(json_at(record, "podUid"), "");
+	auto_free char *key = json_key(pod), *text = NULL;
+
+	if (str_eq(other, json_uid(pod)) || !json_object_get(search->living, other))
+		return;
+	text = str_printf("address %s" OF_POOL_AND_OF "%s: delete one of the two", address,
+			  search->pool, json_str_or(json_at(record, "pod"), "?"));
+	plan_finding(search->plan, KIND_BOUND_POD, key, STRAYS_TWICE, text);
+	json_put(search->twice, key, json_true());
+}
+
+/* What was found in this pool and is no longer so. Other pools see to theirs. */
+static void forget_twice(const struct search *search)
+{
+	auto_free char *of_pool = str_printf(OF_POOL_AND_OF, search->pool);
+	json_t *message;
+	const char *key;
+
+	json_each (world_kind(search->world, BOX_TWICE), key, message)
+		if (strstr(json_str_or(message, ""), of_pool) &&
+		    !json_object_get(search->twice, key))
+			plan_finding(search->plan, KIND_BOUND_POD, key, NULL, NULL);
+}
 
 static void add_stray(struct search *search, const char *key, json_t *stray)
 {
@@ -170,7 +185,7 @@ static void find_unrecorded(struct search *search, const char *key, const json_t
 				look_at_claim(search, key, endpoint, pod, address);
 			is_claimed = true;
 		} else if (json_object_get(search->living, uid))
-			report_twice(search->living, search->ledger, pod, address, search->plan);
+			report_twice(search, pod, address);
 	}
 }
 
@@ -228,13 +243,14 @@ int strays_reconcile(const json_t *world, const char *key, struct plan *plan, st
 	const char *learning = json_string_value(world_get(world, BOX_LEARNING, key));
 	auto_ledger struct ledger ledger = {0};
 	json_auto_t *strays = json_object(), *living = pods_by_uid(world, true);
-	json_auto_t *pods = pods_by_uid(world, false);
+	json_auto_t *pods = pods_by_uid(world, false), *twice = json_object();
 	struct search search = {.world = world,
 				.pool = key,
 				.ledger = &ledger,
 				.living = living,
 				.pods = pods,
 				.strays = strays,
+				.twice = twice,
 				.plan = plan,
 				.is_learned = pool && str_eq(learned, json_uid(pool)),
 				.is_begun = pool && str_eq(learning, json_uid(pool))};
@@ -261,6 +277,7 @@ int strays_reconcile(const json_t *world, const char *key, struct plan *plan, st
 	find_strays(&search);
 	json_each (world_kind(world, KIND_ENDPOINT), name, endpoint)
 		find_unrecorded(&search, name, endpoint);
+	forget_twice(&search);
 	json_each (strays, name, list)
 		plan_post(plan, BOX_STRAYS, name, json_incref(list));
 	if (!search.is_learned)

@@ -18,19 +18,25 @@ enum {
 	STRAYS_BLOCKS_MAX = 65536,
 };
 
+/* The finding of a living pod that has the address that a record gives to another living pod. */
+#define STRAYS_TWICE "AddressTwice"
+/* By pod: the message of its finding STRAYS_TWICE. */
+#define BOX_TWICE "twice"
+
 /*
  * Post to BOX_LEARNED that the pool was looked at, once a pass of assign.h has looked at each pod
  * that had an address of it without a record when this began (BOX_LEARNING, BOX_CLAIMED,
  * BOX_CLAIMANTS). A pod that is not mirrored is read first: its endpoint is posted to BOX_STRAYS.
  * Nothing is learned while the server refuses the ledger (books_trouble()). A living pod with the
- * address that the record of another living pod has gets the finding AddressTwice.
+ * address that the record of another living pod has gets the finding STRAYS_TWICE, until that is no
+ * longer so.
  *
  * Post each record to BOX_STRAYS (lifecycle.h) of its pod's name, where it is verified.
  *
  * Key: the pool. World: KIND_IP_POOL, and KIND_ENDPOINT, KIND_POD of the names in its records, of
  * endpoints that name it, and of machines of these names, as far as they are known; until it is
  * learned also of endpoints with an address in its blocks, and the pools that these name;
- * BOX_STRAYS of the names, BOX_CLAIMED of the pool, BOX_CLAIMANTS, BOX_LEARNED, BOX_LEARNING,
+ * BOX_STRAYS of the names, BOX_TWICE, BOX_CLAIMED of the pool, BOX_CLAIMANTS, BOX_LEARNED, BOX_LEARNING,
  * BOX_UNWRITTEN, "namespace" and "now" in "env". A ledger that cannot be read is a condition of the
  * pool (ipam/ip_pool.h) and nothing is decided here.
  */

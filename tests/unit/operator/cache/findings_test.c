@@ -2,6 +2,8 @@
 /* What is news about an object, and how many there are of each kind of trouble. */
 #include "tests/support/test.h"
 
+#include <string.h>
+
 #include "lib/base/str.h"
 #include "operator/cache/findings.h"
 
@@ -64,11 +66,36 @@ static void counts_what_is_there(void **state)
 	findings_free(findings);
 }
 
+static void note_said(void *arg, const char *key, const char *message)
+{
+	strbuf_addf(arg, "%s %zu;", key, strlen(message));
+}
+
+static void visits_what_was_said_within_a_bound(void **state)
+{
+	struct findings *findings = findings_new();
+	auto_free char *longest = str_printf("%0*d", 2 * FINDINGS_MESSAGE_MAX, 0);
+	auto_free char *want = str_printf("ml/a %d;", FINDINGS_MESSAGE_MAX);
+	auto_strbuf struct strbuf said = {0};
+
+	findings_set(findings, "pods", "ml/a", "u", "Lost", longest);
+	findings_set(findings, "pods", "ml/b", "u", "Torn", "x y");
+	findings_set(findings, "nodes", "c", "u", "Lost", "x");
+	findings_visit(findings, "pods", "Lost", note_said, &said);
+	assert_string_equal(strbuf_str(&said), want);
+	findings_set(findings, "pods", "ml/a", "u", NULL, NULL);
+	findings_visit(findings, "pods", "Lost", note_said, &said);
+	findings_visit(findings, "pods", "None", note_said, &said);
+	assert_string_equal(strbuf_str(&said), want);
+	findings_free(findings);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tells_what_is_new_once),
 		cmocka_unit_test(counts_what_is_there),
+		cmocka_unit_test(visits_what_was_said_within_a_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

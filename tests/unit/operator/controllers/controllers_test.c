@@ -497,6 +497,59 @@ static void what_is_found_on_a_pod_wakes_its_configs(void **state)
 	expect_woken(t, "");
 }
 
+static void put_bound(struct mirrored_test *t, const char *name, const char *more)
+{
+	auto_free char *text = str_printf(
+		"{metadata: {name: %s, namespace: ml, annotations: {k8s.v1.cni.cncf.io/networks: "
+		"net}%s}, spec: {nodeName: w1}}",
+		name, more);
+
+	mirrored_put(t, KIND_BOUND_POD, text);
+}
+
+/* Nothing looks at a pod that is gone, unless it waits for addresses. */
+static void what_was_found_on_a_pod_goes_with_it(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *object = mirrored_yaml("{metadata: {uid: u}}"), *world = NULL, *later = NULL;
+	json_auto_t *op =
+		json_pack("{s:s, s:s, s:s, s:s, s:s}", "op", "finding", "kind", KIND_BOUND_POD,
+			  "key", "ml/x", "reason", "AddressTwice", "message", "twice");
+
+	put_bound(t, "x", "");
+	ipam_book_posted(&t->sources, BOX_WAITING, "ml/x", NULL);
+	assert_true(controllers_remember(&t->sources, CONTROLLER_STRAYS, op, object));
+	world = world_of(t, CONTROLLER_STRAYS, "p");
+	assert_string_equal(json_str_at(world, "twice", "ml/x"), "twice");
+	mirrored_remove(t, KIND_BOUND_POD, "ml/x");
+	assert_false(findings_has(t->sources.findings, KIND_BOUND_POD, "ml/x"));
+	later = world_of(t, CONTROLLER_STRAYS, "p");
+	assert_null(json_at(later, "twice"));
+}
+
+/* A virtual machine may have the name of a pod: they share a SpiderEndpoint. */
+static void a_pod_that_waits_sees_who_shares_its_endpoint(void **state)
+{
+#define OF_VM                                                                                      \
+	", ownerReferences: [{apiVersion: kubevirt.io/v1, kind: VirtualMachineInstance, "          \
+	"name: vm, controller: true}]"
+	static const char *const pods[] = {"launcher", "vm"};
+	struct mirrored_test *t = *state;
+
+	put_bound(t, "launcher", OF_VM);
+	put_bound(t, "vm", "");
+	for (size_t i = 0; i < ARRAY_LEN(pods); i++) {
+		auto_free char *key = str_printf("ml/%s", pods[i]);
+		json_auto_t *world = NULL;
+
+		ipam_book_posted(&t->sources, BOX_WAITING, "ml/launcher", NULL);
+		ipam_book_posted(&t->sources, BOX_WAITING, "ml/vm", NULL);
+		ipam_book_wait(&t->sources, key);
+		world = world_of(t, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
+		assert_int_equal(json_object_size(json_at(world, KIND_POD)), 2);
+	}
+}
+
 static void a_pod_without_findings_is_no_work_for_configs(void **state)
 {
 	struct mirrored_test *t = *state;
@@ -793,6 +846,8 @@ int main(void)
 		mirrored_unit_test(pods_that_do_not_ask_are_not_kept),
 		mirrored_unit_test(a_pod_sees_its_namespace_and_the_configs_of_its_group),
 		mirrored_unit_test(what_is_found_on_a_pod_wakes_its_configs),
+		mirrored_unit_test(what_was_found_on_a_pod_goes_with_it),
+		mirrored_unit_test(a_pod_that_waits_sees_who_shares_its_endpoint),
 		mirrored_unit_test(a_pod_without_findings_is_no_work_for_configs),
 		mirrored_unit_test(a_config_wakes_the_pods_of_its_groups),
 		mirrored_unit_test(a_config_out_of_all_groups_is_not_looked_at_for_pods),

@@ -1709,6 +1709,26 @@ static void one_address_on_two_living_pods_is_found(void **state)
 	       "p", "finding ml/a AddressTwice; post learnedpools p in; requeue -; ");
 }
 
+#define A_RECORD "allocatedIPs: '{\"10.0.0.1\": {\"pod\": \"ml/a\", \"podUid\": \"u-a\"}}'"
+
+/* Found by this pool, by another one, and by the pass over pods that wait. */
+static void an_address_that_one_pod_alone_has_is_no_finding_any_more(void **state)
+{
+	expect(strays_reconcile,
+	       "learnedpools: {p: u-p}\ntwice: {"
+	       "ml/a: 'address 10.0.0.1 of pool p is also that of pod ml/b: delete one of the "
+	       "two', "
+	       "ml/b: 'address 10.0.0.1 of pool q is also that of pod ml/c: delete one of the "
+	       "two', "
+	       "ml/c: 'address 10.0.0.1 of pool p is recorded for pod ml/d: restart this pod'}\n"
+	       "pods:\n" POD("a", "u-a", "")
+		       ENDPOINT("u-a", "") "spiderippools: {p: {metadata: "
+					   "{name: p, uid: u-p}, spec: {ipVersion: 4, subnet: "
+					   "10.0.0.0/24, ips: [10.0.0.1]}, "
+					   "status: {" A_RECORD "}}}\n",
+	       "p", "finding ml/a; requeue -; ");
+}
+
 static void a_record_that_was_lost_is_made_again(void **state)
 {
 	static const char world[] = "pods:\n" POD("a", "u-a", "") ENDPOINT("u-a", "") NETWORK
@@ -2384,6 +2404,7 @@ int main(void)
 		cmocka_unit_test(pods_that_run_get_no_address_that_nothing_knows),
 		cmocka_unit_test(a_mirrored_pod_has_its_addresses_and_not_the_whole_status),
 		cmocka_unit_test(one_address_on_two_living_pods_is_found),
+		cmocka_unit_test(an_address_that_one_pod_alone_has_is_no_finding_any_more),
 		cmocka_unit_test(writes_each_ledger_once_for_all_that_wait),
 		cmocka_unit_test(posts_a_pod_as_soon_as_its_own_ledgers_are_written),
 		cmocka_unit_test(a_pod_waits_for_what_another_gives_back_in_the_same_pass),

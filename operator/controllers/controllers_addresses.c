@@ -30,10 +30,11 @@
 
 /*
  * A ledger that the API server refused is written again after this. After HTTP 500 each time after
- * twice as long: an admission webhook that is away may take its whole time limit to be so, and the
- * ledgers behind this one wait for it. Other failures (429, 503, no answer) are not of one ledger.
+ * twice as long, up to LEDGER_AGAIN_MAX_MS: an admission webhook that is away may take its whole
+ * time limit to be so, and the ledgers behind this one wait for it. Other failures (429, 503, no
+ * answer) are not of one ledger.
  */
-enum { LEDGER_AGAIN_MS = 30000, LEDGER_AGAIN_MAX_MS = 480000 };
+enum { LEDGER_AGAIN_MS = 30000 };
 
 /* ---- worlds ---------------------------------------------------------------------------------- */
 

@@ -43,9 +43,11 @@
  * By SpiderIPPool whose status the server refused to store, from the applier: {"reason", "text",
  * "until": RFC 3339, "againMs": from the refusal to "until"}. Until then the allocator opens no
  * ledger of it: its pods wait, with the finding LedgerNotWritten, and what has ended keeps its
- * addresses.
+ * addresses. "until" is a time of the wall clock, which may be put back: one that is ahead by more
+ * than LEDGER_AGAIN_MAX_MS is over.
  */
 #define BOX_UNWRITTEN "unwrittenledgers"
+enum { LEDGER_AGAIN_MAX_MS = 480000 };
 
 /* Who waits longest, by "since" of it; NULL: nobody does. Borrowed. */
 const char *ip_pool_waits_longest(const json_t *since);

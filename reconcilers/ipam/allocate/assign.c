@@ -542,7 +542,8 @@ static void plan_another_try(const json_t *world, struct plan *plan)
 	json_each (world_kind(world, BOX_UNWRITTEN), pool, trouble) {
 		int64_t until;
 
-		if (rfc3339_read(json_str_or(json_at(trouble, "until"), ""), &until) && until > now)
+		if (books_trouble(world, pool) &&
+		    rfc3339_read(json_str_or(json_at(trouble, "until"), ""), &until))
 			plan_requeue(plan, (until - now) / 1000 + 1);
 	}
 }

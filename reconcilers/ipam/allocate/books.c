@@ -131,7 +131,8 @@ const json_t *books_trouble(const json_t *world, const char *pool)
 
 	assert(pool);
 	return trouble && rfc3339_read(json_str_or(json_at(trouble, "until"), ""), &until) &&
-			       rfc3339_read(world_env(world, "now"), &now) && now < until
+			       rfc3339_read(world_env(world, "now"), &now) && now < until &&
+			       until - now <= LEDGER_AGAIN_MAX_MS * INT64_C(1000)
 		       ? trouble
 		       : NULL;
 }

@@ -350,13 +350,25 @@ static void record_what_it_has(struct pass *pass, const json_t *pod, const json_
 	ipam_record(pass->books, pod, endpoint, asks ? asks : none, &pass->settings);
 }
 
+/* "namespace/name" of the SpiderEndpoint that the pod has, or shares with its machine. Returns new. */
+static char *place_of(const struct pass *pass, const json_t *pod)
+{
+	return str_printf("%s/%s", json_namespace(pod), pod_endpoint_name(pod, &pass->settings));
+}
+
+/* pod: NULL has none. */
+static const json_t *endpoint_of(const struct pass *pass, const json_t *pod)
+{
+	auto_free char *place = pod ? place_of(pass, pod) : NULL;
+
+	return place ? world_get(pass->world, KIND_ENDPOINT, place) : NULL;
+}
+
 /* The status that the pod's endpoint gets; NULL when it gets none. Returns new. */
 static json_t *serve_pod(struct pass *pass, const char *key, const json_t *pod)
 {
-	auto_free char *place = pod ? str_printf("%s/%s", json_namespace(pod),
-						 pod_endpoint_name(pod, &pass->settings))
-				    : NULL;
-	const json_t *endpoint = place ? world_get(pass->world, KIND_ENDPOINT, place) : NULL;
+	auto_free char *place = pod ? place_of(pass, pod) : NULL;
+	const json_t *endpoint = endpoint_of(pass, pod);
 	auto_free char *left_out = NULL;
 	json_auto_t *asks = NULL;
 	const char *heard = NULL;
@@ -496,19 +508,17 @@ static const json_t *waiting_pod(const json_t *world, const char *key, const jso
 }
 
 /* Those that run already are recorded before others take what they have. */
-static bool has_addresses(const json_t *world, const json_t *pod)
+static bool has_addresses(const struct pass *pass, const json_t *pod)
 {
-	auto_free char *key = pod ? json_key(pod) : NULL;
-	const json_t *endpoint = key ? world_get(world, KIND_ENDPOINT, key) : NULL;
+	const json_t *endpoint = endpoint_of(pass, pod);
 
 	return json_at(pod, "addresses") ||
 	       (endpoint && str_eq(endpoint_uid(endpoint), json_uid(pod)));
 }
 
-static bool has_unended_addresses(const json_t *world, const json_t *pod)
+static bool has_unended_addresses(const struct pass *pass, const json_t *pod)
 {
-	auto_free char *key = json_key(pod);
-	const json_t *endpoint = world_get(world, KIND_ENDPOINT, key);
+	const json_t *endpoint = endpoint_of(pass, pod);
 
 	return str_eq(endpoint_uid(endpoint), json_uid(pod)) &&
 	       !endpoint_is_down(endpoint, json_uid(pod));
@@ -522,7 +532,7 @@ static void serve_one(struct pass *pass, const char *key, const json_t *value)
 	 * A pod that was read for this pass may be gone before the next one. What its endpoint says
 	 * is in use all the same, and is recorded before others get it.
 	 */
-	if (json_is_object(value) && !has_unended_addresses(pass->world, value))
+	if (json_is_object(value) && !has_unended_addresses(pass, value))
 		plan_post(&pass->posts, BOX_WAITING, key, NULL);
 	status = serve_pod(pass, key, waiting_pod(pass->world, key, value));
 	if (world_get(pass->world, BOX_CLAIMANTS, key))
@@ -586,10 +596,10 @@ int assign_reconcile(const json_t *world, const char *key, struct plan *plan, st
 	json_each (world_kind(world, BOX_ENDING), of, value)
 		end_pod(&pass, of, value);
 	json_each (world_kind(world, BOX_WAITING), of, value)
-		if (has_addresses(world, waiting_pod(world, of, value)))
+		if (has_addresses(&pass, waiting_pod(world, of, value)))
 			serve_one(&pass, of, value);
 	json_each (world_kind(world, BOX_WAITING), of, value)
-		if (!has_addresses(world, waiting_pod(world, of, value)))
+		if (!has_addresses(&pass, waiting_pod(world, of, value)))
 			serve_one(&pass, of, value);
 	books_plan(pass.books, &ledgers);
 	say_repairs(&pass, &ledgers);

@@ -1086,6 +1086,20 @@ static void an_endpoint_that_asks_for_a_pod_that_is_not_mirrored_reads_it(void *
 	expect(endpoint_reconcile, gone, "ml/a", "delete ml/a; ");
 }
 
+static char *ledger_after(const char *text, const char *pool)
+{
+	json_auto_t *world = yaml(text);
+	auto_plan struct plan plan = {0};
+	json_t *op;
+	size_t i;
+
+	assert_int_equal(assign_reconcile(world, "all", &plan, NULL), 0);
+	json_array_foreach (plan.ops, i, op)
+		if (str_eq(json_str_at(op, "op"), "status") && str_eq(json_str_at(op, "key"), pool))
+			return str_dup(json_str_or(json_at(op, "status", "allocatedIPs"), "{}"));
+	return str_dup("");
+}
+
 /* ---- virtual machines ------------------------------------------------------------------------ */
 
 /* A pod of the machine "vm". */
@@ -1146,6 +1160,23 @@ static void what_was_decided_for_a_machine_is_written_while_its_pod_lives(void *
 	       "decided: {ml/vm: {endpoint: {metadata: {name: vm, namespace: ml}, status: "
 	       "{current: {uid: u-a}}}}}\npods:\n" MACHINE("b", ""),
 	       "ml/vm", "post decided ml/vm in; ");
+}
+
+static void a_machine_that_has_its_addresses_is_recorded_before_others_get_them(void **state)
+{
+	auto_free char *after = ledger_after(
+		"waiting: {ml/b: true, ml/a: true}\npods:\n" POD("b", "u-b", "") MACHINE("a", "")
+			NETWORK OF_MACHINE("") "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9",
+								       ""),
+		"p");
+
+	assert_non_null(strstr(after, "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/vm\","
+				      "\"podUid\":\"u-a\"}"));
+	/* Read for a pass, and it cannot be recorded in this one: it waits on. */
+	expect(assign_reconcile,
+	       "waiting:\n" MACHINE("a", "")
+		       NETWORK OF_MACHINE("") "spiderippools:\n" POOL("p", "10.0.0.2", ""),
+	       "all", "finding ml/a AddressNotAdmitted; ");
 }
 
 #define BOTH                                                                                       \
@@ -1759,20 +1790,6 @@ static void a_record_that_was_lost_is_made_again(void **state)
 }
 
 /* What a pass writes into the ledger of a pool; "" when it writes none. Returns new. */
-static char *ledger_after(const char *text, const char *pool)
-{
-	json_auto_t *world = yaml(text);
-	auto_plan struct plan plan = {0};
-	json_t *op;
-	size_t i;
-
-	assert_int_equal(assign_reconcile(world, "all", &plan, NULL), 0);
-	json_array_foreach (plan.ops, i, op)
-		if (str_eq(json_str_at(op, "op"), "status") && str_eq(json_str_at(op, "key"), pool))
-			return str_dup(json_str_or(json_at(op, "status", "allocatedIPs"), "{}"));
-	return str_dup("");
-}
-
 /* Decide, and keep in the world what was posted and what ledgers say. */
 static void go_on(reconcile_fn *reconcile, json_t *world, const char *key)
 {
@@ -2455,6 +2472,8 @@ int main(void)
 			a_machine_that_migrates_hands_on_its_addresses_when_they_are_asked_for),
 		cmocka_unit_test(pods_that_share_a_name_with_a_machine_share_no_address),
 		cmocka_unit_test(a_machine_keeps_its_addresses_whatever_pools_were_chosen_since),
+		cmocka_unit_test(
+			a_machine_that_has_its_addresses_is_recorded_before_others_get_them),
 		cmocka_unit_test(what_a_machine_had_stays_while_one_of_its_pods_may_use_it),
 		cmocka_unit_test(the_record_of_a_machine_is_accounted_for_by_its_pod),
 		cmocka_unit_test(a_pod_gets_another_address_for_one_that_somebody_else_has),

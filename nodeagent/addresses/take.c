@@ -187,8 +187,8 @@ static void write_endpoint(struct take *take)
 	json_t *metadata = json_at(object, "metadata");
 
 	if (present) {
-		if (conflicts &&
-		    ipam_has_heard(take->pod, take->status, conflicts, &take->settings))
+		if (conflicts && ipam_has_heard(take->world, take->pod, take->status, conflicts,
+						&take->settings))
 			json_put(json_need_object(metadata, "annotations"),
 				 ENDPOINT_CONFLICTS_ANNOTATION, json_null());
 		json_put_str(metadata, "resourceVersion",

@@ -55,9 +55,27 @@ static const json_t *find_ipam(const json_t *config)
 	return NULL;
 }
 
+static bool detects_conflicts(const json_t *plugin)
+{
+	return str_eq(json_string_value(member(plugin, "type")), "coordinator") &&
+	       json_is_true(member(plugin, "detectIPConflict"));
+}
+
+/* In a network configuration, or in a list of them. */
+static bool has_detection(const json_t *config)
+{
+	json_t *plugin;
+	size_t i;
+
+	json_array_foreach (json_at(config, "plugins"), i, plugin)
+		if (detects_conflicts(plugin))
+			return true;
+	return detects_conflicts(config);
+}
+
 /*
- * What the definition says of our IPAM: {"ipam": block, if there is one}, or {"fault", "why"} when
- * it cannot be read. Returns new.
+ * What the definition says of our IPAM: {"ipam": block, if there is one, "detects": true, if its
+ * coordinator looks for conflicts}, or {"fault", "why"} when it cannot be read. Returns new.
  */
 static json_t *read_definition(const json_t *nad)
 {
@@ -73,6 +91,8 @@ static json_t *read_definition(const json_t *nad)
 	ipam = find_ipam(parsed);
 	if (ipam)
 		json_put(said, "ipam", cni_rules_spiderpool(ipam));
+	if (has_detection(parsed))
+		json_put_bool(said, "detects", true);
 	if (!parsed) {
 		json_put_str(said, "fault", err.reason);
 		json_put_str(said, "why", err.text);
@@ -97,19 +117,29 @@ static json_t *definition_of(const json_t *nad)
 	return known ? json_incref(known) : read_definition(nad);
 }
 
+/* NULL: it is not there. *ret_key: of the one that counts; new, free(). Borrowed. */
+static const json_t *nad_of(const json_t *world, const json_t *network, char **ret_key)
+{
+	auto_free char *other = pod_network_other_key(network);
+	const json_t *nad;
+
+	*ret_key = network_key(network);
+	nad = world_get(world, KIND_NAD, *ret_key);
+	if (nad || !other || !world_get(world, KIND_NAD, other))
+		return nad;
+	free(*ret_key);
+	*ret_key = take_ptr(other);
+	return world_get(world, KIND_NAD, *ret_key);
+}
+
 static int look_at(const json_t *world, const json_t *network, const char *nic, json_t *asks,
 		   json_t *unknown, struct err *err)
 {
-	auto_free char *key = network_key(network), *other = pod_network_other_key(network);
-	const json_t *nad = world_get(world, KIND_NAD, key);
+	auto_free char *key = NULL;
+	const json_t *nad = nad_of(world, network, &key);
 	json_auto_t *said = NULL;
 	const json_t *ipam;
 
-	if (!nad && other && world_get(world, KIND_NAD, other)) {
-		free(key);
-		key = take_ptr(other);
-		nad = world_get(world, KIND_NAD, key);
-	}
 	said = nad ? definition_of(nad) : NULL;
 	ipam = json_at(said, "ipam");
 	if (str_eq(json_str_at(said, "fault"), "TooLarge"))
@@ -181,4 +211,22 @@ json_t *foresee(const json_t *world, const json_t *pod, const struct ipam_settin
 			return NULL;
 	*ret_unknown = json_incref(unknown);
 	return json_incref(asks);
+}
+
+bool foresee_detection(const json_t *world, const json_t *pod, const struct ipam_settings *settings)
+{
+	json_auto_t *list = pod_networks(pod, settings, NULL);
+	json_t *network;
+	size_t i;
+
+	assert(pod && settings);
+	json_array_foreach (list, i, network) {
+		auto_free char *key = NULL;
+		const json_t *nad = json_is_object(network) ? nad_of(world, network, &key) : NULL;
+		json_auto_t *said = nad ? definition_of(nad) : NULL;
+
+		if (json_at(said, "detects"))
+			return true;
+	}
+	return false;
 }

@@ -25,6 +25,13 @@ json_t *foresee(const json_t *world, const json_t *pod, const struct ipam_settin
 		json_t **ret_unknown, struct err *err);
 
 /*
+ * Has a network of the pod a coordinator that looks for other hosts with its addresses
+ * (detectIPConflict)? World: KIND_NAD.
+ */
+bool foresee_detection(const json_t *world, const json_t *pod,
+		       const struct ipam_settings *settings);
+
+/*
  * Read a NetworkAttachmentDefinition for foresee(), once for each version: metadata.orbweaver gets
  * "addresses", and no code parses spec.config for each mention of the network.
  */

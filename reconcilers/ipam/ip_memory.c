@@ -6,6 +6,7 @@
 #include "reconcilers/ipam/ip_memory.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "lib/base/rfc3339.h"
 #include "lib/base/str.h"
@@ -62,6 +63,16 @@ static void read_entry(struct ip_conflicts *conflicts, const struct ip_pool *add
 		conflicts->next_ms = left_ms;
 }
 
+static size_t share_of(const struct ip_pool *addresses)
+{
+	int64_t eighth = ip_set_count(&addresses->usable) / 8;
+
+	if (eighth < IP_CONFLICTS_OF_NAMESPACE_MIN)
+		return IP_CONFLICTS_OF_NAMESPACE_MIN;
+	return eighth < IP_CONFLICTS_OF_NAMESPACE_MAX ? (size_t)eighth
+						      : IP_CONFLICTS_OF_NAMESPACE_MAX;
+}
+
 void ip_conflicts_read(const json_t *pool, const struct ip_pool *addresses,
 		       const struct ip_set *kept, const char *now, struct ip_conflicts *ret)
 {
@@ -75,6 +86,7 @@ void ip_conflicts_read(const json_t *pool, const struct ip_pool *addresses,
 		.family = addresses->subnet.family,
 		.entries = json_array(),
 		.over = json_array(),
+		.share = share_of(addresses),
 		.next_ms = -1,
 	};
 	json_array_foreach (json_at(pool, "status", "conflictIPs"), i, entry)
@@ -108,8 +120,32 @@ static bool is_mac(const char *text)
 	return i == 17 && !text[i];
 }
 
+/* Entries of pods whose "namespace/name" begins so. */
+static size_t count_of(const struct ip_conflicts *conflicts, const char *pod, size_t len)
+{
+	size_t n = 0, i;
+	json_t *entry;
+
+	json_array_foreach (conflicts->entries, i, entry)
+		n += strncmp(json_str_or(json_at(entry, "pod"), ""), pod, len) == 0;
+	return n;
+}
+
+bool ip_conflicts_has_room(const struct ip_conflicts *conflicts, const char *address,
+			   const char *pod)
+{
+	const char *slash = strchr(pod, '/');
+
+	assert(conflicts->entries);
+	if (json_find(conflicts->entries, "ip", address))
+		return true;
+	/* The whole of the name: with its end. */
+	return count_of(conflicts, pod, strlen(pod) + 1) < IP_CONFLICTS_OF_POD &&
+	       (!slash || count_of(conflicts, pod, (size_t)(slash - pod) + 1) < conflicts->share);
+}
+
 bool ip_conflicts_note(struct ip_conflicts *conflicts, const char *address, const char *mac,
-		       const char *node, const char *now)
+		       const char *pod, const char *node, const char *now)
 {
 	json_t *known = json_find(conflicts->entries, "ip", address), *entry, *other;
 	ip_number number;
@@ -133,6 +169,7 @@ bool ip_conflicts_note(struct ip_conflicts *conflicts, const char *address, cons
 	entry = json_object();
 	json_put_str(entry, "ip", address);
 	json_put_str(entry, "mac", mac);
+	json_put_str(entry, "pod", pod);
 	json_put_str(entry, "node", str_empty(node) ? NULL : node);
 	json_put_str(entry, "seen", now);
 	json_array_append_new(conflicts->entries, entry);

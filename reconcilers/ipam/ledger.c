@@ -452,19 +452,23 @@ bool ledger_release(struct ledger *ledger, const char *address, const char *pod,
 	return true;
 }
 
-void ledger_note_conflict(struct ledger *ledger, const char *address, const char *mac,
-			  const char *node, const char *now)
+bool ledger_note_conflict(struct ledger *ledger, const char *address, const char *mac,
+			  const struct ledger_holder *holder, const char *now)
 {
 	ip_number number;
 
 	assert(ledger->conflicts.entries && mac);
 	if (ip_parse(address, ledger->family, &number, NULL) < 0 ||
-	    !ip_set_has(&ledger->addresses.usable, number) || ip_set_has(&ledger->kept, number) ||
-	    !ip_conflicts_note(&ledger->conflicts, address, mac, node, now))
-		return;
+	    !ip_set_has(&ledger->addresses.usable, number) || ip_set_has(&ledger->kept, number))
+		return true;
+	if (!ip_conflicts_has_room(&ledger->conflicts, address, holder->pod))
+		return false;
+	if (!ip_conflicts_note(&ledger->conflicts, address, mac, holder->pod, holder->node, now))
+		return true;
 	ip_set_subtract(&ledger->free, &ledger->conflicts.set);
 	stop_resting(ledger, address);
 	ledger->has_changed = true;
+	return true;
 }
 
 void ledger_restore(struct ledger *ledger, const char *address, const json_t *record_before)

@@ -137,11 +137,13 @@ bool ledger_release(struct ledger *ledger, const char *address, const char *pod,
 void ledger_restore(struct ledger *ledger, const char *address, const json_t *record);
 
 /*
- * Another host on the network has this address of the pool: no pod gets it for a while. Who has it
- * by the ledger keeps it. Parameters as ip_conflicts_note.
+ * Another host on the network has this address of the pool: no pod gets it for a while. The pod
+ * `holder`, which has it by the ledger, keeps it. False: the pool has room for no more conflicts of
+ * the pod, or of its namespace (ip_conflicts_has_room), and hands the address out as before. mac,
+ * now as ip_conflicts_note.
  */
-void ledger_note_conflict(struct ledger *ledger, const char *address, const char *mac,
-			  const char *node, const char *now);
+bool ledger_note_conflict(struct ledger *ledger, const char *address, const char *mac,
+			  const struct ledger_holder *holder, const char *now);
 
 /* These addresses, a settled set, belong to other pools: they are not free here. */
 void ledger_keep_out(struct ledger *ledger, const struct ip_set *others);

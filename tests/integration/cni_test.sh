@@ -277,7 +277,7 @@ ip link set "p$nic" netns "$other"
 ip -n "$other" link set "p$nic" up
 ip -n "$other" addr add 10.77.0.10/16 dev "p$nic"
 conflicts() {
-	o_curl GET "$spider/spiderippools/rail" | jq -c '[.status.conflictIPs // [] | .[] | del(.seen)]'
+	o_curl GET "$spider/spiderippools/rail" | jq -c '[.status.conflictIPs // [] | .[] | del(.seen, .pod)]'
 }
 # As Spiderpool has the switch. Absent ones are off, once there is a conf.yml.
 o_curl POST "/api/v1/namespaces/$POD_NAMESPACE/configmaps" '{"metadata": {"name": "spiderpool-conf"},

@@ -201,6 +201,10 @@ pool_says() {
 said_is_heard() {
 	[[ -z $(k get se -n conflict "$1" -o jsonpath='{.metadata.annotations.orbweaver\.io/conflicts}') ]]
 }
+# Without detection users alone say so.
+o_curl POST "/api/v1/namespaces/$POD_NAMESPACE/configmaps" '{"metadata": {"name": "spiderpool-conf"}, "data": {"conf.yml":
+	"{enableIPv4: true, enableIPv6: true, enableStatefulSet: true, enableKubevirtStaticIP: true, enableIPConflictDetection: true}"}}' \
+	>/dev/null
 k create namespace conflict >/dev/null
 o_curl POST "$spider/spiderippools" "$(pool conflict 10.10.0.0/24 10.10.0.1-10.10.0.3)" >/dev/null
 o_curl POST "$nads/namespaces/conflict/network-attachment-definitions" "$(network conflict net-0 conflict)" >/dev/null

@@ -14,6 +14,7 @@
 #include "reconcilers/ipam/allocate/allocate_internal.h"
 #include "reconcilers/ipam/conflict.h"
 #include "reconcilers/ipam/endpoint.h"
+#include "reconcilers/ipam/foresight.h"
 #include "reconcilers/ipam/pod_controller.h"
 
 /*
@@ -87,12 +88,32 @@ static int serve_ask(struct allocate_call *call, const json_t *ask, struct err *
 
 /* ---- conflicts ------------------------------------------------------------------------------- */
 
-void ipam_note_conflicts(struct books *books, const char *pod, const json_t *status,
-			 const json_t *conflicts)
+static int note_conflict(struct books *books, struct ledger *ledger, const char *address,
+			 const json_t *conflict, struct err *err)
+{
+	const json_t *record = ledger_record(ledger, address);
+	const struct ledger_holder holder = {
+		json_str_at(record, "pod"),
+		json_str_at(record, "podUid"),
+		json_str_at(record, "node"),
+	};
+
+	if (ledger_note_conflict(ledger, address, json_str_or(json_at(conflict, "mac"), ""),
+				 &holder, world_env(books_world(books), "now")))
+		return 0;
+	return err_set(err, ERR_TRANSIENT, "TooManyConflicts",
+		       "address %s of pool %s: pods of this namespace report more of its addresses "
+		       "in use by other hosts than it remembers within an hour; stop those hosts, "
+		       "or name their addresses in spec.excludeIPs of the pool",
+		       address, json_name(ledger->pool));
+}
+
+int ipam_note_conflicts(struct books *books, const char *pod, const json_t *status,
+			const json_t *conflicts, struct err *err)
 {
 	const char *uid = json_str_or(json_at(status, "current", "uid"), "");
-	const char *now = world_env(books_world(books), "now");
 	json_t *item, *conflict;
+	int ret = 0;
 	size_t i;
 
 	assert(pod);
@@ -113,19 +134,29 @@ void ipam_note_conflicts(struct books *books, const char *pod, const json_t *sta
 			ledger = books_open(books, pool, NULL);
 			record = ledger ? ledger_record(ledger, address) : NULL;
 			if (record && str_eq(json_str_at(record, "podUid"), uid) &&
-			    str_eq(json_str_at(record, "pod"), pod))
-				ledger_note_conflict(ledger, address,
-						     json_str_or(json_at(conflict, "mac"), ""),
-						     json_str_at(record, "node"), now);
+			    str_eq(json_str_at(record, "pod"), pod) &&
+			    note_conflict(books, ledger, address, conflict, err) < 0)
+				ret = -1;
 		}
 	}
+	return ret;
 }
 
-bool ipam_has_heard(const json_t *pod, const json_t *status, const json_t *conflicts,
-		    const struct ipam_settings *settings)
+/* An agent without a leader does not read the networks' definitions. */
+static bool detects_conflicts(const json_t *world, const json_t *pod,
+			      const struct ipam_settings *settings)
+{
+	return settings->detects_conflicts ||
+	       json_is_true(json_at(world, "env", "withoutLeader")) ||
+	       foresee_detection(world, pod, settings);
+}
+
+bool ipam_has_heard(const json_t *world, const json_t *pod, const json_t *status,
+		    const json_t *conflicts, const struct ipam_settings *settings)
 {
 	assert(pod && settings);
-	return pod_keeps_addresses(pod, settings) || !conflicts_touch_status(status, conflicts);
+	return !detects_conflicts(world, pod, settings) || pod_keeps_addresses(pod, settings) ||
+	       !conflicts_touch_status(status, conflicts);
 }
 
 /*
@@ -273,11 +304,14 @@ static int allocate_all(struct allocate_call *call, const json_t *endpoint, cons
 	adopt(call);
 	for (i = 0; i < json_array_size(call->items); i++)
 		json_array_append_new(call->places, json_integer((json_int_t)i));
-	if (is_same && conflicts_touch_status(json_at(endpoint, "status"), conflicts)) {
-		ipam_note_conflicts(call->books, call->name, json_at(endpoint, "status"),
-				    conflicts);
+	if (is_same && conflicts_touch_status(json_at(endpoint, "status"), conflicts) &&
+	    detects_conflicts(books_world(call->books), call->pod, call->settings)) {
+		bool is_noted =
+			ipam_note_conflicts(call->books, call->name, json_at(endpoint, "status"),
+					    conflicts, err) == 0;
+
 		if (!pod_keeps_addresses(call->pod, call->settings) &&
-		    exchange_conflicting(call, asks, conflicts, err) < 0)
+		    (!is_noted || exchange_conflicting(call, asks, conflicts, err) < 0))
 			return -1;
 	}
 	if (is_same && restore_records(call, err) < 0)

@@ -27,7 +27,8 @@
  * taken over nor given back: a virtual machine may have the name of a pod.
  *
  * What the endpoint says of conflicts about this pod (conflict.h) is remembered, also when the pod
- * cannot have others, and NICs that ask get others.
+ * cannot have others, and NICs that ask get others: while detection is on, by the settings or a
+ * network of the pod.
  *
  * World (books_world): "env" with "now", KIND_IP_POOL, KIND_RESERVED_IP, KIND_NODE and
  * KIND_NAMESPACE of the pod, KIND_POD of the endpoint's name and of the machine of that name,
@@ -40,6 +41,8 @@
  *	ERR_INVALID "TooLarge"		beyond a bound (core/limits.h)
  *	ERR_INVALID "AddressTwice"	the endpoint says that the pod has it, a record that
  *					another pod has
+ *	ERR_TRANSIENT "TooManyConflicts"
+ *					as ipam_note_conflicts()
  *	ERR_TRANSIENT "AddressUnknown"	the NIC gets known addresses only (candidates.h), and
  *					nothing says which
  *	ERR_TRANSIENT "LedgerFull"	as PoolExhausted; one of the candidates has no room for
@@ -71,18 +74,20 @@ void ipam_record(struct books *books, const json_t *pod, const json_t *endpoint,
  * Remember in their pools the addresses of an endpoint's status that another host on the network
  * has (conflict.h), as far as records name the pod `pod` ("namespace/name") and the UID there:
  * users may write endpoints, and annotations, of their namespaces. So call it before
- * ipam_give_back().
- * Pools that cannot be opened remember nothing. World: "env" has "now".
+ * ipam_give_back(). Detection has to be on for the pod: else users alone say so.
+ * Pools that cannot be opened remember nothing. World: "env" has "now". Returns 0, or -1 with err,
+ * which may be NULL, when a pool remembers one of them not: ERR_TRANSIENT "TooManyConflicts", the
+ * pod or its namespace has as many of the pool within the hour as it may have (ip_memory.h).
  */
-void ipam_note_conflicts(struct books *books, const char *pod, const json_t *status,
-			 const json_t *conflicts);
+int ipam_note_conflicts(struct books *books, const char *pod, const json_t *status,
+			const json_t *conflicts, struct err *err);
 
 /*
  * Was what the agent said of conflicts heard, when the pod's endpoint gets this status? A pod that
- * keeps its addresses gets no others.
+ * keeps its addresses gets no others; without detection nothing comes of it. World: KIND_NAD.
  */
-bool ipam_has_heard(const json_t *pod, const json_t *status, const json_t *conflicts,
-		    const struct ipam_settings *settings);
+bool ipam_has_heard(const json_t *world, const json_t *pod, const json_t *status,
+		    const json_t *conflicts, const struct ipam_settings *settings);
 
 /*
  * Give back what the status of the endpoint `pod` ("namespace/name") says that its pod has: records

@@ -245,8 +245,10 @@ static void end_pod(struct pass *pass, const char *key, const json_t *ended)
 	auto_free char *endpoint = str_ndup(key, strcspn(key, " "));
 	bool is_given;
 
-	ipam_note_conflicts(pass->books, endpoint, json_at(ended, "status"),
-			    json_at(ended, "conflicts"));
+	/* Of a pod that is gone no network can be asked whether it detects conflicts. */
+	if (pass->settings.detects_conflicts)
+		(void)ipam_note_conflicts(pass->books, endpoint, json_at(ended, "status"),
+					  json_at(ended, "conflicts"), NULL);
 	is_given = ipam_give_back(pass->books, endpoint, json_at(ended, "status"));
 
 	/* A ledger that cannot be read keeps what it has, and the endpoint says whose it is. */
@@ -336,7 +338,7 @@ static const char *heard_text(const struct pass *pass, const json_t *pod, const 
 {
 	json_auto_t *conflicts = conflicts_said(endpoint, json_uid(pod));
 
-	if (!conflicts || !ipam_has_heard(pod, status, conflicts, &pass->settings))
+	if (!conflicts || !ipam_has_heard(pass->world, pod, status, conflicts, &pass->settings))
 		return NULL;
 	return json_str_at(endpoint, "metadata", "annotations", ENDPOINT_CONFLICTS_ANNOTATION);
 }

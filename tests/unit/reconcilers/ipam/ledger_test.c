@@ -190,10 +190,10 @@ static void nobody_gets_an_address_in_conflict_until_its_time_is_over(void **sta
 	auto_ledger struct ledger found = {0}, then = {0}, later = {0};
 
 	assert_int_equal(ledger_open(pool, NULL, SEEN, &found, NULL), 0);
-	ledger_note_conflict(&found, "10.0.0.1", "02:00:00:00:00:01", "w1", SEEN);
+	ledger_note_conflict(&found, "10.0.0.1", "02:00:00:00:00:01", HOLDER("ml/a", "u1"), SEEN);
 	/* Excluded, and not the pool's. */
-	ledger_note_conflict(&found, "10.0.0.3", "02:00:00:00:00:01", "w1", SEEN);
-	ledger_note_conflict(&found, "10.0.0.9", "02:00:00:00:00:01", "w1", SEEN);
+	ledger_note_conflict(&found, "10.0.0.3", "02:00:00:00:00:01", HOLDER("ml/a", "u1"), SEEN);
+	ledger_note_conflict(&found, "10.0.0.9", "02:00:00:00:00:01", HOLDER("ml/a", "u1"), SEEN);
 	assert_true(found.has_changed);
 	assert_next(&found, "10.0.0.2");
 	status = ledger_status(&found);
@@ -222,7 +222,7 @@ static void who_has_an_address_in_conflict_keeps_it_and_nobody_gets_it_after(voi
 
 	assert_int_equal(ledger_open(pool, NULL, SEEN, &ledger, NULL), 0);
 	assert_true(ledger_take_this(&ledger, "10.0.0.1", HOLDER("ml/a", "u1")));
-	ledger_note_conflict(&ledger, "10.0.0.1", "02:00:00:00:00:01", "w1", SEEN);
+	ledger_note_conflict(&ledger, "10.0.0.1", "02:00:00:00:00:01", HOLDER("ml/a", "u1"), SEEN);
 	assert_non_null(ledger_record(&ledger, "10.0.0.1"));
 	assert_true(ledger_release(&ledger, "10.0.0.1", NULL, "u1", true));
 	assert_next(&ledger, "10.0.0.2");
@@ -246,10 +246,64 @@ static void a_conflict_that_goes_on_is_written_once_in_half_its_time(void **stat
 		auto_ledger struct ledger ledger = {0};
 
 		assert_int_equal(ledger_open(pool, NULL, rows[i].now, &ledger, NULL), 0);
-		ledger_note_conflict(&ledger, "10.0.0.1", rows[i].mac, "w1", rows[i].now);
+		ledger_note_conflict(&ledger, "10.0.0.1", rows[i].mac, HOLDER("ml/a", "u1"),
+				     rows[i].now);
 		assert_int_equal(ledger.has_changed, rows[i].is_written);
 		assert_int_equal(json_array_size(ledger.conflicts.entries), 1);
 	}
+}
+
+/*
+ * How many conflicts a pool with these addresses remembers of a pod of this name, which has another
+ * address each time; of a name that ends in '-', one of each of many pods.
+ */
+static size_t remembered(const char *ips, const char *name)
+{
+	auto_free char *text = str_printf(
+		"metadata: {name: p}\nspec: {ipVersion: 4, subnet: 10.0.0.0/16, ips: [%s]}\n", ips);
+	json_auto_t *pool = yaml(text);
+	auto_ledger struct ledger ledger = {0};
+	size_t n = 0;
+
+	assert_int_equal(ledger_open(pool, NULL, SEEN, &ledger, NULL), 0);
+	for (int i = 0; i < 250; i++) {
+		auto_free char *pod = str_printf("%s%.0d", name, str_ends(name, "-") ? i + 1 : 0);
+		char address[IP_TEXT_SIZE];
+
+		if (!ledger_next(&ledger, address))
+			break;
+		assert_true(ledger_take_this(&ledger, address, HOLDER(pod, "u1")));
+		n += ledger_note_conflict(&ledger, address, "", HOLDER(pod, "u1"), SEEN);
+		/* What is known costs nothing. */
+		if (json_find(ledger.conflicts.entries, "ip", address))
+			assert_true(ledger_note_conflict(&ledger, address, "", HOLDER("ml/x", "u1"),
+							 SEEN));
+	}
+	assert_int_equal(json_array_size(ledger.conflicts.entries), n);
+	return n;
+}
+
+/* Users may write that others have an address, too. */
+static void conflicts_of_one_pod_and_of_one_namespace_have_a_bound(void **state)
+{
+	assert_int_equal(remembered("10.0.0.1-10.0.0.254", "ml/a"), IP_CONFLICTS_OF_POD);
+	assert_int_equal(remembered("10.0.0.1-10.0.0.254", "ml/p-"), IP_CONFLICTS_OF_NAMESPACE_MAX);
+	assert_int_equal(remembered("10.0.0.1-10.0.0.80", "ml/p-"), 10);
+	assert_int_equal(remembered("10.0.0.1-10.0.0.10", "ml/p-"), IP_CONFLICTS_OF_NAMESPACE_MIN);
+}
+
+static void conflicts_of_one_pod_keep_no_other_from_saying_theirs(void **state)
+{
+	json_auto_t *pool =
+		yaml(POOL "status: {conflictIPs: [{ip: 10.0.0.1, pod: ml/a, seen: '" SEEN
+			  "'}, {ip: 10.0.0.2, seen: '" SEEN "'}]}\n");
+	auto_ledger struct ledger ledger = {0};
+
+	assert_int_equal(ledger_open(pool, NULL, SEEN, &ledger, NULL), 0);
+	ledger.conflicts.share = 1;
+	assert_false(ledger_note_conflict(&ledger, "10.0.0.4", "", HOLDER("ml/b", "u1"), SEEN));
+	assert_true(ledger_note_conflict(&ledger, "10.0.0.4", "", HOLDER("mla/b", "u1"), SEEN));
+	assert_int_equal(json_array_size(ledger.conflicts.entries), 3);
 }
 
 #define NAMESPACE_30 "namespace-of-thirty-characters"
@@ -641,6 +695,8 @@ int main(void)
 		cmocka_unit_test(nobody_gets_an_address_in_conflict_until_its_time_is_over),
 		cmocka_unit_test(who_has_an_address_in_conflict_keeps_it_and_nobody_gets_it_after),
 		cmocka_unit_test(a_conflict_that_goes_on_is_written_once_in_half_its_time),
+		cmocka_unit_test(conflicts_of_one_pod_and_of_one_namespace_have_a_bound),
+		cmocka_unit_test(conflicts_of_one_pod_keep_no_other_from_saying_theirs),
 		cmocka_unit_test(knows_what_its_text_takes_as_it_is_sent),
 		cmocka_unit_test(ten_thousand_records_fit_into_an_object),
 		cmocka_unit_test(ten_thousand_records_on_a_hundred_nodes_fit),

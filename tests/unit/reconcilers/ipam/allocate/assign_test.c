@@ -1304,13 +1304,18 @@ static void the_record_of_a_machine_is_accounted_for_by_its_pod(void **state)
 #define CONFLICT                                                                                   \
 	"orbweaver.io/conflicts: '{\"uid\": \"u-a\", \"conflicts\": [{\"ip\": \"10.0.0.1\", "      \
 	"\"mac\": \"02:00:00:00:00:01\"}]}'"
-#define NOW "env: {now: '2026-07-08T10:00:00Z'}\n"
+#define NOW_WITH(detection_)                                                                       \
+	"env: {now: '2026-07-08T10:00:00Z', configNamespace: ow}\nspiderpool-conf: "               \
+	"{ow/spiderpool-conf: {data: {conf.yml: '{enableIPv4: true, enableKubevirtStaticIP: true"  \
+	", enableIPConflictDetection: " detection_ "}'}}}\n"
+#define NOW NOW_WITH("true")
 #define A_HAS_1                                                                                    \
 	"allocatedIPs: '{\"10.0.0.1\": {\"pod\": \"ml/a\", \"podUid\": \"u-a\", \"node\": "        \
 	"\"w1\"}}'"
-#define REMEMBERED                                                                                 \
+#define REMEMBERED_OF(pod_)                                                                        \
 	"[{\"ip\":\"10.0.0.1\",\"mac\":\"02:00:00:00:00:01\",\"node\":\"w1\","                     \
-	"\"seen\":\"2026-07-08T10:00:00Z\"}]"
+	"\"pod\":\"" pod_ "\",\"seen\":\"2026-07-08T10:00:00Z\"}]"
+#define REMEMBERED REMEMBERED_OF("ml/a")
 
 /* The operation of a plan; its status as text, a member at a time. */
 static void expect_status(const json_t *op, const char *member, const char *want)
@@ -1354,13 +1359,86 @@ static void a_pod_that_keeps_its_addresses_keeps_one_that_somebody_else_has(void
 	struct err err = {0};
 
 	assert_int_equal(assign_reconcile(world, "all", &plan, &err), 0);
-	expect_status(json_array_get(plan.ops, 0), "conflictIPs", REMEMBERED);
+	expect_status(json_array_get(plan.ops, 0), "conflictIPs", REMEMBERED_OF("ml/vm"));
 	expect_status(json_array_get(plan.ops, 0), "allocatedIPs",
 		      "\"{\\\"10.0.0.1\\\":{\\\"node\\\":\\\"w1\\\",\\\"pod\\\":\\\"ml/vm\\\","
 		      "\\\"podUid\\\":\\\"u-a\\\"}}\"");
 	decided = json_at(json_array_get(plan.ops, 1), "value");
 	assert_non_null(json_str_at(decided, "heard"));
 	assert_null(json_at(decided, "endpoint"));
+}
+
+#define COORDINATED(detects_)                                                                      \
+	"network-attachment-definitions:\n  ml/net: {spec: {config: '{\"plugins\": [{\"type\": "   \
+	"\"macvlan\", \"ipam\": {\"type\": \"spiderpool\", \"default_ipv4_ippool\": [\"p\"]}}, "   \
+	"{\"type\": \"coordinator\", \"detectIPConflict\": " detects_ "}]}'}}\n"
+
+/* Users may write the annotation. Where detection is off, no agent does. */
+static void a_conflict_counts_where_detection_is_on(void **state)
+{
+	static const struct {
+		const char *settings, *network;
+		bool counts;
+	} rows[] = {
+		{NOW_WITH("true"), COORDINATED("false"), true},
+		{NOW_WITH("false"), COORDINATED("false"), false},
+		{NOW_WITH("false"), COORDINATED("true"), true},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_free char *text =
+			str_printf("%s%swaiting: {ml/a: true}\npods:\n" POD("a", "u-a", "")
+					   ENDPOINT("u-a", CONFLICT) "spiderippools:\n" POOL(
+						   "p", "10.0.0.1-10.0.0.9", A_HAS_1),
+				   rows[i].settings, rows[i].network);
+		json_auto_t *world = yaml(text);
+		auto_plan struct plan plan = {0};
+		bool is_remembered = false, is_heard = false, is_exchanged = false;
+		json_t *op;
+		size_t k;
+
+		assert_int_equal(assign_reconcile(world, "all", &plan, NULL), 0);
+		json_array_foreach (plan.ops, k, op) {
+			is_remembered |= json_at(op, "status", "conflictIPs") != NULL;
+			if (!str_eq(json_str_at(op, "box"), BOX_DECIDED))
+				continue;
+			is_heard |= json_at(op, "value", "heard") != NULL;
+			is_exchanged |= json_at(op, "value", "endpoint") != NULL;
+		}
+		assert_true(is_heard);
+		assert_int_equal(is_remembered, rows[i].counts);
+		assert_int_equal(is_exchanged, rows[i].counts);
+	}
+}
+
+/* It keeps what it has, waits, and says why. */
+static void a_pod_has_its_address_exchanged_a_few_times_an_hour(void **state)
+{
+	json_auto_t *world = yaml(NOW "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "")
+					  NETWORK ENDPOINT("u-a", CONFLICT) "spiderippools:\n" POOL(
+						  "p", "10.0.0.1-10.0.0.9", A_HAS_1));
+	json_t *status = json_at(world, "spiderippools", "p", "status");
+	json_t *entries = json_array();
+
+	for (int i = 0; i < IP_CONFLICTS_OF_POD; i++)
+		json_array_append_new(entries, json_pack("{s:o, s:s, s:s}", "ip",
+							 json_fmt("10.0.0.%d", i + 2), "pod",
+							 "ml/a", "seen", "2026-07-08T09:30:00Z"));
+	json_put(status, "conflictIPs", entries);
+	for (int i = 0; i < 2; i++) {
+		auto_plan struct plan plan = {0};
+		size_t n = 0, k;
+		json_t *op;
+
+		assert_int_equal(assign_reconcile(world, "all", &plan, NULL), 0);
+		json_array_foreach (plan.ops, k, op)
+			n += i == 0 ? str_eq(json_str_at(op, "reason"), "TooManyConflicts")
+				    : str_eq(json_str_at(op, "box"), BOX_DECIDED);
+		assert_int_equal(n, 1);
+		/* Of another pod. */
+		json_array_foreach (entries, k, op)
+			json_put_str(op, "pod", "other/a");
+	}
 }
 
 static void a_conflict_is_remembered_when_there_is_no_other_address(void **state)
@@ -1441,6 +1519,9 @@ static void a_forged_endpoint_keeps_no_address_from_other_pods(void **state)
 
 	assert_true(remembers_a_conflict(NOW "ending: {victim/v: {uid: u-v, " SAID_OF(
 		"u-v") "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", VICTIM)));
+	assert_false(
+		remembers_a_conflict(NOW_WITH("false") "ending: {victim/v: {uid: u-v, " SAID_OF(
+			"u-v") "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", VICTIM)));
 	for (size_t i = 0; i < ARRAY_LEN(worlds); i++)
 		if (remembers_a_conflict(worlds[i]))
 			fail_msg("%s", worlds[i]);
@@ -2478,6 +2559,8 @@ int main(void)
 		cmocka_unit_test(the_record_of_a_machine_is_accounted_for_by_its_pod),
 		cmocka_unit_test(a_pod_gets_another_address_for_one_that_somebody_else_has),
 		cmocka_unit_test(a_pod_that_keeps_its_addresses_keeps_one_that_somebody_else_has),
+		cmocka_unit_test(a_conflict_counts_where_detection_is_on),
+		cmocka_unit_test(a_pod_has_its_address_exchanged_a_few_times_an_hour),
 		cmocka_unit_test(a_conflict_is_remembered_when_there_is_no_other_address),
 		cmocka_unit_test(a_conflict_of_a_pod_that_has_ended_is_remembered),
 		cmocka_unit_test(a_forged_endpoint_keeps_no_address_from_other_pods),

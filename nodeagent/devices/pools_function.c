@@ -57,15 +57,12 @@ static bool is_held(const struct pool *pool, const struct pools_function *functi
 /* How the node itself uses it, where no pod has it; NULL: it does not, as far as is to be seen. */
 static const char *nodes_use(const struct pool *pool, const struct pools_function *function)
 {
-	const json_t *host = json_at(function->seen, "host");
-	const char *name = json_str_or(json_at(host, "holder", "name"), "the node");
+	const json_t *host = json_at(function->seen, "host"), *holder = json_at(host, "holder");
 
-	return json_is_true(json_at(host, "inUse")) &&
-			       str_eq(json_str_at(host, "holder", "kind"), "host") &&
-			       !pool_gave(pool, function->address) &&
-			       !str_starts(name, OBSERVED_UNKNOWN_USER)
-		       ? name
-		       : NULL;
+	if (!json_is_true(json_at(host, "inUse")) || !str_eq(json_str_at(holder, "kind"), "host") ||
+	    json_is_true(json_at(holder, "unknown")) || pool_gave(pool, function->address))
+		return NULL;
+	return json_str_or(json_at(holder, "name"), "the node");
 }
 
 const char *pools_protected(const struct pools *pools, const struct pools_function *function)

@@ -22,6 +22,8 @@
 #include "nodeagent/model/observed.h"
 #include "nodeagent/netlink/rtnl_route.h"
 
+#define UNKNOWN_USER "nobody knows whom"
+
 /* As many as are open at once while a device is looked at. */
 enum { DESCRIPTORS_MIN = 16 };
 
@@ -35,6 +37,7 @@ struct evidence {
 	json_t *uppers;    /* of holders_namespaces() */
 	json_t *files;     /* of holders_files() */
 	char unknown[256]; /* why there are no files */
+	bool is_unknown;   /* the last answer: evidence_is_unknown() */
 };
 
 struct evidence *evidence_new(struct host *host)
@@ -63,7 +66,19 @@ void evidence_free(struct evidence *evidence)
 OWN_DEFINE(struct evidence, evidence_free)
 #define auto_evidence auto_call(evidence_free_p)
 
+bool evidence_is_unknown(const struct evidence *evidence)
+{
+	return evidence->is_unknown;
+}
+
 /* ---- parts ----------------------------------------------------------------------------------- */
+
+/* The answer, new, when it cannot be seen whether a function is in use. */
+static char *unknown_user(struct evidence *evidence, const char *why)
+{
+	evidence->is_unknown = true;
+	return str_printf(UNKNOWN_USER " (%s)", why);
+}
 
 /*
  * Small files are read as "there or not there", which is "not there" for a process that is out of
@@ -101,8 +116,9 @@ static const char *who_has_file(struct evidence *evidence, const char *path)
 		evidence->files = holders_files(evidence->host, &err);
 	if (evidence->files)
 		return json_str_at(evidence->files, path);
-	(void)snprintf(evidence->unknown, sizeof(evidence->unknown),
-		       OBSERVED_UNKNOWN_USER " (%.200s)", err.text);
+	evidence->is_unknown = true;
+	(void)snprintf(evidence->unknown, sizeof(evidence->unknown), UNKNOWN_USER " (%.200s)",
+		       err.text);
 	return evidence->unknown;
 }
 
@@ -138,13 +154,13 @@ static char *kernel_user(struct evidence *evidence, const char *name)
 	struct err err = {0};
 
 	if (need_rdma(evidence, &err) < 0)
-		return str_printf(OBSERVED_UNKNOWN_USER " (%s)", err.text);
+		return unknown_user(evidence, err.text);
 	for (size_t i = 0; !module && i < evidence->rdma.n; i++) {
 		if (!str_eq(evidence->rdma.items[i].name, name))
 			continue;
 		module = rdma_kernel_user(evidence->host, evidence->rdma.items[i].index, &err);
 		if (err.class)
-			return str_printf(OBSERVED_UNKNOWN_USER " (%s)", err.text);
+			return unknown_user(evidence, err.text);
 	}
 	return module ? str_printf("the kernel (%s on %s; rdma resource show qp)", module, name)
 		      : NULL;
@@ -198,7 +214,7 @@ static char *soft_verbs_user(struct evidence *evidence, const char *address)
 	if (json_array_size(interfaces) == 0)
 		return NULL;
 	if (need_rdma(evidence, &err) < 0)
-		return str_printf(OBSERVED_UNKNOWN_USER " (%s)", err.text);
+		return unknown_user(evidence, err.text);
 	for (size_t i = 0; i < evidence->rdma.n; i++) {
 		const struct rdma_device *device = &evidence->rdma.items[i];
 		json_auto_t *files = NULL;
@@ -227,6 +243,7 @@ char *evidence_verbs_user(struct evidence *evidence, const char *address)
 	json_t *name;
 	size_t i;
 
+	evidence->is_unknown = false;
 	if (!evidence->has_contexts && json_array_size(devices) > 0) {
 		evidence->contexts = rdma_contexts(evidence->host, &unknown);
 		evidence->has_contexts = true;
@@ -265,6 +282,7 @@ char *evidence_vfio_user(struct evidence *evidence, const char *address, const c
 	const char *who;
 	int64_t enabled;
 
+	evidence->is_unknown = false;
 	if (strstr(driver, "vfio") &&
 	    sysfs_read_int(evidence->host, pci_path(address, "enable").text, &enabled))
 		return enabled > 0 ? str_dup("a process that has it open (VFIO)") : NULL;
@@ -311,7 +329,7 @@ static char *what_is_on(struct evidence *evidence, const struct rtnl_interface *
 	if (!evidence->uppers) {
 		namespaces = holders_namespaces(evidence->host, &evidence->uppers, &err);
 		if (!namespaces)
-			return str_printf(OBSERVED_UNKNOWN_USER " (%s)", err.text);
+			return unknown_user(evidence, err.text);
 		json_decref(namespaces);
 	}
 	(void)snprintf(index, sizeof(index), "%d", interface->index);
@@ -370,10 +388,13 @@ ask_of_interfaces(struct evidence *evidence, const char *address, enum interface
 		if (which == INTERFACES_REPRESENTORS && !pci_is_representor(evidence->host, name))
 			continue;
 		interface = interface_named(evidence, name);
-		who = interface ? use(evidence, interface)
-				: str_printf(OBSERVED_UNKNOWN_USER " (interface %s came or went "
-								   "meanwhile)",
-					     name);
+		if (!interface) {
+			auto_free char *why =
+				str_printf("interface %s came or went meanwhile", name);
+
+			return unknown_user(evidence, why);
+		}
+		who = use(evidence, interface);
 		if (who)
 			return who;
 	}
@@ -436,10 +457,11 @@ char *evidence_node_user(struct evidence *evidence, const char *address)
 	struct sysfs_text driver;
 	struct err err = {0};
 
+	evidence->is_unknown = false;
 	if (evidence_vdpa_driver(evidence->host, address, &driver))
 		return str_printf("a vDPA device (driver %s)", driver.text);
 	if (need_interfaces(evidence, &err) < 0 || need_ip(evidence, &err) < 0)
-		return str_printf(OBSERVED_UNKNOWN_USER " (%s)", err.text);
+		return unknown_user(evidence, err.text);
 	return ask_of_interfaces(evidence, address, INTERFACES_ALL, node_interface_user);
 }
 

@@ -34,10 +34,14 @@ char *evidence_vfio_user(struct evidence *evidence, const char *address, const c
  * How the node itself uses this function, for people, new; NULL: it does not. By an address that is
  * valid beyond its link, by routes, by an XDP program (AF_XDP sockets have one), by a bridge or
  * bond that it is a port of, by another interface upon it, or as a vDPA device that vhost_vdpa or
- * virtio_vdpa has. OBSERVED_UNKNOWN_USER, and why, when that cannot be seen. The kernel's own users
- * of RDMA are evidence_verbs_user()'s (NVMe-oF, NFS, Lustre, …).
+ * virtio_vdpa has. The kernel's own users of RDMA are evidence_verbs_user()'s (NVMe-oF, NFS,
+ * Lustre, …).
  */
 char *evidence_node_user(struct evidence *evidence, const char *address);
+/*
+ * Whether the last of these three answers means that the use cannot be seen; its text says why.
+ */
+bool evidence_is_unknown(const struct evidence *evidence);
 /* The driver of the vDPA device that this function is; false: it is none, or has none. */
 bool evidence_vdpa_driver(struct host *host, const char *address, struct sysfs_text *ret);
 

@@ -70,6 +70,14 @@ const struct rtnl_interface *view_interface(const struct view *view, const char 
 
 /* ---- who holds it ---------------------------------------------------------------------------- */
 
+/* The answer of evidence.h that was asked for last. */
+static void put_user(const struct view *view, const char *who, json_t *holder)
+{
+	json_put_str(holder, "name", who);
+	if (who && evidence_is_unknown(view->evidence))
+		json_put_bool(holder, "unknown", true);
+}
+
 static bool vfio_holder(const struct view *view, const char *vf, const char *driver, json_t *holder)
 {
 	auto_free char *who = NULL;
@@ -79,7 +87,7 @@ static bool vfio_holder(const struct view *view, const char *vf, const char *dri
 		return true;
 	who = evidence_vfio_user(view->evidence, vf, driver);
 	json_put_bool(holder, "open", who != NULL);
-	json_put_str(holder, "name", who);
+	put_user(view, who, holder);
 	return who != NULL;
 }
 
@@ -92,7 +100,7 @@ static bool verbs_holder(const struct view *view, const char *vf, json_t *holder
 	if (!who)
 		return false;
 	json_put_str(holder, "kind", "process");
-	json_put_str(holder, "name", who);
+	put_user(view, who, holder);
 	return true;
 }
 
@@ -101,7 +109,7 @@ static bool node_holder(const struct view *view, const char *vf, json_t *holder)
 {
 	auto_free char *who = evidence_node_user(view->evidence, vf);
 
-	json_put_str(holder, "name", who);
+	put_user(view, who, holder);
 	return who != NULL;
 }
 

@@ -15,9 +15,6 @@
  */
 json_t *observed_status_interfaces(const json_t *observed);
 
-/* How the name of a holder begins where it cannot be seen whether the function is in use. */
-#define OBSERVED_UNKNOWN_USER "nobody knows whom"
-
 /*
  * A driver that hands a function to a process (Documentation/ABI/testing/sysfs-bus-pci,
  * driver_override): those of VFIO, which vendors have their own of and all have it in their name

@@ -515,13 +515,14 @@ static void a_vf_that_the_node_uses_is_not_for_pods(void **state)
 {
 	static const struct {
 		const char *kind, *name, *pod, *cause;
+		bool is_unknown;
 	} cases[] = {
 		{"host", "the node: ens1v0 has an address", NULL,
-		 "it is used by the node: ens1v0 has an address; end that use"},
-		{"host", "br0, of which ens1v0 is a part", NULL, "it is used by br0"},
-		{"host", "the node: ens1v0 has an address", "ns/pod/c", NULL},
-		{"host", "nobody knows whom (list routes)", NULL, NULL},
-		{"netns", "/run/netns/cni-1", NULL, NULL},
+		 "it is used by the node: ens1v0 has an address; end that use", false},
+		{"host", "br0, of which ens1v0 is a part", NULL, "it is used by br0", false},
+		{"host", "the node: ens1v0 has an address", "ns/pod/c", NULL, false},
+		{"host", "nobody knows whom (list routes)", NULL, NULL, true},
+		{"netns", "/run/netns/cni-1", NULL, NULL, false},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -532,7 +533,8 @@ static void a_vf_that_the_node_uses_is_not_for_pods(void **state)
 
 		json_put_bool(of_host, "inUse", true);
 		json_put(of_host, "holder",
-			 json_pack("{s:s, s:s}", "kind", cases[i].kind, "name", cases[i].name));
+			 json_pack("{s:s, s:s, s:b}", "kind", cases[i].kind, "name", cases[i].name,
+				   "unknown", cases[i].is_unknown));
 		if (cases[i].pod)
 			json_put(allocated, "spidernet.io/x",
 				 json_pack("{s:s}", "0000:3b:00.2", cases[i].pod));

@@ -530,6 +530,26 @@ static void a_vf_that_routes_lead_out_of_is_in_use(void **state)
 	assert_null(other);
 }
 
+/* Between the list of interfaces and the question about this one. */
+static void a_vf_whose_interface_came_or_went_has_an_unknown_user(void **state)
+{
+	json_auto_t *observed = NULL;
+	auto_free char *path = NULL;
+	const json_t *host;
+	struct sysfs_text name;
+
+	does(*state, SET_VFS(2));
+	assert_true(pci_netdev(host_tree_host(*state), VF, &name));
+	path = str_printf("sys/class/net/%s/ifindex", name.text);
+	host_tree_file(*state, path, "4711\n");
+	observed = host_observe(host_tree_host(*state), 0, NULL);
+	host = json_at(observed_vf(observed, 0), "host");
+	assert_true(json_is_true(json_at(host, "inUse")));
+	assert_true(json_is_true(json_at(host, "holder", "unknown")));
+	assert_non_null(strstr(json_str_or(json_at(host, "holder", "name"), ""), "came or went"));
+	assert_null(json_at(observed_vf(observed, 1), "host", "holder", "unknown"));
+}
+
 /* However the administrator named it, and whoever its driver is for: a VM, a container. */
 static void a_vf_that_is_a_vdpa_device_in_use_is_in_use(void **state)
 {
@@ -645,6 +665,7 @@ int main(void)
 		TEST(a_vf_that_is_prepared_for_a_claim_is_in_use),
 		TEST(a_vf_with_an_address_of_the_node_is_in_use),
 		TEST(a_vf_that_routes_lead_out_of_is_in_use),
+	TEST(a_vf_whose_interface_came_or_went_has_an_unknown_user),
 		TEST(a_vf_that_is_a_vdpa_device_in_use_is_in_use),
 		TEST(a_vf_that_a_module_of_the_kernel_uses_is_in_use),
 		TEST(a_pf_that_a_module_of_the_kernel_uses_keeps_its_switch),

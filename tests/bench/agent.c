@@ -15,10 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/simulate/host/host_tree.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/simulated_host/host_tree.h"
 #include "tests/fakes/kubelet.h"
 
 #define PFS       8

@@ -157,7 +157,7 @@ comes_back() {
 t_wait 60 "kubeletd that is killed makes the file anew, and answers as before" comes_back
 t_wait 60 "the agent is there again" o_ready agent
 # Which devices are in it is not compared: workers that begin anew know a kernel without the settings of VFs
-# (nodeagent/simulated_host/host_tree.h), and the free one is withdrawn while it is given them again.
+# (cli/simulate/host/host_tree.h), and the free one is withdrawn while it is given them again.
 t_eq "nobody has taken the slice away meanwhile" "$object" "$(slice .metadata.uid)"
 
 # --- back to the device plugin --------------------------------------------------------------------------------------------------

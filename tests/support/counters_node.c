@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/simulate/host/host_tree.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/grpc/proto/pod_resources.pb-c.h"
@@ -31,7 +32,6 @@
 #include "lib/json/json.h"
 #include "lib/loop/loop.h"
 #include "nodeagent/host/rdma.h"
-#include "nodeagent/simulated_host/host_tree.h"
 #include "tests/fakes/kubelet.h"
 
 #define PFS_MAX   8

@@ -5,8 +5,8 @@
 #ifndef ORBWEAVER_CLI_SIMULATE_NODES_FAULTS_H
 #define ORBWEAVER_CLI_SIMULATE_NODES_FAULTS_H
 
+#include "cli/simulate/host/host_tree.h"
 #include "lib/base/err.h"
-#include "nodeagent/simulated_host/host_tree.h"
 
 /* "link-down", …, by enum tree_fault. */
 extern const char *const fault_words[TREE_FAULTS];

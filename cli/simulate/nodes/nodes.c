@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "cli/simulate/host/gpus.h"
 #include "cli/simulate/nodes/nodes_internal.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs.h"
@@ -19,7 +20,6 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/agent/node_state.h"
-#include "nodeagent/simulated_host/gpus.h"
 
 enum {
 	/* Keys in work: a write each. */

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/simulate/host/gpus.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/simulated_host/gpus.h"
 
 enum {
 	FIRST_SLOT = 6, /* ens6…, the one of the RoCE guides */

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "nodeagent/simulated_host/vendor_nics.h"
+#include "cli/simulate/host/vendor_nics.h"
 
 struct sim_nic {
 	struct vendor_nic nic;

@@ -3,10 +3,10 @@
 #include "tests/support/test.h"
 
 #include "cli/doctor/doctor.h"
+#include "cli/simulate/host/host_tree.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/inspect.h"
 #include "nodeagent/host/observe.h"
-#include "nodeagent/simulated_host/host_tree.h"
 #include "tests/support/yaml.h"
 
 /* A second port of the card, so that ports can differ. */

@@ -13,13 +13,13 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "cli/simulate/host/host_tree.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "nodeagent/agent/counter_collector.h"
 #include "nodeagent/host/rdma.h"
 #include "nodeagent/process/client.h"
-#include "nodeagent/simulated_host/host_tree.h"
 #include "nodeagent/worker/worker.h"
 #include "tests/support/workers_stand.h"
 

@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/simulate/host/host_tree.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/counted.h"
 #include "nodeagent/host/counters.h"
 #include "nodeagent/host/rdma.h"
-#include "nodeagent/simulated_host/host_tree.h"
 
 #define VF0 "0000:3c:00.0"
 #define VF1 "0000:3c:00.1"

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "cli/simulate/host/host_tree.h"
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -12,7 +13,6 @@
 #include "nodeagent/host/pci.h"
 #include "nodeagent/host/sysfs.h"
 #include "nodeagent/netlink/rtnl_link.h"
-#include "nodeagent/simulated_host/host_tree.h"
 #include "nodeagent/worker/execute.h"
 
 #define PF    TREE_MLX
@@ -665,7 +665,7 @@ int main(void)
 		TEST(a_vf_that_is_prepared_for_a_claim_is_in_use),
 		TEST(a_vf_with_an_address_of_the_node_is_in_use),
 		TEST(a_vf_that_routes_lead_out_of_is_in_use),
-	TEST(a_vf_whose_interface_came_or_went_has_an_unknown_user),
+		TEST(a_vf_whose_interface_came_or_went_has_an_unknown_user),
 		TEST(a_vf_that_is_a_vdpa_device_in_use_is_in_use),
 		TEST(a_vf_that_a_module_of_the_kernel_uses_is_in_use),
 		TEST(a_pf_that_a_module_of_the_kernel_uses_keeps_its_switch),

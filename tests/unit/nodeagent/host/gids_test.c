@@ -4,10 +4,10 @@
 
 #include <stdio.h>
 
+#include "cli/simulate/host/host_tree.h"
 #include "lib/base/gid.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/gids.h"
-#include "nodeagent/simulated_host/host_tree.h"
 #include "tests/support/yaml.h"
 
 static int set_up(void **state)

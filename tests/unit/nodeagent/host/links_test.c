@@ -7,10 +7,10 @@
 
 #include <string.h>
 
+#include "cli/simulate/host/host_tree.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/model/step.h"
-#include "nodeagent/simulated_host/host_tree.h"
 #include "nodeagent/worker/execute.h"
 
 #define PF   TREE_MLX

@@ -7,10 +7,10 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "cli/simulate/host/host_tree.h"
 #include "lib/base/fs.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/observe.h"
-#include "nodeagent/simulated_host/host_tree.h"
 
 #define MLX TREE_MLX
 #define IGB "0000:01:00.0"

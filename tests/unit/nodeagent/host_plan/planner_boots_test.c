@@ -8,13 +8,13 @@
 
 #include <string.h>
 
+#include "cli/simulate/host/host_tree.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/host_plan/impact.h"
 #include "nodeagent/host_plan/planner.h"
 #include "nodeagent/host_plan/status.h"
 #include "nodeagent/model/step.h"
-#include "nodeagent/simulated_host/host_tree.h"
 #include "nodeagent/worker/execute.h"
 #include "tests/support/reasons.h"
 

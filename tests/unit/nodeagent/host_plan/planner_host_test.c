@@ -7,11 +7,11 @@
 
 #include <string.h>
 
+#include "cli/simulate/host/host_tree.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/host_plan/planner.h"
 #include "nodeagent/model/step.h"
-#include "nodeagent/simulated_host/host_tree.h"
 #include "nodeagent/worker/execute.h"
 
 #define PF  TREE_MLX

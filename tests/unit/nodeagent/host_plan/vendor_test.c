@@ -11,13 +11,13 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include "cli/simulate/host/vendor_nics.h"
 #include "lib/base/fs.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/host_plan/attempts.h"
 #include "nodeagent/host_plan/planner.h"
-#include "nodeagent/simulated_host/vendor_nics.h"
 #include "nodeagent/worker/execute.h"
 
 #define ROUNDS_MAX 8
@@ -245,8 +245,7 @@ static void steps_of_every_vendor_come_to_rest(void **state)
 		struct vendor_nic nic;
 
 		read_nic(vendor_nic_names[n], &nic);
-		strbuf_addf(&text,
-			    "%s (%s:%s, %s), Linux %s: nodeagent/simulated_host/nics/%s.json\n",
+		strbuf_addf(&text, "%s (%s:%s, %s), Linux %s: cli/simulate/host/nics/%s.json\n",
 			    nic.title, nic.pf.vendor, nic.pf.device, nic.pf.driver, nic.kernel,
 			    vendor_nic_names[n]);
 		for (size_t i = 0; i < ARRAY_LEN(policies); i++)

@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/simulate/host/host_tree.h"
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/model/rails.h"
 #include "nodeagent/model/topology.h"
-#include "nodeagent/simulated_host/host_tree.h"
 #include "tests/support/yaml.h"
 
 #define FOLDER "tests/golden-topologies"

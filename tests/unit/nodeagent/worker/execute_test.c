@@ -7,12 +7,12 @@
 #include <string.h>
 #include <sys/mount.h>
 
+#include "cli/simulate/host/host_tree.h"
 #include "lib/base/clock.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/host/udev.h"
 #include "nodeagent/model/step.h"
-#include "nodeagent/simulated_host/host_tree.h"
 #include "nodeagent/worker/execute.h"
 
 #define PF TREE_MLX

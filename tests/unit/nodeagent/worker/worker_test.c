@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "cli/simulate/host/host_tree.h"
 #include "lib/base/mem.h"
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
@@ -22,7 +23,6 @@
 #include "nodeagent/netlink/message.h"
 #include "nodeagent/process/client.h"
 #include "nodeagent/process/protocol.h"
-#include "nodeagent/simulated_host/host_tree.h"
 #include "nodeagent/worker/addresses.h"
 #include "nodeagent/worker/answer.h"
 #include "nodeagent/worker/state.h"

@@ -5,10 +5,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "cli/simulate/host/host_tree.h"
 #include "lib/base/own_fd.h"
 #include "nodeagent/cni/execute/device.h"
 #include "nodeagent/host/host.h"
-#include "nodeagent/simulated_host/host_tree.h"
 
 #define VF "0000:3c:00.0"
 

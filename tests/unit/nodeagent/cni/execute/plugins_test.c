@@ -10,13 +10,13 @@
 #include <linux/if_link.h>
 #include <string.h>
 
+#include "cli/simulate/host/host_tree.h"
 #include "lib/base/clock.h"
 #include "lib/base/own_fd.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/cni/execute/plugins.h"
 #include "nodeagent/cni/plan/look.h"
-#include "nodeagent/simulated_host/host_tree.h"
 
 #define VF     "0000:3c:00.1"
 #define MASTER "ens1f0np0"

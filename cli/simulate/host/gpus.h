@@ -6,7 +6,7 @@
 #ifndef ORBWEAVER_NODEAGENT_SIMULATED_HOST_GPUS_H
 #define ORBWEAVER_NODEAGENT_SIMULATED_HOST_GPUS_H
 
-#include "nodeagent/simulated_host/host_tree.h"
+#include "cli/simulate/host/host_tree.h"
 
 /* "h100", …; NULL at the end. */
 extern const char *const simulated_gpu_names[];

@@ -3,7 +3,7 @@
  * The catalogue of NICs: one JSON file each, in the program's own data, read into what a host tree
  * makes PFs of. `orbweaver simulate` and the golden plans take NICs from here.
  */
-#include "nodeagent/simulated_host/vendor_nics.h"
+#include "cli/simulate/host/vendor_nics.h"
 
 #include <string.h>
 
@@ -19,7 +19,7 @@
 
 #define EMBED(id, name)                                                                            \
 	__asm__(".section .rodata\n"                                                               \
-		"vendor_nic_" #id ": .incbin \"nodeagent/simulated_host/nics/" name ".json\"\n"    \
+		"vendor_nic_" #id ": .incbin \"cli/simulate/host/nics/" name ".json\"\n"           \
 		".byte 0\n"                                                                        \
 		".previous\n");                                                                    \
 	extern const char vendor_nic_##id[] __attribute__((visibility("hidden")));

@@ -3,7 +3,7 @@
  * A host made of files: PFs and VFs are kept here, shown as sysfs in a folder, and answered for as
  * the kernel does. nodeagent/host reads the folder and comes through the doors.
  */
-#include "nodeagent/simulated_host/host_tree.h"
+#include "cli/simulate/host/host_tree.h"
 
 #include <arpa/inet.h>
 #include <assert.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * NICs of several vendors as PFs of a host tree: files in nodeagent/simulated_host/nics, made from
+ * NICs of several vendors as PFs of a host tree: files in cli/simulate/host/nics, made from
  * public facts and not recorded from machines. Each names its sources: pci.ids, files of the kernel
  * below drivers/ and Documentation/, manuals of vendors. They are built into the program.
  */
@@ -9,8 +9,8 @@
 
 #include <jansson.h>
 
+#include "cli/simulate/host/host_tree.h"
 #include "lib/base/err.h"
-#include "nodeagent/simulated_host/host_tree.h"
 
 struct vendor_nic {
 	json_t *file;                  /* owned; the strings below are its */

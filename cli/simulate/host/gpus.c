@@ -2,7 +2,7 @@
 /*
  * The catalogue of GPUs: `orbweaver simulate` takes them from here.
  */
-#include "nodeagent/simulated_host/gpus.h"
+#include "cli/simulate/host/gpus.h"
 
 #include "lib/base/own.h"
 #include "lib/base/str.h"

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/simulate/host/host_tree.h"
+#include "cli/simulate/host/vendor_nics.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/observe.h"
-#include "nodeagent/simulated_host/host_tree.h"
-#include "nodeagent/simulated_host/vendor_nics.h"
 
 static const char numvfs[] = "sys/bus/pci/devices/" TREE_MLX "/sriov_numvfs";
 

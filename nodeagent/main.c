@@ -22,19 +22,20 @@
 #include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/agent/agent_options.h"
 #include "nodeagent/agent/agent_process.h"
+#include "nodeagent/agent/container.h"
+#include "nodeagent/cni/server/cnid.h"
 #include "nodeagent/cni/state/conf.h"
 #include "nodeagent/cni/state/install.h"
 #include "nodeagent/cni/worker/cni_worker.h"
 #include "nodeagent/devices/dra_names.h"
-#include "nodeagent/kubelet/allocation_epoch.h"
 #include "nodeagent/kubelet/kubeletd_process.h"
 #include "nodeagent/kubelet/kubeletd_server.h"
+#include "nodeagent/process/allocation_epoch.h"
 #include "nodeagent/process/privileges.h"
 #include "nodeagent/process/sandbox.h"
-#include "nodeagent/supervisor/agent_options.h"
-#include "nodeagent/supervisor/container.h"
-#include "nodeagent/supervisor/supervisor.h"
+#include "nodeagent/process/supervisor.h"
 #include "nodeagent/worker/worker.h"
 
 #define DEVINFO_DIR "run/k8s.cni.cncf.io/devinfo/dp"
@@ -43,7 +44,7 @@
 struct node_agent {
 	const struct agent_options *options;
 	struct container_facts container;
-	struct allocation_epoch *giving; /* kubelet/allocation_epoch.h */
+	struct allocation_epoch *giving; /* process/allocation_epoch.h */
 	uint64_t netns;                  /* inode of the node's network namespace; 0: not known */
 };
 

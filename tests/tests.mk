@@ -243,7 +243,7 @@ $(OUT)/tests/unit/nodeagent/kubelet/claims_test: $(OUT)/tests/fakes/dra_kubelet.
 FAKE_KUBELETS := $(patsubst %.c,$(OUT)/%.o,$(wildcard tests/fakes/kubelet*.c))
 $(OUT)/tests/unit/nodeagent/kubelet/kubelet_versions_test: $(FAKE_KUBELETS)
 
-KUBELET_ARCHIVES := $(foreach l,nodeagent/agent nodeagent/supervisor nodeagent/process nodeagent/worker nodeagent/host nodeagent/netlink nodeagent/model nodeagent/kubelet nodeagent/devices lib/grpc lib/loop lib/json lib/base,$(OUT)/$(l).a)
+KUBELET_ARCHIVES := $(foreach l,nodeagent/agent nodeagent/process nodeagent/worker nodeagent/host nodeagent/netlink nodeagent/model nodeagent/kubelet nodeagent/devices lib/grpc lib/loop lib/json lib/base,$(OUT)/$(l).a)
 $(OUT)/tests/kubelet-tool: $(OUT)/tests/support/kubelet_tool.o $(KUBELET_ARCHIVES)
 	$(LINK)
 $(OUT)/tests/bench-allocate: $(OUT)/tests/bench/allocate.o $(KUBELET_ARCHIVES)

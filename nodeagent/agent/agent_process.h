@@ -8,9 +8,9 @@
 #ifndef ORBWEAVER_NODEAGENT_AGENT_AGENT_PROCESS_H
 #define ORBWEAVER_NODEAGENT_AGENT_AGENT_PROCESS_H
 
-#include "nodeagent/supervisor/agent_options.h"
-#include "nodeagent/supervisor/container.h"
-#include "nodeagent/supervisor/supervisor.h"
+#include "nodeagent/agent/agent_options.h"
+#include "nodeagent/agent/container.h"
+#include "nodeagent/process/supervisor.h"
 
 /*
  * Run until told to end; returns the exit status. Takes the sockets; the rest is borrowed. What

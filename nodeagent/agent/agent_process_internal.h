@@ -12,6 +12,8 @@
 #include "lib/loop/loop.h"
 #include "nodeagent/addresses/addresses.h"
 #include "nodeagent/agent/agent.h"
+#include "nodeagent/agent/agent_options.h"
+#include "nodeagent/agent/container.h"
 #include "nodeagent/agent/counter_collector.h"
 #include "nodeagent/agent/gid_reader.h"
 #include "nodeagent/agent/host_events.h"
@@ -25,9 +27,7 @@
 #include "nodeagent/agent/scrapes.h"
 #include "nodeagent/pod_networks/attachments.h"
 #include "nodeagent/process/client.h"
-#include "nodeagent/supervisor/agent_options.h"
-#include "nodeagent/supervisor/container.h"
-#include "nodeagent/supervisor/supervisor.h"
+#include "nodeagent/process/supervisor.h"
 
 struct agent_process {
 	const struct agent_options *options;

@@ -14,6 +14,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/packet.h"
 #include "nodeagent/kubelet/kubeletd_server.h"
+#include "nodeagent/process/supervisor.h"
 
 struct process {
 	struct loop *loop;

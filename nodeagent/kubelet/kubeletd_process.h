@@ -10,14 +10,10 @@
 struct dra_folders;
 struct allocation_epoch;
 
-/* Packets of one byte to the supervisor: there is something to offer; the heartbeat. */
-#define KUBELETD_OFFERING "o"
-#define KUBELETD_ALIVE    "h"
-
 struct kubeletd_process_config {
-	int control; /* supervisor.h, `serve` */
+	int control; /* process/supervisor.h, `serve` */
 	int64_t heartbeat_ms;
-	/* As in server.h. */
+	/* As in kubeletd_server.h. */
 	const char *plugins_dir, *devinfo_dir, *device_paths;
 	const struct dra_folders *dra;
 	struct allocation_epoch *giving;

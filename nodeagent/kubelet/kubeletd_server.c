@@ -11,9 +11,9 @@
 #include "lib/json/ask.h"
 #include "lib/json/json.h"
 #include "nodeagent/devices/pools_paths.h"
-#include "nodeagent/kubelet/allocation_epoch.h"
 #include "nodeagent/kubelet/device_plugins.h"
 #include "nodeagent/kubelet/dra_driver.h"
+#include "nodeagent/process/allocation_epoch.h"
 #include "nodeagent/process/channel.h"
 
 /* How old the agent's copy of our metrics may be. */

@@ -45,7 +45,7 @@ struct kubeletd_server_config {
 	/* Host paths that pods may get besides (devices/pools_paths.h), or NULL. */
 	const char *device_paths;
 	struct allocation_epoch
-		*giving; /* kubelet/allocation_epoch.h: notes each Allocate; may be NULL */
+		*giving; /* process/allocation_epoch.h: notes each Allocate; may be NULL */
 	/* There is something to offer, for the first time. */
 	void (*offering)(void *arg);
 	/* A folder was removed; nothing can be served any more (device_plugins.h). */

@@ -10,6 +10,7 @@
 
 #include "lib/base/err.h"
 #include "lib/loop/loop.h"
+#include "nodeagent/process/allocation_epoch.h"
 
 struct pod_resources;
 
@@ -53,13 +54,8 @@ enum {
 	/*
 	 * After an Allocate nothing is asked for so many milliseconds; under Allocates without end
 	 * for no longer than the second number.
-	 *
-	 * A kubelet that is asked for its list forgets devices of pods that have ended, and with
-	 * them those for which an Allocate is under way: it may give them to the next pod as well
-	 * (github.com/kubernetes/kubernetes/pull/137534, all versions up to 1.36 at least). The
-	 * moment in which its Allocate ends is the worst to ask.
 	 */
-	POD_RESOURCES_QUIET_MS = 1000,
+	POD_RESOURCES_QUIET_MS = ALLOCATION_EPOCH_QUIET_MS,
 	POD_RESOURCES_QUIET_MAX_MS = 10000,
 };
 

@@ -14,8 +14,8 @@
 #include "lib/json/json.h"
 #include "lib/loop/loop.h"
 #include "nodeagent/devices/pools.h"
-#include "nodeagent/kubelet/allocation_epoch.h"
 #include "nodeagent/kubelet/pod_resources.h"
+#include "nodeagent/process/allocation_epoch.h"
 #include "nodeagent/process/protocol.h"
 
 struct allocated_devices {

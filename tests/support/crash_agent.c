@@ -19,7 +19,7 @@
 
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
-#include "nodeagent/cni/server/cnid.h"
+#include "nodeagent/process/supervisor.h"
 #include "nodeagent/process/workers.h"
 #include "tests/support/steps.h"
 

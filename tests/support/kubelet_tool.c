@@ -20,7 +20,7 @@
 #include "nodeagent/kubelet/kubeletd_client.h"
 #include "nodeagent/kubelet/kubeletd_process.h"
 #include "nodeagent/kubelet/pod_resources.h"
-#include "nodeagent/supervisor/supervisor.h"
+#include "nodeagent/process/supervisor.h"
 
 #define POOLS_MAX (16 * 1024 * 1024)
 

@@ -28,6 +28,7 @@
 #include "nodeagent/cni/server/node_keeper.h"
 #include "nodeagent/host/watch.h"
 #include "nodeagent/process/orders.h"
+#include "nodeagent/process/supervisor.h"
 
 enum {
 	/* At an update the one before us is at work for a moment longer. */

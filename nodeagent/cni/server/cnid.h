@@ -14,11 +14,6 @@
 
 struct watch;
 
-/* Name in ps(1), at most 15 bytes. */
-#define CNID_NAME "ow-cnid"
-/* A packet of one byte to the supervisor: the heartbeat. */
-#define CNID_ALIVE "h"
-
 /* What is the process's for as long as it runs. */
 struct cnid_host {
 	int lock;            /* of the state: one server per node */

@@ -21,11 +21,12 @@
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
 #include "nodeagent/devices/pools.h"
-#include "nodeagent/kubelet/allocation_epoch.h"
 #include "nodeagent/kubelet/kubeletd_client.h"
 #include "nodeagent/kubelet/kubeletd_process.h"
 #include "nodeagent/kubelet/kubeletd_server.h"
+#include "nodeagent/process/allocation_epoch.h"
 #include "nodeagent/process/channel.h"
+#include "nodeagent/process/supervisor.h"
 #include "tests/fakes/kubelet.h"
 #include "tests/support/until.h"
 

@@ -20,7 +20,7 @@
 #include "lib/grpc/proto/pod_resources.pb-c.h"
 #include "lib/grpc/server.h"
 #include "lib/loop/loop.h"
-#include "nodeagent/kubelet/allocation_epoch.h"
+#include "nodeagent/process/allocation_epoch.h"
 #include "nodeagent/worker/allocated_devices.h"
 
 #define VF      "0000:3b:00.2"

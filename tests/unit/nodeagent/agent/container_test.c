@@ -15,7 +15,7 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/supervisor/container.h"
+#include "nodeagent/agent/container.h"
 
 /* As in a pod of containerd 2: the root's is private, volumes are as the manifest says. */
 #define POD                                                                                        \

@@ -4,7 +4,7 @@
  * finds is done at once. Between main.c, which says what each process does, and
  * nodeagent/process/workers.h.
  */
-#include "nodeagent/supervisor/supervisor.h"
+#include "nodeagent/process/supervisor.h"
 
 #include <errno.h>
 #include <poll.h>

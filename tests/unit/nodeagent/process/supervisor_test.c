@@ -20,7 +20,7 @@
 #include "lib/base/own_fd.h"
 #include "lib/base/packet.h"
 #include "lib/base/str.h"
-#include "nodeagent/supervisor/supervisor.h"
+#include "nodeagent/process/supervisor.h"
 
 #define PATIENCE_MS 20000
 #define ALIVE_MS    20

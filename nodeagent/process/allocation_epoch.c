@@ -3,14 +3,13 @@
  * Two numbers in a shared mapping: written by kubeletd before it answers Allocate, read by workers
  * before they take a VF. The supervisor makes the mapping.
  */
-#include "nodeagent/kubelet/allocation_epoch.h"
+#include "nodeagent/process/allocation_epoch.h"
 
 #include <stdatomic.h>
 #include <sys/mman.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
-#include "nodeagent/kubelet/pod_resources.h"
 
 struct allocation_epoch {
 	_Atomic uint64_t count;
@@ -49,9 +48,10 @@ uint64_t allocation_epoch_count(const struct allocation_epoch *giving)
 
 int64_t allocation_epoch_quiet_ms(const struct allocation_epoch *giving)
 {
-	int64_t left = allocation_epoch_count(giving)
-			       ? atomic_load(&giving->last_ms) + POD_RESOURCES_QUIET_MS - clock_ms()
-			       : 0;
+	int64_t left =
+		allocation_epoch_count(giving)
+			? atomic_load(&giving->last_ms) + ALLOCATION_EPOCH_QUIET_MS - clock_ms()
+			: 0;
 
 	return left > 0 ? left : 0;
 }

@@ -3,14 +3,22 @@
  * That an Allocate was answered, and when: in memory that the process which answers shares with
  * those that ask the kubelet before they take a VF (worker/allocated_devices.h). Only an Allocate
  * makes the list of what pods have longer, so an answer of the kubelet's may be kept until the next
- * one; and for a while after one the kubelet is not to be asked (POD_RESOURCES_QUIET_MS).
+ * one; and for a while after one the kubelet is not to be asked.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_ALLOCATION_EPOCH_H
-#define ORBWEAVER_NODEAGENT_KUBELET_ALLOCATION_EPOCH_H
+#ifndef ORBWEAVER_NODEAGENT_PROCESS_ALLOCATION_EPOCH_H
+#define ORBWEAVER_NODEAGENT_PROCESS_ALLOCATION_EPOCH_H
 
 #include <stdint.h>
 
 struct allocation_epoch;
+
+/*
+ * A kubelet that is asked for its list forgets devices of pods that have ended, and with them those
+ * for which an Allocate is under way: it may give them to the next pod as well
+ * (github.com/kubernetes/kubernetes/pull/137534, all versions up to 1.36 at least). The moment in
+ * which its Allocate ends is the worst to ask: for so many milliseconds it is not.
+ */
+enum { ALLOCATION_EPOCH_QUIET_MS = 1000 };
 
 /* Before the processes are forked, which all have it then. */
 struct allocation_epoch *allocation_epoch_new(void);

@@ -2,7 +2,7 @@
 /*
  * Flags of the node agent as a table.
  */
-#include "nodeagent/supervisor/agent_options.h"
+#include "nodeagent/agent/agent_options.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -17,21 +17,25 @@
  * Signals: SIGTERM and SIGINT end the agent in its own order, then kubeletd. Whoever kills the
  * supervisor kills all.
  */
-#ifndef ORBWEAVER_NODEAGENT_SUPERVISOR_SUPERVISOR_H
-#define ORBWEAVER_NODEAGENT_SUPERVISOR_SUPERVISOR_H
+#ifndef ORBWEAVER_NODEAGENT_PROCESS_SUPERVISOR_H
+#define ORBWEAVER_NODEAGENT_PROCESS_SUPERVISOR_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "nodeagent/cni/server/cnid.h"
-#include "nodeagent/kubelet/allocation_epoch.h"
-#include "nodeagent/kubelet/kubeletd_process.h"
+#include "nodeagent/process/allocation_epoch.h"
 #include "nodeagent/process/workers.h"
 
-/* Names in ps(1), at most 15 bytes; WORKER_NAME is the fourth. */
+/* Names in ps(1), at most 15 bytes; those of workers: workers.h. */
 #define SUPERVISOR_NAME "ow-supervisor"
 #define AGENT_NAME      "ow-agent"
 #define KUBELETD_NAME   "ow-kubeletd"
+#define CNID_NAME       "ow-cnid"
+
+/* Packets of one byte to the supervisor: there is something to offer; heartbeats. */
+#define KUBELETD_OFFERING "o"
+#define KUBELETD_ALIVE    "h"
+#define CNID_ALIVE        "h"
 
 enum {
 	/*
@@ -73,8 +77,7 @@ struct supervisor_agent {
  * What the processes do; each returns an exit status.
  *
  * serve: `control` is its end of a socket of packets. One with a descriptor brings the next agent
- * (kubelet/kubeletd_server.h); the end says to end. It sends the packets of
- * kubelet/kubeletd_process.h. work: the agent; heartbeats are orders (process/workers.h). worker,
+ * (kubelet/kubeletd_server.h); the end says to end. It sends the packets above. work: the agent; heartbeats are orders (process/workers.h). worker,
  * meter: what a worker does with its socket; meter NULL: no agent asks for one.
  */
 struct supervisor_config {

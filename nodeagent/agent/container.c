@@ -3,7 +3,7 @@
  * Facts from /proc and the host's root, as the supervisor sees them before it forks anything; words
  * from the facts. The agent's process composes the findings, since memory depends on the profile.
  */
-#include "nodeagent/supervisor/container.h"
+#include "nodeagent/agent/container.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/base/own.h"
-#include "nodeagent/supervisor/agent_options.h"
+#include "nodeagent/agent/agent_options.h"
 
 static const char *in_a_pod(const char *name)
 {

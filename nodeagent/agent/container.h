@@ -4,8 +4,8 @@
  * manifest that a user has changed is reported on the NodeState, with what to write, instead of
  * by what fails much later. manifests/base/agent.yaml has all of it.
  */
-#ifndef ORBWEAVER_NODEAGENT_SUPERVISOR_CONTAINER_H
-#define ORBWEAVER_NODEAGENT_SUPERVISOR_CONTAINER_H
+#ifndef ORBWEAVER_NODEAGENT_AGENT_CONTAINER_H
+#define ORBWEAVER_NODEAGENT_AGENT_CONTAINER_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -2,8 +2,8 @@
 /*
  * The command line of the node agent.
  */
-#ifndef ORBWEAVER_NODEAGENT_SUPERVISOR_AGENT_OPTIONS_H
-#define ORBWEAVER_NODEAGENT_SUPERVISOR_AGENT_OPTIONS_H
+#ifndef ORBWEAVER_NODEAGENT_AGENT_AGENT_OPTIONS_H
+#define ORBWEAVER_NODEAGENT_AGENT_AGENT_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>

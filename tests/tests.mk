@@ -11,7 +11,7 @@ $(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(ARCHIVES)
 
 # Tests in which time passes only where they wait.
 VIRTUAL_TIME := loop/loop grpc/server $(addprefix kube/,client informer queue) \
-	$(addprefix nodeagent/,addresses/addresses addresses/leaderless agent/agent agent/gid_reader pod_networks/settings_reader process/channel kubelet/kubelet_versions kubelet/device_plugins kubelet/pod_resources)
+	$(addprefix nodeagent/,pod_networks/addresses pod_networks/leaderless agent/agent agent/gid_reader pod_networks/settings_reader process/channel kubelet/kubelet_versions kubelet/device_plugins kubelet/pod_resources)
 $(VIRTUAL_TIME:%=$(OUT)/tests/unit/%_test): $(OUT)/tests/fakes/virtual_time.o
 
 # Steps are counted where files change.
@@ -113,7 +113,7 @@ PROGRAM_ARCHIVES := $(foreach l,$(RECONCILERS) nodeagent/cni/plan nodeagent/mode
 $(OUT)/tests/integration/%: $(OUT)/tests/integration/%.o $(OUT)/tests/support/connection.o $(PROGRAM_ARCHIVES)
 	$(LINK)
 
-$(OUT)/tests/integration/chaos $(OUT)/tests/integration/wants: $(OUT)/nodeagent/addresses.a
+$(OUT)/tests/integration/chaos $(OUT)/tests/integration/wants: $(OUT)/nodeagent/pod_networks.a
 $(OUT)/tests/integration/chaos: $(OUT)/tests/support/chaos_nodes.o
 $(OUT)/tests/integration/history $(OUT)/tests/unit/support/address_history_test: $(OUT)/tests/support/address_history.o
 
@@ -190,7 +190,7 @@ counted-build: $(OUT)/tests/one-key
 # ---- tests of lib/kube: a scripted server for the unit tests, and what runs on a real API server ---------------------------
 SCRIPTED := $(addprefix $(OUT)/tests/fakes/,http_script.o scripted.o)
 $(foreach t,client informer lease recorder,$(OUT)/tests/unit/kube/$(t)_test): $(SCRIPTED)
-$(foreach t,addresses/addresses addresses/leaderless agent/pod_events agent/pod_owners pod_networks/foresee pod_networks/settings_reader,$(OUT)/tests/unit/nodeagent/$(t)_test): $(SCRIPTED)
+$(foreach t,pod_networks/addresses pod_networks/leaderless agent/pod_events agent/pod_owners pod_networks/foresee pod_networks/settings_reader,$(OUT)/tests/unit/nodeagent/$(t)_test): $(SCRIPTED)
 $(foreach t,writer/applier_run controllers/controllers controllers/ipam_book server/metrics_access cache/mirror nad_definition cache/pod_demand server/webhook,$(OUT)/tests/unit/operator/$(t)_test): $(SCRIPTED)
 $(OUT)/tests/integration/kube_test: private EXTRA_LIBS += -lcmocka
 test-build: $(OUT)/tests/integration/kube_test

@@ -16,8 +16,8 @@
 #include "lib/kube/client.h"
 #include "lib/kube/recorder.h"
 #include "lib/loop/loop.h"
-#include "nodeagent/addresses/addresses.h"
 #include "nodeagent/cni/meta/profile.h"
+#include "nodeagent/pod_networks/addresses.h"
 
 enum {
 	/* A line that is lost, or cannot be had, is asked for again. */

@@ -14,7 +14,7 @@
 #include "lib/base/err.h"
 #include "lib/kube/client.h"
 #include "lib/loop/loop.h"
-#include "nodeagent/addresses/addresses.h"
+#include "nodeagent/pod_networks/addresses.h"
 
 enum {
 	/* So long a reading serves its sandbox. */

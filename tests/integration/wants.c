@@ -14,7 +14,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
-#include "nodeagent/addresses/addresses.h"
+#include "nodeagent/pod_networks/addresses.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "tests/support/connection.h"

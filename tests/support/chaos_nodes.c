@@ -24,7 +24,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
-#include "nodeagent/addresses/addresses.h"
+#include "nodeagent/pod_networks/addresses.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/networks.h"
 #include "reconcilers/ipam/endpoint.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Nodes for chaos.c: kubelets that run pods, and what each node's agent does about addresses
- * (nodeagent/addresses, the real code). What a pod's interfaces have on its node is written down
+ * (nodeagent/pod_networks, the real code). What a pod's interfaces have on its node is written down
  * as a ConfigMap (address_history.h) before the pod runs, and deleted before its agent says that
  * nothing is left.
  */

@@ -14,9 +14,9 @@
 #include "lib/kube/informer.h"
 #include "lib/kube/queue.h"
 #include "lib/kube/recorder.h"
-#include "nodeagent/addresses/addresses.h"
 #include "nodeagent/agent/agent.h"
 #include "nodeagent/agent/pool_sources.h"
+#include "nodeagent/pod_networks/addresses.h"
 #include "nodeagent/pod_networks/networks.h"
 
 #define NODES_MANAGER "orbweaver-simulate"

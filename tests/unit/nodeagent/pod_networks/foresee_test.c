@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/addresses/addresses.h"
+#include "nodeagent/pod_networks/addresses.h"
 #include "nodeagent/pod_networks/attachments.h"
 #include "nodeagent/process/channel.h"
 #include "tests/fakes/scripted.h"

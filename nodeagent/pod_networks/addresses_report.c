@@ -13,7 +13,7 @@
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
-#include "nodeagent/addresses/addresses_internal.h"
+#include "nodeagent/pod_networks/addresses_internal.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/ipam/conflict.h"
 #include "reconcilers/ipam/endpoint.h"

@@ -4,7 +4,7 @@
  * write (lib/kube/lease.h). It is read while requests wait, less and less often while it is
  * renewed.
  *
- * Without a leader there are rounds: in each, every request that waits has one attempt (take.c).
+ * Without a leader there are rounds: in each, every request that waits has one attempt (addresses_take.c).
  * Between two rounds is a pause that doubles, with jitter, and the Lease is read before each: what
  * keeps the leader away may be too much load, and there may be a thousand agents.
  *
@@ -26,7 +26,7 @@
 #include "lib/json/json.h"
 #include "lib/kube/lease.h"
 #include "lib/kube/status.h"
-#include "nodeagent/addresses/addresses_internal.h"
+#include "nodeagent/pod_networks/addresses_internal.h"
 #include "reconcilers/ipam/ipam_settings.h"
 
 static const struct kube_resource lease_resource = {"coordination.k8s.io", "v1", "leases", "Lease",

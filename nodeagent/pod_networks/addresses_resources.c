@@ -3,7 +3,7 @@
  * What is read and written here, and which of it is this node's.
  */
 #include "lib/base/str.h"
-#include "nodeagent/addresses/addresses_internal.h"
+#include "nodeagent/pod_networks/addresses_internal.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/ipam/endpoint.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Lists of SpiderEndpoints with this node's label, for watch.c, release.c and report.c. Users may
+ * Lists of SpiderEndpoints with this node's label, for addresses_watch.c, addresses_release.c
+ * and addresses_report.c. Users may
  * write these objects and their label: an answer is cut into objects while it arrives, one that is
  * too large is never parsed, and of the others little is kept, one page at a time.
  */
@@ -11,7 +12,7 @@
 #include "lib/json/json.h"
 #include "lib/kube/identity.h"
 #include "lib/kube/splitter.h"
-#include "nodeagent/addresses/addresses_internal.h"
+#include "nodeagent/pod_networks/addresses_internal.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/limits.h"
 #include "reconcilers/ipam/conflict.h"

@@ -10,8 +10,8 @@
  * So are those for the first ones of a pod that is new on the node: it is read for them while its
  * kubelet begins with it. All NICs of a request are answered together, or none.
  */
-#ifndef ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_H
-#define ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_H
+#ifndef ORBWEAVER_NODEAGENT_POD_NETWORKS_ADDRESSES_H
+#define ORBWEAVER_NODEAGENT_POD_NETWORKS_ADDRESSES_H
 
 #include <jansson.h>
 #include <stdbool.h>

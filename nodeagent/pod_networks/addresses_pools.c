@@ -9,7 +9,7 @@
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
-#include "nodeagent/addresses/addresses_internal.h"
+#include "nodeagent/pod_networks/addresses_internal.h"
 #include "reconcilers/core/kinds.h"
 
 struct pools_question {

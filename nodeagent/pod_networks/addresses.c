@@ -4,12 +4,12 @@
  * round begins or a release is over, is a callback that is set here. Requests end first, since
  * their end uses all others.
  */
-#include "nodeagent/addresses/addresses.h"
+#include "nodeagent/pod_networks/addresses.h"
 
 #include <assert.h>
 
 #include "lib/base/mem.h"
-#include "nodeagent/addresses/addresses_internal.h"
+#include "nodeagent/pod_networks/addresses_internal.h"
 #include "reconcilers/core/kinds.h"
 
 struct addresses *addresses_new(const struct addresses_config *config)

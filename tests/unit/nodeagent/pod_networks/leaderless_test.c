@@ -9,7 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/addresses/addresses.h"
+#include "nodeagent/pod_networks/addresses.h"
 #include "tests/fakes/scripted.h"
 
 #define SPIDER    "/apis/spiderpool.spidernet.io/v2beta1"
@@ -225,5 +225,5 @@ int main(void)
 	};
 
 	json_init();
-	return cmocka_run_group_tests_name("nodeagent/addresses/leaderless", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("nodeagent/pod_networks/leaderless", tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@
 #include "lib/json/json.h"
 #include "lib/kube/cache.h"
 #include "lib/kube/informer.h"
-#include "nodeagent/addresses/addresses_internal.h"
+#include "nodeagent/pod_networks/addresses_internal.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/pod.h"
 #include "reconcilers/ipam/allocate/assign.h"

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the files of this folder share: addresses.c wires want.c (requests), release.c (giving
- * back), watch.c (pods that are new, and those without a DEL) and report.c (conflicts); leader.c,
- * recent.c, foresight.c, take.c, pools.c and resources.c serve them.
+ * What the files addresses_*.c share: addresses.c wires want (requests), release, watch (pods that
+ * are new, and those without a DEL) and report (conflicts); leader, recent, foresight, take, pools
+ * and resources serve them.
  */
-#ifndef ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_INTERNAL_H
-#define ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_INTERNAL_H
+#ifndef ORBWEAVER_NODEAGENT_POD_NETWORKS_ADDRESSES_INTERNAL_H
+#define ORBWEAVER_NODEAGENT_POD_NETWORKS_ADDRESSES_INTERNAL_H
 
 #include <sys/queue.h>
 
 #include "lib/kube/api.h"
-#include "nodeagent/addresses/addresses.h"
+#include "nodeagent/pod_networks/addresses.h"
 
 TAILQ_HEAD(want_list, addresses_want);
 TAILQ_HEAD(release_list, release);
@@ -28,10 +28,10 @@ struct addresses {
 	struct report_list reports;
 	struct leader *leader;
 	char *leader_ns; /* the leader's addresses_config_ns(); NULL: not known */
-	/* Wired by addresses.c: leader.c knows nothing of requests. */
+	/* Wired by addresses.c: addresses_leader.c knows nothing of requests. */
 	bool (*is_waiting)(const struct addresses *addresses);
 	void (*begin_round)(struct addresses *addresses);
-	/* See take.c: what the attempts of one round share. NULL between rounds. */
+	/* See addresses_take.c: what the attempts of one round share. NULL between rounds. */
 	struct shelf *shelf;
 	struct timer *next_take;
 	uint64_t round; /* the number of the last one */
@@ -45,10 +45,10 @@ struct addresses {
 	struct pod_watch *pods; /* NULL: pods that end without a DEL are not watched */
 	struct timer *second_look;
 	json_t *unseen; /* UID: {"ns", "name", "pod", "dueMs"} of release_later() */
-	/* See recent.c. */
+	/* See addresses_recent.c. */
 	json_t *recent, *said;
 	struct timer *recent_over;
-	/* See foresight.c. */
+	/* See addresses_foresight.c. */
 	struct foresight_list foresights;
 	struct metric *wait, *outcomes;
 };
@@ -77,7 +77,7 @@ enum {
 	ADDRESSES_TRIED_MS = 60000,
 };
 
-/* ---- leader.c -------------------------------------------------------------------------------- */
+/* ---- addresses_leader.c ---------------------------------------------------------------------- */
 
 struct leader *leader_new(struct addresses *addresses);
 /* A request waits for addresses: make an operator lead. */
@@ -95,7 +95,7 @@ extern const struct kube_resource addresses_endpoint, addresses_pod, addresses_p
 /* The query of a list: SpiderEndpoints of our node. Returns new; free(). */
 char *addresses_node_query(const struct addresses *addresses);
 
-/* ---- want.c ---------------------------------------------------------------------------------- */
+/* ---- addresses_want.c ------------------------------------------------------------------------ */
 
 /* See struct addresses. */
 void want_released(struct addresses *addresses, const char *uid);
@@ -107,7 +107,7 @@ void want_begin_round(struct addresses *addresses);
 void want_take_next(void *arg);
 void want_free_all(struct addresses *addresses);
 
-/* ---- recent.c -------------------------------------------------------------------------------- */
+/* ---- addresses_recent.c ---------------------------------------------------------------------- */
 
 /*
  * This endpoint was read just now, and more NICs of the pod with this UID will ask. begun_ms: when
@@ -128,7 +128,7 @@ void recent_forget(struct addresses *addresses, const char *uid);
 void recent_forget_old(void *arg);
 void recent_free_all(struct addresses *addresses);
 
-/* ---- foresight.c ----------------------------------------------------------------------------- */
+/* ---- addresses_foresight.c ------------------------------------------------------------------- */
 
 /* The leader has begun to look at this pod. */
 void foresight_of_new_pod(struct addresses *addresses, const char *ns, const char *name,
@@ -137,7 +137,7 @@ void foresight_of_new_pod(struct addresses *addresses, const char *ns, const cha
 void foresight_forget(struct addresses *addresses, const char *uid);
 void foresight_free_all(struct addresses *addresses);
 
-/* ---- endpoints.c ----------------------------------------------------------------------------- */
+/* ---- addresses_endpoints.c ------------------------------------------------------------------- */
 
 /*
  * SpiderEndpoints of our node, page by page, in the namespace ns (NULL: in all). Of each is kept:
@@ -157,7 +157,7 @@ void endpoints_list_next(struct endpoints_list *list);
 /* No callback comes. NULL is fine. */
 void endpoints_list_free(struct endpoints_list *list);
 
-/* ---- watch.c --------------------------------------------------------------------------------- */
+/* ---- addresses_watch.c ----------------------------------------------------------------------- */
 
 struct pod_watch *pod_watch_new(struct addresses *addresses);
 /*
@@ -167,7 +167,7 @@ struct pod_watch *pod_watch_new(struct addresses *addresses);
 bool pod_watch_is_sure(const struct pod_watch *watch, const char *uid);
 void pod_watch_free(struct pod_watch *watch);
 
-/* ---- release.c ------------------------------------------------------------------------------- */
+/* ---- addresses_release.c --------------------------------------------------------------------- */
 
 /*
  * A release of this UID is under way; from now on it ends with its present call, as the pod is made
@@ -194,7 +194,7 @@ void release_free_all(struct addresses *addresses);
 /* Look at pods again that had no endpoint when they ended, as they become due. A loop_fn. */
 void release_look_again(void *arg);
 
-/* ---- report.c -------------------------------------------------------------------------------- */
+/* ---- addresses_report.c ---------------------------------------------------------------------- */
 
 void report_free_all(struct addresses *addresses);
 
@@ -218,7 +218,7 @@ void pools_wrote(json_t *pools, json_t *pool);
 void pools_list_now(void *arg);
 void pools_free_all(struct addresses *addresses);
 
-/* ---- take.c ---------------------------------------------------------------------------------- */
+/* ---- addresses_take.c ------------------------------------------------------------------------ */
 
 /* Allocation without a leader. */
 struct take;

@@ -11,7 +11,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
-#include "nodeagent/addresses/addresses_internal.h"
+#include "nodeagent/pod_networks/addresses_internal.h"
 #include "reconcilers/ipam/endpoint.h"
 
 /* Before each read of a new pod's. Who asks meanwhile reads for itself. */

@@ -9,7 +9,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/json/json.h"
-#include "nodeagent/addresses/addresses.h"
+#include "nodeagent/pod_networks/addresses.h"
 #include "tests/fakes/scripted.h"
 
 #define ENDPOINT  "/apis/spiderpool.spidernet.io/v2beta1/namespaces/ml/spiderendpoints/p"

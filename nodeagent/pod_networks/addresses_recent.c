@@ -12,7 +12,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/addresses/addresses_internal.h"
+#include "nodeagent/pod_networks/addresses_internal.h"
 
 static void forget_in_time(struct addresses *addresses)
 {

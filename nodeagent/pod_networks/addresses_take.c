@@ -21,7 +21,7 @@
 #include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
-#include "nodeagent/addresses/addresses_internal.h"
+#include "nodeagent/pod_networks/addresses_internal.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/names.h"
 #include "reconcilers/core/reconcile.h"

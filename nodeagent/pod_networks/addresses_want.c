@@ -2,7 +2,8 @@
 /*
  * A request is a state machine: it reads the endpoint that the leader should have written, watches
  * it, asks the leader or takes its turn in a round, and ends with an answer or at its deadline.
- * recent.c and foresight.c spare it the read, leader.c begins rounds, take.c allocates.
+ * addresses_recent.c and _foresight.c spare it the read, _leader.c begins rounds, _take.c
+ * allocates.
  */
 #include <assert.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #include "lib/kube/cache.h"
 #include "lib/kube/informer.h"
 #include "lib/kube/status.h"
-#include "nodeagent/addresses/addresses_internal.h"
+#include "nodeagent/pod_networks/addresses_internal.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/ipam/allocate/assign.h"
 #include "reconcilers/ipam/endpoint.h"

@@ -26,9 +26,8 @@
 #include "nodeagent/agent/agent_process.h"
 #include "nodeagent/agent/container.h"
 #include "nodeagent/cni/server/cnid.h"
-#include "nodeagent/cni/state/conf.h"
-#include "nodeagent/cni/state/install.h"
 #include "nodeagent/cni/worker/cni_worker.h"
+#include "nodeagent/cni/worker/profile_keeper.h"
 #include "nodeagent/devices/dra_names.h"
 #include "nodeagent/kubelet/kubeletd_process.h"
 #include "nodeagent/kubelet/kubeletd_server.h"
@@ -279,9 +278,8 @@ static int remove_plugins(const struct agent_options *options)
 
 	if (root < 0)
 		(void)err_sys(&err, "PluginsNotInstalled", "open %s", options->host_root);
-	/* The runtime first: it would not find what its configuration names. */
-	if (root >= 0 && conf_remove(root, options->cni_conf_dir, &err) == 0 &&
-	    install_remove(root, options->cni_bin_dir, &err) == 0)
+	else if (profile_keeper_remove(root, options->cni_conf_dir, options->cni_bin_dir, &err) ==
+		 0)
 		return 0;
 	return refuse("", &err);
 }

@@ -18,6 +18,7 @@
 #include "nodeagent/devices/pools.h"
 #include "nodeagent/kubelet/kubeletd_client.h"
 #include "nodeagent/kubelet/pod_resources.h"
+#include "nodeagent/model/observed.h"
 
 /* Of offers_withdraw(). */
 enum withdrawing {
@@ -264,7 +265,7 @@ static void tell_held(struct offers *offers)
 
 	json_decref(offers->held);
 	offers->held = held_by_both(offers, offers->allocated);
-	functions = offers->held ? pools_functions(offers->held) : NULL;
+	functions = offers->held ? observed_functions(offers->held) : NULL;
 	offers->config.held(offers->config.arg, functions);
 	offers->config.wanted(offers->config.arg);
 }

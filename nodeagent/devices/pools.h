@@ -174,12 +174,6 @@ void pools_check_given(json_t *pools, const json_t *given);
 #define POOLS_STATUS_PODS_MAX 128
 
 /*
- * Of devices in the hands of pods, {"spidernet.io/x": {"0000:3b:00.2": "ns/pod/container"}}, those
- * that are PCI functions, and the pods that have them: {"0000:3b:00.2": "ns/pod"}. New.
- */
-json_t *pools_functions(const json_t *allocated);
-
-/*
  * What is said of one resource of pools_compute() (NULL: it is not offered yet), new: {"name",
  * "kind", "wanted", "registered": true, "offered": n, "healthy": n, "cause": "…"}. why_not: why
  * the kubelet does not have it, "" when that is not known; NULL: it has. `cause` says that, or why

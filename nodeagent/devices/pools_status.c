@@ -4,7 +4,6 @@
  */
 #include <string.h>
 
-#include "lib/base/pci_address.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/devices/pools.h"
@@ -71,28 +70,6 @@ static void add_entry(json_t *status, const json_t *resource, const json_t *allo
 	if (allocated)
 		add_pods(entry, allocated);
 	json_array_append_new(status, entry);
-}
-
-/* "ns/pod/container" → "ns/pod". */
-static json_t *pod_of_holder(const char *holder)
-{
-	const char *slash = strchr(holder, '/');
-
-	slash = slash ? strchr(slash + 1, '/') : NULL;
-	return slash ? json_stringn(holder, (size_t)(slash - holder)) : json_string(holder);
-}
-
-json_t *pools_functions(const json_t *allocated)
-{
-	json_t *functions = json_object();
-	const char *resource, *id;
-	json_t *devices, *holder;
-
-	json_each (allocated, resource, devices)
-		json_each (devices, id, holder)
-			if (pci_address_is_valid(id))
-				json_put(functions, id, pod_of_holder(json_str_or(holder, "")));
-	return functions;
 }
 
 json_t *pools_status(const json_t *plugins, const json_t *given, const json_t *allocated,

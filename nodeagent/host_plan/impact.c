@@ -6,19 +6,9 @@
  */
 #include "nodeagent/host_plan/impact.h"
 
-#include <string.h>
-
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-
-/* "ns/pod" of what may be "ns/pod/container". */
-static json_t *pod_of_holder(const char *holder)
-{
-	const char *slash = strchr(holder, '/');
-	const char *second = slash ? strchr(slash + 1, '/') : NULL;
-
-	return second ? json_fmt("%.*s", (int)(second - holder), holder) : json_string(holder);
-}
+#include "nodeagent/model/observed.h"
 
 static void add_named(json_t *impact, const char *list, const char *more, json_t *entry)
 {
@@ -48,7 +38,7 @@ json_t *plan_impact(const json_t *plan, bool withdrawn)
 		json_t *entry = json_object();
 
 		if (pod)
-			json_put(entry, "pod", pod_of_holder(pod));
+			json_put(entry, "pod", observed_pod_of(pod));
 		else
 			json_put(entry, "holder",
 				 json_fmt("%.200s",

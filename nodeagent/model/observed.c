@@ -50,3 +50,24 @@ bool observed_vfs_get_rdma(const char *driver)
 {
 	return !str_eq(driver, "ice") && !str_eq(driver, "i40e");
 }
+
+json_t *observed_pod_of(const char *holder)
+{
+	const char *slash = strchr(holder, '/');
+
+	slash = slash ? strchr(slash + 1, '/') : NULL;
+	return slash ? json_stringn(holder, (size_t)(slash - holder)) : json_string(holder);
+}
+
+json_t *observed_functions(const json_t *allocated)
+{
+	json_t *functions = json_object();
+	const char *resource, *id;
+	json_t *devices, *holder;
+
+	json_each (allocated, resource, devices)
+		json_each (devices, id, holder)
+			if (pci_address_is_valid(id))
+				json_put(functions, id, observed_pod_of(json_str_or(holder, "")));
+	return functions;
+}

@@ -15,6 +15,15 @@
  */
 json_t *observed_status_interfaces(const json_t *observed);
 
+/* "ns/pod" of what may be "ns/pod/container", new. */
+json_t *observed_pod_of(const char *holder);
+
+/*
+ * Of devices in the hands of pods, {"spidernet.io/x": {"0000:3b:00.2": "ns/pod/container"}}, those
+ * that are PCI functions, and the pods that have them: {"0000:3b:00.2": "ns/pod"}. New.
+ */
+json_t *observed_functions(const json_t *allocated);
+
 /*
  * A driver that hands a function to a process (Documentation/ABI/testing/sysfs-bus-pci,
  * driver_override): those of VFIO, which vendors have their own of and all have it in their name

@@ -13,8 +13,8 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/loop/loop.h"
-#include "nodeagent/devices/pools.h"
 #include "nodeagent/kubelet/pod_resources.h"
+#include "nodeagent/model/observed.h"
 #include "nodeagent/process/allocation_epoch.h"
 #include "nodeagent/process/protocol.h"
 
@@ -54,7 +54,7 @@ static void on_answer(void *arg, const json_t *allocated, const struct err *err)
 		timer_start(question->next, 0);
 		return;
 	} else {
-		given->functions = pools_functions(allocated);
+		given->functions = observed_functions(allocated);
 	}
 	loop_stop(question->loop);
 }

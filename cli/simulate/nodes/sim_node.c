@@ -19,6 +19,7 @@
 #include "nodeagent/devices/pools.h"
 #include "nodeagent/host_plan/history.h"
 #include "nodeagent/host_plan/status.h"
+#include "nodeagent/model/observed.h"
 #include "nodeagent/process/client.h"
 #include "nodeagent/worker/answer.h"
 
@@ -104,7 +105,7 @@ void sim_node_offer(struct sim_node *node)
 		.before = before,
 	});
 	check_given(node, node->given, json_str_at(view.observed, "node", "bootId"));
-	held = pools_functions(node->allocated);
+	held = observed_functions(node->allocated);
 	replace(&node->offered, pools_withdraw(node->pools, node->held_back));
 	agent_set_held(node->agent, held);
 	node->is_dirty = true;

@@ -169,3 +169,8 @@ void profile_keeper_free(struct profile_keeper *keeper)
 	mem_free(keeper->multus);
 	mem_free(keeper);
 }
+
+int profile_keeper_remove(int root, const char *conf_dir, const char *bin_dir, struct err *err)
+{
+	return conf_remove(root, conf_dir, err) < 0 ? -1 : install_remove(root, bin_dir, err);
+}

@@ -11,6 +11,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "lib/base/err.h"
 #include "nodeagent/cni/meta/profile.h"
 
 enum {
@@ -56,5 +57,12 @@ json_t *profile_keeper_look(struct profile_keeper *keeper, enum profile profile,
 
 /* What the next look has to know, new. */
 json_t *profile_keeper_memory(const struct profile_keeper *keeper);
+
+/*
+ * Remove our configuration and our plugins, and restore what was there before. The configuration
+ * comes first: the runtime would not find plugins that it names. Errors as conf_remove() and
+ * install_remove() have them.
+ */
+int profile_keeper_remove(int root, const char *conf_dir, const char *bin_dir, struct err *err);
 
 #endif

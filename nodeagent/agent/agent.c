@@ -43,19 +43,20 @@
 static void take_earlier_report(struct agent *agent)
 {
 	const json_t *interfaces = json_at(agent->object, "status", "interfaces");
-	json_t *observed = agent->observed;
+	json_t *observed = agent->seen.observed;
 
-	if (agent->has_earlier_report || !agent->object)
+	if (agent->report.has_earlier || !agent->object)
 		return;
-	agent->has_earlier_report = true;
+	agent->report.has_earlier = true;
 	if (json_array_size(interfaces) == 0)
 		return;
-	json_object_set(agent->earlier, "interfaces", (json_t *)interfaces);
-	json_put(agent->earlier, "rails", json_incref(json_at(agent->object, "status", "rails")));
+	json_object_set(agent->seen.earlier, "interfaces", (json_t *)interfaces);
+	json_put(agent->seen.earlier, "rails",
+		 json_incref(json_at(agent->object, "status", "rails")));
 	if (!observed)
 		return;
-	json_object_set(agent->earlier, "node", json_at(observed, "node"));
-	agent->observed = NULL;
+	json_object_set(agent->seen.earlier, "node", json_at(observed, "node"));
+	agent->seen.observed = NULL;
 	agent_take_observed(agent, observed);
 }
 
@@ -80,8 +81,8 @@ static void on_loaded(void *arg, const json_t *result, const struct err *err)
 	if (agent->authority == AUTHORITY_LOADING)
 		agent->authority = AUTHORITY_EXECUTING;
 	agent_replace(&agent->state, json_deep_copy(result));
-	if (!agent->observed && json_at(agent->state, "node"))
-		json_object_set(agent->earlier, "node", json_at(agent->state, "node"));
+	if (!agent->seen.observed && json_at(agent->state, "node"))
+		json_object_set(agent->seen.earlier, "node", json_at(agent->state, "node"));
 	/* Whoever executed before us has seen more of it. */
 	if (json_at(agent->state, "given"))
 		agent_replace(&agent->given, json_incref(json_at(agent->state, "given")));
@@ -133,8 +134,9 @@ static void agent_turn(void *arg)
 	}
 	if (agent->doing != IDLE)
 		return;
-	closely = agent->must_replan || now >= agent->retry_ms;
-	if (!closely && agent->observed && now < agent->look_ms && now < agent->scan_ms) {
+	closely = agent->planned.must_replan || now >= agent->retry_ms;
+	if (!closely && agent->seen.observed && now < agent->seen.look_ms &&
+	    now < agent->seen.scan_ms) {
 		agent_schedule(agent);
 		return;
 	}
@@ -150,22 +152,22 @@ struct agent *agent_new(const struct agent_config *config)
 	agent->config = *config;
 	agent->attempts = attempts_new();
 	agent->failures = json_array();
-	agent->skipped = json_object();
-	agent->made = json_array();
-	agent->earlier = json_object();
+	agent->planned.skipped = json_object();
+	agent->round.made = json_array();
+	agent->seen.earlier = json_object();
 	agent->due = timer_new(config->loop, agent_turn, agent);
 	agent->turn = deferred_new(config->loop, agent_turn, agent);
 	agent->started_ms = clock_ms();
-	agent->look_ms = agent->scan_ms = agent->retry_ms = INT64_MAX;
+	agent->seen.look_ms = agent->seen.scan_ms = agent->retry_ms = INT64_MAX;
 	agent->desired.again_ms = -1;
-	agent->looks = metric_counter(config->metrics, "orbweaver_agent_looks_total",
-				      "Looks at the host.", "how");
-	agent->steps = metric_counter(config->metrics, "orbweaver_agent_steps_total",
-				      "Steps executed on the host.", "step,result");
-	agent->seconds = metric_histogram(config->metrics, "orbweaver_agent_step_seconds",
-					  "Time that steps took.", "step", METRIC_SECONDS);
-	agent->failed = metric_counter(config->metrics, "orbweaver_agent_failures_total",
-				       "Looks, steps and saves that failed.", "reason");
+	agent->metrics.looks = metric_counter(config->metrics, "orbweaver_agent_looks_total",
+					      "Looks at the host.", "how");
+	agent->metrics.steps = metric_counter(config->metrics, "orbweaver_agent_steps_total",
+					      "Steps executed on the host.", "step,result");
+	agent->metrics.seconds = metric_histogram(config->metrics, "orbweaver_agent_step_seconds",
+						  "Time that steps took.", "step", METRIC_SECONDS);
+	agent->metrics.failed = metric_counter(config->metrics, "orbweaver_agent_failures_total",
+					       "Looks, steps and saves that failed.", "reason");
 	deferred_run(agent->turn);
 	return agent;
 }
@@ -182,22 +184,22 @@ void agent_free(struct agent *agent)
 	json_decref(agent->addresses);
 	json_decref(agent->held);
 	json_decref(agent->given);
-	json_decref(agent->planned_held);
-	json_decref(agent->withdrawn);
-	json_decref(agent->earlier);
-	json_decref(agent->observed);
-	parallel_nics_free(agent->lanes);
-	json_decref(agent->plan);
+	json_decref(agent->planned.held);
+	json_decref(agent->planned.withdrawn);
+	json_decref(agent->seen.earlier);
+	json_decref(agent->seen.observed);
+	parallel_nics_free(agent->planned.lanes);
+	json_decref(agent->planned.plan);
 	json_decref(agent->failures);
-	json_decref(agent->skipped);
-	json_decref(agent->made);
+	json_decref(agent->planned.skipped);
+	json_decref(agent->round.made);
 	json_decref(agent->saving);
-	mem_free(agent->activity);
-	json_decref(agent->shown);
-	json_decref(agent->waiting);
-	mem_free(agent->reported);
-	mem_free(agent->doubted);
-	mem_free(agent->reported_uid);
+	mem_free(agent->report.activity);
+	json_decref(agent->report.shown);
+	json_decref(agent->report.waiting);
+	mem_free(agent->report.text);
+	mem_free(agent->report.doubted);
+	mem_free(agent->report.uid);
 	mem_free(agent);
 }
 
@@ -232,7 +234,8 @@ void agent_set_node_state(struct agent *agent, const json_t *object)
 	agent_replace(&agent->object, take_ptr(now));
 	agent_decide_desired(agent);
 	take_earlier_report(agent);
-	if (same && same_boots && same_drain && json_generation(object) == agent->plan_generation)
+	if (same && same_boots && same_drain &&
+	    json_generation(object) == agent->planned.generation)
 		return;
 	/* What was refused may be good now. */
 	if (!same)
@@ -242,11 +245,11 @@ void agent_set_node_state(struct agent *agent, const json_t *object)
 
 void agent_set_reported(struct agent *agent, const char *uid)
 {
-	if (str_eq(agent->reported_uid, uid))
+	if (str_eq(agent->report.uid, uid))
 		return;
-	mem_free(agent->reported_uid);
-	agent->reported_uid = str_dup(uid);
-	agent->reported_ms = clock_ms();
+	mem_free(agent->report.uid);
+	agent->report.uid = str_dup(uid);
+	agent->report.at_ms = clock_ms();
 	agent_decide_desired(agent);
 	if (agent->doing == IDLE)
 		agent_schedule(agent);
@@ -302,7 +305,7 @@ bool agent_knows_interface(const struct agent *agent, const char *name)
 	const json_t *pf, *vf;
 	size_t i, k;
 
-	json_array_foreach (json_at(agent->observed, "interfaces"), i, pf) {
+	json_array_foreach (json_at(agent->seen.observed, "interfaces"), i, pf) {
 		if (is_called(pf, name))
 			return true;
 		json_array_foreach (json_at(pf, "Vfs"), k, vf)
@@ -327,13 +330,13 @@ void agent_stop(struct agent *agent, void (*done)(void *arg), void *arg)
 struct agent_view agent_view(struct agent *agent)
 {
 	return (struct agent_view){
-		.generation = agent->shown_generation,
-		.observed = agent->observed,
-		.plan = agent->shown,
+		.generation = agent->report.shown_generation,
+		.observed = agent->seen.observed,
+		.plan = agent->report.shown,
 		.failures = agent->failures,
-		.activity = agent->activity,
-		.withdrawn =
-			agent_is_vacating(agent->object) && agent->withdrawal == WITHDRAWAL_DONE,
+		.activity = agent->report.activity,
+		.withdrawn = agent_is_vacating(agent->object) &&
+			     agent->planned.withdrawal == WITHDRAWAL_DONE,
 		.given = agent->given,
 		.offered = agent->desired.offered,
 	};

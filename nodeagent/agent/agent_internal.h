@@ -52,6 +52,7 @@ struct round {
 	bool repairs; /* the same generation was done before: another program changed the host */
 	size_t steps;
 	int64_t begin_ms;
+	json_t *made; /* entries of its plans whose steps have changed something */
 };
 
 /* A step under way. */
@@ -61,6 +62,42 @@ struct stepping {
 	size_t index;        /* in the plan */
 };
 
+/* What is known of the host, and when it is looked at next. */
+struct agent_seen {
+	unsigned int how; /* HOST_OBSERVE_…: what the look sees that runs, or ran last */
+	json_t *earlier;  /* before the first look: what history_merge() starts from */
+	json_t *observed;
+	int64_t look_ms; /* an event asks for a look then; INT64_MAX: none does */
+	int64_t scan_ms; /* the next safety scan */
+};
+
+/* The plan that is carried out, or was last. */
+struct agent_planned {
+	json_t *plan;
+	int64_t generation;
+	json_t *held;                /* what agent.held was when it was made */
+	json_t *skipped;             /* PFs of which a step failed */
+	struct parallel_nics *lanes; /* of its steps */
+	struct stepping stepping[HOSTD_PARALLEL_MAX];
+	enum withdrawal withdrawal;
+	json_t *withdrawn; /* NULL exactly when withdrawal is NONE */
+	bool must_replan;  /* what is wanted changed while steps ran */
+};
+
+/* What was reported last: agent_report.c's, and the report that the API server has. */
+struct agent_report {
+	char *activity;
+	char *text;    /* what was blocked, wrong or waiting for a reboot */
+	char *doubted; /* the same, seen once; NULL: there is no doubt */
+	int64_t doubted_ms;
+	json_t *waiting; /* blocked entries that were logged last */
+	json_t *shown;   /* the last plan whose troubles were sure */
+	int64_t shown_generation;
+	char *uid; /* of the NodeState that has it */
+	int64_t at_ms;
+	bool has_earlier; /* what an earlier agent has reported was taken */
+};
+
 struct agent {
 	struct agent_config config;
 	struct attempts *attempts;
@@ -68,52 +105,31 @@ struct agent {
 	struct deferred *turn;
 	enum doing doing;
 	enum authority authority;
-	enum withdrawal withdrawal;
-	unsigned int look; /* HOST_OBSERVE_…: what the look sees that runs, or ran last */
 	struct round round;
-	json_t *made; /* entries of the plans of this round whose steps have changed something */
+	struct agent_seen seen;
+	struct agent_planned planned;
+	struct agent_report report;
 
 	/* the state file on disk: {"found", "nodeState", "addresses", "node", "given"} */
 	json_t *state;
 	json_t *object, *addresses, *held, *given;
-	json_t *withdrawn;    /* NULL exactly when withdrawal is NONE */
-	json_t *planned_held; /* what `held` was when the plan was made */
-	json_t *earlier;      /* before the first look: what history_merge() starts from */
-	json_t *observed, *plan, *failures;
-	json_t *skipped; /* PFs of which a step of this plan failed */
-	json_t *saving;  /* on its way to the disk */
+	json_t *failures;
+	json_t *saving; /* on its way to the disk */
 	struct desired desired;
-	int64_t plan_generation;
-	int64_t done_generation;     /* done completely in this process; 0: none */
-	struct parallel_nics *lanes; /* of the plan */
-	struct stepping stepping[HOSTD_PARALLEL_MAX];
-	char *activity;
-	char *reported; /* what was blocked, wrong or waiting for a reboot, as reported last */
-	char *doubted;  /* the same, seen once; NULL: there is no doubt */
-	int64_t doubted_ms;
-	json_t *waiting; /* blocked entries that were logged last */
-	json_t *shown;   /* the last plan whose troubles were sure */
-	int64_t shown_generation;
-
-	char *reported_uid;
-	int64_t reported_ms, started_ms;
-	int64_t look_ms; /* an event asks for a look then; INT64_MAX: none does */
-	int64_t scan_ms; /* the next safety scan */
+	int64_t done_generation; /* done completely in this process; 0: none */
+	int64_t started_ms;
 	/* a pause ends or the spec in force changes by time; INT64_MAX: neither */
 	int64_t retry_ms;
-	bool must_replan;        /* what is wanted changed while steps ran */
-	bool has_earlier_report; /* what an earlier agent has reported was taken */
 	bool stopping;
 	void (*stopped)(void *arg);
 	void *stopped_arg;
 
-	struct metric *looks, *steps, *seconds, *failed;
+	struct {
+		struct metric *looks, *steps, *seconds, *failed;
+	} metrics;
 };
 
-/*
- * ---- agent_schedule.c
- * ----------------------------------------------------------------------------
- */
+/* ---- agent_schedule.c ------------------------------------------------------------------------ */
 
 /* Set the timer for the next thing that is due; after each change while nothing runs. */
 void agent_schedule(struct agent *agent);
@@ -184,7 +200,7 @@ static inline int agent_chance(void)
 
 static inline const json_t *agent_steps(const struct agent *agent)
 {
-	return json_at(agent->plan, "steps");
+	return json_at(agent->planned.plan, "steps");
 }
 
 /* For people: the PF of a plan's entry, or "node". */

@@ -22,12 +22,12 @@ void agent_start_look(struct agent *agent, bool closely)
 
 	assert(agent->doing != LOADING && agent->doing != WITHDRAWING);
 	agent->doing = LOOKING;
-	agent->look = closely ? HOST_OBSERVE_HOLDERS : 0;
-	agent->must_replan = false;
-	agent->look_ms = INT64_MAX;
-	agent->scan_ms = clock_ms() + scan_ms + scan_ms * agent_chance() / 4000;
-	metric_add(agent->looks, 1, closely ? "close" : "cheap");
-	hostd_observe(agent->config.hostd, agent->look, on_looked, agent);
+	agent->seen.how = closely ? HOST_OBSERVE_HOLDERS : 0;
+	agent->planned.must_replan = false;
+	agent->seen.look_ms = INT64_MAX;
+	agent->seen.scan_ms = clock_ms() + scan_ms + scan_ms * agent_chance() / 4000;
+	metric_add(agent->metrics.looks, 1, closely ? "close" : "cheap");
+	hostd_observe(agent->config.hostd, agent->seen.how, on_looked, agent);
 }
 
 /* Failures of steps that would not be planned any more are made good. */
@@ -46,14 +46,14 @@ static void forget_mended(struct agent *agent, struct planner_input *input)
 static void make_plan(struct agent *agent)
 {
 	struct planner_input input = {
-		.observed = agent->observed,
+		.observed = agent->seen.observed,
 		.found = json_at(agent->state, "found"),
 		.held = agent->held,
 		.is_held_awaited = !agent->held,
 	};
 	/* In mode exclusive pods are given a folder, by PCI address (docs/device-plugins.md). */
 	bool are_numbers_given =
-		!str_eq(json_str_at(agent->observed, "rdma", "netnsMode"), "exclusive");
+		!str_eq(json_str_at(agent->seen.observed, "rdma", "netnsMode"), "exclusive");
 	json_auto_t *refused = NULL;
 	struct err err = {0};
 	json_t *plan;
@@ -68,12 +68,12 @@ static void make_plan(struct agent *agent)
 	refused = attempts_refused(agent->attempts, clock_ms());
 	input.refused = refused;
 	plan = planner_plan(&input, &err);
-	agent_replace(&agent->plan, plan);
-	agent_replace(&agent->planned_held, json_incref(agent->held));
-	agent->plan_generation = agent->desired.generation;
-	parallel_nics_free(agent->lanes);
-	agent->lanes = parallel_nics_new(agent_steps(agent), are_numbers_given);
-	json_object_clear(agent->skipped);
+	agent_replace(&agent->planned.plan, plan);
+	agent_replace(&agent->planned.held, json_incref(agent->held));
+	agent->planned.generation = agent->desired.generation;
+	parallel_nics_free(agent->planned.lanes);
+	agent->planned.lanes = parallel_nics_new(agent_steps(agent), are_numbers_given);
+	json_object_clear(agent->planned.skipped);
 	if (plan)
 		agent_forget_failure(agent, KEY_SPEC);
 	else
@@ -83,9 +83,9 @@ static void make_plan(struct agent *agent)
 /* Takes devices; NULL: none any more. */
 static void set_withdrawn(struct agent *agent, json_t *devices)
 {
-	agent_replace(&agent->withdrawn, devices);
-	agent->withdrawal = devices ? WITHDRAWAL_ASKED : WITHDRAWAL_NONE;
-	agent->config.withdraw(agent->config.arg, agent->withdrawn);
+	agent_replace(&agent->planned.withdrawn, devices);
+	agent->planned.withdrawal = devices ? WITHDRAWAL_ASKED : WITHDRAWAL_NONE;
+	agent->config.withdraw(agent->config.arg, agent->planned.withdrawn);
 }
 
 static void round_end(struct agent *agent)
@@ -104,10 +104,10 @@ static void round_end(struct agent *agent)
 	 * their successors would get it.
 	 */
 	if (agent_is_vacating(agent->object) && agent->authority == AUTHORITY_EXECUTING)
-		devices = plan_vacated(agent->plan, agent->observed);
-	if (!json_same(devices, agent->withdrawn))
+		devices = plan_vacated(agent->planned.plan, agent->seen.observed);
+	if (!json_same(devices, agent->planned.withdrawn))
 		set_withdrawn(agent, json_incref(devices));
-	if (!agent->doubted)
+	if (!agent->report.doubted)
 		agent_end_round(agent);
 	agent->config.changed(agent->config.arg);
 	agent_schedule(agent);
@@ -138,26 +138,26 @@ static bool may_run(const json_t *entry, void *arg)
 
 	if (!pf)
 		return true;
-	return !json_object_get(agent->skipped, pf) &&
+	return !json_object_get(agent->planned.skipped, pf) &&
 	       !(hostd_stuck(agent->config.hostd, NULL) > 0 &&
 		 attempts_has_hung(agent->attempts, pf));
 }
 
 static void set_activity(struct agent *agent, char *text)
 {
-	mem_free(agent->activity);
-	agent->activity = text;
+	mem_free(agent->report.activity);
+	agent->report.activity = text;
 	agent->config.changed(agent->config.arg);
 }
 
 /* The first of those that run, and how many others do. */
 static void show_activity(struct agent *agent)
 {
-	size_t others = parallel_nics_running(agent->lanes) - 1;
-	const struct stepping *at = agent->stepping;
+	size_t others = parallel_nics_running(agent->planned.lanes) - 1;
+	const struct stepping *at = agent->planned.stepping;
 	auto_free char *more = others ? str_printf("; %zu more beside it", others) : NULL;
 
-	assert(parallel_nics_running(agent->lanes) > 0);
+	assert(parallel_nics_running(agent->planned.lanes) > 0);
 	while (!at->entry)
 		at++;
 	set_activity(agent,
@@ -176,24 +176,24 @@ static void on_stepped(void *arg, const json_t *result, const struct err *err)
 
 	assert(agent->doing == STEPPING && entry);
 	agent->round.steps++;
-	metric_add(agent->steps, 1, entry_name(entry), err ? "failed" : "done");
+	metric_add(agent->metrics.steps, 1, entry_name(entry), err ? "failed" : "done");
 	if (!err) {
-		metric_observe(agent->seconds,
+		metric_observe(agent->metrics.seconds,
 			       (double)json_integer_value(json_at(result, "tookMs")) / 1000,
 			       entry_name(entry));
 		if (json_is_true(json_at(result, "changed")))
-			json_array_append(agent->made, (json_t *)entry);
+			json_array_append(agent->round.made, (json_t *)entry);
 		if (attempts_step_succeeded(agent->attempts, entry, clock_ms(), &too_often) < 0)
 			err = &too_often;
 	}
 	if (err) {
 		agent_note_failed_step(agent, entry, err);
 		if (entry_pf(entry))
-			json_object_set_new(agent->skipped, entry_pf(entry), json_true());
+			json_object_set_new(agent->planned.skipped, entry_pf(entry), json_true());
 		else
-			agent->must_replan = true; /* others may depend on it */
+			agent->planned.must_replan = true; /* others may depend on it */
 	}
-	parallel_nics_done(agent->lanes, stepping->index);
+	parallel_nics_done(agent->planned.lanes, stepping->index);
 	run_steps(agent);
 }
 
@@ -212,8 +212,8 @@ static bool takes_from_pods(const json_t *entry)
 static const char *working_vf(const struct agent *agent, const json_t *entry)
 {
 	const char *vf = json_str_at(entry, "vf");
-	const json_t *pf =
-		json_find(json_at(agent->observed, "interfaces"), "pciAddress", entry_pf(entry));
+	const json_t *pf = json_find(json_at(agent->seen.observed, "interfaces"), "pciAddress",
+				     entry_pf(entry));
 
 	return vf && str_eq(entry_name(entry), "set-mtu") &&
 			       json_at(json_find(json_at(pf, "Vfs"), "pciAddress", vf), "driver")
@@ -224,9 +224,9 @@ static const char *working_vf(const struct agent *agent, const json_t *entry)
 static void begin_step(struct agent *agent, size_t index)
 {
 	const json_t *entry = json_array_get(agent_steps(agent), index);
-	struct stepping *stepping = agent->stepping;
+	struct stepping *stepping = agent->planned.stepping;
 
-	assert(entry && parallel_nics_running(agent->lanes) <= agent->config.parallel);
+	assert(entry && parallel_nics_running(agent->planned.lanes) <= agent->config.parallel);
 	while (stepping->entry)
 		stepping++;
 	*stepping = (struct stepping){.agent = agent, .entry = entry, .index = index};
@@ -245,20 +245,21 @@ static void run_steps(struct agent *agent)
 
 	agent->doing = STEPPING;
 	/* Nothing more of a plan that may be wrong by now. */
-	while (!agent->stopping && !agent->must_replan &&
-	       parallel_nics_running(agent->lanes) < agent->config.parallel &&
-	       (index = parallel_nics_next(agent->lanes, may_run, agent)) != PARALLEL_NICS_NONE) {
+	while (!agent->stopping && !agent->planned.must_replan &&
+	       parallel_nics_running(agent->planned.lanes) < agent->config.parallel &&
+	       (index = parallel_nics_next(agent->planned.lanes, may_run, agent)) !=
+		       PARALLEL_NICS_NONE) {
 		entry = json_array_get(agent_steps(agent), index);
 		/* A pod may have it by now. */
 		if ((takes_from_pods(entry) || working_vf(agent, entry)) &&
-		    !json_same(agent->held, agent->planned_held)) {
-			agent->must_replan = true;
+		    !json_same(agent->held, agent->planned.held)) {
+			agent->planned.must_replan = true;
 		} else {
-			parallel_nics_begin(agent->lanes, index);
+			parallel_nics_begin(agent->planned.lanes, index);
 			begin_step(agent, index);
 		}
 	}
-	if (parallel_nics_running(agent->lanes) > 0) {
+	if (parallel_nics_running(agent->planned.lanes) > 0) {
 		show_activity(agent);
 		return;
 	}
@@ -288,7 +289,8 @@ static void add_vfs(json_t *devices, const json_t *pf)
 /* VFs that the plan stops, removes or writes to, and those that are withdrawn already. New. */
 static json_t *touched_devices(const struct agent *agent)
 {
-	json_t *devices = agent->withdrawn ? json_copy(agent->withdrawn) : json_object();
+	json_t *devices =
+		agent->planned.withdrawn ? json_copy(agent->planned.withdrawn) : json_object();
 	const json_t *entry;
 	size_t i;
 
@@ -304,7 +306,7 @@ static json_t *touched_devices(const struct agent *agent)
 		if (vf && (str_eq(json_str_at(entry, "impact"), "vf") || working_vf(agent, entry)))
 			json_object_set_new(devices, vf, json_true());
 		else if (takes_from_pods(entry) && pf)
-			add_vfs(devices, json_find(json_at(agent->observed, "interfaces"),
+			add_vfs(devices, json_find(json_at(agent->seen.observed, "interfaces"),
 						   "pciAddress", pf));
 	}
 	return devices;
@@ -314,8 +316,8 @@ static void withdraw_and_run(struct agent *agent)
 {
 	json_auto_t *devices = touched_devices(agent);
 
-	if (json_object_size(devices) == 0 ||
-	    (agent->withdrawal == WITHDRAWAL_DONE && json_same(devices, agent->withdrawn))) {
+	if (json_object_size(devices) == 0 || (agent->planned.withdrawal == WITHDRAWAL_DONE &&
+					       json_same(devices, agent->planned.withdrawn))) {
 		run_steps(agent);
 		return;
 	}
@@ -327,8 +329,8 @@ static void withdraw_and_run(struct agent *agent)
 
 void agent_withdrawn(struct agent *agent)
 {
-	if (agent->withdrawal == WITHDRAWAL_ASKED)
-		agent->withdrawal = WITHDRAWAL_DONE;
+	if (agent->planned.withdrawal == WITHDRAWAL_ASKED)
+		agent->planned.withdrawal = WITHDRAWAL_DONE;
 	/* Meanwhile another plan may have been made, or the end. */
 	if (agent->doing == WITHDRAWING)
 		run_steps(agent);
@@ -342,17 +344,17 @@ void agent_withdrawn(struct agent *agent)
 static json_t *wanted_state(const struct agent *agent)
 {
 	json_t *state = json_copy(agent->state);
-	const json_t *found = json_at(agent->plan, "found");
+	const json_t *found = json_at(agent->planned.plan, "found");
 
 	if (found)
 		json_object_set(state, "found", (json_t *)found);
-	if (agent->plan && agent->desired.source == DESIRED_SERVER)
+	if (agent->planned.plan && agent->desired.source == DESIRED_SERVER)
 		json_put(state, "nodeState", desired_kept(agent->object));
 	if (agent->addresses)
 		json_object_set(state, "addresses", agent->addresses);
 	if (agent->given)
 		json_object_set(state, "given", agent->given);
-	json_put(state, "node", history_node(agent->observed));
+	json_put(state, "node", history_node(agent->seen.observed));
 	return state;
 }
 
@@ -396,7 +398,7 @@ static void on_saved(void *arg, const json_t *result, const struct err *err)
 	agent_forget_failure(agent, KEY_STATE);
 	/* The spec in force may be borrowed from the state that was replaced. */
 	agent_decide_desired(agent);
-	if (agent->must_replan && !agent->stopping)
+	if (agent->planned.must_replan && !agent->stopping)
 		agent_start_look(agent, true);
 	else
 		round_carry_on(agent);
@@ -419,8 +421,8 @@ static void on_looked(void *arg, const json_t *result, const struct err *err)
 	make_plan(agent);
 	agent->config.looked(agent->config.arg);
 	/* A cheap look sees that all is well; it takes some VFs for held that are not. */
-	if (!(agent->look & HOST_OBSERVE_HOLDERS) &&
-	    (has_work(agent) || json_array_size(json_at(agent->plan, "blocked")) > 0)) {
+	if (!(agent->seen.how & HOST_OBSERVE_HOLDERS) &&
+	    (has_work(agent) || json_array_size(json_at(agent->planned.plan, "blocked")) > 0)) {
 		agent_start_look(agent, true);
 		return;
 	}

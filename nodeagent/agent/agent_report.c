@@ -17,7 +17,7 @@ void agent_list_failures(struct agent *agent)
 	json_t *list = attempts_failures(agent->attempts);
 
 	for (size_t i = json_array_size(list); i-- > 0;)
-		if (status_is_answered(agent->plan, json_array_get(list, i)))
+		if (status_is_answered(agent->planned.plan, json_array_get(list, i)))
 			json_array_remove(list, i);
 	agent_replace(&agent->failures, list);
 }
@@ -25,7 +25,7 @@ void agent_list_failures(struct agent *agent)
 static void report_failure(struct agent *agent, const char *where, const struct err *err,
 			   bool is_news)
 {
-	metric_add(agent->failed, 1, err->reason);
+	metric_add(agent->metrics.failed, 1, err->reason);
 	agent_list_failures(agent);
 	if (!is_news)
 		return;
@@ -64,10 +64,10 @@ void agent_forget_failure(struct agent *agent, const char *name)
 
 static bool is_done(const struct agent *agent)
 {
-	return agent->plan && json_array_size(agent_steps(agent)) == 0 &&
-	       json_array_size(json_at(agent->plan, "blocked")) == 0 &&
-	       json_array_size(json_at(agent->plan, "problems")) == 0 &&
-	       !json_at(agent->plan, "reboot") && json_array_size(agent->failures) == 0;
+	return agent->planned.plan && json_array_size(agent_steps(agent)) == 0 &&
+	       json_array_size(json_at(agent->planned.plan, "blocked")) == 0 &&
+	       json_array_size(json_at(agent->planned.plan, "problems")) == 0 &&
+	       !json_at(agent->planned.plan, "reboot") && json_array_size(agent->failures) == 0;
 }
 
 static void report_entry(struct agent *agent, const json_t *entry)
@@ -92,19 +92,19 @@ static bool has_entry(const json_t *list, const json_t *value)
 /* An administrator looks here for what is waited for. */
 static void log_waiting(struct agent *agent)
 {
-	const json_t *now = json_at(agent->plan, "blocked"), *entry;
+	const json_t *now = json_at(agent->planned.plan, "blocked"), *entry;
 	size_t i;
 
 	json_array_foreach (now, i, entry)
-		if (!has_entry(agent->waiting, entry))
+		if (!has_entry(agent->report.waiting, entry))
 			log_info("a change waits", F_STR("pf", agent_where(entry)),
 				 F_STR("for", json_str_at(entry, "holder")),
 				 F_STR("why", json_str_at(entry, "message")));
-	json_array_foreach (agent->waiting, i, entry)
+	json_array_foreach (agent->report.waiting, i, entry)
 		if (!has_entry(now, entry))
 			log_info("a change no longer waits", F_STR("pf", agent_where(entry)),
 				 F_STR("for", json_str_at(entry, "holder")));
-	agent_replace(&agent->waiting, json_incref((json_t *)now));
+	agent_replace(&agent->report.waiting, json_incref((json_t *)now));
 }
 
 /* What cannot be done, as text; NULL when there is nothing of it. New. */
@@ -125,8 +125,8 @@ static char *trouble_text(const json_t *plan)
 
 static void set_shown(struct agent *agent, json_t *plan)
 {
-	agent_replace(&agent->shown, plan);
-	agent->shown_generation = agent->plan_generation;
+	agent_replace(&agent->report.shown, plan);
+	agent->report.shown_generation = agent->planned.generation;
 	agent_list_failures(agent);
 	agent->config.changed(agent->config.arg);
 }
@@ -134,28 +134,28 @@ static void set_shown(struct agent *agent, json_t *plan)
 /* No trouble, one that was reported, or one that an earlier look saw too. */
 static bool is_sure(struct agent *agent, const char *text)
 {
-	if (!text || str_eq(text, agent->reported))
+	if (!text || str_eq(text, agent->report.text))
 		return true;
-	if (!str_eq(text, agent->doubted)) {
-		mem_free(agent->doubted);
-		agent->doubted = str_dup(text);
-		agent->doubted_ms = clock_ms();
+	if (!str_eq(text, agent->report.doubted)) {
+		mem_free(agent->report.doubted);
+		agent->report.doubted = str_dup(text);
+		agent->report.doubted_ms = clock_ms();
 	}
-	return clock_ms() - agent->doubted_ms >= AGENT_CONFIRM_MS;
+	return clock_ms() - agent->report.doubted_ms >= AGENT_CONFIRM_MS;
 }
 
 void agent_show_plan(struct agent *agent)
 {
-	auto_free char *text = trouble_text(agent->plan);
+	auto_free char *text = trouble_text(agent->planned.plan);
 	json_t *steps;
 
 	if (!is_sure(agent, text)) {
-		agent->look_ms =
-			agent_soonest(agent->look_ms, agent->doubted_ms + AGENT_CONFIRM_MS);
+		agent->seen.look_ms = agent_soonest(agent->seen.look_ms,
+						    agent->report.doubted_ms + AGENT_CONFIRM_MS);
 		if (json_array_size(agent_steps(agent)) == 0)
 			return;
 		/* The steps are sure, the troubles not yet. */
-		steps = json_copy(agent->plan);
+		steps = json_copy(agent->planned.plan);
 		json_object_del(steps, "blocked");
 		json_object_del(steps, "problems");
 		json_object_del(steps, "reboot");
@@ -163,22 +163,22 @@ void agent_show_plan(struct agent *agent)
 		set_shown(agent, steps);
 		return;
 	}
-	mem_free(take_ptr(agent->doubted));
+	mem_free(take_ptr(agent->report.doubted));
 	log_waiting(agent);
-	if (text && !str_eq(text, agent->reported)) {
+	if (text && !str_eq(text, agent->report.text)) {
 		const json_t *entry;
 		size_t i;
 
-		json_array_foreach (json_at(agent->plan, "problems"), i, entry)
+		json_array_foreach (json_at(agent->planned.plan, "problems"), i, entry)
 			report_entry(agent, entry);
-		json_array_foreach (json_at(agent->plan, "blocked"), i, entry)
+		json_array_foreach (json_at(agent->planned.plan, "blocked"), i, entry)
 			report_entry(agent, entry);
-		report_entry(agent, json_at(agent->plan, "reboot"));
-		report_entry(agent, json_at(agent->plan, "nextBoot"));
+		report_entry(agent, json_at(agent->planned.plan, "reboot"));
+		report_entry(agent, json_at(agent->planned.plan, "nextBoot"));
 	}
-	mem_free(agent->reported);
-	agent->reported = take_ptr(text);
-	set_shown(agent, json_incref(agent->plan));
+	mem_free(agent->report.text);
+	agent->report.text = take_ptr(text);
+	set_shown(agent, json_incref(agent->planned.plan));
 }
 
 void agent_begin_round(struct agent *agent, const json_t *entry)
@@ -186,15 +186,16 @@ void agent_begin_round(struct agent *agent, const json_t *entry)
 	assert(entry && !agent->round.began);
 	agent->round = (struct round){
 		.began = true,
-		.repairs = agent->done_generation == agent->plan_generation &&
-			   agent->plan_generation > 0,
+		.made = agent->round.made,
+		.repairs = agent->done_generation == agent->planned.generation &&
+			   agent->planned.generation > 0,
 		.begin_ms = clock_ms(),
 	};
-	json_array_clear(agent->made);
+	json_array_clear(agent->round.made);
 	log_info(agent->round.repairs ? "host differs from what was done, repairing"
 				      : "configuring the host",
 		 F_STR("where", agent_where(entry)), F_STR("why", json_str_at(entry, "why")),
-		 F_INT("generation", agent->plan_generation),
+		 F_INT("generation", agent->planned.generation),
 		 F_INT("steps", (int64_t)json_array_size(agent_steps(agent))));
 }
 
@@ -204,15 +205,15 @@ void agent_end_round(struct agent *agent)
 	int64_t took = clock_ms() - agent->round.begin_ms;
 
 	if (is_done(agent))
-		agent->done_generation = agent->plan_generation;
+		agent->done_generation = agent->planned.generation;
 	if (!agent->round.began)
 		return;
 	agent->round.began = false;
-	made = change_summary_text(agent->made, agent->observed);
-	json_array_clear(agent->made);
+	made = change_summary_text(agent->round.made, agent->seen.observed);
+	json_array_clear(agent->round.made);
 	log_info(is_done(agent) ? "host is as wanted"
 				: "host is as near to what is wanted as can be",
-		 F_STR("made", made), F_INT("generation", agent->plan_generation),
+		 F_STR("made", made), F_INT("generation", agent->planned.generation),
 		 F_INT("steps", (int64_t)agent->round.steps), F_INT("took_ms", took));
 	if (!is_done(agent))
 		return;

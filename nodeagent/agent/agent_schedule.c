@@ -12,7 +12,7 @@
 void agent_schedule(struct agent *agent)
 {
 	int64_t now = clock_ms();
-	int64_t next = agent_soonest(agent->look_ms, agent->scan_ms);
+	int64_t next = agent_soonest(agent->seen.look_ms, agent->seen.scan_ms);
 
 	assert(agent->doing == IDLE);
 	/* One whose pause is over and that still waits for a stuck worker comes with the scan. */
@@ -25,14 +25,14 @@ void agent_schedule(struct agent *agent)
 
 void agent_look_at(struct agent *agent, int64_t at_ms)
 {
-	agent->look_ms = agent_soonest(agent->look_ms, at_ms);
+	agent->seen.look_ms = agent_soonest(agent->seen.look_ms, at_ms);
 	if (agent->doing == IDLE)
 		agent_schedule(agent);
 }
 
 void agent_want_round(struct agent *agent)
 {
-	agent->must_replan = true;
+	agent->planned.must_replan = true;
 	agent_look_at(agent, clock_ms());
 }
 
@@ -41,13 +41,13 @@ void agent_want_round(struct agent *agent)
 void agent_decide_desired(struct agent *agent)
 {
 	int64_t now = clock_ms();
-	bool reported = agent->object && str_eq(agent->reported_uid, json_uid(agent->object));
+	bool reported = agent->object && str_eq(agent->report.uid, json_uid(agent->object));
 	struct desired_input input = {
 		.heard = agent_has_heard(agent),
 		.object = agent->object,
 		.kept = json_at(agent->state, "nodeState"),
 		.waited_ms = now - agent->started_ms,
-		.reported_ms = reported ? now - agent->reported_ms : -1,
+		.reported_ms = reported ? now - agent->report.at_ms : -1,
 	};
 
 	agent->desired = desired_spec(&input);
@@ -58,12 +58,12 @@ void agent_take_observed(struct agent *agent, json_t *observed)
 	json_auto_t *owned = observed;
 	struct history_input input = {
 		.observed = owned,
-		.before = agent->observed ? agent->observed : agent->earlier,
+		.before = agent->seen.observed ? agent->seen.observed : agent->seen.earlier,
 		.spec = agent->desired.offered,
 		.now_ms = clock_ms(),
 	};
 
-	assert(observed && observed != agent->observed);
-	agent_replace(&agent->observed, history_merge(&input));
-	json_object_clear(agent->earlier);
+	assert(observed && observed != agent->seen.observed);
+	agent_replace(&agent->seen.observed, history_merge(&input));
+	json_object_clear(agent->seen.earlier);
 }

@@ -33,27 +33,27 @@ static void look_at_lock(void *arg)
 {
 	struct agent_process *p = arg;
 	struct err err = {0};
-	int rc = node_lock_try(p->lock, &err);
+	int rc = node_lock_try(p->fds.lock, &err);
 
-	assert(!p->executes && !p->shutting_down);
+	assert(!p->executes && !p->life.shutting_down);
 	/* Who waits for another agent is ready; who cannot ever execute is not. */
 	readiness_set(p->readiness, "lock", rc >= 0, err.text);
-	if (rc < 0 && !p->lock_refused)
+	if (rc < 0 && !p->life.lock_refused)
 		log_error("cannot take the node lock; not executing, will retry", F_ERR(&err));
-	p->lock_refused = rc < 0;
+	p->life.lock_refused = rc < 0;
 	if (rc <= 0) {
-		if (rc == 0 && !p->waiting_for_lock)
+		if (rc == 0 && !p->life.waiting_for_lock)
 			log_info("another agent holds the node lock, waiting for it to end");
-		p->waiting_for_lock |= rc == 0;
-		timer_start(p->lock_look, LOCK_LOOK_MS);
+		p->life.waiting_for_lock |= rc == 0;
+		timer_start(p->life.lock_look, LOCK_LOOK_MS);
 		return;
 	}
-	if (p->waiting_for_lock)
+	if (p->life.waiting_for_lock)
 		log_info("the other agent has ended, taking over");
 	p->executes = true;
-	metric_set(p->executing, 1);
+	metric_set(p->life.executing, 1);
 	agent_set_may_execute(p->agent, true);
-	node_state_may_write(p->node_state, true);
+	node_state_may_write(p->api.node_state, true);
 	if (p->slices)
 		resource_slices_may_write(p->slices, true);
 }
@@ -64,7 +64,7 @@ static void on_all_closed(void *arg)
 {
 	struct agent_process *p = arg;
 
-	assert(p->closing);
+	assert(p->life.closing);
 	loop_stop(p->loop);
 }
 
@@ -73,10 +73,10 @@ static void close_server(void *arg)
 	struct agent_process *p = arg;
 
 	/* A step may end after it was given up. */
-	if (p->closing)
+	if (p->life.closing)
 		return;
-	p->closing = true;
-	timer_start(p->giving_up, CLOSING_MS);
+	p->life.closing = true;
+	timer_start(p->life.giving_up, CLOSING_MS);
 	readiness_close(p->readiness, on_all_closed, p);
 }
 
@@ -88,7 +88,7 @@ static void on_giving_up(void *arg)
 {
 	struct agent_process *p = arg;
 
-	if (!p->closing) {
+	if (!p->life.closing) {
 		log_warn("shutting down while a step runs");
 		close_server(p);
 		return;
@@ -101,14 +101,14 @@ static void on_terminate(void *arg)
 {
 	struct agent_process *p = arg;
 
-	if (p->shutting_down)
+	if (p->life.shutting_down)
 		return;
 	log_info("shutting down");
-	p->shutting_down = true;
+	p->life.shutting_down = true;
 	readiness_set(p->readiness, "running", false, "shutting down");
-	timer_stop(p->lock_look);
+	timer_stop(p->life.lock_look);
 	readiness_stop(p->readiness);
-	timer_start(p->giving_up, SHUTDOWN_MS);
+	timer_start(p->life.giving_up, SHUTDOWN_MS);
 	agent_stop(p->agent, close_server, p);
 }
 
@@ -121,23 +121,23 @@ static void on_lost(struct agent_process *p)
 static void process_done(struct agent_process *p)
 {
 	agent_wiring_done(p);
-	kube_config_done(&p->config);
-	signal_watch_free(p->term);
-	signal_watch_free(p->interrupt);
-	timer_free(p->lock_look);
-	timer_free(p->giving_up);
-	timer_free(p->heartbeat);
+	kube_config_done(&p->api.config);
+	signal_watch_free(p->life.term);
+	signal_watch_free(p->life.interrupt);
+	timer_free(p->life.lock_look);
+	timer_free(p->life.giving_up);
+	timer_free(p->life.heartbeat);
 	readiness_free(p->readiness);
-	scrapes_free(p->scrapes);
+	scrapes_free(p->counters.scrapes);
 	loop_free(p->loop);
 	metrics_free(p->metrics);
 	watch_close(p->watch);
-	own_close_p(&p->lock);
-	own_close_p(&p->orders);
-	own_close_p(&p->meters);
-	own_close_p(&p->connections);
-	own_close_p(&p->host_root);
-	own_close_p(&p->kubeletd);
+	own_close_p(&p->fds.lock);
+	own_close_p(&p->fds.orders);
+	own_close_p(&p->fds.meters);
+	own_close_p(&p->fds.connections);
+	own_close_p(&p->fds.host_root);
+	own_close_p(&p->fds.kubeletd);
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -154,11 +154,11 @@ static int take_what_is_needed(struct agent_process *p, struct err *err)
 		.envp = (const char *const *)environ,
 	};
 
-	p->lock = node_lock_open(p->options->host_root, err);
-	if (p->lock < 0)
+	p->fds.lock = node_lock_open(p->options->host_root, err);
+	if (p->fds.lock < 0)
 		return -1;
 	p->watch = watch_open(err);
-	return p->watch ? kube_config_load(&source, &p->config, err) : -1;
+	return p->watch ? kube_config_load(&source, &p->api.config, err) : -1;
 }
 
 static int give_privileges_away(struct agent_process *p, struct err *err)
@@ -166,10 +166,10 @@ static int give_privileges_away(struct agent_process *p, struct err *err)
 	if (sandbox_hide(p->options->host_root, p->options->kubelet_dir, err) < 0)
 		return -1;
 	/* What is left of it; folders on the way may be closed to us. */
-	p->host_root = open(p->options->host_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	p->fds.host_root = open(p->options->host_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (sandbox_become((uid_t)p->options->user, false, err) < 0)
 		return -1;
-	if (p->config.auth.kind == KUBE_AUTH_EXEC) {
+	if (p->api.config.auth.kind == KUBE_AUTH_EXEC) {
 		log_warn(
 			"the kubeconfig runs a program for credentials: no filter of system calls");
 		return 0;
@@ -182,8 +182,8 @@ static void on_heartbeat(void *arg)
 {
 	struct agent_process *p = arg;
 
-	(void)workers_send(p->orders, WORKERS_ALIVE, 0);
-	timer_start(p->heartbeat, SUPERVISOR_HEARTBEAT_MS);
+	(void)workers_send(p->fds.orders, WORKERS_ALIVE, 0);
+	timer_start(p->life.heartbeat, SUPERVISOR_HEARTBEAT_MS);
 }
 
 static void count_past(const struct agent_process *p)
@@ -211,21 +211,22 @@ static int process_start(struct agent_process *p, struct err *err)
 {
 	p->metrics = metrics_new();
 	metrics_add_process(p->metrics);
-	p->executing = metric_gauge(p->metrics, "orbweaver_agent_executing",
-				    "1 while this process is the node's one that executes.", "");
+	p->life.executing =
+		metric_gauge(p->metrics, "orbweaver_agent_executing",
+			     "1 while this process is the node's one that executes.", "");
 	count_past(p);
 	p->loop = loop_new();
 	loop_measure_turns(p->loop, p->metrics);
-	p->readiness = readiness_new(p->loop, p->metrics, p->orders);
-	p->term = signal_watch_new(p->loop, SIGTERM, on_terminate, p);
-	p->interrupt = signal_watch_new(p->loop, SIGINT, on_terminate, p);
-	p->lock_look = timer_new(p->loop, look_at_lock, p);
-	p->giving_up = timer_new(p->loop, on_giving_up, p);
-	p->heartbeat = timer_new(p->loop, on_heartbeat, p);
+	p->readiness = readiness_new(p->loop, p->metrics, p->fds.orders);
+	p->life.term = signal_watch_new(p->loop, SIGTERM, on_terminate, p);
+	p->life.interrupt = signal_watch_new(p->loop, SIGINT, on_terminate, p);
+	p->life.lock_look = timer_new(p->loop, look_at_lock, p);
+	p->life.giving_up = timer_new(p->loop, on_giving_up, p);
+	p->life.heartbeat = timer_new(p->loop, on_heartbeat, p);
 	on_heartbeat(p);
-	p->scrapes = scrapes_new();
-	if (readiness_serve(p->readiness, p->options->metrics_addr, scrapes_gate(p->scrapes), err) <
-	    0)
+	p->counters.scrapes = scrapes_new();
+	if (readiness_serve(p->readiness, p->options->metrics_addr,
+			    scrapes_gate(p->counters.scrapes), err) < 0)
 		return -1;
 	agent_wiring_start(p);
 	look_at_lock(p);
@@ -239,12 +240,12 @@ int agent_process_run(const struct agent_options *options, const struct containe
 		.options = options,
 		.container = container,
 		.past = past,
-		.orders = sockets->orders,
-		.meters = sockets->meters,
-		.connections = sockets->connections,
-		.kubeletd = sockets->kubeletd,
-		.lock = -1,
-		.host_root = -1,
+		.fds = {.orders = sockets->orders,
+			.meters = sockets->meters,
+			.connections = sockets->connections,
+			.kubeletd = sockets->kubeletd,
+			.lock = -1,
+			.host_root = -1},
 		.lost = on_lost,
 	};
 	struct err err = {0};
@@ -254,7 +255,7 @@ int agent_process_run(const struct agent_options *options, const struct containe
 		fprintf(stderr, "orbweaver-agent: %s\n", err.text);
 		/* What was opened for a start that failed is closed by the loop, too. */
 		if (p.loop) {
-			p.shutting_down = true;
+			p.life.shutting_down = true;
 			close_server(&p);
 			loop_run(p.loop);
 		}

@@ -29,34 +29,56 @@
 #include "nodeagent/process/client.h"
 #include "nodeagent/process/supervisor.h"
 
-struct agent_process {
-	const struct agent_options *options;
-	const struct container_facts *container;
-	const struct supervisor_past *past;
-	/* Its own; -1: not open, or given away. */
+/* Of the process; -1: not open, or given away. */
+struct agent_fds {
 	int orders, meters, connections, kubeletd, lock, host_root;
-	struct watch *watch; /* until host_events has it */
-	struct loop *loop;
-	struct metrics *metrics;
-	struct readiness *readiness;
-	struct scrapes *scrapes;
-	int status; /* for exit */
+};
 
-	/* Beginning and end. */
+/* Beginning and end, and which of two agents executes: agent_process.c's. */
+struct agent_life {
 	struct metric *executing;
 	struct signal_watch *term, *interrupt;
 	struct timer *lock_look, *giving_up, *heartbeat;
 	bool waiting_for_lock, lock_refused; /* logged already */
-	bool executes;                       /* the node lock is ours */
 	bool shutting_down;                  /* nothing more is begun */
 	bool closing;                        /* sockets, after that */
+};
 
-	/* The parts. */
+/* What goes to and comes from the API server. */
+struct agent_api {
 	struct kube_config config;
 	struct kube_client *client;
 	struct recorder *recorder;
 	struct pod_events *pod_events;
 	struct node_state *node_state;
+	bool heard; /* it has said whether there is a NodeState */
+	bool reported_restart;
+};
+
+/* Counters of devices, for scrapes of /metrics. */
+struct agent_counters {
+	struct scrapes *scrapes;
+	struct pod_owners *owners;
+	struct counter_collector *collector; /* NULL: of no device */
+};
+
+struct agent_process {
+	const struct agent_options *options;
+	const struct container_facts *container;
+	const struct supervisor_past *past;
+	struct agent_fds fds;
+	struct watch *watch; /* until host_events has it */
+	struct loop *loop;
+	struct metrics *metrics;
+	struct readiness *readiness;
+	int status;    /* for exit */
+	bool executes; /* the node lock is ours */
+	struct agent_life life;
+	/* A process that the agent cannot do without has gone; may not free parts. */
+	void (*lost)(struct agent_process *process);
+
+	/* The parts. */
+	struct agent_api api;
 	struct hostd *hostd;
 	struct host_events *events;
 	struct agent *agent;
@@ -66,16 +88,12 @@ struct agent_process {
 	struct addresses *addresses;
 	struct attachments *attachments;
 	struct gid_reader *gids; /* of what is attached */
-	struct pod_owners *pod_owners;
-	struct counter_collector *counting; /* NULL: of no device */
+	struct agent_counters counters;
 	struct timer *tidying;
-	bool reported_restart;
-	bool heard; /* the API server has said whether there is a NodeState */
-	/* profile_refused(); NULL: the Node has no label, or a profile on it. */
-	json_t *bad_profile;
-	json_t *unfit; /* container_findings() for the profile */
-	/* A process that the agent cannot do without has gone; may not free parts. */
-	void (*lost)(struct agent_process *process);
+	struct {
+		json_t *bad_profile; /* profile_refused(); NULL: the Node's label is good, or none */
+		json_t *unfit;       /* container_findings() for the profile */
+	} found;
 };
 
 /* Make the parts, host first. loop, metrics, readiness, config and descriptors are there. */

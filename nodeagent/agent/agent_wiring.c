@@ -25,11 +25,11 @@ enum {
 static void emit_event(void *arg, bool warning, const char *reason, const char *message)
 {
 	struct agent_process *p = arg;
-	struct event_object object = node_state_event_object(p->node_state);
+	struct event_object object = node_state_event_object(p->api.node_state);
 
 	/* Two agents would say everything twice. */
 	if (p->executes)
-		recorder_emit(p->recorder, &object, warning, reason, message);
+		recorder_emit(p->api.recorder, &object, warning, reason, message);
 }
 
 static void emit_pod(void *arg, const char *pod, const char *reason, const char *message)
@@ -37,7 +37,7 @@ static void emit_pod(void *arg, const char *pod, const char *reason, const char 
 	struct agent_process *p = arg;
 
 	if (p->executes)
-		pod_events_emit(p->pod_events, pod, reason, message);
+		pod_events_emit(p->api.pod_events, pod, reason, message);
 }
 
 /* Also without the lock: all agents say the same, and one event stands for all. */
@@ -46,7 +46,7 @@ static void emit_of_config_map(void *arg, const struct event_object *config_map,
 {
 	const struct agent_process *p = arg;
 
-	recorder_emit(p->recorder, config_map, true, reason, message);
+	recorder_emit(p->api.recorder, config_map, true, reason, message);
 }
 
 /* ---- the report ------------------------------------------------------------------------------ */
@@ -58,7 +58,7 @@ static json_t *compose_status(void *arg, const json_t *before, const char *now)
 	json_auto_t *resources =
 		p->offers ? offers_status(p->offers, json_at(before, "resources")) : NULL;
 	json_auto_t *wrong = p->offers ? offers_failures(p->offers) : NULL;
-	const json_t *networks = p->bad_profile;
+	const json_t *networks = p->found.bad_profile;
 
 	if (!networks && p->attachments)
 		networks = attachments_networks(p->attachments);
@@ -77,7 +77,7 @@ static json_t *compose_status(void *arg, const json_t *before, const char *now)
 		.attachments = p->attachments ? attachments_list(p->attachments) : NULL,
 		.gids = gid_reader_found(p->gids),
 		.networks = networks,
-		.container = p->unfit,
+		.container = p->found.unfit,
 		.before = before,
 		.now = now,
 		.version = ORBWEAVER_VERSION,
@@ -89,8 +89,8 @@ static void report_status(void *arg)
 {
 	struct agent_process *p = arg;
 
-	if (p->node_state)
-		node_state_report(p->node_state);
+	if (p->api.node_state)
+		node_state_report(p->api.node_state);
 }
 
 /* A round is over, and mostly nothing comes for a long time. */
@@ -122,7 +122,7 @@ static void offer_pools(void *arg)
 	struct agent_view view = agent_view(p->agent);
 
 	if (p->offers)
-		offers_set(p->offers, view.offered, view.observed, view.offered || p->heard,
+		offers_set(p->offers, view.offered, view.observed, view.offered || p->api.heard,
 			   view.given);
 }
 
@@ -205,14 +205,14 @@ static void on_node_is(void *arg, const char *uid, const char *dra)
 /* Each once: what a manifest lacks stays so until the next agent. */
 static void check_container(struct agent_process *p, enum profile profile)
 {
-	json_auto_t *before = p->unfit;
+	json_auto_t *before = p->found.unfit;
 	const json_t *finding;
 	size_t i;
 
-	p->unfit = container_findings(p->container, p->options->host_root,
-				      p->options->no_kubelet ? NULL : p->options->kubelet_dir,
-				      profile);
-	json_array_foreach (p->unfit, i, finding)
+	p->found.unfit = container_findings(p->container, p->options->host_root,
+					    p->options->no_kubelet ? NULL : p->options->kubelet_dir,
+					    profile);
+	json_array_foreach (p->found.unfit, i, finding)
 		if (!json_find(before, "message", json_str_at(finding, "message")))
 			log_error("the agent's container lacks what it needs",
 				  F_STR("reason", json_str_at(finding, "reason")),
@@ -228,12 +228,12 @@ static void on_profile(void *arg, const char *label)
 	struct agent_process *p = arg;
 	enum profile profile = p->options->profile;
 
-	json_decref(p->bad_profile);
-	p->bad_profile = NULL;
+	json_decref(p->found.bad_profile);
+	p->found.bad_profile = NULL;
 	if (label && !profile_read(label, &profile)) {
-		p->bad_profile = profile_refused(p->options->node, label);
+		p->found.bad_profile = profile_refused(p->options->node, label);
 		log_error("the profile of the node is not known",
-			  F_STR("why", json_str_at(p->bad_profile, "message")));
+			  F_STR("why", json_str_at(p->found.bad_profile, "message")));
 	} else {
 		attachments_set_profile(p->attachments, profile);
 	}
@@ -288,7 +288,7 @@ static void on_node_state(void *arg, const json_t *object)
 	auto_free char *text = NULL;
 
 	/* This process reports how the one before it ended. */
-	if (p->past->ends > 0 && !p->reported_restart && p->executes) {
+	if (p->past->ends > 0 && !p->api.reported_restart && p->executes) {
 		text = str_printf(
 			"the agent was ended by %s %d%s and started again; the kubelet was "
 			"%sserved meanwhile",
@@ -297,9 +297,9 @@ static void on_node_state(void *arg, const json_t *object)
 			p->past->hung ? " of the watchdog, because it no longer turned" : "",
 			p->past->served ? "" : "not ");
 		emit_event(p, true, "AgentRestarted", text);
-		p->reported_restart = true;
+		p->api.reported_restart = true;
 	}
-	p->heard = true;
+	p->api.heard = true;
 	agent_set_node_state(p->agent, object);
 	offer_pools(p);
 	check_resources(p);
@@ -357,7 +357,7 @@ static bool on_scrape(void *arg)
 {
 	const struct agent_process *p = arg;
 
-	return counter_collector_refresh(p->counting);
+	return counter_collector_refresh(p->counters.collector);
 }
 
 static const json_t *on_rails(void *arg)
@@ -371,7 +371,7 @@ static void on_gathered(void *arg, size_t size_bytes)
 {
 	struct agent_process *p = arg;
 
-	scrapes_fresh(p->scrapes, size_bytes);
+	scrapes_fresh(p->counters.scrapes, size_bytes);
 	timer_start(p->tidying, TIDY_MS);
 }
 
@@ -393,7 +393,7 @@ static const json_t *on_owners(void *arg, const json_t *pods)
 {
 	const struct agent_process *p = arg;
 
-	return pod_owners_of(p->pod_owners, pods);
+	return pod_owners_of(p->counters.owners, pods);
 }
 
 /* ---- other processes ------------------------------------------------------------------------- */
@@ -402,14 +402,14 @@ static int on_connect(void *arg)
 {
 	const struct agent_process *p = arg;
 
-	return supervisor_connect(p->connections);
+	return supervisor_connect(p->fds.connections);
 }
 
 static int on_connect_cni(void *arg)
 {
 	const struct agent_process *p = arg;
 
-	return supervisor_connect_cni(p->connections);
+	return supervisor_connect_cni(p->fds.connections);
 }
 
 static void on_hostd_lost(void *arg)
@@ -436,7 +436,7 @@ static void start_host(struct agent_process *p)
 {
 	p->events = host_events_new(p->loop, take_ptr(p->watch), on_host_event, p, p->metrics);
 	p->hostd = hostd_new(p->loop, &(struct hostd_config){
-					      .orders = fcntl(p->orders, F_DUPFD_CLOEXEC, 0),
+					      .orders = fcntl(p->fds.orders, F_DUPFD_CLOEXEC, 0),
 					      .parallel = (size_t)p->options->parallel_nics,
 					      .lost = on_hostd_lost,
 					      .arg = p,
@@ -463,14 +463,14 @@ static void start_claims(struct agent_process *p)
 		return;
 	p->slices = resource_slices_new(&(struct resource_slices_config){
 		.loop = p->loop,
-		.client = p->client,
+		.client = p->api.client,
 		.node = p->options->node,
 		.emit = emit_event,
 		.arg = p,
 		.metrics = p->metrics,
 	});
 	p->claims = resource_claims_new(&(struct resource_claims_config){
-		.client = p->client,
+		.client = p->api.client,
 		.node = p->options->node,
 		.read = on_claim_read,
 		.arg = p,
@@ -479,13 +479,13 @@ static void start_claims(struct agent_process *p)
 
 static void start_api(struct agent_process *p)
 {
-	p->client = kube_client_new(p->loop, &p->config, p->metrics);
-	p->recorder =
-		recorder_new(p->client, NODE_STATE_MANAGER, p->options->node, false, p->metrics);
-	p->pod_events = pod_events_new(p->client, p->recorder);
-	p->node_state = node_state_new(&(struct node_state_config){
+	p->api.client = kube_client_new(p->loop, &p->api.config, p->metrics);
+	p->api.recorder = recorder_new(p->api.client, NODE_STATE_MANAGER, p->options->node, false,
+				       p->metrics);
+	p->api.pod_events = pod_events_new(p->api.client, p->api.recorder);
+	p->api.node_state = node_state_new(&(struct node_state_config){
 		.loop = p->loop,
-		.client = p->client,
+		.client = p->api.client,
 		.ns = p->options->ns,
 		.node = p->options->node,
 		.changed = on_node_state,
@@ -500,7 +500,7 @@ static void start_api(struct agent_process *p)
 	});
 	p->addresses = addresses_new(&(struct addresses_config){
 		.loop = p->loop,
-		.client = p->client,
+		.client = p->api.client,
 		.node = p->options->node,
 		.ns = p->options->ns,
 		.lease = p->options->lease,
@@ -512,9 +512,9 @@ static void start_api(struct agent_process *p)
 	});
 	p->attachments = attachments_new(&(struct attachments_config){
 		.loop = p->loop,
-		.client = p->client,
+		.client = p->api.client,
 		.addresses = p->addresses,
-		.recorder = p->recorder,
+		.recorder = p->api.recorder,
 		.connect = on_connect_cni,
 		.changed = on_attached,
 		.look_at_devices = on_look_at_devices,
@@ -524,9 +524,9 @@ static void start_api(struct agent_process *p)
 	start_claims(p);
 	p->offers = offers_new(&(struct offers_config){
 		.loop = p->loop,
-		.client = p->client,
+		.client = p->api.client,
 		.ns = p->options->ns,
-		.host_root = p->host_root,
+		.host_root = p->fds.host_root,
 		.kubelet_dir = p->options->kubelet_dir,
 		.no_kubelet = p->options->no_kubelet,
 		.resource_prefix = p->options->resource_prefix,
@@ -535,7 +535,7 @@ static void start_api(struct agent_process *p)
 		.dev_files = p->options->dev_files,
 		.dra = p->options->dra,
 		.packed = p->options->packed,
-		.kubeletd = take_fd(&p->kubeletd),
+		.kubeletd = take_fd(&p->fds.kubeletd),
 		.connect = on_connect,
 		.changed = on_offers_changed,
 		.held = on_held,
@@ -563,10 +563,10 @@ void agent_wiring_start(struct agent_process *p)
 	start_api(p);
 	if (p->options->rdma_metrics == EXPOSITION_OFF)
 		return;
-	p->pod_owners = pod_owners_new(p->client);
-	p->counting = counter_collector_new(&(struct counter_collector_config){
+	p->counters.owners = pod_owners_new(p->api.client);
+	p->counters.collector = counter_collector_new(&(struct counter_collector_config){
 		.loop = p->loop,
-		.meters = take_fd(&p->meters),
+		.meters = take_fd(&p->fds.meters),
 		.node = p->options->node,
 		.scope = p->options->rdma_metrics,
 		.excluded = p->options->rdma_metrics_exclude,
@@ -579,27 +579,27 @@ void agent_wiring_start(struct agent_process *p)
 		.arg = p,
 		.metrics = p->metrics,
 	});
-	scrapes_on(p->scrapes, on_scrape, p);
+	scrapes_on(p->counters.scrapes, on_scrape, p);
 }
 
 void agent_wiring_done(struct agent_process *p)
 {
-	counter_collector_free(p->counting);
-	pod_owners_free(p->pod_owners);
+	counter_collector_free(p->counters.collector);
+	pod_owners_free(p->counters.owners);
 	attachments_free(p->attachments);
 	addresses_free(p->addresses);
 	offers_free(p->offers);
 	resource_claims_free(p->claims);
 	resource_slices_free(p->slices);
 	agent_free(p->agent);
-	node_state_free(p->node_state);
+	node_state_free(p->api.node_state);
 	host_events_free(p->events);
 	hostd_free(p->hostd);
 	gid_reader_free(p->gids);
-	pod_events_free(p->pod_events);
-	recorder_free(p->recorder);
-	kube_client_free(p->client);
+	pod_events_free(p->api.pod_events);
+	recorder_free(p->api.recorder);
+	kube_client_free(p->api.client);
 	timer_free(p->tidying);
-	json_decref(p->bad_profile);
-	json_decref(p->unfit);
+	json_decref(p->found.bad_profile);
+	json_decref(p->found.unfit);
 }

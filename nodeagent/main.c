@@ -125,13 +125,13 @@ static int serve_cni(int control, int orders, void *arg)
 {
 	const struct node_agent *agent = arg;
 	const struct agent_options *options = agent->options;
-	auto_free char *path = str_dup(options->cni_socket);
+	auto_free char *path = str_dup(options->cni.socket);
 	uid_t caller = geteuid();
 	struct cnid_host host;
 	struct err err = {0};
 	int status;
 
-	if (cnid_open(options->host_root, options->cni_socket, &host, &err) < 0 ||
+	if (cnid_open(options->host_root, options->cni.socket, &host, &err) < 0 ||
 	    sandbox_root(&(struct sandbox_folder){host.socket_dir, "cni"}, 1, &err) < 0 ||
 	    sandbox_become((uid_t)options->user, true, &err) < 0 ||
 	    sandbox_filter(SANDBOX_NODE_SERVER, &err) < 0)
@@ -145,7 +145,7 @@ static int serve_cni(int control, int orders, void *arg)
 			.socket_dir = "/cni",
 			.socket = basename(path),
 			.caller = caller,
-			.add_ms = options->cni_timeout * 1000,
+			.add_ms = options->cni.timeout * 1000,
 		});
 	cnid_close(&host);
 	return status;
@@ -159,13 +159,13 @@ static void be_cni_worker(int fd, void *arg)
 	allocation_epoch_leave(agent->giving);
 	cni_worker_run(fd, &(struct cni_worker_config){
 				   .host_root = options->host_root,
-				   .plugin_types = options->cni_plugins,
+				   .plugin_types = options->cni.plugins,
 				   .kubelet_dir = options->no_kubelet ? NULL : options->kubelet_dir,
-				   .bin_dir = options->cni_bin_dir,
-				   .program = options->cni_program,
-				   .conf_dir = options->cni_conf_dir,
-				   .isolates = options->cni_isolates,
-				   .shared_spaces = options->cni_shared,
+				   .bin_dir = options->cni.bin_dir,
+				   .program = options->cni.program,
+				   .conf_dir = options->cni.conf_dir,
+				   .isolates = options->cni.isolates,
+				   .shared_spaces = options->cni.shared,
 				   .node_netns = agent->netns,
 			   });
 }
@@ -278,7 +278,7 @@ static int remove_plugins(const struct agent_options *options)
 
 	if (root < 0)
 		(void)err_sys(&err, "PluginsNotInstalled", "open %s", options->host_root);
-	else if (profile_keeper_remove(root, options->cni_conf_dir, options->cni_bin_dir, &err) ==
+	else if (profile_keeper_remove(root, options->cni.conf_dir, options->cni.bin_dir, &err) ==
 		 0)
 		return 0;
 	return refuse("", &err);

@@ -136,7 +136,7 @@ static int take_allocation(void *options, const char *value, struct err *err)
 	if (!str_eq(value, "spread") && !str_eq(value, "packed"))
 		return err_set(err, ERR_INVALID, "BadFlag",
 			       "--allocation %s: must be spread or packed", value);
-	o->packed = str_eq(value, "packed");
+	o->offers.packed = str_eq(value, "packed");
 	return 0;
 }
 
@@ -168,7 +168,7 @@ static int take_cni_timeout(void *options, const char *value, struct err *err)
 	struct agent_options *o = options;
 
 	return str_to_int(value, SERVER_ADD_MIN_MS / 1000, SERVER_ADD_MAX_MS / 1000,
-			  &o->cni_timeout)
+			  &o->cni.timeout)
 		       ? 0
 		       : err_set(err, ERR_INVALID, "BadFlag",
 				 "--cni-timeout %s: must be seconds, from %d to %d", value,
@@ -194,7 +194,7 @@ static int take_scope(void *options, const char *value, struct err *err)
 {
 	struct agent_options *o = options;
 
-	return exposition_scope_read(value, &o->rdma_metrics)
+	return exposition_scope_read(value, &o->metrics.scope)
 		       ? 0
 		       : err_set(err, ERR_INVALID, "BadFlag",
 				 "--rdma-metrics %s: must be off, pf, pods or all", value);
@@ -207,30 +207,30 @@ static int take_scope(void *options, const char *value, struct err *err)
 
 static const struct flag flags[] = {
 	STRING("node", node),
-	STRING("kubeconfig", kubeconfig),
-	STRING("context", context),
+	STRING("kubeconfig", kube.kubeconfig),
+	STRING("context", kube.context),
 	STRING("namespace", ns),
 	STRING("lease", lease),
 	STRING("host-root", host_root),
 	STRING("kubelet-dir", kubelet_dir),
 	STRING("devinfo-dir", devinfo_dir),
-	STRING("metrics-addr", metrics_addr),
-	STRING("rdma-metrics-exclude", rdma_metrics_exclude),
-	STRING("resource-prefix", resource_prefix),
-	STRING("shared-config", shared_config),
-	STRING("device-config", device_config),
-	STRING("dev-files", dev_files),
+	STRING("metrics-addr", metrics.addr),
+	STRING("rdma-metrics-exclude", metrics.excluded),
+	STRING("resource-prefix", offers.resource_prefix),
+	STRING("shared-config", offers.shared_config),
+	STRING("device-config", offers.device_config),
+	STRING("dev-files", offers.dev_files),
 	STRING("device-paths", device_paths),
 	STRING("ready-file", ready_file),
 	STRING("cdi-dir", cdi_dir),
 	{"dra", FLAG_BOOL, offsetof(struct agent_options, dra), NULL},
-	STRING("cni-bin-dir", cni_bin_dir),
-	STRING("cni-socket", cni_socket),
-	STRING("cni-program", cni_program),
-	STRING("cni-conf-dir", cni_conf_dir),
-	STRING("cni-global-namespaces", cni_shared),
-	STRING("cni-plugin-types", cni_plugins),
-	{"cni-namespace-isolation", FLAG_BOOL, offsetof(struct agent_options, cni_isolates), NULL},
+	STRING("cni-bin-dir", cni.bin_dir),
+	STRING("cni-socket", cni.socket),
+	STRING("cni-program", cni.program),
+	STRING("cni-conf-dir", cni.conf_dir),
+	STRING("cni-global-namespaces", cni.shared),
+	STRING("cni-plugin-types", cni.plugins),
+	{"cni-namespace-isolation", FLAG_BOOL, offsetof(struct agent_options, cni.isolates), NULL},
 	{"cni-timeout", FLAG_TAKEN, 0, take_cni_timeout},
 	{"profile", FLAG_TAKEN, 0, take_profile},
 	{"rdma-metrics", FLAG_TAKEN, 0, take_scope},
@@ -300,13 +300,13 @@ static int check(const struct agent_options *o, struct err *err)
 		return o->ready_file ? 0
 				     : err_set(err, ERR_INVALID, "BadFlag",
 					       "--is-ready: needs --ready-file");
-	if (check_directory("cni-bin-dir", o->cni_bin_dir, err) < 0 ||
-	    check_directory("cni-socket", o->cni_socket, err) < 0 ||
-	    check_directory("cni-program", o->cni_program, err) < 0 ||
-	    check_directory("cni-conf-dir", o->cni_conf_dir, err) < 0 ||
+	if (check_directory("cni-bin-dir", o->cni.bin_dir, err) < 0 ||
+	    check_directory("cni-socket", o->cni.socket, err) < 0 ||
+	    check_directory("cni-program", o->cni.program, err) < 0 ||
+	    check_directory("cni-conf-dir", o->cni.conf_dir, err) < 0 ||
 	    check_directory("cdi-dir", o->cdi_dir, err) < 0 ||
 	    check_directory("host-root", o->host_root, err) < 0 ||
-	    plugin_types_check_list(o->cni_plugins, err) < 0)
+	    plugin_types_check_list(o->cni.plugins, err) < 0)
 		return -1;
 	if (o->remove_plugins)
 		return 0;
@@ -314,12 +314,12 @@ static int check(const struct agent_options *o, struct err *err)
 	    flags_check_label("lease", o->lease, err) < 0 ||
 	    check_directory("kubelet-dir", o->kubelet_dir, err) < 0 ||
 	    check_directory("devinfo-dir", o->devinfo_dir, err) < 0 ||
-	    check_source("shared-config", o->shared_config, err) < 0 ||
-	    check_source("device-config", o->device_config, err) < 0 ||
-	    check_source("dev-files", o->dev_files, err) < 0 ||
+	    check_source("shared-config", o->offers.shared_config, err) < 0 ||
+	    check_source("device-config", o->offers.device_config, err) < 0 ||
+	    check_source("dev-files", o->offers.dev_files, err) < 0 ||
 	    pools_paths_check(o->device_paths, err) < 0)
 		return -1;
-	return flags_check_prefix("resource-prefix", o->resource_prefix, err);
+	return flags_check_prefix("resource-prefix", o->offers.resource_prefix, err);
 }
 
 int agent_options_parse(int argc, char *const *argv, const char *(*env)(const char *name),
@@ -333,19 +333,19 @@ int agent_options_parse(int argc, char *const *argv, const char *(*env)(const ch
 		.pod = env("POD_NAME"),
 		.host_root = "/",
 		.kubelet_dir = "/var/lib/kubelet",
-		.cni_bin_dir = "/opt/cni/bin",
-		.cni_socket = WIRE_SOCKET,
-		.cni_program = "/usr/bin/orbweaver-cni",
-		.cni_conf_dir = "/etc/cni/net.d",
-		.cni_timeout = SERVER_ADD_MS / 1000,
-		.rdma_metrics = EXPOSITION_PODS,
+		.cni.bin_dir = "/opt/cni/bin",
+		.cni.socket = WIRE_SOCKET,
+		.cni.program = "/usr/bin/orbweaver-cni",
+		.cni.conf_dir = "/etc/cni/net.d",
+		.cni.timeout = SERVER_ADD_MS / 1000,
+		.metrics.scope = EXPOSITION_PODS,
 		.cdi_dir = "/var/run/cdi",
-		.metrics_addr = "127.0.0.1:9810",
+		.metrics.addr = "127.0.0.1:9810",
 		.parallel_nics = 4,
 		.user = SANDBOX_USER,
-		.resource_prefix = "spidernet.io",
-		.shared_config = "spiderpool-rdma-shared-device-plugin",
-		.dev_files = "smarter-device-manager",
+		.offers.resource_prefix = "spidernet.io",
+		.offers.shared_config = "spiderpool-rdma-shared-device-plugin",
+		.offers.dev_files = "smarter-device-manager",
 	};
 
 	if (flags_parse(argc, argv, flags, ARRAY_LEN(flags), &o, err) < 0)

@@ -149,8 +149,8 @@ static void process_done(struct agent_process *p)
 static int take_what_is_needed(struct agent_process *p, struct err *err)
 {
 	const struct kube_config_source source = {
-		.kubeconfig = p->options->kubeconfig,
-		.context = p->options->context,
+		.kubeconfig = p->options->kube.kubeconfig,
+		.context = p->options->kube.context,
 		.envp = (const char *const *)environ,
 	};
 
@@ -225,7 +225,7 @@ static int process_start(struct agent_process *p, struct err *err)
 	p->life.heartbeat = timer_new(p->loop, on_heartbeat, p);
 	on_heartbeat(p);
 	p->counters.scrapes = scrapes_new();
-	if (readiness_serve(p->readiness, p->options->metrics_addr,
+	if (readiness_serve(p->readiness, p->options->metrics.addr,
 			    scrapes_gate(p->counters.scrapes), err) < 0)
 		return -1;
 	agent_wiring_start(p);

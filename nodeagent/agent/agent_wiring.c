@@ -529,12 +529,8 @@ static void start_api(struct agent_process *p)
 		.host_root = p->fds.host_root,
 		.kubelet_dir = p->options->kubelet_dir,
 		.no_kubelet = p->options->no_kubelet,
-		.resource_prefix = p->options->resource_prefix,
-		.shared_config = p->options->shared_config,
-		.device_config = p->options->device_config,
-		.dev_files = p->options->dev_files,
+		.options = p->options->offers,
 		.dra = p->options->dra,
-		.packed = p->options->packed,
 		.kubeletd = take_fd(&p->fds.kubeletd),
 		.connect = on_connect,
 		.changed = on_offers_changed,
@@ -561,15 +557,15 @@ void agent_wiring_start(struct agent_process *p)
 	check_container(p, p->options->profile);
 	start_host(p);
 	start_api(p);
-	if (p->options->rdma_metrics == EXPOSITION_OFF)
+	if (p->options->metrics.scope == EXPOSITION_OFF)
 		return;
 	p->counters.owners = pod_owners_new(p->api.client);
 	p->counters.collector = counter_collector_new(&(struct counter_collector_config){
 		.loop = p->loop,
 		.meters = take_fd(&p->fds.meters),
 		.node = p->options->node,
-		.scope = p->options->rdma_metrics,
-		.excluded = p->options->rdma_metrics_exclude,
+		.scope = p->options->metrics.scope,
+		.excluded = p->options->metrics.excluded,
 		.allocated = on_allocated,
 		.attachments = on_attachments,
 		.owners = on_owners,

@@ -236,7 +236,7 @@ void offers_set(struct offers *offers, const json_t *spec, const json_t *observe
 	dev_names = dev_names_read(offers->config.host_root);
 	before = offers->pools;
 	offers->pools = pools_compute(&(struct pools_input){
-		.prefix = offers->config.resource_prefix,
+		.prefix = offers->config.options.resource_prefix,
 		.spec = spec,
 		.observed = observed,
 		.resource_list = pool_sources_get(offers->sources, POOL_SOURCE_LIST),
@@ -245,7 +245,7 @@ void offers_set(struct offers *offers, const json_t *spec, const json_t *observe
 		.dev_names = dev_names,
 		.allocated = offers->held,
 		.before = before,
-		.packed = offers->config.packed,
+		.packed = offers->config.options.packed,
 	});
 	offers->is_sure = is_sure(offers, is_known);
 	json_decref(offers->boot);
@@ -484,7 +484,7 @@ struct offers *offers_new(const struct offers_config *config)
 
 	assert(config->loop && config->client && config->changed && config->held &&
 	       config->withdrawn && config->emit && config->wanted);
-	assert(config->kubeletd >= 0 && config->kubelet_dir && config->resource_prefix);
+	assert(config->kubeletd >= 0 && config->kubelet_dir && config->options.resource_prefix);
 	offers->config = *config;
 	offers->settled = json_object();
 	offers->awaiting = json_object();
@@ -496,9 +496,9 @@ struct offers *offers_new(const struct offers_config *config)
 		.ns = config->ns,
 		.from =
 			{
-				[POOL_SOURCE_SHARED] = config->shared_config,
-				[POOL_SOURCE_LIST] = config->device_config,
-				[POOL_SOURCE_DEV_FILES] = config->dev_files,
+				[POOL_SOURCE_SHARED] = config->options.shared_config,
+				[POOL_SOURCE_LIST] = config->options.device_config,
+				[POOL_SOURCE_DEV_FILES] = config->options.dev_files,
 			},
 		.changed = on_sources_changed,
 		.emit = emit_event,

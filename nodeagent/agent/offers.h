@@ -15,21 +15,29 @@
 
 struct offers;
 
+/* What users say of it. */
+struct offers_options {
+	const char *resource_prefix; /* of resource names that have none of their own */
+	/*
+	 * Users' configurations: "/absolute/path" is a file, "NAME" a ConfigMap in our namespace,
+	 * "NAMESPACE/NAME" one elsewhere, "" none.
+	 */
+	const char *shared_config; /* shared RDMA devices: config.json */
+	const char *device_config; /* the SR-IOV device plugin's resourceList: config.json */
+	const char *dev_files;     /* smarter-device-manager's list: conf.yaml */
+	bool packed; /* preferred allocations fill one PF after the other instead of spreading */
+};
+
 struct offers_config {
 	struct loop *loop;
 	struct kube_client *client;
 	/* Strings are borrowed for the life of the offers. */
 	const char *ns; /* where ConfigMaps named without a namespace are */
 	int host_root;  /* the host's root, of which we need /dev; the caller's. -1: none */
-	const char *kubelet_dir;     /* the kubelet's /var/lib/kubelet, as we see it */
-	bool no_kubelet;             /* nobody gives devices away here */
-	const char *resource_prefix; /* of resource names that have none of their own */
-	/* Users' configurations, each a file, "NAME", "NAMESPACE/NAME" or "" (options.h). */
-	const char *shared_config;
-	const char *device_config;
-	const char *dev_files;
+	const char *kubelet_dir; /* the kubelet's /var/lib/kubelet, as we see it */
+	bool no_kubelet;         /* nobody gives devices away here */
+	struct offers_options options;
 	bool dra;     /* devices may be given by claims (nodeagent/devices) */
-	bool packed;  /* preferred allocations fill one PF after the other instead of spreading */
 	int kubeletd; /* connected to the process that serves the kubelet; taken */
 	/* A connection to PodResources (pod_resources.h, `connect`); `arg` is ours. */
 	int (*connect)(void *arg);

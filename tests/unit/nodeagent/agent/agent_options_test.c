@@ -39,14 +39,14 @@ static void has_the_defaults_of_the_design(void **state)
 	assert_string_equal(o.ns, "rdma");
 	assert_string_equal(o.host_root, "/");
 	assert_string_equal(o.kubelet_dir, "/var/lib/kubelet");
-	assert_string_equal(o.resource_prefix, "spidernet.io");
-	assert_string_equal(o.shared_config, "spiderpool-rdma-shared-device-plugin");
-	assert_null(o.device_config);
-	assert_string_equal(o.dev_files, "smarter-device-manager");
+	assert_string_equal(o.offers.resource_prefix, "spidernet.io");
+	assert_string_equal(o.offers.shared_config, "spiderpool-rdma-shared-device-plugin");
+	assert_null(o.offers.device_config);
+	assert_string_equal(o.offers.dev_files, "smarter-device-manager");
 	assert_null(o.devinfo_dir);
-	assert_false(o.packed);
-	assert_int_equal(o.rdma_metrics, EXPOSITION_PODS);
-	assert_null(o.rdma_metrics_exclude);
+	assert_false(o.offers.packed);
+	assert_int_equal(o.metrics.scope, EXPOSITION_PODS);
+	assert_null(o.metrics.excluded);
 }
 
 static void takes_the_scope_of_counters(void **state)
@@ -55,9 +55,9 @@ static void takes_the_scope_of_counters(void **state)
 	struct err err = {0};
 
 	assert_int_equal(parse("--rdma-metrics", "all", &o, &err), 0);
-	assert_int_equal(o.rdma_metrics, EXPOSITION_ALL);
+	assert_int_equal(o.metrics.scope, EXPOSITION_ALL);
 	assert_int_equal(parse("--rdma-metrics-exclude", "mlx5_bond_*,eno1", &o, &err), 0);
-	assert_string_equal(o.rdma_metrics_exclude, "mlx5_bond_*,eno1");
+	assert_string_equal(o.metrics.excluded, "mlx5_bond_*,eno1");
 	assert_int_equal(parse("--rdma-metrics", "some", &o, &err), -1);
 	assert_non_null(strstr(err.text, "--rdma-metrics some: must be off, pf, pods or all"));
 }
@@ -69,11 +69,11 @@ static void takes_lists_of_the_privileged_side(void **state)
 
 	assert_int_equal(parse(NULL, NULL, &o, &err), 0);
 	assert_null(o.device_paths);
-	assert_null(o.cni_plugins);
+	assert_null(o.cni.plugins);
 	assert_int_equal(parse("--device-paths", "/dev/kvm,/dev/video*", &o, &err), 0);
 	assert_string_equal(o.device_paths, "/dev/kvm,/dev/video*");
 	assert_int_equal(parse("--cni-plugin-types", "acme,x-*", &o, &err), 0);
-	assert_string_equal(o.cni_plugins, "acme,x-*");
+	assert_string_equal(o.cni.plugins, "acme,x-*");
 	assert_int_equal(parse("--device-paths", "/etc/shadow", &o, &err), -1);
 	assert_non_null(strstr(err.text,
 			       "--device-paths \"/etc/shadow\": \"/etc/shadow\" must be a "
@@ -133,9 +133,9 @@ static void takes_what_an_add_may_take(void **state)
 	struct err err = {0};
 
 	assert_int_equal(parse(NULL, NULL, &o, &err), 0);
-	assert_int_equal(o.cni_timeout, 90);
+	assert_int_equal(o.cni.timeout, 90);
 	assert_int_equal(parse("--cni-timeout", "360", &o, &err), 0);
-	assert_int_equal(o.cni_timeout, 360);
+	assert_int_equal(o.cni.timeout, 360);
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		assert_int_equal(parse("--cni-timeout", bad[i], &o, &err), -1);
 		assert_non_null(strstr(err.text, "must be seconds, from 10 to 3600"));
@@ -179,7 +179,7 @@ static void takes_files_and_config_maps_as_sources(void **state)
 
 	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
 		assert_int_equal(parse("--device-config", good[i], &o, &err), 0);
-		assert_string_equal(o.device_config, good[i]);
+		assert_string_equal(o.offers.device_config, good[i]);
 	}
 }
 
@@ -189,9 +189,9 @@ static void takes_a_policy_of_allocation(void **state)
 	struct err err = {0};
 
 	assert_int_equal(parse("--allocation=packed", NULL, &o, &err), 0);
-	assert_true(o.packed);
+	assert_true(o.offers.packed);
 	assert_int_equal(parse("--allocation", "spread", &o, &err), 0);
-	assert_false(o.packed);
+	assert_false(o.offers.packed);
 }
 
 static void names_flag_value_and_remedy_of_mistakes(void **state)

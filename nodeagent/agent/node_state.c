@@ -50,10 +50,12 @@ struct node_state {
 	char *profile;        /* as said last; NULL: without */
 	/*
 	 * The last status that we sent, and what the server made of it: hashes, as with many VFs
-	 * each would be large.
+	 * each would be large. uid: of the NodeState that it was for.
 	 */
-	uint64_t sent, stored;
-	char *sent_uid;   /* of the NodeState that it was for */
+	struct {
+		uint64_t hash, stored;
+		char *uid;
+	} sent;
 	int64_t quiet_ms; /* until then the writes so far are at the rate */
 	int failures;
 	bool synced, may_write, dirty, state_changed, node_changed, node_seen, profile_said;
@@ -267,16 +269,16 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 {
 	struct node_state *state = arg;
 
-	assert(state->call && state->sent_uid);
+	assert(state->call && state->sent.uid);
 	state->call = NULL;
 	want_object(state);
 	if (write_failed(state, "status", err)) {
-		mem_free(take_ptr(state->sent_uid));
+		mem_free(take_ptr(state->sent.uid));
 		state->dirty = true;
 		timer_start(state->write_due, retry_pause_ms(state));
 		return;
 	}
-	state->stored = hash_of(json_at(object, "status"));
+	state->sent.stored = hash_of(json_at(object, "status"));
 	informer_learn(state->state_informer, object);
 	state->config.reported(state->config.arg, json_uid(object));
 	if (state->dirty)
@@ -309,8 +311,8 @@ static bool is_stored(const struct node_state *state, const json_t *status)
 
 	if (json_same(status, before))
 		return true;
-	return str_eq(state->sent_uid, json_uid(state->object)) && hash_of(status) == state->sent &&
-	       hash_of(before) == state->stored;
+	return str_eq(state->sent.uid, json_uid(state->object)) &&
+	       hash_of(status) == state->sent.hash && hash_of(before) == state->sent.stored;
 }
 
 /* The operator has the word then, until it deletes the NodeState or the Node comes back. */
@@ -342,9 +344,9 @@ static void write_if_due(void *arg)
 		state->config.reported(state->config.arg, json_uid(state->object));
 		return;
 	}
-	state->sent = hash_of(status);
-	mem_free(state->sent_uid);
-	state->sent_uid = str_dup(json_uid(state->object));
+	state->sent.hash = hash_of(status);
+	mem_free(state->sent.uid);
+	state->sent.uid = str_dup(json_uid(state->object));
 	state->quiet_ms =
 		(state->quiet_ms > now_ms ? state->quiet_ms : now_ms) + NODE_STATE_WRITE_MS;
 	body = body_of(state, status);
@@ -457,7 +459,7 @@ void node_state_free(struct node_state *state)
 	json_decref(state->object);
 	json_decref(state->addresses);
 	json_decref(state->node_written);
-	mem_free(state->sent_uid);
+	mem_free(state->sent.uid);
 	mem_free(state->profile);
 	mem_free(state->selector);
 	mem_free(state);

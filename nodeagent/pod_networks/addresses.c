@@ -30,8 +30,8 @@ struct addresses *addresses_new(const struct addresses_config *config)
 	TAILQ_INIT(&addresses->releases);
 	TAILQ_INIT(&addresses->reports);
 	TAILQ_INIT(&addresses->foresights);
-	TAILQ_INIT(&addresses->pools_queue);
-	addresses->pools_due = timer_new(config->loop, pools_list_now, addresses);
+	TAILQ_INIT(&addresses->pools.queue);
+	addresses->pools.due = timer_new(config->loop, pools_list_now, addresses);
 	addresses->is_waiting = want_is_waiting;
 	addresses->begin_round = want_begin_round;
 	addresses->leader = leader_new(addresses);
@@ -69,7 +69,7 @@ void addresses_free(struct addresses *addresses)
 	timer_free(addresses->next_take);
 	shelf_free(addresses->shelf);
 	pools_free_all(addresses);
-	timer_free(addresses->pools_due);
+	timer_free(addresses->pools.due);
 	timer_free(addresses->second_look);
 	foresight_free_all(addresses);
 	recent_free_all(addresses);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Lists of SpiderEndpoints with this node's label, for addresses_watch.c, addresses_release.c
- * and addresses_report.c. Users may
- * write these objects and their label: an answer is cut into objects while it arrives, one that is
- * too large is never parsed, and of the others little is kept, one page at a time.
+ * Lists of SpiderEndpoints with this node's label, for addresses_watch.c, addresses_release.c and
+ * addresses_report.c. Users may write these objects and their label: an answer is cut into objects
+ * while it arrives, one that is too large is never parsed, and of the others little is kept, one
+ * page at a time.
  */
 #include <assert.h>
 

@@ -18,6 +18,14 @@ TAILQ_HEAD(report_list, report);
 TAILQ_HEAD(foresight_list, foresight);
 TAILQ_HEAD(pools_queue, pools_question);
 
+/* addresses_pools.c: one list of all pools for all requests that need one. */
+struct addresses_pools {
+	struct pools_queue queue;
+	struct pools_list *list;
+	struct timer *due;
+	int64_t listed_ms;
+};
+
 struct addresses {
 	struct addresses_config config;
 	struct want_list wants;
@@ -36,12 +44,8 @@ struct addresses {
 	struct timer *next_take;
 	uint64_t round; /* the number of the last one */
 	bool has_helped;
-	/* See pools.c. */
-	struct pools_queue pools_queue;
-	struct pools_list *pools_list;
-	struct timer *pools_due;
-	int64_t pools_listed_ms;
-	bool has_left_out;      /* a SpiderEndpoint that is too large: said once */
+	struct addresses_pools pools;
+	bool has_left_out; /* a SpiderEndpoint that is too large: said once */
 	struct pod_watch *pods; /* NULL: pods that end without a DEL are not watched */
 	struct timer *second_look;
 	json_t *unseen; /* UID: {"ns", "name", "pod", "dueMs"} of release_later() */

@@ -31,13 +31,13 @@ static void read_page(struct pools_list *list, const char *after);
 
 static void list_when_due(struct addresses *addresses)
 {
-	int64_t wait = addresses->pools_listed_ms
-			       ? addresses->pools_listed_ms + ADDRESSES_LIST_POOLS_MS - clock_ms()
+	int64_t wait = addresses->pools.listed_ms
+			       ? addresses->pools.listed_ms + ADDRESSES_LIST_POOLS_MS - clock_ms()
 			       : 0;
 
-	if (addresses->pools_list || timer_is_active(addresses->pools_due))
+	if (addresses->pools.list || timer_is_active(addresses->pools.due))
 		return;
-	timer_start(addresses->pools_due,
+	timer_start(addresses->pools.due,
 		    wait > 0 ? wait + (int64_t)clock_jitter(ADDRESSES_LIST_POOLS_MS / 10) : 0);
 }
 
@@ -54,12 +54,12 @@ static void list_end(struct pools_list *list, const struct err *err)
 	json_auto_t *pools = json_incref(list->pools);
 	struct pools_question *question;
 
-	assert(addresses->pools_list == list && !list->call);
-	addresses->pools_list = NULL;
-	addresses->pools_listed_ms = clock_ms();
+	assert(addresses->pools.list == list && !list->call);
+	addresses->pools.list = NULL;
+	addresses->pools.listed_ms = clock_ms();
 	list_free(list);
 	/* Callbacks ask and cancel: begin at the front after each. */
-	question = TAILQ_FIRST(&addresses->pools_queue);
+	question = TAILQ_FIRST(&addresses->pools.queue);
 	while (question) {
 		struct pools_question answered = *question;
 
@@ -67,12 +67,12 @@ static void list_end(struct pools_list *list, const struct err *err)
 			question = TAILQ_NEXT(question, link);
 			continue;
 		}
-		TAILQ_REMOVE(&addresses->pools_queue, question, link);
+		TAILQ_REMOVE(&addresses->pools.queue, question, link);
 		mem_free(question);
 		answered.done(answered.arg, err ? NULL : pools, err);
-		question = TAILQ_FIRST(&addresses->pools_queue);
+		question = TAILQ_FIRST(&addresses->pools.queue);
 	}
-	if (!TAILQ_EMPTY(&addresses->pools_queue))
+	if (!TAILQ_EMPTY(&addresses->pools.queue))
 		list_when_due(addresses);
 }
 
@@ -119,15 +119,15 @@ void pools_list_now(void *arg)
 	struct addresses *addresses = arg;
 	struct pools_question *question;
 
-	if (addresses->pools_list || TAILQ_EMPTY(&addresses->pools_queue))
+	if (addresses->pools.list || TAILQ_EMPTY(&addresses->pools.queue))
 		return;
-	TAILQ_FOREACH(question, &addresses->pools_queue, link)
+	TAILQ_FOREACH(question, &addresses->pools.queue, link)
 	question->is_listed = true;
-	addresses->pools_list = mem_new(struct pools_list);
-	addresses->pools_list->addresses = addresses;
-	addresses->pools_list->pools = json_array();
-	addresses->pools_list->page = ADDRESSES_PAGE;
-	read_page(addresses->pools_list, NULL);
+	addresses->pools.list = mem_new(struct pools_list);
+	addresses->pools.list->addresses = addresses;
+	addresses->pools.list->pools = json_array();
+	addresses->pools.list->page = ADDRESSES_PAGE;
+	read_page(addresses->pools.list, NULL);
 }
 
 struct pools_question *pools_ask(struct addresses *addresses, pools_fn *done, void *arg)
@@ -138,7 +138,7 @@ struct pools_question *pools_ask(struct addresses *addresses, pools_fn *done, vo
 	question->addresses = addresses;
 	question->done = done;
 	question->arg = arg;
-	TAILQ_INSERT_TAIL(&addresses->pools_queue, question, link);
+	TAILQ_INSERT_TAIL(&addresses->pools.queue, question, link);
 	list_when_due(addresses);
 	return question;
 }
@@ -147,7 +147,7 @@ void pools_cancel(struct pools_question *question)
 {
 	if (!question)
 		return;
-	TAILQ_REMOVE(&question->addresses->pools_queue, question, link);
+	TAILQ_REMOVE(&question->addresses->pools.queue, question, link);
 	mem_free(question);
 }
 
@@ -163,8 +163,8 @@ void pools_wrote(json_t *pools, json_t *pool)
 
 void pools_free_all(struct addresses *addresses)
 {
-	while (!TAILQ_EMPTY(&addresses->pools_queue))
-		pools_cancel(TAILQ_FIRST(&addresses->pools_queue));
-	if (addresses->pools_list)
-		list_free(take_ptr(addresses->pools_list));
+	while (!TAILQ_EMPTY(&addresses->pools.queue))
+		pools_cancel(TAILQ_FIRST(&addresses->pools.queue));
+	if (addresses->pools.list)
+		list_free(take_ptr(addresses->pools.list));
 }

@@ -78,6 +78,32 @@ struct tree_netns {
 	ino_t inode; /* of its file; 0: the node's own */
 };
 
+/* What the node itself uses by IP. */
+struct tree_ip {
+	int routes[4], n_routes;
+	struct {
+		int index;
+		unsigned char octets[4];
+	} addresses[4];
+	int n_addresses;
+};
+
+struct tree_rdma {
+	bool is_away;
+	bool has_verbs;
+	char (*verbs)[24]; /* devices by the number of their files; "": free */
+	size_t n_verbs;
+	const char *rxe;       /* interface below it; NULL: there is none */
+	const char *module;    /* of the kernel, which uses a device; NULL: none does */
+	uint32_t module_index; /* of that device */
+	uint8_t mode;
+	struct {
+		char name[24];
+		int contexts;
+	} opened[4]; /* devices */
+	int n_opened;
+};
+
 struct host_tree {
 	char *folder, *sysctls;
 	int root;
@@ -91,29 +117,14 @@ struct host_tree {
 	size_t n_interfaces, interfaces_cap;
 	bool has_carriers; /* said of each interface */
 	int next_index, random;
-	int routes[4], n_routes;
-	struct {
-		int index;
-		unsigned char octets[4];
-	} addresses[4];
-	int n_addresses;
-	bool no_rdma;
-	bool has_verbs;
-	char (*verbs)[24]; /* RDMA devices by the number of their files; "": free */
-	size_t n_verbs;
+	struct tree_ip ip;
+	struct tree_rdma rdma;
 	bool refuses_reboots;
-	int reboots;     /* that it was asked for */
-	const char *rxe; /* interface below it; NULL: there is none */
-	const char *kernel_module;
-	uint32_t kernel_index; /* of the RDMA device that the module uses */
-	uint8_t rdma_mode;
+	int reboots; /* that it was asked for */
 	int namespaces;
 	struct {
-		char name[24];
-		int contexts;
-	} opened[4]; /* RDMA devices */
-	int n_opened;
-	int changes, fail_at, vf_lists, resets;
+		int changes, fail_at, vf_lists, resets;
+	} counts;
 	ino_t here; /* the namespace in which we are; 0: the host's */
 	host_tree_counted *counted;
 };
@@ -429,13 +440,13 @@ void host_tree_add_interface(struct host_tree *tree, const char *name, const cha
 
 void host_tree_add_default_route(struct host_tree *tree, const char *interface)
 {
-	tree->routes[tree->n_routes++] = interface_by(tree, interface)->index;
+	tree->ip.routes[tree->ip.n_routes++] = interface_by(tree, interface)->index;
 }
 
 void host_tree_add_address(struct host_tree *tree, const char *interface, const char *ipv4)
 {
-	tree->addresses[tree->n_addresses].index = interface_by(tree, interface)->index;
-	assert(inet_pton(AF_INET, ipv4, tree->addresses[tree->n_addresses++].octets) == 1);
+	tree->ip.addresses[tree->ip.n_addresses].index = interface_by(tree, interface)->index;
+	assert(inet_pton(AF_INET, ipv4, tree->ip.addresses[tree->ip.n_addresses++].octets) == 1);
 }
 
 static struct vf *vf_by(struct host_tree *tree, const char *address, struct pf **ret_pf, int *ret);
@@ -478,7 +489,7 @@ void host_tree_move_to(struct host_tree *tree, const char *vf, const char *netns
 	assert(fstatat(tree->root, path, &st, 0) == 0);
 	interface->netns = st.st_ino;
 	(void)snprintf(interface->name, sizeof(interface->name), "%s", name);
-	if (pf->is.rdma && tree->rdma_mode == 0) {
+	if (pf->is.rdma && tree->rdma.mode == 0) {
 		auto_free char *rdma = str_printf("%sv%d", pf->is.rdma, number);
 
 		move_rdma(tree, vf, rdma);
@@ -550,11 +561,12 @@ static void add_verbs(struct host_tree *tree, const char *name)
 	auto_free char *owner = str_printf("%s\n", name);
 	size_t n = 0;
 
-	while (n < tree->n_verbs && tree->verbs[n][0])
+	while (n < tree->rdma.n_verbs && tree->rdma.verbs[n][0])
 		n++;
-	if (n == tree->n_verbs)
-		tree->verbs = mem_realloc(tree->verbs, ++tree->n_verbs * sizeof(*tree->verbs));
-	(void)snprintf(tree->verbs[n], sizeof(tree->verbs[n]), "%s", name);
+	if (n == tree->rdma.n_verbs)
+		tree->rdma.verbs = mem_realloc(tree->rdma.verbs,
+					       ++tree->rdma.n_verbs * sizeof(*tree->rdma.verbs));
+	(void)snprintf(tree->rdma.verbs[n], sizeof(tree->rdma.verbs[n]), "%s", name);
 	for (size_t i = 0; i < ARRAY_LEN(verbs_files); i++) {
 		auto_free char *file = str_printf("%s%zu", verbs_files[i].file, n);
 		auto_free char *class = str_printf("sys/class/%s/%s", verbs_files[i].class, file);
@@ -574,8 +586,8 @@ static void add_verbs(struct host_tree *tree, const char *name)
 
 static void remove_verbs(struct host_tree *tree, const char *name)
 {
-	for (size_t n = 0; n < tree->n_verbs; n++) {
-		if (!str_eq(tree->verbs[n], name))
+	for (size_t n = 0; n < tree->rdma.n_verbs; n++) {
+		if (!str_eq(tree->rdma.verbs[n], name))
 			continue;
 		for (size_t i = 0; i < ARRAY_LEN(verbs_files); i++) {
 			auto_free char *class = str_printf(
@@ -586,7 +598,7 @@ static void remove_verbs(struct host_tree *tree, const char *name)
 			host_tree_remove(tree, class);
 			host_tree_remove(tree, path);
 		}
-		tree->verbs[n][0] = '\0';
+		tree->rdma.verbs[n][0] = '\0';
 	}
 }
 
@@ -601,7 +613,7 @@ static void remove_rdma(struct host_tree *tree, const char *address, const char 
 
 void host_tree_serve_verbs(struct host_tree *tree)
 {
-	tree->has_verbs = true;
+	tree->rdma.has_verbs = true;
 	host_tree_file(tree, "dev/infiniband/rdma_cm", "");
 	host_tree_file(tree, "sys/class/misc/rdma_cm/dev", "10:60\n");
 }
@@ -614,7 +626,7 @@ static void add_rdma(struct host_tree *tree, const char *address, const char *na
 
 	pci_file(tree, address, path, "");
 	host_tree_link(tree, device, target);
-	if (tree->has_verbs)
+	if (tree->rdma.has_verbs)
 		add_verbs(tree, name);
 }
 
@@ -931,8 +943,8 @@ static int refuse(int error, struct err *err)
 
 static bool fails_now(struct host_tree *tree)
 {
-	tree->changes++;
-	return tree->changes == tree->fail_at;
+	tree->counts.changes++;
+	return tree->counts.changes == tree->counts.fail_at;
 }
 
 static int door_write(void *ctx, int root_fd, const char *path, const char *data, size_t len,
@@ -1115,7 +1127,7 @@ static int get_links(struct host_tree *tree, const struct nlmsghdr *request, str
 
 	(void)netlink_parse(request, sizeof(*header), attrs, IFLA_MAX);
 	(void)netlink_u32(attrs[IFLA_EXT_MASK], &filter);
-	tree->vf_lists += (filter & RTEXT_FILTER_VF) != 0;
+	tree->counts.vf_lists += (filter & RTEXT_FILTER_VF) != 0;
 	if (!(request->nlmsg_flags & NLM_F_DUMP)) {
 		(void)netlink_str(attrs[IFLA_IFNAME], name, sizeof(name));
 		one = header->ifi_index ? interface_by_index(tree, header->ifi_index)
@@ -1322,24 +1334,25 @@ static void get_routes(struct host_tree *tree, const struct nlmsghdr *request,
 {
 	const struct rtmsg *asked = nlmsg_data(request);
 
-	for (int i = 0; asked->rtm_family != AF_INET6 && !tree->here && i < tree->n_routes; i++) {
+	for (int i = 0; asked->rtm_family != AF_INET6 && !tree->here && i < tree->ip.n_routes;
+	     i++) {
 		struct rtmsg header = {
 			.rtm_family = AF_INET, .rtm_table = RT_TABLE_MAIN, .rtm_type = RTN_UNICAST};
 		struct nl_msg *msg = netlink_request(RTM_NEWROUTE, 0, &header, sizeof(header));
 
-		netlink_put_u32(msg, RTA_OIF, (uint32_t)tree->routes[i]);
+		netlink_put_u32(msg, RTA_OIF, (uint32_t)tree->ip.routes[i]);
 		add_message(answer, msg);
 	}
 }
 
 static void get_addresses(struct host_tree *tree, struct strbuf *answer)
 {
-	for (int i = 0; i < tree->n_addresses; i++) {
+	for (int i = 0; i < tree->ip.n_addresses; i++) {
 		struct ifaddrmsg header = {.ifa_family = AF_INET,
-					   .ifa_index = (uint32_t)tree->addresses[i].index};
+					   .ifa_index = (uint32_t)tree->ip.addresses[i].index};
 		struct nl_msg *msg = netlink_request(RTM_NEWADDR, 0, &header, sizeof(header));
 
-		netlink_put(msg, IFA_LOCAL, tree->addresses[i].octets, 4);
+		netlink_put(msg, IFA_LOCAL, tree->ip.addresses[i].octets, 4);
 		add_message(answer, msg);
 	}
 }
@@ -1387,9 +1400,9 @@ static uint64_t guid_of(const struct pf *pf, int number)
 
 static uint64_t contexts_of(const struct host_tree *tree, const char *device)
 {
-	for (int i = 0; i < tree->n_opened; i++)
-		if (str_eq(tree->opened[i].name, device))
-			return (uint64_t)tree->opened[i].contexts;
+	for (int i = 0; i < tree->rdma.n_opened; i++)
+		if (str_eq(tree->rdma.opened[i].name, device))
+			return (uint64_t)tree->rdma.opened[i].contexts;
 	return 0;
 }
 
@@ -1444,16 +1457,16 @@ static bool sees_vf(struct host_tree *tree, const struct pf *pf, int number)
 	auto_free char *path = str_printf("sys/class/infiniband/%sv%d", pf->is.rdma, number);
 	struct stat st;
 
-	if (interface && interface->netns && tree->rdma_mode == 0)
+	if (interface && interface->netns && tree->rdma.mode == 0)
 		return interface->netns == tree->here;
-	return (!tree->here || tree->rdma_mode == 1) && fstatat(tree->root, path, &st, 0) == 0;
+	return (!tree->here || tree->rdma.mode == 1) && fstatat(tree->root, path, &st, 0) == 0;
 }
 
 static void get_devices(struct host_tree *tree, int command, struct strbuf *answer)
 {
-	bool is_host = !tree->here || tree->rdma_mode == 1;
+	bool is_host = !tree->here || tree->rdma.mode == 1;
 
-	if (tree->rxe && is_host)
+	if (tree->rdma.rxe && is_host)
 		add_device(tree, command, answer, RXE_INDEX, "rxe0", false, 0x0200000000000009);
 	for (size_t i = 0; i < tree->n_pfs; i++) {
 		struct pf *pf = tree->pfs[i];
@@ -1516,7 +1529,7 @@ static bool counts_rdma(struct host_tree *tree, uint32_t index)
 	if (index == RXE_INDEX || i >= tree->n_pfs || !counts(tree->pfs[i]->is.driver) ||
 	    !is_bound(tree->pfs[i]))
 		return false;
-	return n < 0 ? !tree->here || tree->rdma_mode == 1
+	return n < 0 ? !tree->here || tree->rdma.mode == 1
 		     : n < tree->pfs[i]->count && sees_vf(tree, tree->pfs[i], n);
 }
 
@@ -1564,8 +1577,8 @@ static void get_port(struct host_tree *tree, const struct nlmsghdr *request, str
 	netlink_put_u8(msg, RDMA_NLDEV_ATTR_PORT_PHYS_STATE, 5);
 	if (index == RXE_INDEX) {
 		netlink_put_u32(msg, RDMA_NLDEV_ATTR_NDEV_INDEX,
-				(uint32_t)interface_by(tree, tree->rxe)->index);
-		netlink_put_str(msg, RDMA_NLDEV_ATTR_NDEV_NAME, tree->rxe);
+				(uint32_t)interface_by(tree, tree->rdma.rxe)->index);
+		netlink_put_str(msg, RDMA_NLDEV_ATTR_NDEV_NAME, tree->rdma.rxe);
 	}
 	add_message(answer, msg);
 }
@@ -1578,11 +1591,11 @@ static int set_rdma_mode(struct host_tree *tree, const struct nlmsghdr *request)
 	(void)netlink_parse(request, 0, attrs, RDMA_NLDEV_ATTR_MAX);
 	if (!netlink_u8(attrs[RDMA_NLDEV_SYS_ATTR_NETNS_MODE], &mode) || mode > 1)
 		return -EINVAL;
-	if (mode == tree->rdma_mode)
+	if (mode == tree->rdma.mode)
 		return 0;
 	if (tree->namespaces)
 		return -EBUSY;
-	tree->rdma_mode = mode;
+	tree->rdma.mode = mode;
 	return 0;
 }
 
@@ -1608,8 +1621,8 @@ static void get_qps(struct host_tree *tree, const struct nlmsghdr *request, stru
 	add_qp(msg, 0, "ib_core");
 	add_qp(msg, 1, "ib_core");
 	add_qp(msg, 4, "mlx5_ib");
-	if (tree->kernel_module && index == tree->kernel_index)
-		add_qp(msg, 2, tree->kernel_module);
+	if (tree->rdma.module && index == tree->rdma.module_index)
+		add_qp(msg, 2, tree->rdma.module);
 	nla_nest_end(msg, list);
 	add_message(answer, msg);
 }
@@ -1619,7 +1632,7 @@ static int rdma_request(struct host_tree *tree, const struct nlmsghdr *request,
 {
 	struct nl_msg *msg;
 
-	if (tree->no_rdma)
+	if (tree->rdma.is_away)
 		return -EPROTONOSUPPORT;
 	switch (request->nlmsg_type) {
 	case NLDEV(RDMA_NLDEV_CMD_GET):
@@ -1638,7 +1651,7 @@ static int rdma_request(struct host_tree *tree, const struct nlmsghdr *request,
 		return get_counters(tree, request, answer);
 	case NLDEV(RDMA_NLDEV_CMD_SYS_GET):
 		msg = netlink_request(NLDEV(RDMA_NLDEV_CMD_SYS_GET), 0, NULL, 0);
-		netlink_put_u8(msg, RDMA_NLDEV_SYS_ATTR_NETNS_MODE, tree->rdma_mode);
+		netlink_put_u8(msg, RDMA_NLDEV_SYS_ATTR_NETNS_MODE, tree->rdma.mode);
 		add_message(answer, msg);
 		return 0;
 	case NLDEV(RDMA_NLDEV_CMD_SYS_SET):
@@ -1688,7 +1701,7 @@ void host_tree_offer_firmware(struct host_tree *tree, const char *address,
 
 int host_tree_resets(const struct host_tree *tree)
 {
-	return tree->resets;
+	return tree->counts.resets;
 }
 
 static int get_setting(const struct pf *pf, bool is_switch, const char *name, struct strbuf *answer)
@@ -1742,7 +1755,7 @@ static int reset_card(struct host_tree *tree, struct pf *pf)
 		return -EOPNOTSUPP;
 	if (fails_now(tree))
 		return -EIO;
-	tree->resets++;
+	tree->counts.resets++;
 	if (pf->firmware.needs_scan)
 		return 0;
 	path = str_printf("sys/bus/pci/devices/%s/sriov_totalvfs", pf->is.address);
@@ -2061,7 +2074,7 @@ struct host_tree *host_tree_new_in(const char *parent, struct tree_texts *texts)
 	tree->host = host_open(tree->folder, NULL);
 	assert(tree->root >= 0 && tree->host);
 	host_set_doors(tree->host, &doors, tree);
-	tree->rdma_mode = 1;
+	tree->rdma.mode = 1;
 	host_tree_file(tree, "sys/bus/pci/devices/0000:00:00.0/class", "0x060000\n");
 	host_tree_file(tree, "sys/kernel/iommu_groups/7/x", "");
 	host_tree_file(tree, "proc/sys/kernel/random/boot_id", "boot-one\n");
@@ -2085,7 +2098,7 @@ void host_tree_boot(struct host_tree *tree, const char *boot_id, bool is_exclusi
 	auto_free char *line = str_printf("%s\n", boot_id);
 
 	host_tree_file(tree, "proc/sys/kernel/random/boot_id", line);
-	tree->rdma_mode = is_exclusive ? 0 : 1;
+	tree->rdma.mode = is_exclusive ? 0 : 1;
 }
 
 int host_tree_reboots(const struct host_tree *tree)
@@ -2114,7 +2127,7 @@ void host_tree_free(struct host_tree *tree)
 	for (size_t i = 0; i < tree->n_interfaces; i++)
 		mem_free(tree->interfaces[i].info);
 	mem_free(tree->interfaces);
-	mem_free(tree->verbs);
+	mem_free(tree->rdma.verbs);
 	mem_free(tree->sysctls);
 	mem_free(tree->folder);
 	mem_free(tree);
@@ -2148,21 +2161,21 @@ void host_tree_set_namespaces(struct host_tree *tree, int n)
 
 void host_tree_open_verbs(struct host_tree *tree, const char *device, int contexts)
 {
-	assert((size_t)tree->n_opened < ARRAY_LEN(tree->opened));
-	(void)snprintf(tree->opened[tree->n_opened].name, sizeof(tree->opened[0].name), "%s",
-		       device);
-	tree->opened[tree->n_opened++].contexts = contexts;
+	assert((size_t)tree->rdma.n_opened < ARRAY_LEN(tree->rdma.opened));
+	(void)snprintf(tree->rdma.opened[tree->rdma.n_opened].name,
+		       sizeof(tree->rdma.opened[0].name), "%s", device);
+	tree->rdma.opened[tree->rdma.n_opened++].contexts = contexts;
 }
 
 void host_tree_use_in_kernel(struct host_tree *tree, uint32_t index, const char *module)
 {
-	tree->kernel_index = index;
-	tree->kernel_module = module;
+	tree->rdma.module_index = index;
+	tree->rdma.module = module;
 }
 
 void host_tree_add_rxe(struct host_tree *tree, const char *interface)
 {
-	tree->rxe = interface;
+	tree->rdma.rxe = interface;
 	host_tree_file(tree, "sys/class/infiniband/rxe0/node_type", "1: CA\n");
 	host_tree_file(tree, "sys/class/infiniband_verbs/uverbs9/ibdev", "rxe0\n");
 	host_tree_file(tree, "sys/class/infiniband_verbs/uverbs9/dev", "231:201\n");
@@ -2170,21 +2183,21 @@ void host_tree_add_rxe(struct host_tree *tree, const char *interface)
 
 void host_tree_unload_rdma(struct host_tree *tree)
 {
-	tree->no_rdma = true;
+	tree->rdma.is_away = true;
 }
 
 void host_tree_fail_at(struct host_tree *tree, int n)
 {
-	tree->fail_at = n;
-	tree->changes = 0;
+	tree->counts.fail_at = n;
+	tree->counts.changes = 0;
 }
 
 int host_tree_vf_lists(const struct host_tree *tree)
 {
-	return tree->vf_lists;
+	return tree->counts.vf_lists;
 }
 
 int host_tree_changes(const struct host_tree *tree)
 {
-	return tree->changes;
+	return tree->counts.changes;
 }

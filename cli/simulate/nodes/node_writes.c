@@ -130,14 +130,14 @@ static void on_node_status(void *arg, json_t *object, const struct err *err)
 	struct sim_node *node = writing->node;
 
 	if (!err) {
-		if (!node->is_registered)
+		if (!node->server.is_registered)
 			sim_node_start(node);
-		node->nodes->n_registered += !node->is_registered;
-		node->is_registered = true;
-		node->is_beating = false;
+		node->nodes->n_registered += !node->server.is_registered;
+		node->server.is_registered = true;
+		node->server.is_beating = false;
 		if (writing->node_status) {
-			json_decref(node->node_status);
-			node->node_status = json_incref(writing->node_status);
+			json_decref(node->server.devices);
+			node->server.devices = json_incref(writing->node_status);
 		}
 		if (untaint(writing, object))
 			return;
@@ -177,9 +177,9 @@ static bool offer_if_due(struct sim_node *node, const char *key)
 
 	if (!node->offered)
 		return false;
-	status = devices_node_status(node->offered, json_at(node->node_status, "capacity"));
-	if (json_same(status, node->node_status) ||
-	    (!node->node_status && json_object_size(json_at(status, "capacity")) == 0))
+	status = devices_node_status(node->offered, json_at(node->server.devices, "capacity"));
+	if (json_same(status, node->server.devices) ||
+	    (!node->server.devices && json_object_size(json_at(status, "capacity")) == 0))
 		return false;
 	writing = begin(node, key);
 	writing->node_status = json_incref(status);
@@ -203,14 +203,14 @@ static void on_created(void *arg, json_t *object, const struct err *err)
 /* The operator makes it sooner, mostly. */
 static bool create_if_due(struct sim_node *node, const char *key)
 {
-	int64_t left = node->absent_ms + NODE_STATE_CREATE_MS - clock_ms();
+	int64_t left = node->server.absent_ms + NODE_STATE_CREATE_MS - clock_ms();
 	json_auto_t *object = NULL;
 
-	if (node->node_state || !informer_is_synced(node->nodes->state_informer) ||
+	if (node->server.node_state || !informer_is_synced(node->nodes->state_informer) ||
 	    !cache_has(node->nodes->node_cache, node->name))
 		return false;
-	if (!node->absent_ms) {
-		node->absent_ms = clock_ms();
+	if (!node->server.absent_ms) {
+		node->server.absent_ms = clock_ms();
 		left = NODE_STATE_CREATE_MS;
 	}
 	if (left > 0) {
@@ -229,7 +229,7 @@ static void on_reported(void *arg, json_t *object, const struct err *err)
 	struct sim_node *node = writing->node;
 
 	if (err) {
-		node->is_dirty = true;
+		node->server.is_dirty = true;
 	} else {
 		sim_node_reported(node, json_uid(object));
 		informer_learn(node->nodes->state_informer, object);
@@ -239,25 +239,25 @@ static void on_reported(void *arg, json_t *object, const struct err *err)
 
 static bool report_if_due(struct sim_node *node, const char *key)
 {
-	const json_t *before = json_at(node->node_state, "status");
+	const json_t *before = json_at(node->server.node_state, "status");
 	struct kube_write how = as_agent;
 	char now[RFC3339_SIZE];
 	json_auto_t *status = NULL, *body = NULL;
 
-	if (!node->is_dirty || !node->node_state || !node->agent)
+	if (!node->server.is_dirty || !node->server.node_state || !node->agent)
 		return false;
 	rfc3339_write(clock_wall_us(), now);
 	status = sim_node_status(node, before, now);
-	node->is_dirty = false;
+	node->server.is_dirty = false;
 	if (!status)
 		return false;
 	if (json_same(status, before)) {
-		sim_node_reported(node, json_uid(node->node_state));
+		sim_node_reported(node, json_uid(node->server.node_state));
 		return false;
 	}
 	body = kube_object_new(&node_state_resource, node->nodes->config->ns, node->name);
 	json_put_str(json_at(body, "metadata"), "resourceVersion",
-		     json_str_at(node->node_state, "metadata", "resourceVersion"));
+		     json_str_at(node->server.node_state, "metadata", "resourceVersion"));
 	json_put(body, "status", json_incref(status));
 	how.subresource = "status";
 	kube_update(node->nodes->client, &node_state_resource, body, &how, on_reported,
@@ -269,7 +269,7 @@ void node_write_next(struct sim_node *node, const char *key)
 {
 	struct writing *writing;
 
-	if (!node->is_registered) {
+	if (!node->server.is_registered) {
 		json_auto_t *object = kube_object_new(&node_resource, NULL, node->name);
 		json_t *labels = json_need_object(json_at(object, "metadata"), "labels");
 		unsigned int n = node->number;
@@ -283,7 +283,7 @@ void node_write_next(struct sim_node *node, const char *key)
 			 json_fmt("10.%u.%u.0/24", 128 + n / 256, n % 256));
 		kube_patch(node->nodes->client, &node_resource, NULL, node->name, KUBE_PATCH_APPLY,
 			   object, &as_kubelet, on_node_applied, begin(node, key));
-	} else if (node->is_beating) {
+	} else if (node->server.is_beating) {
 		writing = begin(node, key);
 		patch_node_status(writing, json_pack("{s:o}", "conditions", conditions_now(node)));
 	} else if (!offer_if_due(node, key) && !create_if_due(node, key) &&

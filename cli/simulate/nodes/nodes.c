@@ -325,10 +325,10 @@ static void on_heart(void *arg)
 	while (map_next(&nodes->all, &i, &name, &value)) {
 		struct sim_node *node = value;
 
-		if (now < node->beat_ms)
+		if (now < node->server.beat_ms)
 			continue;
-		node->beat_ms = now + BEAT_MS;
-		node->is_beating = true;
+		node->server.beat_ms = now + BEAT_MS;
+		node->server.is_beating = true;
 		nodes_want(nodes, KEY_NODE, name, 0);
 	}
 	timer_start(nodes->heart, HEART_MS);
@@ -359,7 +359,7 @@ static void run(struct nodes *nodes)
 	json_array_foreach ((json_t *)nodes->config->nodes, k, spec) {
 		struct sim_node *one = sim_node_new(nodes, spec, (unsigned int)k);
 
-		one->beat_ms = clock_ms() + BEAT_MS + (int64_t)clock_jitter(BEAT_MS);
+		one->server.beat_ms = clock_ms() + BEAT_MS + (int64_t)clock_jitter(BEAT_MS);
 		map_set(&nodes->all, one->name, one);
 		json_put(nodes->schedule, one->name, json_pack("{s:{}}", "used"));
 	}

@@ -48,6 +48,15 @@ struct nodes;
 
 /* ---- a node ---------------------------------------------------------------------------------- */
 
+/* Node and NodeState on the API server: node_writes.c's. */
+struct sim_node_objects {
+	bool is_registered, is_beating, is_dirty;
+	int64_t beat_ms;    /* the next heartbeat is due */
+	json_t *devices;    /* what the Node says of them; NULL: nothing yet */
+	json_t *node_state; /* as the server has it; NULL: there is none */
+	int64_t absent_ms;  /* since when there is none */
+};
+
 struct sim_node {
 	struct nodes *nodes;
 	const char *name; /* of the config */
@@ -71,12 +80,7 @@ struct sim_node {
 	json_t *attachments; /* {"ns/pod": list}, of NodeState.status.attachments */
 	bool ips[SIM_POD_IPS];
 
-	/* On the API server. */
-	bool is_registered, is_beating, is_dirty;
-	int64_t beat_ms;     /* the next heartbeat is due */
-	json_t *node_status; /* what the Node says of devices; NULL: nothing yet */
-	json_t *node_state;  /* as the server has it; NULL: there is none */
-	int64_t absent_ms;   /* since when there is none */
+	struct sim_node_objects server;
 };
 
 /* spec: an item of nodes_config.nodes. */

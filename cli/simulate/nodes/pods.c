@@ -403,7 +403,7 @@ static void take_results(struct sim_pod *pod, const json_t *status)
 			     text, "added", added_texts(pod));
 	json_put(pod->node->attachments, pod->key,
 		 pod_networks_attachments(metadata, pod->delegates, pod->results));
-	pod->node->is_dirty = true;
+	pod->node->server.is_dirty = true;
 	nodes_want(pod->node->nodes, KEY_NODE, pod->node->name, 0);
 	pod->state = POD_ANNOTATING;
 	pod->question = networks_ask(pod->node->networks, question, on_annotated, pod);

@@ -65,14 +65,15 @@ static void emit(void *arg, bool warning, const char *reason, const char *messag
 {
 	const struct sim_node *node = arg;
 
-	recorder_emit(node->nodes->agent,
-		      &(struct event_object){
-			      .resource = &node_state_resource,
-			      .ns = node->nodes->config->ns,
-			      .name = node->name,
-			      .uid = node->node_state ? json_uid(node->node_state) : NULL,
-		      },
-		      warning, reason, message);
+	recorder_emit(
+		node->nodes->agent,
+		&(struct event_object){
+			.resource = &node_state_resource,
+			.ns = node->nodes->config->ns,
+			.name = node->name,
+			.uid = node->server.node_state ? json_uid(node->server.node_state) : NULL,
+		},
+		warning, reason, message);
 }
 
 void sim_node_offer(struct sim_node *node)
@@ -108,7 +109,7 @@ void sim_node_offer(struct sim_node *node)
 	held = observed_functions(node->allocated);
 	replace(&node->offered, pools_withdraw(node->pools, node->held_back));
 	agent_set_held(node->agent, held);
-	node->is_dirty = true;
+	node->server.is_dirty = true;
 	want_write(node);
 	fresh = pools_new_problems(node->pools, before);
 	json_array_foreach (fresh, i, problem)
@@ -127,7 +128,7 @@ static void on_changed(void *arg)
 {
 	struct sim_node *node = arg;
 
-	node->is_dirty = true;
+	node->server.is_dirty = true;
 	want_write(node);
 }
 
@@ -167,9 +168,9 @@ static void on_again(void *arg)
 
 void sim_node_set_node_state(struct sim_node *node, const json_t *object)
 {
-	if (!object && (node->node_state || !node->absent_ms))
-		node->absent_ms = clock_ms();
-	replace(&node->node_state, json_incref((json_t *)object));
+	if (!object && (node->server.node_state || !node->server.absent_ms))
+		node->server.absent_ms = clock_ms();
+	replace(&node->server.node_state, json_incref((json_t *)object));
 	if (!node->agent)
 		return;
 	agent_set_node_state(node->agent, object);
@@ -249,7 +250,7 @@ void sim_node_start(struct sim_node *node)
 	agent_set_held(node->agent, node->allocated);
 	agent_set_may_execute(node->agent, true);
 	if (informer_is_synced(node->nodes->state_informer))
-		agent_set_node_state(node->agent, node->node_state);
+		agent_set_node_state(node->agent, node->server.node_state);
 }
 
 struct sim_node *sim_node_new(struct nodes *nodes, const json_t *spec, unsigned int number)
@@ -285,7 +286,7 @@ void sim_node_free(struct sim_node *node)
 	json_decref(node->allocated);
 	json_decref(node->given);
 	json_decref(node->attachments);
-	json_decref(node->node_status);
-	json_decref(node->node_state);
+	json_decref(node->server.devices);
+	json_decref(node->server.node_state);
 	mem_free(node);
 }

@@ -17,7 +17,7 @@ void leader_look(const struct cli *cli, struct leader_finding *ret)
 {
 	json_auto_t *world = source_world(cli), *lease = NULL;
 	const char *ns = world_env(world, "namespace");
-	/* Nobody knows when files were written, but for dumps. */
+	/* The age of files is unknown, except for dumps. */
 	const char *now = cli->files && !json_at(world, CLI_DUMP) ? NULL : world_env(world, "now");
 
 	*ret = (struct leader_finding){0};

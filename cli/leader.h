@@ -9,7 +9,7 @@
 #include "lib/base/own.h"
 
 /*
- * What is the matter, and what to do; both NULL: an operator leads, or nobody can tell, as where
+ * What is the matter, and what to do; both NULL: an operator leads, or it is unknown, as where
  * files have no Lease or the user may not read it. lease: its "namespace/name".
  */
 struct leader_finding {

@@ -178,7 +178,7 @@ static void add_troubles(json_t *troubles, const char *node, const json_t *repor
 	}
 }
 
-/* The controller that would make the pod anew. */
+/* The controller that would recreate the pod. */
 static char *owner_of(const json_t *pod)
 {
 	json_t *owner;

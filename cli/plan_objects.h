@@ -14,7 +14,7 @@ struct plan_objects {
 	 */
 	json_t *rows;
 	json_t *left_out; /* of the operator's controllers: [{ "controller", "why" }] */
-	bool troubled;    /* one of them would need somebody */
+	bool troubled;    /* one of them would need an administrator */
 };
 
 /*

@@ -115,7 +115,7 @@ static json_t *change_of(const struct rehearsal_op *op)
 	return change;
 }
 
-/* Being told of something is no difference. */
+/* An event or a finding is not a difference. */
 static bool differs(const struct rehearsal_op *op)
 {
 	return op->does && !str_eq(op->does, "event") && !str_eq(op->does, "finding");

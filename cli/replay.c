@@ -70,7 +70,7 @@ static json_t *next_row(void)
 	return row;
 }
 
-/* What follows from the others, and tells a person nothing. Returns new. */
+/* What follows from the others, and is of no use to a person. Returns new. */
 static json_t *telling(const json_t *list)
 {
 	static const char *const idle[] = {".lastTransitionTime", ".observedGeneration", "].type"};

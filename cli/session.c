@@ -61,7 +61,7 @@ void session_close(struct session *s)
 struct reading {
 	struct loop *loop;
 	struct strbuf *out;
-	int status; /* of HTTP; 0: nobody answered */
+	int status; /* of HTTP; 0: no response */
 	struct err err;
 	bool has_failed;
 };

@@ -23,9 +23,9 @@ int session_open(const struct cli *cli, struct session *ret, struct err *err);
 void session_close(struct session *s);
 
 /*
- * Ask whether somebody is there: what cannot be reached at once is an error at once, ERR_TRANSIENT.
- * A server that refuses to say its version is there. *ret_version: its answer as JSON, new; NULL
- * when it refused. May be NULL.
+ * Check whether a server responds: what cannot be reached at once is an error at once,
+ * ERR_TRANSIENT. A server that refuses to say its version is there. *ret_version: its answer as
+ * JSON, new; NULL when it refused. May be NULL.
  */
 int session_hello(struct session *s, json_t **ret_version, struct err *err);
 

@@ -30,7 +30,7 @@
 #define FILE_SIZE_MAX (512 << 20)
 #define PAGE          "limit=500"
 
-/* Kinds that nobody mirrors, but commands look at. */
+/* Kinds that the operator does not cache, but commands read. */
 static const struct kube_resource more[] = {
 	{"", "v1", "configmaps", "ConfigMap", true},
 	{"apps", "v1", KIND_STATEFUL_SET, "StatefulSet", true},

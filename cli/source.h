@@ -13,9 +13,9 @@
 /*
  * Gather all objects of these kinds, NULL: of those that a support dump has (by their plural
  * names): { "<kind id>": { "<key>": object } }, new. A kind that the server does not have is empty;
- * so is the one that is optional for the command and that the user may not list, of which a line on
- * stderr tells. Files may be support dumps; then there is CLI_DUMP, too. What stands in other files
- * is under CLI_GIVEN, whatever its kind. NULL with err:
+ * so is the one that is optional for the command and that the user may not list, which a line on
+ * stderr reports. Files may be support dumps; then there is CLI_DUMP, too. What stands in other
+ * files is under CLI_GIVEN, whatever its kind. NULL with err:
  *	ERR_INVALID	a file is no YAML or JSON of Kubernetes objects and no support dump, or
  *                      there is no usable kubeconfig
  *	ERR_HOST	a file cannot be read
@@ -33,15 +33,15 @@ int source_read_rest(const struct cli *cli, json_t *world, struct err *err);
 
 /*
  * Read the operator's Lease in its namespace: from cli->world where it has CLI_LEASES, else from
- * where the world came from. *ret_lease is new; NULL: there is none. False: nobody
- * can tell: files have none, or the user may not read it.
+ * where the world came from. *ret_lease is new; NULL: there is none. False: it is unknown: files
+ * have none, or the user may not read it.
  */
 bool source_read_lease(const struct cli *cli, const char *ns, json_t **ret_lease);
 
 /* The resource of a kind id, of those that commands look at. False: it is not known. */
 bool source_resource(const char *id, struct kube_resource *ret);
 
-/* The namespace of the operator, as far as flags and the world tell. Returns new. */
+/* The namespace of the operator, as far as flags and the world show. Returns new. */
 char *source_operator_namespace(const struct cli *cli);
 
 /* Is this kind of the world under CLI_UNREAD? */
@@ -51,7 +51,7 @@ bool source_is_unread(const json_t *world, const char *kind);
 int source_objects(json_t *objects, const char *path, struct err *err);
 
 /*
- * The kind id under which a world has objects like this one; NULL: nobody here looks at such. One
+ * The kind id under which a world has objects like this one; NULL: no command reads such. One
  * without the namespace that it needs gets cli->ns.
  */
 const char *source_kind(const struct cli *cli, json_t *object);

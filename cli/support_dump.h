@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The command `orbweaver support dump`: what somebody else needs to understand a cluster's trouble,
- * without its secrets.
+ * The command `orbweaver support dump`: what another person needs to understand a cluster's
+ * problem, without its secrets.
  */
 #ifndef ORBWEAVER_CLI_SUPPORT_DUMP_H
 #define ORBWEAVER_CLI_SUPPORT_DUMP_H

@@ -43,7 +43,7 @@ void dump_progress(const struct dump *dump, const char *what);
 /* ---- support_programs.c ---------------------------------------------------------------------- */
 
 /*
- * How the operator is called, as far as its pod, the ConfigMap of its manifest and our flags tell:
+ * How the operator is called, as far as its pod, the ConfigMap of its manifest and our flags show:
  * { "found", "namespace", "configNamespace", "resourcePrefix", "policyNamespaces", "webhooks" }.
  * Returns new.
  */

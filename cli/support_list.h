@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What a support dump asks the API server for: what the operator mirrors (operator/cache/kinds.h),
- * what the agents and our commands read besides, and what tells whether all of it is installed.
+ * what the agents and our commands read besides, and what shows whether all of it is installed.
  * Never Secrets.
  */
 #ifndef ORBWEAVER_CLI_SUPPORT_LIST_H
@@ -12,7 +12,7 @@
 
 #include "lib/kube/api.h"
 
-/* The file that tells what is in a dump, and its kind. */
+/* The file that lists what is in a dump, and its kind. */
 #define SUPPORT_INDEX "index.json"
 #define SUPPORT_KIND  "SupportDump"
 

@@ -26,7 +26,7 @@ enum {
 	 * us.
 	 */
 	ARRIVES_MS = 60000,
-	/* Below those that the kernel hands out. */
+	/* Below those that the kernel assigns. */
 	FIRST_PORT = 18515,
 	LAST_PORT = 28515,
 	MATRIX_COLUMNS_MAX = 32,
@@ -158,7 +158,7 @@ static void start_end(struct test *t, const struct step *step, const struct path
 			   words.words, t->check_s * 1000 + ARRIVES_MS);
 }
 
-/* -1: somebody interrupts. What goes wrong otherwise is a line of the result. */
+/* -1: the user interrupts. What goes wrong otherwise is a line of the result. */
 static int run_step(struct test *t, const struct step *step, struct path *path,
 		    const struct test_pod *from, const struct test_pod *to, json_t *item,
 		    struct err *err)

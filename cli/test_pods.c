@@ -19,7 +19,7 @@
 
 enum {
 	POLL_MS = 500,
-	/* What is stuck may be because something is just being given back. */
+	/* A pod may be stuck because a device is still being released. */
 	STUCK_MS = 20000,
 	REMOVE_MS = 10000,
 };
@@ -142,7 +142,7 @@ void test_pods_close(struct test_pods *t)
 {
 	size_t i;
 
-	/* Whoever interrupts twice waits for this, too. */
+	/* A second interrupt waits for this, too. */
 	for (i = 0; i < t->n; i++) {
 		t->interrupted = false;
 		remove_pod(t, &t->pods[i]);
@@ -220,7 +220,7 @@ static int wait_for(struct test_pods *t, struct test_pod *pod, int64_t until_ms,
 			const char *complaint = pathtest_complaint(events);
 			auto_free char *before = str_dup(err->text);
 
-			/* What events say on top; nothing for those who may not read them. */
+			/* What events say on top; nothing for users that may not read them. */
 			if (complaint)
 				(void)err_set(err, err->class, "PodFailed", "%s: %s", before,
 					      complaint);

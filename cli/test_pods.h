@@ -30,8 +30,8 @@ struct test_pods {
 };
 
 /*
- * Connect, and hear signals from now on. nodes and networks are those of pathtest/pods.h; borrowed.
- * Nothing is made yet. Errors: those of session.h.
+ * Connect, and handle signals from now on. nodes and networks are those of pathtest/pods.h;
+ * borrowed. Nothing is made yet. Errors: those of session.h.
  */
 int test_pods_open(struct test_pods *t, const struct cli *cli, const json_t *networks,
 		   const json_t *nodes, struct err *err);

@@ -140,7 +140,7 @@ static const json_t *lease_of(const struct watching *w, json_t **ret_all)
 	return json_object_get(*ret_all, key);
 }
 
-/* A Lease that nobody renews any more sends no event. */
+/* A Lease that is not renewed any more sends no event. */
 static void on_leader(void *arg)
 {
 	struct watching *w = arg;

@@ -19,7 +19,8 @@ typedef void watching_fn(void *arg);
 
 /*
  * Starts at once; cli->world is what was read before. Errors: ERR_INVALID, there is no usable
- * kubeconfig. What fails later is told by watching_trouble(), and tried again with growing pauses.
+ * kubeconfig. What fails later is reported by watching_trouble(), and tried again with growing
+ * pauses.
  */
 struct watching *watching_new(struct loop *loop, const struct cli *cli, const char *const *kinds,
 			      watching_fn *changed, void *arg, struct err *err);

@@ -45,7 +45,7 @@ const char *links_why_down(const json_t *state, const char *name)
 
 	if (str_eq(json_str_at(nic, "linkAdminState"), "down"))
 		return "it is set down";
-	/* Real NICs have a speed while they have a link; paravirtual ones may never tell it. */
+	/* Real NICs have a speed while they have a link; paravirtual ones may never report it. */
 	if (json_integer_value(json_at(nic, "totalvfs")) > 0 &&
 	    (str_empty(speed) || str_starts(speed, "-1")))
 		return "it has no link";

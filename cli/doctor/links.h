@@ -17,8 +17,8 @@ json_t *links_networks(const json_t *nads);
 const json_t *links_nic(const json_t *state, const char *name);
 
 /*
- * "it is set down", "it has no link", of links_nic(). NULL: traffic passes, or nobody knows: a
- * bond, a NIC whose driver never tells its speed. Borrowed.
+ * "it is set down", "it has no link", of links_nic(). NULL: traffic passes, or it is unknown: a
+ * bond, a NIC whose driver never reports its speed. Borrowed.
  */
 const char *links_why_down(const json_t *state, const char *name);
 

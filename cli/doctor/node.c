@@ -47,7 +47,7 @@ static void check_problems(const json_t *state, json_t *findings)
 			    "%s", json_str_or(json_at(problem, "message"), "?"));
 }
 
-/* The agent offers it, and the kubelet has told the API server of less. */
+/* The agent offers it, and the kubelet has reported less to the API server. */
 static void check_allocatable(const json_t *node, const char *resource, int64_t healthy,
 			      json_t *findings)
 {
@@ -131,7 +131,7 @@ static void check_pf(const json_t *state, const json_t *pf, json_t *findings)
 
 /*
  * NICs that networks lie over, and no policy wants: those are looked at as such. A warning, since
- * nobody knows whether pods of the network are meant to run here.
+ * it is unknown whether pods of the network are meant to run here.
  */
 static void check_masters(const json_t *state, const json_t *networks, json_t *findings)
 {

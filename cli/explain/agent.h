@@ -8,12 +8,12 @@
 #include <jansson.h>
 
 /*
- * Why there is no agent on the node, and what to do; NULL: one runs, or nobody can tell. Returns
- * new.
+ * Why there is no agent on the node, and what to do; NULL: one runs, or it is unknown. Returns new.
  *
- * Nobody can tell of an agent that never said in which pod it is (status.agentPod of the NodeState)
- * and has none there, since people start them by hand, too; nor where the world lacks pods: files
- * that have no pod of any agent. World: KIND_POD, with "env": "namespace", and "readsCluster".
+ * It is unknown for an agent that never reported in which pod it is (status.agentPod of the
+ * NodeState) and has none there, since people start them by hand, too; nor where the world lacks
+ * pods: files that have no pod of any agent. World: KIND_POD, with "env": "namespace", and
+ * "readsCluster".
  */
 char *agent_pod_missing(const json_t *world, const char *node, const json_t *state);
 

@@ -17,7 +17,7 @@ json_t *explain_node_chain(const json_t *world, const char *name, struct err *er
 
 /*
  * key: "namespace/name" of a SriovNetwork, SriovIBNetwork, OVSNetwork, or of the
- * NetworkAttachmentDefinition that somebody made. World: those, KIND_MULTUS_CONFIG, KIND_IP_POOL,
+ * NetworkAttachmentDefinition that a user made. World: those, KIND_MULTUS_CONFIG, KIND_IP_POOL,
  * KIND_NODE, KIND_POD.
  */
 json_t *explain_network_chain(const json_t *world, const char *key, struct err *err);

@@ -11,7 +11,7 @@
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/ledger.h"
 
-/* A number that people read: powers for what nobody counts. */
+/* A number that people read: powers for what is too large to count. */
 static json_t *count_text(int64_t count)
 {
 	int power = 0;

@@ -200,7 +200,7 @@ static bool is_of_decision(const char *reason)
 	return false;
 }
 
-/* Say what a policy is told of this node, with what mends it. */
+/* What a policy reports of this node, with the remedy. */
 static bool say_report(json_t *row, const char *key, const json_t *report)
 {
 	const char *reason = json_str_at(report, "reason");

@@ -16,7 +16,7 @@
 #define PATHTEST_IMAGE "localhost/orbweaver-tools:latest"
 /* The container that runs the commands; sidecars may be put beside it. */
 #define PATHTEST_CONTAINER "test"
-/* A pod that nobody removes, since we were killed, ends after this. */
+/* A pod that is not removed, because the command was killed, ends after this. */
 #define PATHTEST_POD_S 3600
 
 /*

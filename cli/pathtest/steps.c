@@ -335,7 +335,7 @@ const struct step path_steps[] = {
 
 /* ---- link ------------------------------------------------------------------------------------ */
 
-/* macvlan of a NIC whose driver does not tell says "unknown" and works. */
+/* macvlan of a NIC whose driver reports no state has "unknown", and works. */
 static bool is_up(const struct facts *facts)
 {
 	return str_eq(facts->operstate, "up") || str_eq(facts->operstate, "unknown");

@@ -35,7 +35,7 @@ char *task_text(int number, const char *script, const char *const *words)
 	auto_strbuf struct strbuf text = {0};
 
 	assert(number >= 0 && script);
-	/* The first line tells one from another. */
+	/* The first line identifies it. */
 	strbuf_addf(&text, "# %d\necho \"%d begins\"\nout=$(sh -c", number, number);
 	add_quoted(&text, script);
 	for (; *words; words++)

@@ -95,7 +95,7 @@ char *cluster_socket(const char *folder)
 
 /* ---- checks and files ------------------------------------------------------------------------ */
 
-/* A kubeconfig that somebody needs is not written over. */
+/* A kubeconfig of another cluster is not overwritten. */
 static int check_kubeconfig(const struct cluster *c, struct err *err)
 {
 	auto_strbuf struct strbuf text = {0};

@@ -376,7 +376,7 @@ static int walk_one(struct walk *walk, int folder, const char *entry, const char
 	struct stat st;
 
 	if (!is_name(name))
-		return 0; /* somebody's notes, a file manager's */
+		return 0; /* a user's notes, a file manager's */
 	if (fd < 0 && errno == ELOOP)
 		return bad_dump(err, name, "is a link; a dump has none");
 	if (fd < 0 || fstat(fd, &st) < 0)
@@ -454,7 +454,7 @@ bool bundle_is(const char *path)
 		return false;
 	if (S_ISDIR(st.st_mode))
 		return true;
-	/* RFC 1952, 2.3.1. Pipes are read once, by whoever reads them. */
+	/* RFC 1952, 2.3.1. Pipes are read once, by one reader. */
 	return S_ISREG(st.st_mode) && read(fd, magic, sizeof(magic)) == (ssize_t)sizeof(magic) &&
 	       magic[0] == 0x1f && magic[1] == 0x8b;
 }

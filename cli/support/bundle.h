@@ -31,8 +31,8 @@ enum {
 struct bundle;
 
 /*
- * A name that ends in .tar.gz or .tgz becomes a file, any other one a folder, which may be there
- * if it is empty. Who runs the program may read them, nobody else. Errors: ERR_INVALID
+ * A name that ends in .tar.gz or .tgz becomes a file, any other one a folder, which may be there if
+ * it is empty. Only the user who runs the program may read them. Errors: ERR_INVALID
  * "BundleExists"; ERR_HOST "FileNotWritten".
  */
 int bundle_create(const char *path, int64_t now_us, struct bundle **ret, struct err *err);

@@ -81,7 +81,7 @@ static const char *const metadata_paths[] = {
 	NULL,
 };
 
-/* Somebody here reads annotations of these domains. */
+/* Our programs read annotations of these domains. */
 static const char *const domains[] = {
 	"k8s.v1.cni.cncf.io/", "v1.multus-cni.io/",           "ipam.spidernet.io/",
 	"cni.spidernet.io/",   "multus.spidernet.io/",        "sriovnetwork.openshift.io/",
@@ -255,7 +255,7 @@ static json_t *keep_config_map(const json_t *object);
 static json_t *keep_definition(const json_t *object);
 static json_t *keep_nothing(const json_t *object);
 
-/* Kinds that are not here are ours, or tell the cluster's networks: all but metadata is kept. */
+/* Kinds that are not here are ours, or show the cluster's networks: all but metadata is kept. */
 static const struct {
 	const char *kind;
 	const char *const *paths;
@@ -286,7 +286,7 @@ static json_t *keep_nothing(const json_t *object)
 	return NULL;
 }
 
-/* The control plane tells the cluster's networks in its arguments (SpiderCoordinator). */
+/* The control plane has the cluster's networks in its arguments (SpiderCoordinator). */
 static void keep_networks(json_t *kept, const json_t *pod)
 {
 	static const char *const flags[] = {"--cluster-cidr=", "--service-cluster-ip-range="};

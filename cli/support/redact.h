@@ -5,7 +5,7 @@
  *
  * Of kinds that others fill (pods, nodes, ConfigMaps, events …) only the fields listed in redact.c
  * are kept, so no environment, command, volume or mounted file is in a dump. Annotations are kept
- * if somebody here reads them; where all of an object's are copied to another one
+ * if our programs read them; where all of an object's are copied to another one
  * (SpiderMultusConfig) the others keep their names. In all that is kept, what looks like a secret
  * is replaced (scrub.h).
  *
@@ -21,7 +21,7 @@
 
 /*
  * kind: plural resource name. Returns new; NULL: the dump has nothing of it (Secrets, ConfigMaps
- * and events that nobody here reads). An object without a name is nothing, too.
+ * and events that our programs do not read). An object without a name is nothing, too.
  */
 json_t *redact_object(struct scrub *scrub, const char *kind, const json_t *object);
 

@@ -5,7 +5,7 @@
  * in URLs. The net below redact.h, which decides what is kept at all.
  *
  * Each value has a number: equal ones become the same "REDACTED-7", and nothing but their being
- * equal can be told from it.
+ * equal can be seen from it.
  */
 #ifndef ORBWEAVER_CLI_SUPPORT_SCRUB_H
 #define ORBWEAVER_CLI_SUPPORT_SCRUB_H
@@ -27,9 +27,9 @@ char *scrub_word(struct scrub *scrub, const char *value);
 void scrub_text(struct scrub *scrub, const char *text, size_t len, struct strbuf *out);
 
 /*
- * The value without secrets, new: text that is JSON itself is looked through as JSON, and written
- * anew only if something in it was replaced. Names in maps of labels say nothing about the value.
- * Takes value.
+ * The value without secrets, new: text that is JSON itself is looked through as JSON, and
+ * serialized again only if something in it was replaced. Names in maps of labels say nothing about
+ * the value. Takes value.
  */
 json_t *scrub_value(struct scrub *scrub, json_t *value);
 

@@ -4,8 +4,8 @@
  * can fail.
  *
  * Nothing to free, usable when memory is short, and it carries what a controller needs: the class
- * says when to try again, the reason goes into a condition and a metric label, the text tells a
- * person what to do.
+ * says when to try again, the reason goes into a condition and a metric label, the text is the
+ * remedy for a person.
  */
 #ifndef ORBWEAVER_LIB_BASE_ERR_H
 #define ORBWEAVER_LIB_BASE_ERR_H
@@ -25,7 +25,7 @@ enum err_class {
 struct err {
 	enum err_class class;
 	int sys;                /* errno, or 0 */
-	int64_t retry_after_ms; /* whoever refused asks not to come back before; 0: did not say */
+	int64_t retry_after_ms; /* the server asks not to retry before; 0: it does not */
 	char reason[32];        /* CamelCase: Condition.reason and metric label */
 	char text[512];         /* one line, outermost context first */
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Ownership that can be seen: a variable that owns says so where it is declared, and is given away
- * with take_ptr.
+ * Ownership that can be seen: a variable that owns says so where it is declared, and is moved with
+ * take_ptr.
  */
 #ifndef ORBWEAVER_LIB_BASE_OWN_H
 #define ORBWEAVER_LIB_BASE_OWN_H

@@ -4,7 +4,8 @@
  *
  * The descriptor is polled through lib/loop and not wrapped in a uv_pipe_t: nghttp2 produces bytes
  * when it is asked, which is what readiness is for; and libuv's pipe would raise SIGPIPE, cut a
- * long path silently (libuv 1.44) and remove a listening socket's path whoever owns it by then.
+ * long path silently (libuv 1.44) and remove a listening socket's path although another process may
+ * own it by then.
  */
 #ifndef ORBWEAVER_LIB_GRPC_CONN_H
 #define ORBWEAVER_LIB_GRPC_CONN_H

@@ -66,9 +66,9 @@ struct grpc_server_config {
 
 /*
  * Listen. The socket appears under its name at once with its permissions, and replaces one that is
- * there, whoever listens to that; connections to the old one go on. Returns NULL with err:
- * ERR_INVALID "BadSocketPath"; ERR_HOST "SocketNotMade" with errno, "SocketPathTaken" when there
- * is something that is no socket.
+ * there, whichever process listens on that; connections to the old one go on. Returns NULL with
+ * err: ERR_INVALID "BadSocketPath"; ERR_HOST "SocketNotMade" with errno, "SocketPathTaken" when
+ * there is something that is no socket.
  */
 struct grpc_server *grpc_server_new(struct loop *loop, const struct grpc_server_config *config,
 				    struct err *err);

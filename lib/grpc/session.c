@@ -303,7 +303,7 @@ static void make_h2(struct grpc_session *session)
 		 * its validation of fields is off, and call.c checks those that it uses.
 		 */
 		nghttp2_option_set_no_http_messaging(option, 1);
-		/* Streams that are closed are kept for priorities, which nobody uses here. */
+		/* Streams that are closed are kept for priorities, which are not used here. */
 		nghttp2_option_set_no_closed_streams(option, 1);
 		grpc_h2_must(nghttp2_session_server_new3(&session->h2, callbacks, session, option,
 							 &mem));

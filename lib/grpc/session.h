@@ -45,7 +45,7 @@ struct grpc_session *grpc_session_new(const struct grpc_session_config *config);
 void grpc_session_free(struct grpc_session *session);
 /* Make no callback after this. */
 void grpc_session_mute(struct grpc_session *session);
-/* Tell all streams that they are gone, with h2_error. */
+/* Report to all streams that they are gone, with h2_error. */
 void grpc_session_abandon(struct grpc_session *session, uint32_t h2_error);
 
 /*

@@ -3,10 +3,10 @@
  * Certificates for our own servers: a certificate authority for one occasion and the one
  * certificate that it signs.
  *
- * The API server trusts the authority's certificate (the caBundle of a webhook
- * configuration). The authority's key signs once and is never seen outside of certificate_issue:
- * nobody can make another certificate that those callers accept, and there is nothing to keep safe
- * but the server's own key. The next certificate comes with the next authority.
+ * The API server trusts the authority's certificate (the caBundle of a webhook configuration). The
+ * authority's key signs once and is never seen outside of certificate_issue: no other certificate
+ * that those callers accept can be made, and there is nothing to keep safe but the server's own
+ * key. The next certificate comes with the next authority.
  *
  * Time comes in as an argument. Texts are PEM (RFC 7468), keys PKCS #8 without pass phrase, EC
  * P-256.

@@ -4,7 +4,7 @@
  * as arguments. Internal to lib/http.
  *
  * Each state has a list, ordered by the time since when its members are in it. So the first of a
- * list is the first whose time is up, and the first that gives way to somebody else.
+ * list is the first whose time is up, and the first that is evicted for another connection.
  */
 #ifndef ORBWEAVER_LIB_HTTP_CROWD_H
 #define ORBWEAVER_LIB_HTTP_CROWD_H
@@ -67,11 +67,11 @@ enum crowd_answer {
 	CROWD_WELCOME, /* there is room */
 	CROWD_INSTEAD, /* there is, once *ret_victim has gone */
 	CROWD_REFUSED, /* not for this peer: all it may have is in use */
-	CROWD_FULL,    /* not for anybody, until somebody goes or becomes slow */
+	CROWD_FULL,    /* not for any peer, until a connection ends or becomes slow */
 };
 
 /*
- * May somebody from `peer` come in? New members give way at once, the oldest first, those of the
+ * Admit a connection from `peer`? New members are evicted at once, the oldest first, those of the
  * same peer when it has all that it may have; then those that have been idle for CROWD_IDLE_MS;
  * then those whose request or response takes longer than CROWD_SLOW_MS. Those that follow a stream
  * stay.
@@ -83,11 +83,11 @@ enum crowd_answer crowd_ask(const struct crowd *crowd, const struct in6_addr *pe
 /* API servers need milliseconds. */
 #define CROWD_SLOW_MS 3000
 
-/* Somebody whose time is up; NULL: nobody. */
+/* A member whose time is up; NULL: none. */
 struct crowd_member *crowd_overdue(const struct crowd *crowd, int64_t now_ms);
 /* When the next member's time is up; INT64_MAX: never. */
 int64_t crowd_next_ms(const struct crowd *crowd);
-/* Anybody; NULL: nobody is there. */
+/* Any member; NULL: there is none. */
 struct crowd_member *crowd_any(const struct crowd *crowd);
 
 #endif

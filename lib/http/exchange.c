@@ -476,8 +476,8 @@ static void receive_head(struct exchange *x, size_t len)
 		return;
 	}
 	/*
-	 * The client waits for our word before it sends the body; it has heard it when the answer
-	 * is no.
+	 * The client waits for 100 Continue before it sends the body; it got its response if the
+	 * request was rejected.
 	 */
 	if (x->req.has_expect && x->refusal) {
 		refuse_and_close(x, x->refusal);

@@ -3,8 +3,8 @@
  * What every program of ours serves for people and machines that watch it: /metrics, /healthz and
  * /readyz.
  *
- * Metrics are for anybody who may come by their Service. Probes are for the kubelet: on a listener
- * of their own strangers at the other ports cannot keep it from being answered.
+ * Metrics are for all clients of their Service. Probes are for the kubelet: on a listener of their
+ * own strangers at the other ports cannot keep it from being answered.
  */
 #ifndef ORBWEAVER_LIB_HTTP_PROBES_H
 #define ORBWEAVER_LIB_HTTP_PROBES_H
@@ -34,8 +34,8 @@ struct probes_secure {
 
 /*
  * listen: as in http_server_config, or "0": nothing is served and *ret_server is NULL. metrics,
- * alive and ready are borrowed like the routes. secure NULL: plain HTTP, for anybody. Errors: those
- * of http_server_new, with the flag in front: --metrics-addr, or --health-addr.
+ * alive and ready are borrowed like the routes. secure NULL: plain HTTP, for all clients. Errors:
+ * those of http_server_new, with the flag in front: --metrics-addr, or --health-addr.
  */
 int probes_serve_metrics(struct probes *probes, struct loop *loop, const char *listen,
 			 struct metrics *metrics, const struct probes_secure *secure,

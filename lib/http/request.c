@@ -292,7 +292,7 @@ int request_parse(char *head, size_t len, struct request *ret)
 	}
 	if (status != 0 && status != 417)
 		return status;
-	/* With both, whoever is in front of us may have believed the other. */
+	/* With both, a proxy in front of us may have used the other one. */
 	if (seen.coding && (seen.length || ret->is_old))
 		return 400;
 	if (seen.coding && !ret->is_chunked)

@@ -49,8 +49,8 @@ size_t request_skip_blank(const char *data, size_t len);
 
 /*
  * Parse a head of len bytes in place, with a NUL behind it: it is cut into strings, and ret points
- * into it. Returns 0, or the status with which the request has to be refused; then nobody knows for
- * sure where its body ends, and ret tells only what was understood until then (never NULL strings).
+ * into it. Returns 0, or the status with which the request has to be refused; then it is unknown
+ * where its body ends, and ret has only what was parsed until then (never NULL strings).
  */
 int request_parse(char *head, size_t len, struct request *ret);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The listening socket, the connections, and the end of both: joins wire.c (bytes), exchange.c
- * (HTTP) and crowd.c (who may be here, and for how long), which do not know each other.
+ * (HTTP) and crowd.c (which connections are admitted, and for how long), which do not know each
+ * other.
  */
 #include "lib/http/server.h"
 
@@ -88,7 +89,7 @@ static void conn_free(struct conn *conn)
 	mem_free(conn);
 }
 
-/* End it, with a goodbye if there is somebody to hear it, and let in who waits. */
+/* End it, with a goodbye if a client can receive it, and admit one that waits. */
 static void conn_drop(struct conn *conn)
 {
 	struct http_server *server = conn->server;

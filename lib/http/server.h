@@ -76,8 +76,8 @@ enum http_method {
  *
  * Where one more comes, connections without a head give way at once, the oldest first; then one
  * that has been idle for a second, or whose request or response has been on its way for three
- * (crowd.h). Is there none: a peer with its share is refused, anybody else waits in the kernel
- * until a connection ends.
+ * (crowd.h). Is there none: a peer with its share is refused, other peers wait in the kernel until
+ * a connection ends.
  */
 #define HTTP_CONNECTIONS_MAX 384
 /*
@@ -157,9 +157,9 @@ void http_stream_wake(struct http_stream *stream);
 #define HTTP_JSON "application/json"
 
 /*
- * Who may use a route, and when: where somebody else has to be asked first, or what the handler
- * shows has to be gathered. The request is whole by then, its body is not shown. ask() ends with
- * http_asked_answer, once, at once or later; the connection may be gone by then.
+ * Which clients may use a route, and when: where another server has to be asked first, or what the
+ * handler shows has to be gathered. The request is whole by then, its body is not shown. ask() ends
+ * with http_asked_answer, once, at once or later; the connection may be gone by then.
  */
 struct http_asked;
 
@@ -183,7 +183,7 @@ struct http_route {
 	bool takes_chunks;
 	void (*handle)(const struct http_request *req, struct http_response *resp, void *arg);
 	void *arg;                    /* borrowed until the server's done callback */
-	const struct http_gate *gate; /* likewise; NULL: anybody may */
+	const struct http_gate *gate; /* likewise; NULL: all may */
 };
 
 /*

@@ -114,7 +114,7 @@ ssize_t wire_send(struct wire *wire, const void *data, size_t len)
 		n = send(wire->fd, data, len, MSG_NOSIGNAL);
 		return n > 0 ? n : socket_result(wire, POLL_WRITE);
 	}
-	assert(wire->ssl); /* whoever is answered has asked */
+	assert(wire->ssl); /* a client that gets a response has sent a request */
 	ERR_clear_error();
 	n = SSL_write(wire->ssl, data, len < INT_MAX ? (int)len : INT_MAX);
 	return n > 0 ? n : ssl_result(wire, (int)n);

@@ -47,7 +47,7 @@ bool wire_has_more(const struct wire *wire);
 ssize_t wire_send(struct wire *wire, const void *data, size_t len);
 /* Nothing more will be sent: say so. The peer may go on. */
 void wire_end_sending(struct wire *wire);
-/* Say what a TLS client wants to hear before the end; it needs no answer. */
+/* Send a TLS client's close_notify before the end; it needs no response. */
 void wire_say_goodbye(struct wire *wire);
 
 #endif

@@ -14,7 +14,7 @@
 /*
  * Documents about many things of one kind say the same short strings again and again: drivers,
  * states, vendors. Of those last seen there is one value each, in as many places as needed. A
- * string of jansson's that somebody else may have, too, is not changed by anybody here.
+ * jansson string with other owners is not changed here.
  */
 enum { SHARED_SLOTS = 128, SHARED_LEN_MAX = 32 };
 

@@ -106,7 +106,7 @@ bool answer_body(struct answer *answer, const char *bytes, size_t len)
 	if (answer->status / 100 != 2) {
 		size_t room = ERROR_BODY_MAX - answer->body.len;
 
-		/* The rest of a long error page helps nobody. */
+		/* The rest of a long error page is of no use. */
 		strbuf_add(&answer->body, bytes, len < room ? len : room);
 		return true;
 	}

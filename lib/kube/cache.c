@@ -378,7 +378,7 @@ static bool put_if_newer(struct cache *cache, json_t *object, bool is_listed, ui
 		entry->list = cache->list;
 	if (newer) {
 		entry->fingerprint = fingerprint;
-		/* A newer object: trimmed, stored, told. */
+		/* A newer object: trimmed, stored, reported. */
 		entry->version = kube_resource_version(object);
 		if (cache->kind->project)
 			cache->kind->project(object);

@@ -65,9 +65,9 @@ void cache_free(struct cache *cache);
 
 /*
  * Store an object; takes it (and changes it: projection). False when it is older than, or as old
- * as, what is there, or is not wanted.
- * cache_put is for objects of a list or watch. cache_learn is for what was heard elsewhere, such as
- * the answer to a write: it does not count as seen in the present list.
+ * as, what is there, or is not wanted. cache_put is for objects of a list or watch. cache_learn is
+ * for objects from elsewhere, such as the answer to a write: it does not count as seen in the
+ * present list.
  */
 bool cache_put(struct cache *cache, json_t *object);
 bool cache_learn(struct cache *cache, json_t *object);
@@ -77,8 +77,8 @@ bool cache_learn(struct cache *cache, json_t *object);
  * such an object, trimmed while it arrived, is the one of before but for the version, and need not
  * be read.
  *
- * The fingerprint of a text whose version stands at version_at; it is not 0, and somebody who
- * writes objects cannot bring about the same one twice.
+ * The fingerprint of a text whose version stands at version_at; it is not 0, and a client that
+ * writes objects cannot produce the same one twice.
  */
 uint64_t cache_fingerprint(const char *text, size_t len, size_t version_at, size_t version_len);
 /* As cache_put; what it is made of has this fingerprint. */

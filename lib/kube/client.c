@@ -33,8 +33,8 @@ enum {
 	RETRY_FIRST_MS = 200,
 	RETRY_MAX_MS = 10000,
 	/*
-	 * A call that waited so long, in which its connection heard nothing, puts the connection
-	 * under suspicion.
+	 * A call that waited this long, in which its connection received nothing, puts the
+	 * connection under suspicion.
 	 */
 	SUSPECT_MS = 2000,
 	/*
@@ -309,7 +309,7 @@ static void free_call(struct kube_call *call)
 	mem_free(call);
 }
 
-/* Tell and forget. */
+/* Report and forget. */
 static void finish(struct kube_call *call, const struct err *err)
 {
 	struct kube_response response = {
@@ -359,8 +359,8 @@ static void cut_silent(struct kube_call *call)
 }
 
 /*
- * Time is up. When its connection heard nothing all the while, it may lead nowhere (a server that
- * hangs, or a balancer in between, keeps acknowledging), and HTTP/2 would go on using it:
+ * Time is up. When its connection received nothing all the while, it may lead nowhere (a server
+ * that hangs, or a balancer in between, keeps acknowledging), and HTTP/2 would go on using it:
  * everything on it starts again on another one.
  */
 static void out_of_patience(struct kube_call *call)
@@ -564,15 +564,15 @@ static void on_changed(void *arg)
 static void on_probed(void *arg, const struct kube_response *response, const struct err *err)
 {
 	/*
-	 * Any answer shows that somebody is there. When none came in time, the connection was cut:
-	 * out_of_patience.
+	 * Any response shows that a server is there. When none came in time, the connection was
+	 * cut: out_of_patience.
 	 */
 }
 
 /*
  * Is a server there? HTTP/2 has PING for that, but libcurl's multi interface does not send any.
- * /livez is exempt from priority and fairness, so an overloaded server answers, and whoever may not
- * see it gets an answer, too.
+ * /livez is exempt from priority and fairness, so an overloaded server answers, and a user that may
+ * not see it gets a response, too.
  */
 static void on_silent(void *arg, struct connection *connection)
 {

@@ -18,10 +18,10 @@
  * not only when it was asked.
  *
  * Watches have connections apart from all other calls (connection.h). A connection is not trusted
- * for ever: one on which nothing is acknowledged is given up by the kernel; one that hears nothing
- * for a while although calls wait for it gets a question of ours (GET /livez), and is cut when
- * that, or any other call on it, runs out of time and nothing was heard meanwhile. What was on it
- * starts again on another one.
+ * for ever: one on which nothing is acknowledged is given up by the kernel; one that receives
+ * nothing for a while although calls wait for it is probed (GET /livez), and is cut when that, or
+ * any other call on it, runs out of time and nothing was received meanwhile. What was on it starts
+ * again on another one.
  */
 #ifndef ORBWEAVER_LIB_KUBE_CLIENT_H
 #define ORBWEAVER_LIB_KUBE_CLIENT_H
@@ -42,8 +42,8 @@
 /* A call without another deadline ends after this. */
 #define KUBE_CALL_TIMEOUT_MS 30000
 /*
- * A connection that carries calls and hears nothing is asked after this time, and the answer has as
- * long.
+ * A connection that carries calls and receives nothing is probed after this time; the response has
+ * as long.
  */
 #define KUBE_PROBE_MS 5000
 /*
@@ -147,9 +147,9 @@ void kube_client_set_fence(struct kube_client *client, bool (*may_write)(void *a
 void kube_client_writes_end_at(struct kube_client *client, int64_t at_ms);
 
 /*
- * Hear what the server warns of in its answers: fields that it does not know, versions that will
- * go. `lines` has one for each warning, the same as often as it comes. Called before the call's
- * `done`, with the same freedom. NULL, the default: warnings are dropped.
+ * Receive the server's warnings: fields that it does not know, versions that will go. `lines` has
+ * one for each warning, the same as often as it comes. Called before the call's `done`, with the
+ * same freedom. NULL, the default: warnings are dropped.
  */
 void kube_client_set_warned(struct kube_client *client,
 			    void (*warned)(void *arg, const char *lines), void *arg);
@@ -179,7 +179,7 @@ struct kube_connection {
 	bool retired;   /* takes no new calls */
 	size_t streams; /* calls on it */
 	int64_t age_ms;
-	int64_t silent_ms; /* since it last heard anything */
+	int64_t silent_ms; /* since it last received anything */
 };
 
 /* Fill at most `max` of them; returns how many there are. */

@@ -218,7 +218,7 @@ static void on_patience(void *arg)
 		c->retire_ms = INT64_MAX / 2;
 	}
 	if (c->n_streams > 0 && owner->silence_ms > 0 && now - c->asked_ms >= owner->silence_ms) {
-		c->asked_ms = now; /* for the next look; what the probe hears or not decides */
+		c->asked_ms = now; /* for the next look; the result of the probe decides */
 		owner->silent(owner->arg, c);
 	}
 	if (c->n_streams > 0 || !c->retired)

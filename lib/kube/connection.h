@@ -7,7 +7,7 @@
  * connection has a multi handle of its own, which is refused a second socket. The client decides
  * which call goes where.
  *
- * A connection that was made and has heard nothing yet takes one call; the others wait for the
+ * A connection that was made and has received nothing yet takes one call; the others wait for the
  * server's settings, or they would be refused (RFC 9113, 5.1.2). After that it takes as many as it
  * has streams. How many the server allows is not asked for (libcurl does not say): when libcurl
  * wants a second socket, they are used up. The connection then takes no more calls, and after the
@@ -49,8 +49,8 @@ enum {
 	 */
 	CONNECTION_IDLE_MS = 80000,
 	/*
-	 * Others wait so long for the first answer on a new connection; then another one is opened
-	 * for them.
+	 * Others wait this long for the first response on a new connection; then another one is
+	 * opened for them.
 	 */
 	CONNECTION_OPENING_MS = 1000,
 };
@@ -105,7 +105,7 @@ struct connection {
 	int64_t made_ms, used_ms, retire_ms;
 	int64_t spoke_ms; /* when something last came, or it was made */
 	int64_t asked_ms; /* since when silence counts */
-	bool opening;     /* nothing was heard since the socket was made */
+	bool opening;     /* nothing was received since the socket was made */
 	bool retired;
 	bool has_spare; /* it was full, and a call has left it since: the owner's */
 };

@@ -77,7 +77,7 @@ void feed_restored(struct feed *feed, uint64_t newest)
 static bool complete_list(struct feed *feed)
 {
 	assert(feed->phase != FEED_WATCH);
-	/* Lists are consistent reads: as new as anything that anybody has seen before. */
+	/* Lists are consistent reads: as new as anything that any client has seen before. */
 	if (feed->version < feed->seen) {
 		feed_restored(feed, feed->version);
 		return false;
@@ -155,7 +155,7 @@ static void renew_known(struct feed *feed, const struct identity *who)
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* Elements of typed lists carry no apiVersion and kind; nobody needs them. */
+/* Elements of typed lists carry no apiVersion and kind; they are not needed. */
 static int list_item(struct feed *feed, const struct splitter_object *item, struct err *err)
 {
 	struct err why = {0};

@@ -51,7 +51,7 @@ void fence_cut(struct fence *fence)
 static void on_alarm(int signum)
 {
 	struct fence *fence = NULL;
-	int before = errno; /* whoever is interrupted may be about to look at it */
+	int before = errno; /* the interrupted code may be about to read it */
 
 	LIST_FOREACH(fence, &fences, link)
 	{

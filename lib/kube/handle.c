@@ -98,7 +98,7 @@ static void set_addresses(struct handle_pool *pool)
 }
 
 /*
- * libcurl brings libgnutls along, for LDAP and RTMP, which nobody here speaks; its constructor
+ * libcurl brings libgnutls along, for LDAP and RTMP, which our programs do not use; its constructor
  * would read in tables and ciphers at each start. A program that has this symbol says that it does
  * not want that (gnutls.h, GNUTLS_SKIP_GLOBAL_INIT).
  */

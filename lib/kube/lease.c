@@ -45,7 +45,7 @@ struct lease {
 	int64_t looked_ms;     /* when a call last ended */
 	bool object_is_old;    /* a write failed: read before the next one */
 	bool writing;          /* the call in flight may make us the holder */
-	bool leading;          /* as last told */
+	bool leading;          /* as last reported */
 	bool releasing;
 	bool reported; /* `trouble` was called */
 	void (*released)(void *arg);
@@ -120,8 +120,8 @@ static void remember_object(struct lease *lease, json_t *object)
 }
 
 /*
- * Free to take: nobody's, or not renewed for its whole duration as we watched. A duration shorter
- * than ours is somebody's mistake, perhaps about a holder like us; a long one may be an
+ * Free to take: without a holder, or not renewed for its whole duration as we watched. A duration
+ * shorter than ours is a mistake, perhaps about a holder like us; a long one may be an
  * administrator who wants things to hold still.
  */
 static bool is_free(const struct lease *lease)
@@ -276,7 +276,7 @@ static void on_read(void *arg, json_t *object, const struct err *err)
 		take_or_renew(lease);
 		return;
 	}
-	lease->held_until_ms = 0; /* somebody else's, whatever we believed */
+	lease->held_until_ms = 0; /* another holder's, whatever we believed */
 	report_leading(lease);
 	look_again(lease);
 }

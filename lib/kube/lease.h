@@ -5,14 +5,14 @@
  * The object is the one that client-go's leaderelection uses, so kubectl and other tools read it as
  * usual.
  *
- * Why two holders never write at the same time. All times are CLOCK_BOOTTIME of whoever measures;
- * nobody's wall clock plays a part, and of two machines' clocks only the speed has to agree.
+ * Why two holders never write at the same time. All times are CLOCK_BOOTTIME of the measuring
+ * process; wall clocks play no part, and of two machines' clocks only the speed has to agree.
  *
  *  1. A holder's term ends LEASE_HOLD_MS after it *began to send* its last successful write of the
  *     Lease (s), so at s + 10 s.
  *     It does not matter which attempt succeeded, or how long the answer took, or that the process
  *     was stopped before it read it.
- *  2. Somebody else takes the Lease only LEASE_DURATION_S after he *received* an answer that shows
+ *  2. Another holder takes the Lease only LEASE_DURATION_S after he *received* an answer that shows
  *     that write (r), and his own write carries the resourceVersion he read: it succeeds only if
  *     there was none in between. The write was stored after s, so r > s, and the next term begins
  *     after s + 15 s. A candidate that was stopped in between finds more time gone by, but also a
@@ -87,8 +87,8 @@ struct lease_config {
 	const char *field_manager;
 	struct lease_timing timing; /* checked; all 0: lease_default_timing */
 	/*
-	 * No election: we lead in any case, until lease_release(), and write the Lease, whoever
-	 * holds it, for programs that read it.
+	 * No election: we lead in any case, until lease_release(), and write the Lease, whichever
+	 * process holds it, for programs that read it.
 	 */
 	bool is_alone;
 	const json_t *annotations; /* { key: text } that the holder sets; NULL: none */
@@ -133,7 +133,7 @@ int64_t lease_looked_ms(const struct lease *lease);
 /*
  * Stop holding it: from this call on lease_is_held is false, and `changed` does not come any more.
  * The Lease is given free for others at once when we held it; done is called after that (or after
- * the attempt failed, or at once when there is nothing to give back).
+ * the attempt failed, or at once when there is nothing to release).
  */
 void lease_release(struct lease *lease, void (*done)(void *arg), void *arg);
 

@@ -250,7 +250,7 @@ static void leave_lane(struct queue *queue, struct item *item)
 	item->state = ITEM_IDLE;
 }
 
-/* Somebody wants it looked at, and nobody did before. */
+/* A key is added that was not queued before. */
 static void note_added(struct queue *queue, struct item *item)
 {
 	item->added_us = clock_us();

@@ -326,7 +326,7 @@ static struct emitted *emitted_new(struct recorder *recorder, const struct event
 	return emitted;
 }
 
-/* The uid, or for objects that have none yet what else tells them apart. */
+/* The uid, or for objects that have none yet what else distinguishes them. */
 static char *identity_of(const struct event_object *object)
 {
 	if (!str_empty(object->uid))

@@ -8,8 +8,8 @@
 #include "lib/base/str.h"
 
 /*
- * curl's words without " after 12 ms": the same trouble has the same text each time, so that those
- * who tell it once per different text do so.
+ * curl's words without " after 12 ms": the same trouble has the same text each time, so that a
+ * caller reports it once per different text.
  */
 static char *stable_text(CURLcode code, const char *curl_text)
 {

@@ -25,7 +25,8 @@ void loop_turn(struct loop *loop, bool wait);
 void loop_stop(struct loop *loop);
 /*
  * Metric orbweaver_loop_turn_seconds: how long each turn takes from one wait to the next. As long
- * as a turn takes, nobody else is answered. Once; metrics is borrowed and has to outlive the loop.
+ * as a turn takes, no other request is answered. Once; metrics is borrowed and has to outlive the
+ * loop.
  */
 void loop_measure_turns(struct loop *loop, struct metrics *metrics);
 /* Every handle must have been freed before; pending closes are carried out here. */

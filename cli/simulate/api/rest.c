@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Requests: who asks, what the path means, and which verb it is (parameters and answers: ask.c).
+ * Requests: the user, what the path means, and which verb it is (parameters and answers: ask.c).
  * Reads are answered here, changes by write.c, garbage.c and subresources.c.
  */
 #include "cli/simulate/api/rest.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The stored text goes out as it is wherever the client asks for what is stored; everything else
- * is parsed and written anew. Between the store and the bytes of an answer.
+ * The stored text goes out as it is wherever the client asks for what is stored; everything else is
+ * parsed and serialized again. Between the store and the bytes of an answer.
  */
 #include "cli/simulate/api/view.h"
 

@@ -228,7 +228,7 @@ static json_t *plan_deployment(const struct plan_of *p, const json_t *sets)
 
 /* ---- DaemonSet ------------------------------------------------------------------------------- */
 
-/* The controller's own, so that pods run on nodes that nobody else may use. */
+/* The controller's own, so that pods run on nodes that no other pods may use. */
 static void put_daemon_tolerations(json_t *pod)
 {
 	static const char *const taints[] = {

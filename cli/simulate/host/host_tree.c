@@ -44,7 +44,7 @@ struct interface {
 	uint32_t mtu;
 	uint16_t type; /* ARPHRD_… */
 	bool up, away, no_carrier, stays_down;
-	ino_t netns; /* where it is, when it is away; 0: nowhere that anybody finds */
+	ino_t netns; /* where it is, when it is away; 0: in a namespace that is not found */
 	unsigned char mac[6];
 };
 
@@ -393,7 +393,7 @@ static struct interface *new_interface(struct host_tree *tree, const char *name)
 		.type = str_eq(name, "lo") ? ARPHRD_LOOPBACK : ARPHRD_ETHER,
 	};
 	(void)snprintf(added->name, sizeof(added->name), "%s", name);
-	/* Random at each creation, like those of VFs that nobody gave one. */
+	/* Random at each creation, like those of VFs that were not given one. */
 	tree->random++;
 	memcpy(added->mac,
 	       (unsigned char[]){2, 0, 0, 0, (unsigned char)(tree->random >> 8),
@@ -1450,7 +1450,7 @@ static void add_device(const struct host_tree *tree, int command, struct strbuf 
 	add_message(answer, msg);
 }
 
-/* Does whoever is here see the RDMA device of this VF? */
+/* Is the RDMA device of this VF visible in this namespace? */
 static bool sees_vf(struct host_tree *tree, const struct pf *pf, int number)
 {
 	const struct interface *interface = interface_at(tree, pf->vfs[number].address);

@@ -9,7 +9,7 @@
  * Devices of mlx5_core have counted: the n-th counter (from 0) of an RDMA device with index i is
  * 1000 i + n, that of the interface with index i too; what a PF has counted for VF v is 100 v + the
  * number of the attribute (linux/if_link.h, IFLA_VF_STATS_*). Those of other drivers count nothing.
- * Nobody knows the speed of InfiniBand.
+ * The speed of InfiniBand is unknown.
  */
 #ifndef ORBWEAVER_NODEAGENT_SIMULATED_HOST_HOST_TREE_H
 #define ORBWEAVER_NODEAGENT_SIMULATED_HOST_HOST_TREE_H
@@ -42,8 +42,8 @@ struct tree_pf {
 		*rdma; /* driver, netdev, rdma: NULL when there is none */
 	const char *vendor, *device, *vf_device, *vf_driver;
 	/*
-	 * Bridges above it and its VFs, "pci0000:15/0000:15:01.0"; NULL: its folder is where
-	 * sysfs has a link, and does not tell.
+	 * Bridges above it and its VFs, "pci0000:15/0000:15:01.0"; NULL: its folder is where sysfs
+	 * has a link, which does not show it.
 	 */
 	const char *path;
 	int numa;            /* NUMA node, of its VFs too */
@@ -91,7 +91,7 @@ const char *host_tree_folder(const struct host_tree *tree);
 /* In a child that has closed all descriptors. Its changes to interfaces and VFs are its own. */
 void host_tree_reopen(struct host_tree *tree);
 /*
- * It was started anew, with the RDMA subsystem in that mode; all files stay. How often its first
+ * It was restarted, with the RDMA subsystem in that mode; all files stay. How often its first
  * process was asked for that; whether it says no.
  */
 void host_tree_boot(struct host_tree *tree, const char *boot_id, bool is_exclusive);
@@ -192,7 +192,7 @@ void host_tree_serve_verbs(struct host_tree *tree);
 void host_tree_unload_rdma(struct host_tree *tree);
 /*
  * The kernel lets the n-th (from 1) write or changing netlink request fail with EIO; 0: none.
- * Counts anew.
+ * Restarts the count.
  */
 void host_tree_fail_at(struct host_tree *tree, int n);
 /* How often the VFs of some PF were listed. */

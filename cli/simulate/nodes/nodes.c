@@ -185,7 +185,7 @@ static void index_owner(const json_t *object, struct cache_values *values)
 			cache_index_value(values, json_str_or(json_at(owner, "uid"), ""));
 }
 
-/* Heartbeats concern nobody here. */
+/* Heartbeats are ignored here. */
 static void project_node(json_t *object)
 {
 	json_t *condition;
@@ -211,7 +211,7 @@ static void on_synced(void *arg)
 	want_all_workloads(arg);
 }
 
-/* Those without a NodeState have not been told so. */
+/* Those without a NodeState do not know it yet. */
 static void on_states_synced(void *arg)
 {
 	struct nodes *nodes = arg;

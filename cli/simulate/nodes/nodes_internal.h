@@ -92,7 +92,7 @@ struct sim_node *sim_node_new(struct nodes *nodes, const json_t *spec, unsigned 
 void sim_node_start(struct sim_node *node);
 void sim_node_free(struct sim_node *node);
 void sim_node_set_node_state(struct sim_node *node, const json_t *object);
-/* Configurations of pools, or who has what, changed: compute the pools anew. */
+/* Configurations of pools, or allocations, changed: recompute the pools. */
 void sim_node_offer(struct sim_node *node);
 /* The status of its NodeState as it should be, new; NULL: nothing can be said yet. */
 json_t *sim_node_status(struct sim_node *node, const json_t *before, const char *now);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Pods from their creation to their end, as scheduler, kubelet and the agent's part of CNI make
- * them: bound, given devices, networks and addresses, running, and all given back.
+ * them: bound, given devices, networks and addresses, running, and all released.
  *
  * A turn (pods_turn) looks at the object and at what is known of it, starts the one thing that is
  * next and ends; what it started adds the key again. A pod that is gone or is being deleted is let
@@ -37,7 +37,7 @@ enum {
 };
 
 /*
- *	BINDING     the API server is told the node
+ *	BINDING     the node is written to the API server
  *	WAITING     for a first try, or the next one
  *	READING     networks that the pod names
  *	ADDRESSING  its SpiderEndpoint

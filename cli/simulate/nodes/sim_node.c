@@ -132,7 +132,7 @@ static void on_changed(void *arg)
 	want_write(node);
 }
 
-/* The kubelet of this node has heard of it at once. */
+/* The kubelet of this node knows it at once. */
 static void withdraw(void *arg, const json_t *devices)
 {
 	struct sim_node *node = arg;

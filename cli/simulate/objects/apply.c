@@ -74,7 +74,7 @@ static json_t *without_managers(const json_t *object)
 	return copy;
 }
 
-/* Sets of what differs, without what nobody owns. Both are new. */
+/* Sets of what differs, without what has no owner. Both are new. */
 static void differences(const struct apply_write *write, const json_t *from, const json_t *to,
 			json_t **ret_changed, json_t **ret_removed)
 {
@@ -292,7 +292,7 @@ int apply_object(const struct apply_write *write, const json_t *live, const json
 
 /* ---- other writes ---------------------------------------------------------------------------- */
 
-/* [{}]: whoever sends it wants all ownership forgotten. */
+/* [{}]: the client wants all ownership dropped. */
 static bool resets(const json_t *object)
 {
 	const json_t *list = json_at(object, "metadata", "managedFields");

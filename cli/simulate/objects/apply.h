@@ -65,8 +65,8 @@ int apply_object(const struct apply_write *write, const json_t *live, const json
 /*
  * Ownership after create (live NULL), update or a patch of another type: fields of `object` that
  * differ from live become the manager's (operation Update), and are taken from all others; fields
- * that went are nobody's. Sets object's metadata.managedFields in place, from those in live;
- * object's own count only as [{}], which drops all ownership, as on a real server. An object
+ * that were removed have no owner. Sets object's metadata.managedFields in place, from those in
+ * live; object's own count only as [{}], which drops all ownership, as on a real server. An object
  * without managedFields (after [{}]) stays so until the next apply. Call it on the object as it
  * will be stored, defaults included.
  *

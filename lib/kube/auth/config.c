@@ -299,7 +299,7 @@ int kube_config_load(const struct kube_config_source *src, struct kube_config *r
 			return -1;
 		return assemble(src, &k, ret, err);
 	}
-	/* A service account has no contexts: whoever names one means a kubeconfig. */
+	/* A service account has no contexts: a user that names one means a kubeconfig. */
 	if (str_empty(src->context) && in_cluster_is_possible(src))
 		return load_in_cluster(src, ret, err);
 	return load_from_environment(src, ret, err);

@@ -60,7 +60,8 @@ static int read_version(const struct kubeconfig_entry *exec, struct kube_exec *r
 }
 
 /*
- * Nobody sits at our terminal, so what needs one cannot work. v1beta1 has a default, v1 has none.
+ * No user is at our terminal, so a plugin that needs one cannot work. v1beta1 has a default, v1 has
+ * none.
  */
 static int check_interactive_mode(const struct kubeconfig_entry *exec, const struct kube_exec *ret,
 				  struct err *err)

@@ -70,7 +70,7 @@ struct kube_credentials {
 	} plugin;
 
 	struct kube_credentials_wait *waits, **waits_end;
-	uint64_t round; /* of answering: who asks during one is answered in the next */
+	uint64_t round; /* of answering: a question during one is answered in the next */
 	bool *freed;    /* set when `ready` of a waiting question frees us */
 };
 
@@ -243,7 +243,7 @@ static void note_plugin_failure(struct kube_credentials *c, const struct err *er
 {
 	hold_plugin(c, ++c->plugin.failures, err);
 	/*
-	 * Who waits gets the error and reports it; a renewal ahead of time has nobody else to tell.
+	 * A waiting request gets the error and reports it; of a renewal ahead of time only we know.
 	 */
 	if (!must_wait_for_plugin(c))
 		log_warn("cannot renew credentials, keeping the last ones", F_ERR(err));

@@ -93,8 +93,8 @@ void kube_credentials_cancel(struct kube_credentials *c, struct kube_credentials
 
 /*
  * The server answered 401 to a request sent with this generation: the next question reads the
- * files, or runs the plugin, anew. Nothing happens when the credentials have changed since. Returns
- * true when asking again can bring something else, false when the credentials are constant.
+ * files, or runs the plugin, again. Nothing happens when the credentials have changed since.
+ * Returns true when asking again can bring something else, false when the credentials are constant.
  */
 bool kube_credentials_reject(struct kube_credentials *c, uint64_t generation);
 

@@ -75,7 +75,7 @@ static void kill_group(struct exec_plugin *p)
 	 * A closed handle is not waited for any more; the group is dying, so this rarely has to
 	 * leave a zombie. Up to 20 ms of the loop, and only for a plugin that is cut off (deadline,
 	 * output without end, shutdown). A handle that stays open until the child has ended would
-	 * cost none, but outlive whoever stops the plugin: loop_free would meet it.
+	 * cost none, but outlive the caller that stops the plugin: loop_free would meet it.
 	 */
 	for (int tries = 0; tries < 20 && waitpid(p->process.pid, NULL, WNOHANG) == 0; tries++)
 		(void)usleep(1000);

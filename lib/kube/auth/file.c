@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Looking costs one stat(2); reading happens when the identity changed, or a minute has passed and
- * some file system did not tell.
+ * some file system did not show it.
  */
 #include "lib/kube/auth/file.h"
 

@@ -124,7 +124,7 @@ static size_t boots_today(const json_t *entries, const char *boot)
 	return n;
 }
 
-/* Nobody asked yet, or it did not come of it. */
+/* No reboot was asked for yet, or none came of it. */
 static bool is_due(const json_t *entry)
 {
 	return !is_requested(entry) || age_us(entry, "requestedAt") >= PATIENCE;
@@ -243,7 +243,7 @@ int boots_close(const struct host *host, const char *cause, bool *ret_changed, s
 	return 0;
 }
 
-/* The count is on disk before anybody is asked: a power cut after it has asked once too often. */
+/* The count is on disk before the reboot is asked for: a power cut after it counts one too many. */
 int boots_ask(struct host *host, const char *cause, const char *boot, bool *ret_changed,
 	      struct err *err)
 {
@@ -274,7 +274,7 @@ int boots_ask(struct host *host, const char *cause, const char *boot, bool *ret_
 	if (entries_save(host, entries, err) < 0)
 		return -1;
 	if (host->doors->reboot(host->doors_ctx, reboot_init(host), err) < 0) {
-		/* Nobody was asked. */
+		/* No reboot was asked for. */
 		(void)json_object_del(mine, "requests");
 		(void)json_object_del(mine, "requestedAt");
 		(void)entries_save(host, entries, NULL);

@@ -326,7 +326,7 @@ static bool look_into(void *arg, const struct host_namespace *namespace)
 
 	if (search->away == 0)
 		return false;
-	/* One that cannot be entered, or is none, has nothing that we can tell of. */
+	/* A namespace that cannot be entered has nothing that we can report. */
 	(void)host_within(search->host, namespace->fd, look_inside, &visit, &err);
 	return search->away > 0;
 }

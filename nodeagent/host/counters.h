@@ -39,7 +39,7 @@ json_t *counters_list(struct host *host, const json_t *vfs, struct err *err);
  *	rdma        hardware counters of the RDMA device (counted.h)
  *	ethernet    statistics of the interface: virtual ports, and per priority pauses and discards
  *	speedMbps   of the interface, while it is known
- *	trafficClass  that the RDMA device's connections get, where its driver tells
+ *	trafficClass  that the RDMA device's connections get, where its driver shows it
  *	vfs         { "0": { … } } of a PF: what it has counted for its VFs
  *	problem     text: why something of this is missing that should be there
  *

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What drivers of network interfaces count and tell, by ioctl (linux/ethtool.h): statistics with
+ * What drivers of network interfaces count and report, by ioctl (linux/ethtool.h): statistics with
  * names of the driver's own have no other way (net/ethtool/ioctl.c). The kernel holds its lock for
  * all interfaces (rtnl) meanwhile.
  */

@@ -202,9 +202,9 @@ static const char *who_has_verbs(struct evidence *evidence, const json_t *files)
 
 /*
  * A device of software (rxe, siw) lies on an interface and goes with it. Its drivers cannot take it
- * from a process that has its file open, even without a context: whoever removes it sleeps in the
- * kernel until the file is closed (ib_uverbs_remove_one(), drivers/infiniband/core/uverbs_main.c).
- * So files count here.
+ * from a process that has its file open, even without a context: a process that removes it sleeps
+ * in the kernel until the file is closed (ib_uverbs_remove_one(),
+ * drivers/infiniband/core/uverbs_main.c). So files count here.
  */
 static char *soft_verbs_user(struct evidence *evidence, const char *address)
 {
@@ -574,7 +574,7 @@ int evidence_check_vfs(struct host *host, const char *pf, struct err *err)
 	/*
 	 * Last, since looking at the host takes time, in which the kubelet may give VFs away. So
 	 * may asking the kubelet: the second round is about those that the first one had passed
-	 * when it asked anew.
+	 * when it asked again.
 	 */
 	for (int round = 0; round < 2; round++)
 		for (int i = 0; i < PCI_VFS_MAX && pci_virtfn(host, pf, i, &vf); i++)
@@ -587,7 +587,7 @@ int evidence_check_vfs(struct host *host, const char *pf, struct err *err)
 
 /*
  * A file in /dev that a process has open: a subnet manager (umad, issm), a clock (PTP). They go
- * when the PF's driver starts anew.
+ * when the PF's driver restarts.
  */
 static char *files_user(struct evidence *evidence, const char *pf)
 {
@@ -611,7 +611,9 @@ static char *files_user(struct evidence *evidence, const char *pf)
 	return NULL;
 }
 
-/* A subfunction, "mlx5_core.sf.4", new: somebody has made it, and it ends with the switch. */
+/*
+ * A subfunction, "mlx5_core.sf.4", new: an administrator has made it, and it ends with the switch.
+ */
 static char *subfunction_user(struct evidence *evidence, const char *pf)
 {
 	json_auto_t *names = sysfs_list(evidence->host, pci_path(pf, NULL).text);

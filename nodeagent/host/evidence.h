@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Evidence of use: would somebody notice when a step changes this device? The one authority, asked
- * right before each write. What cannot be known counts as use.
+ * Evidence of use: would a pod, a process or the node notice when a step changes this device? The
+ * one authority, asked right before each write. What cannot be known counts as use.
  *
  * It puts together what the kubelet gave to pods (host_set_held, host_set_given), what CNI plugins
  * attached, what is prepared for claims, and what the host shows: network namespaces, interfaces
@@ -25,7 +25,7 @@ void evidence_free(struct evidence *evidence);
 
 /*
  * Who has the RDMA device of this function open; who has the function of a userspace driver open?
- * For people, new; NULL: nobody.
+ * For people, new; NULL: it is not in use.
  */
 char *evidence_verbs_user(struct evidence *evidence, const char *address);
 char *evidence_vfio_user(struct evidence *evidence, const char *address, const char *driver);
@@ -53,7 +53,7 @@ bool evidence_vdpa_driver(struct host *host, const char *address, struct sysfs_t
  */
 int evidence_glance_vf(struct host *host, const char *vf, struct err *err);
 /*
- * The rest of it, for what a PF gives to a VF: without driver nobody uses it on the host. What was
+ * The rest of it, for what a PF gives to a VF: without driver it is not used on the host. What was
  * read for one VF serves for the others.
  */
 int evidence_check_bound_vf(struct evidence *evidence, const char *vf, struct err *err);
@@ -78,7 +78,7 @@ int evidence_check_pf(struct host *host, const char *pf, struct err *err);
 /*
  * May VFs of the PF come and go? -1 with err ERR_HOST "PfInUse" when the PF is a port of a bond or
  * a team and a process has an RDMA device of one of its ports open. Ports of one mlx5 card there
- * share one RDMA device; it is removed and made anew when a port gets its first VF in legacy mode
+ * share one RDMA device; it is removed and recreated when a port gets its first VF in legacy mode
  * (mlx5_lag_check_prereq(), drivers/net/ethernet/mellanox/mlx5/core/lag/lag.c).
  */
 int evidence_check_lag(struct host *host, const char *pf, struct err *err);

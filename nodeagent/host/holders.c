@@ -76,7 +76,7 @@ static bool is_number(const char *text)
 	return text[0] != '\0' && strlen(text) < 12 && strspn(text, "0123456789") == strlen(text);
 }
 
-/* "proc/42/ns/net" is told by who has it. */
+/* "proc/42/ns/net" is shown as the process that has it. */
 static char *namespace_name(const struct host *host, const char *path)
 {
 	auto_free char *pid = NULL;
@@ -369,7 +369,7 @@ static bool is_owned(const struct host *host, const char *vf, struct sysfs_text 
 		return false;
 	if (sysfs_read(host, path, &text))
 		owner = json_parse(text.text, strlen(text.text), NULL);
-	/* No pod's namespace outlives a boot, and a VF is made anew. */
+	/* No pod's namespace outlives a boot, and a VF is recreated. */
 	boot = json_str_at(owner, "boot");
 	next_boot_id(host, &now);
 	if (boot && now.text[0] && !str_eq(boot, now.text))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Who holds a VF, as far as the host can tell: network namespaces that have it, processes that have
+ * Who holds a VF, as far as the host shows: network namespaces that have it, processes that have
  * its device files open, CNI plugins that have noted it (docs/host.md).
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_HOLDERS_H
@@ -28,7 +28,7 @@ json_t *holders_files(const struct host *host, struct err *err);
 
 /*
  * Has one of our CNI plugins this VF for a sandbox of this boot (/var/lib/orbweaver/cni/devices)?
- * *ret says which. Or has sriov-cni noted it as given away (one file per VF in
+ * *ret says which. Or has sriov-cni noted it as allocated (one file per VF in
  * /var/lib/cni/sriov/pci, with the path of the pod's network namespace; sriov-cni,
  * pkg/utils/pci_allocator.go)? *ret is that path. A note counts unless it is certain that its
  * namespace is gone: one that cannot be read, or whose path cannot be followed, counts.
@@ -37,8 +37,8 @@ bool holders_claim(const struct host *host, const char *vf, struct sysfs_text *r
 
 /*
  * Is it prepared for a ResourceClaim, as kubeletd has written down before it said so
- * (nodeagent/devices/dra_state.h)? ret: whose, "ns/pod/claim"; words when nobody can say, which is
- * true, too.
+ * (nodeagent/devices/dra_state.h)? ret: whose, "ns/pod/claim"; why it is unknown, which is true,
+ * too.
  */
 bool holders_prepared(const struct host *host, const char *vf, struct sysfs_text *ret);
 

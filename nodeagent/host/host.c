@@ -2,7 +2,7 @@
 /*
  * A host in use: its root as a descriptor, a netlink transport, and the doors of the kernel, which
  * tests replace. Workers open one for each process, the CLI for `doctor`; what steps may do to it
- * beyond the usual is told here once, before the first step.
+ * beyond the usual is set here once, before the first step.
  */
 #include "nodeagent/host/host.h"
 

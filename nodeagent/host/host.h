@@ -75,8 +75,8 @@ void host_set_doors(struct host *host, const struct host_doors *doors, void *ctx
 void host_set_node_addresses(struct host *host, const json_t *addresses);
 
 /*
- * May a step force VFs onto a protected PF? Not unless this was called: whoever started the process
- * has to want it, besides the policy on whose behalf the step asks.
+ * May a step force VFs onto a protected PF? Not unless this was called: the administrator has to
+ * allow it for the process, besides the policy on whose behalf the step asks.
  */
 void host_allow_primary_nic(struct host *host);
 
@@ -100,8 +100,9 @@ void host_set_held(struct host *host, const json_t *held);
 
 /*
  * Whom to ask for what `held` does not name, right before a step takes a VF: *ret_pod is the pod
- * that has it, "namespace/pod", borrowed until the next question, or NULL. -1 with err: nobody can
- * say, and the step leaves the VF alone. NULL, as at the start: what `held` says is all there is.
+ * that has it, "namespace/pod", borrowed until the next question, or NULL. -1 with err: it is
+ * unknown, and the step leaves the VF alone. NULL, as at the start: what `held` says is all there
+ * is.
  */
 typedef int host_given_fn(void *arg, const char *vf, const char **ret_pod, struct err *err);
 void host_set_given(struct host *host, host_given_fn *fn, void *arg);

@@ -101,7 +101,7 @@ static void put_eswitch(struct view *view, const char *address, json_t *ret, jso
 	/* No devlink, or no switch that it knows: VFs are what they have always been. */
 	if (has_devlink && devlink_get_mode(view->host, address, &mode, &err) < 0) {
 		/*
-		 * mlx5 says so of a function that does not manage its switch, to whoever may ask
+		 * mlx5 reports so for a function that does not manage its switch
 		 * (drivers/net/ethernet/mellanox/mlx5/core/eswitch_offloads.c,
 		 * mlx5_devlink_eswitch_get()): the host's PF of a BlueField in DPU mode, whose Arm
 		 * cores do.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The part "node" of the observed document, and which functions nobody may touch.
+ * The part "node" of the observed document, and which functions no step may touch.
  */
 #include <assert.h>
 #include <fcntl.h>
@@ -231,7 +231,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Sorted; NULL when they are too many to be told. */
+/* Sorted; NULL when they are too many to report. */
 static json_t *links_of(const struct view *view)
 {
 	json_auto_t *names = json_object();

@@ -28,7 +28,7 @@ bool pci_has_sriov(const struct host *host, const char *address);
 /*
  * The bridges above a function, from its host bridge down, joined by slashes: of
  * /sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0 "pci0000:15/0000:15:01.0". What the host bridge
- * is below does not count. New; NULL: its folder does not tell.
+ * is below does not count. New; NULL: its folder does not show it.
  */
 char *pci_bridges(const struct host *host, const char *address);
 
@@ -42,7 +42,7 @@ bool pci_virtfn(const struct host *host, const char *pf, int number, struct sysf
 int pci_vf_number(const struct host *host, const char *vf);
 /*
  * How many virtfn links there are, numbered without gap from 0. Not sriov_numvfs: reading that
- * waits for whoever writes it (drivers/pci/iov.c, sriov_numvfs_store()).
+ * waits for a process that writes it (drivers/pci/iov.c, sriov_numvfs_store()).
  */
 int pci_count_vfs(const struct host *host, const char *pf);
 

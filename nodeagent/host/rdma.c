@@ -184,7 +184,8 @@ int rdma_counters(struct host *host, uint32_t device, uint32_t port, json_t *cou
 		return 0;
 	}
 	/*
-	 * nldev_stat_get_doit(), also for a device that is gone, of which there is nothing to tell.
+	 * nldev_stat_get_doit(), also for a device that is gone, of which there is nothing to
+	 * report.
 	 */
 	if (why.sys == EINVAL || why.sys == EOPNOTSUPP)
 		return 0;

@@ -67,8 +67,8 @@ void rdma_decode_contexts(const void *bytes, size_t len, json_t *ret);
  * 4.17 does not say.
  *
  * What every device has does not count: QPs 0 and 1, those of the device's own driver and of IPoIB,
- * of which the interface tells whether it is used, and connections that only listen: a server that
- * listens everywhere has one on each device.
+ * whose interface shows whether it is used, and connections that only listen: a server that listens
+ * everywhere has one on each device.
  */
 char *rdma_kernel_user(struct host *host, uint32_t device, struct err *err);
 /* ret_name, 64 bytes: of the first such user in an answer to either request; false: none. */

@@ -5,7 +5,7 @@
  * systemd: the host's own `systemctl reboot`, which asks logind (systemctl(1)), so that what has a
  * delay inhibitor, as the kubelet's graceful shutdown, is waited for; else SIGRTMIN+5 (systemd(1)).
  * busybox init: SIGTERM. Both end services and unmount. No capability is needed: the first process
- * is the same user's. Others are not asked, since nobody knows what they would make of it.
+ * is the same user's. Others are not asked, since it is unknown what they would do.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_REBOOT_H
 #define ORBWEAVER_NODEAGENT_HOST_REBOOT_H

@@ -229,7 +229,7 @@ int watch_read(struct watch *watch, enum watch_source source, watch_event_fn fn,
 			return 0;
 		if (n < 0 && errno != ENOBUFS)
 			return err_sys(err, "WatchBroken", "read the kernel's events");
-		/* Overrun, or longer than we read: something is there that we cannot tell. */
+		/* Overrun, or longer than we read: something is there that we do not know. */
 		if (n < 0 || n > DATAGRAM_MAX)
 			fn(arg, &(struct watch_event){.source = source, .lost = true});
 		else if (from.nl_pid == 0)

@@ -18,7 +18,8 @@
 #include "nodeagent/kubelet/plugin.h"
 
 /*
- * Between looks when nothing happens, and while there is no directory, whose return nobody tells.
+ * Between looks when nothing happens, and while there is no directory, whose return is not
+ * notified.
  */
 #define LOOK_MS         1000
 #define LOOK_MISSING_MS 200
@@ -36,7 +37,7 @@ struct device_plugins {
 	struct entry *entries; /* sorted by name */
 	size_t n_closing;      /* plugins that are on their way out */
 	json_t *pools;         /* what was set last */
-	json_t *status;        /* what was told last */
+	json_t *status;        /* what was reported last */
 	struct endpoint_others others;
 	struct dir_watch *watch;
 	struct deferred *look;
@@ -60,7 +61,7 @@ static struct plugin_kubelet see_kubelet(const struct device_plugins *plugins)
 	return (struct plugin_kubelet){true, st.st_dev, st.st_ino, st.st_mtim};
 }
 
-/* Nobody is known to be there when the directory cannot be read. */
+/* No other agent is known when the directory cannot be read. */
 static void see_others(struct device_plugins *plugins)
 {
 	struct err err = {0};
@@ -138,7 +139,7 @@ static void look(void *arg)
 		return;
 	}
 	has_dir = dir_watch_renew(plugins->watch);
-	/* A mount keeps what it shows: the path still leads there, and nobody else's does. */
+	/* A mount keeps what it shows: the path still leads there, and no other mount's does. */
 	if (!plugins->is_removed && stat(plugins->config.dir, &st) >= 0 && st.st_nlink <= 0) {
 		plugins->is_removed = true;
 		if (plugins->config.removed)

@@ -3,7 +3,7 @@
  * Device plugins for all resources of the node: one gRPC server and one registration each, kept up
  * by itself.
  *
- * Told what is to be offered (pools.h), it makes the kubelet know it, and keeps it so: registers
+ * Given what is to be offered (pools.h), it reports it to the kubelet, and keeps it so: registers
  * again on a new kubelet socket, an ended stream, an error; listens again when its sockets vanish;
  * never restarts to change a list. At a rolling update the successor's sockets have other names: it
  * registers while we still serve, and the kubelet changes over without a moment of 0.

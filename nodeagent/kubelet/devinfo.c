@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which files are a resource's is told by their names. Names are not unique ("a/b" and "a/b-c" both
- * begin with "a-b-"), so only those whose rest is exactly a PCI address are ever removed.
+ * The names of files show whose they are. Names are not unique ("a/b" and "a/b-c" both begin with
+ * "a-b-"), so only those whose rest is exactly a PCI address are ever removed.
  */
 #include "nodeagent/kubelet/devinfo.h"
 

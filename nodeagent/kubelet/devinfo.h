@@ -22,8 +22,8 @@
  */
 int devinfo_write(const char *dir, const json_t *resource, struct err *err);
 /*
- * The same for some devices that are being given away: somebody may have cleaned the directory
- * since.
+ * The same for some devices that are being allocated: another program may have cleaned the
+ * directory since.
  */
 int devinfo_ensure(const char *dir, const json_t *resource, const char *const *ids, size_t n,
 		   struct err *err);

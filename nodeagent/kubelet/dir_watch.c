@@ -30,7 +30,7 @@ struct dir_watch {
 	ino_t ino;
 };
 
-/* What happened does not matter: whoever is told looks. */
+/* What happened does not matter: the callback reads the directory. */
 static void on_readable(void *arg, int events)
 {
 	struct dir_watch *watch = arg;

@@ -22,7 +22,7 @@ void dir_watch_free(struct dir_watch *watch);
 
 /*
  * Watch what is at the path now, if that is another directory than before. Returns whether there is
- * one. To be called whenever one looks: nothing tells that a directory has come back.
+ * one. To be called whenever one looks: no event shows that a directory has come back.
  */
 bool dir_watch_renew(struct dir_watch *watch);
 

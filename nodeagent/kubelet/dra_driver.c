@@ -60,7 +60,7 @@ struct dra_driver {
 	json_t *pools;    /* NULL: not set yet */
 	char *boot;
 	bool is_removed;     /* a folder was, and that was reported */
-	char complained[32]; /* reason of the last warning that was told */
+	char complained[32]; /* reason of the last warning */
 	struct metric *claims;
 	struct deferred *gone; /* nothing was there to close */
 	void (*done)(void *arg);

@@ -25,7 +25,7 @@ struct dra_driver_config {
 	const char *cdi_dir;      /* where runtimes look for CDI files: "/var/run/cdi" */
 	const char *state_dir;    /* survives a boot */
 	/*
-	 * Somebody has to say what a claim, {"namespace", "name", "uid"}, borrowed, is:
+	 * The agent has to read the claim, {"namespace", "name", "uid"}, borrowed:
 	 * dra_driver_answer() is due. From the loop, as all of these.
 	 */
 	void (*ask)(void *arg, const json_t *claim);
@@ -53,11 +53,11 @@ void dra_driver_set(struct dra_driver *driver, const json_t *pools, const char *
 
 /*
  * What config.ask asked: `claim` is of dra_claim_read(), borrowed, or NULL with why. A claim that
- * nobody waits for any more is passed over. Not from `ask`.
+ * no call waits for any more is ignored. Not from `ask`.
  */
 void dra_driver_answer(struct dra_driver *driver, const char *uid, const json_t *claim,
 		       const struct err *why);
-/* Nobody will answer what was asked until now. Not from `ask` either. */
+/* What was asked until now is not answered. Not from `ask` either. */
 void dra_driver_forget(struct dra_driver *driver);
 
 /*

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Whether somebody listens is asked by connecting: a dead agent's socket refuses, whoever made it
- * and however it died.
+ * Whether an agent listens is found by connecting: a dead agent's socket refuses, however it died.
  */
 #include "nodeagent/kubelet/endpoint.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Names of our sockets in the kubelet's directory, and what they tell about other agents on this
+ * Names of our sockets in the kubelet's directory, and what they show about other agents on this
  * node.
  *
  * "spidernet.io_rdma.1a2b3c4d.000000012345abcd.ow.sock": the resource for people (clipped), its
  * hash, and the instance: the agent that serves it. Each agent has sockets of its own, so at a
- * rolling update the successor's appear beside ours, and nobody removes what another one listens
- * to. Instances are ordered by age.
+ * rolling update the successor's appear beside ours, and no agent removes what another one listens
+ * on. Instances are ordered by age.
  */
 #ifndef ORBWEAVER_NODEAGENT_KUBELET_ENDPOINT_H
 #define ORBWEAVER_NODEAGENT_KUBELET_ENDPOINT_H
@@ -36,7 +36,7 @@ struct endpoint_parts {
 /* False when the name is none of ours. */
 bool endpoint_parse(const char *name, struct endpoint_parts *ret);
 
-/* Other agents with sockets in the directory. `struct endpoint_others o = {0};` is nobody. */
+/* Other agents with sockets in the directory. `struct endpoint_others o = {0};` is none. */
 struct endpoint_others {
 	struct map newest; /* hash → the youngest instance that listens, char * */
 };

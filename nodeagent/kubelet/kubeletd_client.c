@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Pools go to kubeletd whenever they change, and its last state is kept for whoever asks. In the
- * agent; the other end of the channel is kubeletd_server.c.
+ * Pools go to kubeletd whenever they change, and its last state is kept for callers. In the agent;
+ * the other end of the channel is kubeletd_server.c.
  */
 #include "nodeagent/kubelet/kubeletd_client.h"
 
@@ -16,10 +16,10 @@ struct kubeletd {
 	struct channel *channel;
 	bool greeted;
 	json_t *sent;     /* {"pools", "claims"}, last; NULL: none */
-	json_t *prepared; /* heard last */
+	json_t *prepared; /* received last */
 	int64_t number;   /* of them */
 	int64_t awaited;  /* of the last ones with a resource that no state before could have */
-	json_t *state;    /* heard last; NULL: none */
+	json_t *state;    /* received last; NULL: none */
 };
 
 static void take_prepared(struct kubeletd *kubeletd, const json_t *body)

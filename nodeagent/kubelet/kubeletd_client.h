@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The agent's side of the process that serves the kubelet (kubeletd_server.h): what
- * device_plugins.h is to somebody in that process.
+ * device_plugins.h is within that process.
  */
 #ifndef ORBWEAVER_NODEAGENT_KUBELET_KUBELETD_CLIENT_H
 #define ORBWEAVER_NODEAGENT_KUBELET_KUBELETD_CLIENT_H

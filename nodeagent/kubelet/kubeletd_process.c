@@ -27,7 +27,7 @@ struct process {
 	bool is_closing;
 };
 
-/* So long after an agent has come it has what it needs, and mostly rests. */
+/* This long after an agent has come it has what it needs, and is mostly idle. */
 enum { TIDY_MS = 2000 };
 
 static void on_tidying(void *arg)
@@ -35,7 +35,7 @@ static void on_tidying(void *arg)
 	mem_trim();
 }
 
-/* A supervisor that does not hear it has ended, or is about to see our end. */
+/* A supervisor that does not receive it has ended, or is about to see our end. */
 static void on_offering(void *arg)
 {
 	const struct process *process = arg;

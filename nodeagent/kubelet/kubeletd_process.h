@@ -20,8 +20,8 @@ struct kubeletd_process_config {
 };
 
 /*
- * Serve until `control` says to end. Returns an exit status: 1 when a folder was removed and
- * whoever is started next has to find it again.
+ * Serve until `control` says to end. Returns an exit status: 1 when a folder was removed and the
+ * process that is started next has to find it again.
  */
 int kubeletd_run(const struct kubeletd_process_config *config);
 

@@ -47,7 +47,7 @@ struct plugin {
 	int64_t yield_until_ms; /* a successor serves, or did a moment ago */
 
 	char *cause;         /* why we are not registered; NULL when we are */
-	char complained[32]; /* reason of the last warning that was told */
+	char complained[32]; /* reason of the last warning */
 	struct metric *registrations, *registered, *devices;
 	void (*closed)(void *arg);
 	void *closed_arg;

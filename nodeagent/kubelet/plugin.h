@@ -38,7 +38,7 @@ enum {
 	PLUGIN_RETRY_MS = 5,
 	PLUGIN_RETRY_MAX_MS = 30000,
 	PLUGIN_STABLE_MS =
-		10000, /* a stream that has lasted so long makes earlier failures forgotten */
+		10000, /* a stream that has lasted this long makes earlier failures forgotten */
 	/* After so many, about five seconds, the kubelet's absence is news. */
 	PLUGIN_FAILURES_TOLD = 10,
 };

@@ -190,7 +190,7 @@ allocate_one(struct plugin_service *service, const DevicePlugin__ContainerAlloca
 	allocation = allocate_devices(service->offer, ids, request->n_device_ids, err);
 	if (!allocation)
 		return NULL;
-	/* The container works without its file, so this is told and not refused. */
+	/* The container works without its file, so this is reported and not refused. */
 	if (devinfo_ensure(service->config.devinfo_dir, service->offer, ids, request->n_device_ids,
 			   &info) < 0)
 		service->config.ops->complain(service->config.arg, &info);

@@ -47,9 +47,9 @@ struct pod_resources {
 	int64_t given_ms, given_first_ms; /* the last Allocate, and the first since a question */
 	json_t *answer;                   /* of this call, while it is under way */
 	json_t *named;     /* the last answer as it came; NULL: none, or it cannot be had now */
-	json_t *allocated; /* what was told last; NULL: nothing, or that it cannot be had */
+	json_t *allocated; /* what was reported last; NULL: nothing, or that it cannot be had */
 	json_t *lost;      /* {resource: {id: since when it is not named any more}}, of allocated */
-	char *complained;  /* text that was told last */
+	char *complained;  /* text that was reported last */
 };
 
 /* How long the kubelet is to be left in peace. */
@@ -148,7 +148,7 @@ static void failed(struct pod_resources *resources, const struct err *err, bool 
 	tell(resources, err);
 }
 
-/* Without anybody who listens nothing is given away meanwhile. */
+/* Without a kubelet nothing is allocated meanwhile. */
 static bool may_answer(const struct pod_resources *resources)
 {
 	const struct pod_resources_config *config = &resources->config;

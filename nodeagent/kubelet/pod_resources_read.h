@@ -11,7 +11,7 @@
 
 /*
  * Returns new: {"spidernet.io/x": {"0000:3b:00.2": "ns/pod/container"}}, as pod_resources.h has it.
- * Whatever the number of entries in which a kubelet tells of one resource, and their order: equal
+ * Whatever the number of entries in which a kubelet names one resource, and their order: equal
  * contents give equal documents. Of several containers that have a device (init containers pass
  * theirs on), the one whose text is least is named.
  */

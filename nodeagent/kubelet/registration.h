@@ -30,7 +30,7 @@ struct registration_config {
 };
 
 /*
- * Begin; strings are borrowed. NULL with err ERR_TRANSIENT "KubeletUnavailable" when nobody
+ * Begin; strings are borrowed. NULL with err ERR_TRANSIENT "KubeletUnavailable" when no kubelet
  * listens.
  */
 struct registration *registration_new(struct loop *loop, const struct registration_config *config,

@@ -16,7 +16,7 @@
 #define COMMON_NAME "orbweaver webhook"
 #define MANAGED_BY  "app.kubernetes.io/managed-by"
 #define PART_OF     "app.kubernetes.io/part-of"
-/* On each Secret that cert-manager writes, whoever has made it. */
+/* On each Secret that cert-manager writes, whatever has made it. */
 #define CERT_MANAGER "cert-manager.io/certificate-name"
 
 #define BEGIN_CERTIFICATE "-----BEGIN CERTIFICATE-----"
@@ -213,7 +213,7 @@ static int64_t notice_s(const struct certificates_question *q)
 	return tenth < CERTIFICATES_NOTICE_MAX_S ? tenth : CERTIFICATES_NOTICE_MAX_S;
 }
 
-/* Something is going to be served next: has everybody heard of its authority? */
+/* Something is going to be served next: do all API servers have its authority? */
 static void go_on_with_next(struct decision *d)
 {
 	auto_strbuf struct strbuf bundle = {0};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The certificate that webhooks are served with: when it is made, and when it is replaced so that
- * nobody notices.
+ * The certificate that webhooks are served with: when it is made, and when it is replaced without a
+ * failed call.
  *
  * All replicas serve with one certificate. It is in the Secret CERTIFICATES_SECRET of the
  * operator's namespace, of the type kubernetes.io/tls; the leader writes it, every replica reads

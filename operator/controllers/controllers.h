@@ -154,7 +154,7 @@ struct controller {
 
 extern const struct controller controllers[CONTROLLER_COUNT];
 
-/* Users write objects of this kind, and one of these tells them in its status what came of it. */
+/* Users write objects of this kind, and one of these reports the result in its status. */
 bool controllers_are_for(const char *kind);
 
 /*

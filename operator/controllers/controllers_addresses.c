@@ -479,8 +479,8 @@ static void unlearn_around(const struct change *c)
 }
 
 /*
- * Whoever waits may find an address now; records may have lost whom they were for. What a pool says
- * of an earlier operator's pods is looked into, also if none waits now.
+ * Waiting pods may find an address now; records may have lost their pods. What a pool says of an
+ * earlier operator's pods is looked into, also if no pod waits now.
  */
 void addresses_pool_changed(const struct change *c)
 {

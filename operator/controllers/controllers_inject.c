@@ -147,7 +147,7 @@ void inject_namespace_changed(const struct change *c)
 		cache_find(n.pods, POD_BY_NAMESPACE, c->key, wake_namespace_pod, &n);
 }
 
-/* What pods are told to do next follows from the settings. */
+/* The remedy in the events of pods follows from the settings. */
 void inject_settings_changed(const struct change *c)
 {
 	controllers_wake_all(c, KIND_POD, CONTROLLER_INJECT_POD);

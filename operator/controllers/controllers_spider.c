@@ -84,7 +84,7 @@ void config_changed(const struct change *c)
 	}
 }
 
-/* Its owner, whether that exists or not, and whoever claims its name. */
+/* Its owner, whether that exists or not, and the object that claims its name. */
 void config_nad_changed(const struct change *c)
 {
 	const json_t *versions[] = {c->old, c->now};

@@ -193,7 +193,7 @@ void shared_offers_gather(const struct controller_sources *from, const struct co
 	}
 }
 
-/* A pod is bound once; before, it is nobody's agent. */
+/* A pod is bound once; before, it is no node's agent. */
 void agent_pod_changed(const struct change *c)
 {
 	const char *node = json_str_at(c->now ? c->now : c->old, "spec", "nodeName");

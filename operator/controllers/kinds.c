@@ -308,7 +308,7 @@ static const splitter_path drop_leftover[] = {
 		.writes = KIND_PATCHED | KIND_STATUS,                                              \
 	}
 
-/* Where other programs tell the cluster's own network, for SpiderCoordinators. */
+/* Where other programs have the cluster's own network, for SpiderCoordinators. */
 #define CONFIG_MAP(name_, ns_)                                                                     \
 	{                                                                                          \
 		.kind = (name_), .name = (name_), .ns = (ns_), .optional = true,                   \

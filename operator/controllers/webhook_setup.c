@@ -257,7 +257,7 @@ static void plan_configuration(const json_t *world, struct plan *plan, const cha
 			  MANAGED_BY, OPERATOR_NAME, PART_OF, "orbweaver", "webhooks", webhooks);
 
 	/*
-	 * The garbage collector removes it with our namespace, when nobody of us is there any more
+	 * The garbage collector removes it with our namespace, when no operator is there any more
 	 * to do so.
 	 */
 	if (ns)

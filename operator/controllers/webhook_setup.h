@@ -35,7 +35,8 @@ struct webhook_settings {
 
 enum {
 	/*
-	 * An API server waits so long for us at most, then goes on without (failurePolicy Ignore).
+	 * An API server waits at most this long for us, then goes on without (failurePolicy
+	 * Ignore).
 	 */
 	WEBHOOK_TIMEOUT_S = 5,
 	WEBHOOK_POD_TIMEOUT_S = 2,

@@ -545,7 +545,7 @@ static bool has_config_as_owner(const json_t *nad)
 	return false;
 }
 
-/* What the config would write is there already: nothing of anybody's is lost. */
+/* What the config would write is there already: nothing of another owner is lost. */
 static bool says_the_same(const json_t *smc, const json_t *nad)
 {
 	const char *present = json_str_or(json_at(nad, "spec", "config"), "");

@@ -101,7 +101,7 @@ static void add_change(struct impact *impact, enum node_impact class, const json
 		impact->worst = class;
 }
 
-/* Whoever holds this VF has to end; false when nobody does. */
+/* The pod or process that holds this VF has to end; false when it is free. */
 static bool add_pod(struct impact *impact, const json_t *now, const json_t *vf, const char *why)
 {
 	const char *device = json_str_or(json_at(vf, "pciAddress"), "");
@@ -163,7 +163,7 @@ static bool is_vfio(const char *driver)
 	return str_eq(driver, "vfio-pci");
 }
 
-/* VFs of one group that get another driver, told together. */
+/* VFs of one group that get another driver, reported together. */
 static void change_drivers(struct impact *impact, const json_t *now, const json_t *wish, bool vfio)
 {
 	const char *to = vfio ? "vfio-pci" : "the kernel's driver";
@@ -207,7 +207,7 @@ static json_int_t mtu_of(const json_t *wish)
 	return mtu;
 }
 
-/* Never lowered while somebody wants the PF. */
+/* Never lowered while a policy wants the PF. */
 static void compare_mtu(struct impact *impact, const json_t *now, const json_t *wish, int64_t vfs,
 			const char *more)
 {
@@ -264,7 +264,7 @@ static char *change_of_mode(const json_t *now, const json_t *was, const json_t *
 			       ? NULL
 			       : str_printf("eSwitchMode is %s, wanted %s",
 					    *mode_now ? mode_now : "not known", mode);
-	/* How it was found the status does not tell; NICs start in mode legacy. */
+	/* The status does not show how it was found; NICs start in mode legacy. */
 	if (!json_is_true(json_at(was, "externallyManaged")) &&
 	    str_eq(json_str_at(was, "eSwitchMode"), "switchdev") && str_eq(mode_now, "switchdev"))
 		return str_dup("no policy wants eSwitchMode switchdev any more, it becomes as it "
@@ -342,7 +342,7 @@ json_t *node_impact(const json_t *before, const json_t *spec, const json_t *stat
 		} else {
 			/*
 			 * A PF that policies leave gets back what the agent found on it, which the
-			 * status does not tell.
+			 * status does not show.
 			 */
 			if (was && !json_is_true(json_at(was, "externallyManaged"))) {
 				json_int_t from = json_integer_value(json_at(now, "numVfs"));

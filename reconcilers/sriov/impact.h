@@ -45,8 +45,8 @@ char *node_holder_pod(const char *holder, const char **ret_container);
  *	 "unknown": 3}
  *
  * pciAddress, nic, vfsBefore and vfs are absent where a change is about the node. A pod appears
- * once for each device that has to be given back. "unknown" counts VFs that may be in use without a
- * word on who has them: they count as in use; absent when all are known.
+ * once for each device that has to be released. "unknown" counts VFs that may be in use with
+ * unknown users: they count as in use; absent when all are known.
  */
 json_t *node_impact(const json_t *before, const json_t *spec, const json_t *status);
 

@@ -97,7 +97,7 @@ static struct pods look_at_pods(const json_t *world, const char *node, int64_t n
 	return pods;
 }
 
-/* Nobody has ever written a status of its own. */
+/* No agent has ever written its status. */
 static bool is_silent(const json_t *state)
 {
 	const json_t *status = json_at(state, "status");
@@ -156,7 +156,7 @@ static char *message_of(const json_t *world, const char *node, const struct pods
 			  since, trouble_of(pods->newest), ns, pod);
 }
 
-/* Nobody looks at pods, as on the command line. */
+/* Pods are not watched, as on the command line. */
 static void take_what_was_said(const json_t *state, struct node_agent *ret)
 {
 	const json_t *ready = condition_find(json_at(state, "status", "conditions"), "Ready");

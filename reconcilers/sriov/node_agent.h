@@ -4,7 +4,7 @@
  * thousand nodes than a sign of life from each agent.
  *
  * Only of an agent that said in which pod it is (status.agentPod of the NodeState), or that has a
- * pod there: one that was started by hand, or that somebody else brought, has none to go.
+ * pod there: one that was started by hand, or that another installation brought, has none to go.
  */
 #ifndef ORBWEAVER_RECONCILERS_SRIOV_NODE_AGENT_H
 #define ORBWEAVER_RECONCILERS_SRIOV_NODE_AGENT_H
@@ -36,12 +36,12 @@
 #define NODE_AGENT_GRACE_S 60
 
 struct node_agent {
-	bool is_gone;          /* for longer than the grace time */
-	int64_t since_us;      /* there is none since then; 0: there is one, as far as is known */
-	bool remember;         /* since_us and cut_off, in the box: nothing else tells them */
-	bool cut_off;          /* its Node is out of reach; one that writes all the same lives */
-	bool has_no_pod;       /* pods are looked at, and its DaemonSet has none on the node */
-	char *message;         /* "away since …", one line; NULL while is_gone is false */
+	bool is_gone;     /* for longer than the grace time */
+	int64_t since_us; /* there is none since then; 0: there is one, as far as is known */
+	bool remember;    /* since_us and cut_off, in the box: they are known from nothing else */
+	bool cut_off;     /* its Node is out of reach; one that writes all the same lives */
+	bool has_no_pod;  /* pods are looked at, and its DaemonSet has none on the node */
+	char *message;    /* "away since …", one line; NULL while is_gone is false */
 	int64_t look_again_ms; /* 0: nothing will change by time alone */
 };
 
@@ -49,10 +49,9 @@ void node_agent_done(struct node_agent *agent);
 #define auto_node_agent auto_call(node_agent_done)
 
 /*
- * Judge the agent of `node`, whose NodeState is `state` (NULL: only has_no_pod is told). World:
+ * Judge the agent of `node`, whose NodeState is `state` (NULL: only has_no_pod is set). World:
  * KIND_NODE and KIND_AGENT_POD of the node, the box, env.now. Where the world has no such kind,
- * what the NodeState says stands.
- * ERR_BUG "NoClock": env.now is not a time.
+ * what the NodeState says stands. ERR_BUG "NoClock": env.now is not a time.
  */
 int node_agent_judge(const json_t *world, const char *node, const json_t *state,
 		     struct node_agent *ret, struct err *err);

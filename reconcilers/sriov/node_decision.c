@@ -357,7 +357,7 @@ static void lose_resource(const struct decision *d, struct share *share)
 
 /*
  * ---- fields of a PF: the strongest surviving policy that gives one decides, weaker ones that want
- * another are told
+ * another get a report
  */
 
 static void decide_text(struct pf_text *field, const struct pf *pf, struct share *share,

@@ -68,7 +68,7 @@ struct pf {
 	struct pf_number mtu;
 	struct pf_text link_type;
 	struct pf_text eswitch_mode;
-	const struct share *external; /* who says whether it is externally managed; NULL: nobody */
+	const struct share *external; /* its policy about external management; NULL: none */
 	bool has_guids;               /* guid is that of VF 0 */
 	uint64_t guid;
 	int priority; /* of the policy applied last */
@@ -111,8 +111,8 @@ bool decision_has_report(const struct decision *d);
 const char *pf_name(const struct pf *pf);
 
 /*
- * Tell a policy: the worst standing is kept, and of the lines the one that brought it, then the
- * first ones. `subject` is a PF's name or "agent".
+ * Report to a policy: the worst standing is kept, and of the lines the one that brought it, then
+ * the first ones. `subject` is a PF's name or "agent".
  */
 void share_note(struct share *share, enum policy_standing standing, const char *subject,
 		const char *fmt, ...) __attribute__((format(printf, 4, 5)));

@@ -10,7 +10,7 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 
-/* PCI ids of NICs that RDMA clusters have (pci.ids); others are told by their numbers. */
+/* PCI ids of NICs that RDMA clusters have (pci.ids); others are named by their numbers. */
 static const struct {
 	const char *vendor, *device, *model;
 } models[] = {

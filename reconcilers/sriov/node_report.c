@@ -66,8 +66,8 @@ static int64_t vfs_there(const struct pf *pf)
 }
 
 /*
- * Tell a policy that asks for more than there can be, or than another client has made, and those
- * that share the PF with it: for them nothing is done either.
+ * Report to a policy that asks for more than there can be, or than another client has made, and
+ * those that share the PF with it: for them nothing is done either.
  */
 static void note_too_many(const struct decision *d, const struct pf *pf, struct share *share)
 {
@@ -157,8 +157,8 @@ static bool status_is_old(const json_t *state)
 }
 
 /*
- * Tell the policy what the agent says of its PFs, and of the node as a whole. False when all of it
- * is about others.
+ * Report to the policy what the agent says of its PFs, and of the node as a whole. False when all
+ * of it is about others.
  */
 static bool note_problems(const struct decision *d, struct share *share, const json_t *problems)
 {
@@ -218,7 +218,7 @@ static void note_agent(const struct decision *d, struct share *share, bool spec_
 
 		/*
 		 * All problems of the node are about PFs of other policies. Steps that are left may
-		 * still be for this one's PFs; without any, they are as far as they come, whoever
+		 * still be for this one's PFs; without any, they are as far as they come, whatever
 		 * the others wait for.
 		 */
 		if (!str_eq(condition_status_of(conditions, "Progressing"), "True"))

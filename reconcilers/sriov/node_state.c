@@ -129,7 +129,7 @@ static json_t *spec_json(const struct decision *d, const char *rdma_mode)
 
 	if (json_array_size(interfaces) > 0)
 		json_object_set(spec, "interfaces", interfaces);
-	/* Nobody here manages bridges, so those that someone entered stay. */
+	/* Bridges are not managed here, so those that a user entered stay. */
 	if (json_is_object(bridges))
 		json_object_set(spec, "bridges", bridges);
 	else
@@ -208,7 +208,7 @@ static bool means_same(const json_t *a, const json_t *b)
 
 /* ---- the node is gone ------------------------------------------------------------------------ */
 
-/* Of the agent; nobody knows them while it is away. Ready is apart. */
+/* Of the agent; they are unknown while it is away. Ready is apart. */
 static const char *const agent_conditions[] = {"Progressing", "Blocked", "RebootRequired",
 					       "PodNetworks"};
 
@@ -235,7 +235,7 @@ static void put_unknown(json_t *list, const json_t *world, const json_t *state, 
 
 /*
  * Say that the Node is gone, and until when this is kept. Unknown and not False: a Node that was
- * deleted on purpose needs nobody (operator/cache/object_counts.h).
+ * deleted on purpose needs no administrator (operator/cache/object_counts.h).
  */
 static void plan_node_gone(struct plan *plan, const json_t *world, const char *key,
 			   const json_t *state, const char *until)
@@ -342,7 +342,7 @@ static void plan_agent(struct plan *plan, const json_t *world, const char *node,
 		plan_requeue(plan, agent->look_again_ms);
 }
 
-/* The node came back while its NodeState was kept. Its agent says the rest, or nobody does. */
+/* The node came back while its NodeState was kept. Only its agent reports the rest. */
 static void plan_unmark(struct plan *plan, const char *key, const json_t *state, bool is_agent_gone)
 {
 	json_t *metadata;

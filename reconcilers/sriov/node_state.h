@@ -38,7 +38,7 @@ struct decision;
 
 /*
  * The drain protocol of the SR-IOV network operator: what is asked for (on the Node, and its mirror
- * on the NodeState), how far it is, and whether somebody else does it.
+ * on the NodeState), how far it is, and whether another drainer does it.
  */
 #define DRAIN_NODE_STATE    "sriovnetwork.openshift.io/state"
 #define DRAIN_DESIRED_STATE "sriovnetwork.openshift.io/desired-state"
@@ -47,7 +47,7 @@ struct decision;
 
 int node_state_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err);
 
-/* Is its Node gone, as far as somebody has noted it? Nothing in it is up to date then. */
+/* Is its Node gone, as far as the operator has noted it? Nothing in it is up to date then. */
 bool node_state_is_kept(const json_t *state);
 
 /*

@@ -19,7 +19,7 @@
 /* Labels of nodeSelector that a message quotes. */
 #define QUOTED_LABELS 4
 
-/* A node with something to tell. */
+/* A node with something to report. */
 struct voice {
 	const char *node;
 	const char *why;

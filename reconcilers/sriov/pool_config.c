@@ -549,7 +549,7 @@ int pool_config_reconcile(const json_t *world, const char *key, struct plan *pla
 	if (!pool)
 		return 0;
 	if (object_is_terminating(pool)) {
-		/* Nobody else would let it go once upstream's operator is gone. */
+		/* No other program would release it once upstream's operator is gone. */
 		plan_release(plan, KIND_POOL_CONFIG, key, pool, POOL_CONFIG_FINALIZER);
 		return 0;
 	}

@@ -70,7 +70,7 @@ enum {
 bool pool_config_rails(const json_t *world, const json_t *labels, const json_t **ret_pool,
 		       const json_t **ret_list);
 
-/* The one pool of a node with these labels; NULL: it is in none, in several, or nobody can say. */
+/* The one pool of a node with these labels; NULL: it is in none, in several, or it is unknown. */
 const json_t *pool_config_of(const json_t *world, const json_t *labels);
 
 /*

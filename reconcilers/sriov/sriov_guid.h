@@ -4,7 +4,7 @@
  *
  * A GUID is "block octet, MAC address of the PF, number of the VF". MAC addresses are unique, so no
  * two VFs of a fabric get the same one however many nodes there are, a VF keeps its GUID across
- * reinstallations, and a GUID tells where it comes from. The block octet is what a pool chooses. It
+ * reinstallations, and a GUID shows where it comes from. The block octet is what a pool chooses. It
  * marks the GUID as locally administered and unicast (IEEE EUI-64: two lowest bits 10), so no GUID
  * meets that of a device. The pool of ib-kubernetes, 02:00:00:00:00:00:00:00 to
  * 02:FF:FF:FF:FF:FF:FF:FF, is block 02.

@@ -165,7 +165,7 @@ static bool has_older_mark(const struct look *l)
 		      l->target);
 }
 
-/* What the network would write is there already: nothing of anybody's is lost. */
+/* What the network would write is there already: nothing of another owner is lost. */
 static bool says_the_same(const struct look *l, const json_t *config)
 {
 	auto_free char *wanted = config_text(config, l->nad);
@@ -182,7 +182,7 @@ static void check_claim(const struct look *l, const json_t *config, struct probl
 
 	/*
 	 * Only from a namespace of administrators may a network write into another one. Otherwise
-	 * whoever may create networks in one namespace could do so in all.
+	 * users that may create networks in one namespace could do so in all.
 	 */
 	if (!is_at_home(l) && !namespace_is_trusted(l->world, l->home)) {
 		auto_free char *trusted = trusted_namespaces(l->world);
@@ -408,7 +408,7 @@ void sriov_network_check(const json_t *world, const char *kind, const json_t *ne
 	auto_free char *key = json_key(network);
 
 	assert(kind && network && problems);
-	/* Without a name (it will be generated) it is in nobody's way. */
+	/* Without a name (it will be generated) it conflicts with no other. */
 	if (config && look_at(world, kind, key, network, &l, NULL) == 0)
 		check_claim(&l, config, problems);
 }

@@ -3,7 +3,7 @@
  * The CNI configuration of SriovNetwork, SriovIBNetwork and OVSNetwork. See sriov_network.h.
  *
  * Upstream pastes text into a template; here ipam, capabilities and metaPlugins are parsed, so that
- * a mistake in them is told and blanks within strings survive.
+ * a mistake in them is reported and blanks within strings survive.
  */
 #include "reconcilers/sriov/sriov_network.h"
 
@@ -63,7 +63,7 @@ static const struct field trunk_fields[] = {
 
 /* ---- fields with JSON inside ----------------------------------------------------------------- */
 
-/* "TooLarge" is told; the caller tells the rest. */
+/* "TooLarge" is reported here; the caller reports the rest. */
 static json_t *parse_text(const char *text, const char *field, struct problems *problems,
 			  struct err *err)
 {

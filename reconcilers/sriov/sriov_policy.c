@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Read with its defaults, then matched field by field, so that a NIC that is not picked can be
- * told why. node_decision.c applies what is parsed here; the checks at the end are those of
+ * Read with its defaults, then matched field by field, so that it can be reported why a NIC is not
+ * picked. node_decision.c applies what is parsed here; the checks at the end are those of
  * conditions and admission.
  */
 #include "reconcilers/sriov/sriov_policy.h"

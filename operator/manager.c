@@ -40,7 +40,7 @@ struct manager {
 	struct timer *later; /* when QUEUE_LATER may be worked on, or a rest is over */
 	uint64_t decisions;  /* so far */
 	bool leading;
-	bool learning;  /* changes told now are answers to our own writes */
+	bool learning;  /* changes reported now are responses to our own writes */
 	json_t *errors; /* manager_errors */
 	/* When decisions began to fail that nothing has carried out since; 0: they do not. */
 	int64_t failing_since_ms[CONTROLLER_COUNT];
@@ -80,7 +80,8 @@ static void wake(void *arg, enum controller_id id, const char *key, enum queue_l
 
 /*
  * A user made, removed or edited an object that we act upon. What we write to it is no edit, nor is
- * a deletion that waits for our finalizer: whoever deleted it waits for us, and so does its end.
+ * a deletion that waits for our finalizer: the user who deleted it waits for us, and so does its
+ * end.
  */
 static bool is_users_change(const struct manager *manager, const char *kind, const json_t *old,
 			    const json_t *now)
@@ -231,7 +232,7 @@ static void on_trouble(void *arg, const char *kind, const struct err *err)
 
 /* ---- working --------------------------------------------------------------------------------- */
 
-/* Overtaken decisions are made again as a matter of course; the rest is somebody's business. */
+/* Overtaken decisions are made again as a matter of course; the rest needs an administrator. */
 static void tell_failure(struct manager *manager, const struct job *job, const struct err *err)
 {
 	const struct controller *controller = &controllers[job->id];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The state machine of a node: what it hears from outside (agent_wiring.c), and its turns.
+ * The state machine of a node: what it gets from outside (agent_wiring.c), and its turns.
  *
  *	agent.c         events, turns, the state file at the start
  *	agent_reconcile.c   look, plan, save, withdraw, step
@@ -83,7 +83,7 @@ static void on_loaded(void *arg, const json_t *result, const struct err *err)
 	agent_replace(&agent->state, json_deep_copy(result));
 	if (!agent->seen.observed && json_at(agent->state, "node"))
 		json_object_set(agent->seen.earlier, "node", json_at(agent->state, "node"));
-	/* Whoever executed before us has seen more of it. */
+	/* The agent that executed before us has seen more of it. */
 	if (json_at(agent->state, "given"))
 		agent_replace(&agent->given, json_incref(json_at(agent->state, "given")));
 	addresses = json_at(agent->state, "addresses");

@@ -3,9 +3,9 @@
  * The state machine of a node: look, plan, keep how it was found, execute step by step, look again,
  * until nothing is left to do or nothing more can be done.
  *
- * Level-triggered: it hears that something changed, never what to do. It looks, or saves, or
- * executes steps, as many side by side as workers may run. It changes the host only; what
- * it knows is read with agent_view() by those who report and offer.
+ * Level-triggered: it is notified that something changed, never what to do. It looks, or saves, or
+ * executes steps, as many side by side as workers may run. It changes the host only; what it knows
+ * is read with agent_view() by those who report and offer.
  */
 #ifndef ORBWEAVER_NODEAGENT_AGENT_AGENT_H
 #define ORBWEAVER_NODEAGENT_AGENT_AGENT_H
@@ -77,8 +77,8 @@ struct agent *agent_new(const struct agent_config *config);
 void agent_free(struct agent *agent);
 
 /*
- * The NodeState as the server has it; NULL: there is none. Before the first call nobody has said
- * either. Borrowed.
+ * The NodeState as the server has it; NULL: there is none. Before the first call it is unknown.
+ * Borrowed.
  */
 void agent_set_node_state(struct agent *agent, const json_t *object);
 /* Our first status for this NodeState is stored; it is of that uid. */

@@ -27,7 +27,7 @@ enum doing {
 	IDLE,
 	LOOKING,
 	SAVING,
-	WITHDRAWING, /* the kubelet may not give away what is going to be changed */
+	WITHDRAWING, /* the kubelet may not allocate what is going to be changed */
 	STEPPING,
 };
 
@@ -180,9 +180,8 @@ static inline bool agent_has_heard(const struct agent *agent)
 }
 
 /*
- * Are pods asked to give back what the plan waits for? The operator does it, or another drainer:
- * the annotation is the one of the SR-IOV network operator, so that its drainers are understood,
- * too.
+ * Are pods evicted that have what the plan waits for? The operator does it, or another drainer: the
+ * annotation is the one of the SR-IOV network operator, so that its drainers are understood, too.
  */
 static inline bool agent_is_vacating(const json_t *node_state)
 {

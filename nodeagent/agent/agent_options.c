@@ -144,7 +144,7 @@ static int take_user(void *options, const char *value, struct err *err)
 {
 	struct agent_options *o = options;
 
-	/* 4294967295 is nobody (setresuid(2)). */
+	/* 4294967295 is not a user (setresuid(2)). */
 	return str_to_int(value, 0, UINT32_MAX - 1, &o->user)
 		       ? 0
 		       : err_set(err, ERR_INVALID, "BadFlag",

@@ -21,7 +21,7 @@
 enum {
 	/* How often a second agent asks whether the first one has gone. */
 	LOCK_LOOK_MS = 200,
-	/* A step that runs at shutdown gets so long; the kubelet kills after 30 s. */
+	/* A step that runs at shutdown has this long; the kubelet kills after 30 s. */
 	SHUTDOWN_MS = 25000,
 	/* Closing of sockets, after that. */
 	CLOSING_MS = 2000,

@@ -29,7 +29,7 @@
 #include "nodeagent/process/client.h"
 #include "nodeagent/process/supervisor.h"
 
-/* Of the process; -1: not open, or given away. */
+/* Of the process; -1: not open, or passed on. */
 struct agent_fds {
 	int orders, meters, connections, kubeletd, lock, host_root;
 };

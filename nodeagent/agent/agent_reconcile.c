@@ -93,15 +93,15 @@ static void round_end(struct agent *agent)
 	json_auto_t *devices = NULL;
 
 	agent->doing = IDLE;
-	/* Cut off in the middle: the next agent knows what can be given away. */
+	/* Cut off in the middle: the next agent knows what can be allocated. */
 	if (agent->stopping) {
 		if (agent->stopped)
 			deferred_run(agent->turn);
 		return;
 	}
 	/*
-	 * The kubelet gives everything away again, but not what pods are just asked to give back:
-	 * their successors would get it.
+	 * The kubelet may allocate everything again, but not what evicted pods still have: their
+	 * successors would get it.
 	 */
 	if (agent_is_vacating(agent->object) && agent->authority == AUTHORITY_EXECUTING)
 		devices = plan_vacated(agent->planned.plan, agent->seen.observed);
@@ -129,7 +129,7 @@ static const char *entry_name(const json_t *entry)
 
 /*
  * After a failure the rest of this PF's steps wait for the next plan. A worker that is asleep in
- * the kernel holds the PF's lock: who asks again falls asleep too.
+ * the kernel holds the PF's lock: another one falls asleep too.
  */
 static bool may_run(const json_t *entry, void *arg)
 {
@@ -206,8 +206,8 @@ static bool takes_from_pods(const json_t *entry)
 }
 
 /*
- * The VF of a step that stops nothing, and writes to a VF that the kubelet may give away: its
- * driver works already. NULL: it is none.
+ * The VF of a step that stops nothing, and writes to a VF that the kubelet may allocate: its driver
+ * works already. NULL: it is none.
  */
 static const char *working_vf(const struct agent *agent, const json_t *entry)
 {

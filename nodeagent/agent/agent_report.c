@@ -29,7 +29,7 @@ static void report_failure(struct agent *agent, const char *where, const struct 
 	agent_list_failures(agent);
 	if (!is_news)
 		return;
-	/* What passes by itself is nobody's business. */
+	/* What passes by itself is not reported. */
 	if (err->class == ERR_CONFLICT || err->class == ERR_TRANSIENT) {
 		log_info("not done yet, trying again", F_STR("where", where), F_ERR(err));
 		return;

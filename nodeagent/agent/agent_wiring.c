@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which part of the agent hears what from which. Nothing is decided here.
+ * Which part of the agent gets what from which. Nothing is decided here.
  */
 #include <assert.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "nodeagent/host_plan/status.h"
 
 enum {
-	/* Memory is tidied up so long after a report, unless the next one follows. */
+	/* Memory is trimmed this long after a report, unless the next one follows. */
 	TIDY_MS = 2000,
 };
 
@@ -328,7 +328,7 @@ static void on_trouble(void *arg, const char *what, const struct err *err)
 
 /* ---- pods and their networks ----------------------------------------------------------------- */
 
-/* Offers are there before anybody can ask: both begin in one turn of the loop. */
+/* Offers are there before a call can come: both begin in one turn of the loop. */
 static void on_look_at_devices(void *arg)
 {
 	const struct agent_process *p = arg;
@@ -343,7 +343,7 @@ static void on_devices(void *arg, const json_t *named, const json_t *served)
 	attachments_devices(p->attachments, named, served);
 }
 
-/* Before there is anybody to ask, everything may be there. */
+/* Before the attachments are known, everything may be there. */
 static bool on_holds(void *arg, const char *uid)
 {
 	const struct agent_process *p = arg;

@@ -75,8 +75,8 @@ static void leave_alone(struct counter_collector *counting, const char *name)
 }
 
 /*
- * What was heard of it: NULL, it answered. The list takes long on a machine that is busy, and all
- * depends on it: it is left alone only where it does cost processes.
+ * The outcome: NULL, it answered. The list takes long on a machine that is busy, and all depends on
+ * it: it is left alone only where it does cost processes.
  */
 static void note_answer(struct counter_collector *counting, const char *name, const struct err *err)
 {

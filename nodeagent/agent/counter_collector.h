@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Gathers what devices have counted when somebody wants to know: has meters find the devices, then
+ * Gathers what devices have counted when a scrape wants to know: has meters find the devices, then
  * read one after the other, and keeps the text that /metrics shows
  * (nodeagent/device_metrics/exposition.h).
  *

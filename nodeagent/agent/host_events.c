@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Notification sockets of the kernel as pollers on the loop. host/watch.c opens them and decodes,
- * the wiring hears the events. Sockets that a kernel does not have yet, or that broke, are tried
+ * the wiring gets the events. Sockets that a kernel does not have yet, or that broke, are tried
  * again; after a break the event is `lost`, so that the host is looked at.
  */
 #include "nodeagent/agent/host_events.h"

@@ -20,8 +20,8 @@ enum {
 struct host_events;
 
 /*
- * fn: as for watch_read(); `lost` also after a time in which nothing could be heard. Takes `watch`,
- * which was opened while there was the right to a large buffer.
+ * fn: as for watch_read(); `lost` also after a time in which nothing could be received. Takes
+ * `watch`, which was opened while there was the right to a large buffer.
  */
 struct host_events *host_events_new(struct loop *loop, struct watch *watch, watch_event_fn fn,
 				    void *arg, struct metrics *metrics);

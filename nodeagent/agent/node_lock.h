@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Who executes on this node: whoever holds flock(2) on a file of the host. It ends with the process
- * that holds it, however that comes.
+ * The agent that executes on this node is the one that holds flock(2) on a file of the host. It
+ * ends with the process that holds it, however that comes.
  */
 #ifndef ORBWEAVER_NODEAGENT_AGENT_NODE_LOCK_H
 #define ORBWEAVER_NODEAGENT_AGENT_NODE_LOCK_H
@@ -19,8 +19,7 @@ int node_lock_open(const char *host_root, struct err *err);
 
 /*
  * Returns 1 when the lock is ours, 0 while another process has it, -1 with err ERR_HOST
- * "LockRefused" when the kernel cannot give it to anybody: then nobody knows whether another agent
- * is at work.
+ * "LockRefused" when the kernel refuses it: then it is unknown whether another agent is at work.
  */
 int node_lock_try(int fd, struct err *err);
 

@@ -72,7 +72,7 @@ static void replace_json(json_t **field, json_t *value)
 
 /* ---- what the server says -------------------------------------------------------------------- */
 
-/* Heartbeats, images and the rest of a Node are nobody's business here. */
+/* Heartbeats, images and the rest of a Node are not needed here. */
 static void project_node(json_t *object)
 {
 	json_auto_t *addresses = json_incref(json_at(object, "status", "addresses"));
@@ -252,7 +252,9 @@ static bool write_failed(struct node_state *state, const char *what, const struc
 		return false;
 	}
 	state->failures++;
-	/* Who wrote first is not told: the watch brings it, and we look again. */
+	/*
+	 * The response does not name the first writer: the watch brings the object, and we retry.
+	 */
 	if (err->class != ERR_CONFLICT && state->failures <= 1)
 		log_warn("cannot write the NodeState, will retry", F_STR("what", what), F_ERR(err));
 	return true;
@@ -304,7 +306,7 @@ static json_t *body_of(const struct node_state *state, json_t *status)
 	return body;
 }
 
-/* It says so already, or it was told exactly this and keeps something else. */
+/* It says so already, or it got exactly this and keeps something else. */
 static bool is_stored(const struct node_state *state, const json_t *status)
 {
 	const json_t *before = json_at(state->object, "status");
@@ -367,7 +369,7 @@ static void on_created(void *arg, json_t *object, const struct err *err)
 		err = NULL;
 	if (write_failed(state, "create", err))
 		timer_start(state->create_due, retry_pause_ms(state));
-	/* Somebody else was faster, and we were asked meanwhile. */
+	/* Another client was faster, and a report was requested meanwhile. */
 	if (state->dirty)
 		node_state_report(state);
 }

@@ -28,7 +28,7 @@ enum {
 	 * reported at once.
 	 */
 	NODE_STATE_WRITE_MS = 1000,
-	/* Somebody else makes it sooner, mostly. */
+	/* The operator mostly makes it sooner. */
 	NODE_STATE_CREATE_MS = 2000,
 	NODE_STATE_RETRY_MAX_MS = 60000,
 };

@@ -56,7 +56,7 @@ struct offers {
 	json_t *boot;     /* the id of this boot */
 	json_t *settled;  /* names of which the kubelet gives nothing away, {name: true} */
 	json_t *awaiting; /* names that will be in it */
-	json_t *refused;  /* names that were told */
+	json_t *refused;  /* names that were reported */
 	enum settling settling;
 };
 
@@ -201,16 +201,16 @@ static void emit_problem(const struct offers *offers, const json_t *problem)
 }
 
 /*
- * Before spec and configurations are known, nobody can tell a pool that is not wanted from one that
- * is not known yet. That counts where something is offered already, which would be taken away: by
- * the server, or in slices.
+ * Before spec and configurations are known, a pool that is not wanted looks like one that is not
+ * known yet. That counts where something is offered already, which would be taken away: by the
+ * server, or in slices.
  */
 static bool is_sure(const struct offers *offers, bool is_known)
 {
 	return is_known && pool_sources_are_known(offers->sources);
 }
 
-/* While nobody can say what pods have, what they were given stays. */
+/* While it is unknown what pods have, what they were given stays. */
 static void check_given(struct offers *offers, const json_t *before, const char *boot)
 {
 	json_auto_t *given = NULL;
@@ -229,7 +229,7 @@ void offers_set(struct offers *offers, const json_t *spec, const json_t *observe
 	json_t *problem;
 	size_t i;
 
-	/* Before the first look nobody knows which pools have devices. */
+	/* Before the first scan it is unknown which pools have devices. */
 	if (!offers->is_ready || !observed || (offers->has_before && !is_sure(offers, is_known)) ||
 	    (offers->config.dra && !offers->chosen))
 		return;
@@ -307,7 +307,7 @@ static void on_given(void *arg)
 
 /* ---- withdrawing ----------------------------------------------------------------------------- */
 
-/* Once the server has sent the list, nothing of it is given away: it refuses what is unhealthy. */
+/* Once the server has sent the list, nothing of it is allocated: it refuses what is unhealthy. */
 static void check_sent(struct offers *offers)
 {
 	if ((offers->withdrawing != WITHDRAWING_SENT && offers->settling != SETTLING_SENT) ||

@@ -35,7 +35,7 @@ struct offers_config {
 	const char *ns; /* where ConfigMaps named without a namespace are */
 	int host_root;  /* the host's root, of which we need /dev; the caller's. -1: none */
 	const char *kubelet_dir; /* the kubelet's /var/lib/kubelet, as we see it */
-	bool no_kubelet;         /* nobody gives devices away here */
+	bool no_kubelet;         /* no kubelet allocates devices here */
 	struct offers_options options;
 	bool dra;     /* devices may be given by claims (nodeagent/devices) */
 	int kubeletd; /* connected to the process that serves the kubelet; taken */
@@ -44,8 +44,8 @@ struct offers_config {
 	/* offers_status() or offers_failures() may be another. From the loop. */
 	void (*changed)(void *arg);
 	/*
-	 * {"0000:3b:00.2": "ns/pod"}, borrowed; NULL: nobody can say. Not before one of both is
-	 * sure (pod_resources.h).
+	 * {"0000:3b:00.2": "ns/pod"}, borrowed; NULL: it is unknown. Not before one of both is sure
+	 * (pod_resources.h).
 	 */
 	void (*held)(void *arg, const json_t *held);
 	/* What offers_withdraw() was called for last has happened. */
@@ -97,7 +97,7 @@ void offers_set(struct offers *offers, const json_t *spec, const json_t *observe
 
 /*
  * Resources that the Node gives by claims (dra_choice_read()), borrowed. With `dra` nothing is
- * offered before: nobody knows by which of both ways.
+ * offered before: it is unknown by which of both ways.
  */
 void offers_choose(struct offers *offers, const json_t *chosen);
 /* The answer to `asked`, as kubeletd_answer(). */

@@ -43,7 +43,7 @@ static void on_pod(void *arg, json_t *object, const struct err *err)
 	assert(pod);
 	owners->call = NULL;
 	/*
-	 * Somebody asks again at the next scrape; not now, when the API server may be in trouble.
+	 * The next scrape asks again; not now, when the API server may be in trouble.
 	 */
 	if (err && !kube_err_is(err, "NotFound"))
 		return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Who owns the pods that have devices: labels of metrics, by which people group. Pods are read
- * once, one after the other, and nothing is watched: a node with ten thousand others is not to hear
- * of each pod, nor to ask for all of its own at once.
+ * once, one after the other, and nothing is watched: a node with ten thousand others is not to
+ * watch each pod, nor to ask for all of its own at once.
  */
 #ifndef ORBWEAVER_NODEAGENT_AGENT_POD_OWNERS_H
 #define ORBWEAVER_NODEAGENT_AGENT_POD_OWNERS_H

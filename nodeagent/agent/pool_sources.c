@@ -71,7 +71,7 @@ static bool is_file(const struct source *source)
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* Emit an event where whoever wrote the text looks first. A file has none. */
+/* Emit an event where the user who wrote the text looks first. A file has none. */
 static void tell_of_text(const struct source *source, const char *reason, const char *message)
 {
 	const struct pool_sources_config *config = &source->owner->config;
@@ -188,7 +188,7 @@ static void on_synced(void *arg)
 	deferred_run(source->owner->take);
 }
 
-/* A server that is away is told elsewhere, and can be told nothing. */
+/* A server that is away is reported elsewhere, and can record no event. */
 static void on_trouble(void *arg, const struct err *err)
 {
 	struct source *source = arg;

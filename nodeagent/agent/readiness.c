@@ -21,7 +21,7 @@ struct readiness {
 	struct metrics *metrics;
 	int orders;
 	struct health *alive, *ready;
-	bool is_ready; /* as the supervisor was told */
+	bool is_ready; /* as reported to the supervisor */
 	struct probes probes;
 	const char *listen;
 	const struct http_gate *gate;

@@ -25,14 +25,17 @@ struct readiness *readiness_new(struct loop *loop, struct metrics *metrics, int 
 /* After readiness_close() has ended, or where nothing was served. NULL is fine. */
 void readiness_free(struct readiness *readiness);
 
-/* Set a check; why_not counts when it fails. The supervisor hears of each change of the whole. */
+/*
+ * Set a check; why_not counts when it fails. Each change of the whole is reported to the
+ * supervisor.
+ */
 void readiness_set(struct readiness *readiness, const char *check, bool ok, const char *why_not);
 
 /*
  * Serve /metrics, behind `gate`, /healthz and /readyz at `listen` (lib/http/probes.h; both borrowed
  * until the server is closed). An address in use is tried again until readiness_stop(): a node does
- * not go without its agent because somebody has the port. -1 with err ERR_INVALID when it is no
- * address.
+ * not go without its agent because another process has the port. -1 with err ERR_INVALID when it is
+ * no address.
  */
 int readiness_serve(struct readiness *readiness, const char *listen, const struct http_gate *gate,
 		    struct err *err);

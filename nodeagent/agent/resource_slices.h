@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The node's ResourceSlices on the API server: written when they differ, by the agent that
- * executes, one change a second at most, and put right when somebody changes or removes them
+ * executes, one change a second at most, and repaired when another client changes or removes them
  * (kubelets remove those of a driver that was away for 30 s).
  */
 #ifndef ORBWEAVER_NODEAGENT_AGENT_RESOURCE_SLICES_H

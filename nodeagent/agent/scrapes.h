@@ -13,7 +13,7 @@
 
 enum {
 	/*
-	 * Text about devices that is given out in SCRAPES_WINDOW_MS; who comes then hears 503. A
+	 * Text about devices that is given out in SCRAPES_WINDOW_MS; a request then gets 503. A
 	 * reader may take HTTP_TIMEOUT_S for it, so that four times as much can be on its way. The
 	 * first one of a window gets it, however long it is.
 	 */
@@ -24,7 +24,7 @@ enum {
 struct scrapes;
 
 struct scrapes *scrapes_new(void);
-/* Whoever waits is answered. Before the server's loop goes; accepts NULL. */
+/* Requests that wait are answered. Before the server's loop goes; accepts NULL. */
 void scrapes_free(struct scrapes *scrapes);
 
 /* The scrapes' own. */

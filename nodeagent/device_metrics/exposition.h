@@ -19,7 +19,7 @@ enum exposition_scope {
 	EXPOSITION_OFF,
 	EXPOSITION_PFS,
 	EXPOSITION_PODS, /* PFs, and what pods have */
-	EXPOSITION_ALL,  /* also VFs that nobody has */
+	EXPOSITION_ALL,  /* also VFs without a pod */
 };
 
 /* "off", "pf", "pods", "all"; false for anything else. */

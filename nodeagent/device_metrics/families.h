@@ -32,7 +32,7 @@ extern const size_t n_families;
 /* Their labels, joined by commas. */
 const char *family_label_names(enum family_labels labels);
 
-/* Longer names are nobody's. */
+/* Longer names are not in use. */
 #define FAMILY_NAME_SIZE 96
 
 /*

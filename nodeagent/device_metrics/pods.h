@@ -11,15 +11,15 @@
  * { "0000:3b:00.2": "namespace/pod" }, new.
  *
  * allocated: what the kubelet names, {"spidernet.io/x": {"0000:3b:00.2": "ns/pod/container"}};
- * devices that are no PCI functions are shared ones, and nobody's. attachments: what CNI plugins
- * have attached (attachment_index_describe()), for devices that the kubelet has not given away.
- * Both may be NULL. The kubelet's word counts.
+ * devices that are no PCI functions are shared ones, and no pod's. attachments: what CNI plugins
+ * have attached (attachment_index_describe()), for devices that the kubelet has not allocated. Both
+ * may be NULL. The kubelet's allocation counts.
  */
 json_t *meter_pods(const json_t *allocated, const json_t *attachments);
 
 /*
- * {"kind", "namespace", "name"} of who a Pod belongs to, new; NULL: nobody. A ReplicaSet that has
- * its name from a Deployment, by the label pod-template-hash, stands for that one.
+ * {"kind", "namespace", "name"} of the owner of a Pod, new; NULL: none. A ReplicaSet that has its
+ * name from a Deployment, by the label pod-template-hash, stands for that one.
  */
 json_t *meter_owner(const json_t *pod);
 

@@ -52,8 +52,9 @@ json_t *dra_choice_status(const json_t *pools, const json_t *chosen);
 
 /*
  * Return the pools that claims are served from, new: settled resources without the devices that
- * pods have by a device plugin, and devices that claims have, whoever offers their resource now.
- * While `allocated` is not known, only the latter. A resource has "offered": is it to be published?
+ * pods have by a device plugin, and devices that claims have, whichever way offers their resource
+ * now. While `allocated` is not known, only the latter. A resource has "offered": is it to be
+ * published?
  */
 json_t *dra_choice_claims(const struct dra_choice_input *input);
 

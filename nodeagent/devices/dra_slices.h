@@ -17,7 +17,7 @@ enum {
 
 /* The name of a device in slices and claims, a DNS label, new: "0000-3b-00-2". */
 char *dra_device_name(const char *address);
-/* That of a shared device: of its resource, made short and told apart by its hash. New. */
+/* That of a shared device: of its resource, made short and unique by its hash. New. */
 char *dra_shared_name(const char *resource);
 /* The value of the label DRA_NODE_LABEL of our slices: the node, made short if need be. New. */
 char *dra_node_label(const char *node);

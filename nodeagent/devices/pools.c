@@ -14,8 +14,7 @@
 #include "nodeagent/devices/pools_internal.h"
 
 /*
- * What a pod has and the host has no more: the kubelet is told that it is broken, not that it never
- * was.
+ * What a pod has and the host has no more: it is reported to the kubelet as broken, not as gone.
  */
 static void add_gone(struct pools *pools, struct pool *pool)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One network function as a device of a pool: its device nodes, what is told about it, and why it
- * cannot be had.
+ * One network function as a device of a pool: its device nodes, what is reported about it, and why
+ * it cannot be had.
  *
  * Names and keys are those of the SR-IOV device plugin (sriov-network-device-plugin,
  * pkg/netdevice), since applications read them.
@@ -159,7 +159,7 @@ bool pools_has_rdma(const struct pools *pools, const struct pool *pool,
 		return true;
 	if (!is_held(pool, function) || observed_is_userspace_driver(driver_of(function)))
 		return false;
-	/* Its RDMA device has gone where its holder is: what it was, or what its PF is, tells. */
+	/* Its RDMA device has gone where its holder is: what it was, or what its PF is, decides. */
 	return json_at(pool_device_before(pool, function->address), "details", "rdma") ||
 	       (function->pf &&
 		json_array_size(pools_rdma_of(
@@ -216,9 +216,9 @@ static char *add_rdma_devices(struct draft *draft, const json_t *devices)
 	(void)add_rdma_files(draft, json_at(draft->pools->input->observed, "rdma", "charDevices"),
 			     details);
 	/*
-	 * A move gives it other numbers after the kubelet was told these: what a pod gets is its
-	 * folder. Each function's has a path of its own in the container, since kubelets pass over
-	 * a path that was there before; runtimes put what is in it beside the others.
+	 * A move gives it other numbers after the kubelet got these: what a pod gets is its folder.
+	 * Each function's has a path of its own in the container, since kubelets pass over a path
+	 * that was there before; runtimes put what is in it beside the others.
 	 */
 	if (is_exclusive(draft))
 		json_array_append_new(

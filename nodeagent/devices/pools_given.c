@@ -35,7 +35,8 @@ static json_t *record_of(const json_t *before, const char *pod, const json_t *de
 	if (str_eq(json_str_at(before, "pod"), pod))
 		return json_incref((json_t *)before);
 	/*
-	 * Given shortly before the machine went down: whatever it was told, it is not written down.
+	 * Given shortly before the machine went down: whatever it was given, it is not written
+	 * down.
 	 */
 	files = is_first_list ? json_array() : files_of(device);
 	return is_first_list || json_array_size(files) > 0

@@ -7,7 +7,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/devices/pools_internal.h"
 
-/* A NIC that is offered as a whole may be down: whoever gets it sets it up. */
+/* A NIC that is offered as a whole may be down: the pod that gets it sets it up. */
 static char *port_fault(const struct pools *pools, const json_t *port, bool has_to_be_up)
 {
 	const char *name =

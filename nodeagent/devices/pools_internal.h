@@ -115,7 +115,7 @@ void pools_add_tokens(struct pools *pools, struct pool *pool, int64_t n, bool he
 
 /* ---- pools_function.c: one network function as a device -------------------------------------- */
 
-/* Can it do RDMA, as far as one can tell while a pod may have it? */
+/* Can it do RDMA, as far as can be seen while a pod may have it? */
 bool pools_has_rdma(const struct pools *pools, const struct pool *pool,
 		    const struct pools_function *function);
 /* Why pods must not get it (it carries the default route, …), or NULL. */
@@ -128,8 +128,8 @@ void pools_add_function(struct pools *pools, struct pool *pool,
 
 /*
  * Why pods could do nothing with it, though it is there and bound; new. NULL: it works, as far as
- * is known. A port without link counts only for what nobody holds: kubelets from 1.27 start a
- * container only on devices that are healthy, and after a boot a link comes up later than they do.
+ * is known. A port without link counts only for what is free: kubelets from 1.27 start a container
+ * only on devices that are healthy, and after a boot a link comes up later than they do.
  */
 char *pools_unwell(const struct pools *pools, const struct pools_function *function, bool is_held);
 

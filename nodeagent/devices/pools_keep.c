@@ -4,8 +4,8 @@
  * at the place where they are. So do those that could be read only without a key that is unknown:
  * a misspelt one leaves its field at the default, and the count of a pool at 0.
  *
- * Which entry of before a bad one is, its name tells. One whose name cannot be read may be any that
- * is missing, so that all of those stay: nothing is taken from a running cluster on a guess.
+ * The name of a bad entry shows which one it was before. One whose name cannot be read may be any
+ * that is missing, so that all of those stay: nothing is taken from a running cluster on a guess.
  */
 #include "nodeagent/devices/pools.h"
 

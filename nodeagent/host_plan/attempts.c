@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Two maps: failures with the time before which nobody tries again, and how often steps succeeded.
- * agent_reconcile.c notes each outcome here and gives the planner what is refused; agent_schedule.c
- * has the agent look again when the next pause ends.
+ * Two maps: failures with the time before which they are not retried, and how often steps
+ * succeeded. agent_reconcile.c notes each outcome here and gives the planner what is refused;
+ * agent_schedule.c has the agent look again when the next pause ends.
  */
 #include "nodeagent/host_plan/attempts.h"
 

@@ -4,7 +4,7 @@
  *
  * A step that fails waits by itself; the planner leaves it out meanwhile, with what has to come
  * after it, and the rest of the host goes on (planner.h, "refused"). A step that succeeds again and
- * again has somebody working against it and counts as failed.
+ * again has another program working against it and counts as failed.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_PLAN_ATTEMPTS_H
 #define ORBWEAVER_NODEAGENT_HOST_PLAN_ATTEMPTS_H
@@ -77,8 +77,8 @@ bool attempts_has_steps(const struct attempts *attempts);
 /*
  * Forget one that is no step; steps that are not among `steps`, a plan's, made with nothing
  * refused; all there is. Of a step that is not needed any more the pause goes on for a moment, in
- * case that changes back at once, and nothing is told; StepDoesNotLast stays as it is until its own
- * is over.
+ * case that changes back at once, and nothing is reported; StepDoesNotLast stays as it is until its
+ * own is over.
  */
 void attempts_forget(struct attempts *attempts, const char *name);
 void attempts_keep_steps(struct attempts *attempts, const json_t *steps, int64_t now_ms);

@@ -22,7 +22,7 @@ static bool is_blank(const json_t *object)
 	return json_object_size(json_at(object, "spec")) == 0;
 }
 
-/* Made again and not decided yet, as far as one can tell. */
+/* Made again and not decided yet, as far as is known. */
 static bool may_be_undecided(const struct desired_input *in)
 {
 	return has_interfaces(json_at(in->kept, "spec")) &&

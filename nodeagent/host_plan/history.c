@@ -73,8 +73,8 @@ static json_t *missing_of(const struct history_input *in)
 /* ---- NICs that the node itself needs --------------------------------------------------------- */
 
 /*
- * While nothing carries the node's traffic its network is being set up anew, and nobody knows where
- * it will be: time counts from when something does. NULL: it was long enough elsewhere.
+ * While nothing carries the node's traffic its network is being set up again, and it is unknown
+ * where it will be: time counts from when something does. NULL: it was long enough elsewhere.
  */
 static json_t *still_protected(const json_t *entry, bool is_elsewhere, int64_t now_ms)
 {

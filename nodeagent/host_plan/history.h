@@ -4,7 +4,7 @@
  * for a moment, PFs that have just come, and NICs that the node's own traffic went through. Pure.
  *
  * The operator decides from the PFs that we report. One that is away for some seconds (its driver
- * or its firmware starts anew, its bus is scanned again) must not make it forget the PF, nor us put
+ * or its firmware restarts, its bus is scanned again) must not make it forget the PF, nor us put
  * the PF back to how it was found.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_PLAN_HISTORY_H
@@ -17,7 +17,7 @@ enum {
 	/* How long a PF that is wanted and has vanished is reported as it was. */
 	HISTORY_KEEP_MS = 300000,
 	/*
-	 * A PF that came is not put back to how it was found: whoever decides has to have seen it
+	 * A PF that came is not put back to how it was found: the operator has to have seen it
 	 * first.
 	 */
 	HISTORY_SETTLE_MS = 30000,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the rest of a plan costs the pods of this node, said before anybody pays: who has to end, or
- * that the node has to boot. Pure.
+ * What the rest of a plan costs the pods of this node, reported before it is paid: who has to end,
+ * or that the node has to boot. Pure.
  *
- * It is read off the plan, so it is what the planner itself waits for, with everybody it knows:
- * what the kubelet has given away, and what the host shows.
+ * It is read off the plan, so it is what the planner itself waits for, with all users it knows:
+ * what the kubelet has allocated, and what the host shows.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_PLAN_IMPACT_H
 #define ORBWEAVER_NODEAGENT_HOST_PLAN_IMPACT_H

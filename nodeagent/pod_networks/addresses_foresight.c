@@ -14,10 +14,10 @@
 #include "nodeagent/pod_networks/addresses_internal.h"
 #include "reconcilers/ipam/endpoint.h"
 
-/* Before each read of a new pod's. Who asks meanwhile reads for itself. */
+/* Before each read of a new pod's. A request meanwhile reads for itself. */
 static const int64_t pauses_ms[] = {200, 1000, 5000};
 
-/* So long after CNI wanted an address the node's pods are taken to want more. */
+/* This long after CNI wanted an address the node's pods are taken to want more. */
 enum { IN_USE_MS = 3600000 };
 
 struct foresight {

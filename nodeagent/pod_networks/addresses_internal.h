@@ -64,9 +64,9 @@ enum {
 	ADDRESSES_SECOND_LOOK_MS = 60000,
 	/* The agents of a large cluster do not list at once: a third of it is left to chance. */
 	ADDRESSES_LOOK_MS = 1800000,
-	/* So long a read of an endpoint serves other NICs of its pod. */
+	/* This long a read of an endpoint serves other NICs of its pod. */
 	ADDRESSES_RECENT_MS = 1000,
-	/* So long one that was made for a new pod waits: kubelets mount volumes first. */
+	/* This long one that was made for a new pod waits: kubelets mount volumes first. */
 	ADDRESSES_FORESEEN_MS = 60000,
 	/* Longer than a read may take (lib/kube/client.h). */
 	ADDRESSES_SAID_MS = 60000,
@@ -206,8 +206,8 @@ void report_free_all(struct addresses *addresses);
 
 /*
  * All pools, from the API server, page by page. pools: an array, NULL exactly when err is set.
- * Those who ask while others wait get the same answer, so that it is read once for all. The list
- * was read after the question.
+ * Requests that come while others wait get the same response, so that it is read once for all. The
+ * list was read after the question.
  */
 struct pools_question;
 typedef void pools_fn(void *arg, json_t *pools, const struct err *err);

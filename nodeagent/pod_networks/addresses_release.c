@@ -163,8 +163,8 @@ static void say_down(struct release *release, const json_t *endpoint)
 			  "annotations", ENDPOINT_DOWN_ANNOTATION, release->uid);
 
 	/*
-	 * Who has only asked there has nothing that the leader could give back, and the word about
-	 * the pod that has is not to be replaced.
+	 * A pod that has only asked there has nothing that the leader could release, and the report
+	 * about the pod that has is not to be replaced.
 	 */
 	if (endpoint_is_down(endpoint, release->uid) ||
 	    (!str_eq(endpoint_uid(endpoint), release->uid) &&

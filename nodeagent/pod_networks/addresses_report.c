@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What this node found out about a pod's addresses: that somebody else has them. It goes to the
+ * What this node found out about a pod's addresses: that another host has them. It goes to the
  * pod's SpiderEndpoint. See addresses.h.
  *
  *	READING_NAMED	the endpoint of the pod's name: it is this UID's, mostly

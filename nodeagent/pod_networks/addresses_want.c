@@ -286,7 +286,7 @@ static void watch_for_answer(struct addresses_want *want)
 {
 	const char *other = endpoint_uid(want->object);
 
-	/* What another pod of the machine has is handed on to who asks (assign.h). */
+	/* What another pod of the machine has is handed on to the pod that asks (assign.h). */
 	if (want->machine && !str_empty(other) && !str_eq(other, want->uid))
 		want->is_unforeseen = true;
 	if (!answer_want(want)) {

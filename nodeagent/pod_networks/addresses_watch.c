@@ -26,7 +26,7 @@
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/pod_controller.h"
 
-/* So long after the watch has begun again. */
+/* This long after the watch has begun again. */
 enum { LIST_WITHIN_MS = 60000 };
 
 /*
@@ -168,7 +168,7 @@ static void on_listed(void *arg, json_t *endpoints, bool is_last, const struct e
 
 /*
  * Those of all namespaces when the watch begins again, now and then those that ask: what a server
- * reads for it are the endpoints of the namespace, whoever's they are.
+ * reads for it are the endpoints of the namespace, whichever pods' they are.
  */
 static void list_endpoints(void *arg)
 {

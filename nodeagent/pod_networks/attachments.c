@@ -33,7 +33,7 @@ struct question {
 	struct networks_question *networks;
 	struct settings_question *settings;
 	bool is_said; /* addresses has our callback until it calls */
-	bool is_over; /* nobody waits for it any more */
+	bool is_over; /* no call waits for it any more */
 };
 
 struct attachments {
@@ -282,8 +282,8 @@ static bool is_about_one_pod(const char *what)
 }
 
 /*
- * dockershim, and containerd before 1.5, do not tell it. Without it nobody gets an address, so
- * there is none to give back either.
+ * dockershim, and containerd before 1.5, do not report it. Without it no pod gets an address, so
+ * there is none to release either.
  */
 static void start_without_uid(struct question *q, const char *what)
 {
@@ -386,7 +386,7 @@ static void on_heard(void *arg, const json_t *message)
 
 /* ---- the line -------------------------------------------------------------------------------- */
 
-/* Its next process asks anew. */
+/* Its next process asks again. */
 static void on_lost(void *arg, const struct err *err)
 {
 	struct attachments *a = arg;

@@ -5,7 +5,7 @@
  * attached to which pod.
  *
  * Objects are read when a pod needs them, or is about to. Nothing is watched: a node with ten
- * thousand others would else hear of every pod's network.
+ * thousand others would else watch every pod's network.
  */
 #ifndef ORBWEAVER_NODEAGENT_POD_NETWORKS_ATTACHMENTS_H
 #define ORBWEAVER_NODEAGENT_POD_NETWORKS_ATTACHMENTS_H
@@ -39,7 +39,7 @@ struct attachments_config {
 	void (*changed)(void *arg);
 	/*
 	 * Have the kubelet asked who has which device: attachments_devices() with the answer. NULL:
-	 * nobody can say.
+	 * it is unknown.
 	 */
 	void (*look_at_devices)(void *arg);
 	void *arg;
@@ -61,8 +61,8 @@ void attachments_devices(struct attachments *attachments, const json_t *named,
 const json_t *attachments_list(const struct attachments *attachments);
 
 /*
- * The profile of this node, for the server, now and whenever its process begins anew. Until the
- * first call nothing of CNI is installed or taken away.
+ * The profile of this node, for the server, now and whenever its process restarts. Until the first
+ * call nothing of CNI is installed or taken away.
  */
 void attachments_set_profile(struct attachments *attachments, enum profile profile);
 

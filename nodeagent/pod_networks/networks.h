@@ -27,7 +27,7 @@ struct networks_config {
 	struct recorder *recorder;
 	/*
 	 * Have the kubelet asked again who has which device; networks_devices() is called with an
-	 * answer to a question that was put after this. NULL: nobody can be asked.
+	 * answer to a question that was put after this. NULL: there is no kubelet to ask.
 	 */
 	void (*look_at_devices)(void *arg);
 	void *arg;

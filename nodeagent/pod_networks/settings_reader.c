@@ -87,7 +87,7 @@ static void answer_all(struct reading *reading, const json_t *settings, const st
 	}
 }
 
-/* Whoever asks next reads anew. */
+/* The next question reads again. */
 static void fail_reading(struct reading *reading, const struct err *err)
 {
 	answer_all(reading, NULL, err);

@@ -17,9 +17,9 @@
 #include "nodeagent/pod_networks/addresses.h"
 
 enum {
-	/* So long a reading serves its sandbox. */
+	/* This long a reading serves its sandbox. */
 	SETTINGS_FRESH_MS = 5000,
-	/* So long after a coordinator has asked those of other sandboxes will. */
+	/* This long after a coordinator has asked those of other sandboxes will. */
 	SETTINGS_IN_USE_MS = 3600000,
 };
 

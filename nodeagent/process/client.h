@@ -86,7 +86,7 @@ void hostd_gids(struct hostd *hostd, const json_t *wanted, hostd_done_fn done, v
 void hostd_set_node_addresses(struct hostd *hostd, const json_t *addresses);
 /*
  * For host_set_held(): goes with each step that is asked for from now on; NULL: not known. It adds
- * to what the kubelet tells the worker.
+ * to what the kubelet reports to the worker.
  */
 void hostd_set_held(struct hostd *hostd, const json_t *held);
 
@@ -94,7 +94,8 @@ enum {
 	/* Every namespace is entered, and every function looked at, some ten files each. */
 	HOSTD_DEVICES_MS = 2000,
 	/*
-	 * A few milliseconds, unless firmware is in trouble or somebody makes VFs and has the lock.
+	 * A few milliseconds, unless firmware does not respond or another process makes VFs and has
+	 * the lock.
 	 */
 	HOSTD_COUNTERS_MS = 1000,
 	/* GIDS_SLOTS_MAX files that the kernel has in memory. */

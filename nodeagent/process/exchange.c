@@ -51,7 +51,10 @@ struct exchange {
 	int64_t id, deadline_ms;
 	struct strbuf out; /* until the worker is there */
 
-	/* ENDING: who, and what to say then. `died`: it is the worker's end that has to be told. */
+	/*
+	 * ENDING: who, and what to say then. `died`: it is the worker's end that has to be
+	 * reported.
+	 */
 	pid_t ending;
 	bool died;
 	struct err why;

@@ -52,7 +52,7 @@ static void lose(struct orders *orders)
 	orders->lost(orders->arg);
 }
 
-/* Whoever it concerned may have freed us. */
+/* The callback may have freed us. */
 static void tell_end(const struct orders *orders, pid_t pid, int status)
 {
 	for (struct orders_user *user = orders->users; user; user = user->next)
@@ -60,7 +60,7 @@ static void tell_end(const struct orders *orders, pid_t pid, int status)
 			return;
 }
 
-/* One event at a time: each may be the last that we hear of. */
+/* One event at a time: each may be the last one. */
 static void on_event(void *arg, int events)
 {
 	struct orders *orders = arg;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A process's line to the supervisor (workers.h), shared by all in it that need workers: who asked
- * for a worker gets it, who had one hears of its end.
+ * A process's line to the supervisor (workers.h), shared by all in it that need workers: the user
+ * that asked for a worker gets it, and the end of each is reported to its user.
  */
 #ifndef ORBWEAVER_NODEAGENT_PROCESS_ORDERS_H
 #define ORBWEAVER_NODEAGENT_PROCESS_ORDERS_H
@@ -13,7 +13,7 @@
 
 struct orders;
 
-/* Somebody who asks for workers; embedded in it. Functions are called from the loop. */
+/* A user of workers; embedded in it. Functions are called from the loop. */
 struct orders_user {
 	/* fd is the user's. */
 	void (*started)(void *arg, pid_t pid, int fd);
@@ -28,8 +28,8 @@ struct orders_user {
 };
 
 /*
- * Takes `socket`. lost: after all users have heard of it, once; it may free everything. A
- * supervisor that says what makes no sense is lost, too.
+ * Takes `socket`. lost: after all users were notified, once; it may free everything. A supervisor
+ * that says what makes no sense is lost, too.
  */
 struct orders *orders_new(struct loop *loop, int socket, void (*lost)(void *arg), void *arg);
 /* Accepts NULL. After its users. */

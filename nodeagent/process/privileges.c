@@ -33,7 +33,7 @@ static const unsigned int meter_needs[] = {
 
 static const unsigned int cni_needs[] = {
 	CAP_NET_ADMIN,       /* links, addresses, routes, rules, in pods and on the node */
-	CAP_NET_RAW,         /* ARP and neighbour discovery: is the address somebody else's? */
+	CAP_NET_RAW,         /* ARP and neighbour discovery: is the address another host's? */
 	CAP_SYS_ADMIN,       /* setns(2) into pods */
 	CAP_SYS_CHROOT,      /* other IPAM plugins run in the host's root */
 	CAP_SYS_PTRACE,      /* the host's own view of its mounts, below /proc/1/root */

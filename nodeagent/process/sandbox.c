@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Mount namespaces, users, seccomp(2), in the order in which a process gives them up. Called by
- * main.c and the agent's process in the child, before anything is heard.
+ * main.c and the agent's process in the child, before anything is received.
  */
 #include "nodeagent/process/sandbox.h"
 

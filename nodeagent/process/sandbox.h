@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What agent, kubeletd and cnid give up before they hear a stranger: the host's files, user 0,
- * every capability, and all system calls that they do not need.
+ * What agent, kubeletd and cnid give up before they receive anything from outside: the host's
+ * files, user 0, every capability, and all system calls that they do not need.
  *
  * Each is forked by the supervisor with all its rights, takes what it needs of the host, and calls
  * sandbox_hide() or sandbox_root(), then sandbox_become(), then sandbox_filter(). After that

@@ -14,8 +14,8 @@
  * It has no loop of libuv, so that what it forks finds none: in each child libuv's fork handlers
  * close the descriptors that its signal pipe had, whatever they are by then.
  *
- * Signals: SIGTERM and SIGINT end the agent in its own order, then kubeletd. Whoever kills the
- * supervisor kills all.
+ * Signals: SIGTERM and SIGINT end the agent in its own order, then kubeletd. The end of the
+ * supervisor ends all.
  */
 #ifndef ORBWEAVER_NODEAGENT_PROCESS_SUPERVISOR_H
 #define ORBWEAVER_NODEAGENT_PROCESS_SUPERVISOR_H
@@ -93,8 +93,8 @@ struct supervisor_config {
 		    void *arg);
 	worker_fn *worker, *meter, *cni_worker;
 	/*
-	 * In the supervisor: probes are to hear whether the agent is ready. It is not before each
-	 * start of an agent and after its end. May be NULL.
+	 * In the supervisor: for probes: whether the agent is ready. It is not before each start of
+	 * an agent and after its end. May be NULL.
 	 */
 	void (*ready)(void *arg, bool is_ready);
 	/*
@@ -119,7 +119,7 @@ int supervisor_connect_cni(int connections);
 
 /*
  * Run until told to end, or until there is no use in going on: an agent that ends with a status of
- * its own before anything was offered has something to say to whoever started it. Returns the exit
+ * its own before anything was offered has an error for the container runtime. Returns the exit
  * status: the agent's. Before the first loop is made.
  */
 int supervisor_run(const struct supervisor_config *config);

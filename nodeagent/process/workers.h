@@ -52,7 +52,8 @@ enum workers_order_kind {
 	WORKERS_KILL,  /* pid, if it is a worker that has not ended */
 	WORKERS_ALIVE, /* the agent's loop turns: a heartbeat for the watchdog */
 	/*
-	 * Is the agent ready? The supervisor tells probes, for which the agent may write no file.
+	 * Is the agent ready? The supervisor reports it to probes, for which the agent may write no
+	 * file.
 	 */
 	WORKERS_READY,
 	WORKERS_NOT_READY,

@@ -40,7 +40,7 @@ static const struct {
 int host_execute(struct host *host, const json_t *step, json_t **ret_result, struct err *err)
 {
 	assert(host && ret_result);
-	/* The wall: whoever checked it before may have been taken over. */
+	/* The wall: the process that checked it before may be compromised. */
 	const struct step_kind *kind = step_check(step, err);
 	json_auto_t *result = json_object();
 	struct run run = {.host = host, .step = step, .result = result};

@@ -9,7 +9,7 @@
 
 /*
  * Execute one step and read back what it did. Blocks, possibly for ever
- * (Documentation/filesystems/sysfs.rst: writers wait in the kernel for whoever holds a VF); the
+ * (Documentation/filesystems/sysfs.rst: writers wait in the kernel for the holder of a VF); the
  * caller is a process that can be given up.
  *
  * ret_result: new, {"step": name, "changed": bool, "tookMs": int} plus "was" and "now" where there

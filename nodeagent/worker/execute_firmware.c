@@ -5,7 +5,7 @@
  * mlx5_core).
  *
  * A setting is written into the card's memory, and counts from its next reset on. The reset takes
- * every port of the card down for a moment, so it is done when nobody uses any of them, and only by
+ * every port of the card down for a moment, so it is done when none of them is in use, and only by
  * the step that has just changed a setting: what a reset did not bring, another one would not.
  * Otherwise the next boot of the node brings it.
  */
@@ -77,8 +77,8 @@ static bool is_port_of(const char *card, const char *address)
 }
 
 /*
- * Would nobody notice that the card is away for a moment? Functions that are no ports, with a
- * driver, count as used: a DPU's disks are such.
+ * May the card be away for a moment unnoticed? Functions that are no ports, with a driver, count as
+ * used: a DPU's disks are such.
  */
 static int check_card(const struct run *run, const char *pf, struct err *err)
 {

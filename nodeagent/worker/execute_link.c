@@ -61,7 +61,7 @@ static int check_mtu(const struct run *run, const char *device, uint32_t mtu,
 			       ? -1
 			       : evidence_check_pf(run->host, device, err);
 	}
-	/* One that is down is used by nobody, also when a pod of the last boot waits for it. */
+	/* One that is down is not in use, also when a pod of the last boot waits for it. */
 	return interface->up ? evidence_check_vf(run->host, device, err) : 0;
 }
 
@@ -356,7 +356,7 @@ static int give_guid(const struct giving *giving, uint32_t number, const char *t
 			   run_str(giving->run, "which"), number);
 }
 
-/* A driver that does not tell: the VF shows it once its own driver has started. */
+/* A driver that does not report it: the VF shows it once its own driver has started. */
 int run_set_vf_guid(struct run *run, struct err *err)
 {
 	static const struct gift node = {is_guid, give_guid, false, "the node GUID"};

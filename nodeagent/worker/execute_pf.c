@@ -62,7 +62,7 @@ static int read_count(const struct run *run, const char *pf, int64_t *ret, struc
 
 /*
  * Would a pod, or a machine that has the PF, notice that the link drops? What the node itself does
- * on a NIC that is not protected bears it, as it bears a switch that starts anew: else no such NIC
+ * on a NIC that is not protected bears it, as it bears a switch that restarts: else no such NIC
  * with an address could get VFs.
  */
 static int check_link(const struct run *run, const char *pf, struct err *err)

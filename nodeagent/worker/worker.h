@@ -20,7 +20,7 @@ struct worker_config {
 	const struct allocation_epoch *giving; /* of allocated_devices.h */
 };
 
-/* Open the host and serve. When it cannot be opened the first request is told so. */
+/* Open the host and serve. When it cannot be opened the first request gets the error. */
 void worker_run(int fd, const struct worker_config *config);
 
 /* The same for a meter (workers.h), which refuses all but the two requests for counters. */
@@ -28,7 +28,7 @@ void worker_run_meter(int fd, const struct worker_config *config);
 
 /*
  * Remember the addresses from which the process talks that listens on this socket: they are the
- * node's, also when no agent says so. NULL: nobody is asked.
+ * node's, also when no agent says so. NULL: no process is asked.
  */
 void worker_ask_kubelet(const struct host *host, const char *socket);
 

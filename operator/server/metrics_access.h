@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Who may read metrics: whoever the API server knows by the bearer token, and may get the path of
- * the request. Asked with a TokenReview and a SubjectAccessReview, as controller-runtime does
+ * Metrics are for clients that the API server knows by the bearer token, and that may get the path
+ * of the request. Asked with a TokenReview and a SubjectAccessReview, as controller-runtime does
  * (pkg/metrics/filters), so the same ClusterRoles and the same Prometheus settings serve.
  *
  *	401  no token, or one that the API server does not take

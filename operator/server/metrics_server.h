@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Where the operator serves /metrics: to anybody, or by HTTPS to those who may (metrics_access.h).
+ * Where the operator serves /metrics: to all clients, or by HTTPS to those that may
+ * (metrics_access.h).
  */
 #ifndef ORBWEAVER_OPERATOR_SERVER_METRICS_SERVER_H
 #define ORBWEAVER_OPERATOR_SERVER_METRICS_SERVER_H
@@ -22,8 +23,8 @@ struct metrics_server_config {
 	/*
 	 * A folder with tls.crt and tls.key in PEM, as a Secret of the type kubernetes.io/tls is
 	 * mounted; NULL: none. Looked at every ten seconds. As long as neither file is there, the
-	 * certificate is our own, which nobody can check. A pair that cannot be used is logged, and
-	 * the last one kept.
+	 * certificate is our own, which clients cannot verify. A pair that cannot be used is
+	 * logged, and the last one kept.
 	 */
 	const char *certificate_path;
 	struct http_tls_policy tls;

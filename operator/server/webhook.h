@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Admission over HTTPS: reviews in, verdicts out, from the caches and without asking anybody. Every
- * replica serves.
+ * Admission over HTTPS: reviews in, verdicts out, from the caches, without a request to the API
+ * server. Every replica serves.
  *
  *	/validate  reconcilers/admission/admission.h
  *	/default   reconcilers/admission/admission.h
@@ -48,8 +48,8 @@ struct webhook *webhook_new(struct loop *loop, const char *listen,
 void webhook_attach(struct webhook *webhook, const struct controller_sources *sources);
 
 /*
- * Told of each change in the caches, once they hold it: picks up the certificate, the settings and
- * switches of pod injection, and forgets what it has parsed. now NULL: it went.
+ * Called for each change in the caches, once they hold it: picks up the certificate, the settings
+ * and switches of pod injection, and forgets what it has parsed. now NULL: it went.
  */
 void webhook_changed(struct webhook *webhook, const char *kind, const json_t *now);
 

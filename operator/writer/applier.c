@@ -212,7 +212,9 @@ static bool labels_wait(struct run *run)
 	return true;
 }
 
-/* The refusal of the first write of a pause is told; of those in flight meanwhile it is known. */
+/*
+ * The refusal of the first write of a pause is reported; of those in flight meanwhile it is known.
+ */
 static void labels_refused(struct run *run, const struct err *err)
 {
 	struct applier *applier = run->applier;

@@ -24,7 +24,7 @@ struct applier;
 
 /*
  * After HTTP 403 for labels of a Node (plan_node_labels()) no Node is labelled for this long. One
- * refusal is told in that time.
+ * refusal is reported in that time.
  */
 enum { APPLIER_LABELS_PAUSE_MS = 600000 };
 
@@ -93,8 +93,8 @@ void applier_run(struct applier *applier, uint64_t id, struct plan *plan, bool s
 		 applier_done_fn *done, void *arg);
 
 /*
- * Is a write under way that makes the object's status what it is here? A watch may tell of our own
- * write before its answer comes.
+ * Is a write under way that makes the object's status what it is here? A watch may bring our own
+ * write before its response comes.
  */
 bool applier_is_writing(const struct applier *applier, const char *kind, const json_t *object);
 

@@ -59,8 +59,8 @@ static unsigned int size_of(unsigned int under_way)
 }
 
 /*
- * What a group takes with so many under way while nobody else loads the server, as far as is known
- * of the last minutes. With fewer it takes no longer.
+ * What a group takes with so many under way while no other client loads the server, as far as is
+ * known of the last minutes. With fewer it takes no longer.
  */
 static double usual_us(const struct write_limit_sort *sort, unsigned int size, int64_t now_ms)
 {

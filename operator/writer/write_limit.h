@@ -36,9 +36,9 @@
 
 enum {
 	WRITE_LIMIT_GROUP = 16,
-	/* Sorts of writes that are told apart; what comes after them has no say. */
+	/* Sorts of writes that are distinguished; what comes after them has no say. */
 	WRITE_LIMIT_SORTS_MAX = 48,
-	/* Numbers of writes under way that are told apart: 1, 2 and 3, 4 to 7, ... */
+	/* Numbers of writes in flight that are distinguished: 1, 2 and 3, 4 to 7, ... */
 	WRITE_LIMIT_SIZES = 7,
 	WRITE_LIMIT_FIRST = 4,
 	/*
@@ -114,7 +114,7 @@ bool write_limit_steps_aside(const struct write_limit *pace, int64_t now_ms);
 /* A write that no user waits for begins. */
 void write_limit_begun(struct write_limit *pace, int64_t now_ms);
 
-/* It took so long: what no user waits for rests after it, if we step aside. */
+/* It took this long: what no user waits for rests after it, if we step aside. */
 void write_limit_rest(struct write_limit *pace, int64_t took_us, int64_t now_ms);
 
 /*

@@ -322,7 +322,7 @@ static void compare(const struct kind_rules *rules, const struct problems *befor
 		    const struct problems *now, struct problems *fresh, struct problems *known)
 {
 	json_auto_t *excuses = excuses_new(before);
-	/* Beyond what is kept nobody can tell which is which. */
+	/* Beyond what is kept it is unknown which is which. */
 	bool is_crowded = before->total > PROBLEMS_MAX && now->total <= before->total;
 	json_t *problem;
 	size_t i;
@@ -400,7 +400,7 @@ static void name_values(const json_t *object, struct problems *problems)
 		size_t clip;
 
 		/*
-		 * Put the value in front of a message that does not have it: whoever reads a
+		 * Put the value in front of a message that does not have it: the reader of a
 		 * refusal does not see the object.
 		 */
 		if (!value || json_is_object(value) || json_is_array(value) || json_is_null(value))
@@ -451,8 +451,8 @@ static json_t *judge_change(const json_t *world, const struct admission_request 
 		rules->check_change(world, r->old, r->object, &fresh);
 	name_values(r->object, &fresh);
 	/*
-	 * Labels, annotations, finalizers, owners: whoever sets them is told what that breaks,
-	 * once, and not stopped.
+	 * Labels, annotations, finalizers, owners: the client that sets them gets a warning about
+	 * what breaks, once, and is not stopped.
 	 */
 	if (same_spec)
 		return admission_allow(r, NULL, &fresh);

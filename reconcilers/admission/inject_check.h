@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Pods that asked for injection and run without it: because the webhook was off, unreachable or
- * passed over when they were created. Nothing can be added to a running pod, so this only tells, in
- * three places: a finding on the pod, which becomes an event and counts in a metric (plan.h,
+ * passed over when they were created. Nothing can be added to a running pod, so this only reports,
+ * in three places: a finding on the pod, which becomes an event and counts in a metric (plan.h,
  * plan_finding), and the condition Injected of the configs that it lacks.
  *
  * Only pods that carry one of the annotations themselves are looked at. A namespace's default

@@ -237,7 +237,7 @@ static void add_key(struct networks *networks, const char *ns, const char *name)
 	json_put_bool(networks->keys, key, true);
 }
 
-/* False with err when Multus could not read it, or nobody should. */
+/* False with err when Multus could not or should not read it. */
 static bool networks_read(const json_t *pod, const char *ns, struct networks *ret, struct err *err)
 {
 	const char *text =

@@ -13,7 +13,7 @@
 /* What is said of an object. All borrowed. */
 struct judgement {
 	enum condition_status ready;
-	bool waits; /* not ready, and it goes on without anybody's hand */
+	bool waits; /* not ready, and it goes on without an administrator */
 	const char *reason;
 	const char *message;
 	const struct problems *warnings; /* what is wrong besides; NULL: nothing */

@@ -13,7 +13,7 @@
 /* How much of a value is shown. */
 enum { VALUE_MAX = 80 };
 
-/* What tells an item of a list from the others, in Kubernetes and with us. */
+/* What identifies an item of a list, in Kubernetes and with us. */
 static const char *const identities[] = {"type", "pciAddress", "name"};
 
 static void compare(json_t *list, const char *path, const json_t *before, const json_t *after);

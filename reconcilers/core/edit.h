@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What somebody wrote into the spec of an object that the operator makes, and where it belongs.
+ * What another client wrote into the spec of an object that the operator makes, and where it
+ * belongs.
  */
 #ifndef ORBWEAVER_RECONCILERS_CORE_EDIT_H
 #define ORBWEAVER_RECONCILERS_CORE_EDIT_H
@@ -8,7 +9,7 @@
 #include "reconcilers/core/plan.h"
 
 /*
- * Plan an event EditUndone on an object whose spec is about to be written over, if somebody else
+ * Plan an event EditUndone on an object whose spec is about to be written over, if another client
  * wrote to it (metadata.orbweaver.specWriter, operator/cache/projection.h): who and when, which
  * fields are put back, and that `instead` ("SriovNetworkNodePolicy kube-system/fast") is to be
  * changed. was, wanted: the spec as it is there and as it will be; nothing is said of what does not

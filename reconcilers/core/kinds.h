@@ -78,7 +78,7 @@ json_t *kind_api_version(const struct kind_info *kind);
 #define OPERATOR_NAME "orbweaver-operator" /* field manager, event source, condition owner */
 #define AGENT_NAME    "orbweaver-agent"
 
-/* Label `component` of pods of the control plane whose arguments tell the cluster's networks. */
+/* Label `component` of pods of the control plane whose arguments have the cluster's networks. */
 #define COMPONENT_API_SERVER         "kube-apiserver"
 #define COMPONENT_CONTROLLER_MANAGER "kube-controller-manager"
 

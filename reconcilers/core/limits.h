@@ -3,8 +3,8 @@
  * How much of what users write is read: the bounds that operator, agent and command line share.
  *
  * Users choose how long annotations, lists and JSON within strings are; operator and agents pay for
- * it. Beyond a bound nothing is computed: whoever reads the text says ERR_INVALID "TooLarge", with
- * object, field, size and bound.
+ * it. Beyond a bound nothing is computed: the reader of the text returns ERR_INVALID "TooLarge",
+ * with object, field, size and bound.
  *
  * What is mirrored is reduced to these bounds on arrival: in the place of a text or list that is
  * too large stands its size, a number. The API server stores none there.

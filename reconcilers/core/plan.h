@@ -64,7 +64,7 @@ void plan_apply(struct plan *plan, const char *kind, json_t *object);
 void plan_status(struct plan *plan, const char *kind, const char *key, json_t *status);
 
 /*
- * These members of .status must be so, null removes one; the others are somebody else's. Takes it.
+ * These members of .status must be so, null removes one; the others are another writer's. Takes it.
  */
 void plan_status_part(struct plan *plan, const char *kind, const char *key, json_t *status);
 
@@ -98,7 +98,7 @@ void plan_delete(struct plan *plan, const char *kind, const char *key, const cha
 void plan_evict(struct plan *plan, const char *key, const char *uid);
 
 /*
- * Tell people. Appended only when something changed (see conditions.h), so an idle cluster has no
+ * Emit an event. Appended only when something changed (see conditions.h), so an idle cluster has no
  * events from us.
  */
 void plan_event(struct plan *plan, const char *kind, const char *key, bool warning,

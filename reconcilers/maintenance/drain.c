@@ -367,7 +367,7 @@ struct tally {
 	size_t kept;
 };
 
-/* Ask pods to end, so many at a time; what keeps the others is told, refusals first. */
+/* Ask pods to end, so many at a time; what keeps the others is reported, refusals first. */
 static void evict_pods(struct drain *d, struct candidate *c, size_t under_way)
 {
 	static const enum pod_fate order[] = {POD_REFUSED, POD_EVICTED, POD_KEPT, POD_ENDING};
@@ -481,7 +481,7 @@ static void decide_evicting(struct drain *d, struct candidate *c)
 		tally.kept += verdict.fate == POD_KEPT;
 	}
 	if (tally.kept > 0 && tally.under_way == 0) {
-		/* Somebody else may have the slot. */
+		/* Another node may have the slot. */
 		(void)may_ask_pods(d, c);
 		return;
 	}
@@ -495,7 +495,7 @@ static void decide_evicting(struct drain *d, struct candidate *c)
 		evict_pods(d, c, tally.under_way);
 }
 
-/* A node that was cordoned is given back when it is seen to be there. */
+/* A node that was cordoned is uncordoned when it is seen to be there. */
 static void decide_done(struct drain *d, struct candidate *c)
 {
 	if (!drain_is_marked(c->node) && !*annotation(c->state, DRAIN_REBOOT_ANNOTATION))
@@ -622,7 +622,7 @@ int drain_reconcile(const json_t *world, const char *key, struct plan *plan, str
 	plan_join(plan, &evictions);
 	drain_plan_status(&d);
 
-	/* Refusals of pods that nobody asks any more. */
+	/* Refusals of pods that are not evicted any more. */
 	known = world_kind(d.world, BOX_EVICTIONS);
 	json_each (known, pod, refusal)
 		if (!is_asked(&d, pod))

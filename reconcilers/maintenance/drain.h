@@ -19,7 +19,7 @@
  * annotation current-state of the NodeState, with the values of the SR-IOV network operator: Idle,
  * Draining (Evicting), DrainComplete (Rebooting, Working, Stopped). That is one write, conditional
  * on the version that was decided on, and it comes before anything that follows from it. A Node
- * that was cordoned has a mark, and is uncordoned by the mark alone once nobody needs it empty.
+ * that was cordoned has a mark, and is uncordoned by the mark alone once it need not be empty.
  */
 #ifndef ORBWEAVER_RECONCILERS_MAINTENANCE_DRAIN_H
 #define ORBWEAVER_RECONCILERS_MAINTENANCE_DRAIN_H
@@ -66,7 +66,9 @@ enum {
 	DRAIN_RETRY_MAX_MS = 60000,
 	/* Pods that status.maintenance names. */
 	DRAIN_PODS_MAX = 32,
-	/* A node that was rebooted and is not back after that is for somebody to look at. */
+	/*
+	 * A node that was rebooted and is not back after that is for an administrator to look at.
+	 */
 	DRAIN_BOOT_S = 900,
 };
 

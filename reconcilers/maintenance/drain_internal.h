@@ -121,7 +121,7 @@ struct candidate {
 	/* Pods that its agent names: who comes first may not hang on what was just read. */
 	size_t holders;
 	bool begun;        /* it has a slot */
-	bool is_external;  /* somebody else drains it, when we ask */
+	bool is_external;  /* another drainer drains it, when we ask */
 	bool needs_cordon; /* and it is not */
 	bool frees_node;   /* uncordon it although it is not through */
 	const char *down;

@@ -115,7 +115,9 @@ static bool is_static(const json_t *world, const json_t *pod)
 	       str_eq(json_str_at(owner, "uid"), json_uid(node));
 }
 
-/* A DaemonSet brings its pod back at once, and the node its static ones, whoever is asked. */
+/*
+ * A DaemonSet brings its pod back at once, and the node its static ones, whichever pod is evicted.
+ */
 static bool comes_back(const json_t *world, const json_t *pod)
 {
 	return str_eq(json_str_at(owner_controller(pod), "kind"), "DaemonSet") ||

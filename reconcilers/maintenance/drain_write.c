@@ -227,7 +227,7 @@ static bool was_draining(const struct candidate *c)
 }
 
 /*
- * Of those that come and go while all is well only the beginning and the end are told. By the
+ * Of those that come and go while all is well only the beginning and the end are reported. By the
  * status, not by annotations: they are written first, and a plan may end between the two.
  */
 static void plan_events(struct drain *d, const struct candidate *c, const char *reason,

@@ -120,13 +120,6 @@ static bool is_grpc(const char *content_type)
 	return str_starts(content_type, type) && strchr("+;", content_type[sizeof(type) - 1]);
 }
 
-static void start_deadline(struct grpc_call *call, int64_t timeout_ms)
-{
-	call->timer = timer_new(call->dispatch->loop, on_deadline, call);
-	call->deadline_ms = clock_ms() + timeout_ms;
-	timer_start(call->timer, timeout_ms);
-}
-
 static void on_headers(void *arg, const struct grpc_headers *h)
 {
 	struct grpc_call *call = arg;
@@ -173,8 +166,11 @@ static void on_headers(void *arg, const struct grpc_headers *h)
 		return;
 	}
 	call->method = method;
-	if (h->timeout)
-		start_deadline(call, timeout_ms);
+	if (h->timeout) {
+		call->timer = timer_new(call->dispatch->loop, on_deadline, call);
+		call->deadline_ms = clock_ms() + timeout_ms;
+		timer_start(call->timer, timeout_ms);
+	}
 }
 
 static void on_message(void *arg, const void *data, size_t len)

@@ -160,11 +160,6 @@ static void on_agent_lost(void *arg, const struct err *err)
 		dra_driver_forget(server->driver);
 }
 
-static bool offers_something(const json_t *pools)
-{
-	return json_array_size(json_at(pools, "resources")) > 0;
-}
-
 /* What of the agent's pools pods may get. New. */
 static json_t *keep_allowed(const struct kubeletd_server *server, const json_t *pools)
 {
@@ -185,7 +180,7 @@ static void take_pools(struct kubeletd_server *server, const json_t *pools, int6
 	server->pools = json_incref((json_t *)pools);
 	device_plugins_set(server->plugins, allowed);
 	deferred_run(server->saying);
-	if (server->has_offered || !offers_something(pools))
+	if (server->has_offered || json_array_size(json_at(pools, "resources")) == 0)
 		return;
 	server->has_offered = true;
 	server->config.offering(server->config.arg);

@@ -100,12 +100,6 @@ static bool is_of_process(int root, const char *path)
 	return str_starts(path + strspn(path, "/"), "proc/");
 }
 
-static bool is_of_other_boot(const struct netns_known *known)
-{
-	return !str_empty(known->boot) && !str_empty(known->boot_now) &&
-	       !str_eq(known->boot, known->boot_now);
-}
-
 enum netns_life netns_life(int root, const struct netns_known *known, int *ret_fd)
 {
 	auto_close int fd = -1;
@@ -114,7 +108,8 @@ enum netns_life netns_life(int root, const struct netns_known *known, int *ret_f
 
 	if (ret_fd)
 		*ret_fd = -1;
-	if (is_of_other_boot(known))
+	if (!str_empty(known->boot) && !str_empty(known->boot_now) &&
+	    !str_eq(known->boot, known->boot_now))
 		return NETNS_GONE;
 	if (str_empty(known->path))
 		return NETNS_UNKNOWN;

@@ -202,23 +202,6 @@ static void on_said(void *arg, const struct err *err)
 		reply_to(q, json_object(), NULL);
 }
 
-static void release_addresses(struct question *q)
-{
-	q->is_said = true;
-	addresses_release(q->attachments->config.addresses, json_str_at(q->ask, "pod", "namespace"),
-			  json_str_at(q->ask, "pod", "name"),
-			  json_str_or(json_at(q->ask, "pod", "uid"), ""), on_said, q);
-}
-
-static void report_conflicts(struct question *q)
-{
-	q->is_said = true;
-	addresses_report_conflicts(
-		q->attachments->config.addresses, json_str_at(q->ask, "pod", "namespace"),
-		json_str_at(q->ask, "pod", "name"), json_str_or(json_at(q->ask, "pod", "uid"), ""),
-		json_at(q->ask, "conflicts"), on_said, q);
-}
-
 /* ---- networks -------------------------------------------------------------------------------- */
 
 /* What the plugins of a pod's networks will ask for. */
@@ -324,9 +307,18 @@ static void on_question(struct attachments *a, const json_t *message)
 	} else if (str_eq(what, "addresses")) {
 		want_addresses(q);
 	} else if (str_eq(what, "release")) {
-		release_addresses(q);
+		q->is_said = true;
+		addresses_release(q->attachments->config.addresses,
+				  json_str_at(q->ask, "pod", "namespace"),
+				  json_str_at(q->ask, "pod", "name"),
+				  json_str_or(json_at(q->ask, "pod", "uid"), ""), on_said, q);
 	} else if (str_eq(what, "conflict")) {
-		report_conflicts(q);
+		q->is_said = true;
+		addresses_report_conflicts(q->attachments->config.addresses,
+					   json_str_at(q->ask, "pod", "namespace"),
+					   json_str_at(q->ask, "pod", "name"),
+					   json_str_or(json_at(q->ask, "pod", "uid"), ""),
+					   json_at(q->ask, "conflicts"), on_said, q);
 	} else if (networks_knows(what)) {
 		q->networks = networks_ask(a->networks, message, on_networks, q);
 	} else {

@@ -168,19 +168,6 @@ static void drop_agent(struct supervisor *s)
 		(void)close(take_fd(&s->connections));
 }
 
-static _Noreturn void be_agent(const struct supervisor *s, const struct supervisor_agent *sockets)
-{
-	allocation_epoch_leave(s->config->giving);
-	(void)close(s->signals);
-	(void)close(s->control);
-	(void)close(s->cni);
-	(void)close(s->workers.fd);
-	(void)close(s->meters.fd);
-	(void)close(s->cni_workers.fd);
-	(void)close(s->connections);
-	exit(s->config->work(sockets, &s->past, s->config->arg));
-}
-
 /* Of those that there are. */
 static void close_sockets(const struct supervisor_agent *sockets)
 {
@@ -218,7 +205,15 @@ static void start_agent(struct supervisor *s)
 		      : fork_process(&s->agent, false);
 	if (pid == 0) {
 		(void)close(pair[0]);
-		be_agent(s, &sockets);
+		allocation_epoch_leave(s->config->giving);
+		(void)close(s->signals);
+		(void)close(s->control);
+		(void)close(s->cni);
+		(void)close(s->workers.fd);
+		(void)close(s->meters.fd);
+		(void)close(s->cni_workers.fd);
+		(void)close(s->connections);
+		exit(s->config->work(&sockets, &s->past, s->config->arg));
 	}
 	close_sockets(&sockets);
 	/* A kubeletd that has just ended is found out by its signal. */

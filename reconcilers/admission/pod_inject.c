@@ -230,13 +230,6 @@ static void networks_done(struct networks *networks)
 	json_decref(networks->keys);
 }
 
-static void add_key(struct networks *networks, const char *ns, const char *name)
-{
-	auto_free char *key = str_printf("%s/%s", ns, name);
-
-	json_put_bool(networks->keys, key, true);
-}
-
 /* False with err when Multus could not or should not read it. */
 static bool networks_read(const json_t *pod, const char *ns, struct networks *ret, struct err *err)
 {
@@ -248,9 +241,13 @@ static bool networks_read(const json_t *pod, const char *ns, struct networks *re
 
 	ret->text = list && json_array_size(list) == 0 ? "" : text;
 	ret->keys = json_object();
-	json_array_foreach (list, i, network)
-		add_key(ret, json_str_or(json_at(network, "namespace"), ""),
-			json_str_or(json_at(network, "name"), ""));
+	json_array_foreach (list, i, network) {
+		auto_free char *key =
+			str_printf("%s/%s", json_str_or(json_at(network, "namespace"), ""),
+				   json_str_or(json_at(network, "name"), ""));
+
+		json_put_bool(ret->keys, key, true);
+	}
 	/* What else the user wrote in it stays. */
 	if (strpbrk(text, "[{\""))
 		ret->json = list ? json_parse(text, strlen(text), NULL) : NULL;

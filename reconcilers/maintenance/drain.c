@@ -582,16 +582,6 @@ static void decide_external(struct drain *d, struct candidate *c)
 			  json_object_size(c->pods));
 }
 
-/* It stays so until an administrator removes the annotation, or nothing has to be done any more. */
-static void decide_given_back(struct candidate *c)
-{
-	if (has_wish(c->state))
-		set_phase(
-			c, PHASE_GIVEN_BACK, "DrainTimedOut",
-			"its pods did not end in the time that the pool has, so the node was given "
-			"back: see what kept them, then orbweaver drain retry");
-}
-
 int drain_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
 	auto_plan struct plan evictions = {0};
@@ -606,8 +596,11 @@ int drain_reconcile(const json_t *world, const char *key, struct plan *plan, str
 	for (size_t i = 0; i < d.n; i++) {
 		struct candidate *c = &d.nodes[i];
 
-		if (is_timed_out(c->state))
-			decide_given_back(c);
+		/* Until an administrator removes the annotation, or nothing has to be done any more. */
+		if (is_timed_out(c->state) && has_wish(c->state))
+			set_phase(c, PHASE_GIVEN_BACK, "DrainTimedOut",
+				  "its pods did not end in the time that the pool has, so the node "
+				  "was given back: see what kept them, then orbweaver drain retry");
 		if (!c->pool)
 			continue;
 		if (c->is_external)

@@ -267,11 +267,6 @@ static const struct field *find_field(const struct message *message, uint64_t nu
 	return NULL;
 }
 
-static bool is_varint(enum field_type type)
-{
-	return type == FIELD_INT || type == FIELD_BOOL;
-}
-
 /* The value of one piece; maps are added to what is there. */
 static int read_value(const struct field *field, const struct piece *piece, const char *where,
 		      json_t *object, json_t **ret, struct err *err)
@@ -329,7 +324,8 @@ static int read_message(const struct message *message, struct wire wire, const c
 				       where, (unsigned long long)piece.number);
 		if (field->type == FIELD_IGNORED)
 			continue;
-		if ((piece.type == WIRE_VARINT) != is_varint(field->type))
+		if ((piece.type == WIRE_VARINT) !=
+		    (field->type == FIELD_INT || field->type == FIELD_BOOL))
 			return bad(err);
 		path = str_printf("%s.%s", where, field->name);
 		if (read_value(field, &piece, path, ret, &value, err) < 0)

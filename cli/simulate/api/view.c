@@ -81,12 +81,6 @@ void view_from_client(const struct resource *resource, json_t *object)
 	set_version(object, is_events(resource) ? "" : resource->group, resource->stored_version);
 }
 
-static bool is_stored_form(const struct view *view)
-{
-	return view->form == VIEW_OBJECT && !is_events(view->resource) &&
-	       str_eq(view->resource->version, view->resource->stored_version);
-}
-
 static json_t *read(const struct view *view, const struct blob *text)
 {
 	json_t *object = json_parse(text->text, text->len, NULL), *partial;
@@ -119,7 +113,8 @@ void view_object(const struct view *view, const struct blob *text, bool with_col
 {
 	json_auto_t *object = NULL, *items = NULL, *table = NULL;
 
-	if (is_stored_form(view)) {
+	if (view->form == VIEW_OBJECT && !is_events(view->resource) &&
+	    str_eq(view->resource->version, view->resource->stored_version)) {
 		strbuf_add(out, text->text, text->len);
 		return;
 	}

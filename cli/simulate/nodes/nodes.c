@@ -220,7 +220,7 @@ static void on_states_synced(void *arg)
 	size_t i = 0;
 
 	while (map_next(&nodes->all, &i, &name, &node))
-		if (!((struct sim_node *)node)->node_state)
+		if (!((struct sim_node *)node)->server.node_state)
 			sim_node_set_node_state(node, NULL);
 }
 
@@ -372,20 +372,6 @@ static void run(struct nodes *nodes)
 	loop_run(nodes->loop);
 }
 
-static void stop_watches(struct nodes *nodes)
-{
-	informer_free(nodes->node_informer);
-	informer_free(nodes->state_informer);
-	informer_free(nodes->pod_informer);
-	for (int i = 0; i < WORKLOAD_KINDS; i++)
-		informer_free(nodes->workload_informers[i]);
-	cache_free(nodes->node_cache);
-	cache_free(nodes->state_cache);
-	cache_free(nodes->pod_cache);
-	for (int i = 0; i < WORKLOAD_KINDS; i++)
-		cache_free(nodes->workload_caches[i]);
-}
-
 static void stop(struct nodes *nodes)
 {
 	const char *name;
@@ -400,7 +386,16 @@ static void stop(struct nodes *nodes)
 		sim_node_free(node);
 	map_done(&nodes->all);
 	pool_sources_free(nodes->sources);
-	stop_watches(nodes);
+	informer_free(nodes->node_informer);
+	informer_free(nodes->state_informer);
+	informer_free(nodes->pod_informer);
+	cache_free(nodes->node_cache);
+	cache_free(nodes->state_cache);
+	cache_free(nodes->pod_cache);
+	for (i = 0; i < WORKLOAD_KINDS; i++) {
+		informer_free(nodes->workload_informers[i]);
+		cache_free(nodes->workload_caches[i]);
+	}
 	recorder_free(nodes->agent);
 	recorder_free(nodes->kubelet);
 	recorder_free(nodes->scheduler);

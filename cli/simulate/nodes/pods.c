@@ -283,11 +283,6 @@ void pods_look_at_unbound(struct nodes *nodes)
 
 /* ---- the end of a try: the status ------------------------------------------------------------ */
 
-static bool is_on_host_network(const json_t *object)
-{
-	return json_is_true(json_at(object, "spec", "hostNetwork"));
-}
-
 static char *pod_ip(const struct sim_pod *pod)
 {
 	unsigned int n = pod->node->number;
@@ -580,7 +575,7 @@ static void begin_try(struct sim_pod *pod, const json_t *object)
 		fail(pod, "UnexpectedAdmissionError", &err);
 		return;
 	}
-	if (is_on_host_network(object)) {
+	if (json_is_true(json_at(object, "spec", "hostNetwork"))) {
 		start(pod);
 		return;
 	}

@@ -29,14 +29,9 @@ void endpoint_done(struct endpoint *e)
 	*e = (struct endpoint){0};
 }
 
-static bool host_is_ipv6(const char *host)
-{
-	return strchr(host, ':');
-}
-
 char *endpoint_url(const struct endpoint *e)
 {
-	const char *open = host_is_ipv6(e->host) ? "[" : "", *close = *open ? "]" : "";
+	const char *open = strchr(e->host, ':') ? "[" : "", *close = *open ? "]" : "";
 
 	return str_printf("%s://%s%s%s:%u%s", e->scheme, open, e->host, close, e->port, e->path);
 }

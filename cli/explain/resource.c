@@ -34,7 +34,8 @@ struct look {
 	bool excluded;
 };
 
-bool resource_is(const char *name, const char *asked)
+/* "spidernet.io/rail" and "rail" are the same resource. */
+static bool resource_is(const char *name, const char *asked)
 {
 	const char *slash = name ? strrchr(name, '/') : NULL;
 

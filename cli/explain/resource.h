@@ -9,9 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* "spidernet.io/rail" and "rail" are the same resource. */
-bool resource_is(const char *name, const char *asked);
-
 /* What NodeState.status says of the resource; NULL: nothing. Borrowed. */
 const json_t *resource_offer(const json_t *state, const char *asked);
 

@@ -227,7 +227,7 @@ const struct step_kind *step_kinds(size_t *ret_n)
 	return kinds;
 }
 
-const struct step_kind *step_kind_find(const char *name)
+static const struct step_kind *step_kind_find(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
 		if (str_eq(kinds[i].name, name))

@@ -77,8 +77,6 @@ struct step_kind {
 	struct step_field fields[5];
 };
 
-/* The kind of that name, or NULL. All of them: step_kinds(&n). */
-const struct step_kind *step_kind_find(const char *name);
 const struct step_kind *step_kinds(size_t *ret_n);
 
 /* "none", "vf", "pf", "reboot". */

@@ -109,7 +109,8 @@ static void outline_copy(json_t *outline, const json_t *object, const char *path
 	}
 }
 
-json_t *store_outline(const json_t *object, char *const *fields)
+/* What is kept of an object beside its text. Returns new, sharing parts of the object. */
+static json_t *store_outline(const json_t *object, char *const *fields)
 {
 	static const char *const always[] = {"metadata.name", "metadata.namespace",
 					     "metadata.labels", "metadata.ownerReferences",

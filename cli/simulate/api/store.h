@@ -108,7 +108,4 @@ bool collection_events_after(const struct collection *collection, uint64_t versi
 /* The event of this number, borrowed until the next change; NULL: it is forgotten. */
 const struct store_event *collection_event(const struct collection *collection, uint64_t number);
 
-/* What is kept of an object beside its text. Returns new, sharing parts of the object. */
-json_t *store_outline(const json_t *object, char *const *fields);
-
 #endif

@@ -275,7 +275,7 @@ $(OUT)/tests/coordinator-replay: $(addprefix $(OUT)/tests/support/,coordinator_r
 test-build: $(OUT)/tests/coordinator-replay
 # A call from a shell; it can be killed before each message that goes to the kernel.
 $(OUT)/tests/attach-tool: private EXTRA_LIBS += -Wl,--wrap=sendto
-$(OUT)/tests/attach-tool: $(OUT)/tests/support/attach_tool.o $(NETNS_ARCHIVES)
+$(OUT)/tests/attach-tool: $(OUT)/tests/support/attach_tool.o $(OUT)/nodeagent/cni/server.a $(NETNS_ARCHIVES)
 	$(LINK)
 vm-build test-build: $(OUT)/tests/attach-tool
 # The agent as it ships, which stops at a step that a test names.

@@ -23,7 +23,7 @@
 #include "lib/base/own_fd.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/attach.h"
-#include "nodeagent/cni/plan/cni_error.h"
+#include "nodeagent/cni/server/cni_error.h"
 
 static const char *state_path;
 static json_t *ipam_result;

@@ -20,7 +20,7 @@
 #include "lib/base/str.h"
 #include "lib/json/ask.h"
 #include "lib/json/json.h"
-#include "nodeagent/cni/plan/cni_error.h"
+#include "nodeagent/cni/server/cni_error.h"
 #include "nodeagent/cni/server/plugin_connection.h"
 #include "nodeagent/cni/server/worker_process.h"
 #include "nodeagent/cni/state/attachment_index.h"

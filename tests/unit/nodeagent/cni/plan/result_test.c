@@ -8,8 +8,8 @@
 
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/addr.h"
-#include "nodeagent/cni/plan/cni_error.h"
 #include "nodeagent/cni/plan/result.h"
+#include "nodeagent/cni/server/cni_error.h"
 
 static json_t *parse(const char *text)
 {

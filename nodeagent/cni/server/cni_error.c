@@ -3,7 +3,7 @@
  * The last stop of an error on its way to the runtime: cni_server.c answers the plugin with the
  * object made here. Reasons that CNI has a code for come first, then the class decides.
  */
-#include "nodeagent/cni/plan/cni_error.h"
+#include "nodeagent/cni/server/cni_error.h"
 
 #include <string.h>
 #include <strings.h>

@@ -2,8 +2,8 @@
 /*
  * Errors as the CNI specification wants them: one place that knows its codes. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_CNI_ERROR_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_CNI_ERROR_H
+#ifndef ORBWEAVER_NODEAGENT_CNI_SERVER_CNI_ERROR_H
+#define ORBWEAVER_NODEAGENT_CNI_SERVER_CNI_ERROR_H
 
 #include <jansson.h>
 

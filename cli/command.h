@@ -18,9 +18,9 @@
  * it was made and the settings of the "operator".
  */
 #define CLI_DUMP "dump"
-/* Of files that are no dump: all their objects, in order. */
+/* Of files that are not a dump: all their objects, in order. */
 #define CLI_GIVEN "given"
-/* What could not be read, where that is no failure: { "<plural>.<group>": why }. */
+/* What could not be read, where that is not a failure: { "<plural>.<group>": why }. */
 #define CLI_UNREAD "unread"
 /* In a world that is kept up to date: the operator's Lease by key; null: it cannot be read. */
 #define CLI_LEASES "leases"

@@ -240,7 +240,7 @@ int ipam_check(const struct cli *cli, struct strbuf *out, enum cli_status *ret_s
 		ipam_repair(cli->world, &settings, &plan);
 		if (source_apply(cli, &plan, out, err) < 0)
 			return -1;
-		/* What ipam_repair() mends is no finding any more. */
+		/* What ipam_repair() mends is not a finding any more. */
 		for (size_t i = json_array_size(findings); i-- > 0;)
 			for (size_t k = 0; k < ARRAY_LEN(repaired); k++)
 				if (str_eq(json_str_at(json_array_get(findings, i), "reason"),

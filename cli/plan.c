@@ -126,7 +126,7 @@ static int read_objects(const struct cli *cli, json_t *objects, struct err *err)
 		if (is_taken_out(argument))
 			continue;
 		if (source_objects(objects, argument, err) < 0) {
-			/* A file that cannot be read is no wrong usage. */
+			/* A file that cannot be read is not wrong usage. */
 			err->class = ERR_HOST;
 			return -1;
 		}
@@ -408,7 +408,7 @@ static int plan(const struct cli *cli, const json_t *given, struct plan_objects 
 	return 0;
 }
 
-/* Files of -f that are no cluster: one is asked. */
+/* Files of -f that are not a cluster: one is asked. */
 static int plan_files(const struct cli *cli, const json_t *given, struct plan_objects *objects,
 		      struct strbuf *out, enum cli_status *ret_status, struct err *err)
 {
@@ -420,7 +420,7 @@ static int plan_files(const struct cli *cli, const json_t *given, struct plan_ob
 	asking.files = NULL;
 	world = source_read(&asking, plan_kinds, err);
 	if (!world) {
-		/* What stands in a kubeconfig is no mistake of the command line. */
+		/* What stands in a kubeconfig is not a mistake of the command line. */
 		err->class = ERR_TRANSIENT;
 		return err_in(err, "%s has no nodes, so it is to be applied to a cluster",
 			      cli->files[0]);

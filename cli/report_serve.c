@@ -88,7 +88,7 @@ static void publish(struct serving *s, json_t *document)
 	auto_strbuf struct strbuf whole = {0}, change = {0};
 	json_auto_t *patch = NULL;
 
-	/* That alone is no change. */
+	/* That alone is not a change. */
 	json_put_str(document, "generated", generated);
 	patch = json_merge_diff(s->document, document);
 	json_put_str(document, "generated", now);

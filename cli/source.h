@@ -16,7 +16,7 @@
  * so is the one that is optional for the command and that the user may not list, which a line on
  * stderr reports. Files may be support dumps; then there is CLI_DUMP, too. What stands in other
  * files is under CLI_GIVEN, whatever its kind. NULL with err:
- *	ERR_INVALID	a file is no YAML or JSON of Kubernetes objects and no support dump, or
+ *	ERR_INVALID	a file is not YAML or JSON of Kubernetes objects and no support dump, or
  *                      there is no usable kubeconfig
  *	ERR_HOST	a file cannot be read
  *	ERR_TRANSIENT	the API server cannot be reached, or refuses ("Forbidden": the right that is

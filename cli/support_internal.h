@@ -34,7 +34,7 @@ int dump_add(struct dump *dump, const char *what, const char *file, const struct
 /* A part is not in the dump: a line in its index, and on stderr. */
 void dump_failed(struct dump *dump, const char *what, const struct err *err);
 
-/* A part is not in the dump, and that is no failure: a line in its index. */
+/* A part is not in the dump, and that is not a failure: a line in its index. */
 void dump_skipped(struct dump *dump, const char *what, const char *why);
 
 /* A person waits: show what is read, while stderr is a terminal. */

@@ -493,7 +493,7 @@ int test_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_sta
 		result = run_all(&t, networks, err);
 	test_pods_close(&t.pods);
 	if (result < 0) {
-		/* What the API server does not like about a pod is no wrong usage of ours. */
+		/* What the API server does not like about a pod is not wrong usage of ours. */
 		err->class = ERR_TRANSIENT;
 		return -1;
 	}

@@ -79,9 +79,9 @@ static void wake(void *arg, enum controller_id id, const char *key, enum queue_l
 }
 
 /*
- * A user made, removed or edited an object that we act upon. What we write to it is no edit, nor is
- * a deletion that waits for our finalizer: the user who deleted it waits for us, and so does its
- * end.
+ * A user made, removed or edited an object that we act upon. What we write to it is not an edit,
+ * nor is a deletion that waits for our finalizer: the user who deleted it waits for us, and so does
+ * its end.
  */
 static bool is_users_change(const struct manager *manager, const char *kind, const json_t *old,
 			    const json_t *now)

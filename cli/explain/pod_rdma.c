@@ -54,7 +54,7 @@ static void put_device(json_t *row, const char *device)
 		json_put_str(row, "rdmaDevice", device);
 }
 
-/* Without its prefix length; what is no address is left out. */
+/* Without its prefix length; what is not an address is left out. */
 static void add_addresses(json_t *row, const json_t *list)
 {
 	json_t *addresses = json_at(row, "addresses");

@@ -80,7 +80,7 @@ static enum fit fit_of(const struct wanted *wanted, const char *device, const ch
 
 /*
  * Soft-RoCE routes what it sends in the network namespace of the interface below it, where the
- * pod's address is no interface's: of a device on another interface than the pod's, that one's
+ * pod's address is not of an interface: of a device on another interface than the pod's, that one's
  * GIDs.
  */
 static bool is_soft_elsewhere(const struct wanted *wanted, const char *soft)

@@ -339,7 +339,7 @@ static int piece(struct translation *t)
 	len = c == '{' ? count_at(t->at, &times) : 0;
 	if (len > 0)
 		return repeat(t, len, times);
-	/* A brace that is no count stands for itself in Go. */
+	/* A brace that is not a count stands for itself in Go. */
 	strbuf_adds(&t->out, c == '{' || c == '}' ? "\\" : "");
 	strbuf_addc(&t->out, c);
 	return grow_set(t, 1, 1);

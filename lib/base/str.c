@@ -81,7 +81,7 @@ bool str_empty(const char *s)
 	return !s || !*s;
 }
 
-/* A text of which str_nearest() looks at more than this is no slip of anything. */
+/* A text of which str_nearest() looks at more than this is not a slip of anything. */
 #define NEAREST_MAX 64
 
 /*

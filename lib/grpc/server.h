@@ -16,8 +16,8 @@
  *	};
  *
  * The rest answers itself: Unimplemented for other methods and for compressed messages, Internal
- * for bytes that are no message, ResourceExhausted for too many of them, DeadlineExceeded when the
- * client's time is up.
+ * for bytes that are not a message, ResourceExhausted for too many of them, DeadlineExceeded when
+ * the client's time is up.
  *
  * Protocol: grpc/grpc, doc/PROTOCOL-HTTP2.md.
  */
@@ -68,7 +68,7 @@ struct grpc_server_config {
  * Listen. The socket appears under its name at once with its permissions, and replaces one that is
  * there, whichever process listens on that; connections to the old one go on. Returns NULL with
  * err: ERR_INVALID "BadSocketPath"; ERR_HOST "SocketNotMade" with errno, "SocketPathTaken" when
- * there is something that is no socket.
+ * there is something that is not a socket.
  */
 struct grpc_server *grpc_server_new(struct loop *loop, const struct grpc_server_config *config,
 				    struct err *err);

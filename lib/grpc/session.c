@@ -298,7 +298,7 @@ static void make_h2(struct grpc_session *session)
 	if (session->config.is_server) {
 		/*
 		 * Kubelets up to 1.25 (up to 1.28 in their plugin watcher) send the path of the
-		 * socket as ":authority", which is no valid one; nghttp2 would answer
+		 * socket as ":authority", which is not a valid one; nghttp2 would answer
 		 * PROTOCOL_ERROR before anyone sees the request (kubernetes/kubernetes#107093). So
 		 * its validation of fields is off, and call.c checks those that it uses.
 		 */

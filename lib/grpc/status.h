@@ -55,7 +55,7 @@ int grpc_status_vset(struct grpc_status *status, enum grpc_code code, const char
 const char *grpc_code_name(enum grpc_code code);
 
 /*
- * Read the values of grpc-status and grpc-message; message may be NULL. A value that is no known
+ * Read the values of grpc-status and grpc-message; message may be NULL. A value that is not a known
  * code is GRPC_UNKNOWN, as the specification wants.
  */
 void grpc_status_parse(const char *code, const char *message, struct grpc_status *ret);

@@ -337,7 +337,7 @@ int certificate_verify(const char *certificate_pem, const char *key_pem,
 	    (X509_VERIFY_PARAM_set1_ip_asc(param, name) != 1 &&
 	     X509_VERIFY_PARAM_set1_host(param, name, 0) != 1))
 		return crypto_failed("certificate: cannot be checked", err);
-	/* That the name was no address is no error. */
+	/* That the name was no address is not an error. */
 	ERR_clear_error();
 	if (X509_verify_cert(context) == 1)
 		return 0;

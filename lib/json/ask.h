@@ -25,7 +25,7 @@ json_t *ask_new(int64_t id, const char *kind);
 json_t *ask_reply_new(const json_t *request, json_t *result, const struct err *error);
 /*
  * *ret_result borrowed, or NULL and *ret_error filled. -1 with err ERR_BUG "BadAnswer" when this is
- * no reply, nothing else is changed then. Whose reply it is the caller sees by its id.
+ * not a reply, nothing else is changed then. Whose reply it is the caller sees by its id.
  */
 int ask_reply_read(const json_t *reply, const json_t **ret_result, struct err *ret_error,
 		   struct err *err);

@@ -22,7 +22,8 @@ int json_frame_write(const json_t *message, struct strbuf *out, struct err *err)
 
 /*
  * Take the first whole frame out of `in`. *ret is the object, new, or NULL when more bytes are
- * needed. -1 with err ERR_BUG "BadFrame" when this is no frame; what follows cannot be read either.
+ * needed. -1 with err ERR_BUG "BadFrame" when this is not a frame; what follows cannot be read
+ * either.
  */
 int json_frame_read(struct strbuf *in, json_t **ret, struct err *err);
 

@@ -180,7 +180,7 @@ static json_t *float_new(const char *text)
 	return json_real(d);
 }
 
-/* NULL without an error if it is no number. Returns new. */
+/* NULL without an error if it is not a number. Returns new. */
 static json_t *resolve_number(const char *text, struct err *err, bool *ret_failed)
 {
 	auto_strbuf struct strbuf plain = {0};

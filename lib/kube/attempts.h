@@ -28,7 +28,7 @@ void attempts_begin(const struct attempts *attempts, const char *method, int64_t
 
 /*
  * It has ended, or is a stream that was opened. status 0: no answer came. again: it was not the
- * first one of its call. took_us -1: how long a stream is open is no latency.
+ * first one of its call. took_us -1: how long a stream is open is not latency.
  */
 void attempts_count(const struct attempts *attempts, const char *method, int status, bool again,
 		    int64_t took_us);

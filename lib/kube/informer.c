@@ -149,7 +149,7 @@ static void list_from_start(struct informer *informer)
 			  kube_client_may_stream(informer->client, informer->kind));
 }
 
-/* A connection that ends is no trouble as long as the next one works. */
+/* A connection that ends is not trouble as long as the next one works. */
 static void call_failed(struct informer *informer, const struct kube_response *response,
 			const struct err *err)
 {

@@ -70,7 +70,7 @@ struct informer_config {
 	 * err: the kind cannot be listed or watched at present, called once per different text;
 	 * NULL: it works (again). Reasons to expect: those of client.h, above all NotServed,
 	 * Forbidden, ServerUnreachable, ServerUntrusted; BadStream and ObjectTooLarge (splitter.h).
-	 * A connection that just ends is no trouble.
+	 * A connection that just ends is not trouble.
 	 */
 	void (*trouble)(void *arg, const struct err *err);
 	void *arg;

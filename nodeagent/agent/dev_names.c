@@ -86,7 +86,7 @@ json_t *dev_names_read(int root)
 		qsort(walk.names, walk.n, sizeof(*walk.names), by_name);
 	list = json_array();
 	for (size_t i = 0; i < walk.n; i++) {
-		/* Names are bytes; one that is no text cannot be asked for. */
+		/* Names are bytes; one that is not text cannot be asked for. */
 		json_t *name = json_string(walk.names[i]);
 
 		if (name)

@@ -35,7 +35,7 @@ void readiness_set(struct readiness *readiness, const char *check, bool ok, cons
  * Serve /metrics, behind `gate`, /healthz and /readyz at `listen` (lib/http/probes.h; both borrowed
  * until the server is closed). An address in use is tried again until readiness_stop(): a node does
  * not go without its agent because another process has the port. -1 with err ERR_INVALID when it is
- * no address.
+ * not an address.
  */
 int readiness_serve(struct readiness *readiness, const char *listen, const struct http_gate *gate,
 		    struct err *err);

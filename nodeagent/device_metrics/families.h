@@ -43,7 +43,7 @@ const char *family_label_names(enum family_labels labels);
 bool family_name_of_rdma(const char *counter, char ret[FAMILY_NAME_SIZE]);
 bool family_name_of_vf(const char *counter, char ret[FAMILY_NAME_SIZE]);
 /*
- * "rx_prio3_pause" → "rdma_rx_pause_total" and '3'; false when it is no counter of a priority.
+ * "rx_prio3_pause" → "rdma_rx_pause_total" and '3'; false when it is not a counter of a priority.
  */
 bool family_name_of_priority(const char *counter, char ret[FAMILY_NAME_SIZE], char *ret_priority);
 

@@ -11,7 +11,7 @@
  * { "0000:3b:00.2": "namespace/pod" }, new.
  *
  * allocated: what the kubelet names, {"spidernet.io/x": {"0000:3b:00.2": "ns/pod/container"}};
- * devices that are no PCI functions are shared ones, and no pod's. attachments: what CNI plugins
+ * devices that are not PCI functions are shared ones, and no pod's. attachments: what CNI plugins
  * have attached (attachment_index_describe()), for devices that the kubelet has not allocated. Both
  * may be NULL. The kubelet's allocation counts.
  */

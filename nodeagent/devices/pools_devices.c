@@ -23,7 +23,7 @@ static int check_pattern(const char *text, const char *where, struct err *err)
 	struct pattern *pattern;
 	struct err why = {0};
 
-	/* There it is no pattern, but a search for platform devices in sysfs. */
+	/* There it is not a pattern, but a search for platform devices in sysfs. */
 	if (str_eq(text, "nvidia-gpu"))
 		return err_set(err, ERR_INVALID, "BadField",
 			       "%s.devicematch: nvidia-gpu is not supported; GPUs have a device "

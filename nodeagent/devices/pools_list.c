@@ -13,7 +13,7 @@
 
 static const char SOURCE[] = POOLS_SOURCE_LIST;
 
-/* An absent or empty list is no restriction. */
+/* An absent or empty list is not a restriction. */
 static bool is_listed(const json_t *list, const char *value)
 {
 	json_t *item;

@@ -70,7 +70,7 @@ static json_t *sockets_of(const struct host *host, pid_t pid)
 
 /*
  * "0700A8C0" or 32 digits: words of the machine's byte order. As text; false for loopback and for
- * what is no address.
+ * what is not an address.
  */
 static bool read_address(const char *hex, char ret[INET6_ADDRSTRLEN])
 {

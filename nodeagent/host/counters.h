@@ -44,7 +44,7 @@ json_t *counters_list(struct host *host, const json_t *vfs, struct err *err);
  *	problem     text: why something of this is missing that should be there
  *
  * NULL with err when the namespace is gone (ERR_TRANSIENT "NamespaceGone") or what is asked for is
- * no device (ERR_BUG "BadRequest").
+ * not a device (ERR_BUG "BadRequest").
  */
 json_t *counters_read(struct host *host, const json_t *device, struct err *err);
 

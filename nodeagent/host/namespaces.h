@@ -28,7 +28,7 @@ struct host_namespace {
  * those that processes have. It ends when `visit` says false.
  *
  * -1 with err ERR_HOST "HostUnreadable" when not all could be visited: no descriptors, no rights,
- * more than 4096. Those that could were visited all the same. What ends meanwhile is no error.
+ * more than 4096. Those that could were visited all the same. What ends meanwhile is not an error.
  */
 int host_namespaces(const struct host *host,
 		    bool (*visit)(void *arg, const struct host_namespace *namespace), void *arg,

@@ -140,7 +140,7 @@ json_t *pci_netdevs(const struct host *host, const char *address)
 	return NULL;
 }
 
-/* False: it is no port of a switch. */
+/* False: it is not a port of a switch. */
 static bool port_name(const struct host *host, const char *name, struct sysfs_text *ret)
 {
 	struct sysfs_text text;

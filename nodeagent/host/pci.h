@@ -34,7 +34,7 @@ char *pci_bridges(const struct host *host, const char *address);
 
 /* Name of the bound driver; false when none is. */
 bool pci_driver(const struct host *host, const char *address, struct sysfs_text *ret);
-/* PCI address of a VF's PF; false when it is no VF. */
+/* PCI address of a VF's PF; false when it is not a VF. */
 bool pci_physfn(const struct host *host, const char *vf, struct sysfs_text *ret);
 /* PCI address of VF `number` of a PF, by its virtfn link. */
 bool pci_virtfn(const struct host *host, const char *pf, int number, struct sysfs_text *ret);

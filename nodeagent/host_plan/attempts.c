@@ -16,7 +16,7 @@
 #include "lib/json/json.h"
 
 struct failure {
-	json_t *entry; /* of the plan; NULL for what is no step */
+	json_t *entry; /* of the plan; NULL for what is not a step */
 	struct err err;
 	int in_a_row;
 	int64_t again_ms;

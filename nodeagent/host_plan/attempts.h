@@ -75,7 +75,7 @@ bool attempts_has_hung(const struct attempts *attempts, const char *pf);
 bool attempts_has_steps(const struct attempts *attempts);
 
 /*
- * Forget one that is no step; steps that are not among `steps`, a plan's, made with nothing
+ * Forget one that is not a step; steps that are not among `steps`, a plan's, made with nothing
  * refused; all there is. Of a step that is not needed any more the pause goes on for a moment, in
  * case that changes back at once, and nothing is reported; StepDoesNotLast stays as it is until its
  * own is over.

@@ -4,7 +4,7 @@
  *
  * The NodeState that the server shows decides. Until it was received, and when the server does not
  * respond, the last one that was acted upon is kept in the state file: a node that boots while the
- * API server is away gets its VFs all the same. A NodeState that is deleted is no wish to take
+ * API server is away gets its VFs all the same. A NodeState that is deleted is not a wish to take
  * anything down: the host stays as it is and its devices stay offered.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_PLAN_DESIRED_H
@@ -19,7 +19,7 @@ enum {
 	DESIRED_WAIT_MS = 5000,
 	/*
 	 * A new NodeState is empty until the operator has seen our report of NICs and decided. That
-	 * is no wish to remove VFs: VFs go when it is still empty this long after the report. A
+	 * is not a wish to remove VFs: VFs go when it is still empty this long after the report. A
 	 * spec without any member was not decided by an operator, however old it is.
 	 */
 	DESIRED_EMPTY_MS = 30000,

@@ -31,7 +31,7 @@ static json_t *lost_entry(const json_t *entry, int64_t now_ms)
 	json_t *host, *lost = own_entry(entry, &host), *vfs, *vf;
 	size_t i;
 
-	/* A status comes from elsewhere: what is no VF is left out. */
+	/* A status comes from elsewhere: what is not a VF is left out. */
 	if (json_at(entry, "Vfs")) {
 		vfs = json_array();
 		json_array_foreach (json_at(entry, "Vfs"), i, vf)

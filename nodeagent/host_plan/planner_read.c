@@ -193,7 +193,7 @@ static void read_vf(const struct planning *p, const struct pf *pf, const json_t 
 	}
 }
 
-/* Is it the same card in the slot? What one of both does not tell is no evidence. */
+/* Is it the same card in the slot? What one of both does not tell is not evidence. */
 static bool is_same_card(const json_t *found, const json_t *entry)
 {
 	const struct {

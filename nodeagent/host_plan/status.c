@@ -125,7 +125,7 @@ static size_t judge_trouble(const struct status_input *in, struct verdict *v)
 
 /*
  * How many steps are left that were not tried in vain; the first of them in *ret. What is tried
- * again is no progress: a status that goes to and fro with every attempt helps nobody.
+ * again is not progress: a status that goes to and fro with every attempt helps nobody.
  */
 static size_t steps_left(const struct status_input *in, const json_t **ret)
 {

@@ -154,7 +154,7 @@ static void attempt_failed(struct plugin *plugin, const struct err *why)
 	set_cause(plugin, str_dup(why->text));
 	plugin->watched_by_ms = 0;
 	plugin->retry_ms = clock_ms() + delay_ms(plugin->failures++);
-	/* That the kubelet is away for a moment is no news; that it refuses us is. */
+	/* That the kubelet is away for a moment is not news; that it refuses us is. */
 	if (why->class == ERR_INVALID || plugin->failures > PLUGIN_FAILURES_TOLD)
 		complain(plugin, why);
 }

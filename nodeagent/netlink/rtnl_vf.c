@@ -41,7 +41,7 @@ static struct vf_list vf_list_of(const struct nlmsghdr *message)
 			(void)netlink_u32(attr, &n);
 		attr = nla_next(attr, &left);
 	}
-	/* What follows the list are no entries, so the message's end is end enough. */
+	/* What follows the list are not entries, so the message's end is end enough. */
 	return left < NLA_HDRLEN ? (struct vf_list){0}
 				 : (struct vf_list){nla_data(attr), left - NLA_HDRLEN, n};
 }

@@ -274,7 +274,7 @@ static json_t *trim_containers(const json_t *containers)
 	json_array_foreach (containers, i, container) {
 		json_t *limits = json_object();
 
-		/* Extended resources have a domain; others are no devices. */
+		/* Extended resources have a domain; others are not devices. */
 		json_each (json_at(container, "resources", "limits"), resource, value)
 			if (strchr(resource, '/'))
 				json_object_set(limits, resource, value);

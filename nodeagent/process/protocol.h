@@ -55,7 +55,7 @@ int protocol_request_read(const json_t *message, struct protocol_request *ret, s
 
 /*
  * The reply to request `id`: *ret_result borrowed, or NULL and *ret_error filled. -1 with err
- * ERR_BUG "BadReply" when it is no reply or not to this request.
+ * ERR_BUG "BadReply" when it is not a reply or not to this request.
  */
 int protocol_reply_read(const json_t *message, int64_t id, const json_t **ret_result,
 			struct err *ret_error, struct err *err);

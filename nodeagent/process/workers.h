@@ -111,7 +111,8 @@ int workers_attach(struct workers *workers);
 int workers_take_order(struct workers *workers);
 
 /*
- * A child has ended. False: it is no worker. Reported to the process that orders, if there is one.
+ * A child has ended. False: it is not a worker. Reported to the process that orders, if there is
+ * one.
  */
 bool workers_ended(struct workers *workers, pid_t pid, int status);
 

@@ -18,7 +18,7 @@ enum { ADDRESSES_MAX = 256 };
 
 /*
  * Those of `given` (an array of strings; NULL: none) and all that were given since the boot, new.
- * What is no IP address is passed over. NULL with err: ERR_HOST "StateUnreadable",
+ * What is not an IP address is passed over. NULL with err: ERR_HOST "StateUnreadable",
  * "StateNotWritten" with errno; ERR_BUG "BadRequest" when there are more than ADDRESSES_MAX.
  */
 json_t *addresses_remember(const struct host *host, const json_t *given, struct err *err);

@@ -77,8 +77,8 @@ static bool is_port_of(const char *card, const char *address)
 }
 
 /*
- * May the card be away for a moment unnoticed? Functions that are no ports, with a driver, count as
- * used: a DPU's disks are such.
+ * May the card be away for a moment unnoticed? Functions that are not ports, with a driver, count
+ * as used: a DPU's disks are such.
  */
 static int check_card(const struct run *run, const char *pf, struct err *err)
 {

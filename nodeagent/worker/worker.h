@@ -32,7 +32,7 @@ void worker_run_meter(int fd, const struct worker_config *config);
  */
 void worker_ask_kubelet(const struct host *host, const char *socket);
 
-/* Serve until the socket closes, or the other side says what is no request. */
+/* Serve until the socket closes, or the other side says what is not a request. */
 void worker_serve(int fd, struct host *host);
 
 #endif

@@ -145,7 +145,7 @@ void node_state_changed(const struct change *c)
 		wake_shared_config(c);
 }
 
-/* Those of other namespaces are no agent's. */
+/* Those of other namespaces are not of an agent. */
 void shared_config_changed(const struct change *c)
 {
 	size_t len = strlen(c->from->ns);
@@ -193,7 +193,7 @@ void shared_offers_gather(const struct controller_sources *from, const struct co
 	}
 }
 
-/* A pod is bound once; before, it is no node's agent. */
+/* A pod is bound once; before, it is not the agent of a node. */
 void agent_pod_changed(const struct change *c)
 {
 	const char *node = json_str_at(c->now ? c->now : c->old, "spec", "nodeName");

@@ -79,7 +79,7 @@ static void entry_free(struct entry *entry)
 	mem_free(entry);
 }
 
-/* Its length is no secret; how much of it is right must not show in the time that this takes. */
+/* Its length is not a secret; how much of it is right must not show in the time that this takes. */
 static bool same_token(const char *a, const char *b)
 {
 	size_t len = strlen(a);
@@ -246,7 +246,7 @@ static const char *token_of(const char *authorization)
 		return NULL;
 	authorization += len;
 	authorization += strspn(authorization, " ");
-	/* What is not UTF-8 is no token, and would not get into a review. */
+	/* What is not UTF-8 is not a token, and would not get into a review. */
 	for (const char *s = authorization; *s; s++)
 		if (*s <= ' ' || *s > '~')
 			return NULL;

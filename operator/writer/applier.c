@@ -509,7 +509,9 @@ static bool op_status_part(struct run *run, const struct kube_resource *resource
 static bool labels_are_held_back(struct run *run, const struct kube_resource *resource,
 				 const json_t *present, const json_t *patch)
 {
-	/* What the Node is not any more is no attempt; send_patch() makes the decision again. */
+	/*
+	 * What the Node is not any more is not an attempt; send_patch() makes the decision again.
+	 */
 	if (version_now(run, run->op) != run->versions[run->next - 1])
 		return false;
 	if (labels_wait(run) || is_held_back(run, resource, present, patch))

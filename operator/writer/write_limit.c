@@ -120,7 +120,7 @@ void write_limit_answered(struct write_limit *pace, const char *kind, const char
 		pace->passed_over--;
 		return;
 	}
-	/* What takes long while users write is no sign; that they do is known. */
+	/* What takes long while users write is not a sign; that they do is known. */
 	if (!sort || write_limit_steps_aside(pace, now_ms))
 		return;
 	sort->sum_us += took_us;

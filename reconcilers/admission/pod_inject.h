@@ -140,9 +140,8 @@ void pod_inject_groups(const json_t *config, void (*visit)(void *arg, const char
  * for configs that cannot be injected, or has an annotation of networks that Multus could not read.
  * With settings->references the patch adds what the networks need that the pod names, too, and the
  * problems of network_resources_find are refusals. Variables that the pod asks for are added; what
- * is wrong with them is a warning. All other pods, and everything that is no CREATE
- * of a pod, are allowed as they are. A second review of the patched pod gives no patch. Returns
- * new.
+ * is wrong with them is a warning. All other pods, and everything that is not a CREATE of a pod,
+ * are allowed as they are. A second review of the patched pod gives no patch. Returns new.
  *
  * World: KIND_NAMESPACE: the pod's (request->ns); KIND_MULTUS_CONFIG: those in the group, or more;
  * KIND_NAD: those that network_resources_visit visits, if pod_inject_looks_at_networks;

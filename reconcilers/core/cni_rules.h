@@ -73,8 +73,8 @@ bool cni_rules_type_is_meta(const char *type);
  * "plugins"?
  *
  * ERR_INVALID "BadNetworkConfig"  no plugin, or more than CNI_PLUGINS_MAX; one without a type, or
- *                                 of a type that is no file of the folder of CNI plugins, or that
- *                                 calls others; cniVersion or name is no string
+ *                                 of a type that is not a file of the CNI folder, or that
+ *                                 calls others; cniVersion or name is not a string
  */
 int cni_rules_network(const json_t *config, struct err *err);
 

@@ -49,7 +49,7 @@ void edit_tell(struct plan *plan, const char *kind, const char *key, const json_
 	plan_event(plan, kind, key, true, "EditUndone", strbuf_str(&text));
 }
 
-/* The spec with its config as a value; a string when it is no JSON. Returns new. */
+/* The spec with its config as a value; a string when it is not JSON. Returns new. */
 static json_t *readable(const json_t *nad)
 {
 	const char *text = json_str_or(json_at(nad, "spec", "config"), "");

@@ -93,7 +93,7 @@ void plan_delete(struct plan *plan, const char *kind, const char *key, const cha
 
 /*
  * Ask the pod of this uid to end, by the eviction API: budgets and its own grace period hold. The
- * answer is no failure of the plan; the applier puts a refusal where the next decision sees it.
+ * answer is not a failure of the plan; the applier puts a refusal where the next decision sees it.
  */
 void plan_evict(struct plan *plan, const char *key, const char *uid);
 

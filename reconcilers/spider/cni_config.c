@@ -91,7 +91,7 @@ bool cni_block_has_pools(const json_t *block)
 }
 
 /*
- * Into ippools, but not into the user's own object; what is no object there is the checks'
+ * Into ippools, but not into the user's own object; what is not an object there is the checks'
  * business.
  */
 static void place_in_pools(json_t *block, const json_t *members)

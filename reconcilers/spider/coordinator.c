@@ -300,7 +300,7 @@ static void overlay_cidrs(const json_t *world, const json_t *spec, const struct 
 			    type);
 }
 
-/* That auto found no network plugin is no proof that pods need no route to each other. */
+/* That auto found no network plugin is not proof that pods need no route to each other. */
 static void warn_of_none(const json_t *world, const json_t *spec, const struct cluster *cluster,
 			 struct problems *warnings)
 {

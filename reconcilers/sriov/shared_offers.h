@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Entries of the shared device plugin's ConfigMap that no node has a device for. One ConfigMap
- * serves different nodes, so an entry that selects nothing on a node is no fault there; that it
+ * serves different nodes, so an entry that selects nothing on a node is not a fault there; that it
  * selects nothing anywhere is, which only a reader of all nodes can know.
  *
  * key: the ConfigMap of the agents, "<env namespace>/<SHARED_CONFIG_NAME>". World:

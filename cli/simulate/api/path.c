@@ -32,7 +32,7 @@ static size_t cut(char *text, const char *ret[PARTS_MAX])
 
 static bool place(const char *const *parts, size_t n, struct api_path *ret)
 {
-	/* What stands in "namespaces/NS/…" and is no resource, but belongs to the namespace. */
+	/* What stands in "namespaces/NS/…" and is not a resource, but belongs to the namespace. */
 	if (n >= 3 && str_eq(parts[0], "namespaces") && !str_eq(parts[2], "status") &&
 	    !str_eq(parts[2], "finalize")) {
 		ret->ns = parts[1];

@@ -110,7 +110,7 @@ struct kube_config {
  * one of
  *	"NoKubeconfig"	nothing found in any place
  *	"BadKubeconfig"	a field is missing, contradicts another or cannot be understood
- *	"BadYaml"	the file is no YAML
+ *	"BadYaml"	the file is not YAML
  *	"BadUrl"	of a server or a proxy
  *	"BadBase64", "BadPem", "BadToken"	a certificate, key or token is not one
  * or, for files, what fs_read says. The text names file, entry and field, never a secret.

@@ -7,7 +7,6 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/rfc3339.h"
-#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "operator/cache/kinds.h"
 #include "operator/cache/object_counts.h"

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "lib/base/str.h"
-#include "lib/json/condition.h"
 #include "lib/json/json.h"
 
 static const char *const state_names[] = {

@@ -15,7 +15,6 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/limits.h"
-#include "reconcilers/core/names.h"
 #include "reconcilers/core/networks.h"
 #include "reconcilers/core/reconcile.h"
 

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "lib/base/mem.h"
 #include "lib/base/str.h"
 
 enum {

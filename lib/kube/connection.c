@@ -14,7 +14,6 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
-#include "lib/base/str.h"
 #include "lib/kube/client.h"
 
 enum {

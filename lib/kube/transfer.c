@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "lib/base/mem.h"
 #include "lib/base/str.h"
 
 /*

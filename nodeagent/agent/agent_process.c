@@ -13,7 +13,6 @@
 #include "lib/base/log.h"
 #include "lib/base/metrics.h"
 #include "lib/base/own_fd.h"
-#include "lib/base/str.h"
 #include "nodeagent/agent/agent_process_internal.h"
 #include "nodeagent/agent/node_lock.h"
 #include "nodeagent/process/sandbox.h"

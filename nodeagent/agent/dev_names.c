@@ -18,7 +18,6 @@
 #include "lib/base/own_fd.h"
 #include "lib/base/root.h"
 #include "lib/base/str.h"
-#include "lib/json/json.h"
 
 struct walk {
 	dev_t file_system;

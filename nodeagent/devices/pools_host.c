@@ -5,7 +5,6 @@
 #include <assert.h>
 
 #include "lib/base/mem.h"
-#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/devices/pools_internal.h"
 

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/rfc3339.h"
 #include "lib/base/root.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "lib/base/mem.h"
 #include "nodeagent/host/sysfs.h"
 
 /* 10 to 20 KiB usually. */

@@ -6,7 +6,6 @@
  */
 #include "nodeagent/host_plan/impact.h"
 
-#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/model/observed.h"
 

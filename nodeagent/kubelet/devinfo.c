@@ -13,7 +13,6 @@
 
 #include "lib/base/fs.h"
 #include "lib/base/map.h"
-#include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/pci_address.h"
 #include "lib/json/json.h"

@@ -10,7 +10,6 @@
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
 #include "nodeagent/pod_networks/addresses_internal.h"
-#include "reconcilers/core/kinds.h"
 
 struct pools_question {
 	TAILQ_ENTRY(pools_question) link;

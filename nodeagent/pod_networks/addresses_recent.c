@@ -9,8 +9,6 @@
 #include <assert.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
-#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/pod_networks/addresses_internal.h"
 

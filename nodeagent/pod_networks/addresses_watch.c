@@ -20,7 +20,6 @@
 #include "lib/kube/cache.h"
 #include "lib/kube/informer.h"
 #include "nodeagent/pod_networks/addresses_internal.h"
-#include "reconcilers/core/kinds.h"
 #include "reconcilers/core/pod.h"
 #include "reconcilers/ipam/allocate/assign.h"
 #include "reconcilers/ipam/endpoint.h"

@@ -15,7 +15,6 @@
 #include "lib/json/json.h"
 #include "lib/kube/api.h"
 #include "nodeagent/cni/meta/delegates.h"
-#include "nodeagent/cni/meta/network_status.h"
 #include "reconcilers/core/networks.h"
 
 static const struct kube_resource pods = {"", "v1", "pods", "Pod", true};

@@ -7,7 +7,6 @@
 #include "lib/json/json.h"
 #include "operator/controllers/controllers_internal.h"
 #include "operator/controllers/gather.h"
-#include "reconcilers/admission/inject_check.h"
 #include "reconcilers/admission/pod_inject.h"
 #include "reconcilers/core/conditions.h"
 #include "reconcilers/core/kinds.h"

@@ -9,8 +9,6 @@
 #include "operator/controllers/ipam_book.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/owner.h"
-#include "reconcilers/ipam/allocate/assign.h"
-#include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/spider/cni_config.h"
 #include "reconcilers/spider/coordinator.h"
 

@@ -12,7 +12,6 @@
 #include "operator/controllers/ipam_book.h"
 #include "operator/controllers/webhook_setup.h"
 #include "reconcilers/admission/pod_inject.h"
-#include "reconcilers/ipam/allocate/assign.h"
 #include "reconcilers/spider/cni_config.h"
 #include "reconcilers/spider/multus_config_names.h"
 

@@ -8,7 +8,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "lib/base/str.h"
 #include "lib/json/json.h"
 
 json_t *eviction_body(bool is_old_version, const char *ns, const char *pod, const char *uid)

@@ -8,7 +8,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/networks.h"
 

@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "reconcilers/maintenance/drain_internal.h"
 #include "reconcilers/sriov/pool_config.h"

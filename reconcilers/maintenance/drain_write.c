@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "lib/base/mem.h"
 #include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/conditions.h"

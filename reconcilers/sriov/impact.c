@@ -11,7 +11,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "lib/base/err.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "lib/json/json.h"
-#include "reconcilers/core/kinds.h"
 
 /* PCI ids of NICs that RDMA clusters have (pci.ids); others are named by their numbers. */
 static const struct {

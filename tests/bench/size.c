@@ -36,7 +36,6 @@
 #include "operator/controllers/webhook_setup.h"
 #include "operator/writer/applier_patch.h"
 #include "reconcilers/ipam/allocate/assign.h"
-#include "reconcilers/ipam/allocate/lifecycle.h"
 #include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/maintenance/drain.h"
 #include "reconcilers/sriov/node_agent.h"

@@ -23,7 +23,6 @@
 #include "lib/json/json.h"
 #include "lib/kube/cache.h"
 #include "lib/kube/informer.h"
-#include "reconcilers/core/kinds.h"
 #include "tests/support/connection.h"
 
 static const char help[] =

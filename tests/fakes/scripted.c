@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/str.h"
 
 const struct kube_resource scripted_widgets = {

@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/kube/auth/exec_credential.h"
 #include "tests/fuzz/fuzz.h"

@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "lib/json/json.h"
 #include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/cni/plan/frame.h"
 #include "nodeagent/netlink/rtnl_route.h"

@@ -8,7 +8,6 @@
  */
 #include "tests/fuzz/reconcile_fuzz.h"
 
-#include "reconcilers/admission/inject_check.h"
 #include "reconcilers/admission/pod_inject.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/names.h"

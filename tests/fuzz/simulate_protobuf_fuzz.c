@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "cli/simulate/api/protobuf.h"
-#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "tests/fuzz/fuzz.h"
 

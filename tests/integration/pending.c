@@ -15,7 +15,6 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/fs.h"
-#include "lib/base/mem.h"
 #include "lib/base/rfc3339.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
 #include "reconcilers/core/kinds.h"

@@ -25,7 +25,6 @@
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
 #include "nodeagent/pod_networks/addresses.h"
-#include "reconcilers/core/kinds.h"
 #include "reconcilers/core/networks.h"
 #include "reconcilers/ipam/endpoint.h"
 

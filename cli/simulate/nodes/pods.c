@@ -20,7 +20,6 @@
 #include "lib/base/mem.h"
 #include "lib/base/rfc3339.h"
 #include "lib/base/str.h"
-#include "lib/json/condition.h"
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
 #include "nodeagent/cni/meta/delegates.h"

@@ -13,7 +13,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
-#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/agent/dev_names.h"
 #include "nodeagent/devices/pools.h"

@@ -6,7 +6,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/kube/auth/config_internal.h"

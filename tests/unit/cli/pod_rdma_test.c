@@ -6,7 +6,6 @@
 
 #include "cli/explain/pod_rdma.h"
 #include "lib/json/json.h"
-#include "reconcilers/core/kinds.h"
 #include "tests/support/yaml.h"
 
 #define STATUS(text_) "annotations: {k8s.v1.cni.cncf.io/network-status: '" text_ "'}"

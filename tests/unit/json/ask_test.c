@@ -4,7 +4,6 @@
 
 #include <errno.h>
 
-#include "lib/base/str.h"
 #include "lib/json/ask.h"
 #include "lib/json/json.h"
 

@@ -9,7 +9,6 @@
 #include <time.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/kube/lease.h"
 #include "tests/fakes/scripted.h"

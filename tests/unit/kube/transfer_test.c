@@ -2,7 +2,6 @@
 
 #include "tests/support/test.h"
 
-#include "lib/base/str.h"
 #include "lib/kube/transfer.h"
 
 static const struct kube_config config = {

@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
 #include "operator/server_version.h"

@@ -6,7 +6,6 @@
 #include "lib/json/json.h"
 #include "lib/loop/loop.h"
 #include "nodeagent/agent/gid_reader.h"
-#include "tests/fakes/virtual_time.h"
 #include "tests/support/yaml.h"
 
 #define SHARED "{'netnsMode': 'shared', 'devices': [{'name': 'mlx5_0'}]}"

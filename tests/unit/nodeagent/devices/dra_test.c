@@ -13,7 +13,6 @@
 #include "nodeagent/devices/allocate.h"
 #include "nodeagent/devices/dra_choice.h"
 #include "nodeagent/devices/dra_claims.h"
-#include "nodeagent/devices/dra_names.h"
 #include "nodeagent/devices/dra_slices.h"
 #include "nodeagent/devices/dra_state.h"
 #include "tests/support/yaml.h"

@@ -14,9 +14,7 @@
 #include <rdma/rdma_netlink.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/host/devlink.h"
 #include "nodeagent/host/nextboot.h"
-#include "nodeagent/host/pci.h"
 #include "nodeagent/host/rdma.h"
 #include "nodeagent/host/watch.h"
 #include "nodeagent/model/text.h"

@@ -6,7 +6,6 @@
 
 #include <unistd.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/grpc/limits.h"
 #include "lib/grpc/message.h"

@@ -12,7 +12,6 @@
 
 #include "cli/simulate/host/host_tree.h"
 #include "lib/base/fs.h"
-#include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/model/rails.h"

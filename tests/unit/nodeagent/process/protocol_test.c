@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "nodeagent/process/protocol.h"
 

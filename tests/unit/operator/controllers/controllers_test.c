@@ -6,7 +6,6 @@
 #include "tests/unit/operator/mirrored.h"
 
 #include "operator/controllers/ipam_book.h"
-#include "reconcilers/admission/inject_check.h"
 #include "reconcilers/admission/pod_inject.h"
 #include "reconcilers/core/leftovers.h"
 #include "reconcilers/ipam/allocate/assign.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "lib/base/fs.h"
-#include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/json/yaml.h"

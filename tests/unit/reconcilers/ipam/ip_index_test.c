@@ -4,7 +4,6 @@
  */
 #include "tests/support/test.h"
 
-#include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/ipam/ip_index.h"

@@ -3,7 +3,6 @@
  * The scheduler of drains, one situation after the other. Random orders of them:
  * drain_random_test.c.
  */
-#include "reconcilers/sriov/pool_config.h"
 #include "tests/unit/reconcilers/maintenance/drain_world.h"
 
 /* ---- one situation after the other ----------------------------------------------------------- */

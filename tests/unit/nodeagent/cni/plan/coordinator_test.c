@@ -9,7 +9,6 @@
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/coordinator.h"
 #include "nodeagent/cni/plan/frame.h"
-#include "nodeagent/cni/plan/look.h"
 #include "nodeagent/cni/plan/steps.h"
 #include "tests/support/yaml.h"
 

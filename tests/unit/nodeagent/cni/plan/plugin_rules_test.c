@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/plugin_rules.h"
 #include "tests/support/yaml.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/cni/plan/steps.h"
 #include "nodeagent/cni/plan/upper.h"
 #include "tests/support/yaml.h"
 

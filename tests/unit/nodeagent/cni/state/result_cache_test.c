@@ -6,9 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/base/fs.h"
 #include "lib/base/own_fd.h"
-#include "lib/base/str.h"
 #include "nodeagent/cni/state/result_cache.h"
 #include "tests/support/scratch.h"
 

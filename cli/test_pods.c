@@ -24,11 +24,6 @@ enum {
 	REMOVE_MS = 10000,
 };
 
-static const struct kube_resource pod_resource = {
-	.group = "", .version = "v1", .plural = "pods", .kind = "Pod", .namespaced = true};
-static const struct kube_resource event_resource = {
-	.group = "", .version = "v1", .plural = "events", .kind = "Event", .namespaced = true};
-
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 static int interrupted(struct err *err)
@@ -128,7 +123,7 @@ static void remove_pod(struct test_pods *t, struct test_pod *pod)
 
 	if (!pod->asked_for)
 		return;
-	call = kube_delete(t->session.client, &pod_resource, t->ns, pod->name, NULL, NULL, &how,
+	call = kube_delete(t->session.client, &kube_pods, t->ns, pod->name, NULL, NULL, &how,
 			   on_object, &answer);
 	gone = await(t, call, &answer, &err);
 	if (!gone && !kube_err_is(&err, "NotFound"))
@@ -171,7 +166,7 @@ static int create(struct test_pods *t, struct test_pod *pod, const char *image, 
 	struct kube_call *call;
 
 	pod->asked_for = true;
-	call = kube_create(t->session.client, &pod_resource, object, &how, on_object, &answer);
+	call = kube_create(t->session.client, &kube_pods, object, &how, on_object, &answer);
 	pod->object = await(t, call, &answer, err);
 	return pod->object ? 0 : err_in(err, "create pod %s/%s", t->ns, pod->name);
 }
@@ -180,8 +175,8 @@ static int create(struct test_pods *t, struct test_pod *pod, const char *image, 
 static int look(struct test_pods *t, struct test_pod *pod, struct err *err)
 {
 	struct answer answer = {.loop = t->session.loop};
-	struct kube_call *call = kube_get(t->session.client, &pod_resource, t->ns, pod->name, NULL,
-					  on_object, &answer);
+	struct kube_call *call =
+		kube_get(t->session.client, &kube_pods, t->ns, pod->name, NULL, on_object, &answer);
 	json_t *object = await(t, call, &answer, err);
 
 	if (!object)
@@ -213,8 +208,8 @@ static int wait_for(struct test_pods *t, struct test_pod *pod, int64_t until_ms,
 			auto_free char *query =
 				str_printf("fieldSelector=involvedObject.name%%3D%s", pod->name);
 			struct answer answer = {.loop = t->session.loop};
-			struct kube_call *call = kube_list(t->session.client, &event_resource,
-							   t->ns, query, on_object, &answer);
+			struct kube_call *call = kube_list(t->session.client, &kube_events, t->ns,
+							   query, on_object, &answer);
 			struct err none = {0};
 			json_auto_t *events = await(t, call, &answer, &none);
 			const char *complaint = pathtest_complaint(events);
@@ -267,8 +262,8 @@ void test_command_start(struct test_command *command, struct test_pods *t,
 	json_put_str(json_need_object(json_need_object(patch, "metadata"), "annotations"),
 		     TASK_ANNOTATION, text);
 	object = await(t,
-		       kube_patch(t->session.client, &pod_resource, t->ns, pod->name,
-				  KUBE_PATCH_MERGE, patch, &how, on_object, &answer),
+		       kube_patch(t->session.client, &kube_pods, t->ns, pod->name, KUBE_PATCH_MERGE,
+				  patch, &how, on_object, &answer),
 		       &answer, &command->err);
 }
 
@@ -294,7 +289,7 @@ static void on_log(void *arg, const struct kube_response *response, const struct
 int test_command_look(struct test_command *command, struct err *err)
 {
 	struct test_pods *t = command->pods;
-	auto_free char *path = kube_path(&pod_resource, t->ns, command->pod->name, "log",
+	auto_free char *path = kube_path(&kube_pods, t->ns, command->pod->name, "log",
 					 "container=" PATHTEST_CONTAINER);
 	struct log_answer answer = {.loop = t->session.loop};
 	struct kube_call *call = kube_call(t->session.client, &(struct kube_request){

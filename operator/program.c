@@ -65,8 +65,6 @@ enum {
 /* In /healthz, /readyz and metrics. */
 #define LEASE_SUBJECT "lease"
 
-static const struct kube_resource pod_resource = {"", "v1", "pods", "Pod", true};
-
 struct orbweaver {
 	struct options options;
 	struct loop *loop;
@@ -463,7 +461,7 @@ static int operator_init(struct orbweaver *op, struct err *err)
 		return -1;
 	op->leading.identity = new_identity();
 	op->self = (struct event_object){
-		.resource = &pod_resource,
+		.resource = &kube_pods,
 		.ns = op->options.ns,
 		.name = op->options.pod_name,
 		.uid = op->options.pod_uid,

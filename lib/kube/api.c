@@ -10,6 +10,12 @@
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 
+const struct kube_resource kube_pods = {"", "v1", "pods", "Pod", true};
+const struct kube_resource kube_nodes = {"", "v1", "nodes", "Node", false};
+const struct kube_resource kube_config_maps = {"", "v1", "configmaps", "ConfigMap", true};
+const struct kube_resource kube_events = {"", "v1", "events", "Event", true};
+const struct kube_resource kube_leases = {"coordination.k8s.io", "v1", "leases", "Lease", true};
+
 void kube_path_encode(struct strbuf *out, const char *s)
 {
 	for (; *s; s++) {

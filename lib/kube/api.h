@@ -22,6 +22,9 @@ struct kube_resource {
 	bool namespaced;
 };
 
+/* Those of Kubernetes that several programs use. */
+extern const struct kube_resource kube_pods, kube_nodes, kube_config_maps, kube_events, kube_leases;
+
 /*
  * "/apis/GROUP/VERSION/namespaces/NS/PLURAL/NAME/SUBRESOURCE?query": every part after the resource
  * may be NULL. ns NULL for a namespaced resource means all namespaces. Names are percent-encoded;

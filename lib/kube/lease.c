@@ -18,14 +18,6 @@
 #include "lib/kube/api.h"
 #include "lib/kube/status.h"
 
-static const struct kube_resource lease_resource = {
-	.group = "coordination.k8s.io",
-	.version = "v1",
-	.plural = "leases",
-	.kind = "Lease",
-	.namespaced = true,
-};
-
 const struct lease_timing lease_default_timing = {
 	.duration_s = LEASE_DURATION_S,
 	.hold_ms = LEASE_HOLD_MS,
@@ -230,10 +222,10 @@ static void take_or_renew(struct lease *lease)
 	assert(!lease->call && !lease->releasing);
 	lease->sent_ms = clock_ms();
 	lease->writing = true;
-	lease->call = lease->object ? kube_update(lease->client, &lease_resource, object, &how,
-						  on_written, lease)
-				    : kube_create(lease->client, &lease_resource, object, &how,
-						  on_written, lease);
+	lease->call =
+		lease->object
+			? kube_update(lease->client, &kube_leases, object, &how, on_written, lease)
+			: kube_create(lease->client, &kube_leases, object, &how, on_written, lease);
 }
 
 static bool may_take(const struct lease *lease)
@@ -296,7 +288,7 @@ static void look(void *arg)
 	if (lease_is_held(lease) && lease->object && !lease->object_is_old)
 		take_or_renew(lease);
 	else
-		lease->call = kube_get(lease->client, &lease_resource, lease->config.ns,
+		lease->call = kube_get(lease->client, &kube_leases, lease->config.ns,
 				       lease->config.name, NULL, on_read, lease);
 }
 
@@ -412,9 +404,8 @@ void lease_release(struct lease *lease, void (*done)(void *arg), void *arg)
 			  "path", "/spec/holderIdentity", "value", lease->config.identity, "op",
 			  "replace", "path", "/spec/holderIdentity", "value", "", "op", "replace",
 			  "path", "/spec/leaseDurationSeconds", "value", 1);
-	lease->call =
-		kube_patch(lease->client, &lease_resource, lease->config.ns, lease->config.name,
-			   KUBE_PATCH_JSON, patch, &how, on_released, lease);
+	lease->call = kube_patch(lease->client, &kube_leases, lease->config.ns, lease->config.name,
+				 KUBE_PATCH_JSON, patch, &how, on_released, lease);
 }
 
 void lease_free(struct lease *lease)

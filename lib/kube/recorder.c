@@ -20,14 +20,6 @@
 /* An event's name has 253 characters at most; the number behind the object's name takes 17. */
 #define NAME_PART_MAX 230
 
-static const struct kube_resource event_resource = {
-	.group = "",
-	.version = "v1",
-	.plural = "events",
-	.kind = "Event",
-	.namespaced = true,
-};
-
 /* One event that was emitted, found again by everything that makes it the same. */
 struct emitted {
 	TAILQ_ENTRY(emitted) age;
@@ -194,7 +186,7 @@ static void write_count(struct recorder *recorder, struct emitted *emitted, stru
 
 	rfc3339_write(clock_wall_us(), now);
 	patch = json_pack("{s:I, s:s}", "count", (json_int_t)emitted->count, "lastTimestamp", now);
-	note->call = kube_patch(recorder->client, &event_resource, emitted->ns, emitted->name,
+	note->call = kube_patch(recorder->client, &kube_events, emitted->ns, emitted->name,
 				KUBE_PATCH_MERGE, patch, &how, on_written, note);
 }
 
@@ -210,7 +202,7 @@ static void write_event(struct recorder *recorder, struct emitted *emitted)
 		return;
 	}
 	json_put_int(event, "count", emitted->count);
-	note->call = kube_create(recorder->client, &event_resource, event, &how, on_written, note);
+	note->call = kube_create(recorder->client, &kube_events, event, &how, on_written, note);
 }
 
 static void write_in_turn(struct recorder *recorder)

@@ -29,13 +29,6 @@ static const struct kube_resource state_resource = {
 	.namespaced = true,
 };
 
-static const struct kube_resource node_resource = {
-	.group = "",
-	.version = "v1",
-	.plural = "nodes",
-	.kind = "Node",
-};
-
 struct node_state {
 	struct node_state_config config;
 	char *selector;
@@ -412,7 +405,7 @@ static void start_informers(struct node_state *state)
 	};
 
 	state->state_informer = informer_new(state->config.loop, state->config.client, &config);
-	config.resource = &node_resource;
+	config.resource = &kube_nodes;
 	config.ns = NULL;
 	config.drops = node_drops;
 	config.n_drops = ARRAY_LEN(node_drops);

@@ -14,14 +14,6 @@
 #include "lib/json/json.h"
 #include "lib/kube/api.h"
 
-static const struct kube_resource pod_resource = {
-	.group = "",
-	.version = "v1",
-	.plural = "pods",
-	.kind = "Pod",
-	.namespaced = true,
-};
-
 struct waiting {
 	struct pod_events *events;
 	struct waiting *next;
@@ -51,7 +43,7 @@ static void on_pod(void *arg, json_t *object, const struct err *err)
 	if (!err || !str_eq(err->reason, "NotFound"))
 		recorder_emit(waiting->events->recorder,
 			      &(struct event_object){
-				      .resource = &pod_resource,
+				      .resource = &kube_pods,
 				      .ns = waiting->ns,
 				      .name = waiting->name,
 				      .uid = object ? json_uid(object) : NULL,
@@ -80,7 +72,7 @@ void pod_events_emit(struct pod_events *events, const char *pod, const char *rea
 	waiting->message = str_dup(message);
 	waiting->next = events->waiting;
 	events->waiting = waiting;
-	waiting->call = kube_get(events->client, &pod_resource, waiting->ns, waiting->name, NULL,
+	waiting->call = kube_get(events->client, &kube_pods, waiting->ns, waiting->name, NULL,
 				 on_pod, waiting);
 }
 

@@ -16,14 +16,6 @@
 #include "lib/kube/status.h"
 #include "nodeagent/device_metrics/pods.h"
 
-static const struct kube_resource pod_resource = {
-	.group = "",
-	.version = "v1",
-	.plural = "pods",
-	.kind = "Pod",
-	.namespaced = true,
-};
-
 struct pod_owners {
 	struct kube_client *client;
 	json_t *known;  /* { "ns/pod": owner, or null: it has none } */
@@ -66,7 +58,7 @@ static void ask_next(struct pod_owners *owners)
 	assert(slash && !owners->asked);
 	ns = str_ndup(pod, (size_t)(slash - pod));
 	owners->asked = str_dup(pod);
-	owners->call = kube_get(owners->client, &pod_resource, ns, slash + 1, NULL, on_pod, owners);
+	owners->call = kube_get(owners->client, &kube_pods, ns, slash + 1, NULL, on_pod, owners);
 }
 
 const json_t *pod_owners_of(struct pod_owners *owners, const json_t *pods)

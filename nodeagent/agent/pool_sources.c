@@ -20,14 +20,6 @@
 #include "lib/kube/status.h"
 #include "nodeagent/devices/pools.h"
 
-static const struct kube_resource config_map_resource = {
-	.group = "",
-	.version = "v1",
-	.plural = "configmaps",
-	.kind = "ConfigMap",
-	.namespaced = true,
-};
-
 static const struct {
 	const char *key; /* in a ConfigMap */
 	json_t *(*read)(const char *text, size_t len, struct err *err);
@@ -85,7 +77,7 @@ static void tell_of_text(const struct source *source, const char *reason, const 
 	if (object)
 		config->wrong(config->arg,
 			      &(struct event_object){
-				      .resource = &config_map_resource,
+				      .resource = &kube_config_maps,
 				      .ns = source->ns,
 				      .name = source->name,
 				      .uid = json_uid(object),
@@ -280,7 +272,7 @@ static void watch_config_map(struct source *source)
 	source->cache = cache_new(&kind, on_config_map, source);
 	source->informer = informer_new(config->loop, config->client,
 					&(struct informer_config){
-						.resource = &config_map_resource,
+						.resource = &kube_config_maps,
 						.ns = source->ns,
 						.selector = source->selector,
 						.drops = drops,

@@ -93,8 +93,7 @@ void leader_free(struct leader *leader);
 
 /* ---- resources.c ----------------------------------------------------------------------------- */
 
-extern const struct kube_resource addresses_endpoint, addresses_pod, addresses_pool,
-	addresses_config_map;
+extern const struct kube_resource addresses_endpoint, addresses_pool;
 
 /* The query of a list: SpiderEndpoints of our node. Returns new; free(). */
 char *addresses_node_query(const struct addresses *addresses);

@@ -29,9 +29,6 @@
 #include "nodeagent/pod_networks/addresses_internal.h"
 #include "reconcilers/ipam/ipam_settings.h"
 
-static const struct kube_resource lease_resource = {"coordination.k8s.io", "v1", "leases", "Lease",
-						    true};
-
 enum {
 	LEADER_LOOK_MS = 1000,
 	LEADER_LOOK_MAX_MS = 30000,
@@ -159,7 +156,7 @@ static void read_lease(struct leader *leader)
 	const struct addresses_config *config = &leader->addresses->config;
 
 	if (!leader->call)
-		leader->call = kube_get(config->client, &lease_resource, config->ns, config->lease,
+		leader->call = kube_get(config->client, &kube_leases, config->ns, config->lease,
 					NULL, on_lease, leader);
 }
 

@@ -321,7 +321,7 @@ static void on_answer(void *arg, json_t *object, const struct err *err)
 		if (object)
 			say_down(release, object);
 		else
-			send_get(release, RELEASE_READING_POD, &addresses_pod, release->name);
+			send_get(release, RELEASE_READING_POD, &kube_pods, release->name);
 		break;
 	case RELEASE_SAYING:
 		finish_release(release);
@@ -395,7 +395,7 @@ static void begin_release(void *arg)
 	}
 	release->state = RELEASE_ASKING_POD;
 	release->call =
-		kube_get(release->addresses->config.client, &addresses_pod, ns,
+		kube_get(release->addresses->config.client, &kube_pods, ns,
 			 release->pod + len + (release->pod[len] == '/'), NULL, on_answer, release);
 }
 

@@ -9,10 +9,8 @@
 
 const struct kube_resource addresses_endpoint = {"spiderpool.spidernet.io", "v2beta1",
 						 KIND_ENDPOINT, "SpiderEndpoint", true};
-const struct kube_resource addresses_pod = {"", "v1", KIND_POD, "Pod", true};
 const struct kube_resource addresses_pool = {"spiderpool.spidernet.io", "v2beta1", KIND_IP_POOL,
 					     "SpiderIPPool", false};
-const struct kube_resource addresses_config_map = {"", "v1", "configmaps", "ConfigMap", true};
 
 const char *addresses_config_ns(const struct addresses *addresses)
 {

@@ -32,7 +32,6 @@
 #include "reconcilers/ipam/ipam_settings.h"
 #include "reconcilers/ipam/pod_controller.h"
 
-static const struct kube_resource node_resource = {"", "v1", KIND_NODE, "Node", false};
 static const struct kube_resource namespace_resource = {"", "v1", KIND_NAMESPACE, "Namespace",
 							false};
 static const struct kube_resource reserved_resource = {"spiderpool.spidernet.io", "v2beta1",
@@ -522,13 +521,13 @@ static void read_next(struct take *take)
 		take->step++;
 	switch (take->step) {
 	case READ_CONFIG:
-		take->call = kube_get(client, &addresses_config_map,
-				      addresses_config_ns(take->addresses), IPAM_CONFIG_MAP, NULL,
-				      on_read, take);
+		take->call =
+			kube_get(client, &kube_config_maps, addresses_config_ns(take->addresses),
+				 IPAM_CONFIG_MAP, NULL, on_read, take);
 		break;
 	case READ_POD:
 		take->call =
-			kube_get(client, &addresses_pod, take->ns, take->name, NULL, on_read, take);
+			kube_get(client, &kube_pods, take->ns, take->name, NULL, on_read, take);
 		break;
 	case READ_ENDPOINT:
 		take->call = kube_get(client, &addresses_endpoint, take->ns,
@@ -539,8 +538,7 @@ static void read_next(struct take *take)
 			kube_get(client, &namespace_resource, NULL, take->ns, NULL, on_read, take);
 		break;
 	case READ_NODE:
-		take->call =
-			kube_get(client, &node_resource, NULL, config->node, NULL, on_read, take);
+		take->call = kube_get(client, &kube_nodes, NULL, config->node, NULL, on_read, take);
 		break;
 	case READ_RESERVED:
 		take->call = kube_list(client, &reserved_resource, NULL, NULL, on_read, take);

@@ -376,7 +376,7 @@ static void on_pod(void *arg, json_t *pod, const struct err *err)
 	mem_free(want->machine);
 	want->machine = pod_machine(pod) ? str_dup(pod_machine(pod)) : NULL;
 	if (want->machine && !str_eq(want->machine, want->name))
-		want->call = kube_get(config->client, &addresses_config_map,
+		want->call = kube_get(config->client, &kube_config_maps,
 				      addresses_config_ns(want->addresses), IPAM_CONFIG_MAP, NULL,
 				      on_config, want);
 	else
@@ -405,7 +405,7 @@ static void on_endpoint(void *arg, json_t *object, const struct err *err)
 		return;
 	}
 	if (str_eq(want->endpoint, want->name))
-		want->call = kube_get(want->addresses->config.client, &addresses_pod, want->ns,
+		want->call = kube_get(want->addresses->config.client, &kube_pods, want->ns,
 				      want->name, NULL, on_pod, want);
 	else
 		watch_for_answer(want);

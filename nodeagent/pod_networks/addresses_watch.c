@@ -243,7 +243,7 @@ struct pod_watch *pod_watch_new(struct addresses *addresses)
 	watch->cache = cache_new(&kind, on_pod_changed, watch);
 	watch->informer = informer_new(addresses->config.loop, addresses->config.client,
 				       &(struct informer_config){
-					       .resource = &addresses_pod,
+					       .resource = &kube_pods,
 					       .selector = watch->selector,
 					       .drops = drops,
 					       .n_drops = ARRAY_LEN(drops),

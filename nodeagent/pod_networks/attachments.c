@@ -22,8 +22,6 @@
 #include "reconcilers/ipam/allocate/allocate.h"
 #include "reconcilers/ipam/endpoint.h"
 
-static const struct kube_resource pods = {"", "v1", "pods", "Pod", true};
-
 /* One that the server has asked and we have not answered. */
 struct question {
 	struct attachments *attachments;
@@ -332,7 +330,7 @@ static void on_question(struct attachments *a, const json_t *message)
 static void on_event(const struct attachments *a, const json_t *event)
 {
 	const struct event_object object = {
-		.resource = &pods,
+		.resource = &kube_pods,
 		.ns = json_str_at(event, "pod", "namespace"),
 		.name = json_str_at(event, "pod", "name"),
 		.uid = json_str_at(event, "pod", "uid"),

@@ -17,7 +17,6 @@
 #include "nodeagent/cni/meta/delegates.h"
 #include "reconcilers/core/networks.h"
 
-static const struct kube_resource pods = {"", "v1", "pods", "Pod", true};
 static const struct kube_resource definitions = {
 	"k8s.cni.cncf.io",
 	"v1",
@@ -347,7 +346,7 @@ static void on_status(void *arg, json_t *object, const struct err *err)
 static void write_status(struct networks_question *q)
 {
 	const struct event_object object = {
-		.resource = &pods,
+		.resource = &kube_pods,
 		.ns = pod_ns(q),
 		.name = pod_name(q),
 		.uid = json_str_at(q->asked, "pod", "uid"),
@@ -360,7 +359,8 @@ static void write_status(struct networks_question *q)
 	json_put_str(json_need_object(metadata, "annotations"), NETWORK_STATUS_ANNOTATION,
 		     json_str_at(q->asked, "text"));
 	q->call = kube_patch(
-		q->networks->config.client, &pods, pod_ns(q), pod_name(q), KUBE_PATCH_MERGE, patch,
+		q->networks->config.client, &kube_pods, pod_ns(q), pod_name(q), KUBE_PATCH_MERGE,
+		patch,
 		&(struct kube_write){.subresource = "status", .field_manager = "orbweaver-agent"},
 		on_status, q);
 	json_array_foreach (json_at(q->asked, "added"), i, text)
@@ -405,8 +405,8 @@ struct networks_question *networks_ask(struct networks *networks, const json_t *
 	} else if (str_eq(json_str_at(question, "kind"), "status")) {
 		write_status(q);
 	} else {
-		q->call = kube_get(networks->config.client, &pods, pod_ns(q), pod_name(q), NULL,
-				   on_pod, q);
+		q->call = kube_get(networks->config.client, &kube_pods, pod_ns(q), pod_name(q),
+				   NULL, on_pod, q);
 	}
 	return q;
 }

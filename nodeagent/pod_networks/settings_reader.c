@@ -18,8 +18,6 @@
 #include "nodeagent/pod_networks/settings.h"
 #include "reconcilers/ipam/ipam_settings.h"
 
-static const struct kube_resource pods = {"", "v1", "pods", "Pod", true};
-static const struct kube_resource config_maps = {"", "v1", "configmaps", "ConfigMap", true};
 static const struct kube_resource coordinators = {"spiderpool.spidernet.io", "v2beta1",
 						  "spidercoordinators", "SpiderCoordinator", false};
 
@@ -174,13 +172,13 @@ static struct reading *reading_new(struct settings_reader *reader, const char *c
 	reading->n_open = PARTS;
 	for (size_t i = 0; i < PARTS; i++)
 		parts[i].reading = reading;
-	parts[PART_POD].call = kube_get(config->client, &pods, json_str_at(pod, "namespace"),
+	parts[PART_POD].call = kube_get(config->client, &kube_pods, json_str_at(pod, "namespace"),
 					json_str_at(pod, "name"), NULL, on_read, &parts[PART_POD]);
 	parts[PART_COORDINATORS].call = kube_list(config->client, &coordinators, NULL, NULL,
 						  on_read, &parts[PART_COORDINATORS]);
 	parts[PART_CONFIG_MAP].call =
-		kube_get(config->client, &config_maps, reading->config_ns, IPAM_CONFIG_MAP, NULL,
-			 on_read, &parts[PART_CONFIG_MAP]);
+		kube_get(config->client, &kube_config_maps, reading->config_ns, IPAM_CONFIG_MAP,
+			 NULL, on_read, &parts[PART_CONFIG_MAP]);
 	return reading;
 }
 

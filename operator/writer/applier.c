@@ -596,11 +596,10 @@ static void on_evicted(void *arg, const struct kube_response *response, const st
 /* Once: that a budget refuses is an answer, not something to be repeated at once. */
 static struct kube_call *send_eviction(struct run *run)
 {
-	static const struct kube_resource pods = {"", "v1", "pods", "Pod", true};
 	const char *key = op_str(run->op, "key"), *slash = strchr(key, '/');
 	auto_free char *ns = str_ndup(key, slash ? (size_t)(slash - key) : 0);
 	const char *name = slash ? slash + 1 : key;
-	auto_free char *path = kube_path(&pods, ns, name, "eviction", NULL);
+	auto_free char *path = kube_path(&kube_pods, ns, name, "eviction", NULL);
 	json_auto_t *body =
 		eviction_body(run->applier->evicts_old, ns, name, op_str(run->op, "uid"));
 	char *text = json_text(body);

@@ -28,9 +28,6 @@
 #include "reconcilers/core/networks.h"
 #include "reconcilers/ipam/endpoint.h"
 
-static const struct kube_resource pods_kind = {"", "v1", "pods", "Pod", true};
-static const struct kube_resource node_kind = {"", "v1", "nodes", "Node", false};
-static const struct kube_resource config_map = {"", "v1", "configmaps", "ConfigMap", true};
 static const struct kube_write plain, to_status = {.subresource = "status"};
 static const struct kube_write at_once = {.at_once = true};
 
@@ -151,7 +148,7 @@ static void delete_object(struct chaos_pod *pod)
 	if (!pod->is_there || pod->is_deleting || str_empty(pod->uid))
 		return;
 	pod->is_deleting = true;
-	kube_delete(pod->nodes->config.users, &pods_kind, pod->ns, pod->name, pod->uid, NULL,
+	kube_delete(pod->nodes->config.users, &kube_pods, pod->ns, pod->name, pod->uid, NULL,
 		    &at_once, on_object_deleted, pod);
 }
 
@@ -220,7 +217,7 @@ static void take_down(struct chaos_pod *pod)
 	auto_free char *name = mark_name(pod);
 
 	pod->state = UNMARKING;
-	kube_delete(pod->nodes->config.users, &config_map, CHAOS_NAMESPACE, name, NULL, NULL,
+	kube_delete(pod->nodes->config.users, &kube_config_maps, CHAOS_NAMESPACE, name, NULL, NULL,
 		    &plain, on_unmarked, pod);
 }
 
@@ -251,9 +248,9 @@ static void run_containers(struct chaos_pod *pod)
 	json_auto_t *running = json_pack("{s:{s:s}}", "status", "phase", "Running");
 	struct kube_client *client = pod->nodes->config.users;
 
-	kube_patch(client, &pods_kind, pod->ns, pod->name, KUBE_PATCH_MERGE, metadata, &plain,
+	kube_patch(client, &kube_pods, pod->ns, pod->name, KUBE_PATCH_MERGE, metadata, &plain,
 		   on_ignored, NULL);
-	kube_patch(client, &pods_kind, pod->ns, pod->name, KUBE_PATCH_MERGE, running, &to_status,
+	kube_patch(client, &kube_pods, pod->ns, pod->name, KUBE_PATCH_MERGE, running, &to_status,
 		   on_ignored, NULL);
 }
 
@@ -276,7 +273,7 @@ static void mark(struct chaos_pod *pod)
 			  CHAOS_NAMESPACE, "data", "pod", pod->key, "addresses", pod->addresses);
 
 	pod->state = MARKING;
-	kube_create(pod->nodes->config.users, &config_map, object, &plain, on_marked, pod);
+	kube_create(pod->nodes->config.users, &kube_config_maps, object, &plain, on_marked, pod);
 }
 
 static void on_got(void *arg, const json_t *status, const struct err *err)
@@ -415,7 +412,7 @@ static void bind(struct chaos_pod *pod)
 			  "Binding", "metadata", "name", pod->name, "namespace", pod->ns, "target",
 			  "apiVersion", "v1", "kind", "Node", "name", pod->node->name);
 
-	kube_create(pod->nodes->config.users, &pods_kind, object, &binding, on_bound, pod);
+	kube_create(pod->nodes->config.users, &kube_pods, object, &binding, on_bound, pod);
 }
 
 static void on_created(void *arg, json_t *object, const struct err *err)
@@ -487,7 +484,7 @@ bool chaos_pod_create(struct chaos_nodes *nodes, const struct chaos_pod_wish *wi
 	pod->timer = timer_new(nodes->config.loop, on_timer, pod);
 	TAILQ_INSERT_HEAD(&nodes->pods, pod, link);
 	object = object_of(pod, wish);
-	kube_create(nodes->config.users, &pods_kind, object, &plain, on_created, pod);
+	kube_create(nodes->config.users, &kube_pods, object, &plain, on_created, pod);
 	return true;
 }
 
@@ -564,7 +561,7 @@ void chaos_pod_delete(struct chaos_pod *pod, bool by_force)
 		return;
 	}
 	pod->is_busy = true;
-	kube_delete(pod->nodes->config.users, &pods_kind, pod->ns, pod->name, pod->uid, NULL,
+	kube_delete(pod->nodes->config.users, &kube_pods, pod->ns, pod->name, pod->uid, NULL,
 		    &plain, on_asked_to_end, pod);
 }
 
@@ -590,7 +587,7 @@ void chaos_pod_end(struct chaos_pod *pod, const char *reason)
 
 	count(pod->nodes, reason ? reason : "Succeeded");
 	pod->is_busy = true;
-	kube_patch(pod->nodes->config.users, &pods_kind, pod->ns, pod->name, KUBE_PATCH_MERGE,
+	kube_patch(pod->nodes->config.users, &kube_pods, pod->ns, pod->name, KUBE_PATCH_MERGE,
 		   patch, &to_status, on_phase, pod);
 }
 
@@ -662,7 +659,7 @@ static void create_node(struct node *node, kube_object_fn *done)
 {
 	json_auto_t *object = json_pack("{s:{s:s}}", "metadata", "name", node->name);
 
-	kube_create(node->nodes->config.users, &node_kind, object, &plain, done, node);
+	kube_create(node->nodes->config.users, &kube_nodes, object, &plain, done, node);
 }
 
 static void on_node_back(void *arg, json_t *object, const struct err *err)
@@ -710,7 +707,7 @@ static void on_back(void *arg)
 	else if (node->is_deleted)
 		create_node(node, on_node_back);
 	else if (is_dark(node))
-		kube_delete(node->nodes->config.users, &node_kind, NULL, node->name, NULL, NULL,
+		kube_delete(node->nodes->config.users, &kube_nodes, NULL, node->name, NULL, NULL,
 			    &plain, on_node_deleted, node);
 	else
 		timer_start(node->back, POLL_MS);

@@ -118,7 +118,7 @@ static bool untaint(struct writing *writing, const json_t *object)
 	if (json_array_size(left) == json_array_size(taints))
 		return false;
 	patch = json_pack("{s:{s:O}}", "spec", "taints", left);
-	kube_patch(writing->node->nodes->client, &node_resource, NULL, writing->node->name,
+	kube_patch(writing->node->nodes->client, &kube_nodes, NULL, writing->node->name,
 		   KUBE_PATCH_MERGE, patch, &(struct kube_write){.field_manager = NODES_MANAGER},
 		   on_untainted, writing);
 	return true;
@@ -155,7 +155,7 @@ static void patch_node_status(struct writing *writing, json_t *status)
 
 	how.subresource = "status";
 	how.force = false;
-	kube_patch(node->nodes->client, &node_resource, NULL, node->name, KUBE_PATCH_MERGE, patch,
+	kube_patch(node->nodes->client, &kube_nodes, NULL, node->name, KUBE_PATCH_MERGE, patch,
 		   &how, on_node_status, writing);
 }
 
@@ -270,7 +270,7 @@ void node_write_next(struct sim_node *node, const char *key)
 	struct writing *writing;
 
 	if (!node->server.is_registered) {
-		json_auto_t *object = kube_object_new(&node_resource, NULL, node->name);
+		json_auto_t *object = kube_object_new(&kube_nodes, NULL, node->name);
 		json_t *labels = json_need_object(json_at(object, "metadata"), "labels");
 		unsigned int n = node->number;
 
@@ -281,7 +281,7 @@ void node_write_next(struct sim_node *node, const char *key)
 		json_put_str(labels, "orbweaver.io/simulated", "true");
 		json_put(json_need_object(object, "spec"), "podCIDR",
 			 json_fmt("10.%u.%u.0/24", 128 + n / 256, n % 256));
-		kube_patch(node->nodes->client, &node_resource, NULL, node->name, KUBE_PATCH_APPLY,
+		kube_patch(node->nodes->client, &kube_nodes, NULL, node->name, KUBE_PATCH_APPLY,
 			   object, &as_kubelet, on_node_applied, begin(node, key));
 	} else if (node->server.is_beating) {
 		writing = begin(node, key);

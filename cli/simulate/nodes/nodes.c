@@ -33,8 +33,6 @@ enum {
 
 const struct node_models nodes_models = {vendor_nic_names, simulated_gpu_names};
 
-const struct kube_resource pod_resource = {"", "v1", "pods", "Pod", true};
-const struct kube_resource node_resource = {"", "v1", "nodes", "Node", false};
 const struct kube_resource node_state_resource = {
 	"sriovnetwork.openshift.io", "v1", "sriovnetworknodestates", "SriovNetworkNodeState", true};
 
@@ -292,10 +290,10 @@ static void start_watches(struct nodes *nodes)
 	nodes->pod_cache = cache_new(&pod_kind, on_pod_changed, nodes);
 	for (int i = 0; i < WORKLOAD_KINDS; i++)
 		nodes->workload_caches[i] = cache_new(&workload_kind, changed[i], nodes);
-	nodes->node_informer = watch(nodes, &node_resource, NULL, nodes->node_cache, on_synced);
+	nodes->node_informer = watch(nodes, &kube_nodes, NULL, nodes->node_cache, on_synced);
 	nodes->state_informer = watch(nodes, &node_state_resource, nodes->config->ns,
 				      nodes->state_cache, on_states_synced);
-	nodes->pod_informer = watch(nodes, &pod_resource, NULL, nodes->pod_cache, on_synced);
+	nodes->pod_informer = watch(nodes, &kube_pods, NULL, nodes->pod_cache, on_synced);
 	for (int i = 0; i < WORKLOAD_KINDS; i++)
 		nodes->workload_informers[i] = watch(nodes, &workload_resources[i], NULL,
 						     nodes->workload_caches[i], on_synced);

@@ -35,7 +35,7 @@ enum workload_kind {
 	WORKLOAD_KINDS,
 };
 extern const struct kube_resource workload_resources[WORKLOAD_KINDS];
-extern const struct kube_resource pod_resource, node_resource, node_state_resource;
+extern const struct kube_resource node_state_resource;
 
 /* Indexes of the cache of pods. */
 enum {

@@ -88,7 +88,7 @@ static void emit(struct recorder *recorder, const json_t *object, bool warning, 
 {
 	recorder_emit(recorder,
 		      &(struct event_object){
-			      .resource = &pod_resource,
+			      .resource = &kube_pods,
 			      .ns = json_namespace(object),
 			      .name = json_name(object),
 			      .uid = json_uid(object),
@@ -234,7 +234,7 @@ static void bind(struct sim_node *node, const char *key, const json_t *object)
 
 	pod->state = POD_BINDING;
 	emit(node->nodes->scheduler, object, false, "Scheduled", text);
-	pod->call = kube_create(node->nodes->client, &pod_resource, binding, &how, on_bound, pod);
+	pod->call = kube_create(node->nodes->client, &kube_pods, binding, &how, on_bound, pod);
 }
 
 static void on_nothing(void *arg, json_t *object, const struct err *err)
@@ -255,7 +255,7 @@ static void say_unschedulable(struct nodes *nodes, const json_t *object, const c
 		return;
 	rfc3339_write(clock_wall_us(), now);
 	patch = json_pack("{s:o}", "status", pod_status_unschedulable(object, why, now));
-	kube_patch(nodes->client, &pod_resource, json_namespace(object), json_name(object),
+	kube_patch(nodes->client, &kube_pods, json_namespace(object), json_name(object),
 		   KUBE_PATCH_MERGE, patch, &how, on_nothing, NULL);
 }
 
@@ -328,7 +328,7 @@ static void start(struct sim_pod *pod)
 	how.subresource = "status";
 	pod->state = POD_STARTING;
 	emit(pod->node->nodes->kubelet, object, false, "Started", "Started container");
-	pod->call = kube_patch(pod->node->nodes->client, &pod_resource, pod->ns, pod->name,
+	pod->call = kube_patch(pod->node->nodes->client, &kube_pods, pod->ns, pod->name,
 			       KUBE_PATCH_MERGE, patch, &how, on_started, pod);
 }
 
@@ -621,7 +621,7 @@ static void turn_known(struct sim_pod *pod, const json_t *object)
 			tear_down(pod);
 			how.at_once = true;
 			pod->state = POD_ENDING;
-			pod->call = kube_delete(pod->node->nodes->client, &pod_resource, pod->ns,
+			pod->call = kube_delete(pod->node->nodes->client, &kube_pods, pod->ns,
 						pod->name, pod->uid, NULL, &how, on_deleted, pod);
 		}
 	} else if (pod->state == POD_WAITING && clock_ms() >= pod->try_ms &&

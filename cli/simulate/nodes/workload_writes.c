@@ -134,8 +134,8 @@ static void create_all(struct work *work, const json_t *objects)
 
 		work->open++;
 		kube_create(work->nodes->client,
-			    is_pod ? &pod_resource : &workload_resources[WORKLOAD_REPLICA_SET],
-			    object, &as_controller, is_pod ? on_pod : on_set, work);
+			    is_pod ? &kube_pods : &workload_resources[WORKLOAD_REPLICA_SET], object,
+			    &as_controller, is_pod ? on_pod : on_set, work);
 	}
 }
 
@@ -189,7 +189,7 @@ void workload_turn(struct nodes *nodes, enum workload_kind kind, const char *key
 	}
 	json_array_foreach ((json_t *)json_at(plan, "delete"), i, name) {
 		work->open++;
-		kube_delete(work->nodes->client, &pod_resource, json_namespace(object),
+		kube_delete(work->nodes->client, &kube_pods, json_namespace(object),
 			    json_string_value(name), NULL, NULL, &as_controller, on_deleted, work);
 	}
 	write_status(work, object, json_at(plan, "status"));

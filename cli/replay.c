@@ -104,8 +104,7 @@ static void add_change_rows(json_t *rows, const json_t *step, const json_t *chan
 	json_array_append(rows, row);
 	for (size_t i = 0; i < n; i++) {
 		if (i > 0) {
-			json_decref(row);
-			row = next_row();
+			json_replace(&row, next_row());
 			json_array_append(rows, row);
 		}
 		if (i == ROWS_MAX) {

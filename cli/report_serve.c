@@ -99,8 +99,7 @@ static void publish(struct serving *s, json_t *document)
 		sockets_publish(s->sockets, strbuf_str(&whole),
 				s->document ? strbuf_str(&change) : NULL);
 	}
-	json_decref(s->document);
-	s->document = document;
+	json_replace(&s->document, document);
 }
 
 static void on_render(void *arg)
@@ -110,8 +109,7 @@ static void on_render(void *arg)
 	json_t *world = watching_world(s->watching), *document;
 
 	if (world) {
-		json_decref(s->cli.world);
-		s->cli.world = world;
+		json_replace(&s->cli.world, world);
 		document = document_of(&s->cli);
 	} else {
 		document = json_copy(s->document);

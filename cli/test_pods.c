@@ -181,8 +181,7 @@ static int look(struct test_pods *t, struct test_pod *pod, struct err *err)
 
 	if (!object)
 		return err_in(err, "get pod %s/%s", t->ns, pod->name);
-	json_decref(pod->object);
-	pod->object = object;
+	json_replace(&pod->object, object);
 	return 0;
 }
 

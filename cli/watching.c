@@ -6,7 +6,6 @@
 #include "cli/watching.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -186,11 +185,6 @@ static int follow_cluster(struct watching *w, struct err *err)
 	return 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* As the server lists them; a cache has no order. */
 static json_t *sorted(const struct cache *cache)
 {
@@ -200,7 +194,7 @@ static json_t *sorted(const struct cache *cache)
 
 	while ((key = cache_next(cache, &iter)) != NULL)
 		keys[n++] = key;
-	qsort(keys, n, sizeof(*keys), compare);
+	qsort(keys, n, sizeof(*keys), str_compare);
 	for (size_t i = 0; i < n; i++)
 		json_put(objects, keys[i], cache_get(cache, keys[i]));
 	mem_free(keys);

@@ -390,11 +390,6 @@ static int walk_one(struct walk *walk, int folder, const char *entry, const char
 	return walk_folder(walk, fd, name, depth + 1, err);
 }
 
-static int compare(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 struct names {
 	char **items;
 	size_t n;
@@ -428,7 +423,7 @@ static int list_names(struct walk *walk, int fd, struct names *ret, struct err *
 	}
 	closedir(dir);
 	if (ret->n > 1)
-		qsort(ret->items, ret->n, sizeof(*ret->items), compare);
+		qsort(ret->items, ret->n, sizeof(*ret->items), str_compare);
 	return 0;
 }
 

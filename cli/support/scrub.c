@@ -278,14 +278,12 @@ static json_t *scrubbed(struct scrub *scrub, json_t *value, bool is_secret, bool
 	size_t i;
 
 	if (json_is_string(value)) {
-		json_decref(result);
-		result = scrubbed_string(scrub, value, is_secret, nested);
+		json_replace(&result, scrubbed_string(scrub, value, is_secret, nested));
 	} else if (json_is_array(value)) {
 		json_array_foreach (value, i, member) {
 			clean = scrubbed(scrub, json_incref(member), is_secret, is_label, nested);
 			if (clean != member && result == value) {
-				json_decref(result);
-				result = json_copy(value);
+				json_replace(&result, json_copy(value));
 			}
 			json_array_set_new(result, i, clean);
 		}
@@ -296,8 +294,7 @@ static json_t *scrubbed(struct scrub *scrub, json_t *value, bool is_secret, bool
 			clean = scrubbed(scrub, json_incref(member), secret, is_map_of_labels(name),
 					 nested);
 			if (clean != member && result == value) {
-				json_decref(result);
-				result = json_copy(value);
+				json_replace(&result, json_copy(value));
 			}
 			json_object_set_new(result, name, clean);
 		}

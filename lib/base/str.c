@@ -60,6 +60,11 @@ bool str_eq(const char *a, const char *b)
 	return strcmp(a, b) == 0;
 }
 
+int str_compare(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 bool str_starts(const char *s, const char *prefix)
 {
 	return s && prefix && strncmp(s, prefix, strlen(prefix)) == 0;

@@ -22,6 +22,8 @@ char *str_ndup(const char *s, size_t len);
 
 /* NULL-safe: NULL equals only NULL. */
 bool str_eq(const char *a, const char *b);
+/* For qsort() of const char *: by bytes. */
+int str_compare(const void *a, const void *b);
 bool str_starts(const char *s, const char *prefix);
 bool str_ends(const char *s, const char *suffix);
 /* NULL or "". */

@@ -259,6 +259,14 @@ static json_t *string_new(const char *s, size_t len)
 	return json_stringn(clean.data, clean.len);
 }
 
+void json_replace(json_t **field, json_t *value)
+{
+	json_t *old = *field;
+
+	*field = value;
+	json_decref(old);
+}
+
 void json_put(json_t *obj, const char *key, json_t *value)
 {
 	int rc;

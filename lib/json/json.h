@@ -106,6 +106,9 @@ int json_get_strings(const json_t *obj, const char *where, const char *key, cons
 /* "a string", "an integer", … for messages. */
 const char *json_type_words(const json_t *value);
 
+/* Put value, which is taken, in the place of *field, which is dropped. Either may be NULL. */
+void json_replace(json_t **field, json_t *value);
+
 /*
  * Set a field when value is not NULL; takes value. Text may come from anywhere: bytes that are not
  * UTF-8 become U+FFFD. Keys are ours or from JSON, so they are UTF-8.

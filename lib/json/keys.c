@@ -6,15 +6,10 @@
 #include "lib/json/keys.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/str.h"
 #include "lib/json/json.h"
-
-static int by_bytes(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
 
 const char **json_sorted_keys(const json_t *object, size_t *ret_n)
 {
@@ -25,7 +20,7 @@ const char **json_sorted_keys(const json_t *object, size_t *ret_n)
 
 	json_each (object, key, value)
 		keys[n++] = key;
-	qsort(keys, n, sizeof(*keys), by_bytes);
+	qsort(keys, n, sizeof(*keys), str_compare);
 	*ret_n = n;
 	return keys;
 }

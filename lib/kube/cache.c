@@ -287,8 +287,7 @@ static void store_object(struct cache *cache, struct entry *entry, json_t *objec
 
 	if (cache->kind->live) {
 		json_object_set(cache->all, entry->key, object);
-		json_decref(entry->object);
-		entry->object = json_incref(object);
+		json_replace(&entry->object, json_incref(object));
 	} else {
 		struct strbuf text = {0};
 

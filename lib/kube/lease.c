@@ -107,8 +107,7 @@ static void remember_object(struct lease *lease, json_t *object)
 {
 	if (!lease->object || !same_term(lease->object, object))
 		lease->seen_ms = clock_ms();
-	json_decref(lease->object);
-	lease->object = json_incref(object);
+	json_replace(&lease->object, json_incref(object));
 }
 
 /*

@@ -80,12 +80,12 @@ static void on_loaded(void *arg, const json_t *result, const struct err *err)
 	agent_forget_failure(agent, KEY_STATE);
 	if (agent->authority == AUTHORITY_LOADING)
 		agent->authority = AUTHORITY_EXECUTING;
-	agent_replace(&agent->state, json_deep_copy(result));
+	json_replace(&agent->state, json_deep_copy(result));
 	if (!agent->seen.observed && json_at(agent->state, "node"))
 		json_object_set(agent->seen.earlier, "node", json_at(agent->state, "node"));
 	/* The agent that executed before us has seen more of it. */
 	if (json_at(agent->state, "given"))
-		agent_replace(&agent->given, json_incref(json_at(agent->state, "given")));
+		json_replace(&agent->given, json_incref(json_at(agent->state, "given")));
 	addresses = json_at(agent->state, "addresses");
 	if (addresses && !agent->addresses)
 		hostd_set_node_addresses(agent->config.hostd, addresses);
@@ -231,7 +231,7 @@ void agent_set_node_state(struct agent *agent, const json_t *object)
 
 	if (!agent_has_heard(agent))
 		agent->desired.source = DESIRED_WAITING;
-	agent_replace(&agent->object, take_ptr(now));
+	json_replace(&agent->object, take_ptr(now));
 	agent_decide_desired(agent);
 	take_earlier_report(agent);
 	if (same && same_boots && same_drain &&
@@ -259,7 +259,7 @@ void agent_set_addresses(struct agent *agent, const json_t *addresses)
 {
 	if (json_same(agent->addresses, addresses))
 		return;
-	agent_replace(&agent->addresses, json_incref((json_t *)addresses));
+	json_replace(&agent->addresses, json_incref((json_t *)addresses));
 	hostd_set_node_addresses(agent->config.hostd, addresses);
 	agent_want_round(agent);
 }
@@ -268,7 +268,7 @@ void agent_set_held(struct agent *agent, const json_t *held)
 {
 	if (json_same(agent->held, held))
 		return;
-	agent_replace(&agent->held, json_incref((json_t *)held));
+	json_replace(&agent->held, json_incref((json_t *)held));
 	hostd_set_held(agent->config.hostd, held);
 	agent_wake(agent);
 }
@@ -277,7 +277,7 @@ void agent_set_given(struct agent *agent, const json_t *given)
 {
 	if (json_same(agent->given, given))
 		return;
-	agent_replace(&agent->given, json_incref((json_t *)given));
+	json_replace(&agent->given, json_incref((json_t *)given));
 	agent_wake(agent);
 }
 

@@ -160,14 +160,6 @@ void agent_show_plan(struct agent *agent);
 void agent_begin_round(struct agent *agent, const json_t *entry);
 void agent_end_round(struct agent *agent);
 
-static inline void agent_replace(json_t **field, json_t *value)
-{
-	json_t *old = *field;
-
-	*field = value;
-	json_decref(old);
-}
-
 static inline int64_t agent_soonest(int64_t a, int64_t b)
 {
 	return a < b ? a : b;

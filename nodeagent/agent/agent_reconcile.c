@@ -68,8 +68,8 @@ static void make_plan(struct agent *agent)
 	refused = attempts_refused(agent->attempts, clock_ms());
 	input.refused = refused;
 	plan = planner_plan(&input, &err);
-	agent_replace(&agent->planned.plan, plan);
-	agent_replace(&agent->planned.held, json_incref(agent->held));
+	json_replace(&agent->planned.plan, plan);
+	json_replace(&agent->planned.held, json_incref(agent->held));
 	agent->planned.generation = agent->desired.generation;
 	parallel_nics_free(agent->planned.lanes);
 	agent->planned.lanes = parallel_nics_new(agent_steps(agent), are_numbers_given);
@@ -83,7 +83,7 @@ static void make_plan(struct agent *agent)
 /* Takes devices; NULL: none any more. */
 static void set_withdrawn(struct agent *agent, json_t *devices)
 {
-	agent_replace(&agent->planned.withdrawn, devices);
+	json_replace(&agent->planned.withdrawn, devices);
 	agent->planned.withdrawal = devices ? WITHDRAWAL_ASKED : WITHDRAWAL_NONE;
 	agent->config.withdraw(agent->config.arg, agent->planned.withdrawn);
 }
@@ -388,12 +388,12 @@ static void on_saved(void *arg, const json_t *result, const struct err *err)
 	assert(agent->doing == SAVING && agent->saving);
 	if (err) {
 		/* Without it a policy that is removed could not be undone: no step before. */
-		agent_replace(&agent->saving, NULL);
+		json_replace(&agent->saving, NULL);
 		agent_note_failure(agent, KEY_STATE, err);
 		round_end(agent);
 		return;
 	}
-	agent_replace(&agent->state, agent->saving);
+	json_replace(&agent->state, agent->saving);
 	agent->saving = NULL;
 	agent_forget_failure(agent, KEY_STATE);
 	/* The spec in force may be borrowed from the state that was replaced. */
@@ -438,6 +438,6 @@ static void on_looked(void *arg, const json_t *result, const struct err *err)
 		return;
 	}
 	agent->doing = SAVING;
-	agent_replace(&agent->saving, json_incref(state));
+	json_replace(&agent->saving, json_incref(state));
 	hostd_save(agent->config.hostd, state, on_saved, agent);
 }

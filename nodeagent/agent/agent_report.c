@@ -19,7 +19,7 @@ void agent_list_failures(struct agent *agent)
 	for (size_t i = json_array_size(list); i-- > 0;)
 		if (status_is_answered(agent->planned.plan, json_array_get(list, i)))
 			json_array_remove(list, i);
-	agent_replace(&agent->failures, list);
+	json_replace(&agent->failures, list);
 }
 
 static void report_failure(struct agent *agent, const char *where, const struct err *err,
@@ -104,7 +104,7 @@ static void log_waiting(struct agent *agent)
 		if (!has_entry(now, entry))
 			log_info("a change no longer waits", F_STR("pf", agent_where(entry)),
 				 F_STR("for", json_str_at(entry, "holder")));
-	agent_replace(&agent->report.waiting, json_incref((json_t *)now));
+	json_replace(&agent->report.waiting, json_incref((json_t *)now));
 }
 
 /* What cannot be done, as text; NULL when there is nothing of it. New. */
@@ -125,7 +125,7 @@ static char *trouble_text(const json_t *plan)
 
 static void set_shown(struct agent *agent, json_t *plan)
 {
-	agent_replace(&agent->report.shown, plan);
+	json_replace(&agent->report.shown, plan);
 	agent->report.shown_generation = agent->planned.generation;
 	agent_list_failures(agent);
 	agent->config.changed(agent->config.arg);

@@ -64,6 +64,6 @@ void agent_take_observed(struct agent *agent, json_t *observed)
 	};
 
 	assert(observed && observed != agent->seen.observed);
-	agent_replace(&agent->seen.observed, history_merge(&input));
+	json_replace(&agent->seen.observed, history_merge(&input));
 	json_object_clear(agent->seen.earlier);
 }

@@ -99,8 +99,7 @@ static void forget_alone(struct counter_collector *counting)
 		value = json_at(counting->alone, name_of(entry));
 		json_put(kept, name_of(entry), json_incref(value));
 	}
-	json_decref(counting->alone);
-	counting->alone = kept;
+	json_replace(&counting->alone, kept);
 }
 
 /* ---- the text -------------------------------------------------------------------------------- */

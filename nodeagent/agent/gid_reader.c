@@ -135,8 +135,7 @@ static void on_answer(void *arg, const json_t *result, const struct err *err)
 		found = found_of_same(result, asked, reader->owners);
 	if (json_same(reader->found, found))
 		return;
-	json_decref(reader->found);
-	reader->found = take_ptr(found);
+	json_replace(&reader->found, take_ptr(found));
 	reader->config.changed(reader->config.arg);
 }
 
@@ -169,12 +168,10 @@ void gid_reader_set(struct gid_reader *reader, const json_t *attachments, const 
 	if (is_other) {
 		json_t *kept = found_of_same(reader->found, reader->owners, owners);
 
-		json_decref(reader->found);
-		reader->found = kept;
+		json_replace(&reader->found, kept);
 		json_decref(reader->wanted);
 		reader->wanted = json_incref(wanted);
-		json_decref(reader->owners);
-		reader->owners = json_incref(owners);
+		json_replace(&reader->owners, json_incref(owners));
 	}
 	if (!wanted) {
 		if (reader->state == WAITING) {

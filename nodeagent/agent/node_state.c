@@ -55,14 +55,6 @@ struct node_state {
 	struct metric *writes;
 };
 
-static void replace_json(json_t **field, json_t *value)
-{
-	json_t *old = *field;
-
-	*field = value;
-	json_decref(old);
-}
-
 /* ---- what the server says -------------------------------------------------------------------- */
 
 /* Heartbeats, images and the rest of a Node are not needed here. */
@@ -144,7 +136,7 @@ static void tell_state(struct node_state *state)
 	/* It is there and cannot be read: not a wish for nothing. */
 	if (cache_is_unknown(state->states, key))
 		return;
-	replace_json(&state->object, cache_get(state->states, key));
+	json_replace(&state->object, cache_get(state->states, key));
 	if (!state->synced && !state->object)
 		return;
 	state->config.changed(state->config.arg, state->object);
@@ -165,7 +157,7 @@ static void tell_addresses(struct node_state *state)
 	/* A Node that is gone leaves the addresses as they were: they protect a NIC. */
 	if (!node || json_same(addresses, state->addresses))
 		return;
-	replace_json(&state->addresses, json_incref(addresses));
+	json_replace(&state->addresses, json_incref(addresses));
 	state->config.addresses(state->config.arg, addresses);
 }
 
@@ -183,7 +175,7 @@ static void tell_node(struct node_state *state)
 	json_put_str(now, "dra", dra);
 	if (json_same(now, state->node_written))
 		return;
-	replace_json(&state->node_written, json_incref(now));
+	json_replace(&state->node_written, json_incref(now));
 	state->config.node_is(state->config.arg, json_uid(node), dra);
 }
 

@@ -144,8 +144,7 @@ static void send_both(struct offers *offers, const json_t *pools)
 				  json_string_value(name));
 		offers->config.emit(offers->config.arg, true, "ClaimsNotPossible", text);
 	}
-	json_decref(offers->refused);
-	offers->refused = refused;
+	json_replace(&offers->refused, refused);
 	kubeletd_set(offers->kubeletd, plugins, message);
 	if (!is_settled(offers, names))
 		check_sent(offers);
@@ -166,8 +165,7 @@ static void send_pools(struct offers *offers)
 void offers_choose(struct offers *offers, const json_t *chosen)
 {
 	assert(offers->config.dra && chosen);
-	json_decref(offers->chosen);
-	offers->chosen = json_incref((json_t *)chosen);
+	json_replace(&offers->chosen, json_incref((json_t *)chosen));
 	offers->config.wanted(offers->config.arg);
 	offers->config.changed(offers->config.arg);
 }
@@ -248,8 +246,7 @@ void offers_set(struct offers *offers, const json_t *spec, const json_t *observe
 		.packed = offers->config.options.packed,
 	});
 	offers->is_sure = is_sure(offers, is_known);
-	json_decref(offers->boot);
-	offers->boot = json_incref(json_at(observed, "node", "bootId"));
+	json_replace(&offers->boot, json_incref(json_at(observed, "node", "bootId")));
 	check_given(offers, given, json_str_at(observed, "node", "bootId"));
 	send_pools(offers);
 	fresh = pools_new_problems(offers->pools, before);
@@ -263,8 +260,7 @@ static void tell_held(struct offers *offers)
 {
 	json_auto_t *functions = NULL;
 
-	json_decref(offers->held);
-	offers->held = held_by_both(offers, offers->allocated);
+	json_replace(&offers->held, held_by_both(offers, offers->allocated));
 	functions = offers->held ? observed_functions(offers->held) : NULL;
 	offers->config.held(offers->config.arg, functions);
 	offers->config.wanted(offers->config.arg);
@@ -279,8 +275,7 @@ static void on_allocated(void *arg, const json_t *allocated, const struct err *e
 			 F_ERR(err));
 		offers->config.emit(offers->config.arg, true, err->reason, err->text);
 	}
-	json_decref(offers->allocated);
-	offers->allocated = json_incref((json_t *)allocated);
+	json_replace(&offers->allocated, json_incref((json_t *)allocated));
 	tell_held(offers);
 }
 
@@ -291,8 +286,7 @@ static void take_prepared(struct offers *offers)
 
 	if (!offers->config.dra || json_same(prepared, offers->prepared))
 		return;
-	json_decref(offers->prepared);
-	offers->prepared = json_incref((json_t *)prepared);
+	json_replace(&offers->prepared, json_incref((json_t *)prepared));
 	if (offers->allocated)
 		tell_held(offers);
 }
@@ -364,8 +358,7 @@ void offers_look_at_devices(struct offers *offers)
 
 void offers_withdraw(struct offers *offers, const json_t *devices)
 {
-	json_decref(offers->withdrawn);
-	offers->withdrawn = json_incref((json_t *)devices);
+	json_replace(&offers->withdrawn, json_incref((json_t *)devices));
 	if (offers->is_ready && offers->pools)
 		send_pools(offers);
 	offers->withdrawing = devices ? WITHDRAWING_SENT : WITHDRAWING_NOT;

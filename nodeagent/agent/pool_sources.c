@@ -108,8 +108,7 @@ static void set_document(struct source *source, json_t *document)
 	bool changed = source->err.class != ERR_NONE || !json_same(source->document, document);
 
 	source->err = (struct err){0};
-	json_decref(source->document);
-	source->document = document;
+	json_replace(&source->document, document);
 	if (!changed)
 		return;
 	log_info(document ? "configuration of devices taken" : "configuration of devices is gone",

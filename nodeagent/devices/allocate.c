@@ -438,11 +438,6 @@ static void take_from(struct choice *choice, const struct group *group)
 		pfs[i]->head = NULL;
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 int allocate_prefer(const json_t *resource, const char *const *available, size_t n_available,
 		    const char *const *must, size_t n_must, size_t size, const char **ret_chosen,
 		    struct err *err)
@@ -483,6 +478,6 @@ int allocate_prefer(const json_t *resource, const char *const *available, size_t
 			ret_chosen[n++] = choice.items[i].id;
 	assert(n == size);
 	if (size > 0)
-		qsort(ret_chosen, size, sizeof(*ret_chosen), compare_ids);
+		qsort(ret_chosen, size, sizeof(*ret_chosen), str_compare);
 	return 0;
 }

@@ -22,6 +22,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/root.h"
+#include "lib/json/json.h"
 #include "nodeagent/host/reboot.h"
 #include "nodeagent/host/sysfs.h"
 
@@ -157,14 +158,12 @@ int host_state_folder(const struct host *host)
 
 void host_set_node_addresses(struct host *host, const json_t *addresses)
 {
-	json_decref(host->node_addresses);
-	host->node_addresses = json_deep_copy(addresses);
+	json_replace(&host->node_addresses, json_deep_copy(addresses));
 }
 
 void host_set_held(struct host *host, const json_t *held)
 {
-	json_decref(host->held);
-	host->held = json_deep_copy(held);
+	json_replace(&host->held, json_deep_copy(held));
 }
 
 void host_set_given(struct host *host, host_given_fn *fn, void *arg)

@@ -10,9 +10,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/base/mem.h"
 #include "lib/base/root.h"
 #include "lib/json/json.h"
+#include "lib/json/keys.h"
 #include "nodeagent/host/sysfs.h"
 #include "nodeagent/model/step.h"
 
@@ -174,11 +174,6 @@ static void add_answer(json_t *answers, const char *source, const char *file, en
 	json_array_append_new(answers, answer);
 }
 
-static int compare_keys(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /*
  * modprobe.d(5): a file of the same name in an earlier folder takes its place; then all are read in
  * the order of names.
@@ -212,17 +207,13 @@ static json_t *config_files(const struct host *host)
 static json_t *all_answers(const struct host *host, json_t **ret_command)
 {
 	json_auto_t *files = config_files(host);
-	auto_free const char **names = mem_calloc(json_object_size(files) + 1, sizeof(*names));
+	size_t n;
+	auto_free const char **names = json_sorted_keys(files, &n);
 	auto_strbuf struct strbuf command_line = {0};
-	json_t *answers = json_array(), *value;
+	json_t *answers = json_array();
 	enum rdma_mode mode;
-	const char *name;
-	size_t n = 0;
 
 	*ret_command = NULL;
-	json_each (files, name, value)
-		names[n++] = name;
-	qsort(names, n, sizeof(*names), compare_keys);
 	for (size_t i = 0; i < n; i++) {
 		const char *path = json_str_at(files, names[i]);
 		auto_free char *file = str_printf("/%s", path);

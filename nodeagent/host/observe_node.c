@@ -12,6 +12,7 @@
 
 #include "lib/base/own_fd.h"
 #include "lib/base/root.h"
+#include "lib/json/keys.h"
 #include "nodeagent/host/holders.h"
 #include "nodeagent/host/module.h"
 #include "nodeagent/host/nextboot.h"
@@ -226,18 +227,13 @@ static bool is_for_networks(const struct view *view, const struct rtnl_interface
 	return !function || !pci_is_vf(view->host, function);
 }
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Sorted; NULL when they are too many to report. */
 static json_t *links_of(const struct view *view)
 {
 	json_auto_t *names = json_object();
-	const char *sorted[LINKS_MAX], *key;
-	json_t *ret, *value, *name;
-	size_t n = 0, k;
+	auto_free const char **sorted = NULL;
+	json_t *ret, *name;
+	size_t n, k;
 
 	for (size_t i = 0; i < view->interfaces.n; i++) {
 		const struct rtnl_interface *interface = &view->interfaces.items[i];
@@ -250,9 +246,7 @@ static json_t *links_of(const struct view *view)
 	}
 	if (json_object_size(names) > LINKS_MAX)
 		return NULL;
-	json_each (names, key, value)
-		sorted[n++] = key;
-	qsort(sorted, n, sizeof(*sorted), by_text);
+	sorted = json_sorted_keys(names, &n);
 	ret = json_array();
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(ret, json_string(sorted[i]));

@@ -103,11 +103,6 @@ bool sysfs_exists(const struct host *host, const char *path)
 	return root_stat(host->root, path, &st) == 0;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 json_t *sysfs_list(const struct host *host, const char *path)
 {
 	auto_close int fd = root_open(host->root, path, O_RDONLY | O_DIRECTORY, 0);
@@ -132,7 +127,7 @@ json_t *sysfs_list(const struct host *host, const char *path)
 	json_array_foreach (names, i, name) {
 		sorted[i] = json_string_value(name);
 	}
-	qsort(sorted, json_array_size(names), sizeof(*sorted), compare_names);
+	qsort(sorted, json_array_size(names), sizeof(*sorted), str_compare);
 	ret = json_array();
 	for (i = 0; i < json_array_size(names); i++)
 		json_array_append_new(ret, json_string(sorted[i]));

@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
@@ -302,11 +301,6 @@ int64_t attempts_next_ms(const struct attempts *attempts, int64_t now_ms)
 	return next;
 }
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 json_t *attempts_failures(const struct attempts *attempts)
 {
 	size_t n = 0, i = 0;
@@ -316,7 +310,7 @@ json_t *attempts_failures(const struct attempts *attempts)
 
 	while ((failure = next_failure(attempts, &i, &keys[n])))
 		n += !failure->is_mended;
-	qsort(keys, n, sizeof(*keys), by_text);
+	qsort(keys, n, sizeof(*keys), str_compare);
 	for (i = 0; i < n; i++) {
 		json_t *entry = json_object();
 

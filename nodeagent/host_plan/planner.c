@@ -195,8 +195,8 @@ static void check_writable(struct planning *p)
 	if (n == 0 || !json_is_false(json_at(p->in->observed, "node", "sysfsWritable")))
 		return;
 	(void)json_array_clear(p->steps);
-	json_decref(p->found);
-	p->found = json_is_object(p->in->found) ? json_deep_copy(p->in->found) : json_object();
+	json_replace(&p->found,
+		     json_is_object(p->in->found) ? json_deep_copy(p->in->found) : json_object());
 	planner_problem(
 		p, NULL, "SysfsReadOnly",
 		"/sys is mounted read-only, so %zu step%s cannot be done: give the agent the "

@@ -469,8 +469,7 @@ static json_t *attached_gids(const json_t *entry, const json_t *gids)
 		}
 	}
 	if (json_array_size(own)) {
-		json_decref(all);
-		all = json_incref(own);
+		json_replace(&all, json_incref(own));
 	}
 	while (json_array_size(all) > ATTACHED_GIDS_MAX)
 		json_array_remove(all, ATTACHED_GIDS_MAX);

@@ -84,8 +84,7 @@ static void report_changes(struct device_plugins *plugins)
 		json_decref(status);
 		return;
 	}
-	json_decref(plugins->status);
-	plugins->status = status;
+	json_replace(&plugins->status, status);
 	if (plugins->config.changed)
 		plugins->config.changed(plugins->config.arg);
 }
@@ -235,8 +234,7 @@ void device_plugins_set(struct device_plugins *plugins, const json_t *pools)
 
 	if (plugins->is_closing || json_same(plugins->pools, pools))
 		return;
-	json_decref(plugins->pools);
-	plugins->pools = json_incref((json_t *)pools);
+	json_replace(&plugins->pools, json_incref((json_t *)pools));
 	for (const struct entry *entry = plugins->entries; entry; entry = entry->next)
 		if (!json_find(json_at(pools, "resources"), "name",
 			       plugin_resource(entry->plugin))) {

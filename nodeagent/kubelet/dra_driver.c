@@ -99,13 +99,11 @@ static int store(struct dra_driver *driver, const char *uid, json_t *entry, stru
 		(void)json_object_del(claims, uid);
 	if (dra_files_save(driver->config.state_dir, next, err) < 0)
 		return -1;
-	json_decref(driver->state);
-	driver->state = json_incref(next);
+	json_replace(&driver->state, json_incref(next));
 	prepared = dra_prepared(next);
 	if (json_same(prepared, driver->prepared))
 		return 0;
-	json_decref(driver->prepared);
-	driver->prepared = take_ptr(prepared);
+	json_replace(&driver->prepared, take_ptr(prepared));
 	driver->config.changed(driver->config.arg);
 	return 0;
 }
@@ -117,8 +115,7 @@ static int freshen(struct dra_driver *driver, const char *uid, struct err *err)
 	json_t *renewed = dra_claim_renew(entry, uid, driver->pools, driver->boot);
 
 	if (renewed) {
-		json_decref(entry);
-		entry = json_incref(renewed);
+		json_replace(&entry, json_incref(renewed));
 		if (store(driver, uid, renewed, err) < 0)
 			return -1;
 	}
@@ -470,8 +467,7 @@ void dra_driver_set(struct dra_driver *driver, const json_t *pools, const char *
 
 	if (json_same(pools, driver->pools) && str_eq(boot, driver->boot))
 		return;
-	json_decref(driver->pools);
-	driver->pools = json_incref((json_t *)pools);
+	json_replace(&driver->pools, json_incref((json_t *)pools));
 	mem_free(driver->boot);
 	driver->boot = str_dup(boot);
 	if (driver->state) {

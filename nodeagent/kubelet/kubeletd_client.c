@@ -24,8 +24,7 @@ struct kubeletd {
 
 static void take_prepared(struct kubeletd *kubeletd, const json_t *body)
 {
-	json_decref(kubeletd->prepared);
-	kubeletd->prepared = json_incref(json_at(body, "prepared"));
+	json_replace(&kubeletd->prepared, json_incref(json_at(body, "prepared")));
 }
 
 static void take_greeting(struct kubeletd *kubeletd, const json_t *greeting)
@@ -41,8 +40,7 @@ static void take_greeting(struct kubeletd *kubeletd, const json_t *greeting)
 
 static void take_state(struct kubeletd *kubeletd, const json_t *state)
 {
-	json_decref(kubeletd->state);
-	kubeletd->state = json_incref((json_t *)state);
+	json_replace(&kubeletd->state, json_incref((json_t *)state));
 	take_prepared(kubeletd, state);
 	metrics_append(kubeletd->config.metrics, "kubeletd", json_str_at(state, "metrics"));
 	kubeletd->config.changed(kubeletd->config.arg);
@@ -127,8 +125,7 @@ void kubeletd_set(struct kubeletd *kubeletd, const json_t *pools, const json_t *
 	json_put(offers, "claims", json_incref((json_t *)claims));
 	if (json_same(kubeletd->sent, offers))
 		return;
-	json_decref(kubeletd->sent);
-	kubeletd->sent = json_incref(offers);
+	json_replace(&kubeletd->sent, json_incref(offers));
 	message = json_copy(offers);
 	json_put_int(message, "number", ++kubeletd->number);
 	if (has_other_resources(pools, json_at(kubeletd->state, "status")))

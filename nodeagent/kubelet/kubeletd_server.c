@@ -80,8 +80,7 @@ static void say_state(void *arg)
 	if (!server->agent || json_same(state, server->said))
 		return;
 	say(server, "state", json_incref(state));
-	json_decref(server->said);
-	server->said = take_ptr(state);
+	json_replace(&server->said, take_ptr(state));
 }
 
 /* Counters go on without anything else that changes. */
@@ -176,8 +175,7 @@ static void take_pools(struct kubeletd_server *server, const json_t *pools, int6
 	json_auto_t *allowed = keep_allowed(server, pools);
 
 	server->number = number;
-	json_decref(server->pools);
-	server->pools = json_incref((json_t *)pools);
+	json_replace(&server->pools, json_incref((json_t *)pools));
 	device_plugins_set(server->plugins, allowed);
 	deferred_run(server->saying);
 	if (server->has_offered || json_array_size(json_at(pools, "resources")) == 0)

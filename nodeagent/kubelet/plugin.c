@@ -130,8 +130,7 @@ static void renew_offer(struct plugin *plugin)
 
 void plugin_want(struct plugin *plugin, const json_t *resource)
 {
-	json_decref(plugin->wanted);
-	plugin->wanted = json_incref((json_t *)resource);
+	json_replace(&plugin->wanted, json_incref((json_t *)resource));
 	renew_offer(plugin);
 	plugin->config.look(plugin->config.arg);
 }

@@ -124,8 +124,7 @@ void plugin_service_offer(struct plugin_service *service, const json_t *offer, b
 {
 	bool is_news = !same_devices(service->offer, offer);
 
-	json_decref(service->offer);
-	service->offer = json_incref((json_t *)offer);
+	json_replace(&service->offer, json_incref((json_t *)offer));
 	if (!is_news && service->list)
 		return;
 	if (service->list)

@@ -92,8 +92,7 @@ static void succeeded(struct pod_resources *resources)
 	const char *id;
 
 	mem_free(take_ptr(resources->complained));
-	json_decref(resources->named);
-	resources->named = json_deep_copy(answer);
+	json_replace(&resources->named, json_deep_copy(answer));
 	/* Put back what is not named any more, for a while. */
 	lost = json_object();
 	now = clock_ms();
@@ -108,14 +107,12 @@ static void succeeded(struct pod_resources *resources)
 			json_object_set(json_need_object(answer, resource), id, who);
 			json_put_int(json_need_object(lost, resource), id, since);
 		}
-	json_decref(resources->lost);
-	resources->lost = lost;
+	json_replace(&resources->lost, lost);
 	if (resources->allocated && json_same(resources->allocated, answer)) {
 		json_decref(answer);
 		return;
 	}
-	json_decref(resources->allocated);
-	resources->allocated = answer;
+	json_replace(&resources->allocated, answer);
 	tell(resources, NULL);
 }
 
@@ -180,8 +177,7 @@ static void on_list(void *arg, const struct ProtobufCMessage *message)
 {
 	struct pod_resources *resources = arg;
 
-	json_decref(resources->answer);
-	resources->answer = pod_resources_read((const void *)message);
+	json_replace(&resources->answer, pod_resources_read((const void *)message));
 }
 
 static void on_done(void *arg, const struct grpc_status *status)

@@ -373,8 +373,7 @@ static void on_pools(void *arg, json_t *pools, const struct err *err)
 		on_failed(release, err);
 		return;
 	}
-	json_decref(release->pools);
-	release->pools = json_incref(pools);
+	json_replace(&release->pools, json_incref(pools));
 	release->next = 0;
 	recorded = recorded_name(release);
 	if (recorded)

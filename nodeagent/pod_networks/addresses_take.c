@@ -296,8 +296,7 @@ static void decide(struct take *take)
 	books_free(take_ptr(take->books));
 	json_decref(take_ptr(take->status));
 	json_decref(take_ptr(take->ops));
-	json_decref(take->world);
-	take->world = world_of(take);
+	json_replace(&take->world, world_of(take));
 	take->next = 0;
 	take->books = books_new(take->world);
 	if (ipam_allocate(take->books, take->pod, take->endpoint, take->asks, &take->settings,
@@ -362,8 +361,7 @@ static void on_pools_there(struct take *take)
 	if (!take->names)
 		strbuf_addf(&versions, "%zu %llu", json_object_size(pools),
 			    (unsigned long long)sum);
-	json_decref(take->seen);
-	take->seen = json_object();
+	json_replace(&take->seen, json_object());
 	json_put(take->seen, "names", or_null(take->names));
 	json_put_str(take->seen, "versions", strbuf_str(&versions));
 	if (take->pod)
@@ -384,8 +382,7 @@ static void on_all_pools(void *arg, json_t *pools, const struct err *err)
 		end_round(take, err);
 		return;
 	}
-	json_decref(shelf->pools);
-	shelf->pools = by_name(pools);
+	json_replace(&shelf->pools, by_name(pools));
 	shelf->has_all_pools = true;
 	on_pools_there(take);
 }

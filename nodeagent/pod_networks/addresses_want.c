@@ -199,8 +199,7 @@ static bool answer_want(struct addresses_want *want)
 
 static void remember_object(struct addresses_want *want, json_t *object)
 {
-	json_decref(want->object);
-	want->object = object;
+	json_replace(&want->object, object);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -468,8 +467,7 @@ static void on_taken(void *arg, const json_t *status, const struct err *err)
 	} else {
 		if (!want->seen)
 			want->tried_ms = clock_ms();
-		json_decref(want->seen);
-		want->seen = seen;
+		json_replace(&want->seen, seen);
 		want->trouble = want->tried = *err;
 		want->state = WANT_WATCHING;
 	}

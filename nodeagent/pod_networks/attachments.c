@@ -176,8 +176,7 @@ static void want_addresses(struct question *q)
 	json_auto_t *asks = json_incref(json_at(q->ask, "wishes"));
 
 	if (json_array_size(asks) == 0) {
-		json_decref(asks);
-		asks = json_pack("[O]", json_at(q->ask, "wish"));
+		json_replace(&asks, json_pack("[O]", json_at(q->ask, "wish")));
 	}
 	q->want = addresses_want(
 		q->attachments->config.addresses,
@@ -349,12 +348,10 @@ static void on_heard(void *arg, const json_t *message)
 	json_t *pod_networks = json_object_get(message, "podNetworks");
 
 	if (adding) {
-		json_decref(a->adding);
-		a->adding = json_incref(adding);
+		json_replace(&a->adding, json_incref(adding));
 	}
 	if (pod_networks && !json_same(pod_networks, a->pod_networks)) {
-		json_decref(a->pod_networks);
-		a->pod_networks = json_incref(pod_networks);
+		json_replace(&a->pod_networks, json_incref(pod_networks));
 		a->config.changed(a->config.arg);
 	}
 	if (json_at(message, "kind")) {
@@ -368,8 +365,7 @@ static void on_heard(void *arg, const json_t *message)
 		a->is_told = true;
 		if (json_same(list, a->list))
 			return;
-		json_decref(a->list);
-		a->list = json_incref(list);
+		json_replace(&a->list, json_incref(list));
 		a->config.changed(a->config.arg);
 	}
 }

@@ -262,14 +262,12 @@ void hostd_gids(struct hostd *hostd, const json_t *wanted, hostd_done_fn done, v
 /* Each request carries them, so a new worker needs no telling. */
 void hostd_set_node_addresses(struct hostd *hostd, const json_t *addresses)
 {
-	json_decref(hostd->addresses);
-	hostd->addresses = json_deep_copy(addresses);
+	json_replace(&hostd->addresses, json_deep_copy(addresses));
 }
 
 void hostd_set_held(struct hostd *hostd, const json_t *held)
 {
-	json_decref(hostd->held);
-	hostd->held = json_deep_copy(held);
+	json_replace(&hostd->held, json_deep_copy(held));
 }
 
 size_t hostd_stuck(const struct hostd *hostd, const json_t **ret_request)

@@ -138,11 +138,6 @@ static json_t *pod_namespaces(const json_t *world, const struct inject_settings 
 	return selector;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /*
  * ["a", "b"] in CEL: the namespaces that ask, in an order of their own. Names of namespaces need no
  * quoting.
@@ -158,7 +153,7 @@ static void add_asking(const json_t *world, struct strbuf *text)
 	json_each (namespaces, name, namespace)
 		if (pod_inject_asks_for_pods(namespace))
 			names[n++] = name;
-	qsort(names, n, sizeof(*names), compare_names);
+	qsort(names, n, sizeof(*names), str_compare);
 	strbuf_addc(text, '[');
 	for (size_t i = 0; i < n; i++)
 		strbuf_addf(text, "%s\"%s\"", i ? ", " : "", names[i]);

@@ -289,8 +289,7 @@ static void switches_changed(struct webhook *webhook, const json_t *config_map)
 			  F_ERR(&err));
 		return;
 	}
-	json_decref(webhook->inject.switches);
-	webhook->inject.switches = switches;
+	json_replace(&webhook->inject.switches, switches);
 	log_info("switches of pod injection",
 		 F_BOOL("add_to_existing", inject_settings_add(&webhook->inject)),
 		 F_BOOL("hugepages", inject_settings_hugepages(&webhook->inject)),
@@ -301,8 +300,7 @@ void webhook_changed(struct webhook *webhook, const char *kind, const json_t *no
 {
 	/* A Secret that went is made again by the leader; what is served stays until then. */
 	if (str_eq(kind, MIRROR_CERTIFICATE) && now && !same_certificate(webhook->secret, now)) {
-		json_decref(webhook->secret);
-		webhook->secret = json_deep_copy(now);
+		json_replace(&webhook->secret, json_deep_copy(now));
 		use_certificate(webhook, now);
 	} else if (str_eq(kind, MIRROR_SPIDERPOOL_CONF)) {
 		settings_changed(webhook, now);

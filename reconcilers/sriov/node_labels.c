@@ -54,8 +54,7 @@ static void put_common(json_t *labels, const char *key, json_t *value)
 	json_t *before = json_object_get(labels, key);
 
 	if (value && before && !json_same(value, before)) {
-		json_decref(value);
-		value = json_string("mixed");
+		json_replace(&value, json_string("mixed"));
 	}
 	json_put(labels, key, value);
 }

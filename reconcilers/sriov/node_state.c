@@ -443,8 +443,7 @@ static json_t *decide_spec(struct decision *d, const json_t *world, const char *
 	(void)json_object_del(there, "rails");
 	*ret_is_written = json_object_size(d->spec) > 0 && means_same(spec, there);
 	if (*ret_is_written) {
-		json_decref(spec);
-		spec = json_incref(there);
+		json_replace(&spec, json_incref(there));
 	}
 	json_decref(there);
 	json_put(spec, "rails", rails);

@@ -247,8 +247,7 @@ static int read_entry(struct wire wire, bool is_bytes, json_t *map, struct err *
 		if (piece.type != WIRE_LENGTH)
 			return bad(err);
 		if (piece.number == 1) {
-			json_decref(key);
-			key = text_of(&piece.bytes);
+			json_replace(&key, text_of(&piece.bytes));
 		} else if (piece.number == 2) {
 			value = piece.bytes;
 		}

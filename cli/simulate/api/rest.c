@@ -445,9 +445,8 @@ static void delete_one(const struct ask *ask)
 		ask_put_outcome(ask->resp, deleted(ask, object));
 		return;
 	}
-	json_decref(object);
-	object = garbage_delete(ask->api->garbage, ask->resource, key, deletion.propagation,
-				deletion.grace_s, &is_gone);
+	json_replace(&object, garbage_delete(ask->api->garbage, ask->resource, key,
+					     deletion.propagation, deletion.grace_s, &is_gone));
 	if (is_gone) {
 		ask_put_outcome(ask->resp, deleted(ask, object));
 	} else {

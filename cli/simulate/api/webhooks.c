@@ -306,8 +306,7 @@ static int mutate(struct round *round, const json_t *response, struct err *err)
 		return -1;
 	if (!json_is_object(json_at(after, "metadata")))
 		return err_set(err, ERR_INVALID, "BadPatch", "the patch removes metadata");
-	json_decref(round->object);
-	round->object = json_incref(after);
+	json_replace(&round->object, json_incref(after));
 	return 0;
 }
 

@@ -538,8 +538,7 @@ static struct outcome answer_of(const struct write *w, int status)
 	if (str_eq(w->request.subresource, "scale")) {
 		json_t *scale = scale_of(resource_of(w), w->object);
 
-		json_decref(answer);
-		answer = scale;
+		json_replace(&answer, scale);
 	}
 	return (struct outcome){status, answer};
 }
@@ -623,8 +622,7 @@ static void on_mutated(void *arg, struct outcome refusal, json_t *object)
 		write_end(w, refusal);
 		return;
 	}
-	json_decref(w->object);
-	w->object = object;
+	json_replace(&w->object, object);
 	if (!is_current(w))
 		return;
 	outcome = finish(w);

@@ -169,11 +169,6 @@ static void count(json_t *reasons, const char *reason)
 	json_put_int(reasons, reason, json_integer_value(json_object_get(reasons, reason)) + 1);
 }
 
-static int compare(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void refuse(size_t nodes, const json_t *reasons, struct err *err)
 {
 	auto_strbuf struct strbuf text = {0};
@@ -184,7 +179,7 @@ static void refuse(size_t nodes, const json_t *reasons, struct err *err)
 	json_each (reasons, reason, number)
 		if (n < ARRAY_LEN(sorted))
 			sorted[n++] = reason;
-	qsort(sorted, n, sizeof(sorted[0]), compare);
+	qsort(sorted, n, sizeof(sorted[0]), str_compare);
 	for (size_t i = 0; i < n; i++)
 		strbuf_addf(&text, "%s %lld %s", i ? "," : "",
 			    (long long)json_integer_value(json_object_get(reasons, sorted[i])),

@@ -136,8 +136,7 @@ static void on_node_status(void *arg, json_t *object, const struct err *err)
 		node->server.is_registered = true;
 		node->server.is_beating = false;
 		if (writing->node_status) {
-			json_decref(node->server.devices);
-			node->server.devices = json_incref(writing->node_status);
+			json_replace(&node->server.devices, json_incref(writing->node_status));
 		}
 		if (untaint(writing, object))
 			return;

@@ -387,8 +387,7 @@ static void take_results(struct sim_pod *pod, const json_t *status)
 		fail(pod, "FailedCreatePodSandBox", &err);
 		return;
 	}
-	json_decref(pod->results);
-	pod->results = results;
+	json_replace(&pod->results, results);
 	infos = infos_of(pod);
 	text = network_status_text(pod->delegates, pod->results, infos);
 	metadata = json_pack("{s:s, s:s, s:s}", "namespace", pod->ns, "name", pod->name, "uid",
@@ -496,8 +495,7 @@ static void on_networks(void *arg, const json_t *answer, const struct err *err)
 		fail(pod, "FailedCreatePodSandBox", &why);
 		return;
 	}
-	json_decref(pod->delegates);
-	pod->delegates = delegates;
+	json_replace(&pod->delegates, delegates);
 	want_addresses(pod);
 }
 

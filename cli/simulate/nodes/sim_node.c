@@ -32,14 +32,6 @@ enum {
 	AGAIN_MS = HISTORY_NO_LINK_MS + 500,
 };
 
-static void replace(json_t **field, json_t *value)
-{
-	json_t *old = *field;
-
-	*field = value;
-	json_decref(old);
-}
-
 static void want_write(struct sim_node *node)
 {
 	nodes_want(node->nodes, KEY_NODE, node->name, 0);
@@ -56,7 +48,7 @@ static void check_given(struct sim_node *node, const json_t *before, const char 
 		json_decref(given);
 		return;
 	}
-	replace(&node->given, given);
+	json_replace(&node->given, given);
 	agent_set_given(node->agent, given);
 }
 
@@ -106,7 +98,7 @@ void sim_node_offer(struct sim_node *node)
 	});
 	check_given(node, node->given, json_str_at(view.observed, "node", "bootId"));
 	held = observed_functions(node->allocated);
-	replace(&node->offered, pools_withdraw(node->pools, node->held_back));
+	json_replace(&node->offered, pools_withdraw(node->pools, node->held_back));
 	agent_set_held(node->agent, held);
 	node->server.is_dirty = true;
 	want_write(node);
@@ -136,7 +128,7 @@ static void withdraw(void *arg, const json_t *devices)
 {
 	struct sim_node *node = arg;
 
-	replace(&node->held_back, json_incref((json_t *)devices));
+	json_replace(&node->held_back, json_incref((json_t *)devices));
 	sim_node_offer(node);
 	if (devices)
 		deferred_run(node->withdrawn);
@@ -169,7 +161,7 @@ void sim_node_set_node_state(struct sim_node *node, const json_t *object)
 {
 	if (!object && (node->server.node_state || !node->server.absent_ms))
 		node->server.absent_ms = clock_ms();
-	replace(&node->server.node_state, json_incref((json_t *)object));
+	json_replace(&node->server.node_state, json_incref((json_t *)object));
 	if (!node->agent)
 		return;
 	agent_set_node_state(node->agent, object);

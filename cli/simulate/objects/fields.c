@@ -8,8 +8,8 @@
 
 #include "cli/simulate/objects/failure.h"
 #include "cli/simulate/objects/fields_internal.h"
-#include "lib/base/mem.h"
 #include "lib/json/json.h"
+#include "lib/json/keys.h"
 
 #define MEMBER "."
 
@@ -57,31 +57,13 @@ json_t *fields_read(const json_t *fields_v1)
 	return set;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* The keys, sorted; free() the array. */
-static const char **sorted_elements(const json_t *set)
-{
-	size_t n = 0;
-	const char **names = mem_calloc(json_object_size(set) + 1, sizeof(*names));
-	const char *element = NULL;
-	json_t *below = NULL;
-
-	json_each (set, element, below)
-		names[n++] = element;
-	qsort(names, n, sizeof(*names), compare_names);
-	return names;
-}
-
 json_t *fields_write(const json_t *set)
 {
 	json_t *out = json_object();
-	auto_free const char **names = sorted_elements(set);
+	size_t n;
+	auto_free const char **names = json_sorted_keys(set, &n);
 
-	for (size_t i = 0; names[i]; i++) {
+	for (size_t i = 0; i < n; i++) {
 		const json_t *below = json_object_get(set, names[i]);
 
 		if (!str_eq(names[i], MEMBER))
@@ -165,12 +147,12 @@ static void add_keys(struct strbuf *path, const char *text)
 /* Members of one level come before those below them. */
 static void add_causes(const json_t *set, struct strbuf *path, const char *message, json_t *causes)
 {
-	auto_free const char **names = sorted_elements(set);
-	size_t len = path->len;
+	size_t n, len = path->len;
+	auto_free const char **names = json_sorted_keys(set, &n);
 	const char *rest;
 
 	for (int below = 0; below < 2; below++) {
-		for (size_t i = 0; names[i]; i++) {
+		for (size_t i = 0; i < n; i++) {
 			const json_t *sub = json_object_get(set, names[i]);
 
 			if (str_eq(names[i], MEMBER))

@@ -119,8 +119,7 @@ static int put_at(struct edit *edit, const char *path, json_t *value, bool repla
 	if (object_count(value, depth, &edit->count, edit->err))
 		return -1;
 	if (!token) {
-		json_decref(edit->root);
-		edit->root = take_ptr(owned);
+		json_replace(&edit->root, take_ptr(owned));
 		return 0;
 	}
 	if (replaces && !child(parent, token))

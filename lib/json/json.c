@@ -259,6 +259,15 @@ static json_t *string_new(const char *s, size_t len)
 	return json_stringn(clean.data, clean.len);
 }
 
+json_t *json_pick(const json_t *object, const char *const *keys)
+{
+	json_t *picked = json_object();
+
+	for (; *keys; keys++)
+		json_put(picked, *keys, json_incref(json_at(object, *keys)));
+	return picked;
+}
+
 void json_replace(json_t **field, json_t *value)
 {
 	json_t *old = *field;

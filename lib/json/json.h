@@ -68,6 +68,9 @@ bool json_list_has(const json_t *list, const char *text);
  */
 json_t *json_find(const json_t *list, const char *key, const char *value);
 
+/* An object of those of these members (NULL at the end) that `object` has; values shared. New. */
+json_t *json_pick(const json_t *object, const char *const *keys);
+
 /*
  * Walk down: json_at(obj, "spec", "nicSelector", "vendor"). Borrowed, or NULL when any step is
  * missing, null, or its parent is not an object.

@@ -71,11 +71,6 @@ static char *process_name(const struct host *host, const char *pid)
 			  pid);
 }
 
-static bool is_number(const char *text)
-{
-	return text[0] != '\0' && strlen(text) < 12 && strspn(text, "0123456789") == strlen(text);
-}
-
 /* "proc/42/ns/net" is shown as the process that has it. */
 static char *namespace_name(const struct host *host, const char *path)
 {
@@ -343,7 +338,7 @@ json_t *holders_files(const struct host *host, struct err *err)
 		const char *pid = json_string_value(name);
 
 		/* The first process may be closed to us; it supervises and holds no device. */
-		if (is_number(pid) && !str_eq(pid, own) && !str_eq(pid, "1") &&
+		if (host_is_process(pid) && !str_eq(pid, own) && !str_eq(pid, "1") &&
 		    add_files_of(host, pid, ret, err) < 0)
 			return NULL;
 	}

@@ -83,9 +83,9 @@ static void visit_once(struct walk *walk, const char *path, int fd)
 		walk->arg, &(struct host_namespace){.path = path, .inode = st.st_ino, .fd = fd});
 }
 
-static bool is_number(const char *text)
+bool host_is_process(const char *name)
 {
-	return text[0] != '\0' && strlen(text) < 12 && strspn(text, "0123456789") == strlen(text);
+	return name[0] != '\0' && strlen(name) < 12 && strspn(name, "0123456789") == strlen(name);
 }
 
 /* New; NULL: there is no such folder, or it cannot be read, which counts as a failure. */
@@ -232,7 +232,8 @@ static void meet_of_processes(struct walk *walk)
 		auto_close int fd = -1;
 
 		/* The first process is in the node's namespace, ours, and may be closed to us. */
-		if (!is_number(json_string_value(name)) || str_eq(json_string_value(name), "1"))
+		if (!host_is_process(json_string_value(name)) ||
+		    str_eq(json_string_value(name), "1"))
 			continue;
 		fd = netns_path_open(walk->host->root, path);
 		visit_once(walk, path, fd);

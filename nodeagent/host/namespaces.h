@@ -34,6 +34,9 @@ int host_namespaces(const struct host *host,
 		    bool (*visit)(void *arg, const struct host_namespace *namespace), void *arg,
 		    struct err *err);
 
+/* Whether a name in /proc is a process's. */
+bool host_is_process(const char *name);
+
 /*
  * Run `work` with `host` speaking to the kernel of this namespace, and come back; its sockets there
  * are closed then. Files are the host's all the time. Returns what `work` returned; -1 with err

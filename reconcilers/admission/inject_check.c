@@ -37,15 +37,6 @@ bool inject_check_wants(const json_t *pod)
 
 /* ---- projection ------------------------------------------------------------------------------ */
 
-static json_t *pick(const json_t *from, const char *const *keys)
-{
-	json_t *picked = json_object();
-
-	for (; *keys; keys++)
-		json_put(picked, *keys, json_incref(json_at(from, *keys)));
-	return picked;
-}
-
 static json_t *limits_of(const json_t *containers)
 {
 	json_t *list = json_array(), *container;
@@ -78,8 +69,8 @@ void inject_check_project(json_t *pod)
 		"k8s.v1.cni.cncf.io/networks",
 		NULL,
 	};
-	json_t *metadata = pick(json_at(pod, "metadata"), metadata_kept);
-	json_t *annotations = pick(json_at(pod, "metadata", "annotations"), annotations_kept);
+	json_t *metadata = json_pick(json_at(pod, "metadata"), metadata_kept);
+	json_t *annotations = json_pick(json_at(pod, "metadata", "annotations"), annotations_kept);
 	json_t *limits = limits_of(json_at(pod, "spec", "containers"));
 	json_t *phase = json_incref(json_at(pod, "status", "phase"));
 

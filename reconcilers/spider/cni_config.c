@@ -258,16 +258,6 @@ static void add_ipoib(json_t *plugins, const json_t *spec, const json_t *block)
 	json_array_append_new(plugins, plugin);
 }
 
-/* Copy these members where they are given. */
-static json_t *pick(const json_t *from, const char *const *keys)
-{
-	json_t *picked = json_object();
-
-	for (; *keys; keys++)
-		json_put(picked, *keys, json_incref(json_at(from, *keys)));
-	return picked;
-}
-
 static void add_ovs(json_t *plugins, const json_t *spec, const json_t *block)
 {
 	const json_t *trunk = json_at(block, "trunk");
@@ -284,8 +274,8 @@ static void add_ovs(json_t *plugins, const json_t *spec, const json_t *block)
 		list = json_array();
 		json_array_foreach (trunk, i, item)
 			json_array_append_new(
-				list,
-				pick(item, (const char *const[]){"minID", "maxID", "id", NULL}));
+				list, json_pick(item, (const char *const[]){"minID", "maxID", "id",
+									    NULL}));
 		json_put(plugin, "trunk", list);
 	}
 	put_ipam(plugin, spec, block);
@@ -359,7 +349,7 @@ static json_t *coordinator_new(const json_t *coordinator)
 
 		json_array_foreach (json_at(coordinator, "policyRoutes"), i, route)
 			json_array_append_new(
-				list, pick(route, (const char *const[]){"dst", "gw", NULL}));
+				list, json_pick(route, (const char *const[]){"dst", "gw", NULL}));
 		json_put(plugin, "policyRoutes", list);
 	}
 	return plugin;

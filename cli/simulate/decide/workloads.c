@@ -12,6 +12,8 @@
 #include "lib/base/str.h"
 #include "lib/json/condition.h"
 #include "lib/json/json.h"
+#include "reconcilers/core/owner.h"
+#include "reconcilers/core/pod.h"
 
 #define HASH_LABEL     "pod-template-hash"
 #define REVISION_LABEL "controller-revision-hash"
@@ -35,18 +37,6 @@ static int64_t replicas_of(const json_t *object)
 static bool is_ready(const json_t *pod)
 {
 	return str_eq(condition_status_of(json_at(pod, "status", "conditions"), "Ready"), "True");
-}
-
-static bool is_going(const json_t *object)
-{
-	return json_at(object, "metadata", "deletionTimestamp") != NULL;
-}
-
-static bool is_over(const json_t *pod)
-{
-	const char *phase = json_str_at(pod, "status", "phase");
-
-	return str_eq(phase, "Failed") || str_eq(phase, "Succeeded");
 }
 
 static bool is_of_template(const struct plan_of *p, const json_t *owned, const char *label)
@@ -89,7 +79,7 @@ static json_t *pod_from_template(const struct plan_of *p, const char *label)
 
 static void drop(const struct plan_of *p, const json_t *owned)
 {
-	if (!is_going(owned))
+	if (!object_is_terminating(owned))
 		json_array_append_new(p->remove, json_string(json_name(owned)));
 }
 
@@ -111,7 +101,7 @@ static json_t *plan_replica_set(const struct plan_of *p, const json_t *pods)
 	size_t i;
 
 	json_array_foreach ((json_t *)pods, i, pod) {
-		if (is_over(pod) || is_going(pod))
+		if (pod_has_terminated(pod) || object_is_terminating(pod))
 			continue;
 		if (++alive > wanted)
 			drop(p, pod);
@@ -203,7 +193,7 @@ static json_t *plan_deployment(const struct plan_of *p, const json_t *sets)
 		bool current = is_of_template(p, set, HASH_LABEL);
 		int64_t should = current ? wanted : 0;
 
-		if (is_going(set))
+		if (object_is_terminating(set))
 			continue;
 		found |= current;
 		if (replicas_of(set) != should)
@@ -279,7 +269,7 @@ static json_t *plan_daemon_set(const struct plan_of *p, const json_t *pods, cons
 	json_array_foreach ((json_t *)pods, i, pod) {
 		const char *name = node_of(pod);
 
-		if (!name || is_over(pod) || !is_of_template(p, pod, REVISION_LABEL) ||
+		if (!name || pod_has_terminated(pod) || !is_of_template(p, pod, REVISION_LABEL) ||
 		    json_object_get(has, name))
 			drop(p, pod);
 		else
@@ -301,7 +291,7 @@ static json_t *plan_daemon_set(const struct plan_of *p, const json_t *pods, cons
 		} else if (mine) {
 			current++;
 			updated++;
-			ready += is_ready(mine) && !is_going(mine);
+			ready += is_ready(mine) && !object_is_terminating(mine);
 		}
 		json_object_del(has, name);
 	}
@@ -373,11 +363,11 @@ static json_t *plan_stateful_set(const struct plan_of *p, const json_t *pods)
 
 		if (!mine && may_create)
 			json_array_append_new(p->create, stateful_pod(p, n));
-		if (mine && (is_over(mine) || !is_of_template(p, mine, REVISION_LABEL)))
+		if (mine && (pod_has_terminated(mine) || !is_of_template(p, mine, REVISION_LABEL)))
 			drop(p, mine);
 		there += mine != NULL;
 		updated += mine && is_of_template(p, mine, REVISION_LABEL);
-		ready += mine && is_ready(mine) && !is_going(mine);
+		ready += mine && is_ready(mine) && !object_is_terminating(mine);
 		may_create &= parallel || (mine && is_ready(mine));
 	}
 	json_array_foreach ((json_t *)pods, i, pod)
@@ -410,7 +400,7 @@ json_t *workload_plan(const char *kind, const json_t *object, const json_t *owne
 	auto_free char *text = NULL;
 	uint64_t hash;
 
-	if (is_going(object))
+	if (object_is_terminating(object))
 		return plan;
 	text = json_text(json_at(p.object, "spec", "template"));
 	hash = str_hash(text, strlen(text));

@@ -148,8 +148,7 @@ static void handle_log_level(const struct http_request *req, struct http_respons
 			strbuf_addf(&resp->body, "%s\n", err.text);
 			return;
 		}
-		mem_free(debug->log_level);
-		debug->log_level = take_ptr(spec);
+		str_replace(&debug->log_level, take_ptr(spec));
 		debug->all_debug = false;
 		log_info("log level set", F_STR("log_level", debug->log_level));
 	}

@@ -543,8 +543,7 @@ void metrics_append(struct metrics *r, const char *of, const char *text)
 		part = &r->parts[r->n_parts++];
 		*part = (struct part){.of = str_dup(of)};
 	}
-	mem_free(part->text);
-	part->text = str_dup(text);
+	str_replace(&part->text, str_dup(text));
 }
 
 void metrics_render(struct metrics *r, struct strbuf *out)

@@ -60,6 +60,14 @@ bool str_eq(const char *a, const char *b)
 	return strcmp(a, b) == 0;
 }
 
+void str_replace(char **field, char *value)
+{
+	char *old = *field;
+
+	*field = value;
+	mem_free(old);
+}
+
 int str_compare(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);

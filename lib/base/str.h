@@ -19,6 +19,8 @@ char *str_below(const char *dir, const char *path);
 char *str_vprintf(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 char *str_dup(const char *s);
 char *str_ndup(const char *s, size_t len);
+/* Put value, which is taken, in the place of *field, which is freed. Either may be NULL. */
+void str_replace(char **field, char *value);
 
 /* NULL-safe: NULL equals only NULL. */
 bool str_eq(const char *a, const char *b);

@@ -96,8 +96,7 @@ static int on_header(nghttp2_session *h2, const nghttp2_frame *frame, const uint
 		return 0;
 	if (*field || memchr(value, '\0', value_len))
 		h->is_malformed = true;
-	mem_free(*field);
-	*field = str_ndup((const char *)value, value_len);
+	str_replace(field, str_ndup((const char *)value, value_len));
 	return 0;
 }
 

@@ -53,8 +53,7 @@ bool health_set(struct health *h, const char *name, bool ok, const char *text)
 	}
 	check->ok = ok;
 	if (!str_eq(check->text, text)) {
-		mem_free(check->text);
-		check->text = str_dup(text);
+		str_replace(&check->text, str_dup(text));
 	}
 	return changed;
 }

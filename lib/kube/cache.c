@@ -383,8 +383,7 @@ static bool put_if_newer(struct cache *cache, json_t *object, bool is_listed, ui
 			cache->kind->project(object);
 		json_object_del(json_at(object, "metadata"), "managedFields");
 		if (!str_eq(entry->uid, json_uid(object))) {
-			mem_free(entry->uid);
-			entry->uid = str_dup(json_uid(object));
+			str_replace(&entry->uid, str_dup(json_uid(object)));
 		}
 		store_object(cache, entry, object);
 		if (cache->changed && !(old && same_content(old, object)))
@@ -460,8 +459,7 @@ void cache_renew(struct cache *cache, const char *key, const char *version)
 		memcpy(text + stored.version_at, version, after);
 		memcpy(text + stored.version_at + after, entry->text + stored.version_at + before,
 		       len - stored.version_at - before + 1);
-		mem_free(entry->text);
-		entry->text = text;
+		str_replace(&entry->text, text);
 	}
 	(void)identity_read(entry->text, strlen(entry->text), false, &stored);
 	entry->version = identity_version(&stored);

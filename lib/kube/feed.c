@@ -197,8 +197,7 @@ static int list_rest(struct feed *feed, const struct splitter_object *rest, stru
 	if (!list || !is_list(list))
 		return bad_stream(feed, "not a list", rest->text, rest->len, err);
 	feed->version = kube_resource_version(list);
-	mem_free(feed->next_page);
-	feed->next_page = str_empty(next) ? NULL : str_dup(next);
+	str_replace(&feed->next_page, str_empty(next) ? NULL : str_dup(next));
 	return 0;
 }
 

@@ -247,8 +247,7 @@ void agent_set_reported(struct agent *agent, const char *uid)
 {
 	if (str_eq(agent->report.uid, uid))
 		return;
-	mem_free(agent->report.uid);
-	agent->report.uid = str_dup(uid);
+	str_replace(&agent->report.uid, str_dup(uid));
 	agent->report.at_ms = clock_ms();
 	agent_decide_desired(agent);
 	if (agent->doing == IDLE)

@@ -145,8 +145,7 @@ static bool may_run(const json_t *entry, void *arg)
 
 static void set_activity(struct agent *agent, char *text)
 {
-	mem_free(agent->report.activity);
-	agent->report.activity = text;
+	str_replace(&agent->report.activity, text);
 	agent->config.changed(agent->config.arg);
 }
 

@@ -137,8 +137,7 @@ static bool is_sure(struct agent *agent, const char *text)
 	if (!text || str_eq(text, agent->report.text))
 		return true;
 	if (!str_eq(text, agent->report.doubted)) {
-		mem_free(agent->report.doubted);
-		agent->report.doubted = str_dup(text);
+		str_replace(&agent->report.doubted, str_dup(text));
 		agent->report.doubted_ms = clock_ms();
 	}
 	return clock_ms() - agent->report.doubted_ms >= AGENT_CONFIRM_MS;
@@ -176,8 +175,7 @@ void agent_show_plan(struct agent *agent)
 		report_entry(agent, json_at(agent->planned.plan, "reboot"));
 		report_entry(agent, json_at(agent->planned.plan, "nextBoot"));
 	}
-	mem_free(agent->report.text);
-	agent->report.text = take_ptr(text);
+	str_replace(&agent->report.text, take_ptr(text));
 	set_shown(agent, json_incref(agent->planned.plan));
 }
 

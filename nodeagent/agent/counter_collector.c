@@ -195,8 +195,7 @@ static void read_next(struct counter_collector *counting)
 		return;
 	}
 	entry = json_array_get(counting->entries, counting->at);
-	mem_free(counting->asked);
-	counting->asked = str_dup(name_of(entry));
+	str_replace(&counting->asked, str_dup(name_of(entry)));
 	counting->is_out = true;
 	hostd_counters(counting->hostd, json_at(entry, "device"), on_counters, counting);
 }

@@ -190,8 +190,7 @@ static void tell_profile(struct node_state *state)
 	if (state->profile_said && str_eq(profile, state->profile))
 		return;
 	state->profile_said = true;
-	mem_free(state->profile);
-	state->profile = profile ? str_dup(profile) : NULL;
+	str_replace(&state->profile, profile ? str_dup(profile) : NULL);
 	state->config.profile(state->config.arg, state->profile);
 }
 
@@ -332,8 +331,7 @@ static void write_if_due(void *arg)
 		return;
 	}
 	state->sent.hash = hash_of(status);
-	mem_free(state->sent.uid);
-	state->sent.uid = str_dup(json_uid(state->object));
+	str_replace(&state->sent.uid, str_dup(json_uid(state->object)));
 	state->quiet_ms =
 		(state->quiet_ms > now_ms ? state->quiet_ms : now_ms) + NODE_STATE_WRITE_MS;
 	body = body_of(state, status);

@@ -266,8 +266,7 @@ void resource_slices_free(struct resource_slices *slices)
 
 void resource_slices_set_owner(struct resource_slices *slices, const char *uid)
 {
-	mem_free(slices->owner);
-	slices->owner = str_dup(uid);
+	str_replace(&slices->owner, str_dup(uid));
 	look_soon(slices);
 }
 

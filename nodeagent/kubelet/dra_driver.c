@@ -468,8 +468,7 @@ void dra_driver_set(struct dra_driver *driver, const json_t *pools, const char *
 	if (json_same(pools, driver->pools) && str_eq(boot, driver->boot))
 		return;
 	json_replace(&driver->pools, json_incref((json_t *)pools));
-	mem_free(driver->boot);
-	driver->boot = str_dup(boot);
+	str_replace(&driver->boot, str_dup(boot));
 	if (driver->state) {
 		json_auto_t *claims = json_incref(json_at(driver->state, "claims"));
 		const char *uid;

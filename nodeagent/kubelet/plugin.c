@@ -58,8 +58,7 @@ struct plugin {
 /* Takes the text. */
 static void set_cause(struct plugin *plugin, char *cause)
 {
-	mem_free(plugin->cause);
-	plugin->cause = cause;
+	str_replace(&plugin->cause, cause);
 }
 
 static void complain(struct plugin *plugin, const struct err *err)

@@ -128,8 +128,7 @@ static void failed(struct pod_resources *resources, const struct err *err, bool 
 	/* Counts again once it answers again. */
 	json_decref(take_ptr(resources->lost));
 	json_decref(take_ptr(resources->named));
-	mem_free(resources->complained);
-	resources->complained = str_dup(err->text);
+	str_replace(&resources->complained, str_dup(err->text));
 	if (!is_unserved && (resources->allocated || (!resources->is_told && is_early))) {
 		if (is_news)
 			log_warn(resources->allocated ? "cannot ask the kubelet which pods have "

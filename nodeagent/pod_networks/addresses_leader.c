@@ -78,8 +78,7 @@ static bool note_version(struct leader *leader, const json_t *lease)
 	leader->term_ms = is_held ? lease_term_ms(lease) : ADDRESSES_NO_LEADER_MS;
 	if (str_eq(leader->version, version))
 		return false;
-	mem_free(leader->version);
-	leader->version = str_dup(version);
+	str_replace(&leader->version, str_dup(version));
 	leader->changed_ms = clock_ms();
 	return true;
 }
@@ -134,8 +133,7 @@ static void on_lease(void *arg, json_t *lease, const struct err *err)
 		if (!str_empty(ns) && !str_eq(ns, addresses_config_ns(leader->addresses))) {
 			log_info("reading the ConfigMap " IPAM_CONFIG_MAP " where the leader does",
 				 F_STR("namespace", ns));
-			mem_free(leader->addresses->leader_ns);
-			leader->addresses->leader_ns = str_dup(ns);
+			str_replace(&leader->addresses->leader_ns, str_dup(ns));
 		}
 	}
 	/* A round ends first: the Lease is read again before the next one. */

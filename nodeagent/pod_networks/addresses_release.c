@@ -433,8 +433,7 @@ void release_if_gone(struct addresses *addresses, const json_t *endpoint)
 					      json_name(endpoint), endpoint_uid(endpoint));
 
 	release->is_guess = true;
-	mem_free(release->pod);
-	release->pod = endpoint_pod_key(endpoint, addresses->config.ns);
+	str_replace(&release->pod, endpoint_pod_key(endpoint, addresses->config.ns));
 	begin_release(release);
 }
 
@@ -464,8 +463,7 @@ void release_look_again(void *arg)
 		}
 		release = release_new(addresses, json_str_at(pod, "ns"), json_str_at(pod, "name"),
 				      uid);
-		mem_free(release->pod);
-		release->pod = str_dup(json_str_at(pod, "pod"));
+		str_replace(&release->pod, str_dup(json_str_at(pod, "pod")));
 		release->is_guess = release->is_second = true;
 		begin_release(release);
 	}

@@ -341,8 +341,7 @@ static void on_config(void *arg, json_t *config_map, const struct err *err)
 				      &bad) < 0) {
 		read_later(want, &bad);
 	} else if (settings.keeps_virtual_machines) {
-		mem_free(want->endpoint);
-		want->endpoint = str_dup(want->machine);
+		str_replace(&want->endpoint, str_dup(want->machine));
 		read_endpoint(want);
 	} else {
 		watch_for_answer(want);
@@ -372,8 +371,7 @@ static void on_pod(void *arg, json_t *pod, const struct err *err)
 		return;
 	}
 	want->is_unforeseen = !assign_wants(pod);
-	mem_free(want->machine);
-	want->machine = pod_machine(pod) ? str_dup(pod_machine(pod)) : NULL;
+	str_replace(&want->machine, pod_machine(pod) ? str_dup(pod_machine(pod)) : NULL);
 	if (want->machine && !str_eq(want->machine, want->name))
 		want->call = kube_get(config->client, &kube_config_maps,
 				      addresses_config_ns(want->addresses), IPAM_CONFIG_MAP, NULL,

@@ -112,8 +112,7 @@ void revert_backoff_answered(struct revert_backoff *rewrites, const char *kind, 
 		other = manager;
 		last = time;
 	}
-	mem_free(rewrite->other);
-	rewrite->other = str_dup(other);
+	str_replace(&rewrite->other, str_dup(other));
 }
 
 const char *revert_backoff_other(const struct revert_backoff *rewrites, const char *kind,

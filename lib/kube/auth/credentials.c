@@ -422,8 +422,7 @@ void kube_credentials_get(struct kube_credentials *c, struct kube_credentials_wa
 	    !str_eq(pem, c->ca_pem)) {
 		log_info("the API server's certificate authorities have changed",
 			 F_STR("file", c->ca.watch.path));
-		mem_free(c->ca_pem);
-		c->ca_pem = take_ptr(pem);
+		str_replace(&c->ca_pem, take_ptr(pem));
 		c->generation++;
 		c->tls_generation++;
 	}

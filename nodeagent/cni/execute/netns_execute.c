@@ -77,24 +77,33 @@ static void judge_answer(struct run *run, const json_t *step, const struct netli
 	count_failure(run, &problem);
 }
 
-static void flush_messages(struct run *run)
+static bool is_over(const struct run *run)
+{
+	return run->failures && !run->all;
+}
+
+/* What was gathered when a step failed is not sent. True: the next step may be done. */
+static bool flush_messages(struct run *run)
 {
 	auto_free struct netlink_answer *answers = NULL;
 	struct err problem = {0};
+	bool is_dropped = is_over(run);
 
 	assert(!run->ns == (run->n == 0));
 	if (run->n == 0)
-		return;
+		return !is_dropped;
 	answers = mem_calloc(run->n, sizeof(*answers));
-	if (netlink_send(netns_netlink(run->ns), NETLINK_ROUTE, run->messages, run->n, answers,
-			 &problem))
+	if (!is_dropped && netlink_send(netns_netlink(run->ns), NETLINK_ROUTE, run->messages,
+					run->n, answers, &problem))
 		count_failure(run, &problem);
 	for (size_t i = 0; i < run->n; i++) {
-		judge_answer(run, run->steps[i], &answers[i]);
+		if (!is_dropped)
+			judge_answer(run, run->steps[i], &answers[i]);
 		nlmsg_free(run->messages[i]);
 	}
 	run->n = 0;
 	run->ns = NULL;
+	return !is_over(run);
 }
 
 /*
@@ -112,7 +121,7 @@ static int index_of(struct run *run, struct netns *ns, const json_t *step, const
 		return 1;
 	if (!link) {
 		/* It may be what a gathered message makes. */
-		flush_messages(run);
+		(void)flush_messages(run);
 		if (netns_observe_link(ns, dev, 0, known, &link, err))
 			return -1;
 	}
@@ -124,7 +133,8 @@ static void do_sysctl(struct run *run, struct netns *ns, const json_t *step)
 {
 	struct err problem = {0};
 
-	flush_messages(run);
+	if (!flush_messages(run))
+		return;
 	if (netns_write_sysctl(ns, json_str_or(json_at(step, "path"), ""),
 			       json_str_or(json_at(step, "value"), ""), &problem) == 0) {
 		if (run->done)
@@ -189,7 +199,8 @@ static void do_mac(struct run *run, struct netns *ns, const json_t *step, int in
 	const struct timespec pause = {.tv_nsec = MAC_PAUSE_MS * 1000000L};
 	struct netlink_answer answer = {0};
 
-	flush_messages(run);
+	if (!flush_messages(run))
+		return;
 	for (int i = 0; i < MAC_TRIES; i++) {
 		if (!send_mac(ns, step, index, &answer))
 			break;
@@ -210,7 +221,8 @@ static void do_marks(struct run *run, struct netns *ns, const json_t *step)
 	struct err problem = {0};
 	const char *dev = json_str_or(json_at(step, "dev"), "");
 
-	flush_messages(run);
+	if (!flush_messages(run))
+		return;
 	if (str_eq(json_str_at(step, "do"), "marks") ? marks_set(ns, dev, &problem)
 						     : marks_clear(ns, &problem))
 		count_failure(run, &problem);
@@ -228,6 +240,20 @@ static bool needs_index(const json_t *step)
 	       !str_ends(what, "rule");
 }
 
+/*
+ * Do messages that are gathered have to be carried out before this step is? Those to another
+ * namespace; and settings of a VF before it moves, for the kernel goes on behind one that its PF
+ * refuses.
+ */
+static bool comes_after(const struct run *run, const struct netns *ns, const json_t *step)
+{
+	if (run->n == 0)
+		return false;
+	return run->ns != ns ||
+	       (!run->all && str_eq(json_str_at(run->steps[run->n - 1], "do"), "vf") &&
+		!str_eq(json_str_at(step, "do"), "vf"));
+}
+
 static void do_step(struct run *run, const json_t *step)
 {
 	bool in_pod = str_eq(json_str_at(step, "in"), "pod");
@@ -238,10 +264,8 @@ static void do_step(struct run *run, const json_t *step)
 	struct nl_msg *msg;
 	int index = 0;
 
-	if (!ns)
+	if (!ns || (comes_after(run, ns, step) && !flush_messages(run)))
 		return;
-	if (run->ns && run->ns != ns)
-		flush_messages(run);
 	if (str_eq(what, "sysctl")) {
 		do_sysctl(run, ns, step);
 		return;
@@ -253,6 +277,8 @@ static void do_step(struct run *run, const json_t *step)
 	if (needs_index(step)) {
 		int found = index_of(run, ns, step, json_str_at(step, "dev"), &index, &problem);
 
+		if (is_over(run))
+			return;
 		if (found == 0) {
 			struct netlink_answer gone = {.code = ENODEV};
 
@@ -280,7 +306,7 @@ static void do_step(struct run *run, const json_t *step)
 	run->steps[run->n++] = step;
 	/* Numbers and names are others afterwards. */
 	if (str_eq(what, "unlink") || str_eq(what, "move") || str_eq(what, "rename")) {
-		flush_messages(run);
+		(void)flush_messages(run);
 		json_array_clear(json_at(run->pod, "links"));
 		json_array_clear(json_at(run->host, "links"));
 	}
@@ -305,11 +331,11 @@ static int execute_steps(const struct netns_pair *pair, const json_t *steps, boo
 	json_t *step;
 
 	json_array_foreach (steps, i, step) {
-		if (run.failures && !all)
+		if (is_over(&run))
 			break;
 		do_step(&run, step);
 	}
-	flush_messages(&run);
+	(void)flush_messages(&run);
 	return run.failures;
 }
 

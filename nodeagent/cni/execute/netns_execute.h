@@ -17,7 +17,8 @@ struct netns_pair {
 /*
  * Steps that follow each other in one namespace go to the kernel together. What is there already,
  * and what is gone already, is no error. ret_done (an array, or NULL): steps that changed something
- * are appended. Stops behind the messages sent together with the first that fails.
+ * are appended. Stops behind the messages sent together with the first that fails; settings of a
+ * VF ("vf") are sent before what follows them.
  *
  * ERR_HOST "StepRefused"  the kernel refused; the text has the step and the kernel's words
  */

@@ -74,7 +74,11 @@ static int call(const struct plugin *plugin, const char *config, enum attach_com
 		json_t **result, struct err *err)
 {
 	static const struct attach_services services = {
-		.save = save, .keep = keep, .owns = owns, .ipam = note_asked};
+		.save = save,
+		.keep = keep,
+		.owns = owns,
+		.ipam = note_asked,
+	};
 	json_auto_t *parsed = json_parse(config, strlen(config), NULL);
 	json_auto_t *before = json_deep_copy(saved);
 	auto_close int root = open(host_tree_folder(tree), O_PATH | O_CLOEXEC);
@@ -282,6 +286,50 @@ static void sriov_gives_the_vf_back_whichever_change_is_refused(void **state)
 	assert_non_null(saved);
 }
 
+/* The kernel carries out what is behind a refusal in the same batch. */
+static void a_vf_whose_setting_the_pf_refuses_does_not_move(void **state)
+{
+	static const char config[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"sriov\", "
+				     "\"deviceID\": \"" VF "\", \"vlan\": 5}";
+	json_auto_t *result = NULL;
+	struct err err = {0};
+
+	host_tree_fail_at(tree, 1);
+	assert_int_equal(call(&plugin_sriov, config, ATTACH_ADD, &result, &err), -1);
+	assert_string_equal(err.reason, "StepRefused");
+	assert_int_equal(host_tree_changes(tree), 1);
+}
+
+static void behind_a_step_that_fails_no_other_is_done(void **state)
+{
+	static const char first[] =
+		"{\"in\": \"host\", \"do\": \"link\", \"dev\": \"" MASTER "v1\", \"up\": true}";
+	static const char *const steps[] = {
+		"{\"in\": \"host\", \"do\": \"link\", \"dev\": \"" MASTER "\", \"up\": false}",
+		"{\"in\": \"host\", \"do\": \"mac\", \"dev\": \"" MASTER
+		"\", \"mac\": \"02:00:00:00:00:07\"}",
+		"{\"in\": \"host\", \"do\": \"sysctl\", \"path\": \"net/x\", \"value\": \"1\"}",
+		"{\"in\": \"pod\", \"do\": \"sysctl\", \"path\": \"net/x\", \"value\": \"1\"}",
+	};
+
+	host_tree_file(tree, "proc/sys/net/x", "0");
+	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+		json_auto_t *plan = json_array(), *done = json_array();
+		auto_free char *sysctl = NULL;
+		struct err err = {0};
+
+		json_array_append_new(plan, json_parse(first, strlen(first), NULL));
+		json_array_append_new(plan, json_parse(steps[i], strlen(steps[i]), NULL));
+		host_tree_fail_at(tree, 1);
+		assert_int_equal(netns_execute(&pair, plan, done, &err), -1);
+		assert_non_null(strstr(err.text, "link dev " MASTER "v1"));
+		assert_int_equal(json_array_size(done), 0);
+		assert_int_equal(host_tree_changes(tree), 1);
+		sysctl = host_tree_read(tree, "proc/sys/net/x");
+		assert_string_equal(sysctl, "0");
+	}
+}
+
 static void keeps_what_the_node_uses(const struct plugin *plugin, const char *config,
 				     const char *says)
 {
@@ -417,6 +465,8 @@ int main(void)
 		TEST(sriov_waits_for_a_carrier_before_a_foreign_ipam_plugin_asks),
 		TEST(addresses_of_a_vf_without_a_record_stay_owed_while_they_cannot_go_back),
 		TEST(sriov_gives_the_vf_back_whichever_change_is_refused),
+		TEST(a_vf_whose_setting_the_pf_refuses_does_not_move),
+		TEST(behind_a_step_that_fails_no_other_is_done),
 		TEST(a_vf_with_an_address_of_the_node_stays_on_the_node),
 		TEST(a_vf_that_is_a_vdpa_device_stays_on_the_node),
 		TEST(host_device_waits_for_an_interface_whose_device_is_there),

@@ -63,9 +63,6 @@ void evidence_free(struct evidence *evidence)
 	mem_free(evidence);
 }
 
-OWN_DEFINE(struct evidence, evidence_free)
-#define auto_evidence auto_call(evidence_free_p)
-
 bool evidence_is_unknown(const struct evidence *evidence)
 {
 	return evidence->is_unknown;
@@ -315,26 +312,31 @@ static char *what_of_ours_is_on(struct evidence *evidence, const struct rtnl_int
 	return NULL;
 }
 
-/* Of pods, too. */
-static char *what_is_on(struct evidence *evidence, const struct rtnl_interface *interface)
+char *evidence_pod_user(struct evidence *evidence, int index, const char *name)
 {
-	char *who = what_of_ours_is_on(evidence, interface);
 	json_t *namespaces = NULL;
 	struct err err = {0};
 	const char *upper;
-	char index[16];
+	char key[16];
 
-	if (who)
-		return who;
+	assert(index > 0 && name);
 	if (!evidence->uppers) {
 		namespaces = holders_namespaces(evidence->host, &evidence->uppers, &err);
 		if (!namespaces)
 			return unknown_user(evidence, err.text);
 		json_decref(namespaces);
 	}
-	(void)snprintf(index, sizeof(index), "%d", interface->index);
-	upper = json_str_at(evidence->uppers, index);
-	return upper ? str_printf("%s, which lies on %s", upper, interface->name) : NULL;
+	(void)snprintf(key, sizeof(key), "%d", index);
+	upper = json_str_at(evidence->uppers, key);
+	return upper ? str_printf("%s, which lies on %s", upper, name) : NULL;
+}
+
+/* Of pods, too. */
+static char *what_is_on(struct evidence *evidence, const struct rtnl_interface *interface)
+{
+	char *who = what_of_ours_is_on(evidence, interface);
+
+	return who ? who : evidence_pod_user(evidence, interface->index, interface->name);
 }
 
 /*

@@ -22,6 +22,8 @@
 struct evidence;
 struct evidence *evidence_new(struct host *host);
 void evidence_free(struct evidence *evidence);
+OWN_DEFINE(struct evidence, evidence_free)
+#define auto_evidence auto_call(evidence_free_p)
 
 /*
  * Who has the RDMA device of this function open; who has the function of a userspace driver open?
@@ -29,6 +31,12 @@ void evidence_free(struct evidence *evidence);
  */
 char *evidence_verbs_user(struct evidence *evidence, const char *address);
 char *evidence_vfio_user(struct evidence *evidence, const char *address, const char *driver);
+
+/*
+ * Which interface of a pod lies on our interface with this number and name (macvlan, ipvlan, VLAN),
+ * for people, new; NULL: none does. OBSERVED_UNKNOWN_USER, and why, when that cannot be seen.
+ */
+char *evidence_pod_user(struct evidence *evidence, int index, const char *name);
 
 /*
  * How the node itself uses this function, for people, new; NULL: it does not. By an address that is

@@ -134,6 +134,12 @@ static int own_nsid(struct netlink *netlink, int own, int *ret, struct err *err)
 	return 0;
 }
 
+/* Kinds of which the kernel makes pairs: the number below one is that of its other end. */
+static bool is_end_of_pair(const struct rtnl_interface *interface)
+{
+	return str_eq(interface->kind, "veth") || str_eq(interface->kind, "netkit");
+}
+
 /* In the child, in the namespace. */
 static int visit_namespace(int to, size_t number, const struct namespace *namespace, int own,
 			   struct err *err)
@@ -156,7 +162,7 @@ static int visit_namespace(int to, size_t number, const struct namespace *namesp
 	for (size_t i = 0; i < list.n; i++) {
 		const struct rtnl_interface *interface = &list.items[i];
 
-		if (interface->outer <= 0)
+		if (interface->outer <= 0 || is_end_of_pair(interface))
 			continue;
 		if (!is_asked && own_nsid(netlink, own, &nsid, err) < 0)
 			return -1;

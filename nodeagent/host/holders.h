@@ -16,7 +16,7 @@
  * NULL with err ERR_HOST "HostUnreadable" when one of them could not be looked at: no descriptors,
  * no rights, more than 4096, a list that changes all the time. *ret_uppers, new: { "12":
  * "macvlan net1 in /run/netns/cni-…" } of interfaces of ours, by index, on which one of another
- * namespace lies (macvlan, ipvlan, VLAN); one is named. Also the ends of veth pairs.
+ * namespace lies (macvlan, ipvlan, VLAN); one is named. Ends of pairs (veth) do not count.
  */
 json_t *holders_namespaces(const struct host *host, json_t **ret_uppers, struct err *err);
 

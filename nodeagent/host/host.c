@@ -119,7 +119,8 @@ void host_close(struct host *host)
 	if (!host)
 		return;
 	(void)close(host->root);
-	netlink_free(host->netlink);
+	if (!host->shares_netlink)
+		netlink_free(host->netlink);
 	json_decref(host->node_addresses);
 	json_decref(host->held);
 	free(host);
@@ -131,6 +132,14 @@ void host_set_doors(struct host *host, const struct host_doors *doors, void *ctx
 	host->doors = doors;
 	host->doors_ctx = ctx;
 	netlink_set_door(host->netlink, doors->exchange, ctx);
+}
+
+void host_share_netlink(struct host *host, struct netlink *netlink)
+{
+	assert(netlink && !host->shares_netlink);
+	netlink_free(host->netlink);
+	host->netlink = netlink;
+	host->shares_netlink = true;
 }
 
 void host_allow_primary_nic(struct host *host)

@@ -67,6 +67,9 @@ OWN_DEFINE(struct host, host_close)
 /* Other doors; all members set. `doors` and `ctx` stay the caller's and outlive the host. */
 void host_set_doors(struct host *host, const struct host_doors *doors, void *ctx);
 
+/* From now on ask the kernel by these sockets, which stay the caller's and outlive the host. */
+void host_share_netlink(struct host *host, struct netlink *netlink);
+
 /*
  * The node's own addresses as the API server knows them (Node.status.addresses), a JSON array of
  * strings; others than IP addresses are passed over. The NIC that has one is protected, besides

@@ -21,6 +21,7 @@ struct host {
 	const struct host_doors *doors;
 	void *doors_ctx;
 	struct netlink *netlink; /* above the door doors->exchange */
+	bool shares_netlink;     /* with the caller, of host_share_netlink() */
 	bool may_force;          /* VFs onto a protected PF */
 	bool may_set_firmware;   /* of a card */
 	json_t *node_addresses;  /* array of strings */

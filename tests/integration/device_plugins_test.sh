@@ -184,6 +184,24 @@ gives_not "an interface with an address of the node" 'ip address add 10.5.0.1/24
 gives_not "that of a route of the node" 'ip link set eth1 up; ip link set wire1 up; ip route add 10.6.0.0/16 dev eth1'
 gives_not "a port of a bridge" 'ip link add br0 type bridge; ip link set eth1 master br0'
 ip link del br0
+new_pod
+new_device
+ip netns add tenant
+if ip link add link eth1 name net1 netns tenant type macvlan mode bridge 2>/dev/null; then
+	links >"$tmp/before"
+	t_ok "one that a pod's macvlan lies on is refused" grep -q '"details": "DeviceBusy".*macvlan net1 in /run/netns/tenant' \
+		<(ours ADD host-device "$(config host-device '{"device": "eth1"}')")
+	t_ok "nothing changes" diff "$tmp/before" <(links)
+else
+	t_skip "host-device below a pod's macvlan" "the kernel lacks macvlan"
+fi
+ip netns del tenant
+# A cable of the node to another namespace is no interface of a pod upon it.
+ip netns add tenant
+ip link set wire1 netns tenant
+t_ok "one whose other end is elsewhere is given" ours ADD host-device "$(config host-device '{"device": "eth1"}')"
+new_pod
+ip netns del tenant
 new_device
 links >"$tmp/before"
 json=$(config host-device '{"device": "eth1"}' "$v4")
@@ -248,6 +266,18 @@ if ip link add link wire1 name probe0 type vlan id 5 2>/dev/null; then
 else
 	t_skip "ifacer's VLAN" "the kernel lacks VLANs"
 fi
+ip link set eth1 up
+ip link set eth2 up
+ip netns add tenant
+if ip link add link eth1 name net1 netns tenant type macvlan mode bridge 2>/dev/null; then
+	t_ok "a port that a pod's macvlan lies on is refused" grep -q '"details": "DeviceBusy".*macvlan net1 in /run/netns/tenant' \
+		<(ours ADD ifacer "$(config ifacer '{"interfaces": ["eth1", "eth2"], "bond": {"mode": 1}}')")
+	t_fails "and no bond is made" ip link show sp_bond0
+	t_eq "both ports stay up" '["eth1","eth2"]' "$(ip -j link show up | jq -c '[.[].ifname // "" | select(test("^eth[12]$"))] | sort')"
+else
+	t_skip "ifacer's port below a pod's macvlan" "the kernel lacks macvlan"
+fi
+ip netns del tenant
 modprobe bonding 2>/dev/null || true
 if ip link add probe0 type bond 2>/dev/null; then
 	ip link del probe0

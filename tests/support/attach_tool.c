@@ -6,7 +6,7 @@
  *
  * NETNS: a path, "" for one that is gone. STATE: the file that save() writes and DEL reads. CONFIG:
  * stdin of the plugin. IPAM: the result that IPAM gives. ATTACH_DIE=N in the environment: be killed
- * before the N-th message to the kernel. ATTACH_FOREIGN: the device is another pod's. ATTACH_ROOT:
+ * before the N-th message to the kernel, those of children aside. ATTACH_FOREIGN: the device is another pod's. ATTACH_ROOT:
  * where /sys is read. ATTACH_SETTINGS: the cluster's, for the coordinator. CNI_ARGS,
  * CNI_CONTAINERID: as a runtime has them. Prints the result, or the error; exit 1 then.
  */
@@ -28,6 +28,7 @@
 static const char *state_path;
 static json_t *ipam_result;
 static int messages_left = -1;
+static pid_t own_pid;
 
 ssize_t __real_sendto(int fd, const void *data, size_t len, int flags, const struct sockaddr *to,
 		      socklen_t to_len);
@@ -37,7 +38,7 @@ ssize_t __wrap_sendto(int fd, const void *data, size_t len, int flags, const str
 ssize_t __wrap_sendto(int fd, const void *data, size_t len, int flags, const struct sockaddr *to,
 		      socklen_t to_len)
 {
-	if (messages_left == 0)
+	if (messages_left == 0 && getpid() == own_pid)
 		(void)raise(SIGKILL);
 	if (messages_left > 0)
 		messages_left--;
@@ -105,6 +106,7 @@ int main(int argc, char **argv)
 	struct err err = {0};
 
 	json_init();
+	own_pid = getpid();
 	if (argc < 7) {
 		fprintf(stderr,
 			"usage: attach-tool COMMAND TYPE IFNAME NETNS STATE CONFIG [IPAM]\n");

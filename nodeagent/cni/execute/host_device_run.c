@@ -11,6 +11,7 @@
 #include "lib/base/own.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/device.h"
+#include "nodeagent/cni/execute/device_use.h"
 #include "nodeagent/cni/execute/interface_run.h"
 #include "nodeagent/cni/execute/ipam_run.h"
 #include "nodeagent/cni/execute/netns_observe.h"
@@ -111,13 +112,17 @@ static int find_link(const struct plugin_call *call, const struct host_device_co
 		if (is_it && !*ret)
 			*ret = link;
 	}
-	return *ret ? host_device_check("host-device", *ret, *ret_host, err)
-		    : err_set(err, ERR_HOST, "InterfaceGone",
-			      "host-device: the node has no interface for %s",
-			      config->device   ? config->device
-			      : config->mac[0] ? config->mac
-			      : config->path   ? config->path
-					       : config->id);
+	if (!*ret)
+		return err_set(err, ERR_HOST, "InterfaceGone",
+			       "host-device: the node has no interface for %s",
+			       config->device   ? config->device
+			       : config->mac[0] ? config->mac
+			       : config->path   ? config->path
+						: config->id);
+	return host_device_check("host-device", *ret, *ret_host, err) ||
+			       device_use_check_link(call, "host-device", *ret, err)
+		       ? -1
+		       : 0;
 }
 
 /* ---- the way back ---------------------------------------------------------------------------- */

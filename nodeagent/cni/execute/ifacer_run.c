@@ -5,42 +5,69 @@
  */
 #include "lib/base/own.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/execute/device_use.h"
 #include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/cni/execute/plugins.h"
 #include "nodeagent/cni/plan/ifacer.h"
 #include "nodeagent/cni/plan/interface.h"
+#include "nodeagent/cni/plan/look.h"
 #include "nodeagent/cni/plan/result.h"
 #include "nodeagent/cni/plan/steps.h"
 
 /* The bond, its ports, the VLAN; once more for a call at the same time that was in between. */
 #define ROUNDS 4
 
-static int plan(const struct plugin_call *call, const struct ifacer_config *config, json_t *steps,
-		struct err *err)
+static int plan(const struct plugin_call *call, const struct ifacer_config *config,
+		json_t **ret_host, json_t *steps, struct err *err)
 {
-	json_auto_t *host = NULL;
-
-	return netns_observe(call->pair.host, NETNS_LINKS | NETNS_ADDRESSES | NETNS_ROUTES, &host,
-			     err) ||
-			       ifacer_plan(config, host, steps, err)
+	return netns_observe(call->pair.host, NETNS_LINKS | NETNS_ADDRESSES | NETNS_ROUTES,
+			     ret_host, err) ||
+			       ifacer_plan(config, *ret_host, steps, err)
 		       ? -1
 		       : 0;
 }
 
-static int ifacer_add(const struct plugin_call *call, json_t **ret_result, struct err *err)
+/* Pods have interfaces on the ports, or VFs of them, which the node's own view does not show. */
+static int check_ports(const struct plugin_call *call, const struct ifacer_config *config,
+		       const json_t *host, struct err *err)
 {
-	auto_ifacer_config struct ifacer_config config = {0};
+	json_t *name;
+	size_t i;
 
-	if (ifacer_config_read(call->call->config, &config, err))
-		return -1;
+	json_array_foreach (config->interfaces, i, name) {
+		const json_t *port = look_link(host, json_string_value(name));
+
+		if (config->bond && port && !look_number(port, "master") &&
+		    device_use_check_link(call, "ifacer", port, err))
+			return -1;
+	}
+	return 0;
+}
+
+/* Ports that the failed call has set down may be what pods without a bond live on. */
+static void go_back(const struct plugin_call *call, const struct ifacer_config *config,
+		    const json_t *before)
+{
+	json_auto_t *now = NULL, *steps = json_array();
+
+	if (netns_observe(call->pair.host, NETNS_LINKS, &now, NULL))
+		return;
+	ifacer_plan_back(config, before, now, steps);
+	(void)netns_execute_all(&call->pair, steps, NULL);
+}
+
+/* Until nothing is missing. *ret_before: the node as the first round found it. */
+static int make_all(const struct plugin_call *call, const struct ifacer_config *config,
+		    json_t **ret_before, struct err *err)
+{
 	for (int i = 0;; i++) {
-		json_auto_t *steps = json_array();
+		json_auto_t *steps = json_array(), *host = NULL;
 		auto_free char *text = NULL;
 
-		if (plan(call, &config, steps, err))
+		if (plan(call, config, &host, steps, err))
 			return -1;
 		if (json_array_size(steps) == 0)
-			break;
+			return 0;
 		if (i == ROUNDS) {
 			text = step_text(json_array_get(steps, 0));
 			return err_set(err, ERR_TRANSIENT, "NotAsAdded",
@@ -48,8 +75,25 @@ static int ifacer_add(const struct plugin_call *call, json_t **ret_result, struc
 				       "again",
 				       text);
 		}
-		if (netns_execute(&call->pair, steps, NULL, err))
+		if (!*ret_before)
+			*ret_before = json_incref(host);
+		if (check_ports(call, config, host, err) ||
+		    netns_execute(&call->pair, steps, NULL, err))
 			return -1;
+	}
+}
+
+static int ifacer_add(const struct plugin_call *call, json_t **ret_result, struct err *err)
+{
+	auto_ifacer_config struct ifacer_config config = {0};
+	json_auto_t *before = NULL;
+
+	if (ifacer_config_read(call->call->config, &config, err))
+		return -1;
+	if (make_all(call, &config, &before, err)) {
+		if (before)
+			go_back(call, &config, before);
+		return -1;
 	}
 	*ret_result = result_new();
 	return 0;
@@ -58,10 +102,11 @@ static int ifacer_add(const struct plugin_call *call, json_t **ret_result, struc
 static int ifacer_check(const struct plugin_call *call, struct err *err)
 {
 	auto_ifacer_config struct ifacer_config config = {0};
-	json_auto_t *steps = json_array();
+	json_auto_t *steps = json_array(), *host = NULL;
 	auto_free char *text = NULL;
 
-	if (ifacer_config_read(call->call->config, &config, err) || plan(call, &config, steps, err))
+	if (ifacer_config_read(call->call->config, &config, err) ||
+	    plan(call, &config, &host, steps, err))
 		return -1;
 	if (json_array_size(steps) == 0)
 		return 0;

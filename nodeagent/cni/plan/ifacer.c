@@ -237,3 +237,21 @@ int ifacer_plan(const struct ifacer_config *config, const json_t *host, json_t *
 	json_array_extend(steps, planned);
 	return 0;
 }
+
+void ifacer_plan_back(const struct ifacer_config *config, const json_t *before, const json_t *now,
+		      json_t *steps)
+{
+	json_t *name;
+	size_t i;
+
+	json_array_foreach (config->interfaces, i, name) {
+		const json_t *was = look_link(before, json_string_value(name));
+		const json_t *is = look_link_by_index(now, look_number(was, "index"));
+
+		if (was && is && (look_number(was, "flags") & LOOK_UP) &&
+		    !look_number(is, "master")) {
+			add_up(is, steps);
+			steps_number(steps, "host", is);
+		}
+	}
+}

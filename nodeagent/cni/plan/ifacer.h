@@ -42,4 +42,11 @@ void ifacer_config_done(struct ifacer_config *config);
 int ifacer_plan(const struct ifacer_config *config, const json_t *host, json_t *steps,
 		struct err *err);
 
+/*
+ * Append the steps after a failure: interfaces that were up before, and are down without being in a
+ * bond, are set up again. before, now: links of the node (look.h).
+ */
+void ifacer_plan_back(const struct ifacer_config *config, const json_t *before, const json_t *now,
+		      json_t *steps);
+
 #endif

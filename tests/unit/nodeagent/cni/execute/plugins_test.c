@@ -20,6 +20,7 @@
 
 #define VF     "0000:3c:00.1"
 #define MASTER "ens1f0np0"
+#define CLAIMS "var/lib/orbweaver/dra/claims.json"
 
 static struct host_tree *tree;
 static struct netns_pair pair;
@@ -55,6 +56,8 @@ static int set_up(void **state)
 {
 	tree = host_tree_new();
 	host_tree_add_pf(tree, &tree_mlx);
+	host_tree_link(tree, "sys/class/net/" MASTER "/device",
+		       "../../../bus/pci/devices/" TREE_MLX);
 	pair.host = host_tree_netns(tree, NULL);
 	pair.pod = host_tree_netns(tree, "pod");
 	return host_tree_doors()->write(tree, -1, "sys/bus/pci/devices/" TREE_MLX "/sriov_numvfs",
@@ -369,6 +372,53 @@ static void a_vf_that_is_a_vdpa_device_stays_on_the_node(void **state)
 	keeps_what_the_node_uses(&plugin_host_device, host_device, "vDPA device of the node");
 }
 
+static const char host_device_pf[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"host-device\", "
+				     "\"device\": \"" MASTER "\"}";
+
+/* Nothing is changed or kept. */
+static void is_refused(const struct plugin *plugin, const char *config, const char *reason,
+		       const char *says)
+{
+	json_auto_t *result = NULL;
+	struct err err = {0};
+
+	host_tree_fail_at(tree, 0);
+	assert_int_equal(call(plugin, config, ATTACH_ADD, &result, &err), -1);
+	if (!str_eq(err.reason, reason) || !strstr(err.text, says))
+		fail_msg("%s: %s", err.reason, err.text);
+	assert_null(saved);
+	assert_int_equal(host_tree_changes(tree), 0);
+}
+
+static void a_pf_whose_vfs_pods_have_stays_on_the_node(void **state)
+{
+	json_auto_t *result = NULL, *pod = NULL;
+
+	host_tree_move_away(tree, VF);
+	is_refused(&plugin_host_device, host_device_pf, "VfInUse",
+		   "host-device: " MASTER ": VF " VF " is in another network namespace");
+	host_tree_bring_back(tree, VF);
+	host_tree_file(
+		tree, CLAIMS,
+		"{\"claims\": {\"u\": {\"namespace\": \"ns\", \"pod\": \"p\", \"name\": \"c\", "
+		"\"devices\": [{\"request\": \"r\", \"pool\": \"n\", \"device\": \"d\", "
+		"\"resource\": \"spidernet.io/x\", \"id\": \"" VF
+		"\", \"cdi\": []}], \"cdi\": {}}}}");
+	is_refused(&plugin_host_device, host_device_pf, "VfInUse", "prepared for claim ns/p/c");
+	host_tree_remove(tree, CLAIMS);
+	/* VFs that are free go along. */
+	does(&plugin_host_device, host_device_pf, ATTACH_ADD, &result);
+	pod = links_of(pair.pod);
+	assert_string_equal(json_str_at(json_find(pod, "name", "net1"), "parent"), TREE_MLX);
+}
+
+static void a_pf_whose_rdma_device_is_open_stays_on_the_node(void **state)
+{
+	host_tree_open_verbs(tree, "mlx5_0", 3);
+	is_refused(&plugin_host_device, host_device_pf, "PfInUse",
+		   "3 processes that have mlx5_0 open");
+}
+
 /* The kernel puts it back a moment after the namespace has ended. */
 static void host_device_waits_for_an_interface_whose_device_is_there(void **state)
 {
@@ -440,6 +490,39 @@ static void two_tunings_of_one_interface_are_undone_together(void **state)
 	assert_null(saved);
 }
 
+/* What lives on the NIC without the bond, a pod's macvlan, has no link else. */
+static void ifacer_sets_up_again_what_the_bond_did_not_get(void **state)
+{
+	static const char config[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"ifacer\", "
+				     "\"interfaces\": [\"" MASTER "v0\", \"" MASTER "v1\"], "
+				     "\"bond\": {\"name\": \"bond7\"}}";
+	static const char up[] = "[{\"in\": \"host\", \"do\": \"link\", \"dev\": \"" MASTER
+				 "v0\", \"up\": true}, {\"in\": \"host\", \"do\": \"link\", "
+				 "\"dev\": \"" MASTER "v1\", \"up\": true}]";
+	json_auto_t *steps = json_parse(up, strlen(up), NULL);
+	int refused;
+
+	host_tree_add_interface(tree, "bond7", "bond");
+	for (refused = 1;; refused++) {
+		json_auto_t *result = NULL, *links = NULL;
+		struct err err = {0};
+
+		assert_int_equal(netns_execute_all(&pair, steps, NULL), 0);
+		host_tree_fail_at(tree, refused);
+		if (call(&plugin_ifacer, config, ATTACH_ADD, &result, &err) == 0)
+			break;
+		links = links_of(pair.host);
+		for (int i = 0; i < 2; i++) {
+			auto_free char *name = str_printf(MASTER "v%d", i);
+			const json_t *link = json_find(links, "name", name);
+
+			assert_true(look_number(link, "master") ||
+				    look_number(link, "flags") & IFF_UP);
+		}
+	}
+	assert_true(refused > 2);
+}
+
 static void ifacer_says_what_does_not_stay_as_it_made_it(void **state)
 {
 	static const char config[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"ifacer\", "
@@ -467,6 +550,9 @@ int main(void)
 		TEST(sriov_gives_the_vf_back_whichever_change_is_refused),
 		TEST(a_vf_whose_setting_the_pf_refuses_does_not_move),
 		TEST(behind_a_step_that_fails_no_other_is_done),
+		TEST(a_pf_whose_vfs_pods_have_stays_on_the_node),
+		TEST(a_pf_whose_rdma_device_is_open_stays_on_the_node),
+		TEST(ifacer_sets_up_again_what_the_bond_did_not_get),
 		TEST(a_vf_with_an_address_of_the_node_stays_on_the_node),
 		TEST(a_vf_that_is_a_vdpa_device_stays_on_the_node),
 		TEST(host_device_waits_for_an_interface_whose_device_is_there),

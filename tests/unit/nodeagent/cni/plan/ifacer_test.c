@@ -117,6 +117,26 @@ static void what_cannot_be_is_refused_by_name(void **state)
 	}
 }
 
+static void what_a_failure_left_down_is_set_up_again(void **state)
+{
+	json_auto_t *config = yaml("{interfaces: [a, b, c, d, e], bond: {}}");
+	json_auto_t *before = yaml("{links: [{index: 1, name: a, flags: 1}, {index: 2, name: b},"
+				   " {index: 3, name: c, flags: 1}, {index: 4, name: d, flags: 1},"
+				   " {index: 5, name: e, flags: 1}]}");
+	/* As it was; was down; is a port by now; has another name; is gone. */
+	json_auto_t *now = yaml("{links: [{index: 1, name: a, flags: 1}, {index: 2, name: b},"
+				" {index: 3, name: c, master: 9}, {index: 4, name: new}]}");
+	json_auto_t *want =
+		yaml("[{in: host, do: link, dev: new, shared: true, up: true, index: 4}]");
+	json_auto_t *steps = json_array();
+	auto_ifacer_config struct ifacer_config read = {0};
+
+	assert_int_equal(ifacer_config_read(config, &read, NULL), 0);
+	ifacer_plan_back(&read, before, now, steps);
+	if (!json_same(steps, want))
+		fail_msg("%s", json_text(steps));
+}
+
 static void a_bond_takes_the_options_that_spiderpool_s_takes(void **state)
 {
 	static const struct {
@@ -210,6 +230,7 @@ int main(void)
 		cmocka_unit_test(a_bond_takes_the_options_that_spiderpool_s_takes),
 		cmocka_unit_test(what_the_bonding_driver_refuses_is_refused_by_name),
 		cmocka_unit_test(what_is_missing_is_made_and_nothing_twice),
+		cmocka_unit_test(what_a_failure_left_down_is_set_up_again),
 		cmocka_unit_test(what_cannot_be_is_refused_by_name),
 	};
 

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Who uses a device that a network's configuration names, besides the node itself, which
+ * host_device_check() and vf_check_node() are about? By evidence.h, right before a plugin changes
+ * the device. What cannot be known counts as use.
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_DEVICE_USE_H
+#define ORBWEAVER_NODEAGENT_CNI_EXECUTE_DEVICE_USE_H
+
+#include <jansson.h>
+
+#include "nodeagent/cni/execute/plugins.h"
+#include "nodeagent/host/host.h"
+
+/*
+ * May this link of the node (look.h) leave it, or become a port? Not while interfaces of pods lie
+ * on it. A function that is not a VF takes more along: its VFs, subfunctions, RDMA device, clock. A
+ * VF is the kubelet's to give (allocated.h). type: the plugin, for messages.
+ * ERR_CONFLICT "DeviceBusy", ERR_HOST "PfInUse", "VfInUse", "HostUnreadable".
+ */
+int device_use_check_link(const struct plugin_call *call, const char *type, const json_t *link,
+			  struct err *err);
+
+#endif

@@ -401,28 +401,42 @@ bool holders_claim(const struct host *host, const char *vf, struct sysfs_text *r
 	return ret->text[0] != '/' || netns_life(host->root, &known, NULL) != NETNS_GONE;
 }
 
-bool holders_prepared(const struct host *host, const char *vf, struct sysfs_text *ret)
+json_t *holders_claims(const struct host *host, struct err *err)
 {
 	auto_close int folder = root_open(host->root, DRA_STATE_FOLDER, O_PATH | O_DIRECTORY, 0);
 	json_auto_t *state = NULL, *prepared = NULL;
 	auto_strbuf struct strbuf text = {0};
-	struct err err = {.sys = errno};
-	const char *resource, *holder = NULL;
-	json_t *devices;
+	struct err why = {.sys = errno};
+	json_t *ret = json_object(), *devices;
+	const char *resource;
 
-	if (folder >= 0 && fs_read(folder, DRA_STATE_FILE, DRA_STATE_MAX, &text, &err) == 0)
+	if (folder >= 0 && fs_read(folder, DRA_STATE_FILE, DRA_STATE_MAX, &text, &why) == 0)
 		state = json_parse(strbuf_str(&text), text.len, NULL);
-	else if (err.sys == ENOENT || err.sys == ENOTDIR)
-		return false;
+	else if (why.sys == ENOENT || why.sys == ENOTDIR)
+		return ret;
 	if (!state || dra_state_check(state, NULL) < 0) {
-		(void)snprintf(ret->text, sizeof(ret->text),
-			       "nobody knows whom (/" DRA_STATE_FOLDER "/" DRA_STATE_FILE
-			       " cannot be read)");
-		return true;
+		json_decref(ret);
+		(void)err_set(err, ERR_HOST, "HostUnreadable",
+			      "/" DRA_STATE_FOLDER "/" DRA_STATE_FILE " cannot be read");
+		return NULL;
 	}
 	prepared = dra_prepared(state);
 	json_each (prepared, resource, devices)
-		holder = holder ? holder : json_str_at(devices, vf);
+		json_object_update_missing(ret, devices);
+	return ret;
+}
+
+bool holders_prepared(const struct host *host, const char *vf, struct sysfs_text *ret)
+{
+	struct err why = {0};
+	json_auto_t *claims = holders_claims(host, &why);
+	const char *holder = json_str_at(claims, vf);
+
+	if (!claims) {
+		(void)snprintf(ret->text, sizeof(ret->text), "nobody knows whom (%.200s)",
+			       why.text);
+		return true;
+	}
 	(void)snprintf(ret->text, sizeof(ret->text), "%s", holder ? holder : "");
 	return holder != NULL;
 }

@@ -36,6 +36,11 @@ json_t *holders_files(const struct host *host, struct err *err);
 bool holders_claim(const struct host *host, const char *vf, struct sysfs_text *ret);
 
 /*
+ * Devices that are prepared for ResourceClaims, { PCI address: "ns/pod/claim" }, new. NULL with err
+ * ERR_HOST "HostUnreadable": the file cannot be read, or is damaged.
+ */
+json_t *holders_claims(const struct host *host, struct err *err);
+/*
  * Is it prepared for a ResourceClaim, as kubeletd has written down before it said so
  * (nodeagent/devices/dra_state.h)? ret: whose, "ns/pod/claim"; why it is unknown, which is true,
  * too.

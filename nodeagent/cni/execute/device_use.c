@@ -73,3 +73,12 @@ int device_use_check_link(const struct plugin_call *call, const char *type, cons
 	who = evidence_pod_user(evidence, (int)look_number(link, "index"), name);
 	return who ? set_busy(type, name, who, err) : 0;
 }
+
+int device_use_check_vfio(const struct plugin_call *call, const char *type, struct host *host,
+			  const char *address, const char *driver, struct err *err)
+{
+	auto_evidence struct evidence *evidence = evidence_new(host);
+	auto_free char *who = evidence_vfio_user(evidence, address, driver);
+
+	return who ? set_busy(type, address, who, err) : 0;
+}

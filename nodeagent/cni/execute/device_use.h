@@ -21,4 +21,8 @@
 int device_use_check_link(const struct plugin_call *call, const char *type, const json_t *link,
 			  struct err *err);
 
+/* May settings of this VF change, whose driver is one of user space? ERR_CONFLICT "DeviceBusy". */
+int device_use_check_vfio(const struct plugin_call *call, const char *type, struct host *host,
+			  const char *address, const char *driver, struct err *err);
+
 #endif

@@ -18,6 +18,7 @@
 #include "lib/base/own.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/device.h"
+#include "nodeagent/cni/execute/device_use.h"
 #include "nodeagent/cni/execute/ipam_run.h"
 #include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/cni/execute/plugins.h"
@@ -37,7 +38,7 @@
 #define NO_GUID  "ff:ff:ff:ff:ff:ff:ff:ff"
 
 static int check_device(const struct plugin_call *call, const struct ib_sriov_config *config,
-			const struct device *device, struct err *err)
+			struct host *host, const struct device *device, struct err *err)
 {
 	const struct attach_services *services = call->call->services;
 	json_auto_t *pod = netns_look_new();
@@ -57,6 +58,9 @@ static int check_device(const struct plugin_call *call, const struct ib_sriov_co
 			"ib-sriov: the interface of %s is not on the node: a pod that ends has "
 			"it still, or no driver is bound",
 			config->device);
+	if (device_is_for_user_space(device) &&
+	    device_use_check_vfio(call, "ib-sriov", host, config->device, device->driver, err))
+		return -1;
 	if (config->isolated && rdma_is_exclusive(call->pair.host, &exclusive, err))
 		return -1;
 	if (!exclusive)
@@ -341,7 +345,7 @@ static int ib_sriov_add(const struct plugin_call *call, json_t **ret_result, str
 
 	if (!host || ib_sriov_config_read(call->call->config, &config, err) ||
 	    device_look(host, config.device, &device, err) ||
-	    check_device(call, &config, &device, err) ||
+	    check_device(call, &config, host, &device, err) ||
 	    (device.netdev[0] &&
 	     device_link(call->pair.host, device.netdev, device.netdev_index, links, &link, err)) ||
 	    vf_check_node(call, "ib-sriov", host, config.device, link, err) ||

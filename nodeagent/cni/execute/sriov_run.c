@@ -9,6 +9,7 @@
 #include "lib/base/own.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/device.h"
+#include "nodeagent/cni/execute/device_use.h"
 #include "nodeagent/cni/execute/interface_run.h"
 #include "nodeagent/cni/execute/ipam_run.h"
 #include "nodeagent/cni/execute/netns_observe.h"
@@ -22,7 +23,7 @@
 /* ---- ADD ------------------------------------------------------------------------------------- */
 
 static int check_device(const struct plugin_call *call, const struct sriov_config *config,
-			const struct device *device, struct err *err)
+			struct host *host, const struct device *device, struct err *err)
 {
 	const struct attach_services *services = call->call->services;
 
@@ -42,6 +43,9 @@ static int check_device(const struct plugin_call *call, const struct sriov_confi
 			"sriov: no driver is bound to %s; bind one, or name its resource to a "
 			"policy with a deviceType",
 			config->device);
+	if (device_is_for_user_space(device) &&
+	    device_use_check_vfio(call, "sriov", host, config->device, device->driver, err))
+		return -1;
 	if (!device->netdev[0] && !device_is_for_user_space(device))
 		return err_set(
 			err, ERR_CONFLICT, "DeviceBusy",
@@ -131,7 +135,7 @@ static int sriov_add(const struct plugin_call *call, json_t **ret_result, struct
 
 	if (!host || sriov_config_read(call->call->config, call->call->args, &config, err) ||
 	    device_look(host, config.device, &device, err) ||
-	    check_device(call, &config, &device, err) ||
+	    check_device(call, &config, host, &device, err) ||
 	    vf_settings(call, &device, config.wanted, &state, err) ||
 	    device_link(call->pair.host, device.pf, device.pf_index, links, &pf_link, err))
 		return -1;

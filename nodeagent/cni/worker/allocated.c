@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The kubelet's file against what a configuration names.
+ * The kubelet's file, and that of claims, against what a configuration names.
  */
 #include "nodeagent/cni/worker/allocated.h"
 
@@ -16,10 +16,13 @@
 #include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/execute/device.h"
 #include "nodeagent/cni/execute/netns_visit.h"
 #include "nodeagent/cni/meta/checkpoint.h"
 #include "nodeagent/cni/meta/network_config.h"
 #include "nodeagent/cni/meta/plugin_call.h"
+#include "nodeagent/host/holders.h"
+#include "nodeagent/host/pci.h"
 
 /* With the answers of device plugins, for a node full of pods with hundreds of devices. */
 #define CHECKPOINT_MAX (16U << 20)
@@ -65,19 +68,78 @@ static bool is_with_other_pod(const json_t *checkpoint, const char *kubelet_dir,
 	return false;
 }
 
-static int judge(const json_t *checkpoint, const char *kubelet_dir, const char *device,
-		 const char *pod_uid, struct err *err)
+/* What devices are looked up in, for one configuration. */
+struct records {
+	const char *kubelet_dir;
+	const json_t *pod;
+	struct host *host;
+	json_t *checkpoint; /* NULL: there is none, or the runtime does not tell the pod's UID */
+	json_t *claims;     /* of holders_claims(); NULL: they cannot be read … */
+	const char *why;    /* … for this reason */
+};
+
+/* A resource that claims give is not in the kubelet's record. pod: may have it; NULL: none may. */
+static int check_claim(const struct records *records, const char *device, const json_t *pod,
+		       struct err *err)
 {
-	switch (checkpoint_holder_of(checkpoint, device, pod_uid)) {
-	case CHECKPOINT_UNKNOWN:
+	const char *holder = json_str_at(records->claims, device);
+	auto_free char *own = str_printf("%s/%s/", json_str_or(json_at(pod, "namespace"), ""),
+					 json_str_or(json_at(pod, "name"), ""));
+
+	if (!records->claims)
+		return err_set(err, ERR_HOST, "HostUnreadable",
+			       "device %.32s may be prepared for a claim: %s", device,
+			       records->why);
+	if (!holder || (pod && str_starts(holder, own)))
+		return 0;
+	return err_set(err, ERR_INVALID, "DeviceNotGiven",
+		       "device %.32s is prepared for claim %.128s: do not name the device in the "
+		       "network's configuration",
+		       device, holder);
+}
+
+/* They lose their PF, whoever has them. */
+static int check_vfs_of(const struct records *records, const char *pf, struct err *err)
+{
+	struct sysfs_text vf;
+
+	for (int i = 0; i < PCI_VFS_MAX && pci_virtfn(records->host, pf, i, &vf); i++) {
+		if (check_claim(records, vf.text, NULL, err) < 0)
+			return err_in(err, "PF %.32s", pf);
+		if (records->checkpoint &&
+		    is_with_other_pod(records->checkpoint, records->kubelet_dir, vf.text))
+			return err_set(err, ERR_INVALID, "DeviceNotGiven",
+				       "the kubelet has given VF %.32s of PF %.32s to a pod: name "
+				       "another device, or delete the pod",
+				       vf.text, pf);
+	}
+	return 0;
+}
+
+static enum checkpoint_holder holder_of(const struct records *records, const char *device)
+{
+	enum checkpoint_holder holder =
+		records->checkpoint ? checkpoint_holder_of(records->checkpoint, device,
+							   json_str_at(records->pod, "uid"))
+				    : CHECKPOINT_UNMANAGED;
+
+	if (holder == CHECKPOINT_UNKNOWN)
 		log_warn("the kubelet's record of devices has another form; devices are not "
 			 "checked against it");
-		return 0;
+	return holder;
+}
+
+static int judge(const struct records *records, const char *device, struct err *err)
+{
+	switch (holder_of(records, device)) {
 	case CHECKPOINT_OF_POD:
 		return 0;
+	case CHECKPOINT_UNKNOWN:
+		return check_claim(records, device, records->pod, err);
 	case CHECKPOINT_UNMANAGED:
-		if (!is_with_other_pod(checkpoint, kubelet_dir, device))
-			return 0;
+		if (!records->checkpoint ||
+		    !is_with_other_pod(records->checkpoint, records->kubelet_dir, device))
+			return check_claim(records, device, records->pod, err);
 		break;
 	case CHECKPOINT_OTHER:
 		break;
@@ -94,13 +156,19 @@ static int judge(const json_t *checkpoint, const char *kubelet_dir, const char *
 
 struct search {
 	int root;
+	bool takes;      /* the plugin moves what it names into the pod, a PF too */
 	json_t *devices; /* found, by address */
+	json_t *taken;   /* those of them that such a plugin names */
 };
 
 static void add_device(const struct search *search, const char *address)
 {
-	if (pci_address_is_valid(address) && !json_list_has(search->devices, address))
+	if (!pci_address_is_valid(address))
+		return;
+	if (!json_list_has(search->devices, address))
 		json_array_append_new(search->devices, json_string(address));
+	if (search->takes && !json_list_has(search->taken, address))
+		json_array_append_new(search->taken, json_string(address));
 }
 
 /* only_vf: a PF carries many pods' interfaces. False: the node has no such interface. */
@@ -289,41 +357,61 @@ static void search_value(const struct search *search, const struct key *key, con
 /* Those of plugins that this one calls included. */
 static void search_config(const struct search *search, const json_t *config)
 {
+	struct search inner = *search;
 	bool in_pod = is_in_pod(config);
 	const char *name;
 	json_t *value;
 
+	inner.takes |= str_eq(json_str_at(config, "type"), "host-device");
 	json_each (config, name, value) {
 		const struct key *key = find_key(name);
 
 		if (!network_key_is(name, "prevResult") && !network_key_is(name, "args") &&
 		    !(key && key->is_master && in_pod))
-			search_value(search, key, value);
+			search_value(&inner, key, value);
 	}
 }
 
-int allocated_check(const char *kubelet_dir, int root, const json_t *config, const char *pod_uid,
-		    struct err *err)
+static int judge_all(const struct records *records, const struct search *search, struct err *err)
 {
-	json_auto_t *devices = json_array(), *checkpoint = NULL;
 	const json_t *device;
 	size_t i;
 
-	if (!kubelet_dir || str_empty(pod_uid))
-		return 0;
-	search_config(&(struct search){root, devices}, config);
-	if (json_array_size(devices) == 0)
-		return 0;
-	checkpoint = read_checkpoint(kubelet_dir);
-	json_array_foreach (devices, i, device)
-		if (checkpoint &&
-		    judge(checkpoint, kubelet_dir, json_string_value(device), pod_uid, err) < 0)
+	json_array_foreach (search->devices, i, device)
+		if (judge(records, json_string_value(device), err) < 0)
+			return -1;
+	json_array_foreach (search->taken, i, device)
+		if (check_vfs_of(records, json_string_value(device), err) < 0)
 			return -1;
 	return 0;
 }
 
+int allocated_check(const char *kubelet_dir, int root, const json_t *config, const json_t *pod,
+		    struct err *err)
+{
+	json_auto_t *devices = json_array(), *taken = json_array(), *checkpoint = NULL;
+	const struct search search = {.root = root, .devices = devices, .taken = taken};
+	auto_host struct host *host = NULL;
+	json_auto_t *claims = NULL;
+	struct err why = {0};
+
+	if (!kubelet_dir)
+		return 0;
+	search_config(&search, config);
+	if (json_array_size(devices) == 0)
+		return 0;
+	host = device_host(root, err);
+	if (!host)
+		return -1;
+	if (!str_empty(json_str_at(pod, "uid")))
+		checkpoint = read_checkpoint(kubelet_dir);
+	claims = holders_claims(host, &why);
+	return judge_all(&(struct records){kubelet_dir, pod, host, checkpoint, claims, why.text},
+			 &search, err);
+}
+
 int allocated_check_delegates(const char *kubelet_dir, int root, const json_t *delegates,
-			      const char *pod_uid, struct err *err)
+			      const json_t *pod, struct err *err)
 {
 	const json_t *delegate;
 	size_t i;
@@ -332,7 +420,7 @@ int allocated_check_delegates(const char *kubelet_dir, int root, const json_t *d
 		for (size_t k = 0; k < delegate_plugins(delegate); k++) {
 			json_auto_t *config = delegate_stdin(delegate, k, "ADD", NULL);
 
-			if (allocated_check(kubelet_dir, root, config, pod_uid, err) < 0)
+			if (allocated_check(kubelet_dir, root, config, pod, err) < 0)
 				return err_in(err, "network %.128s (%.16s): %.64s",
 					      json_str_at(delegate, "name"),
 					      json_str_at(delegate, "interface"),

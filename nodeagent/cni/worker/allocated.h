@@ -13,14 +13,18 @@
 
 /*
  * May the pod have all devices that a plugin's configuration names, by the kubelet's record
- * (nodeagent/cni/meta/checkpoint.h)? By address, or, VFs, by interface of the node (name,
+ * (nodeagent/cni/meta/checkpoint.h), and by the claims that kubeletd has prepared, which that
+ * record does not have (nodeagent/devices/dra_state.h)? A PF that host-device takes leaves its VFs
+ * without one, so these are looked up, too. By address, or, VFs, by interface of the node (name,
  * alternative name, MAC, path); keys in any case, as Go reads them; those of plugins that this one
- * calls included. root: of the host. kubelet_dir: as we see it; NULL: there is no kubelet. 0 also
- * where that record is not there, or cannot be read, and where the runtime does not tell the pod's
- * UID: in use by others is found out elsewhere (device_owner(), the device's network namespace).
- * ERR_INVALID "DeviceNotGiven".
+ * calls included. root: of the host. kubelet_dir: as we see it; NULL: there is no kubelet. pod:
+ * {"namespace", "name", "uid"}, as far as the runtime tells. 0 also where the kubelet's record is
+ * not there, or cannot be read, and without a UID: in use by others is found out elsewhere
+ * (device_owner(), the device's network namespace).
+ * ERR_INVALID "DeviceNotGiven"  another pod has it, or none has
+ * ERR_HOST "HostUnreadable"     the file of claims cannot be read
  */
-int allocated_check(const char *kubelet_dir, int root, const json_t *config, const char *pod_uid,
+int allocated_check(const char *kubelet_dir, int root, const json_t *config, const json_t *pod,
 		    struct err *err);
 
 /*
@@ -28,6 +32,6 @@ int allocated_check(const char *kubelet_dir, int root, const json_t *config, con
  * one runs.
  */
 int allocated_check_delegates(const char *kubelet_dir, int root, const json_t *delegates,
-			      const char *pod_uid, struct err *err);
+			      const json_t *pod, struct err *err);
 
 #endif

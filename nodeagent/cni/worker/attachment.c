@@ -664,8 +664,7 @@ static int add_with_device(struct attachment *a, const char *device, json_t **re
 
 	if (device && lock < 0)
 		return -1;
-	if (allocated_check(a->kubelet_dir, a->root, a->config, json_str_at(a->pod, "uid"), err) <
-	    0)
+	if (allocated_check(a->kubelet_dir, a->root, a->config, a->pod, err) < 0)
 		return err_in(err, "%s", a->key.plugin);
 	if (get_settings(a, &settings, err) < 0 ||
 	    (attachment_stacks(a->key.plugin) && load_record(a, &record, err) < 0))

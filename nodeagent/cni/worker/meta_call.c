@@ -151,9 +151,9 @@ static json_t *decide(const struct attachment *a, const json_t *known, struct er
 		in.files = files;
 	}
 	delegates = meta_delegates(&in, err);
-	if (delegates && (allowed_types_check(a, delegates, err) < 0 ||
-			  allocated_check_delegates(a->kubelet_dir, a->root, delegates,
-						    json_str_at(a->pod, "uid"), err) < 0)) {
+	if (delegates &&
+	    (allowed_types_check(a, delegates, err) < 0 ||
+	     allocated_check_delegates(a->kubelet_dir, a->root, delegates, a->pod, err) < 0)) {
 		json_decref(delegates);
 		return NULL;
 	}

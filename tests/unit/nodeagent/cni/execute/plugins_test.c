@@ -419,6 +419,21 @@ static void a_pf_whose_rdma_device_is_open_stays_on_the_node(void **state)
 		   "3 processes that have mlx5_0 open");
 }
 
+static void a_vf_that_a_process_of_user_space_has_open_keeps_its_settings(void **state)
+{
+	json_auto_t *result = NULL;
+
+	host_tree_move_away(tree, VF);
+	host_tree_remove(tree, "sys/bus/pci/devices/" VF "/driver");
+	host_tree_link(tree, "sys/bus/pci/devices/" VF "/driver",
+		       "../../../../bus/pci/drivers/vfio-pci");
+	host_tree_file(tree, "sys/bus/pci/devices/" VF "/enable", "1\n");
+	is_refused(&plugin_sriov, sriov, "DeviceBusy", "sriov: " VF " is used by a process");
+	is_refused(&plugin_ib_sriov, ib_sriov, "DeviceBusy", "ib-sriov: " VF " is used by");
+	host_tree_file(tree, "sys/bus/pci/devices/" VF "/enable", "0\n");
+	does(&plugin_sriov, sriov, ATTACH_ADD, &result);
+}
+
 /* The kernel puts it back a moment after the namespace has ended. */
 static void host_device_waits_for_an_interface_whose_device_is_there(void **state)
 {
@@ -552,6 +567,7 @@ int main(void)
 		TEST(behind_a_step_that_fails_no_other_is_done),
 		TEST(a_pf_whose_vfs_pods_have_stays_on_the_node),
 		TEST(a_pf_whose_rdma_device_is_open_stays_on_the_node),
+		TEST(a_vf_that_a_process_of_user_space_has_open_keeps_its_settings),
 		TEST(ifacer_sets_up_again_what_the_bond_did_not_get),
 		TEST(a_vf_with_an_address_of_the_node_stays_on_the_node),
 		TEST(a_vf_that_is_a_vdpa_device_stays_on_the_node),

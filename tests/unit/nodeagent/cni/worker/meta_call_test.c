@@ -728,7 +728,7 @@ static void put_file(const struct node *node, const char *path, const char *text
 	assert_int_equal(root_write_atomic(node->root, path, text, strlen(text), 0644, NULL), 0);
 }
 
-static void is_not_given(struct node *node, const char *config, const char *device)
+static void is_refused(struct node *node, const char *config, const char *reason, const char *says)
 {
 	json_auto_t *done = NULL;
 	const char *text;
@@ -736,11 +736,16 @@ static void is_not_given(struct node *node, const char *config, const char *devi
 	add_nad(node, "a", config, NULL);
 	done = call(node, "ADD");
 	text = json_str_at(done, "error", "text");
-	assert_string_equal(json_str_at(done, "error", "reason"), "DeviceNotGiven");
-	if (!strstr(text, device))
+	assert_string_equal(json_str_at(done, "error", "reason"), reason);
+	if (!strstr(text, says))
 		fail_msg("%s: %s", config, text);
 	expect_called(node, "");
 	assert_false(has_sandbox(node));
+}
+
+static void is_not_given(struct node *node, const char *config, const char *device)
+{
+	is_refused(node, config, "DeviceNotGiven", device);
 }
 
 static void is_attached(struct node *node, const char *config)
@@ -824,6 +829,60 @@ static void takes_no_vf_past_the_kubelet(void **state)
 	is_attached(node, VF_CONFIG("\"master\":\"enp1s0\""));
 	is_attached(node, VF_CONFIG("\"master\":\"nowhere\""));
 	is_attached(node, VF_CONFIG("\"master\":\"../enp1s0v2\""));
+}
+
+#define CLAIM(pod, device)                                                                         \
+	"{\"claims\":{\"u\":{\"namespace\":\"ml\",\"name\":\"c\",\"pod\":\"" pod                   \
+	"\",\"devices\":[{\"request\":\"r\",\"pool\":\"n\",\"device\":\"d\",\"resource\":"         \
+	"\"spidernet.io/x\",\"id\":\"" device "\",\"cdi\":[]}],\"cdi\":{}}}}"
+#define CLAIMS "/var/lib/orbweaver/dra/claims.json"
+
+/* Of a resource that claims give the kubelet's record says nothing. */
+static void takes_no_vf_past_a_claim(void **state)
+{
+	struct node *node = *state;
+
+	add_pod(node, "a");
+	is_attached(node, VF_CONFIG("\"pciBusID\":\"0000:01:10.0\""));
+	put_file(node, CLAIMS, CLAIM("q", "0000:01:10.0"));
+	is_not_given(node, VF_CONFIG("\"pciBusID\":\"0000:01:10.0\""), "for claim ml/q/c");
+	is_attached(node, VF_CONFIG("\"pciBusID\":\"0000:01:10.2\""));
+	put_file(node, "/device-plugins/kubelet_internal_checkpoint",
+		 "{\"Data\":{\"PodDeviceEntries\":null,\"RegisteredDevices\":null}}");
+	is_not_given(node, VF_CONFIG("\"pciBusID\":\"0000:01:10.0\""), "for claim ml/q/c");
+	put_file(node, CLAIMS, CLAIM("p", "0000:01:10.0"));
+	is_attached(node, VF_CONFIG("\"pciBusID\":\"0000:01:10.0\""));
+	/* What cannot be read may be about any device, but one that the kubelet has given. */
+	put_file(node, CLAIMS, "{\"claims\": ");
+	is_refused(node, VF_CONFIG("\"pciBusID\":\"0000:01:10.0\""), "HostUnreadable",
+		   CLAIMS " cannot be read");
+	put_file(node, "/device-plugins/kubelet_internal_checkpoint",
+		 "{\"Data\":{\"PodDeviceEntries\":[{\"PodUID\":\"u1\",\"DeviceIDs\":{\"0\":["
+		 "\"0000:01:10.0\"]}}],\"RegisteredDevices\":null}}");
+	is_attached(node, VF_CONFIG("\"pciBusID\":\"0000:01:10.0\""));
+}
+
+static void takes_no_pf_from_vfs_of_pods(void **state)
+{
+	struct node *node = *state;
+
+	assert_int_equal(root_make_dirs(node->root, "/sys/bus/pci/devices/0000:01:00.0", 0755), 0);
+	assert_int_equal(symlinkat("../0000:01:10.0", node->root,
+				   "sys/bus/pci/devices/0000:01:00.0/virtfn0"),
+			 0);
+	put_file(node, "/device-plugins/kubelet_internal_checkpoint",
+		 "{\"Data\":{\"PodDeviceEntries\":[{\"PodUID\":\"u8\",\"DeviceIDs\":{\"0\":["
+		 "\"0000:01:10.0\"]}}],\"RegisteredDevices\":{\"x/y\":[\"0000:01:10.0\"]}}}");
+	add_pod(node, "a");
+	is_attached(node, VF_CONFIG("\"deviceID\":\"0000:01:00.0\""));
+	put_file(node, "/pods/u8/x", "");
+	is_not_given(node, VF_CONFIG("\"deviceID\":\"0000:01:00.0\""), "VF 0000:01:10.0");
+	/* Others go on it. */
+	is_attached(node, "{\"cniVersion\":\"0.4.0\",\"type\":\"macvlan\",\"deviceID\":"
+			  "\"0000:01:00.0\"}");
+	put_file(node, "/device-plugins/kubelet_internal_checkpoint", "{\"Data\":{}}");
+	put_file(node, CLAIMS, CLAIM("p", "0000:01:10.0"));
+	is_not_given(node, VF_CONFIG("\"pciBusID\":\"0000:01:00.0\""), "for claim ml/p/c");
 }
 
 /* What was attached by a version before, or a longer list, is taken down all the same. */
@@ -1129,6 +1188,8 @@ int main(void)
 		TEST(runs_no_plugin_that_is_neither_listed_nor_the_nodes_own),
 		TEST(deletes_with_a_plugin_that_is_not_listed_any_more),
 		TEST(takes_no_vf_past_the_kubelet),
+		TEST(takes_no_vf_past_a_claim),
+		TEST(takes_no_pf_from_vfs_of_pods),
 		TEST(lets_a_pod_that_is_gone_go),
 		TEST(says_what_the_pod_has),
 		TEST(says_what_a_plugin_wrote_of_its_device),

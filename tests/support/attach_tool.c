@@ -72,6 +72,11 @@ static bool owns(void *context, const char *pci_address)
 	return !getenv("ATTACH_FOREIGN");
 }
 
+static bool is_given(void *context, const char *pci_address)
+{
+	return true;
+}
+
 static void report(void *context, const json_t *conflicts)
 {
 	auto_free char *text = json_text(conflicts);
@@ -98,6 +103,7 @@ int main(int argc, char **argv)
 							.keep = keep,
 							.ipam = ipam,
 							.owns = owns,
+							.is_given = is_given,
 							.report = report,
 							.took = took};
 	struct attach_call call = {.container_id = "0123456789abcdef", .host_netns = -1};

@@ -633,6 +633,7 @@ static int call_plugin(const json_t *recorded, json_t **ret_result, struct err *
 							.keep = keep,
 							.ipam = no_ipam,
 							.owns = owns,
+							.is_given = owns,
 							.report = report,
 							.took = took};
 	const json_t *env = json_at(recorded, "env");

@@ -95,7 +95,8 @@ int attach_run(const struct attach_call *call, json_t **ret_result, struct err *
 
 	assert(call->services && call->services->save && call->services->keep &&
 	       call->services->ipam);
-	assert(call->services->owns && call->services->report && call->services->took);
+	assert(call->services->owns && call->services->is_given);
+	assert(call->services->report && call->services->took);
 	if (!plugin)
 		return err_set(err, ERR_INVALID, "UnsupportedField", "no plugin of type \"%.64s\"",
 			       call->type);

@@ -74,6 +74,28 @@ int device_use_check_link(const struct plugin_call *call, const char *type, cons
 	return who ? set_busy(type, name, who, err) : 0;
 }
 
+int device_use_check_rdma(const struct plugin_call *call, const char *type, struct host *host,
+			  const char *address, struct err *err)
+{
+	const struct attach_services *services = call->call->services;
+	auto_evidence struct evidence *evidence = NULL;
+	auto_free char *who = NULL;
+
+	/* Of an auxiliary device there is one user, which it was made for. */
+	if (!pci_address_is_valid(address))
+		return 0;
+	if (!pci_is_vf(host, address) && !services->is_given(services->context, address))
+		return err_set(err, ERR_INVALID, "DeviceNotGiven",
+			       "%s: %s is not a VF, and the kubelet has not given it to this pod: "
+			       "others may use its RDMA device; name a VF, or request the resource "
+			       "that has it",
+			       type, address);
+	host_share_netlink(host, netns_netlink(call->pair.host));
+	evidence = evidence_new(host);
+	who = evidence_verbs_user(evidence, address);
+	return who ? set_busy(type, address, who, err) : 0;
+}
+
 int device_use_check_vfio(const struct plugin_call *call, const char *type, struct host *host,
 			  const char *address, const char *driver, struct err *err)
 {

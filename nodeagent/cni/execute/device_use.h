@@ -21,6 +21,15 @@
 int device_use_check_link(const struct plugin_call *call, const char *type, const json_t *link,
 			  struct err *err);
 
+/*
+ * May the RDMA device of this function move? The kernel takes it from all its users. host: of the
+ * call, for this and the next one.
+ * ERR_INVALID "DeviceNotGiven"  it is not a VF's, and the kubelet has not given it to the pod
+ * ERR_CONFLICT "DeviceBusy"     processes, or the kernel, use it
+ */
+int device_use_check_rdma(const struct plugin_call *call, const char *type, struct host *host,
+			  const char *address, struct err *err);
+
 /* May settings of this VF change, whose driver is one of user space? ERR_CONFLICT "DeviceBusy". */
 int device_use_check_vfio(const struct plugin_call *call, const char *type, struct host *host,
 			  const char *address, const char *driver, struct err *err);

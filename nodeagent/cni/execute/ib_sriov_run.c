@@ -68,7 +68,9 @@ static int check_device(const struct plugin_call *call, const struct ib_sriov_co
 			err, ERR_HOST, "RdmaUnavailable",
 			"ib-sriov: rdmaIsolation needs the RDMA subsystem in exclusive mode; set "
 			"rdmaMode exclusive and reboot the node");
-	if (netns_observe_link(call->pair.pod, call->call->ifname, 0, pod, &taken, err))
+	if ((config->isolated &&
+	     device_use_check_rdma(call, "ib-sriov", host, config->device, err)) ||
+	    netns_observe_link(call->pair.pod, call->call->ifname, 0, pod, &taken, err))
 		return -1;
 	return taken ? err_set(err, ERR_INVALID, "InterfaceExists",
 			       "ib-sriov: the pod has an interface %s already", call->call->ifname)

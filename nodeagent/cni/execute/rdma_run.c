@@ -10,6 +10,7 @@
 #include "lib/base/own.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/device.h"
+#include "nodeagent/cni/execute/device_use.h"
 #include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/cni/execute/plugins.h"
 #include "nodeagent/cni/execute/rdma_files.h"
@@ -81,7 +82,7 @@ static int rdma_add(const struct plugin_call *call, json_t **ret_result, struct 
 	if (!services->owns(services->context, id))
 		return err_set(err, ERR_CONFLICT, "DeviceBusy",
 			       "rdma: another pod has the device %s still", id);
-	if (the_device(host, id, &names, err))
+	if (device_use_check_rdma(call, "rdma", host, id, err) || the_device(host, id, &names, err))
 		return -1;
 	name = json_string_value(json_array_get(names, 0));
 	if (rdma_find(call->pair.host, name, &place, err))

@@ -40,6 +40,8 @@ struct attach_services {
 		    struct err *err);
 	/* True when the device belongs to this sandbox still, or to nobody. */
 	bool (*owns)(void *context, const char *pci_address);
+	/* True when the kubelet has given the device to this pod, or there is no kubelet. */
+	bool (*is_given)(void *context, const char *pci_address);
 	/* Somebody else on the network has these addresses of the pod: [{"ip", "mac"}]. */
 	void (*report)(void *context, const json_t *conflicts);
 	/* After an ADD: so long the kernel took for links, addresses, routes and rules. */

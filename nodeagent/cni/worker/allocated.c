@@ -410,6 +410,16 @@ int allocated_check(const char *kubelet_dir, int root, const json_t *config, con
 			 &search, err);
 }
 
+bool allocated_is_given(const char *kubelet_dir, const char *device, const char *pod_uid)
+{
+	json_auto_t *checkpoint = NULL;
+
+	if (!kubelet_dir)
+		return true;
+	checkpoint = str_empty(pod_uid) ? NULL : read_checkpoint(kubelet_dir);
+	return checkpoint && checkpoint_holder_of(checkpoint, device, pod_uid) == CHECKPOINT_OF_POD;
+}
+
 int allocated_check_delegates(const char *kubelet_dir, int root, const json_t *delegates,
 			      const json_t *pod, struct err *err)
 {

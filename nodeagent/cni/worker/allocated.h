@@ -8,6 +8,7 @@
 #define ORBWEAVER_NODEAGENT_CNI_WORKER_ALLOCATED_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "lib/base/err.h"
 
@@ -33,5 +34,8 @@ int allocated_check(const char *kubelet_dir, int root, const json_t *config, con
  */
 int allocated_check_delegates(const char *kubelet_dir, int root, const json_t *delegates,
 			      const json_t *pod, struct err *err);
+
+/* Has the kubelet given this PCI function to the pod? True where there is no kubelet (NULL). */
+bool allocated_is_given(const char *kubelet_dir, const char *device, const char *pod_uid);
 
 #endif

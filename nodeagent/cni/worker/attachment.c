@@ -312,6 +312,13 @@ static bool owns(void *context, const char *address)
 	return device_is_owned(a->state, address, a->container);
 }
 
+static bool is_given(void *context, const char *address)
+{
+	const struct attachment *a = context;
+
+	return allocated_is_given(a->kubelet_dir, address, json_str_at(a->pod, "uid"));
+}
+
 /* The call fails whether the agent hears it or not. */
 static void report(void *context, const json_t *conflicts)
 {
@@ -446,6 +453,7 @@ static int run(struct attachment *a, enum attach_command command, const json_t *
 		.keep = keep,
 		.ipam = ipam,
 		.owns = owns,
+		.is_given = is_given,
 		.report = report,
 		.took = took,
 	};

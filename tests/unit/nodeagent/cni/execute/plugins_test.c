@@ -43,6 +43,13 @@ static bool owns(void *context, const char *pci_address)
 	return true;
 }
 
+static bool is_given;
+
+static bool gives(void *context, const char *pci_address)
+{
+	return is_given;
+}
+
 static int64_t asked_at;
 
 static int note_asked(void *context, const char *command, const json_t *config, json_t **ret_result,
@@ -55,6 +62,7 @@ static int note_asked(void *context, const char *command, const json_t *config, 
 static int set_up(void **state)
 {
 	tree = host_tree_new();
+	is_given = false;
 	host_tree_add_pf(tree, &tree_mlx);
 	host_tree_link(tree, "sys/class/net/" MASTER "/device",
 		       "../../../bus/pci/devices/" TREE_MLX);
@@ -80,6 +88,7 @@ static int call(const struct plugin *plugin, const char *config, enum attach_com
 		.save = save,
 		.keep = keep,
 		.owns = owns,
+		.is_given = gives,
 		.ipam = note_asked,
 	};
 	json_auto_t *parsed = json_parse(config, strlen(config), NULL);
@@ -434,6 +443,22 @@ static void a_vf_that_a_process_of_user_space_has_open_keeps_its_settings(void *
 	does(&plugin_sriov, sriov, ATTACH_ADD, &result);
 }
 
+/* The kernel takes it from all who use it when it goes to another namespace. */
+static void an_rdma_device_that_others_may_use_does_not_move(void **state)
+{
+	static const char pf[] = "{\"type\": \"rdma\", \"deviceID\": \"" TREE_MLX "\"}";
+	static const char vf[] = "{\"type\": \"rdma\", \"deviceID\": \"" VF "\"}";
+
+	host_tree_boot(tree, "boot-two", true);
+	is_refused(&plugin_rdma, pf, "DeviceNotGiven", "rdma: " TREE_MLX " is not a VF");
+	is_given = true;
+	host_tree_use_in_kernel(tree, 1, "nvme_rdma");
+	is_refused(&plugin_rdma, pf, "DeviceBusy", "the kernel (nvme_rdma");
+	host_tree_use_in_kernel(tree, 0, NULL);
+	host_tree_open_verbs(tree, "mlx5_0v1", 1);
+	is_refused(&plugin_rdma, vf, "DeviceBusy", "rdma: " VF " is used by 1 processes");
+}
+
 /* The kernel puts it back a moment after the namespace has ended. */
 static void host_device_waits_for_an_interface_whose_device_is_there(void **state)
 {
@@ -568,6 +593,7 @@ int main(void)
 		TEST(a_pf_whose_vfs_pods_have_stays_on_the_node),
 		TEST(a_pf_whose_rdma_device_is_open_stays_on_the_node),
 		TEST(a_vf_that_a_process_of_user_space_has_open_keeps_its_settings),
+		TEST(an_rdma_device_that_others_may_use_does_not_move),
 		TEST(ifacer_sets_up_again_what_the_bond_did_not_get),
 		TEST(a_vf_with_an_address_of_the_node_stays_on_the_node),
 		TEST(a_vf_that_is_a_vdpa_device_stays_on_the_node),

@@ -34,7 +34,7 @@ char *evidence_vfio_user(struct evidence *evidence, const char *address, const c
 
 /*
  * Which interface of a pod lies on our interface with this number and name (macvlan, ipvlan, VLAN),
- * for people, new; NULL: none does. OBSERVED_UNKNOWN_USER, and why, when that cannot be seen.
+ * for people, new; NULL: none does. evidence_is_unknown() when that cannot be seen.
  */
 char *evidence_pod_user(struct evidence *evidence, int index, const char *name);
 

@@ -103,6 +103,11 @@ int(err_in)(struct err *err, const char *fmt, ...)
 	return -1;
 }
 
+bool err_is_unknown(int sys)
+{
+	return sys == EMFILE || sys == ENFILE || sys == ENOMEM || sys == ENOBUFS || sys == EIO;
+}
+
 const char *err_class_name(enum err_class class)
 {
 	switch (class) {

@@ -11,6 +11,7 @@
 #define ORBWEAVER_LIB_BASE_ERR_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 enum err_class {
@@ -61,6 +62,12 @@ int err_in(struct err *err, const char *fmt, ...) __attribute__((format(printf, 
 		(void)(err_in)(__VA_ARGS__);                                                       \
 		-1;                                                                                \
 	})
+
+/*
+ * Does this errno say nothing of what was looked at, because descriptors, memory or the disk
+ * failed? Then it is neither there nor away.
+ */
+bool err_is_unknown(int sys);
 
 /* "Invalid", "Conflict", …: a stable name, used in logs and metrics. */
 const char *err_class_name(enum err_class class);

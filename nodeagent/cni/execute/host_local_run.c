@@ -88,11 +88,20 @@ static int read_open(int fd, size_t max, struct strbuf *ret, struct err *err)
 	return fs_read(AT_FDCWD, link, max, ret, err);
 }
 
-static int read_file(int dir, const char *name, size_t max, struct strbuf *ret)
+/* 1: read. 0: it is away, no file, or longer than `max`. -1 with err: it cannot be read now. */
+static int read_file(int dir, const char *name, size_t max, struct strbuf *ret, struct err *err)
 {
 	auto_close int fd = open_file(dir, name, O_RDONLY);
+	struct err why = {0};
 
-	return fd < 0 ? -1 : read_open(fd, max, ret, NULL);
+	if (fd < 0)
+		return err_is_unknown(errno) ? refused(err, "read", name) : 0;
+	if (read_open(fd, max, ret, &why) == 0)
+		return 1;
+	if (why.class == ERR_INVALID)
+		return 0;
+	errno = why.sys;
+	return refused(err, "read", name);
 }
 
 static int open_lock(int dir)
@@ -141,47 +150,58 @@ static int store_open(const struct plugin_call *call, const struct host_local_co
 	return take_lock(ret->lock) < 0 ? refused(err, "lock", path) : 0;
 }
 
-/* What a file says, new; "" for one that is no address's, or cannot be read. */
-static char *owner_of(const struct store *store, const char *name)
+/* *ret: what a file says, new; "" for one that is no address's. */
+static int read_owner(const struct store *store, const char *name, char **ret, struct err *err)
 {
 	auto_strbuf struct strbuf text = {0};
 
-	if (name[0] == '.' || read_file(store->dir, name, OWNER_MAX, &text) < 0)
-		return str_dup("");
+	if (name[0] != '.' && read_file(store->dir, name, OWNER_MAX, &text, err) < 0)
+		return -1;
 	while (text.len > 0 && strchr(" \t\r\n", text.data[text.len - 1]))
 		strbuf_cut(&text, text.len - 1);
-	return strbuf_take(&text);
+	*ret = strbuf_take(&text);
+	return 0;
 }
 
 /*
  * Names of the files of this interface, new. Files of versions before 0.7 say the container alone:
- * they count where there is no other.
+ * they count where there is no other. NULL with err: a file that cannot be read may be one.
  */
-static json_t *names_of_owner(const struct store *store)
+static json_t *names_of_owner(const struct store *store, struct err *err)
 {
 	auto_free char *container = str_ndup(store->owner, strcspn(store->owner, "\r"));
-	int fd = openat(store->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_close int fd = openat(store->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	auto_closedir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	json_auto_t *names = json_array(), *old = json_array();
 	const struct dirent *entry;
 
-	while (dir && (entry = readdir(dir))) {
-		auto_free char *owner = owner_of(store, entry->d_name);
+	if (dir)
+		(void)take_fd(&fd);
+	while (errno = 0, dir && (entry = readdir(dir))) {
+		auto_free char *owner = NULL;
 
+		if (read_owner(store, entry->d_name, &owner, err))
+			return NULL;
 		if (str_eq(owner, store->owner))
 			json_array_append_new(names, json_fmt("%s", entry->d_name));
 		else if (str_eq(owner, container))
 			json_array_append_new(old, json_fmt("%s", entry->d_name));
+	}
+	if (!dir || errno) {
+		(void)refused(err, "list", "dataDir");
+		return NULL;
 	}
 	return json_incref(json_array_size(names) ? names : old);
 }
 
 static int release_addresses(const struct store *store, struct err *err)
 {
-	json_auto_t *names = names_of_owner(store);
+	json_auto_t *names = names_of_owner(store, err);
 	size_t i;
 	json_t *name;
 
+	if (!names)
+		return -1;
 	json_array_foreach (names, i, name)
 		if (unlinkat(store->dir, json_string_value(name), 0) < 0 && errno != ENOENT)
 			return refused(err, "remove", json_string_value(name));
@@ -212,14 +232,32 @@ static int write_last(const struct store *store, size_t set, const char *address
 	return -1;
 }
 
+/*
+ * Is it an address that a power cut took the owner from: written before the boot, and empty? The
+ * lock is ours, so that nobody is at it. DEL does not find it.
+ */
+static bool is_left_empty(const struct store *store, const char *name)
+{
+	int64_t booted_s = clock_wall_us() / 1000000 - clock_ms() / 1000;
+	struct stat st;
+
+	return fstatat(store->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+	       st.st_size == 0 && st.st_mtim.tv_sec < booted_s;
+}
+
 /* 1: it is this interface's now; 0: it is given already; -1 with err. */
 static int reserve(const struct store *store, const struct addr *address, size_t set,
 		   struct err *err)
 {
 	char name[ADDR_TEXT_SIZE];
+	int rc;
 
 	addr_print(address, name);
-	if (linkat(store->dir, DRAFT, store->dir, name, 0) < 0)
+	rc = linkat(store->dir, DRAFT, store->dir, name, 0);
+	if (rc < 0 && errno == EEXIST && is_left_empty(store, name) &&
+	    unlinkat(store->dir, name, 0) == 0)
+		rc = linkat(store->dir, DRAFT, store->dir, name, 0);
+	if (rc < 0)
 		return errno == EEXIST ? 0 : refused(err, "write", name);
 	if (write_last(store, set, name, err) == 0)
 		return 1;
@@ -233,7 +271,7 @@ static struct addr last_given(const struct store *store, size_t set)
 	auto_strbuf struct strbuf text = {0};
 	struct addr address = {0};
 
-	if (read_file(store->dir, name, ADDR_TEXT_SIZE, &text) == 0)
+	if (read_file(store->dir, name, ADDR_TEXT_SIZE, &text, NULL) == 1)
 		(void)addr_parse(strbuf_str(&text), &address);
 	return address;
 }
@@ -277,10 +315,12 @@ static int give_wanted(const struct store *store, const struct host_local_set *s
 /* A second ADD without a DEL, which the specification rules out, is refused. */
 static int check_first(const struct store *store, const struct host_local_set *set, struct err *err)
 {
-	json_auto_t *names = names_of_owner(store);
+	json_auto_t *names = names_of_owner(store, err);
 	size_t i;
 	json_t *name;
 
+	if (!names)
+		return -1;
 	json_array_foreach (names, i, name) {
 		struct addr address;
 
@@ -407,7 +447,9 @@ static int host_local_check(const struct plugin_call *call, struct err *err)
 	if (host_local_config_read(call->call->config, call->call->args, false, &config, err) ||
 	    store_open(call, &config, false, &store, err))
 		return -1;
-	names = store.dir < 0 ? NULL : names_of_owner(&store);
+	names = store.dir < 0 ? json_array() : names_of_owner(&store, err);
+	if (!names)
+		return -1;
 	if (json_array_size(names) == 0)
 		return err_set(err, ERR_HOST, "NotAsAdded",
 			       "host-local: the interface has no address in %s/%s", config.data_dir,

@@ -213,9 +213,10 @@ vm:
 # ---- end of tests on virtual nodes ------------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/host: a host made of files, and the library from a shell for tests on virtual nodes ---------------------
-$(addprefix $(OUT)/tests/unit/nodeagent/,worker/worker_test.o netlink/netlink_test.o cni/execute/ib_sriov_run_test.o cni/execute/coordinator_detect_test.o cni/execute/marks_test.o cni/execute/messages_test.o cni/execute/observe_host_test.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
+$(addprefix $(OUT)/tests/unit/nodeagent/,worker/worker_test.o netlink/netlink_test.o cni/execute/ib_sriov_run_test.o cni/execute/plugins_test.o cni/execute/coordinator_detect_test.o cni/execute/marks_test.o cni/execute/messages_test.o cni/execute/observe_host_test.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
 $(OUT)/tests/unit/nodeagent/netlink/netlink_test: private EXTRA_LIBS = -Wl,--wrap=nl_recv
 $(OUT)/tests/unit/nodeagent/cni/execute/ib_sriov_run_test: private EXTRA_LIBS = -Wl,--wrap=ib_sriov_guid_of
+$(OUT)/tests/unit/nodeagent/cni/execute/plugins_test: private EXTRA_LIBS = -Wl,--wrap=netlink_send
 
 $(OUT)/tests/host-tool: $(addprefix $(OUT)/,tests/support/host_tool.o nodeagent/host.a nodeagent/netlink.a nodeagent/worker.a nodeagent/devices.a nodeagent/model.a lib/json.a lib/base.a)
 	$(LINK)

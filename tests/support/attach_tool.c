@@ -67,7 +67,7 @@ static int ipam(void *context, const char *command, const json_t *config, json_t
 	return 0;
 }
 
-static bool owns(void *context, const char *pci_address)
+static int owns(void *context, const char *pci_address, struct err *err)
 {
 	return !getenv("ATTACH_FOREIGN");
 }

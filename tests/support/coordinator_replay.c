@@ -578,7 +578,7 @@ static int no_ipam(void *context, const char *command, const json_t *config, jso
 	return err_set(err, ERR_BUG, "Bug", "the coordinator has no IPAM");
 }
 
-static bool owns(void *context, const char *pci_address)
+static int owns(void *context, const char *pci_address, struct err *err)
 {
 	return true;
 }

@@ -56,6 +56,7 @@ static int name_by_id(const struct plugin_call *call, const struct host *host, c
 	const struct attach_services *services = call->call->services;
 	auto_free char *auxiliary = str_printf("sys/bus/auxiliary/devices/%s", id);
 	struct device device = {.netdev = ""};
+	int owned;
 
 	if (!pci_address_is_valid(id)) {
 		first_in(host, auxiliary, ret);
@@ -63,7 +64,10 @@ static int name_by_id(const struct plugin_call *call, const struct host *host, c
 	}
 	if (device_look(host, id, &device, err))
 		return -1;
-	if (!services->owns(services->context, id))
+	owned = services->owns(services->context, id, err);
+	if (owned < 0)
+		return -1;
+	if (!owned)
 		return err_set(err, ERR_CONFLICT, "DeviceBusy",
 			       "host-device: another pod has the device %s still; it is free when "
 			       "that pod has gone",
@@ -277,14 +281,17 @@ static int host_device_check_run(const struct plugin_call *call, struct err *err
 
 /* ---- DEL ------------------------------------------------------------------------------------- */
 
-/* What containernetworking-plugins, whose place we have now, keep: an alias. New, NULL: nothing. */
-static json_t *state_by_alias(const struct plugin_call *call)
+/*
+ * What containernetworking-plugins, whose place we have now, keep: an alias. New, NULL: nothing, or
+ * err says why it cannot be seen.
+ */
+static json_t *state_by_alias(const struct plugin_call *call, struct err *err)
 {
 	json_auto_t *look = netns_look_new();
 	const json_t *link = NULL;
 	const char *alias;
 
-	if (!call->pair.pod || interface_find(call, call->call->ifname, look, &link, NULL))
+	if (!call->pair.pod || interface_find(call, call->call->ifname, look, &link, err))
 		return NULL;
 	alias = json_str_at(link, "alias");
 	return str_empty(alias)
@@ -297,14 +304,22 @@ static json_t *state_by_alias(const struct plugin_call *call)
 static int host_device_del(const struct plugin_call *call, struct err *err)
 {
 	const struct attach_services *services = call->call->services;
-	json_auto_t *rest =
-		call->call->saved ? json_deep_copy(call->call->saved) : state_by_alias(call);
+	struct err stuck = {0};
+	json_auto_t *rest = call->call->saved ? json_deep_copy(call->call->saved)
+					      : state_by_alias(call, &stuck);
 	const char *device = json_str_at(rest, "device");
 	bool has_ipam = rest ? json_is_true(json_at(rest, "ipam")) : ipam_is_wanted(call);
-	struct err stuck = {0};
+	int owned = stuck.class ? -1
+		    : device    ? services->owns(services->context, device, &stuck)
+				: 1;
 	bool done = true;
 
-	if (rest && (!device || services->owns(services->context, device)))
+	if (owned < 0) {
+		if (err)
+			*err = stuck;
+		return -1;
+	}
+	if (rest && owned)
 		done = take_back(call, rest, &stuck);
 	/* Not before the interface has gone: the next pod may have its addresses at once. */
 	if (done && has_ipam && ipam_del(call, NULL) == 0)

@@ -43,9 +43,12 @@ static int check_device(const struct plugin_call *call, const struct ib_sriov_co
 	const struct attach_services *services = call->call->services;
 	json_auto_t *pod = netns_look_new();
 	const json_t *taken = NULL;
+	int owned = services->owns(services->context, config->device, err);
 	bool exclusive = true;
 
-	if (!services->owns(services->context, config->device))
+	if (owned < 0)
+		return -1;
+	if (!owned)
 		return err_set(err, ERR_CONFLICT, "DeviceBusy",
 			       "ib-sriov: another pod has the device %s still", config->device);
 	if (device->vf < 0 || !device->pf[0])
@@ -185,7 +188,7 @@ static bool take_back(const struct plugin_call *call, struct host *host, const j
 	struct device device;
 	bool done;
 
-	if (rdma_bring_back(call->pair.pod, call->pair.host, saved, err))
+	if (rdma_bring_back(call->pair.pod, call->pair.host, host, saved, err))
 		return false;
 	if (vf_bring_back(call, saved, err) || device_look(host, address, &device, NULL))
 		return false;
@@ -402,18 +405,21 @@ static int ib_sriov_del(const struct plugin_call *call, struct err *err)
 	auto_host struct host *host = device_host(call->call->root, err);
 	json_auto_t *rest = json_deep_copy(call->call->saved);
 	const char *device = json_str_at(rest, "device");
+	int owned = device ? services->owns(services->context, device, err) : 0;
+	bool has_ipam = json_is_true(json_at(rest, "ipam")), done = true;
 	struct err stuck = {0};
-	bool done = true;
 
-	if (!host)
+	if (!host || owned < 0)
 		return -1;
 	if (!rest)
 		return ipam_del_unrecorded(call, err);
-	if (json_is_true(json_at(rest, "ipam")))
-		done = ipam_del(call, NULL) == 0;
-	json_put_bool(rest, "ipam", !done);
-	if (device && services->owns(services->context, device))
-		done &= take_back(call, host, rest, &stuck);
+	if (owned)
+		done = take_back(call, host, rest, &stuck);
+	/* Not before the interface has left: the next pod may have its addresses at once. */
+	if (has_ipam && !stuck.class && ipam_del(call, NULL) == 0)
+		has_ipam = false;
+	json_put_bool(rest, "ipam", has_ipam);
+	done = done && !has_ipam;
 	(void)services->save(services->context, done ? NULL : rest, NULL);
 	if (!stuck.class)
 		return 0;

@@ -92,8 +92,8 @@ static int ipoib_check(const struct plugin_call *call, struct err *err)
 	return 0;
 }
 
-/* What an ADD that was cut off has left on the node, under whatever name. */
-static void plan_spare(const struct plugin_call *call, const json_t *saved, json_t *steps)
+/* What an ADD that was cut off has left on the node, under whatever name. False: not to be seen. */
+static bool plan_spare(const struct plugin_call *call, const json_t *saved, json_t *steps)
 {
 	int index = (int)json_integer_value(json_at(saved, "index"));
 	json_auto_t *look = netns_look_new();
@@ -101,13 +101,15 @@ static void plan_spare(const struct plugin_call *call, const json_t *saved, json
 
 	if (!index) {
 		steps_add(steps, "host", "unlink", json_str_at(saved, "spare"));
-		return;
+		return true;
 	}
-	if (netns_observe_link(call->pair.host, NULL, index, look, &link, NULL) == 0 &&
-	    str_eq(json_str_at(link, "kind"), "ipoib")) {
+	if (netns_observe_link(call->pair.host, NULL, index, look, &link, NULL))
+		return false;
+	if (str_eq(json_str_at(link, "kind"), "ipoib")) {
 		steps_add(steps, "host", "unlink", json_str_at(link, "name"));
 		steps_number(steps, "host", link);
 	}
+	return true;
 }
 
 static int ipoib_del(const struct plugin_call *call, struct err *err)
@@ -115,20 +117,26 @@ static int ipoib_del(const struct plugin_call *call, struct err *err)
 	const struct attach_services *services = call->call->services;
 	const json_t *saved = call->call->saved;
 	json_auto_t *steps = json_array(), *look = netns_look_new(), *rest = NULL;
+	bool done = true, is_owed = ipam_is_owed(call);
 	const json_t *link = NULL;
-	bool done = true;
 
-	if (ipam_is_owed(call))
-		done = ipam_del(call, NULL) == 0;
 	if (json_str_at(saved, "spare"))
-		plan_spare(call, saved, steps);
-	if (call->pair.pod && interface_find(call, call->call->ifname, look, &link, NULL) == 0 &&
-	    str_eq(json_str_at(link, "kind"), "ipoib"))
+		done = plan_spare(call, saved, steps);
+	if (call->pair.pod)
+		done &= interface_find(call, call->call->ifname, look, &link, NULL) == 0;
+	if (str_eq(json_str_at(link, "kind"), "ipoib"))
 		steps_add(steps, "pod", "unlink", call->call->ifname);
 	done &= netns_execute_all(&call->pair, steps, NULL) == 0;
-	rest = done || !saved ? NULL : json_deep_copy(saved);
-	(void)services->save(services->context, rest, NULL);
-	return 0;
+	if (done && !saved)
+		return ipam_del_unrecorded(call, err);
+	/* Not before the interface has gone: the next pod may have its addresses at once. */
+	if (done && is_owed && ipam_del(call, NULL) == 0)
+		is_owed = false;
+	if (!done || is_owed) {
+		rest = saved ? json_deep_copy(saved) : json_object();
+		json_put_bool(rest, "ipam", is_owed);
+	}
+	return services->save(services->context, rest, rest ? err : NULL);
 }
 
 const struct plugin plugin_ipoib = {

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "lib/json/json.h"
+#include "nodeagent/cni/execute/device.h"
 #include "nodeagent/host/rdma.h"
 #include "nodeagent/netlink/message.h"
 
@@ -121,29 +122,44 @@ int rdma_move(struct netns *from, struct netns *to, const struct rdma_place *pla
 	return err_sys(err, "StepRefused", "move the RDMA device %s to another namespace", name);
 }
 
-/* It came back by itself: under the name that it had in the pod. */
-static void name_again(struct netns *ns, const char *name, struct rdma_place *place)
+/*
+ * It came back by itself: under the name that it had in the pod. Its number may be another device's
+ * since a boot.
+ */
+static void name_again(struct netns *ns, const struct host *host, const json_t *saved,
+		       struct rdma_place *place)
 {
+	const char *name = json_str_at(saved, "rdma"), *device = json_str_at(saved, "device");
+	json_auto_t *names = host && device ? device_rdma(host, device) : NULL;
 	int code;
 
-	if (rdma_find(ns, NULL, place, NULL) || place->index < 0 || str_eq(place->name, name))
+	if (rdma_find(ns, NULL, place, NULL) || place->index < 0 || str_eq(place->name, name) ||
+	    !json_list_has(names, place->name))
 		return;
 	(void)set_device(ns, place->index, name, NULL, &code, NULL);
 }
 
-int rdma_bring_back(struct netns *from, struct netns *to, const json_t *saved, struct err *err)
+int rdma_bring_back(struct netns *from, struct netns *to, const struct host *host,
+		    const json_t *saved, struct err *err)
 {
 	const char *name = json_str_at(saved, "rdma");
 	const json_t *index = json_at(saved, "rdmaIndex");
 	struct rdma_place place = {.index = index ? json_integer_value(index) : -1};
+	struct err why = {0};
 
 	if (!name)
 		return 0;
 	/* The pod may have renamed it; its number is the same everywhere. */
-	if (from && rdma_find(from, index ? NULL : name, &place, NULL) == 0 && place.index >= 0)
+	if (from && rdma_find(from, index ? NULL : name, &place, &why) == 0 && place.index >= 0)
 		return rdma_move(from, to, &place, name, err);
+	/* Without ib_core there is no device; any other failure says nothing. */
+	if (why.class && why.sys != EPROTONOSUPPORT) {
+		if (err)
+			*err = why;
+		return -1;
+	}
 	place.index = index ? json_integer_value(index) : -1;
 	if (index)
-		name_again(to, name, &place);
+		name_again(to, host, saved, &place);
 	return 0;
 }

@@ -62,6 +62,7 @@ static int rdma_add(const struct plugin_call *call, json_t **ret_result, struct 
 	json_auto_t *names = NULL, *look = NULL, *state = json_object();
 	struct rdma_place place = {0};
 	bool exclusive = false;
+	int owned;
 
 	if (!host || rdma_is_exclusive(call->pair.host, &exclusive, err))
 		return -1;
@@ -79,7 +80,10 @@ static int rdma_add(const struct plugin_call *call, json_t **ret_result, struct 
 			"rdma: deviceID must be the device of the network's interface, whose own "
 			"the kernel does not tell; the NAD needs the annotation "
 			"k8s.v1.cni.cncf.io/resourceName");
-	if (!services->owns(services->context, id))
+	owned = services->owns(services->context, id, err);
+	if (owned < 0)
+		return -1;
+	if (!owned)
 		return err_set(err, ERR_CONFLICT, "DeviceBusy",
 			       "rdma: another pod has the device %s still", id);
 	if (device_use_check_rdma(call, "rdma", host, id, err) || the_device(host, id, &names, err))
@@ -97,7 +101,7 @@ static int rdma_add(const struct plugin_call *call, json_t **ret_result, struct 
 		return -1;
 	}
 	if (rdma_files_keep(host, id, err)) {
-		if (rdma_bring_back(call->pair.pod, call->pair.host, state, NULL) == 0)
+		if (rdma_bring_back(call->pair.pod, call->pair.host, host, state, NULL) == 0)
 			(void)services->save(services->context, NULL, NULL);
 		return -1;
 	}
@@ -124,13 +128,17 @@ static int rdma_check(const struct plugin_call *call, struct err *err)
 static int rdma_del(const struct plugin_call *call, struct err *err)
 {
 	const struct attach_services *services = call->call->services;
-	auto_host struct host *host = device_host(call->call->root, NULL);
+	auto_host struct host *host = device_host(call->call->root, err);
 	const json_t *saved = call->call->saved;
+	const char *device = json_str_at(saved, "device");
+	int owned = device ? services->owns(services->context, device, err) : 1;
 
-	if (rdma_bring_back(call->pair.pod, call->pair.host, saved, err))
+	if (!host || owned < 0)
+		return -1;
+	if (owned && rdma_bring_back(call->pair.pod, call->pair.host, host, saved, err))
 		return err_in(err, "rdma: bring %s back to the node", json_str_at(saved, "rdma"));
-	if (host && json_str_at(saved, "device"))
-		(void)rdma_files_keep(host, json_str_at(saved, "device"), NULL);
+	if (owned && device)
+		(void)rdma_files_keep(host, device, NULL);
 	(void)services->save(services->context, NULL, NULL);
 	return 0;
 }

@@ -26,8 +26,11 @@ static int check_device(const struct plugin_call *call, const struct sriov_confi
 			struct host *host, const struct device *device, struct err *err)
 {
 	const struct attach_services *services = call->call->services;
+	int owned = services->owns(services->context, config->device, err);
 
-	if (!services->owns(services->context, config->device))
+	if (owned < 0)
+		return -1;
+	if (!owned)
 		return err_set(
 			err, ERR_CONFLICT, "DeviceBusy",
 			"sriov: another pod has the device %s still; it is free when that pod "
@@ -202,24 +205,26 @@ static int sriov_del(const struct plugin_call *call, struct err *err)
 	auto_host struct host *host = device_host(call->call->root, err);
 	json_auto_t *rest = json_deep_copy(call->call->saved);
 	const char *device = json_str_at(rest, "device");
+	int owned = device ? services->owns(services->context, device, err) : 0;
 	bool done = true;
 
-	if (!host)
+	if (!host || owned < 0)
 		return -1;
 	if (!rest)
 		return ipam_del_unrecorded(call, err);
+	if (owned) {
+		if (vf_bring_back(call, rest, err)) {
+			(void)services->save(services->context, rest, NULL);
+			return err_in(err, "sriov: move %s from the pod back to the node", device);
+		}
+		done = restore_vf(call, host, rest);
+	}
+	/* Not before the interface has left: the next pod may have its addresses at once. */
 	if (json_is_true(json_at(rest, "ipam"))) {
 		if (ipam_del(call, NULL) == 0)
 			json_put_bool(rest, "ipam", false);
 		else
 			done = false;
-	}
-	if (device && services->owns(services->context, device)) {
-		if (vf_bring_back(call, rest, err)) {
-			(void)services->save(services->context, rest, NULL);
-			return err_in(err, "sriov: move %s from the pod back to the node", device);
-		}
-		done &= restore_vf(call, host, rest);
 	}
 	/* What waits for the PF, for the interface or for IPAM is kept: the call comes again. */
 	(void)services->save(services->context, done ? NULL : rest, NULL);

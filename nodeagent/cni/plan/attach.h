@@ -38,8 +38,11 @@ struct attach_services {
 	 */
 	int (*ipam)(void *context, const char *command, const json_t *config, json_t **ret_result,
 		    struct err *err);
-	/* True when the device belongs to this sandbox still, or to nobody. */
-	bool (*owns)(void *context, const char *pci_address);
+	/*
+	 * 1: the device belongs to this sandbox still, or to nobody. 0: it does not. -1 with err
+	 * ERR_TRANSIENT: it cannot be known now.
+	 */
+	int (*owns)(void *context, const char *pci_address, struct err *err);
 	/* True when the kubelet has given the device to this pod, or there is no kubelet. */
 	bool (*is_given)(void *context, const char *pci_address);
 	/* Somebody else on the network has these addresses of the pod: [{"ip", "mac"}]. */
@@ -86,7 +89,8 @@ struct attach_call {
  * ADD: *ret_result is new, the CNI result in the configuration's version; on an error everything
  * that was done is undone, and what could not be is in the last save(). CHECK and DEL leave
  * *ret_result alone. DEL may come twice, without an ADD, with the namespace, the device, or its PF
- * gone; it fails only for a device that is in the pod's living namespace and could not be moved.
+ * gone; it fails only for a device that is in the pod's living namespace and could not be moved,
+ * or of which it cannot be known whose it is.
  * What has to wait (for the device, its PF, or IPAM) is in DEL's last save(): the call is to be
  * repeated, with that, until save() gets NULL.
  *

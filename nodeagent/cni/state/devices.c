@@ -20,6 +20,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/cni/state/atomic_file.h"
 #include "nodeagent/cni/state/boot_id.h"
+#include "nodeagent/cni/state/sandboxes.h"
 
 #define FOLDER DEVICES_FOLDER
 
@@ -51,24 +52,54 @@ int device_lock(int state, const char *address, struct err *err)
 	return take_fd(&fd);
 }
 
-/* New; NULL: nobody's. -1: it cannot be known. */
-static int read_owner(int state, const char *path, json_t **ret, struct err *err)
-{
-	auto_strbuf struct strbuf text = {0};
-
-	*ret = NULL;
-	if (fs_read(state, path, OWNER_MAX, &text, err) < 0)
-		return err->sys == ENOENT ? 0 : -1;
-	*ret = json_parse(text.data, text.len, NULL);
-	return *ret ? 0 : -1;
-}
-
 static bool is_of_this_boot(const json_t *owner)
 {
 	const char *boot = json_str_at(owner, "boot");
 	auto_free char *now = boot_id();
 
 	return !boot || !*now || str_eq(boot, now);
+}
+
+/* The sandbox that has something to put back on the device; as read_owner(). */
+static int owner_by_records(int state, const char *address, json_t **ret, struct err *err)
+{
+	json_auto_t *names = sandboxes_list(state, err);
+	const json_t *name, *record;
+	size_t i, k;
+
+	if (!names)
+		return -1;
+	json_array_foreach (names, i, name) {
+		json_auto_t *sandbox = NULL;
+
+		if (sandbox_load(state, json_string_value(name), &sandbox, err) < 0)
+			return -1;
+		json_array_foreach (json_at(sandbox, "attachments"), k, record) {
+			if (!str_eq(json_str_at(record, "saved", "device"), address) ||
+			    !is_of_this_boot(sandbox))
+				continue;
+			*ret = json_pack("{s:O, s:s*}", "container", name, "boot",
+					 json_str_at(sandbox, "boot"));
+			return 0;
+		}
+	}
+	return 0;
+}
+
+/* New; NULL: nobody's. -1: it cannot be known. A file that is no JSON says nothing; records do. */
+static int read_owner(int state, const char *address, json_t **ret, struct err *err)
+{
+	auto_free char *path = str_printf(FOLDER "/%s.json", address);
+	auto_strbuf struct strbuf text = {0};
+	struct err why = {0};
+
+	*ret = NULL;
+	if (fs_read(state, path, OWNER_MAX, &text, &why) < 0 && why.class != ERR_INVALID) {
+		*err = why;
+		return why.sys == ENOENT ? 0 : -1;
+	}
+	*ret = json_parse(strbuf_str(&text), text.len, NULL);
+	return *ret ? 0 : owner_by_records(state, address, ret, err);
 }
 
 static int write_owner(int state, const char *name, const json_t *owner)
@@ -81,14 +112,14 @@ static int write_owner(int state, const char *name, const json_t *owner)
 int device_claim(int state, const char *address, const char *container, const char *ifname,
 		 struct err *err)
 {
-	auto_free char *name = str_printf("%s.json", address), *path = str_below(FOLDER, name);
-	auto_free char *boot = boot_id();
+	auto_free char *name = str_printf("%s.json", address), *boot = boot_id();
 	json_auto_t *before = NULL, *owner = json_object();
 	struct err why = {0};
 
 	assert(state >= 0 && address && container);
-	/* A file that nobody can read names nobody. */
-	(void)read_owner(state, path, &before, &why);
+	if (read_owner(state, address, &before, &why) < 0)
+		return err_set(err, ERR_HOST, "DeviceNotClaimed", "who has %s: %s", address,
+			       why.text);
 	if (str_eq(json_str_at(before, "container"), container) && is_of_this_boot(before))
 		return 0;
 	json_put_str(owner, "container", container);
@@ -106,47 +137,46 @@ int device_claim(int state, const char *address, const char *container, const ch
 
 int device_owner(int state, const char *address, char **ret, struct err *err)
 {
-	auto_free char *path = str_printf(FOLDER "/%s.json", address);
 	json_auto_t *owner = NULL;
 	struct err why = {0};
 
 	assert(state >= 0 && ret);
 	*ret = NULL;
-	if (read_owner(state, path, &owner, &why) < 0 && why.sys)
+	if (read_owner(state, address, &owner, &why) < 0)
 		return err_set(err, ERR_HOST, "DeviceNotClaimed", "who has %s: %s", address,
 			       why.text);
 	*ret = str_dup(json_str_at(owner, "container"));
 	return 0;
 }
 
-bool device_is_owned(int state, const char *address, const char *container)
+int device_is_owned(int state, const char *address, const char *container, struct err *err)
 {
-	auto_free char *path = str_printf(FOLDER "/%s.json", address);
 	json_auto_t *owner = NULL;
 	struct err why = {0};
 
-	if (read_owner(state, path, &owner, &why) < 0)
-		return false;
+	if (read_owner(state, address, &owner, &why) < 0)
+		return err_set(err, ERR_TRANSIENT, "DeviceNotClaimed",
+			       "who has %s cannot be known now: %s; the runtime tries again",
+			       address, why.text);
 	return !owner ||
 	       (str_eq(json_str_at(owner, "container"), container) && is_of_this_boot(owner));
 }
 
 void device_release(int state, const char *address, const char *container)
 {
-	auto_free char *name = str_printf("%s.json", address), *path = str_below(FOLDER, name);
-	auto_free char *file = NULL;
+	auto_free char *name = str_printf("%s.json", address), *file = NULL;
 	json_auto_t *owner = NULL;
 	const json_t *before;
 	struct err why = {0};
 	struct stat st;
 
 	assert(state >= 0 && container);
-	if (read_owner(state, path, &owner, &why) < 0 ||
+	if (read_owner(state, address, &owner, &why) < 0 ||
 	    (owner && !str_eq(json_str_at(owner, "container"), container)))
 		return;
 	before = json_at(owner, "before");
 	file = str_printf("sandboxes/%s.json", json_str_or(json_at(before, "container"), ""));
-	if (before && fstatat(state, file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	if (before && (fstatat(state, file, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT) &&
 	    write_owner(state, name, before) == 0)
 		return;
 	(void)atomic_file_remove(state, FOLDER, name, false);

@@ -25,24 +25,25 @@ const char *device_of(const json_t *config);
 /* A descriptor that holds the lock until it is closed; -1 with ERR_HOST "DeviceNotLocked". */
 int device_lock(int state, const char *address, struct err *err);
 
-/* Below the state's folder: ADDRESS.json, and ADDRESS.lock. */
-#define DEVICES_FOLDER "devices"
-
-/* Make the sandbox the owner. On the disk when it returns. ERR_HOST "DeviceNotClaimed". */
+/*
+ * Make the sandbox the owner. On the disk when it returns. ERR_HOST "DeviceNotClaimed": also where
+ * the owner before cannot be known now.
+ */
 int device_claim(int state, const char *address, const char *container, const char *ifname,
 		 struct err *err);
 
 /*
- * *ret: the container that has it, new; NULL: none, or the file is none of ours. -1 with err
- * ERR_HOST "DeviceNotClaimed": it cannot be known now.
+ * *ret: the container that has it, new; NULL: none. Of a file that is no JSON, the one whose record
+ * has something to put back on the device in this boot. -1 with err ERR_HOST "DeviceNotClaimed": it
+ * cannot be known now.
  */
 int device_owner(int state, const char *address, char **ret, struct err *err);
 
 /*
- * Is it this sandbox's, or nobody's? What cannot be read is somebody else's; what this sandbox had
- * before a boot is not its own any more.
+ * 1: it is this sandbox's, or nobody's. 0: another one's; what this sandbox had before a boot is
+ * not its own any more. -1 with ERR_TRANSIENT "DeviceNotClaimed": it cannot be known now.
  */
-bool device_is_owned(int state, const char *address, const char *container);
+int device_is_owned(int state, const char *address, const char *container, struct err *err);
 
 /*
  * Give it up; the owner before is the owner again if it has a file still. Another's is left alone.

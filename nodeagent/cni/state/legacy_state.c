@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,21 +25,37 @@
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* The text of an open file; false when it is no file or too long. */
-static bool read_text(int fd, struct strbuf *ret)
+/* Opened for reading; -1 with errno, and err where that says nothing. */
+static int open_kept(int folder, const char *path, struct err *err)
 {
-	auto_free char *path = str_printf("/proc/self/fd/%d", fd);
-	struct stat st;
+	int fd = root_open(folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
 
-	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-	       fs_read(AT_FDCWD, path, UPSTREAM_STATE_MAX, ret, NULL) == 0;
+	if (fd < 0 && err_is_unknown(errno))
+		(void)err_sys(err, "FileUnreadable", "open %s", path);
+	return fd;
 }
 
-static json_t *read_json(int fd)
+/* The text of an open file; false when it is no file or too long, and when err says why. */
+static bool read_text(int fd, struct strbuf *ret, struct err *err)
+{
+	auto_free char *path = str_printf("/proc/self/fd/%d", fd);
+	struct err why = {0};
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return false;
+	if (fs_read(AT_FDCWD, path, UPSTREAM_STATE_MAX, ret, &why) == 0)
+		return true;
+	if (err && why.class != ERR_INVALID)
+		*err = why;
+	return false;
+}
+
+static json_t *read_json(int fd, struct err *err)
 {
 	auto_strbuf struct strbuf text = {0};
 
-	return read_text(fd, &text) ? json_parse(strbuf_str(&text), text.len, NULL) : NULL;
+	return read_text(fd, &text, err) ? json_parse(strbuf_str(&text), text.len, NULL) : NULL;
 }
 
 static json_t *state_of(const char *plugin, const char *path, const json_t *kept)
@@ -52,17 +69,23 @@ static json_t *state_of(const char *plugin, const char *path, const json_t *kept
 	return saved;
 }
 
-json_t *legacy_state_read(int root, const char *container, const struct sandbox_key *key)
+json_t *legacy_state_read(int root, const char *container, const struct sandbox_key *key,
+			  struct err *err)
 {
 	auto_free char *path =
 		upstream_state_path(key->plugin, key->network, container, key->ifname);
-	auto_close int fd = path ? root_open(root, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0) : -1;
+	auto_close int fd = path ? open_kept(root, path, err) : -1;
 	json_auto_t *kept = NULL;
+	struct err why = {0};
 
 	if (fd < 0)
 		return NULL;
-	kept = read_json(fd);
-	return state_of(key->plugin, path, kept);
+	kept = read_json(fd, &why);
+	if (!why.class)
+		return state_of(key->plugin, path, kept);
+	if (err)
+		*err = why;
+	return NULL;
 }
 
 static char *owner_path(const char *device)
@@ -85,22 +108,29 @@ void legacy_state_forget(int root, const char *container, const struct sandbox_k
 
 /* ---- who has a device ------------------------------------------------------------------------ */
 
-/* The newest file of a configuration with this device: one that was left may be there, too. */
-static json_t *find_kept(int root, const char *device, char **ret_name)
+/*
+ * The newest file of a configuration with this device: one that was left may be there, too. NULL
+ * with err: it cannot be known.
+ */
+static json_t *find_kept(int root, const char *device, char **ret_name, struct err *err)
 {
-	auto_close int fd =
-		root_open(root, UPSTREAM_SRIOV_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	auto_close int fd = open_kept(root, UPSTREAM_SRIOV_DIR, err);
 	auto_closedir DIR *dir = fd >= 0 ? fdopendir(fcntl(fd, F_DUPFD_CLOEXEC, 0)) : NULL;
 	const struct dirent *entry;
 	struct timespec newest = {0};
 	json_t *found = NULL;
 
+	if (fd >= 0 && !dir)
+		(void)err_sys(err, "FileUnreadable", "list " UPSTREAM_SRIOV_DIR);
 	while (dir && (entry = readdir(dir))) {
 		auto_close int file =
 			openat(fd, entry->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-		json_auto_t *kept = read_json(file);
+		json_auto_t *kept = NULL;
 		struct stat st;
 
+		if (file < 0 && err_is_unknown(errno))
+			(void)err_sys(err, "FileUnreadable", "open %s", entry->d_name);
+		kept = read_json(file, err);
 		if (!str_eq(json_str_at(kept, "deviceID"), device) || fstat(file, &st) < 0 ||
 		    (found &&
 		     (st.st_mtim.tv_sec < newest.tv_sec ||
@@ -115,10 +145,10 @@ static json_t *find_kept(int root, const char *device, char **ret_name)
 	return found;
 }
 
-static void add_kept(json_t *holder, int root, const char *device)
+static void add_kept(json_t *holder, int root, const char *device, struct err *err)
 {
 	auto_free char *name = NULL;
-	json_auto_t *kept = find_kept(root, device, &name);
+	json_auto_t *kept = find_kept(root, device, &name, err);
 	size_t len;
 
 	if (!kept)
@@ -136,20 +166,25 @@ static void add_kept(json_t *holder, int root, const char *device)
 	json_put(holder, "config", json_incref(kept));
 }
 
-json_t *legacy_state_holder(int root, const char *device)
+json_t *legacy_state_holder(int root, const char *device, struct err *err)
 {
+	struct err why = {0};
 	auto_free char *owner = owner_path(device);
-	auto_close int fd = root_open(root, owner, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+	auto_close int fd = open_kept(root, owner, &why);
 	auto_strbuf struct strbuf netns = {0};
 	struct netns_known known = {0};
-	json_t *holder;
+	json_auto_t *holder = NULL;
 
-	if (fd < 0 || !read_text(fd, &netns))
-		return NULL;
-	holder = json_object();
-	strbuf_cut(&netns, strcspn(strbuf_str(&netns), "\n"));
-	known.path = strbuf_str(&netns);
-	json_put_bool(holder, "lives", netns_life(root, &known, NULL) != NETNS_GONE);
-	add_kept(holder, root, device);
-	return holder;
+	if (read_text(fd, &netns, &why)) {
+		holder = json_object();
+		strbuf_cut(&netns, strcspn(strbuf_str(&netns), "\n"));
+		known.path = strbuf_str(&netns);
+		json_put_bool(holder, "lives", netns_life(root, &known, NULL) != NETNS_GONE);
+		add_kept(holder, root, device, &why);
+	}
+	if (!why.class)
+		return take_ptr(holder);
+	(void)err_set(err, ERR_TRANSIENT, "DeviceNotClaimed", "who has %s cannot be known now: %s",
+		      device, why.text);
+	return NULL;
 }

@@ -13,9 +13,11 @@
 
 /*
  * What DEL needs of an attachment that another plugin made, new (attach_call.saved); NULL: there is
- * no file, or it cannot be read, which is logged.
+ * no file, or none of that plugin, which is logged. NULL with err ERR_HOST "FileUnreadable": it
+ * cannot be read now.
  */
-json_t *legacy_state_read(int root, const char *container, const struct sandbox_key *key);
+json_t *legacy_state_read(int root, const char *container, const struct sandbox_key *key,
+			  struct err *err);
 
 /* Remove the file, and that the device (NULL: none) is somebody's. */
 void legacy_state_forget(int root, const char *container, const struct sandbox_key *key,
@@ -24,8 +26,8 @@ void legacy_state_forget(int root, const char *container, const struct sandbox_k
 /*
  * The attachment of sriov-cni that has a device, new: {"lives": its namespace is there,
  * "container", "plugin", "network", "ifname", "config", "saved"}; NULL: none. Without "saved" it
- * cannot be read.
+ * is none of that plugin. NULL with err ERR_TRANSIENT "DeviceNotClaimed": it cannot be known now.
  */
-json_t *legacy_state_holder(int root, const char *device);
+json_t *legacy_state_holder(int root, const char *device, struct err *err);
 
 #endif

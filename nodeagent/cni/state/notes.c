@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,11 +34,11 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-void notes_each(int state, const char *after, note_fn *note, void *arg)
+bool notes_each(int state, const char *after, note_fn *note, void *arg)
 {
 	struct dirent **list = NULL;
 	int n = scandirat(state, WIRE_NOTES, &list, is_note, by_name);
-	bool goes_on = true;
+	bool goes_on = true, is_all = n >= 0 || errno == ENOENT;
 
 	assert(state >= 0 && note);
 	for (int i = 0; i < n; i++) {
@@ -45,12 +46,16 @@ void notes_each(int state, const char *after, note_fn *note, void *arg)
 		auto_free char *path = str_printf(WIRE_NOTES "/%s", name);
 		auto_strbuf struct strbuf data = {0};
 
-		if (goes_on && (!after || strcmp(name, after) > 0) &&
-		    fs_read(state, path, WIRE_MAX, &data, NULL) == 0)
-			goes_on = note(arg, name, data.data, data.len);
+		if (goes_on && (!after || strcmp(name, after) > 0)) {
+			if (fs_read(state, path, WIRE_MAX, &data, NULL) == 0)
+				goes_on = note(arg, name, data.data, data.len);
+			else
+				is_all = false;
+		}
 		free(list[i]);
 	}
 	free(list);
+	return is_all;
 }
 
 void notes_remove(int state, const char *name)

@@ -14,10 +14,11 @@ enum { NOTES_AT_ONCE = 64 };
 
 /*
  * note(arg, …) for each that comes after the one of name `after`, the oldest first, until it says
- * false. after: NULL: for all. state: descriptor of the state's folder.
+ * false. after: NULL: for all. state: descriptor of the state's folder. False: there may be more,
+ * which cannot be read now.
  */
 typedef bool note_fn(void *arg, const char *name, const void *data, size_t len);
-void notes_each(int state, const char *after, note_fn *note, void *arg);
+bool notes_each(int state, const char *after, note_fn *note, void *arg);
 void notes_remove(int state, const char *name);
 
 /*

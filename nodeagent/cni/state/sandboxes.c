@@ -23,7 +23,6 @@
 #include "lib/json/json.h"
 #include "nodeagent/cni/state/atomic_file.h"
 #include "nodeagent/cni/state/boot_id.h"
-#include "nodeagent/cni/state/devices.h"
 
 #define FOLDER   "sandboxes"
 #define SUFFIX   ".json"
@@ -96,18 +95,6 @@ static int read_file(int fd, json_t **ret, struct err *err)
 	return *ret ? 0 : -1;
 }
 
-/* New; NULL: there is none, or none that can be read. */
-static json_t *read_synced(int state, const char *container)
-{
-	auto_free char *path = synced_path_of(container);
-	auto_close int fd = openat(state, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	json_t *sandbox = NULL;
-
-	if (fd >= 0)
-		(void)read_file(fd, &sandbox, NULL);
-	return sandbox;
-}
-
 /* No disk, no descriptors: what is in the file is not known. Else it is known to be no sandbox. */
 static bool is_unknown(const struct err *err)
 {
@@ -117,6 +104,23 @@ static bool is_unknown(const struct err *err)
 static bool is_cut_off(const struct err *err)
 {
 	return !is_unknown(err) && !str_eq(err->reason, "FileTooLarge");
+}
+
+/* *ret: new; NULL: there is none, or it is no sandbox. -1: it cannot be known. */
+static int read_synced(int state, const char *container, json_t **ret, struct err *err)
+{
+	auto_free char *path = synced_path_of(container);
+	auto_close int fd = openat(state, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	struct err why = {0};
+
+	*ret = NULL;
+	if (fd < 0)
+		return errno == ENOENT ? 0 : err_sys(err, "SandboxUnreadable", "open %s", path);
+	if (read_file(fd, ret, &why) == 0 || !is_unknown(&why))
+		return 0;
+	if (err)
+		*err = why;
+	return -1;
 }
 
 /*
@@ -136,7 +140,8 @@ static int read_either(int state, const char *container, int fd, json_t **ret, s
 			*err = why;
 		return -1;
 	}
-	*ret = read_synced(state, container);
+	if (read_synced(state, container, ret, err) < 0)
+		return -1;
 	if (*ret)
 		json_put_bool(*ret, UNSYNCED, true);
 	if (rc == 0 || *ret)
@@ -185,16 +190,20 @@ json_t *sandbox_find(const json_t *sandbox, const struct sandbox_key *key)
 	return NULL;
 }
 
-json_t *sandboxes_list(int state)
+json_t *sandboxes_list(int state, struct err *err)
 {
 	auto_close int fd = openat(state, FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	auto_closedir DIR *dir = fd >= 0 ? fdopendir(fcntl(fd, F_DUPFD_CLOEXEC, 0)) : NULL;
 	json_auto_t *set = json_object();
-	json_t *list = json_array();
+	json_t *list;
 	const struct dirent *entry;
 	auto_free char *text = NULL;
 
-	while (dir && (entry = readdir(dir))) {
+	if (!dir && (fd >= 0 || errno != ENOENT)) {
+		(void)err_sys(err, "StateUnusable", "open %s", FOLDER);
+		return NULL;
+	}
+	while (errno = 0, dir && (entry = readdir(dir))) {
 		auto_free char *name = NULL;
 
 		if (entry->d_name[0] == '.' || !str_ends(entry->d_name, SUFFIX))
@@ -202,10 +211,15 @@ json_t *sandboxes_list(int state)
 		name = str_ndup(entry->d_name, strlen(entry->d_name) - strlen(SUFFIX));
 		json_put_bool(set, name, true);
 	}
+	if (errno) {
+		(void)err_sys(err, "StateUnusable", "read %s", FOLDER);
+		return NULL;
+	}
 	/* Sorted, so that what happens at a start does not hang on the file system. */
 	text = json_text(set);
 	json_decref(set);
 	set = json_parse(text, strlen(text), NULL);
+	list = json_array();
 	for (void *at = json_object_iter(set); at; at = json_object_iter_next(set, at))
 		json_array_append_new(list, json_string(json_object_iter_key(at)));
 	return list;
@@ -390,6 +404,20 @@ enum netns_life sandbox_life(const json_t *sandbox, int root, int *ret_netns)
 	enum netns_life life = netns_life(root, &known, ret_netns);
 
 	return life == NETNS_UNKNOWN && is_of_del_alone(sandbox) ? NETNS_GONE : life;
+}
+
+bool sandbox_has_netns(const json_t *sandbox)
+{
+	return json_integer_value(json_at(sandbox, "netns", "inode")) != 0;
+}
+
+bool sandbox_is_of_other_netns(const json_t *sandbox, const struct stat *netns)
+{
+	const char *known = json_str_at(sandbox, "boot");
+	auto_free char *boot = boot_id();
+
+	return sandbox_has_netns(sandbox) &&
+	       (!is_in(sandbox, netns) || (!str_empty(known) && *boot && !str_eq(known, boot)));
 }
 
 bool sandbox_is_of_other_pod(const json_t *sandbox, const char *uid)

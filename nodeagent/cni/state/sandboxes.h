@@ -84,6 +84,15 @@ void sandbox_remove_empty(int state, const char *container);
 bool sandbox_is_of(const json_t *sandbox, const struct stat *netns, const char *path,
 		   const char *uid);
 
+/*
+ * Is it about another network namespace, or an earlier boot? False where it does not say which one
+ * it is about.
+ */
+bool sandbox_is_of_other_netns(const json_t *sandbox, const struct stat *netns);
+
+/* Does it say which network namespace it is about? */
+bool sandbox_has_netns(const json_t *sandbox);
+
 /* Is it about another pod, of which the UID is known, as this one is? */
 bool sandbox_is_of_other_pod(const json_t *sandbox, const char *uid);
 
@@ -94,8 +103,14 @@ bool sandbox_is_of_other_pod(const json_t *sandbox, const char *uid);
  */
 enum netns_life sandbox_life(const json_t *sandbox, int root, int *ret_netns);
 
-/* Names of all sandboxes that have a file, new: an array of strings, sorted. */
-json_t *sandboxes_list(int state);
+/*
+ * Names of all sandboxes that have a file, new: an array of strings, sorted. NULL with err ERR_HOST
+ * "StateUnusable": they cannot be known now; a folder that is not there has none.
+ */
+json_t *sandboxes_list(int state, struct err *err);
+
+/* Of the state: ADDRESS.json and ADDRESS.lock (devices.h). */
+#define DEVICES_FOLDER "devices"
 
 /* Make the folders of the state, and remove drafts that a crash left. ERR_HOST "StateUnusable". */
 int sandboxes_prepare(int state, struct err *err);

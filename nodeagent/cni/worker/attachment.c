@@ -305,11 +305,11 @@ static int put_added(struct attachment *a, const json_t *result, struct err *err
 			  false, err);
 }
 
-static bool owns(void *context, const char *address)
+static int owns(void *context, const char *address, struct err *err)
 {
 	const struct attachment *a = context;
 
-	return device_is_owned(a->state, address, a->container);
+	return device_is_owned(a->state, address, a->container, err);
 }
 
 static bool is_given(void *context, const char *address)
@@ -541,10 +541,14 @@ static void detect_for_pod(struct attachment *a, const json_t *settings)
  */
 static void give_up_device(const struct attachment *a, const char *device)
 {
-	json_auto_t *sandbox = sandbox_read(a->state, a->container, NULL);
-	const json_t *own = sandbox_find(sandbox, &a->key), *record;
+	json_auto_t *sandbox = NULL;
+	const json_t *own, *record;
 	size_t i;
 
+	/* One that is kept is free once its sandbox is gone. */
+	if (sandbox_load(a->state, a->container, &sandbox, NULL) < 0)
+		return;
+	own = sandbox_find(sandbox, &a->key);
 	json_array_foreach (json_at(sandbox, "attachments"), i, record)
 		if (record != own && takes_device(json_str_or(json_at(record, "plugin"), "")) &&
 		    str_eq(device_of(json_at(record, "config")), device))
@@ -587,9 +591,15 @@ static int undo_on_device(const struct attachment *a, const json_t *sandbox, con
 /* The same for a sandbox that sriov-cni set up before we came. */
 static int take_over_from_upstream(const struct attachment *a, const char *device, struct err *err)
 {
-	json_auto_t *holder = legacy_state_holder(a->root, device);
+	struct err why = {0};
+	json_auto_t *holder = legacy_state_holder(a->root, device, &why);
 	struct sandbox_key key;
 
+	if (why.class) {
+		if (err)
+			*err = why;
+		return -1;
+	}
 	if (!holder)
 		return 0;
 	if (json_is_true(json_at(holder, "lives")))
@@ -757,11 +767,11 @@ static int delete_with_device(struct attachment *a, const json_t *record, struct
 
 /*
  * What another plugin, whose name we have now, kept of this attachment becomes our record, once.
- * New; NULL: nothing is known.
+ * New; NULL: nothing is known, or err says why it cannot be.
  */
-static json_t *adopt_record(const struct attachment *a)
+static json_t *adopt_record(const struct attachment *a, struct err *err)
 {
-	json_auto_t *saved = legacy_state_read(a->root, a->container, &a->key);
+	json_auto_t *saved = legacy_state_read(a->root, a->container, &a->key, err);
 	json_auto_t *config = NULL;
 	struct attachment then = *a;
 
@@ -782,6 +792,7 @@ int attachment_delete(struct attachment *a, struct err *err)
 {
 	json_auto_t *record = NULL;
 	struct attachment then = *a;
+	struct err why = {0};
 	int rc = 0;
 
 	then.is_going = true;
@@ -789,7 +800,12 @@ int attachment_delete(struct attachment *a, struct err *err)
 		return -1;
 	/* What the disk cannot take now is tried all the same. */
 	if (!record)
-		record = adopt_record(&then);
+		record = adopt_record(&then, &why);
+	if (why.class) {
+		if (err)
+			*err = why;
+		return -1;
+	}
 	if (record && !str_eq(json_str_at(record, "phase"), "deleting"))
 		(void)put_record(&then, (struct record){.phase = "deleting", .must_exist = true},
 				 true, NULL);

@@ -83,7 +83,11 @@ static void survey(const struct node_job *n)
 		return;
 	}
 	(void)result_cache_remove_empty(n->root);
-	containers = sandboxes_list(n->state);
+	containers = sandboxes_list(n->state, &err);
+	if (!containers) {
+		fail(n, &err);
+		return;
+	}
 	json_array_foreach (containers, i, name)
 		tell_sandbox(n, json_string_value(name));
 }
@@ -127,7 +131,7 @@ static void look_at_notes(const struct node_job *n)
 	if (json_is_true(json_at(n->job, "clean")))
 		notes_clean(n->state);
 	if (json_is_true(json_at(n->job, "list")))
-		notes_each(n->state, json_str_at(n->job, "after"), on_note, &turn);
+		(void)notes_each(n->state, json_str_at(n->job, "after"), on_note, &turn);
 	json_put_bool(n->done, "more", turn.n > NOTES_AT_ONCE);
 }
 
@@ -150,12 +154,13 @@ static struct profile_usage usage_of(const struct node_job *n)
 		.is_meta_used = json_is_true(json_at(said, "isMetaUsed")),
 		.user = json_str_at(said, "user"),
 	};
-	json_auto_t *containers = sandboxes_list(n->state);
+	json_auto_t *containers = sandboxes_list(n->state, NULL);
 	bool has_note = false;
 
-	notes_each(n->state, NULL, on_any_note, &has_note);
+	has_note = !notes_each(n->state, NULL, on_any_note, &has_note) || has_note;
 	/* A file that the server does not have cannot be read, or its worker is not done yet. */
-	if (usage.use == PROFILE_UNUSED && (json_array_size(containers) > 0 || has_note))
+	if (usage.use == PROFILE_UNUSED &&
+	    (!containers || json_array_size(containers) > 0 || has_note))
 		usage.use = PROFILE_USE_UNKNOWN;
 	return usage;
 }

@@ -148,7 +148,8 @@ int rdma_move(struct netns *from, struct netns *to, const struct rdma_place *pla
 	return 0;
 }
 
-int rdma_bring_back(struct netns *from, struct netns *to, const json_t *saved, struct err *err)
+int rdma_bring_back(struct netns *from, struct netns *to, const struct host *host,
+		    const json_t *saved, struct err *err)
 {
 	return 0;
 }
@@ -162,7 +163,7 @@ static int save(void *context, const json_t *state, struct err *err)
 	return 0;
 }
 
-static bool owns(void *context, const char *pci_address)
+static int owns(void *context, const char *pci_address, struct err *err)
 {
 	return true;
 }

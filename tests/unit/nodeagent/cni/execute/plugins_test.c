@@ -8,6 +8,9 @@
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_link.h>
+#include <linux/netlink.h>
+#include <rdma/rdma_netlink.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/simulate/host/host_tree.h"
@@ -17,6 +20,7 @@
 #include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/cni/execute/plugins.h"
 #include "nodeagent/cni/plan/look.h"
+#include "nodeagent/netlink/message.h"
 
 #define VF     "0000:3c:00.1"
 #define MASTER "ens1f0np0"
@@ -38,9 +42,19 @@ static void keep(void *context, const json_t *state)
 	(void)save(context, state, NULL);
 }
 
-static bool owns(void *context, const char *pci_address)
+static int owned; /* what owns() answers */
+
+static int owns(void *context, const char *pci_address, struct err *err)
 {
-	return true;
+	return owned < 0 ? err_set(err, ERR_TRANSIENT, "DeviceNotClaimed", "unknown") : owned;
+}
+
+static json_t *links_of(struct netns *ns)
+{
+	json_auto_t *look = NULL;
+
+	assert_int_equal(netns_observe(ns, NETNS_LINKS, &look, NULL), 0);
+	return json_incref(json_at(look, "links"));
 }
 
 static bool is_given;
@@ -51,16 +65,48 @@ static bool gives(void *context, const char *pci_address)
 }
 
 static int64_t asked_at;
+static bool gives_back; /* the IPAM plugin */
+static bool was_in_pod; /* the interface, when its addresses were given back */
 
 static int note_asked(void *context, const char *command, const json_t *config, json_t **ret_result,
 		      struct err *err)
 {
+	json_auto_t *links = NULL;
+
 	asked_at = clock_ms();
+	if (str_eq(command, "DEL") && gives_back) {
+		links = links_of(pair.pod);
+		was_in_pod = json_find(links, "name", "net1");
+		return 0;
+	}
 	return err_set(err, ERR_TRANSIENT, "IpamFailed", "no address yet");
+}
+
+static char renamed[64]; /* an RDMA device, to this name */
+
+/* The simulated host changes no RDMA devices. */
+int __real_netlink_send(struct netlink *netlink, int protocol, struct nl_msg *const *messages,
+			size_t n, struct netlink_answer *answers, struct err *err);
+int __wrap_netlink_send(struct netlink *netlink, int protocol, struct nl_msg *const *messages,
+			size_t n, struct netlink_answer *answers, struct err *err);
+int __wrap_netlink_send(struct netlink *netlink, int protocol, struct nl_msg *const *messages,
+			size_t n, struct netlink_answer *answers, struct err *err)
+{
+	const struct nlattr *name;
+
+	if (protocol != NETLINK_RDMA)
+		return __real_netlink_send(netlink, protocol, messages, n, answers, err);
+	name = nlmsg_find_attr(nlmsg_hdr(messages[0]), 0, RDMA_NLDEV_ATTR_DEV_NAME);
+	(void)snprintf(renamed, sizeof(renamed), "%s", name ? nla_get_string(name) : "");
+	*answers = (struct netlink_answer){0};
+	return 0;
 }
 
 static int set_up(void **state)
 {
+	owned = 1;
+	gives_back = was_in_pod = false;
+	renamed[0] = '\0';
 	tree = host_tree_new();
 	is_given = false;
 	host_tree_add_pf(tree, &tree_mlx);
@@ -121,14 +167,6 @@ static void does(const struct plugin *plugin, const char *config, enum attach_co
 
 	if (call(plugin, config, command, result, &err) < 0)
 		fail_msg("%s: %s", err.reason, err.text);
-}
-
-static json_t *links_of(struct netns *ns)
-{
-	json_auto_t *look = NULL;
-
-	assert_int_equal(netns_observe(ns, NETNS_LINKS, &look, NULL), 0);
-	return json_incref(json_at(look, "links"));
 }
 
 static int64_t link_state_of_vf(void)
@@ -561,6 +599,89 @@ static void ifacer_sets_up_again_what_the_bond_did_not_get(void **state)
 		}
 	}
 	assert_true(refused > 2);
+/* ---- the way back ---------------------------------------------------------------------------- */
+
+/* Its VLAN, MAC and trust would stay the pod's, and nothing would say so. */
+static void del_waits_while_it_is_not_known_whose_a_device_is(void **state)
+{
+	static const struct plugin *const plugins[] = {&plugin_sriov, &plugin_ib_sriov,
+						       &plugin_host_device, &plugin_rdma};
+
+	for (size_t i = 0; i < ARRAY_LEN(plugins); i++) {
+		json_auto_t *kept = json_pack("{s:s, s:s, s:[]}", "device", VF, "name", MASTER "v1",
+					      "settings");
+		json_auto_t *result = NULL;
+		struct err err = {0};
+
+		(void)save(NULL, kept, NULL);
+		owned = -1;
+		assert_int_equal(call(plugins[i], "{}", ATTACH_DEL, &result, &err), -1);
+		assert_int_equal(err.class, ERR_TRANSIENT);
+		assert_true(json_equal(saved, kept));
+		owned = 1;
+		/* That of host-device has no mark, and may still come. */
+		does(plugins[i], "{}", ATTACH_DEL, &result);
+		assert_int_equal(saved != NULL, plugins[i] == &plugin_host_device);
+	}
+}
+
+/* The next pod may have them at once, and the VF would answer for them still. */
+static void addresses_stay_with_a_vf_that_the_pod_keeps(void **state)
+{
+	static const char config[] = "{\"cniVersion\": \"1.0.0\", \"deviceID\": \"" VF
+				     "\", \"ipam\": {\"type\": \"dhcp\"}}";
+	static const struct plugin *const plugins[] = {&plugin_sriov, &plugin_ib_sriov};
+
+	for (size_t i = 0; i < ARRAY_LEN(plugins); i++) {
+		json_auto_t *kept = json_pack("{s:s, s:s, s:[], s:b}", "device", VF, "name",
+					      MASTER "v1", "settings", "ipam", true);
+		json_auto_t *result = NULL;
+		struct err err = {0};
+
+		host_tree_move_to(tree, VF, "pod", "net1");
+		(void)save(NULL, kept, NULL);
+		asked_at = 0;
+		gives_back = true;
+		/* Its way back is the last change of all. */
+		for (int n = 1; asked_at == 0; n++) {
+			host_tree_fail_at(tree, n);
+			(void)call(plugins[i], config, ATTACH_DEL, &result, &err);
+		}
+		assert_false(was_in_pod);
+		host_tree_fail_at(tree, 0);
+		if (saved)
+			does(plugins[i], config, ATTACH_DEL, &result);
+		assert_null(saved);
+	}
+}
+
+static void del_renames(const char *rdma, int64_t index, const char *to)
+{
+	json_auto_t *kept =
+		json_pack("{s:s, s:I, s:s}", "rdma", rdma, "rdmaIndex", index, "device", VF);
+	json_auto_t *result = NULL;
+	struct netns *pod = pair.pod;
+
+	renamed[0] = '\0';
+	pair.pod = NULL;
+	(void)save(NULL, kept, NULL);
+	does(&plugin_rdma, "{}", ATTACH_DEL, &result);
+	pair.pod = pod;
+	assert_null(saved);
+	assert_string_equal(renamed, to);
+}
+
+/* Its namespace has ended: the kernel has put it back under the name that it had there. */
+static void an_rdma_device_has_its_name_again(void **state)
+{
+	enum { OTHER = 2, OWN = 3 };
+
+	del_renames("mlx5_9", OWN, "mlx5_9");
+	/* After a boot the number is that of another VF's. */
+	del_renames("mlx5_9", OTHER, "");
+	/* And the device is the next pod's. */
+	owned = 0;
+	del_renames("mlx5_9", OWN, "");
 }
 
 static void ifacer_says_what_does_not_stay_as_it_made_it(void **state)
@@ -600,6 +721,9 @@ int main(void)
 		TEST(host_device_waits_for_an_interface_whose_device_is_there),
 		TEST(host_device_gives_an_interface_to_the_pod_and_brings_it_back),
 		TEST(two_tunings_of_one_interface_are_undone_together),
+		TEST(del_waits_while_it_is_not_known_whose_a_device_is),
+		TEST(addresses_stay_with_a_vf_that_the_pod_keeps),
+		TEST(an_rdma_device_has_its_name_again),
 		TEST(ifacer_says_what_does_not_stay_as_it_made_it),
 	};
 

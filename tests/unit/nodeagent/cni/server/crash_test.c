@@ -102,7 +102,7 @@ static int take_away(const struct attach_call *call, struct err *err)
 
 	test_step();
 	(void)s->ipam(s->context, "DEL", call->config, NULL, NULL);
-	if (call->saved && s->owns(s->context, DEVICE)) {
+	if (call->saved && s->owns(s->context, DEVICE, NULL) == 1) {
 		test_step();
 		(void)unlink(path);
 		test_step();

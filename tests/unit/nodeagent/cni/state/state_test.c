@@ -105,10 +105,10 @@ static void a_sandbox_is_there_until_its_last_attachment_goes(void **state)
 	sandbox = sandbox_read(s->state, "c1", NULL);
 	assert_non_null(sandbox_find(sandbox, &key));
 	assert_null(sandbox_find(sandbox, &(struct sandbox_key){"sriov", "rail0", "net2"}));
-	list = sandboxes_list(s->state);
+	list = sandboxes_list(s->state, NULL);
 	assert_int_equal(json_array_size(list), 1);
 	assert_int_equal(sandbox_change(s->state, "c1", true, remove_all, NULL, NULL), 0);
-	after = sandboxes_list(s->state);
+	after = sandboxes_list(s->state, NULL);
 	assert_int_equal(json_array_size(after), 0);
 }
 
@@ -349,16 +349,16 @@ static void a_device_belongs_to_who_claimed_it_last(void **state)
 	const char *vf = "0000:03:00.2";
 
 	lock_and_let_go(s);
-	assert_true(device_is_owned(s->state, vf, "c1"));
+	assert_int_equal(device_is_owned(s->state, vf, "c1", NULL), 1);
 	assert_int_equal(device_claim(s->state, vf, "c1", "net1", NULL), 0);
-	assert_true(device_is_owned(s->state, vf, "c1"));
+	assert_int_equal(device_is_owned(s->state, vf, "c1", NULL), 1);
 	assert_int_equal(device_claim(s->state, vf, "c2", "net1", NULL), 0);
-	assert_false(device_is_owned(s->state, vf, "c1"));
+	assert_int_equal(device_is_owned(s->state, vf, "c1", NULL), 0);
 	/* The DEL of the old one changes nothing. */
 	device_release(s->state, vf, "c1");
-	assert_true(device_is_owned(s->state, vf, "c2"));
+	assert_int_equal(device_is_owned(s->state, vf, "c2", NULL), 1);
 	device_release(s->state, vf, "c2");
-	assert_true(device_is_owned(s->state, vf, "c3"));
+	assert_int_equal(device_is_owned(s->state, vf, "c3", NULL), 1);
 }
 
 static void an_owner_that_is_still_to_be_deleted_has_its_device_back(void **state)
@@ -372,8 +372,8 @@ static void an_owner_that_is_still_to_be_deleted_has_its_device_back(void **stat
 	/* The ADD of the next pod fails. */
 	assert_int_equal(device_claim(s->state, vf, "c2", "net1", NULL), 0);
 	device_release(s->state, vf, "c2");
-	assert_true(device_is_owned(s->state, vf, "c1"));
-	assert_false(device_is_owned(s->state, vf, "c2"));
+	assert_int_equal(device_is_owned(s->state, vf, "c1", NULL), 1);
+	assert_int_equal(device_is_owned(s->state, vf, "c2", NULL), 0);
 }
 
 /* A power cut: its DEL comes after the boot, and the VF is another one by then. */
@@ -385,9 +385,9 @@ static void an_owner_of_an_earlier_boot_has_nothing_to_put_back(void **state)
 	lock_and_let_go(s);
 	put(s, "devices/0000:03:00.2.json",
 	    "{\"container\": \"c1\", \"ifname\": \"net1\", \"boot\": \"an earlier one\"}");
-	assert_false(device_is_owned(s->state, vf, "c1"));
+	assert_int_equal(device_is_owned(s->state, vf, "c1", NULL), 0);
 	assert_int_equal(device_claim(s->state, vf, "c1", "net1", NULL), 0);
-	assert_true(device_is_owned(s->state, vf, "c1"));
+	assert_int_equal(device_is_owned(s->state, vf, "c1", NULL), 1);
 
 	/* It is not the owner again either, though its file is still there. */
 	assert_int_equal(sandbox_change(s->state, "c1", false, add_one, NULL, NULL), 0);
@@ -395,25 +395,78 @@ static void an_owner_of_an_earlier_boot_has_nothing_to_put_back(void **state)
 	    "{\"container\": \"c1\", \"ifname\": \"net1\", \"boot\": \"an earlier one\"}");
 	assert_int_equal(device_claim(s->state, vf, "c2", "net1", NULL), 0);
 	device_release(s->state, vf, "c2");
-	assert_true(device_is_owned(s->state, vf, "c3"));
+	assert_int_equal(device_is_owned(s->state, vf, "c3", NULL), 1);
 
 	put(s, "devices/0000:03:00.2.json",
 	    "{\"container\": \"c1\", \"ifname\": \"net1\", \"boot\": \"an earlier one\"}");
 	device_release(s->state, vf, "c1");
-	assert_true(device_is_owned(s->state, vf, "c2"));
+	assert_int_equal(device_is_owned(s->state, vf, "c2", NULL), 1);
 
 	/* As first versions wrote it. */
 	put(s, "devices/0000:03:00.2.json", "{\"container\": \"c1\", \"ifname\": \"net1\"}");
-	assert_true(device_is_owned(s->state, vf, "c1"));
+	assert_int_equal(device_is_owned(s->state, vf, "c1", NULL), 1);
 }
 
-static void an_owner_that_cannot_be_read_is_somebody_else(void **state)
+/* A folder has no text, as a disk that does not answer. */
+static void whose_a_device_is_that_cannot_be_read_is_not_known(void **state)
 {
 	const struct stand *s = *state;
+	const char *vf = "0000:03:00.2";
+	auto_free char *owner = NULL;
+	struct err err = {0};
 
 	lock_and_let_go(s);
-	put(s, "devices/0000:03:00.2.json", "{");
-	assert_false(device_is_owned(s->state, "0000:03:00.2", "c1"));
+	assert_int_equal(mkdirat(s->state, "devices/0000:03:00.2.json", 0700), 0);
+	assert_int_equal(device_is_owned(s->state, vf, "c1", &err), -1);
+	assert_int_equal(err.class, ERR_TRANSIENT);
+	assert_int_equal(device_owner(s->state, vf, &owner, NULL), -1);
+	assert_int_equal(device_claim(s->state, vf, "c1", "net1", NULL), -1);
+}
+
+static void records_say_whose_a_device_is_whose_file_says_nothing(void **state)
+{
+	static const char *const files[] = {"{", "", "[1"};
+	const struct stand *s = *state;
+	const char *vf = "0000:03:00.2";
+
+	lock_and_let_go(s);
+	put(s, "sandboxes/c1.json",
+	    "{\"container\": \"c1\", \"boot\": \"an earlier one\", \"attachments\": "
+	    "[{\"plugin\": \"sriov\", \"network\": \"n\", \"ifname\": \"net1\", "
+	    "\"saved\": {\"device\": \"0000:03:00.2\"}}]}");
+	put(s, "sandboxes/c2.json",
+	    "{\"container\": \"c2\", \"attachments\": [{\"plugin\": \"sriov\", "
+	    "\"network\": \"n\", \"ifname\": \"net1\", \"saved\": "
+	    "{\"device\": \"0000:03:00.2\"}}]}");
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		auto_free char *owner = NULL;
+
+		put(s, "devices/0000:03:00.2.json", files[i]);
+		assert_int_equal(device_is_owned(s->state, vf, "c1", NULL), 0);
+		assert_int_equal(device_is_owned(s->state, vf, "c2", NULL), 1);
+		assert_int_equal(device_owner(s->state, vf, &owner, NULL), 0);
+		assert_string_equal(owner, "c2");
+	}
+	/* It is not taken for nobody's where one of them cannot be read. */
+	assert_int_equal(unlinkat(s->state, "sandboxes/c2.json", 0), 0);
+	assert_int_equal(device_is_owned(s->state, vf, "c3", NULL), 1);
+	assert_int_equal(mkdirat(s->state, "sandboxes/c2.json", 0700), 0);
+	assert_int_equal(device_is_owned(s->state, vf, "c3", NULL), -1);
+}
+
+static void sandboxes_that_cannot_be_listed_are_not_none(void **state)
+{
+	const struct stand *s = *state;
+	json_auto_t *none = NULL;
+	struct err err = {0};
+
+	assert_int_equal(renameat(s->state, "sandboxes", s->state, "away"), 0);
+	none = sandboxes_list(s->state, NULL);
+	assert_int_equal(json_array_size(none), 0);
+	assert_non_null(none);
+	put(s, "sandboxes", "");
+	assert_null(sandboxes_list(s->state, &err));
+	assert_string_equal(err.reason, "StateUnusable");
 }
 
 static void a_device_is_found_in_a_configuration(void **state)
@@ -719,7 +772,9 @@ int main(void)
 		TEST(a_device_belongs_to_who_claimed_it_last),
 		TEST(an_owner_that_is_still_to_be_deleted_has_its_device_back),
 		TEST(an_owner_of_an_earlier_boot_has_nothing_to_put_back),
-		TEST(an_owner_that_cannot_be_read_is_somebody_else),
+		TEST(whose_a_device_is_that_cannot_be_read_is_not_known),
+		TEST(records_say_whose_a_device_is_whose_file_says_nothing),
+		TEST(sandboxes_that_cannot_be_listed_are_not_none),
 		TEST(a_device_is_found_in_a_configuration),
 		TEST(a_pod_has_something_until_its_last_nic_goes),
 		TEST(counts_the_devices_of_a_sandbox),

@@ -54,33 +54,52 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-json_t *conf_files(int root, const char *folder)
+static int refuse_unknown(const char *folder, const char *name, int sys, struct err *err)
+{
+	return err_set(err, ERR_TRANSIENT, "ConfUnreadable", "cannot read %s/%s now: %s", folder,
+		       name, strerror(sys));
+}
+
+/* Appended to `files`. -1: it cannot be known what it has. */
+static int read_conf(int dir, const char *folder, const char *name, json_t *files, struct err *err)
+{
+	auto_strbuf struct strbuf text = {0};
+	json_t *file = json_object();
+	struct err why = {0};
+
+	json_put_str(file, "name", name);
+	/* One that cannot be read is in the way of the runtime all the same. */
+	if (fs_read(dir, name, FILE_SIZE_MAX, &text, &why) == 0)
+		json_put_str(file, "text", strbuf_str(&text));
+	json_array_append_new(files, file);
+	return err_is_unknown(why.sys) ? refuse_unknown(folder, name, why.sys, err) : 0;
+}
+
+json_t *conf_files(int root, const char *folder, struct err *err)
 {
 	auto_close int dir = root_open(root, folder, O_RDONLY | O_DIRECTORY, 0);
 	struct dirent **entries = NULL;
-	json_t *files = json_array();
-	int n = dir < 0 ? 0 : scandirat(dir, ".", &entries, is_conf, by_name);
+	json_auto_t *files = NULL;
+	int n, rc = 0;
 
+	if (dir < 0 && !err_is_unknown(errno))
+		return json_array();
+	n = dir < 0 ? -1 : scandirat(dir, ".", &entries, is_conf, by_name);
+	if (n < 0)
+		rc = refuse_unknown(folder, "", errno, err);
+	files = json_array();
 	for (int i = 0; i < n; i++) {
-		auto_strbuf struct strbuf text = {0};
-		json_t *file = json_object();
-
-		json_put_str(file, "name", entries[i]->d_name);
-		/* One that cannot be read is in the way of the runtime all the same. */
-		if (fs_read(dir, entries[i]->d_name, FILE_SIZE_MAX, &text, NULL) == 0)
-			json_put_str(file, "text", strbuf_str(&text));
-		if (i < FILES_MAX)
-			json_array_append(files, file);
-		json_decref(file);
+		if (rc == 0 && i < FILES_MAX)
+			rc = read_conf(dir, folder, entries[i]->d_name, files, err);
 		free(entries[i]);
 	}
 	free(entries);
-	return files;
+	return rc == 0 ? take_ptr(files) : NULL;
 }
 
-void conf_read_all(int root, const char *folder, json_t *confs)
+int conf_read_all(int root, const char *folder, json_t *confs, struct err *err)
 {
-	json_auto_t *files = conf_files(root, folder);
+	json_auto_t *files = conf_files(root, folder, err);
 	json_t *file, *conf;
 	size_t i;
 
@@ -91,6 +110,7 @@ void conf_read_all(int root, const char *folder, json_t *confs)
 		if (conf)
 			json_array_append_new(confs, conf);
 	}
+	return files ? 0 : -1;
 }
 
 /* Names in the folder of plugins, new. */
@@ -186,35 +206,43 @@ int conf_remove(int root, const char *dir, struct err *err)
 
 /* ---- the Multus before us -------------------------------------------------------------------- */
 
-static char *read_multus_was(int root)
+/* *ret: new; NULL: there is none. -1 with err of conf_files(). */
+static int read_multus_was(int root, char **ret, struct err *err)
 {
 	auto_close int dir = root_open(root, WIRE_STATE, O_RDONLY | O_DIRECTORY, 0);
+	const char *name = strrchr(MULTUS_WAS, '/') + 1;
 	auto_strbuf struct strbuf text = {0};
+	struct err why = {.sys = dir < 0 ? errno : 0};
 
-	if (dir < 0 || fs_read(dir, strrchr(MULTUS_WAS, '/') + 1, FILE_SIZE_MAX, &text, NULL) < 0)
-		return NULL;
-	return strbuf_take(&text);
+	if (dir >= 0 && fs_read(dir, name, FILE_SIZE_MAX, &text, &why) == 0)
+		*ret = strbuf_take(&text);
+	return err_is_unknown(why.sys) ? refuse_unknown(WIRE_STATE, name, why.sys, err) : 0;
 }
 
-/* While a Multus is configured, keep what it says; it is tried at each look until it succeeds. */
-static void remember_multus(struct conf *conf, const json_t *files)
+/*
+ * While a Multus is configured, keep what it says; it is tried at each look until it succeeds. -1:
+ * what one before us said cannot be known now.
+ */
+static int remember_multus(struct conf *conf, const json_t *files, struct err *ret_note)
 {
 	const char *name = meta_conf_multus(files), *text;
 	struct err err = {0};
 
-	if (!conf->multus_was)
-		conf->multus_was = read_multus_was(conf->config.root);
+	if (!conf->multus_was &&
+	    read_multus_was(conf->config.root, &conf->multus_was, ret_note) < 0)
+		return -1;
 	text = name ? json_str_at(json_find(files, "name", name), "text") : NULL;
 	if (!text || str_eq(text, conf->multus_was))
-		return;
+		return 0;
 	if (root_make_dirs(conf->config.root, WIRE_STATE, 0700) < 0 ||
 	    root_write_atomic(conf->config.root, MULTUS_WAS, text, strlen(text), 0600, &err) < 0) {
 		log_warn("what Multus is configured with cannot be kept for the time after it",
 			 F_STR("file", MULTUS_WAS), F_ERR(&err));
-		return;
+		return 0;
 	}
 	mem_free(conf->multus_was);
 	conf->multus_was = str_dup(text);
+	return 0;
 }
 
 void conf_look(struct conf *conf, enum meta_mode mode, const json_t *files, struct err *ret_note)
@@ -224,7 +252,8 @@ void conf_look(struct conf *conf, enum meta_mode mode, const json_t *files, stru
 	struct err err = {0};
 
 	assert(conf->fights >= 0 && conf->fights <= CONF_FIGHTS_MAX + 1);
-	remember_multus(conf, files);
+	if (remember_multus(conf, files, ret_note) < 0)
+		return;
 	meta_conf_decide(&(struct meta_conf_input){.mode = mode,
 						   .files = files,
 						   .programs = programs,

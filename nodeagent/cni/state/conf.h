@@ -39,15 +39,16 @@ struct conf;
 
 /*
  * What the folder has for a runtime, as struct meta_conf_input wants it, new. A file that cannot be
- * read has no "text".
+ * read has no "text". A folder that is not there has none. NULL with err ERR_TRANSIENT
+ * "ConfUnreadable": it cannot be known now what is there (EMFILE, EIO).
  */
-json_t *conf_files(int root, const char *dir);
+json_t *conf_files(int root, const char *dir, struct err *err);
 
 /*
  * The configurations in the folder, in the order of their files, are appended to `confs`. One that
- * cannot be read stands in nobody's way.
+ * is none stands in nobody's way. Errors as of conf_files().
  */
-void conf_read_all(int root, const char *dir, json_t *confs);
+int conf_read_all(int root, const char *dir, json_t *confs, struct err *err);
 
 /* Borrowed, all of it. */
 struct conf *conf_new(const struct conf_config *config);
@@ -58,8 +59,8 @@ void conf_free(struct conf *conf);
 
 /*
  * Do what is to be done, given what conf_files() returned. *ret_note is what an administrator
- * should know: as of meta_conf_decide(), or ERR_HOST "ConfRemoved", "ConfNotWritten"; class
- * ERR_NONE: all is well.
+ * should know: as of meta_conf_decide(), or ERR_HOST "ConfRemoved", "ConfNotWritten", or of
+ * conf_files() where nothing is done; class ERR_NONE: all is well.
  */
 void conf_look(struct conf *conf, enum meta_mode mode, const json_t *files, struct err *ret_note);
 

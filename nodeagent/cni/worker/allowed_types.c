@@ -20,21 +20,28 @@
 #include "nodeagent/cni/state/conf.h"
 #include "nodeagent/cni/state/sandboxes.h"
 
-/* Those of the runtime, and where these say that a Multus before us had its own. New. */
-static json_t *node_confs(const struct attachment *a)
+/*
+ * Those of the runtime, and where these say that a Multus before us had its own. New; NULL with err
+ * of conf_files().
+ */
+static json_t *node_confs(const struct attachment *a, struct err *err)
 {
-	json_t *confs = json_array(), *conf, *plugin;
+	json_auto_t *confs = json_array();
+	json_t *conf, *plugin;
 	size_t n, i, k;
 
-	conf_read_all(a->root, a->conf_dir ? a->conf_dir : META_CONF_DIR, confs);
+	if (conf_read_all(a->root, a->conf_dir ? a->conf_dir : META_CONF_DIR, confs, err) < 0)
+		return NULL;
 	n = json_array_size(confs);
 	for (i = 0; i < n; i++) {
 		conf = json_array_get(confs, i);
 		json_array_foreach (json_at(conf, "plugins"), k, plugin)
-			if (json_str_at(plugin, "multusConfDir"))
-				conf_read_all(a->root, json_str_at(plugin, "multusConfDir"), confs);
+			if (json_str_at(plugin, "multusConfDir") &&
+			    conf_read_all(a->root, json_str_at(plugin, "multusConfDir"), confs,
+					  err) < 0)
+				return NULL;
 	}
-	return confs;
+	return take_ptr(confs);
 }
 
 /* own: that may be run besides the list, and what the node's files name. */
@@ -46,7 +53,9 @@ static int check(const struct attachment *a, const json_t *delegates, const json
 
 	if (plugin_types_check(delegates, &types, NULL) == 0)
 		return 0;
-	types.own = all = node_confs(a);
+	types.own = all = node_confs(a, err);
+	if (!all)
+		return -1;
 	if (own)
 		json_array_extend(all, (json_t *)own);
 	return plugin_types_check(delegates, &types, err);
@@ -65,14 +74,17 @@ int allowed_types_check_config(const struct attachment *a, const json_t *config,
 	return check(a, delegate, NULL, err);
 }
 
-/* Configurations in what an ADD has recorded of the sandbox, new. */
-static json_t *recorded(const struct attachment *a)
+/* Configurations in what an ADD has recorded of the sandbox, new. NULL with err: unknown. */
+static json_t *recorded(const struct attachment *a, struct err *err)
 {
-	json_auto_t *sandbox = sandbox_read(a->state, a->container, NULL);
+	json_auto_t *sandbox = NULL;
 	const json_t *record, *delegate;
-	json_t *configs = json_array();
+	json_t *configs;
 	size_t i, k;
 
+	if (sandbox_load(a->state, a->container, &sandbox, err) < 0)
+		return NULL;
+	configs = json_array();
 	json_array_foreach (json_at(sandbox, "attachments"), i, record) {
 		json_t *config;
 
@@ -111,7 +123,9 @@ int allowed_types_admit(const struct attachment *a, const char *type, const char
 	is_noted = faccessat(a->state, note, F_OK, 0) == 0;
 	if (is_noted && !is_add)
 		return 0;
-	own = is_add ? NULL : recorded(a);
+	own = is_add ? NULL : recorded(a, err);
+	if (!own && !is_add)
+		return -1;
 	delegate = json_pack("[{s:s, s:s, s:{s:s}}]", "name", a->key.network, "interface",
 			     a->key.ifname, "config", "type", type);
 	if (check(a, delegate, own, err) < 0)

@@ -54,16 +54,17 @@ static json_t *ask_networks(struct attachment *a, struct err *err)
 	return worker_channel_ask(a->line, question, err);
 }
 
-/* Where a Multus before us looked, first. */
-static json_t *read_confs(const struct attachment *a)
+/* Where a Multus before us looked, first. New; NULL with err of conf_files(). */
+static json_t *read_confs(const struct attachment *a, struct err *err)
 {
 	const char *multus = json_str_at(a->config, "multusConfDir");
-	json_t *confs = json_array();
+	const char *folder = json_str_or(json_at(a->config, "confDir"), META_CONF_DIR);
+	json_auto_t *confs = json_array();
 
-	if (multus)
-		conf_read_all(a->root, multus, confs);
-	conf_read_all(a->root, json_str_or(json_at(a->config, "confDir"), META_CONF_DIR), confs);
-	return confs;
+	if ((multus && conf_read_all(a->root, multus, confs, err) < 0) ||
+	    conf_read_all(a->root, folder, confs, err) < 0)
+		return NULL;
+	return take_ptr(confs);
 }
 
 /* For definitions that leave their configuration to the node, and names that may be files'. */
@@ -91,38 +92,48 @@ static json_t *names_of(const json_t *look)
 	return names;
 }
 
-/* Has the sandbox of another pod this device still, or may it have? */
-static bool is_of_other(const struct attachment *a, const char *device)
+/* Has the sandbox of another pod this device still, or may it have? -1 with err: unknown. */
+static int is_of_other(const struct attachment *a, const char *device, struct err *err)
 {
 	auto_free char *owner = NULL;
 	json_auto_t *sandbox = NULL;
 
-	if (!pci_address_is_valid(device) || device_owner(a->state, device, &owner, NULL) < 0 ||
-	    !owner || str_eq(owner, a->container) ||
-	    sandbox_load(a->state, owner, &sandbox, NULL) < 0 || !sandbox)
-		return false;
-	return sandbox_is_of_other_pod(sandbox, json_str_at(a->pod, "uid")) &&
+	if (!pci_address_is_valid(device))
+		return 0;
+	if (device_owner(a->state, device, &owner, err) < 0)
+		return -1;
+	if (!owner || str_eq(owner, a->container))
+		return 0;
+	if (sandbox_load(a->state, owner, &sandbox, err) < 0)
+		return -1;
+	return sandbox && sandbox_is_of_other_pod(sandbox, json_str_at(a->pod, "uid")) &&
 	       sandbox_life(sandbox, a->root, NULL) != NETNS_GONE;
 }
 
 /*
  * The kubelet names pods by namespace and name: beside a pod of a StatefulSet that was made anew
  * the one before it, deleted by force and ending still, has devices of the same name. By UID they
- * are told apart here. New.
+ * are told apart here. New; NULL with err: they cannot be told apart now.
  */
-static json_t *own_devices(const struct attachment *a, const json_t *devices)
+static json_t *own_devices(const struct attachment *a, const json_t *devices, struct err *err)
 {
-	json_t *own = json_deep_copy(devices), *entry;
+	json_auto_t *own = devices ? json_deep_copy(devices) : json_array();
+	json_t *entry;
 	size_t i;
 
 	json_array_foreach (own, i, entry) {
 		json_t *ids = json_at(entry, "ids");
 
-		for (size_t k = json_array_size(ids); k-- > 0;)
-			if (is_of_other(a, json_str_or(json_array_get(ids, k), "")))
+		for (size_t k = json_array_size(ids); k-- > 0;) {
+			int is_other = is_of_other(a, json_str_or(json_array_get(ids, k), ""), err);
+
+			if (is_other < 0)
+				return NULL;
+			if (is_other)
 				json_array_remove(ids, k);
+		}
 	}
-	return own;
+	return take_ptr(own);
 }
 
 /* The delegates, new. */
@@ -130,7 +141,7 @@ static json_t *decide(const struct attachment *a, const json_t *known, struct er
 {
 	json_t *delegates;
 	json_auto_t *look = NULL, *links = NULL, *files = NULL;
-	json_auto_t *devices = own_devices(a, json_at(known, "devices"));
+	json_auto_t *devices = own_devices(a, json_at(known, "devices"), err);
 	struct meta_input in = {
 		.container_id = a->container,
 		.ifname = a->key.ifname,
@@ -142,13 +153,14 @@ static json_t *decide(const struct attachment *a, const json_t *known, struct er
 		.served = json_at(known, "served"),
 	};
 
-	if (netns_visit(a->netns, &look, err) < 0)
+	if (!devices || netns_visit(a->netns, &look, err) < 0)
 		return NULL;
 	links = names_of(look);
 	in.links = links;
 	if (needs_confs(a->config, in.nads)) {
-		files = read_confs(a);
-		in.files = files;
+		in.files = files = read_confs(a, err);
+		if (!files)
+			return NULL;
 	}
 	delegates = meta_delegates(&in, err);
 	if (delegates &&
@@ -162,16 +174,21 @@ static json_t *decide(const struct attachment *a, const json_t *known, struct er
 
 /* ---- device-info files ----------------------------------------------------------------------- */
 
-/* A file of the host with JSON, new; NULL: there is none. Its text is appended to ret_text. */
+/*
+ * A file of the host with JSON, new; NULL: there is none, or err says why it cannot be read. Its
+ * text is appended to ret_text.
+ */
 static json_t *read_json(const struct attachment *a, const char *path, size_t max,
-			 struct strbuf *ret_text)
+			 struct strbuf *ret_text, struct err *err)
 {
 	auto_free char *folder = str_ndup(path, (size_t)(strrchr(path, '/') - path));
 	auto_close int dir = root_open(a->root, folder, O_RDONLY | O_DIRECTORY, 0);
 
-	if (dir < 0 || fs_read(dir, strrchr(path, '/') + 1, max, ret_text, NULL) < 0)
-		return NULL;
-	return json_parse(strbuf_str(ret_text), ret_text->len, NULL);
+	if (dir < 0)
+		(void)err_sys(err, "FileUnreadable", "open %s", folder);
+	else if (fs_read(dir, strrchr(path, '/') + 1, max, ret_text, err) == 0)
+		return json_parse(strbuf_str(ret_text), ret_text->len, NULL);
+	return NULL;
 }
 
 /*
@@ -193,7 +210,7 @@ static void copy_device_info(const struct attachment *a, const json_t *delegate)
 	folder = str_ndup(to, (size_t)(strrchr(to, '/') - to));
 	if (resource && device) {
 		from = meta_device_info_source(resource, device);
-		info = read_json(a, from, DEVICE_INFO_MAX, &text);
+		info = read_json(a, from, DEVICE_INFO_MAX, &text, NULL);
 	}
 	if (root_make_dirs(a->root, folder, 0755) < 0 ||
 	    (info && root_write_atomic(a->root, to, text.data, text.len, 0444, &err) < 0))
@@ -222,7 +239,7 @@ static json_t *read_device_infos(const struct meta_call *m)
 	json_array_foreach (m->delegates, i, delegate) {
 		const char *path = json_str_at(delegate, "deviceInfo");
 		auto_strbuf struct strbuf text = {0};
-		json_t *info = path ? read_json(m->a, path, DEVICE_INFO_MAX, &text) : NULL;
+		json_t *info = path ? read_json(m->a, path, DEVICE_INFO_MAX, &text, NULL) : NULL;
 
 		json_array_append_new(infos, info ? info : json_null());
 	}
@@ -254,11 +271,11 @@ static char *multus_result_file(const struct attachment *a, const json_t *delega
 			  json_str_at(delegate, "interface"));
 }
 
-static json_t *read_state(const struct attachment *a, const char *path)
+static json_t *read_state(const struct attachment *a, const char *path, struct err *err)
 {
 	auto_strbuf struct strbuf text = {0};
 
-	return read_json(a, path, MULTUS_STATE_MAX, &text);
+	return read_json(a, path, MULTUS_STATE_MAX, &text, err);
 }
 
 /* Is a Multus installed, which may be asked to take this sandbox down? */
@@ -295,31 +312,35 @@ static void leave_for_multus(const struct meta_call *m)
 			 F_STR("file", file), F_ERR(&err));
 }
 
-static void find_what_multus_left(struct meta_call *m, json_t **results)
+/* -1 with err: it cannot be known now whether there is something. */
+static int find_what_multus_left(struct meta_call *m, json_t **results, struct err *err)
 {
 	const struct attachment *a = m->a;
 	auto_free char *file = multus_file(a);
-	json_auto_t *state = read_state(a, file);
+	struct err why = {0};
+	json_auto_t *state = read_state(a, file, &why);
 	json_t *delegate;
-	struct err err = {0};
 	size_t i;
 
+	if (!state && err_is_unknown(why.sys))
+		return err_set(err, ERR_TRANSIENT, "ConfUnreadable", "%s", why.text);
 	if (!state)
-		return;
+		return 0;
 	m->delegates = multus_state_read(state, a->container, a->key.ifname,
-					 json_str_at(a->env, "CNI_ARGS"), a->pod, &err);
+					 json_str_at(a->env, "CNI_ARGS"), a->pod, &why);
 	if (!m->delegates) {
-		log_error("a sandbox that Multus set up cannot be taken down", F_ERR(&err));
-		return;
+		log_error("a sandbox that Multus set up cannot be taken down", F_ERR(&why));
+		return 0;
 	}
 	*results = json_array();
 	json_array_foreach (m->delegates, i, delegate) {
 		auto_free char *kept = multus_result_file(a, delegate);
-		json_auto_t *cache = read_state(a, kept);
+		json_auto_t *cache = read_state(a, kept, NULL);
 		json_t *result = json_at(cache, "result");
 
 		json_array_append_new(*results, result ? json_incref(result) : json_null());
 	}
+	return 0;
 }
 
 static void remove_what_multus_has(const struct meta_call *m)
@@ -339,13 +360,14 @@ static void remove_what_multus_has(const struct meta_call *m)
 /*
  * Multus is configured here, so it calls us for the cluster's network, or will do so soon. The
  * pod's other networks, its network-status and its file below MULTUS_STATE_DIR are Multus' work.
+ * -1 with err: it cannot be known now, and both might set up all networks.
  */
-static bool is_multus_configured(const struct attachment *a)
+static int is_multus_configured(const struct attachment *a, struct err *err)
 {
 	json_auto_t *files =
-		conf_files(a->root, json_str_or(json_at(a->config, "confDir"), META_CONF_DIR));
+		conf_files(a->root, json_str_or(json_at(a->config, "confDir"), META_CONF_DIR), err);
 
-	return meta_conf_multus(files) != NULL;
+	return files ? meta_conf_multus(files) != NULL : -1;
 }
 
 /* The cluster's network as the runtime would call it; its result is what the runtime kept. */
@@ -506,8 +528,11 @@ static int add(struct meta_call *m, json_t **ret_result, struct err *err)
 {
 	const struct attachment *a = m->a;
 	json_auto_t *known = NULL;
+	int has_multus_conf = is_multus_configured(a, err);
 
-	if (is_multus_configured(a))
+	if (has_multus_conf < 0)
+		return -1;
+	if (has_multus_conf)
 		return add_for_multus(m, ret_result, err);
 	known = ask_networks(m->a, err);
 	if (!known)
@@ -552,8 +577,8 @@ static int delete (struct meta_call *m, const json_t *results, struct err *err)
 {
 	json_auto_t *found = json_incref((json_t *)results);
 
-	if (!m->delegates)
-		find_what_multus_left(m, &found);
+	if (!m->delegates && find_what_multus_left(m, &found, err) < 0)
+		return -1;
 	if (!m->delegates && !(m->delegates = of_the_cluster(m, &found, err)))
 		return -1;
 	if (repeat(m, "DEL", found, err) < 0)

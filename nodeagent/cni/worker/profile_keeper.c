@@ -83,12 +83,17 @@ static json_t *with_obstacle(const struct profile_keeper *keeper, json_t *networ
 json_t *profile_keeper_look(struct profile_keeper *keeper, enum profile profile,
 			    const struct profile_usage *usage, bool *ret_is_open)
 {
-	json_auto_t *files = conf_files(keeper->config.root, keeper->config.conf_dir);
+	struct err note = {0};
+	json_auto_t *files = conf_files(keeper->config.root, keeper->config.conf_dir, &note);
 	json_auto_t *plugins = install_look(keeper->config.root, keeper->config.bin_dir);
 	struct profile_decision decision;
-	struct err note = {0};
 	json_t *networks;
 
+	/* What is not seen may be a Multus: nothing is decided then. */
+	if (!files) {
+		*ret_is_open = true;
+		return profile_trouble(&note);
+	}
 	look_at_multus(keeper, files);
 	profile_decide(
 		&(struct profile_input){
@@ -107,6 +112,7 @@ json_t *profile_keeper_look(struct profile_keeper *keeper, enum profile profile,
 	conf_look(keeper->conf, decision.meta, files, &note);
 	*ret_is_open = decision.is_waiting || keeper->failed.class != ERR_NONE ||
 		       str_eq(note.reason, "ConfNotWritten") ||
+		       str_eq(note.reason, "ConfUnreadable") ||
 		       (decision.meta == META_OFF && json_find(files, "name", META_CONF_FILE));
 	if (keeper->failed.class != ERR_NONE)
 		networks = profile_trouble(&keeper->failed);

@@ -6,6 +6,7 @@
 #include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,7 +60,7 @@ static int teardown(void **state)
 
 static void look_in(struct node *node, enum meta_mode mode)
 {
-	json_auto_t *files = conf_files(node->root, "/" DIR);
+	json_auto_t *files = conf_files(node->root, "/" DIR, NULL);
 
 	conf_look(node->conf, mode, files, &node->note);
 }
@@ -100,6 +101,37 @@ static void expect_carried(const struct node *node, const char *want)
 	auto_free char *name = carried(node);
 
 	assert_string_equal(name, want);
+}
+
+/* A Multus that is not seen would be taken for none. */
+static void without_descriptors_it_is_not_known_what_is_there(void **state)
+{
+	const struct node *node = *state;
+	json_auto_t *none = NULL;
+	struct rlimit before, limit;
+	size_t n = 0;
+
+	put_network(node, "10-a.conflist", "a");
+	put_network(node, "20-b.conflist", "b");
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	for (int more = 0; n == 0; more++) {
+		json_auto_t *files = NULL;
+		int next = dup(node->root);
+		struct err err = {0};
+
+		(void)close(next);
+		limit = (struct rlimit){(rlim_t)next + (rlim_t)more, before.rlim_max};
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		files = conf_files(node->root, "/" DIR, &err);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+		n = json_array_size(files);
+		if (!files)
+			assert_string_equal(err.reason, "ConfUnreadable");
+		else
+			assert_int_equal(n, 2);
+	}
+	none = conf_files(node->root, "/nowhere", NULL);
+	assert_true(json_is_array(none));
 }
 
 static void follows_the_clusters_network(void **state)
@@ -279,6 +311,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		TEST(without_descriptors_it_is_not_known_what_is_there),
 		TEST(follows_the_clusters_network),
 		TEST(stays_when_we_end_and_is_not_written_again),
 		TEST(puts_it_back_three_times_and_then_says_so),

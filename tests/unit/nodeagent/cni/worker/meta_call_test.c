@@ -1037,6 +1037,28 @@ static void leaves_devices_to_the_pod_of_the_same_name_that_is_there_still(void 
 	assert_non_null(strstr(json_str_at(node->status, "text"), "0000:01:10.1"));
 }
 
+/* It may be that pod's. A folder has no text, as a disk that does not answer. */
+static void waits_while_it_is_not_known_whose_a_device_is(void **state)
+{
+	struct node *node = *state;
+	json_auto_t *refused = NULL, *done = NULL;
+	const char *file = "devices/0000:01:10.0.json";
+
+	add_nad(node, "vf", PLUGIN("host-device"), "x.io/vf");
+	add_pod(node, "vf");
+	json_array_append_new(node->devices,
+			      json_pack("{s:s,s:s,s:[s]}", "container", "c", "resource", "x.io/vf",
+					"ids", "0000:01:10.0"));
+	(void)close(device_lock(node->state, "0000:01:10.0", NULL));
+	assert_int_equal(mkdirat(node->state, file, 0700), 0);
+	refused = call(node, "ADD");
+	assert_string_equal(json_str_at(refused, "error", "reason"), "DeviceNotClaimed");
+	expect_called(node, "");
+	assert_int_equal(unlinkat(node->state, file, AT_REMOVEDIR), 0);
+	done = call(node, "ADD");
+	assert_null(json_at(done, "error"));
+}
+
 /* That pod has no sandbox of ours, or none yet: both devices may be its. */
 static void waits_while_nothing_tells_the_devices_of_two_pods_apart(void **state)
 {
@@ -1195,6 +1217,7 @@ int main(void)
 		TEST(says_what_a_plugin_wrote_of_its_device),
 		TEST(reads_and_removes_the_file_of_an_elements_own_device),
 		TEST(leaves_devices_to_the_pod_of_the_same_name_that_is_there_still),
+		TEST(waits_while_it_is_not_known_whose_a_device_is),
 		TEST(waits_while_nothing_tells_the_devices_of_two_pods_apart),
 		TEST(checks_every_network),
 		TEST(plugins_of_ours_run_in_one_process_and_ask_once_for_all),

@@ -27,21 +27,25 @@
 /* With the answers of device plugins, for a node full of pods with hundreds of devices. */
 #define CHECKPOINT_MAX (16U << 20)
 
-/* New; NULL: there is none. */
-static json_t *read_checkpoint(const char *kubelet_dir)
+static int unknown(struct err *err, const char *what, const char *why)
+{
+	return err_set(err, ERR_TRANSIENT, "DevicesUnknown",
+		       "%s: %s; whether the kubelet has given the pod its devices cannot be known "
+		       "now, the runtime tries again",
+		       what, why);
+}
+
+/* *ret: new; NULL: there is none. */
+static int read_checkpoint(const char *kubelet_dir, json_t **ret, struct err *err)
 {
 	auto_free char *path = str_below(kubelet_dir, CHECKPOINT_FILE);
 	auto_strbuf struct strbuf text = {0};
-	struct err err = {0};
-	json_t *checkpoint = NULL;
+	struct err why = {0};
 
-	if (fs_read(AT_FDCWD, path, CHECKPOINT_MAX, &text, &err) == 0)
-		checkpoint = json_parse(strbuf_str(&text), text.len, &err);
-	if (!checkpoint && err.sys != ENOENT)
-		log_warn("the kubelet's record of devices cannot be read; devices are not checked "
-			 "against it",
-			 F_STR("file", path), F_ERR(&err));
-	return checkpoint;
+	*ret = NULL;
+	if (fs_read(AT_FDCWD, path, CHECKPOINT_MAX, &text, &why) == 0)
+		*ret = json_parse(strbuf_str(&text), text.len, &why);
+	return *ret || why.sys == ENOENT ? 0 : unknown(err, path, why.text);
 }
 
 /* The kubelet makes a pod's folder before its sandbox, and removes it once the pod is gone. */
@@ -49,7 +53,8 @@ static bool has_folder(const char *kubelet_dir, const char *pod_uid)
 {
 	auto_free char *path = str_printf("%s/pods/%s", kubelet_dir, pod_uid);
 
-	return !str_empty(pod_uid) && !strchr(pod_uid, '/') && access(path, F_OK) == 0;
+	return !str_empty(pod_uid) && !strchr(pod_uid, '/') &&
+	       (access(path, F_OK) == 0 || errno != ENOENT);
 }
 
 /*
@@ -156,9 +161,10 @@ static int judge(const struct records *records, const char *device, struct err *
 
 struct search {
 	int root;
-	bool takes;      /* the plugin moves what it names into the pod, a PF too */
-	json_t *devices; /* found, by address */
-	json_t *taken;   /* those of them that such a plugin names */
+	bool takes;          /* the plugin moves what it names into the pod, a PF too */
+	json_t *devices;     /* found, by address */
+	json_t *taken;       /* those of them that such a plugin names */
+	struct err *unknown; /* why there may be more */
 };
 
 static void add_device(const struct search *search, const char *address)
@@ -171,17 +177,38 @@ static void add_device(const struct search *search, const char *address)
 		json_array_append_new(search->taken, json_string(address));
 }
 
+/* The text of a link in /sys, new; NULL: there is none, or it cannot be known. */
+static char *sysfs_link_text(const struct search *search, const char *path)
+{
+	char *text = root_read_link(search->root, path);
+
+	if (!text && err_is_unknown(errno))
+		(void)unknown(search->unknown, path, strerror(errno));
+	return text;
+}
+
+/* The node's links, new; NULL: they cannot be known. */
+static json_t *links_of_node(const struct search *search)
+{
+	json_t *look = NULL;
+	struct err why = {0};
+
+	if (netns_visit_links(-1, &look, &why) < 0)
+		(void)unknown(search->unknown, "interfaces of the node", why.text);
+	return look;
+}
+
 /* only_vf: a PF carries many pods' interfaces. False: the node has no such interface. */
 static bool add_function(const struct search *search, const char *interface, bool only_vf)
 {
 	auto_free char *path = str_printf("sys/class/net/%s/device", interface);
-	auto_free char *link = root_read_link(search->root, path), *physfn = NULL, *pf = NULL;
+	auto_free char *link = sysfs_link_text(search, path), *physfn = NULL, *pf = NULL;
 	const char *address = link && strrchr(link, '/') ? strrchr(link, '/') + 1 : "";
 
 	if (!pci_address_is_valid(address))
 		return link;
 	physfn = str_printf("sys/bus/pci/devices/%s/physfn", address);
-	pf = root_read_link(search->root, physfn);
+	pf = sysfs_link_text(search, physfn);
 	if (pf || !only_vf)
 		add_device(search, address);
 	return true;
@@ -194,9 +221,9 @@ static void add_named(const struct search *search, const char *name, bool only_v
 	const json_t *link;
 	size_t i;
 
-	if (!*name || strchr(name, '/') || add_function(search, name, only_vf) ||
-	    netns_visit_links(-1, &look, NULL) < 0)
+	if (!*name || strchr(name, '/') || add_function(search, name, only_vf))
 		return;
+	look = links_of_node(search);
 	json_array_foreach (json_at(look, "links"), i, link)
 		if (json_list_has(json_at(link, "altNames"), name))
 			(void)add_function(search, json_str_or(json_at(link, "name"), ""), only_vf);
@@ -235,12 +262,10 @@ static bool same_mac(const char *a, const char *b)
 
 static void add_mac(const struct search *search, const char *mac)
 {
-	json_auto_t *look = NULL;
+	json_auto_t *look = links_of_node(search);
 	const json_t *link;
 	size_t i;
 
-	if (netns_visit_links(-1, &look, NULL) < 0)
-		return;
 	json_array_foreach (json_at(look, "links"), i, link)
 		if (same_mac(json_str_or(json_at(link, "mac"), ""), mac))
 			(void)add_function(search, json_str_or(json_at(link, "name"), ""), false);
@@ -268,9 +293,12 @@ static char *clean(const char *path)
 static void add_path(const struct search *search, const char *path)
 {
 	auto_free char *wanted = clean(path), *real = root_real_path(search->root, wanted);
+	int failed = real ? 0 : errno;
 	char *rest = real ? real : wanted, *part;
 	const char *last = "";
 
+	if (err_is_unknown(failed))
+		(void)unknown(search->unknown, path, strerror(failed));
 	while ((part = strsep(&rest, "/")))
 		if (pci_address_is_valid(part))
 			last = part;
@@ -390,21 +418,28 @@ int allocated_check(const char *kubelet_dir, int root, const json_t *config, con
 		    struct err *err)
 {
 	json_auto_t *devices = json_array(), *taken = json_array(), *checkpoint = NULL;
-	const struct search search = {.root = root, .devices = devices, .taken = taken};
+	struct err why = {0};
+	const struct search search = {
+		.root = root, .devices = devices, .taken = taken, .unknown = &why};
 	auto_host struct host *host = NULL;
 	json_auto_t *claims = NULL;
-	struct err why = {0};
 
 	if (!kubelet_dir)
 		return 0;
 	search_config(&search, config);
+	if (why.class) {
+		if (err)
+			*err = why;
+		return -1;
+	}
 	if (json_array_size(devices) == 0)
 		return 0;
 	host = device_host(root, err);
 	if (!host)
 		return -1;
-	if (!str_empty(json_str_at(pod, "uid")))
-		checkpoint = read_checkpoint(kubelet_dir);
+	if (!str_empty(json_str_at(pod, "uid")) &&
+	    read_checkpoint(kubelet_dir, &checkpoint, err) < 0)
+		return -1;
 	claims = holders_claims(host, &why);
 	return judge_all(&(struct records){kubelet_dir, pod, host, checkpoint, claims, why.text},
 			 &search, err);
@@ -416,8 +451,8 @@ bool allocated_is_given(const char *kubelet_dir, const char *device, const char 
 
 	if (!kubelet_dir)
 		return true;
-	checkpoint = str_empty(pod_uid) ? NULL : read_checkpoint(kubelet_dir);
-	return checkpoint && checkpoint_holder_of(checkpoint, device, pod_uid) == CHECKPOINT_OF_POD;
+	return !str_empty(pod_uid) && read_checkpoint(kubelet_dir, &checkpoint, NULL) == 0 &&
+	       checkpoint && checkpoint_holder_of(checkpoint, device, pod_uid) == CHECKPOINT_OF_POD;
 }
 
 int allocated_check_delegates(const char *kubelet_dir, int root, const json_t *delegates,

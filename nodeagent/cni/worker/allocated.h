@@ -20,9 +20,10 @@
  * alternative name, MAC, path); keys in any case, as Go reads them; those of plugins that this one
  * calls included. root: of the host. kubelet_dir: as we see it; NULL: there is no kubelet. pod:
  * {"namespace", "name", "uid"}, as far as the runtime tells. 0 also where the kubelet's record is
- * not there, or cannot be read, and without a UID: in use by others is found out elsewhere
+ * not there, or of another form, and without a UID: in use by others is found out elsewhere
  * (device_owner(), the device's network namespace).
  * ERR_INVALID "DeviceNotGiven"  another pod has it, or none has
+ * ERR_TRANSIENT "DevicesUnknown"  record or interfaces cannot be read now
  * ERR_HOST "HostUnreadable"     the file of claims cannot be read
  */
 int allocated_check(const char *kubelet_dir, int root, const json_t *config, const json_t *pod,

@@ -599,6 +599,8 @@ static void ifacer_sets_up_again_what_the_bond_did_not_get(void **state)
 		}
 	}
 	assert_true(refused > 2);
+}
+
 /* ---- the way back ---------------------------------------------------------------------------- */
 
 /* Its VLAN, MAC and trust would stay the pod's, and nothing would say so. */

@@ -505,6 +505,9 @@ static void mount_netns(const char *folder, const char *path)
 /* The author of a network can name any device of the node; the kubelet counts who has which. */
 static void a_device_that_the_kubelet_gives_away_is_for_the_pod_that_requested_it(void **state)
 {
+	auto_free char *path =
+		str_below(stand.folder, "device-plugins/kubelet_internal_checkpoint");
+
 	make_dirs("device-plugins");
 	put_program("device-plugins/kubelet_internal_checkpoint",
 		    "{\"Data\":{\"PodDeviceEntries\":[{\"PodUID\":\"u2\",\"DeviceIDs\":{\"0\":["
@@ -524,10 +527,31 @@ static void a_device_that_the_kubelet_gives_away_is_for_the_pod_that_requested_i
 	put_program("device-plugins/kubelet_internal_checkpoint", "{\"v2\": {}}");
 	assert_int_equal(call("ADD", "", NULL), 0);
 	assert_int_equal(call("DEL", "", NULL), 0);
-	put_program("device-plugins/kubelet_internal_checkpoint", "cut off");
+	assert_int_equal(unlink(path), 0);
 	assert_int_equal(call("ADD", "", NULL), 0);
 	assert_int_equal(call("DEL", "", NULL), 0);
 	stand.pod_uid = NULL;
+}
+
+/* It may say that another pod has the device. */
+static void a_device_waits_while_the_kubelets_record_cannot_be_read(void **state)
+{
+	const char *name = "device-plugins/kubelet_internal_checkpoint";
+	auto_free char *path = str_below(stand.folder, name);
+
+	make_dirs("device-plugins");
+	put_program(name, "{");
+	assert_int_equal(call("ADD", "", NULL), 1);
+	assert_non_null(strstr(stand.printed, "\"code\":11"));
+	assert_int_equal(truncate(path, 17 << 20), 0);
+	assert_int_equal(call("ADD", "", NULL), 1);
+	assert_non_null(strstr(stand.printed, "\"code\":11"));
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(call("ADD", "", NULL), 1);
+	assert_non_null(strstr(stand.printed, "\"code\":11"));
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(call("ADD", "", NULL), 0);
 }
 
 static void a_pod_of_sriov_cni_that_lives_keeps_its_vf(void **state)
@@ -1384,6 +1408,7 @@ int main(void)
 		TEST(a_pod_of_sriov_cni_is_taken_down_by_what_that_kept),
 		TEST(what_sriov_cni_left_is_undone_before_the_next_pod_has_the_vf),
 		TEST(a_device_that_the_kubelet_gives_away_is_for_the_pod_that_requested_it),
+		TEST(a_device_waits_while_the_kubelets_record_cannot_be_read),
 		TEST(a_pod_of_sriov_cni_that_lives_keeps_its_vf),
 		TEST(a_restart_leaves_a_pod_whose_namespace_is_named_by_its_process),
 		TEST(a_device_stays_with_a_pod_whose_namespace_is_named_by_its_process),

@@ -100,8 +100,12 @@ struct netns *netns_open(int fd, struct err *err)
 		return NULL;
 	}
 	ns->fd = fcntl(fd < 0 ? ns->home : fd, F_DUPFD_CLOEXEC, 3);
-	if (ns->fd < 0 || ioctl(ns->fd, NS_GET_NSTYPE) != CLONE_NEWNET) {
-		(void)err_set(err, ERR_HOST, "BadNetns", "CNI_NETNS is no network namespace");
+	if (ns->fd < 0) {
+		(void)err_sys(err, "BadNetns", "keep the network namespace open");
+		return NULL;
+	}
+	if (ioctl(ns->fd, NS_GET_NSTYPE) != CLONE_NEWNET) {
+		(void)err_set(err, ERR_INVALID, "BadNetns", "CNI_NETNS is no network namespace");
 		return NULL;
 	}
 	return netns_open_socket(ns, NETLINK_ROUTE, err) < 0 ? NULL : take_ptr(ns);

@@ -21,7 +21,8 @@ struct netns;
  * `fd` is a descriptor of a network namespace, which stays the caller's; -1: the one we are in.
  * NULL with err:
  *
- *   ERR_HOST "BadNetns"            no network namespace, or it cannot be entered
+ *   ERR_INVALID "BadNetns"         no network namespace
+ *   ERR_HOST "BadNetns"            it cannot be entered, or opened now
  *   ERR_HOST "NetlinkUnavailable"  no netlink socket in it
  */
 struct netns *netns_open(int fd, struct err *err);

@@ -91,13 +91,17 @@ static bool shows_processes(int root)
 	return root_stat(root, "proc/1", &st) == 0;
 }
 
-static bool is_of_process(int root, const char *path)
+static bool is_below_proc(const char *path)
 {
-	auto_free char *target = root_read_link(root, path);
-
-	if (target)
-		path = target;
 	return str_starts(path + strspn(path, "/"), "proc/");
+}
+
+bool netns_path_is_of_process(int root, const char *path)
+{
+	/* That of a process itself is "net:[4026531840]". */
+	auto_free char *target = is_below_proc(path) ? NULL : root_read_link(root, path);
+
+	return is_below_proc(target ? target : path);
 }
 
 enum netns_life netns_life(int root, const struct netns_known *known, int *ret_fd)
@@ -115,8 +119,9 @@ enum netns_life netns_life(int root, const struct netns_known *known, int *ret_f
 		return NETNS_UNKNOWN;
 	fd = netns_path_open(root, known->path);
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-		return is_of_process(root, known->path) && !shows_processes(root) ? NETNS_UNKNOWN
-										  : NETNS_GONE;
+		return netns_path_is_of_process(root, known->path) && !shows_processes(root)
+			       ? NETNS_UNKNOWN
+			       : NETNS_GONE;
 	/* A plain file is what a mount looks like that was not propagated to us. */
 	if (fd < 0 || fstatfs(fd, &fs) < 0 || fs.f_type != NSFS_MAGIC || fstat(fd, &st) < 0)
 		return NETNS_UNKNOWN;

@@ -43,4 +43,10 @@ enum netns_life netns_life(int root, const struct netns_known *known, int *ret_f
  */
 int netns_path_open(int root, const char *path);
 
+/*
+ * Does the path name the namespace by a process, whose number another one may have by now? A
+ * symbolic link is followed once.
+ */
+bool netns_path_is_of_process(int root, const char *path);
+
 #endif

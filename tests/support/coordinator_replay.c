@@ -583,6 +583,11 @@ static int owns(void *context, const char *pci_address, struct err *err)
 	return true;
 }
 
+static bool is_given(void *context, const char *pci_address)
+{
+	return true;
+}
+
 static void report(void *context, const json_t *conflicts)
 {
 }
@@ -633,7 +638,7 @@ static int call_plugin(const json_t *recorded, json_t **ret_result, struct err *
 							.keep = keep,
 							.ipam = no_ipam,
 							.owns = owns,
-							.is_given = owns,
+							.is_given = is_given,
 							.report = report,
 							.took = took};
 	const json_t *env = json_at(recorded, "env");

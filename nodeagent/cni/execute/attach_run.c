@@ -92,6 +92,7 @@ int attach_run(const struct attach_call *call, json_t **ret_result, struct err *
 	auto_netns struct netns *pod = NULL, *host = NULL;
 	json_auto_t *previous = NULL;
 	struct plugin_call inner = {.call = call};
+	struct err why = {0};
 
 	assert(call->services && call->services->save && call->services->keep &&
 	       call->services->ipam);
@@ -108,10 +109,13 @@ int attach_run(const struct attach_call *call, json_t **ret_result, struct err *
 	if (!host)
 		return -1;
 	if (call->netns >= 0) {
-		pod = netns_open(call->netns, err);
+		pod = netns_open(call->netns, &why);
 		/* DEL: what is no namespace any more is a namespace that is gone. */
-		if (!pod && call->command != ATTACH_DEL)
+		if (!pod && (call->command != ATTACH_DEL || why.class != ERR_INVALID)) {
+			if (err)
+				*err = why;
 			return -1;
+		}
 	} else if (call->command != ATTACH_DEL) {
 		return err_set(err, ERR_INVALID, "BadEnvironment", "%s needs CNI_NETNS",
 			       names[call->command]);

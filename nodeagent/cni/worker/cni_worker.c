@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -297,24 +298,60 @@ static bool is_of_node(const struct cni_worker_config *config, int netns)
 }
 
 /*
+ * Is a namespace that a DEL names another pod's by now? The sandbox says which one it has; without
+ * that a path of a process is not believed once the call was noted: a call that waits may be older
+ * than the process. -1 with err: it cannot be known.
+ */
+static int is_of_other_sandbox(const struct sandbox_job *job, const struct cni_call *call,
+			       struct err *err)
+{
+	json_auto_t *sandbox = NULL;
+	struct stat netns;
+
+	if (call->netns < 0 || fstat(call->netns, &netns) < 0)
+		return 0;
+	if (sandbox_load(job->state, job->what.container, &sandbox, err) < 0)
+		return -1;
+	return sandbox_has_netns(sandbox)
+		       ? sandbox_is_of_other_netns(sandbox, &netns)
+		       : job->what.note && netns_path_is_of_process(job->root, call->netns_path);
+}
+
+/*
  * What is done to a pod's namespace must never be done to the node's: by the descriptor, and by the
- * path, which programs of others open. When a pod is deleted, a process of the host may have the
- * number of one that was the pod's ("/proc/42/ns/net"): the pod's namespace is gone then.
+ * path, which programs of others open. When a pod is deleted, a process of the host, or of another
+ * pod, may have the number of one that was the pod's ("/proc/42/ns/net"): the pod's namespace is
+ * gone then.
  */
 static int check_namespace(const struct sandbox_job *job, struct cni_call *call, struct err *err)
 {
 	auto_close int named = -1;
+	bool is_going, is_nodes;
+	int is_other;
 
 	if (!job->what.call || str_empty(call->netns_path))
 		return 0;
+	/* The plugin has gone: its namespace may still be there. */
+	if (job->what.note && call->netns < 0) {
+		call->netns = netns_path_open(job->root, call->netns_path);
+		call->netns_errno = call->netns < 0 ? errno : 0;
+	}
+	if (call->netns < 0 && err_is_unknown(call->netns_errno))
+		return err_set(err, ERR_TRANSIENT, "NetnsUnknown",
+			       "cannot open the network namespace %s now: %s", call->netns_path,
+			       strerror(call->netns_errno));
+	is_going = call->command == CALL_DEL || job->what.kind == CNI_JOB_UNDO;
 	named = netns_path_open(job->root, call->netns_path);
-	if (!is_of_node(job->config, call->netns) && !is_of_node(job->config, named))
-		return 0;
-	if (call->command != CALL_DEL && job->what.kind != CNI_JOB_UNDO)
+	is_nodes = is_of_node(job->config, call->netns) || is_of_node(job->config, named);
+	if (!is_going && is_nodes)
 		return err_set(err, ERR_INVALID, "BadNetns",
 			       "%s is the network namespace of the node, not of a pod",
 			       call->netns_path);
-	cni_call_lose_netns(call);
+	is_other = is_going && !is_nodes ? is_of_other_sandbox(job, call, err) : 0;
+	if (is_other < 0)
+		return -1;
+	if (is_nodes || is_other)
+		cni_call_lose_netns(call);
 	return 0;
 }
 
@@ -348,9 +385,6 @@ static void run_job(struct worker_channel *line, const json_t *message, int netn
 	if (rc == 0 && (rc = cni_job_read(message, netns, &job.what, &call, &err)) == 0) {
 		job.root = root;
 		job.state = state;
-		/* The plugin has gone: its namespace may still be there. */
-		if (job.what.note && call.netns < 0)
-			call.netns = netns_path_open(root, call.netns_path);
 		rc = check_namespace(&job, &call, &err);
 	}
 	if (rc < 0)

@@ -74,6 +74,8 @@ int attach_run(const struct attach_call *call, json_t **ret_result, struct err *
 
 	if (call->command == ATTACH_DEL) {
 		(void)touch("deleted");
+		if (call->netns >= 0)
+			(void)touch("inside");
 		/* Its interface has its name again. */
 		if (json_str_at(call->saved, "name"))
 			(void)touch(json_str_at(call->saved, "name"));
@@ -579,6 +581,11 @@ struct process_pod {
 	pid_t pid;
 };
 
+static void enter_another_namespace(int signal)
+{
+	(void)unshare(CLONE_NEWNET);
+}
+
 static void process_pod_start(struct process_pod *pod)
 {
 	mounts_of_our_own();
@@ -587,13 +594,27 @@ static void process_pod_start(struct process_pod *pod)
 	assert_int_equal(mount("/proc", pod->proc, NULL, MS_BIND, NULL), 0);
 	cni_stand_kill_server(&stand);
 	cni_stand_start_server(&stand, true);
+	(void)signal(SIGUSR1, enter_another_namespace);
 	pod->pid = fork();
-	if (pod->pid == 0) {
-		(void)pause();
-		_exit(0);
-	}
+	if (pod->pid == 0)
+		for (;;)
+			(void)pause();
 	pod->path = str_printf("/proc/%d/ns/net", (int)pod->pid);
 	stand.netns = pod->path;
+}
+
+/* Its number is that of a process of another pod. */
+static void process_pod_becomes_another(const struct process_pod *pod)
+{
+	int64_t until = clock_ms() + 20000;
+	struct stat before, now;
+
+	assert_int_equal(stat(pod->path, &before), 0);
+	assert_int_equal(kill(pod->pid, SIGUSR1), 0);
+	do {
+		assert_true(clock_ms() < until);
+		assert_int_equal(stat(pod->path, &now), 0);
+	} while (now.st_ino == before.st_ino);
 }
 
 static void process_pod_end(struct process_pod *pod)
@@ -660,6 +681,62 @@ static void so_does_one_of_sriov_cni(void **state)
 	assert_false(is_there("enp1s0v0"));
 	process_pod_end(&pod);
 	assert_int_equal(call("ADD", "", NULL), 0);
+	process_pod_done(&pod);
+}
+
+static void del_is_for_the_namespace_that_the_sandbox_had(void **state)
+{
+	auto_free char *inside = str_below(stand.folder, "kernel/inside");
+	struct process_pod pod = {0};
+
+	process_pod_start(&pod);
+	assert_int_equal(call("ADD", "", NULL), 0);
+	assert_int_equal(call("DEL", "", NULL), 0);
+	assert_int_equal(unlink(inside), 0);
+	assert_int_equal(call("ADD", "", NULL), 0);
+	process_pod_becomes_another(&pod);
+	assert_int_equal(call("DEL", "", NULL), 0);
+	until_nothing_is_left();
+	assert_false(is_there("inside"));
+	process_pod_end(&pod);
+	process_pod_done(&pod);
+}
+
+static void so_is_one_that_was_noted(void **state)
+{
+	auto_free char *socket = str_below(stand.folder, "run/cni.sock");
+	auto_free char *away = str_below(stand.folder, "run/away.sock");
+	struct process_pod pod = {0};
+
+	stand.notes_ms = 100;
+	process_pod_start(&pod);
+	assert_int_equal(call("ADD", "", NULL), 0);
+	assert_int_equal(rename(socket, away), 0);
+	process_pod_becomes_another(&pod);
+	assert_int_equal(call("DEL", "", NULL), 0);
+	assert_int_equal(rename(away, socket), 0);
+	until_nothing_is_left();
+	assert_true(is_there("deleted"));
+	assert_false(is_there("inside"));
+	process_pod_end(&pod);
+	process_pod_done(&pod);
+}
+
+/* The next server has buried the sandbox before it comes to the note. */
+static void a_note_without_a_sandbox_does_not_believe_a_process(void **state)
+{
+	struct process_pod pod = {0};
+
+	process_pod_start(&pod);
+	assert_int_equal(call("ADD", "", NULL), 0);
+	cni_stand_kill_server(&stand);
+	assert_int_equal(call("DEL", "", NULL), 0);
+	process_pod_becomes_another(&pod);
+	cni_stand_start_server(&stand, true);
+	until_nothing_is_left();
+	assert_true(is_there("deleted"));
+	assert_false(is_there("inside"));
+	process_pod_end(&pod);
 	process_pod_done(&pod);
 }
 
@@ -1413,6 +1490,9 @@ int main(void)
 		TEST(a_restart_leaves_a_pod_whose_namespace_is_named_by_its_process),
 		TEST(a_device_stays_with_a_pod_whose_namespace_is_named_by_its_process),
 		TEST(so_does_one_of_sriov_cni),
+		TEST(del_is_for_the_namespace_that_the_sandbox_had),
+		TEST(so_is_one_that_was_noted),
+		TEST(a_note_without_a_sandbox_does_not_believe_a_process),
 		TEST(what_has_to_wait_is_done_later_also_without_an_add),
 		TEST(what_has_to_wait_is_done_before_the_interface_is_made_anew),
 		TEST(what_has_to_wait_is_done_before_another_interface_is_made),

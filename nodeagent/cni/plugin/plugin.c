@@ -24,7 +24,7 @@
 #include "nodeagent/cni/plugin/wire.h"
 
 /* Codes of the CNI specification. */
-enum { CODE_ENVIRONMENT = 4, CODE_IO = 5, CODE_CONFIG = 7, CODE_LATER = 11, CODE_UNAVAILABLE = 50 };
+enum { CODE_ENVIRONMENT = 4, CODE_IO = 5, CODE_CONFIG = 7, CODE_LATER = 11 };
 
 enum {
 	STDIN_MAX = WIRE_MAX - 262144, /* the environment goes along */
@@ -348,9 +348,12 @@ static int go_without(struct plugin *p)
 {
 	if (p->command == COMMAND_DEL)
 		return leave_note(p);
+	/*
+	 * The runtime asks while our configuration is there. For an error its node becomes
+	 * NotReady, and after five minutes its running pods are evicted; new ones wait in ADD.
+	 */
 	if (p->command == COMMAND_STATUS)
-		return fail(CODE_UNAVAILABLE, "the agent of this node does not answer: see whether "
-					      "the pod orbweaver-agent runs on it");
+		return 0;
 	return fail(CODE_LATER, "the agent of this node does not answer: see whether the pod "
 				"orbweaver-agent runs on it; the runtime tries again");
 }

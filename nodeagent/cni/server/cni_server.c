@@ -120,6 +120,12 @@ static bool is_del(const struct task *task)
 	return task->has_call && task->call.command == CALL_DEL;
 }
 
+/* The runtime waits for its answer. */
+static bool is_call(const struct task *task)
+{
+	return task->kind == CNI_JOB_CALL || task->kind == CNI_JOB_CLUSTER;
+}
+
 /* A DEL that waited would keep its pod from ending. */
 static bool may_wait(const struct task *task)
 {
@@ -261,6 +267,8 @@ static void answer(struct task *task, const json_t *result, const struct err *er
 
 static void wait_for(struct cni_server *server, const char *container, bool has_left)
 {
+	if (!*container)
+		return;
 	if (!has_left) {
 		(void)json_object_del(server->unfinished, container);
 		return;
@@ -395,6 +403,20 @@ static void measure_steps(const struct task *task, const json_t *steps)
 			       json_is_true(json_at(step, "ok")) ? "ok" : "failed");
 }
 
+/*
+ * A STATUS fails by what a plugin of the cluster's network says, not by what keeps us from calling
+ * it: for an error the node becomes NotReady, and after five minutes its running pods are evicted.
+ */
+static void answer_call(struct task *task, const json_t *result, const struct err *err)
+{
+	if (err && task->call.command == CALL_STATUS && !str_eq(err->reason, "PluginFailed")) {
+		log_warn("the plugins of the cluster's network cannot be called for their status",
+			 F_ERR(err));
+		err = NULL;
+	}
+	answer(task, result, err);
+}
+
 static void on_without_answer(struct task *task)
 {
 	bool is_add = task->kind == CNI_JOB_CALL && task->call.command == CALL_ADD;
@@ -411,8 +433,8 @@ static void on_without_answer(struct task *task)
 		task->failed = err;
 		task->kind = CNI_JOB_UNDO;
 		task->state = TASK_WAITS;
-	} else if (task->kind == CNI_JOB_CALL) {
-		answer(task, NULL, &err);
+	} else if (is_call(task)) {
+		answer_call(task, NULL, &err);
 	} else if (task->kind == CNI_JOB_UNDO) {
 		answer(task, NULL, &task->failed);
 	} else {
@@ -435,8 +457,8 @@ static void on_answered(struct task *task, const json_t *done)
 		timer_start(task->server->again, task->server->again_ms);
 	if (task->kind == CNI_JOB_UNDO)
 		answer(task, NULL, &task->failed);
-	else if (task->kind == CNI_JOB_CALL)
-		answer(task, json_at(done, "result"), error ? &err : NULL);
+	else if (is_call(task))
+		answer_call(task, json_at(done, "result"), error ? &err : NULL);
 	else
 		task_free(task);
 }
@@ -447,8 +469,8 @@ static void on_failed(struct task *task, const struct err *failed)
 	struct err err = *failed;
 
 	wait_for(task->server, task->container, true);
-	if (task->kind == CNI_JOB_CALL || task->kind == CNI_JOB_UNDO)
-		answer(task, NULL, &err);
+	if (is_call(task) || task->kind == CNI_JOB_UNDO)
+		answer_call(task, NULL, &err);
 	else
 		task_free(task);
 }
@@ -456,6 +478,8 @@ static void on_failed(struct task *task, const struct err *failed)
 /* What is not known may have a file. */
 static void remember(struct cni_server *server, const char *container, json_t *attachments)
 {
+	if (!*container)
+		return;
 	if (attachments)
 		attachment_index_set(server->ledger, container, attachments);
 	if (attachments && json_array_size(attachments) == 0)
@@ -556,7 +580,7 @@ static bool is_nested(const struct task *task)
 /* Is it its sandbox's oldest one that is to be done? */
 static bool is_next(const struct task *task)
 {
-	if (is_nested(task))
+	if (is_nested(task) || task->kind == CNI_JOB_CLUSTER)
 		return true;
 	for (const struct task *t = task->server->tasks; t != task; t = t->next)
 		if (t->state != TASK_ANSWERED && str_eq(t->container, task->container))
@@ -572,8 +596,12 @@ static void schedule(struct cni_server *server)
 		next = task->next;
 		if (task->state != TASK_WAITS || !is_next(task))
 			continue;
-		/* What others wait for while they have a worker may not wait for one of theirs. */
-		if (server->n_running < SERVER_WORKERS_MAX || is_nested(task))
+		/*
+		 * What others wait for while they have a worker may not wait for one of theirs; nor
+		 * a STATUS, by which the runtime tells whether the node is well.
+		 */
+		if (server->n_running < SERVER_WORKERS_MAX || is_nested(task) ||
+		    task->kind == CNI_JOB_CLUSTER)
 			start(task);
 	}
 	metric_set(server->metrics.waiting, (double)(server->n_tasks - server->n_running));
@@ -632,6 +660,17 @@ static void on_again(void *arg)
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
+/* The plugins of the cluster's network are called, where it is the meta plugin that is. */
+static bool pass_on(struct task *task)
+{
+	if (!calls_meta(task))
+		return false;
+	task->kind = CNI_JOB_CLUSTER;
+	task->state = TASK_WAITS;
+	schedule(task->server);
+	return true;
+}
+
 /* All that other sandboxes have of the network is looked at behind the answer's back. */
 static void sweep(struct task *task)
 {
@@ -650,7 +689,8 @@ static void sweep(struct task *task)
 		cni_call_share(&task->call, &each->call);
 		each->has_call = true;
 	}
-	answer(task, NULL, NULL);
+	if (!pass_on(task))
+		answer(task, NULL, NULL);
 	schedule(server);
 }
 
@@ -677,7 +717,8 @@ static void on_called(void *arg, const struct wire_message *message, int netns)
 	 * the agent say so themselves, and are tried again.
 	 */
 	if (task->call.command == CALL_STATUS) {
-		answer(task, NULL, NULL);
+		if (!pass_on(task))
+			answer(task, NULL, NULL);
 		return;
 	}
 	if (task->call.command == CALL_GC) {
@@ -709,7 +750,7 @@ static void on_closed(void *arg)
 	plugin_connection_free(take_ptr(task->conversation));
 	if (task->state == TASK_ANSWERED || (task->state == TASK_WAITS && !is_del(task)))
 		task_free(task);
-	else if (task->state == TASK_RUNS && task->kind == CNI_JOB_CALL && !is_del(task))
+	else if (task->state == TASK_RUNS && is_call(task) && !is_del(task))
 		worker_process_kill(task->run);
 	schedule(server);
 }

@@ -407,7 +407,8 @@ static int call_plugin(struct attachment *a, const char *command, json_t **ret_r
 		return attachment_add(a, ret_result, err);
 	if (str_eq(command, "CHECK"))
 		return attachment_check(a, err);
-	return attachment_delete(a, err);
+	/* GC is for records, of whatever plugin; STATUS is the server's. */
+	return str_eq(command, "DEL") ? attachment_delete(a, err) : 0;
 }
 
 static void add_text(json_t *list, const json_t *address)
@@ -818,4 +819,16 @@ int attachment_delete(struct attachment *a, struct err *err)
 	else
 		rc = delete_with_device(&then, record, err);
 	return rc;
+}
+
+/* ---- the cluster's network ------------------------------------------------------------------- */
+
+int attachment_pass(struct attachment *a, const char *command, struct err *err)
+{
+	const struct meta_services meta = {
+		.context = a,
+		.own = {.is_ours = is_ours, .call = call_plugin},
+	};
+
+	return meta_call_pass(a, command, &meta, err);
 }

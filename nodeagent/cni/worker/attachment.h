@@ -89,4 +89,7 @@ int attachment_check(struct attachment *attachment, struct err *err);
  */
 int attachment_delete(struct attachment *attachment, struct err *err);
 
+/* meta_call_pass(): plugins of ours have nothing to do then. command: "GC" or "STATUS". */
+int attachment_pass(struct attachment *attachment, const char *command, struct err *err);
+
 #endif

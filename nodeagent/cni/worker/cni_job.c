@@ -7,13 +7,15 @@
 
 #include <string.h>
 
+#include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/worker/meta_call.h"
 
 static const char *const kinds[CNI_JOB_KINDS] = {
-	[CNI_JOB_CALL] = "call",       [CNI_JOB_UNDO] = "undo",   [CNI_JOB_FINISH] = "finish",
-	[CNI_JOB_RECOVER] = "recover", [CNI_JOB_BURY] = "bury",   [CNI_JOB_SWEEP] = "sweep",
-	[CNI_JOB_SURVEY] = "survey",   [CNI_JOB_NOTES] = "notes", [CNI_JOB_PROFILE] = "profile",
-	[CNI_JOB_RDMA] = "rdma",
+	[CNI_JOB_CALL] = "call",       [CNI_JOB_UNDO] = "undo",       [CNI_JOB_FINISH] = "finish",
+	[CNI_JOB_RECOVER] = "recover", [CNI_JOB_BURY] = "bury",       [CNI_JOB_SWEEP] = "sweep",
+	[CNI_JOB_SURVEY] = "survey",   [CNI_JOB_NOTES] = "notes",     [CNI_JOB_PROFILE] = "profile",
+	[CNI_JOB_RDMA] = "rdma",       [CNI_JOB_CLUSTER] = "cluster",
 };
 
 static const char *kind_name(enum cni_job_kind kind)
@@ -62,7 +64,8 @@ bool cni_job_is_note(const char *name)
 
 static bool has_call(enum cni_job_kind kind)
 {
-	return kind == CNI_JOB_CALL || kind == CNI_JOB_UNDO || kind == CNI_JOB_SWEEP;
+	return kind == CNI_JOB_CALL || kind == CNI_JOB_UNDO || kind == CNI_JOB_SWEEP ||
+	       kind == CNI_JOB_CLUSTER;
 }
 
 /* Which command may be carried out by which job. */
@@ -72,6 +75,9 @@ static bool fits(enum cni_job_kind kind, const struct cni_call *call)
 		return call->command == CALL_GC;
 	if (kind == CNI_JOB_UNDO)
 		return call->command == CALL_ADD;
+	if (kind == CNI_JOB_CLUSTER)
+		return (call->command == CALL_GC || call->command == CALL_STATUS) &&
+		       str_eq(call->plugin, META_PLUGIN);
 	return call->command == CALL_ADD || call->command == CALL_CHECK ||
 	       call->command == CALL_DEL;
 }
@@ -88,7 +94,9 @@ int cni_job_read(const json_t *message, int netns, struct cni_job *ret, struct c
 	*ret_call = (struct cni_call){.netns = netns};
 	if (cni_job_read_kind(message, &job.kind, err) < 0)
 		return -1;
-	if (!cni_call_is_container(job.container))
+	if (job.kind == CNI_JOB_CLUSTER)
+		job.container = "";
+	else if (!cni_call_is_container(job.container))
 		return err_set(err, ERR_BUG, "BadJob", "a job for a sandbox without a name");
 	if (job.note && !cni_job_is_note(job.note))
 		return err_set(err, ERR_BUG, "BadJob", "a job from a note that is no file");
@@ -96,7 +104,8 @@ int cni_job_read(const json_t *message, int netns, struct cni_job *ret, struct c
 		if (cni_call_read_json(json_at(message, "call"), netns, ret_call, err) < 0)
 			return -1;
 		if (!fits(job.kind, ret_call) ||
-		    (job.kind != CNI_JOB_SWEEP && !str_eq(job.container, ret_call->container)))
+		    (job.kind != CNI_JOB_SWEEP && job.kind != CNI_JOB_CLUSTER &&
+		     !str_eq(job.container, ret_call->container)))
 			return err_set(err, ERR_BUG, "BadJob", "a job that does not fit its call");
 		job.call = ret_call;
 	}

@@ -6,6 +6,7 @@
  *
  *	{"kind": "call" | "undo" | "finish" | "recover" | "bury" | "sweep", "container", "call":
  *	 {…}, "hasPlugin": true, "note": "…"}		of one sandbox
+ *	{"kind": "cluster", "call": {…}, "hasPlugin": true}	GC, STATUS of the cluster's network
  *	{"kind": "survey"}				what sandboxes there are
  *	{"kind": "notes", "list": true, "after", "remove", "clean": true}	what plugins noted
  *	{"kind": "profile", "profile", "usage", "memory"}	the node's CNI folders
@@ -31,6 +32,7 @@ enum cni_job_kind {
 	CNI_JOB_RECOVER, /* and all whose ADD was cut off, of those that a new server finds */
 	CNI_JOB_BURY,    /* all of this sandbox: it is gone */
 	CNI_JOB_SWEEP,   /* GC: what gone sandboxes have of the network, unless it is valid */
+	CNI_JOB_CLUSTER, /* GC, STATUS of the meta plugin: its first network's plugins are called */
 	CNI_JOB_SURVEY,  /* and the rest of the node: node_job.h */
 	CNI_JOB_NOTES,
 	CNI_JOB_PROFILE,
@@ -38,13 +40,13 @@ enum cni_job_kind {
 	CNI_JOB_KINDS,
 };
 
-/* Of one sandbox. */
+/* Of one sandbox, or of the cluster's network. */
 struct cni_job {
 	enum cni_job_kind kind;
-	const struct cni_call *call; /* CALL, UNDO, SWEEP; else NULL */
-	const char *container;
-	bool has_plugin;  /* a plugin waits on the host, which runs programs */
-	const char *note; /* the file that the DEL is from; NULL: none */
+	const struct cni_call *call; /* CALL, UNDO, SWEEP, CLUSTER; else NULL */
+	const char *container;       /* "" with CLUSTER */
+	bool has_plugin;             /* a plugin waits on the host, which runs programs */
+	const char *note;            /* the file that the DEL is from; NULL: none */
 };
 
 /* New. */
@@ -55,9 +57,9 @@ json_t *cni_job_new_of_node(enum cni_job_kind kind);
 /* ERR_BUG "BadJob". */
 int cni_job_read_kind(const json_t *message, enum cni_job_kind *ret, struct err *err);
 /*
- * A job of one sandbox. Members are borrowed from the message and from ret_call, which is due for
- * cni_call_done() in any case; netns as cni_call_read() has it. ERR_BUG "BadJob", and errors of
- * cni_call_read().
+ * A job of one sandbox, or CLUSTER. Members are borrowed from the message and from ret_call, which
+ * is due for cni_call_done() in any case; netns as cni_call_read() has it. ERR_BUG "BadJob", and
+ * errors of cni_call_read().
  */
 int cni_job_read(const json_t *message, int netns, struct cni_job *ret, struct cni_call *ret_call,
 		 struct err *err);

@@ -201,6 +201,37 @@ static json_t *pod_of(const struct cni_call *call)
 	return pod;
 }
 
+/* GC or STATUS of the cluster's network. */
+static void run_cluster_job(const struct sandbox_job *job, struct worker_channel *line)
+{
+	const struct cni_call *call = job->what.call;
+	json_t *done = json_object(), *steps = json_array();
+	json_auto_t *pod = pod_of(call);
+	struct attachment attachment = {
+		.line = line,
+		.state = job->state,
+		.root = job->root,
+		.container = job->what.container,
+		.key = {call->plugin, call->network, call->ifname},
+		.config = call->config,
+		.env = call->env,
+		.pod = pod,
+		.netns = -1,
+		.plugin_types = job->config->plugin_types,
+		.conf_dir = job->config->conf_dir,
+		.bin_dir = job->config->bin_dir,
+		.has_plugin = job->what.has_plugin,
+		.limits = job->limits,
+		.steps = steps,
+	};
+	struct err err = {0};
+
+	if (attachment_pass(&attachment, cni_command_name(call->command), &err) < 0)
+		json_put(done, "error", ask_error_new(&err));
+	json_put(done, "steps", steps);
+	worker_channel_send(line, "done", done);
+}
+
 static int carry_out(const struct sandbox_job *job, struct worker_channel *line, json_t *steps,
 		     json_t **ret_result, struct err *err)
 {
@@ -389,6 +420,8 @@ static void run_job(struct worker_channel *line, const json_t *message, int netn
 	}
 	if (rc < 0)
 		refuse(line, &err);
+	else if (kind == CNI_JOB_CLUSTER)
+		run_cluster_job(&job, line);
 	else
 		run_sandbox_job(&job, line);
 	cni_call_done(&call);

@@ -621,3 +621,38 @@ int meta_call_run(struct attachment *attachment, enum attach_command command, co
 	free(m.pod_uid);
 	return rc;
 }
+
+/* ---- GC and STATUS --------------------------------------------------------------------------- */
+
+/* The lists of valid attachments, which the runtime gives GC, for each plugin. */
+static void put_valid_attachments(const json_t *config, json_t *delegates)
+{
+	json_t *plugins = json_at(json_array_get(delegates, 0), "config", "plugins");
+	json_t *plugin, *value;
+	const char *key;
+	size_t i;
+
+	json_array_foreach (plugins, i, plugin)
+		json_each (config, key, value)
+			if (str_starts(key, "cni.dev/"))
+				json_put(plugin, key, json_incref(value));
+}
+
+int meta_call_pass(struct attachment *attachment, const char *command,
+		   const struct meta_services *services, struct err *err)
+{
+	struct meta_call m = {.a = attachment, .services = services};
+	json_auto_t *none = NULL, *delegates = of_the_cluster(&m, &none, err);
+	int rc;
+
+	if (!delegates)
+		return -1;
+	m.delegates = json_deep_copy(delegates);
+	/* Of no pod. */
+	json_put_str(json_array_get(m.delegates, 0), "args", "");
+	if (str_eq(command, "GC"))
+		put_valid_attachments(attachment->config, m.delegates);
+	rc = repeat(&m, command, NULL, err);
+	json_decref(m.delegates);
+	return rc;
+}

@@ -37,4 +37,11 @@ struct meta_services {
 int meta_call_run(struct attachment *attachment, enum attach_command command, const json_t *saved,
 		  const struct meta_services *services, json_t **ret_result, struct err *err);
 
+/*
+ * GC or STATUS of the cluster's network, for its plugins, where its cniVersion has the command.
+ * Errors as above: ERR_HOST or ERR_TRANSIENT "PluginFailed" is a plugin's own.
+ */
+int meta_call_pass(struct attachment *attachment, const char *command,
+		   const struct meta_services *services, struct err *err);
+
 #endif

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -544,7 +545,7 @@ static void a_device_waits_while_the_kubelets_record_cannot_be_read(void **state
 	make_dirs("device-plugins");
 	put_program(name, "{");
 	assert_int_equal(call("ADD", "", NULL), 1);
-	assert_non_null(strstr(stand.printed, "\"code\":11"));
+	assert_non_null(strstr(stand.printed, "DevicesUnknown"));
 	assert_int_equal(truncate(path, 17 << 20), 0);
 	assert_int_equal(call("ADD", "", NULL), 1);
 	assert_non_null(strstr(stand.printed, "\"code\":11"));
@@ -1024,6 +1025,56 @@ static void status_is_well_while_the_agent_is_away(void **state)
 	assert_int_equal(cni_stand_call(&stand, "sriov", "STATUS", "", config), 0);
 }
 
+static void start_anew(void)
+{
+	cni_stand_kill_server(&stand);
+	cni_stand_start_server(&stand, true);
+}
+
+/* Ours carries the cluster's network, with its cniVersion. */
+static int call_meta(const char *command, const char *version, const char *type)
+{
+	auto_free char *config =
+		str_printf("{\"cniVersion\": \"1.1.0\", \"name\": \"net\", \"delegates\": "
+			   "[{\"cniVersion\": \"%s\", \"name\": \"net\", \"plugins\": "
+			   "[{\"type\": \"%s\"}]}], \"cni.dev/valid-attachments\": "
+			   "[{\"containerID\": \"c7\", \"ifname\": \"eth0\"}]}",
+			   version, type);
+
+	return cni_stand_call(&stand, "orbweaver", command, "", config);
+}
+
+static void status_is_that_of_the_clusters_network(void **state)
+{
+	put_program("host-net", "#!/bin/sh\ntest \"$CNI_COMMAND\" = STATUS && exit 0\nexit 1\n");
+	assert_int_equal(call_meta("STATUS", "1.1.0", "host-net"), 0);
+	put_program("host-net", "#!/bin/sh\necho '{\"code\": 50, \"msg\": \"no routes yet\"}'\n"
+				"exit 1\n");
+	assert_int_equal(call_meta("STATUS", "1.1.0", "host-net"), 1);
+	assert_non_null(strstr(stand.printed, "no routes yet"));
+	assert_int_equal(call_meta("STATUS", "1.0.0", "host-net"), 0);
+	/* What keeps us from asking it says nothing of the network. */
+	stand.plugin_types = "other";
+	start_anew();
+	assert_int_equal(call_meta("STATUS", "1.1.0", "host-other"), 0);
+}
+
+static void gc_reaches_the_clusters_network(void **state)
+{
+	auto_free char *path = str_below(stand.folder, "gc");
+	auto_strbuf struct strbuf text = {0};
+
+	put_program("host-net", "#!/bin/sh\nprintf '%s ' \"$CNI_COMMAND\" >\"$CNI_PATH/gc\"\n"
+				"cat >>\"$CNI_PATH/gc\"\n");
+	assert_int_equal(call_meta("GC", "1.1.0", "host-net"), 0);
+	assert_int_equal(fs_read(AT_FDCWD, path, 4096, &text, NULL), 0);
+	assert_true(str_starts(strbuf_str(&text), "GC "));
+	assert_non_null(strstr(strbuf_str(&text), "\"c7\""));
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(call_meta("GC", "1.0.0", "host-net"), 0);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
 static void an_agent_that_goes_leaves_the_server_standing(void **state)
 {
 	auto_free char *config = config_of("", NULL);
@@ -1382,12 +1433,6 @@ static void a_program_that_prints_no_result_is_an_error(void **state)
 
 /* ---- what a server that was taken over may not have done ------------------------------------- */
 
-static void start_anew(void)
-{
-	cni_stand_kill_server(&stand);
-	cni_stand_start_server(&stand, true);
-}
-
 static void a_worker_refuses_the_namespace_of_the_node(void **state)
 {
 	auto_strbuf struct strbuf text = {0};
@@ -1422,6 +1467,24 @@ static void a_worker_refuses_a_path_to_the_namespace_of_the_node(void **state)
 	assert_int_equal(call("ADD", "", NULL), 1);
 	assert_non_null(strstr(stand.printed, "network namespace of the node"));
 	assert_int_equal(umount(path), 0);
+}
+
+/* The slave of a terminal that is locked is one that cannot be opened now: EIO. */
+static void del_fails_while_the_namespace_cannot_be_opened(void **state)
+{
+	int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+
+	if (terminal < 0)
+		skip();
+	assert_int_equal(call("ADD", "", NULL), 0);
+	stand.netns = ptsname(terminal);
+	assert_int_equal(call("DEL", "", NULL), 1);
+	assert_non_null(strstr(stand.printed, "NetnsUnknown"));
+	assert_false(is_there("deleted"));
+	stand.netns = NULL;
+	assert_int_equal(call("DEL", "", NULL), 0);
+	assert_true(is_there("deleted"));
+	(void)close(terminal);
 }
 
 static void a_worker_runs_no_program_that_is_not_on_its_list(void **state)
@@ -1466,6 +1529,7 @@ int main(void)
 		TEST(another_ipam_plugin_s_words_are_passed_on),
 		TEST(a_worker_refuses_the_namespace_of_the_node),
 		TEST(a_worker_refuses_a_path_to_the_namespace_of_the_node),
+		TEST(del_fails_while_the_namespace_cannot_be_opened),
 		TEST(a_worker_runs_no_program_that_is_not_on_its_list),
 		TEST(what_was_added_is_deleted_by_a_program_that_is_not_listed_any_more),
 		TEST(a_plugin_of_ours_that_has_no_addresses_is_no_ipam),
@@ -1507,6 +1571,8 @@ int main(void)
 		TEST(gc_leaves_what_is_on_the_list_of_the_first_key),
 		TEST(gc_leaves_a_pod_that_lives_whatever_the_list_says),
 		TEST_ALONE(status_is_well_while_the_agent_is_away),
+		TEST(status_is_that_of_the_clusters_network),
+		TEST(gc_reaches_the_clusters_network),
 		TEST(an_agent_that_goes_leaves_the_server_standing),
 		TEST_ALONE(add_waits_for_the_agent_and_says_to_try_again),
 		TEST_ALONE(del_does_not_wait_and_is_finished_when_the_agent_is_back),

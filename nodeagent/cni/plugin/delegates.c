@@ -198,6 +198,9 @@ static _Noreturn void become(const char *state, const struct order *order, pid_t
 	/* The parent may have ended before this took effect. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
 		_exit(DELEGATES_NOT_STARTED);
+	/* With what it starts, so that all can be stopped; else it is part of a caller's group. */
+	if (state)
+		(void)setpgid(0, 0);
 	change_environment(order);
 	if (!find_program(path, found, sizeof(found))) {
 		(void)dprintf(STDERR_FILENO,
@@ -413,6 +416,14 @@ static uint32_t status_of(pid_t pid)
 	return (uint32_t)(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
+static void free_place(struct delegate *delegate)
+{
+	free(delegate->stdin_bytes.data);
+	free(delegate->stdout_bytes.data);
+	free(delegate->stderr_bytes.data);
+	*delegate = (struct delegate){0};
+}
+
 static void report(struct delegate *delegate, struct wire_buffer *out)
 {
 	size_t begun = wire_begin(out, WIRE_RESULT);
@@ -424,10 +435,7 @@ static void report(struct delegate *delegate, struct wire_buffer *out)
 	/* STDOUT_MAX makes it fit. */
 	if (wire_end(out, begun) < 0)
 		abort();
-	free(delegate->stdin_bytes.data);
-	free(delegate->stdout_bytes.data);
-	free(delegate->stderr_bytes.data);
-	*delegate = (struct delegate){0};
+	free_place(delegate);
 }
 
 void delegates_turn(struct delegates *delegates, struct wire_buffer *out)
@@ -446,6 +454,22 @@ void delegates_turn(struct delegates *delegates, struct wire_buffer *out)
 			drop(&d->in);
 		report(d, out);
 	}
+}
+
+void delegates_free(struct delegates *delegates)
+{
+	for (size_t i = 0; delegates && i < DELEGATES_MAX; i++) {
+		struct delegate *d = &delegates->list[i];
+
+		if (d->pid > 0) {
+			(void)kill(-d->pid, SIGKILL);
+			/* It may not lead its group yet. */
+			(void)kill(d->pid, SIGKILL);
+		}
+		if (d->pid)
+			free_place(d);
+	}
+	free(delegates);
 }
 
 size_t delegates_running(const struct delegates *delegates)

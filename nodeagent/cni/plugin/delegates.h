@@ -19,6 +19,11 @@ struct delegates;
  * that.
  */
 struct delegates *delegates_new(const char *state);
+/*
+ * Programs that run still are killed and not waited for; with `state` also what they have started
+ * and left in their process groups. Accepts NULL.
+ */
+void delegates_free(struct delegates *delegates);
 
 /*
  * What the result of a program says that could not be started: this status, nothing on stdout, and

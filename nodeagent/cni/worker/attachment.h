@@ -29,11 +29,12 @@ struct attachment_shared {
 
 /* What programs of others may take of one worker's time (external_ipam.c); {0} at first. */
 struct program_limits {
-	int64_t begun;    /* clock_ms() of the first one that was limited; 0: none was */
-	int64_t turn_ms;  /* all waits for a turn end so long after `begun`; 0: TURN_MAX_MS */
-	int64_t ipam_ms;  /* that an IPAM program's DEL may take; 0: IPAM_MAX_MS */
-	size_t n_running; /* children of the worker */
-	bool has_no_turn; /* none came: no program begins any more */
+	int64_t begun;     /* clock_ms() of the first that waited for a turn; 0: none did */
+	int64_t turn_ms;   /* all waits for a turn end so long after `begun`; 0: TURN_MAX_MS */
+	int64_t del_begun; /* clock_ms() of the first DEL; 0: there was none */
+	int64_t del_ms;    /* that a program's DEL may take at most; 0: what is left, a part */
+	size_t n_running;  /* children of the worker */
+	bool has_no_turn;  /* none came: no program begins any more */
 };
 
 /* Borrowed, but for `steps` and `kept`. */

@@ -108,8 +108,8 @@ enum {
 	TURN_LOOK_MS = 20,
 	TURN_MAX_MS = 30000, /* all waits for a turn end then */
 	IPAM_MAX_MS = 10000,
-	IPAM_SUM_MS = 40000, /* what hangs takes less and less of what is left of these */
-	IPAM_MIN_MS = 500,
+	DEL_SUM_MS = 50000, /* what hangs takes half of what is left of these */
+	DEL_MIN_MS = 500,
 	LOOK_MS = 100, /* has the child ended? */
 };
 
@@ -246,6 +246,10 @@ struct external_program {
 	struct strbuf in; /* a byte: 0, it has its turn, or an errno; then the program's end */
 	bool has_ended;   /* the child; its status is known */
 	bool is_over;     /* all is read */
+	char *type;
+	bool is_del, is_ipam;
+	int64_t until, may_take_ms; /* of DEL, once it has its turn; 0: it waits */
+	bool is_late;
 };
 
 /* One read of what the child says. */
@@ -273,21 +277,44 @@ static void look_at_child(struct external_program *run)
 
 static bool is_over(const struct external_program *run)
 {
-	return run->id ? worker_channel_has(run->line, run->id) : run->is_over;
+	return run->is_late || (run->id ? worker_channel_has(run->line, run->id) : run->is_over);
 }
 
-/* wait_ms: for something to be there; less where a child of ours has to be looked at. -1: none. */
-static void turn(struct external_program *const *runs, size_t n, int wait_ms)
+/* What the DEL of one more program may take. */
+static int64_t del_ms(const struct program_limits *limits, bool is_ipam)
+{
+	int64_t ms = (limits->del_begun + DEL_SUM_MS - clock_ms()) / 2;
+	int64_t max = limits->del_ms ? limits->del_ms : is_ipam ? IPAM_MAX_MS : DEL_SUM_MS;
+
+	if (ms < DEL_MIN_MS)
+		ms = DEL_MIN_MS;
+	return ms < max ? ms : max;
+}
+
+/* The time of a DEL runs from its turn on, which a child waits for by itself. */
+static void look_at_clock(struct external_program *run)
+{
+	if (!run->is_del || is_over(run))
+		return;
+	if (!run->until && (run->id || run->in.len > 0)) {
+		run->may_take_ms = del_ms(run->limits, run->is_ipam);
+		run->until = clock_ms() + run->may_take_ms;
+	}
+	run->is_late = run->until && clock_ms() >= run->until;
+}
+
+/* Wait for something to be there; not for long where a child or a clock has to be looked at. */
+static void turn(struct external_program *const *runs, size_t n)
 {
 	auto_free struct pollfd *fds = mem_calloc(n, sizeof(*fds));
-	bool has_child = false;
+	bool is_brief = false;
 
 	for (size_t i = 0; i < n; i++) {
 		fds[i] = (struct pollfd){.fd = runs[i]->id ? runs[i]->line->fd : runs[i]->from,
 					 .events = POLLIN};
-		has_child |= !runs[i]->id;
+		is_brief |= !runs[i]->id || runs[i]->is_del;
 	}
-	if (poll(fds, n, has_child ? LOOK_MS : wait_ms) < 0)
+	if (poll(fds, n, is_brief ? LOOK_MS : -1) < 0)
 		return;
 	for (size_t i = 0; i < n; i++) {
 		if (runs[i]->id && fds[i].revents)
@@ -296,6 +323,7 @@ static void turn(struct external_program *const *runs, size_t n, int wait_ms)
 			read_child(runs[i]);
 		else if (!runs[i]->id)
 			look_at_child(runs[i]);
+		look_at_clock(runs[i]);
 	}
 }
 
@@ -306,7 +334,7 @@ size_t external_program_wait(struct external_program *const *runs, size_t n)
 		for (size_t i = 0; i < n; i++)
 			if (is_over(runs[i]))
 				return i;
-		turn(runs, n, -1);
+		turn(runs, n);
 	}
 }
 
@@ -332,7 +360,34 @@ static void free_program(struct external_program *run)
 		run->limits->n_running--;
 	}
 	strbuf_done(&run->in);
+	free(run->type);
 	mem_free(run);
+}
+
+static int tell_late(const struct external_program *run, struct err *err)
+{
+	return err_set(err, ERR_TRANSIENT, run->is_ipam ? "IpamFailed" : "PluginFailed",
+		       "the DEL of the %s %s does not end, it was stopped after %lld s; it is "
+		       "tried again later, see what it waits for",
+		       run->is_ipam ? "IPAM plugin" : "plugin", run->type,
+		       (long long)(run->may_take_ms / 1000));
+}
+
+/*
+ * The child and what it runs are a group. What the plugin on the host runs goes with that plugin
+ * (plugin/delegates.c).
+ */
+static void stop_program(struct external_program *run)
+{
+	if (run->id) {
+		worker_channel_drop(run->line, run->id);
+		return;
+	}
+	if (run->has_ended)
+		return;
+	(void)kill(-run->pid, SIGKILL);
+	(void)kill(run->pid, SIGKILL);
+	(void)waitpid(run->pid, NULL, 0);
 }
 
 json_t *external_program_end(struct external_program *run, struct err *err)
@@ -343,7 +398,10 @@ json_t *external_program_end(struct external_program *run, struct err *err)
 	uint32_t id;
 
 	(void)external_program_wait(runs, 1);
-	if (run->id) {
+	if (run->is_late) {
+		(void)tell_late(run, err);
+		stop_program(run);
+	} else if (run->id) {
 		end = worker_channel_end(run->line, run->id, err);
 	} else {
 		if (!run->has_ended)
@@ -358,45 +416,6 @@ json_t *external_program_end(struct external_program *run, struct err *err)
 	}
 	free_program(run);
 	return end;
-}
-
-/* What one more IPAM program may take. */
-static int64_t ipam_ms(const struct program_limits *limits)
-{
-	int64_t ms = (limits->begun + IPAM_SUM_MS - clock_ms()) / 2;
-	int64_t max = limits->ipam_ms ? limits->ipam_ms : IPAM_MAX_MS;
-
-	if (ms < IPAM_MIN_MS)
-		ms = IPAM_MIN_MS;
-	return ms < max ? ms : max;
-}
-
-/* The time runs from its turn on, which a child waits for by itself. */
-static bool ends_in_time(struct external_program *run)
-{
-	int64_t until = 0;
-
-	limits_begin(run->limits);
-	while (!is_over(run)) {
-		if (!until && (run->id || run->in.len > 0))
-			until = clock_ms() + ipam_ms(run->limits);
-		if (until && clock_ms() >= until)
-			return false;
-		turn(&run, 1, LOOK_MS);
-	}
-	return true;
-}
-
-/* The program dies with its parent, our child or the plugin on the host (plugin/delegates.c). */
-static void give_up(struct external_program *run)
-{
-	if (run->id) {
-		worker_channel_drop(run->line, run->id);
-	} else if (!run->has_ended) {
-		(void)kill(run->pid, SIGKILL);
-		(void)waitpid(run->pid, NULL, 0);
-	}
-	free_program(run);
 }
 
 /* In a child that waits for its turn, and gives it back with its end. */
@@ -415,8 +434,10 @@ static int start_child(const struct attachment *a, const char *type,
 	run->root = a->root;
 	run->pid = child_fork(&(struct child_config){.dies_by = SIGKILL, .skips_handlers = true});
 	if (run->pid == 0) {
-		unsigned char why = take_turn(a, until) < 0 ? (unsigned char)errno : 0;
+		unsigned char why;
 
+		(void)setpgid(0, 0);
+		why = take_turn(a, until) < 0 ? (unsigned char)errno : 0;
 		if (write(fds[1], &why, 1) < 1 || why != 0)
 			_exit(UNTOLD);
 		run_in_root(a, path, order, fds[1]);
@@ -469,6 +490,10 @@ struct external_program *external_program_begin(struct attachment *a, const char
 	run = mem_new(struct external_program);
 	run->line = a->line;
 	run->limits = a->limits;
+	run->type = str_dup(type);
+	run->is_del = str_eq(command, "DEL");
+	if (run->is_del && !run->limits->del_begun)
+		run->limits->del_begun = clock_ms();
 	if (a->has_plugin)
 		run->id = worker_channel_begin(a->line, take_ptr(exec));
 	else if ((rc = exec_wire_write(&order, 1, exec)) == 0)
@@ -476,8 +501,10 @@ struct external_program *external_program_begin(struct attachment *a, const char
 	else
 		external_ipam_too_large(type, err);
 	free(order.data);
-	if (rc < 0)
+	if (rc < 0) {
+		free(run->type);
 		mem_free(take_ptr(run));
+	}
 	return run;
 }
 
@@ -500,13 +527,8 @@ int external_ipam_run(struct attachment *a, const char *type, const char *comman
 		return err_set(err, ERR_INVALID, "BadNetworkConfig",
 			       "ipam.type \"%s\" is a path; give the plugin's name", type);
 	run = external_program_begin(a, type, command, config, err);
-	if (run && str_eq(command, "DEL") && !ends_in_time(run)) {
-		give_up(run);
-		return err_set(err, ERR_TRANSIENT, "IpamFailed",
-			       "the DEL of the IPAM plugin %s does not end; it is tried again "
-			       "later, see what it waits for",
-			       type);
-	}
+	if (run)
+		run->is_ipam = true;
 	end = run ? external_program_end(run, err) : NULL;
 	a->has_no_ipam = end && !external_ipam_has_run(end);
 	return end ? external_ipam_read(type, end, str_eq(command, "ADD") ? ret_result : NULL, err)

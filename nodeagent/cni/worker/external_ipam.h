@@ -27,9 +27,13 @@ struct external_program *external_program_begin(struct attachment *attachment, c
  * to end first may be one of them.
  */
 bool external_program_may_begin(const struct attachment *attachment);
-/* Wait until one of these has ended; n is at least 1. Returns its place. */
+/* Wait until one of these has ended, or its time is over; n is at least 1. Returns its place. */
 size_t external_program_wait(struct external_program *const *runs, size_t n);
-/* Wait for its end, new: {"status", "stdout", "stderr"}; NULL with err. Frees it. */
+/*
+ * Wait for its end, new: {"status", "stdout", "stderr"}; NULL with err. Frees it. A DEL that does
+ * not end is stopped: ERR_TRANSIENT "PluginFailed" or "IpamFailed", which name it. So the worker
+ * goes on with the pod's other interfaces before the server ends it.
+ */
 json_t *external_program_end(struct external_program *run, struct err *err);
 
 /* All of these. */
@@ -40,7 +44,7 @@ json_t *external_ipam_program(struct attachment *attachment, const char *type, c
  * Run `type` with CNI_COMMAND=command and this configuration. ADD: *ret_result is what it printed,
  * new. ERR_HOST "IpamFailed" with its own words; ERR_INVALID "BadResult": it printed no result.
  * attachment->has_no_ipam is set when it could not be started. DEL: ERR_TRANSIENT "IpamFailed"
- * when it takes too long; it is killed, so that the caller can go on.
+ * when it takes too long.
  */
 int external_ipam_run(struct attachment *attachment, const char *type, const char *command,
 		      const json_t *config, json_t **ret_result, struct err *err);

@@ -319,6 +319,49 @@ static void runs_programs_side_by_side_and_sends_back_what_they_say(void **state
 	assert_int_equal(finish(s, &printed), 0);
 }
 
+/* The process of this id has ended; a zombie has no command line. */
+static bool has_ended(const char *pid)
+{
+	auto_free char *path = str_printf("/proc/%s/cmdline", pid);
+	FILE *file = fopen(path, "r");
+	int c = file ? fgetc(file) : EOF;
+
+	if (file)
+		(void)fclose(file);
+	return c == EOF;
+}
+
+/* The server does not wait for it any longer. */
+static void a_program_that_hangs_ends_with_the_call_and_what_it_started(void **state)
+{
+	struct stand *s = *state;
+	struct wire_buffer out = {0};
+	auto_free char *printed = NULL, *path = str_below(s->folder, "pids");
+	auto_strbuf struct strbuf text = {0};
+	char *rest, *pid;
+
+	listen_there(s);
+	put_program(s, "hangs",
+		    "#!/bin/sh\nsleep 600 &\necho $! $$ >$CNI_PATH/new && "
+		    "mv $CNI_PATH/new $CNI_PATH/pids\nwait\n");
+	call(s, "macvlan", "DEL", "{}");
+	take_connection(s);
+	(void)hear(s, NULL);
+	add_exec(&out, 1, "hangs", "CNI_COMMAND=DEL", "");
+	answer(s, &out);
+	while (fs_read(AT_FDCWD, path, 64, &text, NULL) < 0)
+		(void)usleep(10000);
+	say_done(s, "", 0);
+	assert_int_equal(finish(s, &printed), 0);
+	text.data[strcspn(text.data, "\n")] = '\0';
+	for (rest = text.data; (pid = strsep(&rest, " "));)
+		for (int i = 0; !has_ended(pid); i++) {
+			if (i == 1000)
+				fail_msg("process %s is there still", pid);
+			(void)usleep(10000);
+		}
+}
+
 /* Its server has no rights, and may have been taken over. */
 static void runs_what_a_worker_has_allowed_in_the_runtime_s_environment(void **state)
 {
@@ -491,6 +534,7 @@ int main(void)
 		TEST(hands_over_name_environment_stdin_and_namespace),
 		TEST(names_the_size_of_a_configuration_that_is_too_large),
 		TEST(runs_programs_side_by_side_and_sends_back_what_they_say),
+		TEST(a_program_that_hangs_ends_with_the_call_and_what_it_started),
 		TEST(runs_what_a_worker_has_allowed_in_the_runtime_s_environment),
 		TEST(add_without_a_server_says_to_try_again),
 		TEST(add_is_not_lost_when_the_server_dies),

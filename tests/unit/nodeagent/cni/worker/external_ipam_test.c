@@ -228,22 +228,20 @@ static void a_worker_with_eight_programs_begins_four(void **state)
 
 /* ---- programs that hang ---------------------------------------------------------------------- */
 
-static const char hangs[] = "#!/bin/sh\necho $$ >$FOLDER/new && mv $FOLDER/new $FOLDER/pid\n"
-			    "exec sleep 60\n";
+/* What it starts is what hangs, as with a script that calls a client. */
+static const char hangs[] = "#!/bin/sh\nsleep 60 &\necho $$ $! >$FOLDER/new && "
+			    "mv $FOLDER/new $FOLDER/pids\nwait\n";
 
 static void pause_briefly(void)
 {
 	(void)usleep(10000);
 }
 
-/* Wait until the program that has noted its pid has ended; a zombie has no command line. */
-static void expect_killed(const struct stand *s)
+/* A zombie has no command line. */
+static void expect_ended(const char *pid)
 {
-	auto_free char *pid = get(s, "pid"), *path = NULL;
+	auto_free char *path = str_printf("/proc/%s/cmdline", pid);
 
-	assert_non_null(pid);
-	pid[strcspn(pid, "\n")] = '\0';
-	path = str_printf("/proc/%s/cmdline", pid);
 	for (int i = 0; i < 1000; i++) {
 		auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
 		char byte;
@@ -253,6 +251,18 @@ static void expect_killed(const struct stand *s)
 		pause_briefly();
 	}
 	fail_msg("%s is there still", path);
+}
+
+/* Wait until all processes of the program have ended, which has noted their pids. */
+static void expect_killed(const struct stand *s)
+{
+	auto_free char *pids = get(s, "pids");
+	char *rest = pids, *pid;
+
+	assert_non_null(pids);
+	pids[strcspn(pids, "\n")] = '\0';
+	while ((pid = strsep(&rest, " ")))
+		expect_ended(pid);
 }
 
 /* What comes after it in the same call, as other rails, is not kept from its turn. */
@@ -265,15 +275,56 @@ static void an_ipam_program_that_hangs_in_del_is_killed(void **state)
 	if (geteuid() != 0)
 		skip();
 	put_program(s, "whereabouts", hangs);
-	s->limits.ipam_ms = 2000;
+	s->limits.del_ms = 2000;
 	assert_int_equal(
 		external_ipam_run(&s->attachment, "whereabouts", "DEL", config, NULL, &err), -1);
 	assert_int_equal(err.class, ERR_TRANSIENT);
-	assert_non_null(strstr(err.text, "whereabouts does not end"));
+	assert_string_equal(err.reason, "IpamFailed");
+	assert_non_null(strstr(err.text, "IPAM plugin whereabouts does not end, it was stopped "
+					 "after 2 s"));
 	assert_false(s->attachment.has_no_ipam);
 	expect_killed(s);
 	put_program(s, "dhcp", "#!/bin/sh\n");
 	assert_int_equal(external_ipam_run(&s->attachment, "dhcp", "DEL", config, NULL, &err), 0);
+}
+
+static json_t *delegate_new(const char *ifname, const char *type)
+{
+	return json_pack("{s:s, s:s, s:{s:s, s:s, s:[{s:s}]}}", "name", "lab/rail", "interface",
+			 ifname, "config", "cniVersion", "1.0.0", "name", "rail", "plugins", "type",
+			 type);
+}
+
+/* The networks before it in the list, the cluster's too, get their DEL all the same. */
+static void a_plugin_that_hangs_in_del_keeps_no_other_network(void **state)
+{
+	static const struct own_plugins own = {.is_ours = is_program};
+	struct stand *s = *state;
+	json_auto_t *delegates = json_array();
+	auto_free char *called = NULL;
+	struct meta_run *run_of_all;
+	struct err err = {0};
+
+	if (geteuid() != 0)
+		skip();
+	put_program(s, "hangs", hangs);
+	put_program(s, "macvlan", "#!/bin/sh\necho $CNI_COMMAND $CNI_IFNAME >>$FOLDER/called\n");
+	json_array_append_new(delegates, delegate_new("eth0", "macvlan"));
+	json_array_append_new(delegates, delegate_new("net1", "macvlan"));
+	json_array_append_new(delegates, delegate_new("net2", "hangs"));
+	s->limits.del_ms = 2000;
+	run_of_all = meta_run_new("DEL", delegates, NULL);
+	plugin_calls_run(&s->attachment, delegates, run_of_all, &own);
+	assert_int_equal(meta_run_outcome(run_of_all, NULL, &err), -1);
+	meta_run_free(run_of_all);
+	assert_int_equal(err.class, ERR_TRANSIENT);
+	assert_string_equal(err.reason, "PluginFailed");
+	assert_non_null(strstr(err.text, "network lab/rail (net2): hangs: the DEL of the plugin "
+					 "hangs does not end, it was stopped after 2 s"));
+	called = get(s, "called");
+	assert_string_equal(called, "DEL net1\nDEL eth0\n");
+	assert_int_equal(s->limits.n_running, 0);
+	expect_killed(s);
 }
 
 static void no_worker_waits_for_ever_for_the_plugin_on_the_host(void **state)
@@ -288,7 +339,7 @@ static void no_worker_waits_for_ever_for_the_plugin_on_the_host(void **state)
 	line = (struct worker_channel){.fd = pair[0]};
 	s->attachment.line = &line;
 	s->attachment.has_plugin = true;
-	s->limits.ipam_ms = 1;
+	s->limits.del_ms = 1;
 	assert_int_equal(
 		external_ipam_run(&s->attachment, "whereabouts", "DEL", config, NULL, &err), -1);
 	assert_int_equal(err.class, ERR_TRANSIENT);
@@ -305,16 +356,18 @@ static void no_worker_waits_for_ever_for_the_plugin_on_the_host(void **state)
 static void a_program_dies_with_its_worker(void **state)
 {
 	struct stand *s = *state;
-	auto_free char *pid = NULL;
+	auto_free char *pids = NULL;
 	pid_t worker;
 
 	if (geteuid() != 0)
 		skip();
-	put_program(s, "macvlan", hangs);
+	put_program(s, "macvlan",
+		    "#!/bin/sh\necho $$ >$FOLDER/new && mv $FOLDER/new $FOLDER/pids\n"
+		    "exec sleep 60\n");
 	worker = fork();
 	if (worker == 0)
 		_exit(run(s, "macvlan") == 0 ? 0 : 1);
-	while (!(pid = get(s, "pid")) && waitpid(worker, NULL, WNOHANG) == 0)
+	while (!(pids = get(s, "pids")) && waitpid(worker, NULL, WNOHANG) == 0)
 		pause_briefly();
 	assert_int_equal(kill(worker, SIGKILL), 0);
 	assert_int_equal(waitpid(worker, NULL, 0), worker);
@@ -453,6 +506,7 @@ int main(void)
 		TEST(a_lock_that_cannot_be_opened_is_told_as_such),
 		TEST(a_worker_with_eight_programs_begins_four),
 		TEST(an_ipam_program_that_hangs_in_del_is_killed),
+		TEST(a_plugin_that_hangs_in_del_keeps_no_other_network),
 		TEST(no_worker_waits_for_ever_for_the_plugin_on_the_host),
 		TEST(a_program_dies_with_its_worker),
 		TEST(a_call_that_no_message_takes_is_told_as_such),

@@ -6,13 +6,7 @@
  */
 #include "nodeagent/cni/worker/attachment.h"
 
-#include <fcntl.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "lib/base/clock.h"
-#include "lib/base/fs.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/json/ask.h"
@@ -20,207 +14,16 @@
 #include "nodeagent/cni/execute/coordinator_detect.h"
 #include "nodeagent/cni/plan/attach.h"
 #include "nodeagent/cni/plan/result.h"
-#include "nodeagent/cni/state/boot_id.h"
 #include "nodeagent/cni/state/devices.h"
 #include "nodeagent/cni/state/install.h"
 #include "nodeagent/cni/state/legacy_state.h"
 #include "nodeagent/cni/worker/allocated.h"
 #include "nodeagent/cni/worker/allowed_types.h"
+#include "nodeagent/cni/worker/attachment_record.h"
 #include "nodeagent/cni/worker/external_ipam.h"
 #include "nodeagent/cni/worker/meta_call.h"
 #include "nodeagent/cni/worker/pod_addresses.h"
 #include "nodeagent/cni/worker/spiderpool.h"
-
-/* ---- what the disk says ---------------------------------------------------------------------- */
-
-/* One change of the attachment's record. */
-struct record {
-	const struct attachment *attachment;
-	const char *phase;   /* NULL: as it is */
-	const json_t *saved; /* with has_saved: NULL removes it */
-	bool has_saved;
-	const json_t *result; /* NULL: as it is */
-	bool is_gone;         /* remove it */
-	bool must_exist;      /* change nothing when there is none */
-	bool is_too_large;    /* found out: nothing was written */
-	size_t size;          /* then: of the record */
-};
-
-/*
- * Bytes of one record: a file with those of all networks that a pod can have stays below
- * SANDBOX_MAX, or the newest would not be read any more.
- */
-enum { RECORD_MAX = 64 << 10, META_RECORD_MAX = 1 << 20 };
-
-static bool has_netns_open(const json_t *sandbox, const struct attachment *a)
-{
-	auto_close int netns = -1;
-
-	return sandbox_life(sandbox, a->root, &netns) == NETNS_EXISTS;
-}
-
-/*
- * A file that is there may be of a namespace before this one: what is attached now would be taken
- * for gone with that. One of this namespace keeps its pod, and its path while that leads there.
- */
-static void describe_sandbox(json_t *sandbox, const struct attachment *a)
-{
-	const char *path = json_str_at(a->env, "CNI_NETNS");
-	const char *uid = json_str_at(a->pod, "uid");
-	bool has_netns, is_same;
-	auto_free char *boot = NULL;
-	struct stat st;
-	json_t *netns;
-
-	has_netns = a->netns >= 0 && fstat(a->netns, &st) == 0;
-	is_same = has_netns && sandbox_is_of(sandbox, &st, path, uid);
-	if (json_object_get(sandbox, "boot") &&
-	    (a->is_going || !has_netns || (is_same && has_netns_open(sandbox, a))))
-		return;
-	boot = boot_id();
-	if (*boot || !json_object_get(sandbox, "boot"))
-		json_put_str(sandbox, "boot", boot);
-	if (!is_same)
-		json_put(sandbox, "pod", json_deep_copy(a->pod));
-	netns = json_need_object(sandbox, "netns");
-	json_put_str(netns, "path", path);
-	if (!has_netns)
-		return;
-	json_put_int(netns, "device", (int64_t)st.st_dev);
-	json_put_int(netns, "inode", (int64_t)st.st_ino);
-}
-
-/*
- * What DEL needs of the configuration: all but the result of the plugin before, which only ADD and
- * CHECK read, and which they are given. New.
- */
-static json_t *config_to_keep(const struct attachment *a)
-{
-	json_auto_t *kept = json_copy((json_t *)a->config);
-
-	/* The meta plugin's is how it takes down what was set up before it came. */
-	if (!str_eq(a->key.plugin, META_PLUGIN))
-		(void)json_object_del(kept, "prevResult");
-	return json_deep_copy(kept);
-}
-
-static json_t *add_record(json_t *sandbox, const struct attachment *a)
-{
-	json_t *record = json_object();
-
-	json_put_str(record, "plugin", a->key.plugin);
-	json_put_str(record, "network", a->key.network);
-	json_put_str(record, "ifname", a->key.ifname);
-	json_put(record, "config", config_to_keep(a));
-	json_put(record, "env", json_deep_copy(a->env));
-	json_array_append_new(json_at(sandbox, "attachments"), record);
-	return record;
-}
-
-static void remove_record(json_t *sandbox, const json_t *record)
-{
-	json_t *list = json_at(sandbox, "attachments");
-	const json_t *item;
-	size_t i;
-
-	json_array_foreach (list, i, item) {
-		if (item != record)
-			continue;
-		json_array_remove(list, i);
-		return;
-	}
-}
-
-static size_t size_of(const json_t *record)
-{
-	return record ? json_dumpb(record, NULL, 0, JSON_COMPACT) : 0;
-}
-
-/* The meta plugin keeps the configurations of all networks of its pod. */
-static size_t record_max(const struct attachment *a)
-{
-	return str_eq(a->key.plugin, META_PLUGIN) ? META_RECORD_MAX : RECORD_MAX;
-}
-
-static bool change_record(void *arg, json_t *sandbox)
-{
-	struct record *change = arg;
-	const struct attachment *a = change->attachment;
-	json_t *record = sandbox_find(sandbox, &a->key);
-	size_t before = size_of(record);
-	json_auto_t *config = NULL;
-
-	if (!record && (change->is_gone || change->must_exist))
-		return false;
-	if (change->is_gone) {
-		remove_record(sandbox, record);
-		return true;
-	}
-	describe_sandbox(sandbox, a);
-	if (!record) {
-		record = add_record(sandbox, a);
-		/* Nothing of a DEL was ever allowed (allowed_types.c). */
-		if (a->is_going)
-			json_put_bool(record, "unchecked", true);
-	}
-	if (!a->is_going)
-		(void)json_object_del(record, "unchecked");
-	/* Of an ADD before this one, which changed nothing: DEL would be about its device. */
-	config = config_to_keep(a);
-	if (!a->is_going && !(json_equal(json_at(record, "config"), config) &&
-			      json_equal(json_at(record, "env"), a->env))) {
-		json_put(record, "config", json_incref(config));
-		json_put(record, "env", json_deep_copy(a->env));
-	}
-	json_put_str(record, "phase", change->phase);
-	if (change->has_saved)
-		(void)json_object_del(record, "saved");
-	if (change->saved)
-		json_put(record, "saved", json_deep_copy(change->saved));
-	if (change->result)
-		json_put(record, "result", json_deep_copy(change->result));
-	change->size = size_of(record);
-	change->is_too_large = change->size > record_max(a) && change->size > before;
-	return !change->is_too_large;
-}
-
-/*
- * What a power cut need not leave: a sync takes longer than all else. Interfaces that were made,
- * and links, routes and rules of a coordinator, end with the power. Addresses are the pod's: DEL
- * gives them back without a record, too, and so does the agent that comes up afterwards
- * (addresses.h). A process that is killed takes nothing along.
- */
-static bool outlives_power(const struct attachment *a)
-{
-	return !str_eq(a->key.plugin, "coordinator") && !str_eq(a->key.plugin, SPIDERPOOL) &&
-	       !attach_is_common(a->key.plugin);
-}
-
-static int put_record(const struct attachment *a, struct record change, bool sync, struct err *err)
-{
-	change.attachment = a;
-	if (sandbox_change(a->state, a->container, sync && outlives_power(a), change_record,
-			   &change, err) < 0)
-		return -1;
-	if (change.is_too_large)
-		return err_set(err, ERR_INVALID, "SandboxTooLarge",
-			       "%s: what DEL would need of network %s has %zu bytes, of which %zu "
-			       "can be kept: make its configuration smaller",
-			       a->key.plugin, a->key.network, change.size, record_max(a));
-	return 0;
-}
-
-/* *ret: new, NULL: there is none. -1: it cannot be known (sandbox_load). */
-static int load_record(const struct attachment *a, json_t **ret, struct err *err)
-{
-	json_auto_t *sandbox = NULL;
-
-	*ret = NULL;
-	if (sandbox_load(a->state, a->container, &sandbox, err) < 0)
-		return -1;
-	*ret = json_incref(sandbox_find(sandbox, &a->key));
-	return 0;
-}
 
 /* ---- spiderpool ------------------------------------------------------------------------------ */
 
@@ -236,10 +39,12 @@ static int spiderpool_add(struct attachment *a, json_t **ret_result, struct err 
 	if (!result && !has_asked)
 		return -1;
 	if (!result) {
-		(void)put_record(a, (struct record){.phase = "deleting"}, true, NULL);
+		(void)attachment_record_put(a, (struct record_change){.phase = "deleting"}, true,
+					    NULL);
 		return -1;
 	}
-	if (put_record(a, (struct record){.phase = "added", .result = result}, false, err) < 0)
+	if (attachment_record_put(a, (struct record_change){.phase = "added", .result = result},
+				  false, err) < 0)
 		return -1;
 	*ret_result = take_ptr(result);
 	return 0;
@@ -256,12 +61,13 @@ static void spiderpool_delete(struct attachment *a)
 		a, "release", worker_channel_request_new(a, "release"), &err);
 
 	if (answer)
-		(void)put_record(a, (struct record){.is_gone = true}, true, NULL);
+		(void)attachment_record_put(a, (struct record_change){.is_gone = true}, true, NULL);
 	else
-		(void)put_record(a,
-				 (struct record){.phase = "deleting",
-						 .must_exist = err.class != ERR_TRANSIENT},
-				 true, NULL);
+		(void)attachment_record_put(
+			a,
+			(struct record_change){.phase = "deleting",
+					       .must_exist = err.class != ERR_TRANSIENT},
+			true, NULL);
 }
 
 /* ---- services for the planners --------------------------------------------------------------- */
@@ -271,17 +77,19 @@ static int save(void *context, const json_t *state, struct err *err)
 	const struct attachment *a = context;
 
 	/* A DEL without a record has one as soon as something has to wait. */
-	return put_record(a,
-			  (struct record){.phase = a->is_going ? "deleting" : "adding",
-					  .saved = state,
-					  .has_saved = true,
-					  .must_exist = !state},
-			  true, err);
+	return attachment_record_put(
+		a,
+		(struct record_change){.phase = a->is_going ? "deleting" : "adding",
+				       .saved = state,
+				       .has_saved = true,
+				       .must_exist = !state},
+		true, err);
 }
 
 static int save_more(void *context, const json_t *state, struct err *err)
 {
-	return put_record(context, (struct record){.saved = state, .has_saved = true}, false, err);
+	return attachment_record_put(
+		context, (struct record_change){.saved = state, .has_saved = true}, false, err);
 }
 
 static void keep(void *context, const json_t *state)
@@ -297,12 +105,12 @@ static int put_added(struct attachment *a, const json_t *result, struct err *err
 {
 	json_auto_t *kept = take_ptr(a->kept);
 
-	return put_record(a,
-			  (struct record){.phase = "added",
-					  .saved = kept,
-					  .has_saved = kept != NULL,
-					  .result = result},
-			  false, err);
+	return attachment_record_put(a,
+				     (struct record_change){.phase = "added",
+							    .saved = kept,
+							    .has_saved = kept != NULL,
+							    .result = result},
+				     false, err);
 }
 
 static int owns(void *context, const char *address, struct err *err)
@@ -345,7 +153,8 @@ static bool is_ours(const struct attachment *a)
 
 	if (!attachment_knows(a->key.plugin))
 		return false;
-	if (!attach_is_common(a->key.plugin) || load_record(a, &record, NULL) < 0 || record)
+	if (!attach_is_common(a->key.plugin) || attachment_record_load(a, &record, NULL) < 0 ||
+	    record)
 		return true;
 	path = a->has_plugin ? str_dup(json_str_or(json_at(a->env, "CNI_PATH"), ""))
 			     : external_ipam_path(a, a->key.plugin);
@@ -578,14 +387,15 @@ static int undo_on_device(const struct attachment *a, const json_t *sandbox, con
 	last.is_going = last.is_handed_over = true;
 	if (run(&last, ATTACH_DEL, json_at(record, "saved"), NULL, NULL, err) < 0)
 		return -1;
-	if (load_record(&last, &left, err) < 0)
+	if (attachment_record_load(&last, &left, err) < 0)
 		return -1;
 	if (!json_at(left, "saved"))
 		return 0;
 	/* Its own DEL finds that its addresses are still to be given back. */
 	saved = json_deep_copy(json_at(left, "saved"));
 	json_put(saved, "ipam", json_incref(json_at(record, "saved", "ipam")));
-	(void)put_record(&last, (struct record){.saved = saved, .has_saved = true}, true, NULL);
+	(void)attachment_record_put(
+		&last, (struct record_change){.saved = saved, .has_saved = true}, true, NULL);
 	return err_set(err, ERR_TRANSIENT, "DeviceBusy", "its PF does not answer");
 }
 
@@ -665,13 +475,14 @@ static void clean_up(struct attachment *a, const char *device)
 	json_auto_t *record = NULL;
 
 	/* What there is to undo may be in it. */
-	if (load_record(a, &record, NULL) < 0 || json_at(record, "saved")) {
-		(void)put_record(a, (struct record){.phase = "deleting"}, true, NULL);
+	if (attachment_record_load(a, &record, NULL) < 0 || json_at(record, "saved")) {
+		(void)attachment_record_put(a, (struct record_change){.phase = "deleting"}, true,
+					    NULL);
 		return;
 	}
 	if (device)
 		give_up_device(a, device);
-	(void)put_record(a, (struct record){.is_gone = true}, true, NULL);
+	(void)attachment_record_put(a, (struct record_change){.is_gone = true}, true, NULL);
 }
 
 static int add_with_device(struct attachment *a, const char *device, json_t **ret_result,
@@ -686,13 +497,14 @@ static int add_with_device(struct attachment *a, const char *device, json_t **re
 	if (allocated_check(a->kubelet_dir, a->root, a->config, a->pod, err) < 0)
 		return err_in(err, "%s", a->key.plugin);
 	if (get_settings(a, &settings, err) < 0 ||
-	    (attachment_stacks(a->key.plugin) && load_record(a, &record, err) < 0))
+	    (attachment_stacks(a->key.plugin) && attachment_record_load(a, &record, err) < 0))
 		return -1;
 	detect_for_pod(a, settings);
 	if (device && take_over(a, device, err) < 0)
 		return -1;
 	/* Whoever has no device has changed nothing before the first save(). */
-	if (device && put_record(a, (struct record){.phase = "adding"}, true, err) < 0)
+	if (device &&
+	    attachment_record_put(a, (struct record_change){.phase = "adding"}, true, err) < 0)
 		return -1;
 	rc = device ? device_claim(a->state, device, a->container, a->key.ifname, err) : 0;
 	if (rc == 0)
@@ -729,7 +541,7 @@ int attachment_check(struct attachment *a, struct err *err)
 {
 	json_auto_t *record = NULL, *settings = NULL;
 
-	if (load_record(a, &record, err) < 0)
+	if (attachment_record_load(a, &record, err) < 0)
 		return -1;
 	/* What containernetworking-plugins made is compared with prevResult, as they do. */
 	if (!record && !attach_is_common(a->key.plugin))
@@ -757,13 +569,14 @@ static int delete_with_device(struct attachment *a, const json_t *record, struct
 	if (device && lock < 0)
 		return 0;
 	rc = run(a, ATTACH_DEL, json_at(record, "saved"), NULL, NULL, err);
-	if (rc < 0 || load_record(a, &left, err) < 0)
+	if (rc < 0 || attachment_record_load(a, &left, err) < 0)
 		return -1;
 	if (json_at(left, "saved"))
 		return 0;
 	if (device)
 		give_up_device(a, device);
-	return left ? put_record(a, (struct record){.is_gone = true}, true, err) : 0;
+	return left ? attachment_record_put(a, (struct record_change){.is_gone = true}, true, err)
+		    : 0;
 }
 
 /*
@@ -782,9 +595,10 @@ static json_t *adopt_record(const struct attachment *a, struct err *err)
 	json_put(config, "deviceID", json_incref(json_at(saved, "device")));
 	then.config = config;
 	/* Without a disk it is done all the same, and done again. */
-	if (put_record(&then,
-		       (struct record){.phase = "deleting", .saved = saved, .has_saved = true},
-		       true, NULL) == 0)
+	if (attachment_record_put(
+		    &then,
+		    (struct record_change){.phase = "deleting", .saved = saved, .has_saved = true},
+		    true, NULL) == 0)
 		legacy_state_forget(a->root, a->container, &a->key, json_str_at(saved, "device"));
 	return json_pack("{s:s, s:O, s:O}", "phase", "deleting", "config", config, "saved", saved);
 }
@@ -797,7 +611,7 @@ int attachment_delete(struct attachment *a, struct err *err)
 	int rc = 0;
 
 	then.is_going = true;
-	if (load_record(a, &record, err) < 0)
+	if (attachment_record_load(a, &record, err) < 0)
 		return -1;
 	/* What the disk cannot take now is tried all the same. */
 	if (!record)
@@ -808,8 +622,9 @@ int attachment_delete(struct attachment *a, struct err *err)
 		return -1;
 	}
 	if (record && !str_eq(json_str_at(record, "phase"), "deleting"))
-		(void)put_record(&then, (struct record){.phase = "deleting", .must_exist = true},
-				 true, NULL);
+		(void)attachment_record_put(
+			&then, (struct record_change){.phase = "deleting", .must_exist = true},
+			true, NULL);
 	if (json_at(record, "config"))
 		then.config = json_at(record, "config");
 	if (!a->has_plugin && json_at(record, "env"))

@@ -12,8 +12,10 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/fs.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/pci_address.h"
@@ -25,7 +27,10 @@
 
 #define FOLDER DEVICES_FOLDER
 
-enum { OWNER_MAX = 65536 };
+enum {
+	OWNER_MAX = 65536,
+	LOOK_MS = 10, /* is the lock free? */
+};
 
 const char *device_of(const json_t *config)
 {
@@ -39,17 +44,29 @@ const char *device_of(const json_t *config)
 	return NULL;
 }
 
-int device_lock(int state, const char *address, struct err *err)
+int device_lock(int state, const char *address, int64_t wait_ms, struct err *err)
 {
+	static const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
 	auto_free char *path = str_printf(FOLDER "/%s.lock", address);
+	int64_t until = clock_ms() + wait_ms;
 	auto_close int fd = -1;
 
 	assert(state >= 0 && address);
 	(void)mkdirat(state, FOLDER, 0700);
 	/* The file stays, so that nobody locks one that is not there any more. */
 	fd = openat(state, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0 || flock(fd, LOCK_EX) < 0)
-		return err_sys(err, "DeviceNotLocked", "lock %s", path);
+	if (fd < 0)
+		return err_sys(err, "DeviceNotLocked", "open %s", path);
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return err_sys(err, "DeviceNotLocked", "lock %s", path);
+		if (clock_ms() >= until)
+			return err_set(err, ERR_TRANSIENT, "DeviceNotLocked",
+				       "another call has worked on the device %s for %lld s: see "
+				       "whether its driver hangs (dmesg); it is tried again",
+				       address, (long long)(wait_ms / 1000));
+		(void)nanosleep(&pause, NULL);
+	}
 	return take_fd(&fd);
 }
 

@@ -16,14 +16,19 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "lib/base/err.h"
 
 /* The device that a configuration names, borrowed; NULL: none, or no PCI address. */
 const char *device_of(const json_t *config);
 
-/* A descriptor that holds the lock until it is closed; -1 with ERR_HOST "DeviceNotLocked". */
-int device_lock(int state, const char *address, struct err *err);
+/*
+ * A descriptor that holds the lock until it is closed; -1 with "DeviceNotLocked": ERR_HOST, or
+ * ERR_TRANSIENT when another process has had it for all of wait_ms. A driver that hangs keeps its
+ * process, and the lock, for ever.
+ */
+int device_lock(int state, const char *address, int64_t wait_ms, struct err *err);
 
 /*
  * Make the sandbox the owner. On the disk when it returns. ERR_HOST "DeviceNotClaimed": also where

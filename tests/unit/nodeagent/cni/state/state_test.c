@@ -329,7 +329,7 @@ static void a_state_that_is_no_folder_cannot_be_used(void **state)
 	file = openat(s->state, "file", O_RDONLY | O_CLOEXEC);
 	assert_int_equal(sandboxes_prepare(file, &err), -1);
 	assert_string_equal(err.reason, "StateUnusable");
-	assert_int_equal(device_lock(file, "0000:03:00.2", &err), -1);
+	assert_int_equal(device_lock(file, "0000:03:00.2", 0, &err), -1);
 	assert_string_equal(err.reason, "DeviceNotLocked");
 	assert_int_equal(device_claim(file, "0000:03:00.2", "c1", "net1", &err), -1);
 	assert_string_equal(err.reason, "DeviceNotClaimed");
@@ -340,7 +340,23 @@ static void a_state_that_is_no_folder_cannot_be_used(void **state)
 
 static void lock_and_let_go(const struct stand *s)
 {
-	(void)close(device_lock(s->state, "0000:03:00.2", NULL));
+	(void)close(device_lock(s->state, "0000:03:00.2", 0, NULL));
+}
+
+/* Its holder may hang in the kernel for ever. */
+static void a_device_that_another_works_on_is_not_waited_for_without_end(void **state)
+{
+	const struct stand *s = *state;
+	int held = device_lock(s->state, "0000:03:00.2", 0, NULL);
+	struct err err = {0};
+
+	assert_true(held >= 0);
+	assert_int_equal(device_lock(s->state, "0000:03:00.2", 20, &err), -1);
+	assert_int_equal(err.class, ERR_TRANSIENT);
+	assert_string_equal(err.reason, "DeviceNotLocked");
+	assert_non_null(strstr(err.text, "0000:03:00.2"));
+	(void)close(held);
+	lock_and_let_go(s);
 }
 
 static void a_device_belongs_to_who_claimed_it_last(void **state)
@@ -769,6 +785,7 @@ int main(void)
 		TEST(so_are_old_ones_of_notes),
 		TEST(a_file_of_a_newer_version_stays_as_it_is),
 		TEST(a_state_that_is_no_folder_cannot_be_used),
+		TEST(a_device_that_another_works_on_is_not_waited_for_without_end),
 		TEST(a_device_belongs_to_who_claimed_it_last),
 		TEST(an_owner_that_is_still_to_be_deleted_has_its_device_back),
 		TEST(an_owner_of_an_earlier_boot_has_nothing_to_put_back),

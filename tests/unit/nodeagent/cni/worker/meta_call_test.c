@@ -1022,7 +1022,7 @@ static void leaves_devices_to_the_pod_of_the_same_name_that_is_there_still(void 
 			 0);
 	assert_int_equal(root_make_dirs(node->root, "/run/netns", 0755), 0);
 	assert_int_equal(root_write_atomic(node->root, "/run/netns/c0", "", 0, 0644, NULL), 0);
-	(void)close(device_lock(node->state, "0000:01:10.0", NULL));
+	(void)close(device_lock(node->state, "0000:01:10.0", 0, NULL));
 	assert_int_equal(device_claim(node->state, "0000:01:10.0", "c0", "net1", NULL), 0);
 	assert_int_equal(root_make_dirs(node->root, "/var/run/k8s.cni.cncf.io/devinfo/dp", 0755),
 			 0);

@@ -550,6 +550,50 @@ static void a_vf_whose_interface_came_or_went_has_an_unknown_user(void **state)
 	assert_null(json_at(observed_vf(observed, 1), "host", "holder", "unknown"));
 }
 
+static size_t n_exchanges;
+
+static int count_exchange(void *ctx, int protocol, struct nl_msg *const *messages, size_t n,
+			  struct netlink_answer *answers, struct strbuf *data, struct err *err)
+{
+	n_exchanges += n;
+	return host_tree_doors()->exchange(ctx, protocol, messages, n, answers, data, err);
+}
+
+/* How many questions the kernel is asked for the node's use of all these VFs, in one look. */
+static size_t questions_for(struct host_tree *tree, int vfs)
+{
+	struct host_doors doors = *host_tree_doors();
+	struct host *host = host_tree_host(tree);
+	struct evidence *evidence;
+	struct sysfs_text vf;
+	int n = 0;
+
+	doors.exchange = count_exchange;
+	host_set_doors(host, &doors, tree);
+	n_exchanges = 0;
+	evidence = evidence_new(host);
+	for (; n < vfs && pci_virtfn(host, PF, n, &vf); n++) {
+		auto_free char *who = evidence_node_user(evidence, vf.text);
+
+		assert_null(who);
+	}
+	evidence_free(evidence);
+	host_set_doors(host, host_tree_doors(), tree);
+	assert_int_equal(n, vfs);
+	return n_exchanges;
+}
+
+/* One dump each of links, addresses and routes; those of a family are one each. */
+static void the_node_s_use_of_128_vfs_is_asked_for_as_often_as_that_of_one(void **state)
+{
+	size_t one;
+
+	does(*state, SET_VFS(128));
+	one = questions_for(*state, 1);
+	assert_in_range(one, 3, 5);
+	assert_int_equal(questions_for(*state, 128), one);
+}
+
 /* However the administrator named it, and whoever its driver is for: a VM, a container. */
 static void a_vf_that_is_a_vdpa_device_in_use_is_in_use(void **state)
 {
@@ -666,6 +710,7 @@ int main(void)
 		TEST(a_vf_with_an_address_of_the_node_is_in_use),
 		TEST(a_vf_that_routes_lead_out_of_is_in_use),
 		TEST(a_vf_whose_interface_came_or_went_has_an_unknown_user),
+		TEST(the_node_s_use_of_128_vfs_is_asked_for_as_often_as_that_of_one),
 		TEST(a_vf_that_is_a_vdpa_device_in_use_is_in_use),
 		TEST(a_vf_that_a_module_of_the_kernel_uses_is_in_use),
 		TEST(a_pf_that_a_module_of_the_kernel_uses_keeps_its_switch),

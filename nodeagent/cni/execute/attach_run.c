@@ -86,7 +86,11 @@ static int plugin_add(const struct plugin *plugin, const struct plugin_call *cal
 int attach_run(const struct attach_call *call, json_t **ret_result, struct err *err)
 {
 	static const char *const names[] = {
-		[ATTACH_ADD] = "ADD", [ATTACH_CHECK] = "CHECK", [ATTACH_DEL] = "DEL"};
+		[ATTACH_ADD] = "ADD",
+		[ATTACH_CHECK] = "CHECK",
+		[ATTACH_DEL] = "DEL",
+		[ATTACH_BEGIN] = "ADD",
+	};
 	const struct plugin *plugin = plugin_of(call->type);
 	const char *version = result_version_of(call->config);
 	auto_netns struct netns *pod = NULL, *host = NULL;
@@ -134,6 +138,8 @@ int attach_run(const struct attach_call *call, json_t **ret_result, struct err *
 	switch (call->command) {
 	case ATTACH_ADD:
 		return plugin_add(plugin, &inner, version, ret_result, err);
+	case ATTACH_BEGIN:
+		return plugin->begin ? plugin->begin(&inner, err) : 0;
 	case ATTACH_CHECK:
 		return plugin->check(&inner, err);
 	case ATTACH_DEL:

@@ -12,8 +12,12 @@
  * "rebind", "driver", "rdma", "rdmaIndex", "ipam"}, and for the ledger "guid", the pod's.
  */
 #include <linux/if_arp.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "lib/base/child.h"
 #include "lib/base/clock.h"
 #include "lib/base/own.h"
 #include "lib/json/json.h"
@@ -319,50 +323,38 @@ static int move_in(const struct plugin_call *call, const struct ib_sriov_config 
 	return ipam_is_wanted(call) ? ipam_add(call, has_interface, result, NULL, err) : 0;
 }
 
-static int ib_sriov_act(const struct plugin_call *call, const struct ib_sriov_config *config,
-			struct host *host, struct device *device, const json_t *settings,
-			json_t *state, json_t *result, struct err *err)
+static void undo_add(const struct plugin_call *call, struct host *host, const json_t *state)
 {
 	const struct attach_services *services = call->call->services;
 
-	if (services->save(services->context, state, err))
-		return -1;
-	if (netns_execute(&call->pair, settings, NULL, err) == 0 &&
-	    (!json_is_true(json_at(state, "rebind")) ||
-	     device_rebind(host, config->device, NULL, device, err) == 0) &&
-	    move_in(call, config, host, device, state, result, err) == 0)
-		return 0;
 	/* What cannot be taken back now, DEL takes back. */
 	if (take_back(call, host, state, NULL))
 		(void)services->save(services->context, NULL, NULL);
-	return -1;
 }
 
-static int ib_sriov_add(const struct plugin_call *call, json_t **ret_result, struct err *err)
+/* Look and decide: `state` is what will be saved, `settings` what the PF is to be told. */
+static int decide(const struct plugin_call *call, const struct ib_sriov_config *config,
+		  struct host *host, struct device *device, json_t *settings, json_t *state,
+		  struct err *err)
 {
-	auto_ib_sriov_config struct ib_sriov_config config = {0};
-	auto_host struct host *host = device_host(call->call->root, err);
-	json_auto_t *links = netns_look_new(), *now = NULL, *settings = json_array(), *undo = NULL;
-	json_auto_t *state = json_object(), *result = result_new();
+	json_auto_t *links = netns_look_new(), *now = NULL, *undo = NULL;
 	const json_t *link = NULL, *pf_link = NULL;
-	struct device device;
 	bool has_driver;
 
-	if (!host || ib_sriov_config_read(call->call->config, &config, err) ||
-	    device_look(host, config.device, &device, err) ||
-	    check_device(call, &config, host, &device, err) ||
-	    (device.netdev[0] &&
-	     device_link(call->pair.host, device.netdev, device.netdev_index, links, &link, err)) ||
-	    vf_check_node(call, "ib-sriov", host, config.device, link, err) ||
-	    device_link(call->pair.host, device.pf, device.pf_index, links, &pf_link, err) ||
-	    look_at_settings(call, &config, &device, link, &now, err))
+	if (device_look(host, config->device, device, err) ||
+	    check_device(call, config, host, device, err) ||
+	    (device->netdev[0] && device_link(call->pair.host, device->netdev, device->netdev_index,
+					      links, &link, err)) ||
+	    vf_check_node(call, "ib-sriov", host, config->device, link, err) ||
+	    device_link(call->pair.host, device->pf, device->pf_index, links, &pf_link, err) ||
+	    look_at_settings(call, config, device, link, &now, err))
 		return -1;
-	sriov_plan_settings(device.pf, device.vf, now, config.wanted, settings);
+	sriov_plan_settings(device->pf, device->vf, now, config->wanted, settings);
 	steps_number(settings, "host", pf_link);
 	undo = steps_undo(settings);
 	mend_zeros(undo);
-	has_driver = device.netdev[0] != '\0';
-	json_put_str(state, "device", config.device);
+	has_driver = device->netdev[0] != '\0';
+	json_put_str(state, "device", config->device);
 	json_put_str(state, "name", json_str_at(link, "name"));
 	if (link) {
 		json_put_int(state, "index", look_number(link, "index"));
@@ -373,13 +365,99 @@ static int ib_sriov_add(const struct plugin_call *call, json_t **ret_result, str
 			 json_at(link, "altNames") ? json_deep_copy(json_at(link, "altNames"))
 						   : json_array());
 	}
-	json_put_str(state, "guid", config.guid[0] ? config.guid : json_str_at(now, "nodeGuid"));
+	json_put_str(state, "guid", config->guid[0] ? config->guid : json_str_at(now, "nodeGuid"));
 	json_put(state, "settings", json_deep_copy(undo));
-	json_put_str(state, "driver", device.driver[0] ? device.driver : NULL);
+	json_put_str(state, "driver", device->driver[0] ? device->driver : NULL);
 	json_put_bool(state, "rebind", has_driver && changes_guid(settings));
 	json_put_bool(state, "ipam", ipam_is_wanted(call));
-	if (ib_sriov_act(call, &config, host, &device, settings, state, result, err))
+	return 0;
+}
+
+/* Keep what is about to be changed, and tell the PF. After a failure that is undone. */
+static int change_settings(const struct plugin_call *call, struct host *host,
+			   const json_t *settings, const json_t *state, struct err *err)
+{
+	const struct attach_services *services = call->call->services;
+
+	if (services->save(services->context, state, err))
 		return -1;
+	if (netns_execute(&call->pair, settings, NULL, err) == 0)
+		return 0;
+	undo_add(call, host, state);
+	return -1;
+}
+
+/*
+ * The driver starts again in a process of its own: firmware takes seconds for each VF, and those of
+ * eight rails one after the other would take longer than ADD may.
+ */
+static int ib_sriov_begin(const struct plugin_call *call, struct err *err)
+{
+	const int kept[] = {call->call->root, call->call->lock};
+	auto_ib_sriov_config struct ib_sriov_config config = {0};
+	auto_host struct host *host = device_host(call->call->root, err);
+	json_auto_t *settings = json_array(), *state = json_object();
+	struct device device;
+	pid_t pid;
+
+	if (!host || ib_sriov_config_read(call->call->config, &config, err) ||
+	    decide(call, &config, host, &device, settings, state, err))
+		return -1;
+	if (!json_is_true(json_at(state, "rebind")))
+		return 0;
+	if (change_settings(call, host, settings, state, err))
+		return -1;
+	pid = child_fork(&(struct child_config){.dies_by = SIGKILL,
+						.skips_handlers = true,
+						.keep = kept,
+						.n_keep = ARRAY_LEN(kept)});
+	if (pid == 0) {
+		struct host *here = device_host(call->call->root, NULL);
+
+		_exit(here && device_restart(here, config.device, NULL, &device, NULL) == 0 ? 0
+											    : 1);
+	}
+	*call->call->beside = pid;
+	return 0;
+}
+
+/* The driver starts again, or has. What went wrong in a process of its own is tried once more. */
+static int restart(const struct plugin_call *call, struct host *host, const json_t *state,
+		   struct device *device, struct err *err)
+{
+	const char *address = json_str_at(state, "device");
+	pid_t beside = call->call->beside ? *call->call->beside : 0;
+	int status = -1;
+
+	if (!json_is_true(json_at(state, "rebind")))
+		return 0;
+	if (beside > 0 && waitpid(beside, &status, 0) == beside && status == 0)
+		return device_wait(host, address, REBIND_MS, device, err);
+	if (beside && device_look(host, address, device, err))
+		return -1;
+	return device_rebind(host, address, json_str_at(state, "driver"), device, err);
+}
+
+static int ib_sriov_add(const struct plugin_call *call, json_t **ret_result, struct err *err)
+{
+	auto_ib_sriov_config struct ib_sriov_config config = {0};
+	auto_host struct host *host = device_host(call->call->root, err);
+	json_auto_t *settings = json_array(), *state = json_object(), *result = result_new();
+	bool has_begun = call->call->beside && *call->call->beside;
+	struct device device = {.vf = -1};
+
+	if (!host || ib_sriov_config_read(call->call->config, &config, err))
+		return -1;
+	if (has_begun)
+		json_object_update(state, (json_t *)call->call->saved);
+	else if (decide(call, &config, host, &device, settings, state, err) ||
+		 change_settings(call, host, settings, state, err))
+		return -1;
+	if (restart(call, host, state, &device, err) ||
+	    move_in(call, &config, host, &device, state, result, err)) {
+		undo_add(call, host, state);
+		return -1;
+	}
 	*ret_result = take_ptr(result);
 	return 0;
 }
@@ -430,6 +508,7 @@ static int ib_sriov_del(const struct plugin_call *call, struct err *err)
 
 const struct plugin plugin_ib_sriov = {
 	.type = "ib-sriov",
+	.begin = ib_sriov_begin,
 	.add = ib_sriov_add,
 	.check = ib_sriov_check,
 	.del = ib_sriov_del,

@@ -23,6 +23,8 @@ struct plugin {
 	bool chained;       /* ADD needs prevResult */
 	bool is_common;     /* attach_is_common() */
 	bool has_late_link; /* its interface may have no carrier yet when it is set up */
+	/* ATTACH_BEGIN; NULL: nothing. */
+	int (*begin)(const struct plugin_call *call, struct err *err);
 	/* *ret_result is new, in our shape. */
 	int (*add)(const struct plugin_call *call, json_t **ret_result, struct err *err);
 	int (*check)(const struct plugin_call *call, struct err *err);

@@ -53,8 +53,8 @@ int device_wait(const struct host *host, const char *address, int64_t ms, struct
 	}
 }
 
-int device_rebind(struct host *host, const char *address, const char *driver, struct device *device,
-		  struct err *err)
+int device_restart(struct host *host, const char *address, const char *driver,
+		   const struct device *device, struct err *err)
 {
 	bool is_bound = device->driver[0] != '\0';
 	const char *name = is_bound ? device->driver : driver;
@@ -66,8 +66,17 @@ int device_rebind(struct host *host, const char *address, const char *driver, st
 	unbind = str_printf("sys/bus/pci/drivers/%s/unbind", name);
 	bind = str_printf("sys/bus/pci/drivers/%s/bind", name);
 	if ((is_bound && sysfs_write(host, unbind, address, err)) ||
-	    sysfs_write(host, bind, address, err) ||
-	    device_wait(host, address, REBIND_MS, device, err))
+	    sysfs_write(host, bind, address, err))
 		return err_in(err, "start the driver of %s again", address);
 	return 0;
+}
+
+int device_rebind(struct host *host, const char *address, const char *driver, struct device *device,
+		  struct err *err)
+{
+	if (device_restart(host, address, driver, device, err))
+		return -1;
+	return device_wait(host, address, REBIND_MS, device, err)
+		       ? err_in(err, "start the driver of %s again", address)
+		       : 0;
 }

@@ -21,9 +21,14 @@ int device_wait(const struct host *host, const char *address, int64_t ms, struct
 		struct err *err);
 
 /*
- * Start the driver of `device` again, and wait for the interface: *device is how it is then. Where
- * no driver is bound, a process has ended between the two writes: `driver` is started then, NULL is
- * ERR_CONFLICT "DeviceBusy".
+ * Start the driver of `device` again. Where no driver is bound, a process has ended between the two
+ * writes: `driver` is started then, NULL is ERR_CONFLICT "DeviceBusy". Some seconds, in the kernel.
+ */
+int device_restart(struct host *host, const char *address, const char *driver,
+		   const struct device *device, struct err *err);
+
+/*
+ * device_restart(), and wait for the interface: *device is how it is then.
  */
 int device_rebind(struct host *host, const char *address, const char *driver, struct device *device,
 		  struct err *err);

@@ -15,7 +15,11 @@
 
 #include "lib/base/err.h"
 
-enum attach_command { ATTACH_ADD, ATTACH_CHECK, ATTACH_DEL };
+/*
+ * ATTACH_BEGIN: what of ADD may go on beside others of the same pod, and whose end ADD waits for:
+ * the start of a VF's driver.
+ */
+enum attach_command { ATTACH_ADD, ATTACH_CHECK, ATTACH_DEL, ATTACH_BEGIN };
 
 /* Given by the server's worker; tests give their own. All members set. */
 struct attach_services {
@@ -76,16 +80,24 @@ struct attach_call {
 	 * each plugin announces its own at once.
 	 */
 	json_t *announcements;
+	/*
+	 * Where ATTACH_BEGIN leaves the process that goes on; ADD of the same worker is given it.
+	 * -1: there could be none; 0: nothing has begun. lock: descriptor that holds the lock of
+	 * the device, which that process keeps until its end; -1: none.
+	 */
+	int *beside;
+	int lock;
 	const json_t *granted; /* addresses that IP pools gave this sandbox: texts; or NULL */
 	/*
-	 * DEL, CHECK: what ADD saved or kept last; or NULL. ADD of tuning: what another one of its
-	 * list saved for the same interface.
+	 * DEL, CHECK: what ADD saved or kept last; or NULL. ADD: what ATTACH_BEGIN saved; of
+	 * tuning: what another one of its list saved for the same interface.
 	 */
 	const json_t *saved;
 	const struct attach_services *services;
 };
 
 /*
+ * BEGIN changes nothing where it is 0 and *beside stays 0; DEL undoes it like ADD.
  * ADD: *ret_result is new, the CNI result in the configuration's version; on an error everything
  * that was done is undone, and what could not be is in the last save(). CHECK and DEL leave
  * *ret_result alone. DEL may come twice, without an ADD, with the namespace, the device, or its PF

@@ -261,7 +261,10 @@ static int run(struct attachment *a, enum attach_command command, const json_t *
 		.context = a,
 		.save = save,
 		.save_more = save_more,
-		.own = {.is_ours = is_ours, .call = call_plugin},
+		.own = {.is_ours = is_ours,
+			.begins = attachment_begins,
+			.begin = attachment_begin,
+			.call = call_plugin},
 	};
 	const struct attach_services services = {
 		.context = a,
@@ -291,6 +294,8 @@ static int run(struct attachment *a, enum attach_command command, const json_t *
 		.netns = a->netns,
 		.host_netns = -1,
 		.root = a->root,
+		.beside = &a->beside,
+		.lock = a->lock,
 		.config = a->config,
 		.settings = settings,
 		.saved = saved,
@@ -315,6 +320,11 @@ bool attachment_knows(const char *plugin)
 bool attachment_stacks(const char *plugin)
 {
 	return str_eq(plugin, "tuning");
+}
+
+bool attachment_begins(const char *plugin)
+{
+	return str_eq(plugin, "ib-sriov");
 }
 
 static bool takes_device(const char *plugin)
@@ -491,9 +501,11 @@ static void clean_up(struct attachment *a, const char *device)
 	(void)attachment_record_put(a, (struct record_change){.is_gone = true}, true, NULL);
 }
 
-static int add_with_device(struct attachment *a, const char *device, json_t **ret_result,
+/* command: ADD or BEGIN. */
+static int add_with_device(struct attachment *a, enum attach_command command, json_t **ret_result,
 			   struct err *err)
 {
+	const char *device = takes_device(a->key.plugin) ? device_of(a->config) : NULL;
 	json_auto_t *settings = NULL, *result = NULL, *record = NULL;
 	auto_close int lock = device ? device_lock(a->state, device, ADD_LOCK_MS, err) : -1;
 	int rc;
@@ -503,7 +515,8 @@ static int add_with_device(struct attachment *a, const char *device, json_t **re
 	if (allocated_check(a->kubelet_dir, a->root, a->config, a->pod, err) < 0)
 		return err_in(err, "%s", a->key.plugin);
 	if (get_settings(a, &settings, err) < 0 ||
-	    (attachment_stacks(a->key.plugin) && attachment_record_load(a, &record, err) < 0))
+	    ((attachment_stacks(a->key.plugin) || a->beside) &&
+	     attachment_record_load(a, &record, err) < 0))
 		return -1;
 	detect_for_pod(a, settings);
 	if (device && take_over(a, device, err) < 0)
@@ -512,10 +525,11 @@ static int add_with_device(struct attachment *a, const char *device, json_t **re
 	if (device &&
 	    attachment_record_put(a, (struct record_change){.phase = "adding"}, true, err) < 0)
 		return -1;
+	a->lock = lock;
 	rc = device ? device_claim(a->state, device, a->container, a->key.ifname, err) : 0;
 	if (rc == 0)
-		rc = run(a, ATTACH_ADD, json_at(record, "saved"), settings, &result, err);
-	if (rc == 0)
+		rc = run(a, command, json_at(record, "saved"), settings, &result, err);
+	if (rc == 0 && command == ATTACH_ADD)
 		rc = put_added(a, result, err);
 	if (rc == 0)
 		*ret_result = take_ptr(result);
@@ -525,7 +539,8 @@ static int add_with_device(struct attachment *a, const char *device, json_t **re
 	return rc;
 }
 
-int attachment_add(struct attachment *a, json_t **ret_result, struct err *err)
+/* May the pod have the programs that the plugin would call? */
+static int check_programs(const struct attachment *a, struct err *err)
 {
 	json_auto_t *calls = json_copy((json_t *)a->config);
 
@@ -533,12 +548,22 @@ int attachment_add(struct attachment *a, json_t **ret_result, struct err *err)
 	(void)json_object_del(calls, "type");
 	if (attachment_knows(json_str_or(json_at(calls, "ipam", "type"), "")))
 		(void)json_object_del(calls, "ipam");
-	if (allowed_types_check_config(a, calls, err) < 0)
+	return allowed_types_check_config(a, calls, err);
+}
+
+int attachment_begin(struct attachment *a, struct err *err)
+{
+	json_t *none = NULL;
+
+	return check_programs(a, err) < 0 ? -1 : add_with_device(a, ATTACH_BEGIN, &none, err);
+}
+
+int attachment_add(struct attachment *a, json_t **ret_result, struct err *err)
+{
+	if (check_programs(a, err) < 0)
 		return -1;
-	if (str_eq(a->key.plugin, SPIDERPOOL))
-		return spiderpool_add(a, ret_result, err);
-	return add_with_device(a, takes_device(a->key.plugin) ? device_of(a->config) : NULL,
-			       ret_result, err);
+	return str_eq(a->key.plugin, SPIDERPOOL) ? spiderpool_add(a, ret_result, err)
+						 : add_with_device(a, ATTACH_ADD, ret_result, err);
 }
 
 /* ---- CHECK ----------------------------------------------------------------------------------- */

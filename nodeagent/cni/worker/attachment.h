@@ -63,6 +63,8 @@ struct attachment {
 	bool has_no_ipam; /* the IPAM program could not be started: there is nothing to undo */
 	json_t *steps;    /* array: what was done, {"step", "seconds", "ok"} */
 	json_t *kept;     /* of attach_services, until its record has it; NULL at first */
+	int beside;       /* of attach_call: what attachment_begin() has begun; 0 at first */
+	int lock;         /* the same, while the device is locked */
 	struct attachment_shared *shared; /* NULL: called alone */
 	const json_t *later;              /* as attach_call has it */
 };
@@ -75,6 +77,15 @@ bool attachment_knows(const char *plugin);
  * what those before have saved.
  */
 bool attachment_stacks(const char *plugin);
+
+/* Has the plugin something to begin before its turn? */
+bool attachment_begins(const char *plugin);
+/*
+ * Begin what an ADD would wait for, as ATTACH_BEGIN has it; the pod's other networks go on
+ * meanwhile. attachment_add() or attachment_delete() for the same struct is due afterwards, also
+ * after an error.
+ */
+int attachment_begin(struct attachment *attachment, struct err *err);
 
 /*
  * *ret_result: new, the CNI result in the configuration's version. On an error all is undone, or

@@ -21,7 +21,7 @@ struct call {
 	struct attachment a;
 	json_t *env, *config; /* what it borrows */
 	bool is_ours;
-	bool has_begun;                   /* the program, or it could not */
+	bool has_begun;                   /* the program or what is ours, or it could not */
 	struct external_program *program; /* it runs; NULL: it is ours, waits or could not begin */
 	struct err err;                   /* why it could not */
 };
@@ -71,6 +71,20 @@ static void begin_programs(struct calls *calls)
 	}
 }
 
+/* What takes long goes on for all of them while the first is waited for. */
+static void begin_own(struct calls *calls)
+{
+	for (size_t i = 0; i < calls->n; i++) {
+		struct call *call = &calls->queue[i];
+
+		if (!call->is_ours || call->has_begun || !str_eq(call->step.command, "ADD") ||
+		    !calls->own->begins(call->a.key.plugin))
+			continue;
+		call->has_begun = true;
+		(void)calls->own->begin(&call->a, &call->err);
+	}
+}
+
 static void remove_call(struct calls *calls, size_t i)
 {
 	json_decref(calls->queue[i].env);
@@ -79,7 +93,7 @@ static void remove_call(struct calls *calls, size_t i)
 	memmove(&calls->queue[i], &calls->queue[i + 1], (calls->n - i) * sizeof(*calls->queue));
 }
 
-/* It failed. Of those that wait in the queue for their ADD there is nothing to undo. */
+/* It failed. What waits in the queue for its ADD has nothing to undo, unless it has begun. */
 static void end_failed(struct calls *calls, size_t i, bool has_run, const struct err *err)
 {
 	struct meta_step step = calls->queue[i].step;
@@ -90,12 +104,16 @@ static void end_failed(struct calls *calls, size_t i, bool has_run, const struct
 	else
 		meta_run_unstarted(calls->run, &step, err);
 	for (i = calls->n; str_eq(step.command, "ADD") && i-- > 0;) {
-		const struct call *waits = &calls->queue[i];
+		bool has_begun = calls->queue[i].has_begun;
 
-		if (waits->has_begun)
+		if (has_begun && !calls->queue[i].is_ours)
 			continue;
-		meta_run_unstarted(calls->run, &waits->step, err);
+		step = calls->queue[i].step;
 		remove_call(calls, i);
+		if (has_begun)
+			meta_run_failed(calls->run, &step, err);
+		else
+			meta_run_unstarted(calls->run, &step, err);
 	}
 }
 
@@ -150,7 +168,9 @@ static void call_own(struct calls *calls, size_t i)
 
 	if (str_eq(call->step.command, "ADD") && str_eq(call->a.key.plugin, "coordinator"))
 		call->a.later = later = prepare_coordinator(calls, call);
-	if (calls->own->call(&call->a, call->step.command, &result, &err) == 0) {
+	if (call->err.class != ERR_NONE) {
+		err = call->err;
+	} else if (calls->own->call(&call->a, call->step.command, &result, &err) == 0) {
 		end_well(calls, i, result);
 		return;
 	}
@@ -218,6 +238,7 @@ void plugin_calls_run(const struct attachment *of, const json_t *delegates, stru
 		while (meta_run_next(run, &step))
 			queue_call(&calls, &step);
 		begin_programs(&calls);
+		begin_own(&calls);
 		if (calls.n == 0)
 			break;
 		i = next_to_end(&calls);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The plugins of a pod's networks, called as the meta plugin decides (cni/meta/meta_run.h).
- * Those of ours are called in this process, one after the other; programs of the node run beside
- * them (external_ipam.h). In a worker: blocks.
+ * Those of ours are called in this process, one after the other, once what takes long has begun for
+ * all of them; programs of the node run beside them (external_ipam.h). In a worker: blocks.
  *
  * What waits for the network is shared by all NICs of a pod: attachment_shared.
  */
@@ -18,6 +18,9 @@
 struct own_plugins {
 	/* Is this plugin one of ours, or a program of the node? */
 	bool (*is_ours)(const struct attachment *attachment);
+	/* Has one of ours something to begin before its turn? Then it begins that. */
+	bool (*begins)(const char *plugin);
+	int (*begin)(struct attachment *attachment, struct err *err);
 	/* Call one of ours. command: of struct meta_step. */
 	int (*call)(struct attachment *attachment, const char *command, json_t **ret_result,
 		    struct err *err);

@@ -12,6 +12,9 @@
 #include <rdma/rdma_netlink.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "cli/simulate/host/host_tree.h"
 #include "lib/base/clock.h"
@@ -380,6 +383,131 @@ static void behind_a_step_that_fails_no_other_is_done(void **state)
 	}
 }
 
+/* ---- InfiniBand ------------------------------------------------------------------------------ */
+
+#define DRIVER "sys/bus/pci/drivers/mlx5_core"
+
+enum { IB_VFS = 8 };
+
+/* Their driver takes what is written to it, and does nothing. */
+static void add_ib_vfs(void)
+{
+	static const char *const files[] = {"unbind", "bind"};
+
+	host_tree_add_pf(tree, &tree_ib);
+	assert_int_equal(host_tree_doors()->write(tree, -1,
+						  "sys/bus/pci/devices/" TREE_IB "/sriov_numvfs",
+						  "8", 1, NULL),
+			 0);
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		auto_free char *path =
+			str_printf("%s/" DRIVER "/%s", host_tree_folder(tree), files[i]);
+		auto_close int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+		assert_true(fd >= 0);
+	}
+}
+
+/* ADD or what begins it of the VF with this number, which gets a GUID. */
+static int call_ib(enum attach_command command, int number, pid_t *beside, json_t **saved_of,
+		   struct err *err)
+{
+	static const struct attach_services services = {
+		.save = save, .keep = keep, .owns = owns, .ipam = note_asked};
+	auto_free char *device = str_printf("0000:b0:00.%d", number);
+	auto_free char *ifname = str_printf("net%d", number);
+	json_auto_t *config = json_pack("{s:s, s:s, s:{s:o}}", "type", "ib-sriov", "deviceID",
+					device, "runtimeConfig", "infinibandGUID",
+					json_fmt("02:00:00:00:00:00:00:%02x", number));
+	json_auto_t *before = json_incref(*saved_of), *result = NULL;
+	auto_close int root = open(host_tree_folder(tree), O_PATH | O_CLOEXEC);
+	const struct attach_call outer = {
+		.command = command,
+		.type = "ib-sriov",
+		.ifname = ifname,
+		.netns_path = "/run/netns/pod",
+		.root = root,
+		.config = config,
+		.saved = before,
+		.beside = beside,
+		.lock = -1,
+		.services = &services,
+	};
+	const struct plugin_call inner = {.call = &outer, .pair = pair};
+	int rc = command == ATTACH_BEGIN ? plugin_ib_sriov.begin(&inner, err)
+					 : plugin_ib_sriov.add(&inner, &result, err);
+
+	json_decref(*saved_of);
+	*saved_of = json_incref(saved);
+	(void)save(NULL, NULL, NULL);
+	return rc;
+}
+
+/*
+ * Firmware takes seconds for a VF whose driver starts again: here it takes until the test reads
+ * what is written to the driver.
+ */
+static void drivers_of_eight_vfs_start_side_by_side(void **state)
+{
+	auto_free char *unbind = str_printf("%s/" DRIVER "/unbind", host_tree_folder(tree));
+	auto_close int reads = -1;
+	json_t *saved_of[IB_VFS] = {NULL};
+	pid_t beside[IB_VFS] = {0};
+	char text[1024] = "";
+	size_t len = 0;
+
+	add_ib_vfs();
+	assert_int_equal(unlink(unbind), 0);
+	assert_int_equal(mkfifo(unbind, 0600), 0);
+	for (int i = 0; i < IB_VFS; i++) {
+		struct err err = {0};
+
+		if (call_ib(ATTACH_BEGIN, i, &beside[i], &saved_of[i], &err) < 0)
+			fail_msg("%s: %s", err.reason, err.text);
+		assert_true(beside[i] > 0);
+		assert_true(json_is_true(json_at(saved_of[i], "rebind")));
+	}
+	/* All are at it, and none is through. */
+	for (int i = 0; i < IB_VFS; i++)
+		assert_int_equal(waitpid(beside[i], NULL, WNOHANG), 0);
+	reads = open(unbind, O_RDONLY | O_CLOEXEC);
+	while (len < IB_VFS * strlen("0000:b0:00.0")) {
+		ssize_t n = read(reads, text + len, sizeof(text) - 1 - len);
+
+		assert_true(n >= 0);
+		len += (size_t)n;
+	}
+	for (int i = 0; i < IB_VFS; i++) {
+		auto_free char *device = str_printf("0000:b0:00.%d", i);
+		auto_free char *ifname = str_printf("net%d", i);
+		json_auto_t *look = NULL;
+		struct err err = {0};
+
+		assert_non_null(strstr(text, device));
+		if (call_ib(ATTACH_ADD, i, &beside[i], &saved_of[i], &err) < 0)
+			fail_msg("%s: %s", err.reason, err.text);
+		assert_int_equal(netns_observe(pair.pod, NETNS_LINKS, &look, NULL), 0);
+		assert_non_null(look_link(look, ifname));
+		json_decref(saved_of[i]);
+	}
+}
+
+static void what_could_not_begin_is_undone(void **state)
+{
+	json_t *saved_of = NULL;
+	pid_t beside = 0;
+	struct err err = {0};
+
+	add_ib_vfs();
+	host_tree_fail_at(tree, 1);
+	assert_int_equal(call_ib(ATTACH_BEGIN, 0, &beside, &saved_of, &err), -1);
+	assert_string_equal(err.reason, "StepRefused");
+	assert_int_equal(beside, 0);
+	assert_null(saved_of);
+}
+
+/* ---- what the node uses ---------------------------------------------------------------------- */
+
 static void keeps_what_the_node_uses(const struct plugin *plugin, const char *config,
 				     const char *says)
 {
@@ -718,6 +846,8 @@ int main(void)
 		TEST(a_vf_that_a_process_of_user_space_has_open_keeps_its_settings),
 		TEST(an_rdma_device_that_others_may_use_does_not_move),
 		TEST(ifacer_sets_up_again_what_the_bond_did_not_get),
+		TEST(drivers_of_eight_vfs_start_side_by_side),
+		TEST(what_could_not_begin_is_undone),
 		TEST(a_vf_with_an_address_of_the_node_stays_on_the_node),
 		TEST(a_vf_that_is_a_vdpa_device_stays_on_the_node),
 		TEST(host_device_waits_for_an_interface_whose_device_is_there),

@@ -284,6 +284,10 @@ $(OUT)/tests/crash-agent: private EXTRA_LIBS += $(STEPS) -Wl,--wrap=sendto
 $(OUT)/tests/crash-agent: $(addprefix $(OUT)/,nodeagent/main.o tests/support/crash_agent.o tests/support/steps.o) $(ARCHIVES)
 	$(LINK)
 vm-build: $(OUT)/tests/crash-agent
+# A pod with eight rails, whose workers are killed at steps.
+$(OUT)/tests/integration/rails_crash: private EXTRA_LIBS += -lcmocka $(STEPS) -Wl,--wrap=sendto
+$(OUT)/tests/integration/rails_crash: $(addprefix $(OUT)/tests/support/,cni_stand.o steps.o workers_stand.o) $(ARCHIVES)
+test-build: $(OUT)/tests/integration/rails_crash
 # ---- end of tests of nodeagent/cni/execute -----------------------------------------------------------------------------------
 
 include tests/check.mk

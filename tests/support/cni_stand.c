@@ -51,14 +51,16 @@ static void answer(struct cni_stand *s, const json_t *message)
 	json_t *result = NULL;
 	struct err err = {0};
 
-	if (is_wanted && s->is_refused)
+	if (s->answer)
+		result = s->answer(message, &err);
+	else if (is_wanted && s->is_refused)
 		(void)err_set(&err, ERR_TRANSIENT, "AddressesPending", "no address yet");
 	else if (is_wanted)
 		result = json_pack("{s:s, s:[{s:s}]}", "cniVersion", "1.0.0", "ips", "address",
 				   "10.6.0.2/16");
 	else
 		result = json_object();
-	if (result)
+	if (result && !s->answer)
 		s->has_given = is_wanted;
 	reply = ask_reply_new(message, result, &err);
 	cni_stand_say(s, reply);
@@ -202,7 +204,7 @@ pid_t cni_stand_start(struct cni_stand *s, const char *plugin, const char *comma
 		(void)dup2(open(out, O_RDWR | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
 		(void)setenv("CNI_COMMAND", command, 1);
 		(void)setenv("CNI_CONTAINERID", container, 1);
-		(void)setenv("CNI_IFNAME", "net1", 1);
+		(void)setenv("CNI_IFNAME", s->ifname ? s->ifname : "net1", 1);
 		(void)setenv("CNI_NETNS", s->netns ? s->netns : netns, 1);
 		(void)setenv("CNI_ARGS", args, 1);
 		(void)setenv("CNI_PATH", s->folder, 1);

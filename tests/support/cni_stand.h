@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "lib/base/err.h"
 #include "lib/base/str.h"
 
 /* Seen by all processes. */
@@ -34,8 +35,14 @@ struct cni_stand {
 	char *printed;       /* by the last plugin */
 	const char *pod_uid; /* of the pod that plugins are called for; NULL: u1 */
 	const char *netns;   /* CNI_NETNS; NULL: a namespace that the server takes for gone */
-	int64_t add_ms;      /* of servers that start from now on; 0: their own */
-	int64_t notes_ms;    /* the same */
+	const char *ifname;  /* CNI_IFNAME; NULL: net1 */
+	/*
+	 * The agent's answer to a request (lib/json/ask.h), new; NULL with err. NULL: one address,
+	 * and {} to all else.
+	 */
+	json_t *(*answer)(const json_t *question, struct err *err);
+	int64_t add_ms;   /* of servers that start from now on; 0: their own */
+	int64_t notes_ms; /* the same */
 	/*
 	 * The plugin that a profile installs, into /bin of the root, beside /net.d for the
 	 * runtime's configuration.
@@ -56,7 +63,7 @@ void cni_stand_kill_server(struct cni_stand *s);
 void cni_stand_turn(struct cni_stand *s);
 
 /*
- * A call of the plugin for interface net1 of container `container`. Answers what comes meanwhile.
+ * A call of the plugin for the interface of container `container`. Answers what comes meanwhile.
  * Returns the exit status, -1 after a signal; what it printed is in s->printed.
  */
 int cni_stand_call(struct cni_stand *s, const char *plugin, const char *command,

@@ -153,7 +153,7 @@ static void del_waits_for_what_has_begun_and_undoes_it(void **state)
 	assert_int_equal(stand.deleted, 1);
 	left = record();
 	assert_null(left);
-	assert_true(device_is_owned(stand.state, DEVICE, "c2"));
+	assert_true(device_is_owned(stand.state, DEVICE, "c2", NULL) == 1);
 }
 
 static void what_cannot_begin_is_left_to_del(void **state)

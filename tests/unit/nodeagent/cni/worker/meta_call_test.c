@@ -1049,7 +1049,7 @@ static void waits_while_it_is_not_known_whose_a_device_is(void **state)
 	json_array_append_new(node->devices,
 			      json_pack("{s:s,s:s,s:[s]}", "container", "c", "resource", "x.io/vf",
 					"ids", "0000:01:10.0"));
-	(void)close(device_lock(node->state, "0000:01:10.0", NULL));
+	(void)close(device_lock(node->state, "0000:01:10.0", 1000, NULL));
 	assert_int_equal(mkdirat(node->state, file, 0700), 0);
 	refused = call(node, "ADD");
 	assert_string_equal(json_str_at(refused, "error", "reason"), "DeviceNotClaimed");

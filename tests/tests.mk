@@ -191,7 +191,7 @@ counted-build: $(OUT)/tests/one-key
 SCRIPTED := $(addprefix $(OUT)/tests/fakes/,http_script.o scripted.o)
 $(foreach t,client informer lease recorder,$(OUT)/tests/unit/kube/$(t)_test): $(SCRIPTED)
 $(foreach t,pod_networks/addresses pod_networks/leaderless agent/pod_events agent/pod_owners pod_networks/foresee pod_networks/settings_reader,$(OUT)/tests/unit/nodeagent/$(t)_test): $(SCRIPTED)
-$(foreach t,writer/applier_run controllers/controllers controllers/ipam_book server/metrics_access cache/mirror nad_definition cache/pod_demand server/webhook,$(OUT)/tests/unit/operator/$(t)_test): $(SCRIPTED)
+$(foreach t,writer/applier_run controllers/controllers controllers/ipam_book server/metrics_access cache/mirror cache/live_reads nad_definition cache/pod_demand server/webhook,$(OUT)/tests/unit/operator/$(t)_test): $(SCRIPTED)
 $(OUT)/tests/integration/kube_test: private EXTRA_LIBS += -lcmocka
 test-build: $(OUT)/tests/integration/kube_test
 # ---- end of tests of lib/kube -----------------------------------------------------------------------------------------------

@@ -2,12 +2,14 @@
 /*
  * A plan's message BOX_LOOK arrives here by way of the manager. One struct look per name: its
  * objects are read side by side, pods of nodes after them, and the answer goes to the controller
- * that asked.
+ * that asked. Users choose how large their pods are, and when they end: few calls are in flight,
+ * lists come in small pages, and what no decision reads of an object is dropped on arrival.
  */
 #include "operator/cache/live_reads.h"
 
 #include <assert.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
@@ -19,18 +21,30 @@
 #include "reconcilers/core/plan.h"
 #include "reconcilers/ipam/allocate/release.h"
 
+/* An object has 3 MiB at most as it is sent, and several times as much once it is read. */
+enum {
+	CALLS_MAX = 32,
+	PAGE = 5, /* pods of a node in one answer */
+};
+
 struct live_reads {
 	struct kube_client *client;
 	live_reads_done_fn *done;
 	void *arg;
 	struct map running; /* by name: struct look, owned */
+	TAILQ_HEAD(, reading) waiting;
+	size_t calls; /* in flight */
+	bool lists;   /* one of them is a list */
 };
 
 struct reading {
+	TAILQ_ENTRY(reading) link;
 	struct look *look;
 	char *kind, *key;
 	bool is_list;           /* of pods, after all else was read */
-	struct kube_call *call; /* NULL once it was answered, or before it is asked */
+	bool waits;             /* in live_reads.waiting */
+	json_t *pods;           /* of the pages until now; NULL: none */
+	struct kube_call *call; /* NULL: it is not in flight */
 };
 
 struct look {
@@ -66,14 +80,57 @@ static bool find_resource(const char *kind, struct kube_resource *ret)
 	return info != NULL;
 }
 
+/* ---- what is kept ---------------------------------------------------------------------------- */
+
+static const struct {
+	const char *kind, *part, *member; /* member NULL: the whole part */
+} drops[] = {
+	{KIND_POD, "metadata", "managedFields"},
+	{KIND_POD, "spec", "containers"},
+	{KIND_POD, "spec", "initContainers"},
+	{KIND_POD, "spec", "ephemeralContainers"},
+	{KIND_POD, "spec", "volumes"},
+	{KIND_NODE, "metadata", "managedFields"},
+	{KIND_NODE, "status", "images"},
+	{KIND_STATEFUL_SET, "metadata", "managedFields"},
+	{KIND_STATEFUL_SET, "metadata", "annotations"},
+	{KIND_STATEFUL_SET, "spec", "template"},
+	{KIND_STATEFUL_SET, "spec", "volumeClaimTemplates"},
+	{KIND_VIRTUAL_MACHINE_INSTANCE, "metadata", "annotations"},
+	{KIND_VIRTUAL_MACHINE_INSTANCE, "metadata", "managedFields"},
+	{KIND_VIRTUAL_MACHINE_INSTANCE, "spec", NULL},
+	{KIND_VIRTUAL_MACHINE, "metadata", "annotations"},
+	{KIND_VIRTUAL_MACHINE, "metadata", "managedFields"},
+	{KIND_VIRTUAL_MACHINE, "spec", NULL},
+};
+
+static void trim(const char *kind, json_t *object)
+{
+	for (size_t i = 0; i < ARRAY_LEN(drops); i++) {
+		if (!str_eq(drops[i].kind, kind))
+			continue;
+		if (drops[i].member)
+			json_object_del(json_object_get(object, drops[i].part), drops[i].member);
+		else
+			json_object_del(object, drops[i].part);
+	}
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
 static void look_free(void *ptr)
 {
 	struct look *look = ptr;
 
 	for (size_t i = 0; i < look->n; i++) {
-		kube_call_cancel(look->readings[i].call);
-		mem_free(look->readings[i].kind);
-		mem_free(look->readings[i].key);
+		struct reading *reading = &look->readings[i];
+
+		if (reading->waits)
+			TAILQ_REMOVE(&look->looks->waiting, reading, link);
+		kube_call_cancel(reading->call);
+		json_decref(reading->pods);
+		mem_free(reading->kind);
+		mem_free(reading->key);
 	}
 	json_decref(look->found);
 	mem_free(look->name);
@@ -89,6 +146,7 @@ struct live_reads *live_reads_new(struct kube_client *client, live_reads_done_fn
 	looks->done = done;
 	looks->arg = arg;
 	looks->running.free_value = look_free;
+	TAILQ_INIT(&looks->waiting);
 	return looks;
 }
 
@@ -100,15 +158,19 @@ void live_reads_free(struct live_reads *looks)
 	mem_free(looks);
 }
 
-static void list_all(struct look *look);
-
-static void on_read(void *arg, json_t *object, const struct err *err)
+static void let_wait(struct reading *reading)
 {
-	struct reading *reading = arg;
+	assert(!reading->waits && !reading->call);
+	reading->waits = true;
+	TAILQ_INSERT_TAIL(&reading->look->looks->waiting, reading, link);
+}
+
+/* It is answered: the rest of its look, or the end of it. */
+static void answer_reading(struct reading *reading, json_t *object, const struct err *err)
+{
 	struct look *look = reading->look;
 
 	assert(look->left > 0 && look->lists <= look->left);
-	reading->call = NULL;
 	/* A kind that is not served has no objects. */
 	if (err && !kube_err_is(err, "NotFound") && !kube_err_is(err, "NotServed")) {
 		if (look->err.class == ERR_NONE)
@@ -126,39 +188,107 @@ static void on_read(void *arg, json_t *object, const struct err *err)
 			    look->err.class == ERR_NONE ? NULL : &look->err);
 		look_free(look);
 	} else if (look->left == look->lists) {
-		list_all(look);
+		look->lists = 0;
+		for (size_t i = 0; i < look->n; i++)
+			if (look->readings[i].is_list)
+				let_wait(&look->readings[i]);
 	}
 }
 
-static void on_listed(void *arg, json_t *list, const struct err *err)
+static void start_calls(struct live_reads *looks);
+
+static void on_read(void *arg, json_t *object, const struct err *err)
 {
-	json_auto_t *pods = list ? json_object() : NULL;
+	struct reading *reading = arg;
+	struct live_reads *looks = reading->look->looks;
+
+	reading->call = NULL;
+	looks->calls--;
+	trim(reading->kind, object);
+	answer_reading(reading, object, err);
+	start_calls(looks);
+}
+
+static void read_page(struct reading *reading, const char *after);
+
+static void on_page(void *arg, json_t *list, const struct err *err)
+{
+	struct reading *reading = arg;
+	struct live_reads *looks = reading->look->looks;
+	const char *next = json_str_at(list, "metadata", "continue");
 	json_t *pod;
 	size_t i;
 
+	reading->call = NULL;
 	json_array_foreach (json_at(list, "items"), i, pod) {
 		auto_free char *key = json_key(pod);
 
-		json_object_set(pods, key, pod);
+		trim(KIND_POD, pod);
+		json_object_set(reading->pods, key, pod);
 	}
-	on_read(arg, pods, err);
+	if (!err && !str_empty(next)) {
+		read_page(reading, next);
+		return;
+	}
+	looks->calls--;
+	looks->lists = false;
+	answer_reading(reading, err ? NULL : reading->pods, err);
+	start_calls(looks);
 }
 
-static void list_all(struct look *look)
+static void read_page(struct reading *reading, const char *after)
 {
-	look->lists = 0;
-	for (size_t i = 0; i < look->n; i++)
-		if (look->readings[i].is_list) {
-			struct reading *reading = &look->readings[i];
-			static const struct kube_resource pods = {"", "v1", KIND_POD, "Pod", true};
-			auto_strbuf struct strbuf query = {0};
+	static const struct kube_resource pods = {"", "v1", KIND_POD, "Pod", true};
+	auto_strbuf struct strbuf query = {0};
 
-			/* A node has some hundred pods at most: one page. */
-			strbuf_adds(&query, "fieldSelector=spec.nodeName%3D");
-			kube_path_encode(&query, reading->key);
-			reading->call = kube_list(reading->look->looks->client, &pods, NULL,
-						  strbuf_str(&query), on_listed, reading);
-		}
+	strbuf_adds(&query, "fieldSelector=spec.nodeName%3D");
+	kube_path_encode(&query, reading->key);
+	strbuf_addf(&query, "&limit=%d", PAGE);
+	if (after) {
+		strbuf_adds(&query, "&continue=");
+		kube_path_encode(&query, after);
+	}
+	reading->call = kube_list(reading->look->looks->client, &pods, NULL, strbuf_str(&query),
+				  on_page, reading);
+}
+
+static void start_call(struct reading *reading)
+{
+	struct live_reads *looks = reading->look->looks;
+	const char *slash = strchr(reading->key, '/');
+	auto_free char *ns = slash ? str_ndup(reading->key, (size_t)(slash - reading->key)) : NULL;
+	struct kube_resource resource = {0};
+	bool is_found;
+
+	TAILQ_REMOVE(&looks->waiting, reading, link);
+	reading->waits = false;
+	looks->calls++;
+	if (reading->is_list) {
+		looks->lists = true;
+		reading->pods = json_object();
+		read_page(reading, NULL);
+		return;
+	}
+	is_found = find_resource(reading->kind, &resource);
+	assert(is_found);
+	(void)is_found;
+	reading->call = kube_get(looks->client, &resource, resource.namespaced ? ns : NULL,
+				 resource.namespaced && slash ? slash + 1 : reading->key, NULL,
+				 on_read, reading);
+}
+
+/* A list that has to wait for another one keeps nothing else waiting. */
+static void start_calls(struct live_reads *looks)
+{
+	struct reading *reading = TAILQ_FIRST(&looks->waiting);
+
+	while (reading && looks->calls < CALLS_MAX) {
+		struct reading *next = TAILQ_NEXT(reading, link);
+
+		if (!reading->is_list || !looks->lists)
+			start_call(reading);
+		reading = next;
+	}
 }
 
 void live_reads_begin(struct live_reads *looks, unsigned int of, const char *name,
@@ -178,33 +308,30 @@ void live_reads_begin(struct live_reads *looks, unsigned int of, const char *nam
 	look->found = json_object();
 	json_array_foreach (wanted, i, item) {
 		struct reading *reading = &look->readings[look->n];
-		const char *key = json_str_or(json_at(item, "key"), "");
-		const char *slash = strchr(key, '/');
-		bool is_list = str_eq(json_str_at(item, "kind"), BOX_PODS_OF_NODE);
-		struct kube_resource resource = {.plural = BOX_PODS_OF_NODE};
-		auto_free char *ns = slash ? str_ndup(key, (size_t)(slash - key)) : NULL;
+		const char *kind = json_str_or(json_at(item, "kind"), "");
+		bool is_list = str_eq(kind, BOX_PODS_OF_NODE);
+		struct kube_resource ignored;
 
-		if (!is_list && !find_resource(json_str_or(json_at(item, "kind"), ""), &resource))
+		if (!is_list && !find_resource(kind, &ignored))
 			continue;
 		reading->look = look;
-		reading->kind = str_dup(resource.plural);
-		reading->key = str_dup(key);
+		reading->kind = str_dup(kind);
+		reading->key = str_dup(json_str_or(json_at(item, "key"), ""));
 		reading->is_list = is_list;
 		look->lists += is_list;
 		look->n++;
 		look->left++;
-		if (!is_list)
-			reading->call =
-				kube_get(looks->client, &resource, resource.namespaced ? ns : NULL,
-					 resource.namespaced && slash ? slash + 1 : key, NULL,
-					 on_read, reading);
 	}
 	if (look->left == 0) {
 		look_free(look);
 		return;
 	}
 	map_set(&looks->running, name, look);
+	for (i = 0; i < look->n; i++)
+		if (!look->readings[i].is_list || look->left == look->lists)
+			let_wait(&look->readings[i]);
 	/* Nothing else is asked for. */
 	if (look->left == look->lists)
-		list_all(look);
+		look->lists = 0;
+	start_calls(looks);
 }

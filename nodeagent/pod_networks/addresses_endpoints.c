@@ -39,18 +39,15 @@ struct endpoints_list {
 /* What is read of an endpoint. Returns new. */
 static json_t *project_endpoint(const json_t *endpoint)
 {
-	static const char *const kept[] = {ENDPOINT_ASKS_ANNOTATION, ENDPOINT_DOWN_ANNOTATION,
-					   ENDPOINT_CONFLICTS_ANNOTATION};
+	static const char *const kept[] = {ENDPOINT_DOWN_ANNOTATION, ENDPOINT_ASKS_ANNOTATION,
+					   ENDPOINT_CONFLICTS_ANNOTATION, NULL};
 	const json_t *from = json_at(endpoint, "metadata"), *status = json_at(endpoint, "status");
 	json_t *to = json_object(), *metadata = json_need_object(to, "metadata");
-	json_t *annotations = json_need_object(metadata, "annotations");
 
 	json_put_str(metadata, "name", json_str_at(from, "name"));
 	json_put_str(metadata, "namespace", json_str_at(from, "namespace"));
 	json_put_str(metadata, "resourceVersion", json_str_at(from, "resourceVersion"));
-	for (size_t i = 0; i < ARRAY_LEN(kept); i++)
-		json_put(annotations, kept[i], json_incref(json_at(from, "annotations", kept[i])));
-	limits_reduce_annotations(annotations);
+	json_put(metadata, "annotations", limits_annotations(json_at(from, "annotations"), kept));
 	json_put(to, "status", endpoint_addresses(status));
 	json_put_str(json_at(to, "status"), "ownerControllerName",
 		     json_str_at(status, "ownerControllerName"));

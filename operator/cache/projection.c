@@ -9,11 +9,16 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/limits.h"
+#include "reconcilers/ipam/candidates.h"
+#include "reconcilers/ipam/conflict.h"
+#include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/foresight.h"
 #include "reconcilers/maintenance/drain.h"
+#include "reconcilers/spider/cni_config.h"
 #include "reconcilers/sriov/node_names.h"
 #include "reconcilers/sriov/node_state.h"
 #include "reconcilers/sriov/pool_config.h"
+#include "reconcilers/sriov/sriov_network.h"
 
 /* Remove all members of an object but these. */
 static void keep_only(json_t *object, const char *const *keys)
@@ -33,7 +38,8 @@ static void keep_only(json_t *object, const char *const *keys)
 	}
 }
 
-static void trim_metadata(json_t *object)
+/* names: of the annotations that are kept, up to NULL; NULL: any, up to max_bytes together. */
+static void trim_metadata(json_t *object, const char *const *names, size_t max_bytes)
 {
 	static const char *const kept[] = {
 		"name",
@@ -57,7 +63,12 @@ static void trim_metadata(json_t *object)
 	/* kubectl's copy of the whole object; reconcilers never look at it. */
 	if (annotations)
 		json_object_del(annotations, "kubectl.kubernetes.io/last-applied-configuration");
-	limits_reduce_annotations(annotations);
+	if (annotations)
+		json_put(metadata, "annotations",
+			 names ? limits_annotations(annotations, names)
+			       : limits_all_annotations(
+					 annotations, json_at(metadata, "orbweaver", "annotations"),
+					 max_bytes));
 	limits_reduce_metadata(metadata);
 }
 
@@ -71,7 +82,7 @@ static void drop_type(json_t *object)
 void project_object(json_t *object)
 {
 	drop_type(object);
-	trim_metadata(object);
+	trim_metadata(object, NULL, LIMIT_ANNOTATIONS_BYTES);
 }
 
 static json_t *ready_condition(const json_t *conditions)
@@ -123,20 +134,37 @@ void project_node(json_t *object)
 
 void project_namespace(json_t *object)
 {
-	project_object(object);
+	static const char *const annotations[] = {
+		IPAM_ANNOTATION_NS_IPV4,
+		IPAM_ANNOTATION_NS_IPV6,
+		CNI_ANNOTATION_RDMA_INJECT,
+		CNI_ANNOTATION_NETWORK_INJECT,
+		NULL,
+	};
+
+	drop_type(object);
+	trim_metadata(object, annotations, 0);
 	json_object_del(object, "spec");
 	json_object_del(object, "status");
 }
 
-/* FieldsV1: {"f:metadata": {"f:labels": {".": {}, "f:KEY": {}}}}. */
-static void add_owned(json_t *list, const json_t *fields)
+/*
+ * FieldsV1: {"f:metadata": {"f:labels": {".": {}, "f:KEY": {}}}}. Any user can write in our name,
+ * so no more is kept than we ever write.
+ */
+static void add_owned(json_t *list, const json_t *fields, size_t *left)
 {
 	const char *key = NULL;
 	json_t *value = NULL;
 
-	json_each (fields, key, value)
-		if (str_starts(key, "f:"))
-			json_array_append_new(list, json_string(key + 2));
+	json_each (fields, key, value) {
+		size_t len = strlen(key);
+
+		if (!str_starts(key, "f:") || len > *left)
+			continue;
+		*left -= len;
+		json_array_append_new(list, json_string(key + 2));
+	}
 }
 
 /*
@@ -170,26 +198,34 @@ static void note_spec_writer(json_t *metadata)
 	json_put_str(writer, "time", json_str_at(last, "time"));
 }
 
-void project_written(json_t *object)
+/* metadata.orbweaver: see projection.h. */
+static void note_own(json_t *object)
 {
 	json_t *metadata = json_at(object, "metadata");
 	const json_t *entry = NULL;
 	json_auto_t *labels = json_array();
 	json_auto_t *annotations = json_array();
+	size_t of_labels = LIMIT_ANNOTATION_BYTES, of_annotations = LIMIT_ANNOTATION_BYTES;
 	size_t i = 0;
 
 	note_spec_writer(metadata);
 	json_array_foreach (json_at(metadata, "managedFields"), i, entry) {
 		if (!str_eq(json_str_at(entry, "manager"), OPERATOR_NAME))
 			continue;
-		add_owned(labels, json_at(entry, "fieldsV1", "f:metadata", "f:labels"));
-		add_owned(annotations, json_at(entry, "fieldsV1", "f:metadata", "f:annotations"));
+		add_owned(labels, json_at(entry, "fieldsV1", "f:metadata", "f:labels"), &of_labels);
+		add_owned(annotations, json_at(entry, "fieldsV1", "f:metadata", "f:annotations"),
+			  &of_annotations);
 	}
 	if (json_array_size(labels))
 		json_put(json_need_object(metadata, "orbweaver"), "labels", json_incref(labels));
 	if (json_array_size(annotations))
 		json_put(json_need_object(metadata, "orbweaver"), "annotations",
 			 json_incref(annotations));
+}
+
+void project_written(json_t *object)
+{
+	note_own(object);
 	project_object(object);
 }
 
@@ -200,10 +236,21 @@ void project_definition(json_t *object)
 	foresight_project(object);
 }
 
+/* Its annotations are copied to its definition, which has some of its own. */
 void project_config(json_t *object)
 {
 	limits_reduce(json_at(object, "spec"));
-	project_object(object);
+	drop_type(object);
+	trim_metadata(object, NULL, LIMIT_ANNOTATION_BYTES);
+}
+
+void project_network(json_t *object)
+{
+	static const char *const annotations[] = {SRIOV_NETWORK_LAST_NAMESPACE, NULL};
+
+	limits_reduce(json_at(object, "spec"));
+	drop_type(object);
+	trim_metadata(object, annotations, 0);
 }
 
 /* No name, "namespace/name" or UID is longer. */
@@ -222,6 +269,13 @@ static void reduce_words(json_t *value)
 
 void project_endpoint(json_t *object)
 {
+	static const char *const annotations[] = {
+		ENDPOINT_DOWN_ANNOTATION,
+		ENDPOINT_ASKS_ANNOTATION,
+		ENDPOINT_CONFLICTS_ANNOTATION,
+		ENDPOINT_REFUSED_ANNOTATION,
+		NULL,
+	};
 	json_t *status = json_at(object, "status"), *current = json_at(status, "current");
 	size_t items = json_array_size(json_at(current, "ips"));
 
@@ -231,7 +285,9 @@ void project_endpoint(json_t *object)
 	if (items > LIMIT_NETWORKS + 1)
 		json_put_int(current, "ips", (int64_t)items);
 	limits_reduce(status);
-	project_written(object);
+	note_own(object);
+	drop_type(object);
+	trim_metadata(object, annotations, 0);
 }
 
 void project_operator_config(json_t *object)

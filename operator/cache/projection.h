@@ -32,16 +32,21 @@ void project_node(json_t *object);
 void project_written(json_t *object);
 
 /*
- * Objects that users of a namespace write: no more than is read (reconcilers/core/limits.h).
- * NetworkAttachmentDefinitions, whose configuration is read here, once for each version
- * (reconcilers/ipam/foresight.h); SpiderMultusConfigs and SriovNetworks; SpiderEndpoints, with the
- * items of as many NICs as a pod can have: of more, their number stands in the place of the list.
+ * Objects that users of a namespace write: no more than is read (reconcilers/core/limits.h), of
+ * annotations too. NetworkAttachmentDefinitions, whose configuration is read here, once for each
+ * version (reconcilers/ipam/foresight.h); SpiderMultusConfigs; SriovNetworks, SriovIBNetworks and
+ * OVSNetworks; SpiderEndpoints, with the items of as many NICs as a pod can have: of more, their
+ * number stands in the place of the list.
  */
 void project_definition(json_t *object);
 void project_config(json_t *object);
+void project_network(json_t *object);
 void project_endpoint(json_t *object);
 
-/* Namespaces, and others of which only the presence counts: metadata only. */
+/*
+ * Namespaces, and others of which only the presence counts: metadata only, and of its annotations
+ * those that are read of namespaces.
+ */
 void project_namespace(json_t *object);
 
 /* SriovOperatorConfigs: metadata, and spec.disableDrain. */

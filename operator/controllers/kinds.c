@@ -300,7 +300,7 @@ static const splitter_path drop_leftover[] = {
 		.kind = (kind_), DROP(drop_common),                                                \
 		.cache =                                                                           \
 			{                                                                          \
-				.project = project_config,                                         \
+				.project = project_network,                                        \
 				.indexes = {index_network_nad, index_network_namespace,            \
 					    index_network_resource},                               \
 			},                                                                         \

@@ -37,14 +37,21 @@ bool inject_check_wants(const json_t *pod)
 
 /* ---- projection ------------------------------------------------------------------------------ */
 
+/* Of the first containers, as long as theirs have LIMIT_CONFIG_BYTES together. Returns new. */
 static json_t *limits_of(const json_t *containers)
 {
 	json_t *list = json_array(), *container;
-	size_t i;
+	size_t left = LIMIT_CONFIG_BYTES, i;
 
 	json_array_foreach (containers, i, container) {
 		json_t *limits = json_at(container, "resources", "limits");
-		json_t *kept = json_object();
+		size_t bytes = limits_weight(limits);
+		json_t *kept;
+
+		if (bytes > left)
+			break;
+		left -= bytes;
+		kept = json_object();
 
 		json_put(json_need_object(kept, "resources"), "limits", json_incref(limits));
 		json_array_append_new(list, kept);
@@ -70,11 +77,11 @@ void inject_check_project(json_t *pod)
 		NULL,
 	};
 	json_t *metadata = json_pick(json_at(pod, "metadata"), metadata_kept);
-	json_t *annotations = json_pick(json_at(pod, "metadata", "annotations"), annotations_kept);
+	json_t *annotations =
+		limits_annotations(json_at(pod, "metadata", "annotations"), annotations_kept);
 	json_t *limits = limits_of(json_at(pod, "spec", "containers"));
 	json_t *phase = json_incref(json_at(pod, "status", "phase"));
 
-	limits_reduce_annotations(annotations);
 	json_put(metadata, "annotations", annotations);
 	json_object_clear(pod);
 	json_put(pod, "metadata", metadata);

@@ -22,6 +22,7 @@ static const char *const pod_annotations[] = {
 	"ipam.spidernet.io/routes",
 	"cni.spidernet.io/network-resource-inject",
 	"cni.spidernet.io/rdma-resource-inject",
+	NULL,
 };
 
 static int refuse_bytes(size_t len, size_t max_bytes, struct err *err)
@@ -84,10 +85,12 @@ int limits_check_pod(const json_t *pod, struct err *err)
 	const json_t *labels = json_at(pod, "metadata", "labels");
 	size_t size =
 		json_is_integer(labels) ? (size_t)json_integer_value(labels) : labels_size(labels);
+	size_t together = 0;
 
-	for (size_t i = 0; i < ARRAY_LEN(pod_annotations); i++) {
+	for (size_t i = 0; pod_annotations[i]; i++) {
 		const json_t *value = json_at(annotations, pod_annotations[i]);
 
+		together += size_of(value);
 		if (size_of(value) > LIMIT_ANNOTATION_BYTES) {
 			(void)refuse_bytes(size_of(value), LIMIT_ANNOTATION_BYTES, err);
 			return err_in(err, "annotation %s", pod_annotations[i]);
@@ -97,30 +100,19 @@ int limits_check_pod(const json_t *pod, struct err *err)
 				      LIMIT_ANNOTATION_BYTES, err) < 0)
 			return err_in(err, "annotation %s", pod_annotations[i]);
 	}
+	if (together > LIMIT_ANNOTATIONS_BYTES) {
+		(void)refuse_bytes(together, LIMIT_ANNOTATIONS_BYTES, err);
+		return err_in(err, "annotations that name networks, pools and resources");
+	}
 	if (size <= LIMIT_ANNOTATION_BYTES)
 		return 0;
 	(void)refuse_bytes(size, LIMIT_ANNOTATION_BYTES, err);
 	return err_in(err, "metadata.labels");
 }
 
-static json_t *reduced(json_t *text, size_t max_bytes)
-{
-	size_t len = json_string_length(text);
-
-	return len > max_bytes ? json_integer((json_int_t)len) : json_incref(text);
-}
-
 json_t *limits_pod_annotations(const json_t *annotations)
 {
-	json_t *kept = json_object();
-
-	for (size_t i = 0; i < ARRAY_LEN(pod_annotations); i++) {
-		json_t *value = json_at(annotations, pod_annotations[i]);
-
-		if (value)
-			json_put(kept, pod_annotations[i], reduced(value, LIMIT_ANNOTATION_BYTES));
-	}
-	return kept;
+	return limits_annotations(annotations, pod_annotations);
 }
 
 json_t *limits_labels(const json_t *labels)
@@ -133,15 +125,50 @@ json_t *limits_labels(const json_t *labels)
 
 /* ---- any object ------------------------------------------------------------------------------ */
 
-void limits_reduce_annotations(json_t *annotations)
+json_t *limits_annotations(const json_t *annotations, const char *const *names)
 {
-	const char *key;
-	json_t *value;
+	size_t left = LIMIT_ANNOTATIONS_BYTES;
+	json_t *kept = json_object();
 
-	json_object_foreach (annotations, key, value)
-		if (json_string_length(value) > LIMIT_ANNOTATION_BYTES)
-			json_object_set_new(annotations, key,
-					    reduced(value, LIMIT_ANNOTATION_BYTES));
+	for (size_t i = 0; names[i]; i++) {
+		json_t *value = json_at(annotations, names[i]);
+		size_t len = json_string_length(value);
+
+		if (len > LIMIT_ANNOTATION_BYTES || len > left) {
+			json_put(kept, names[i], json_integer((json_int_t)len));
+			continue;
+		}
+		json_put(kept, names[i], json_incref(value));
+		left -= len;
+	}
+	return kept;
+}
+
+/* If it fits into what is left. */
+static void keep_annotation(json_t *kept, const char *name, json_t *value, size_t *left)
+{
+	size_t size = strlen(name) + json_string_length(value);
+
+	if (!value || json_object_get(kept, name) ||
+	    json_string_length(value) > LIMIT_ANNOTATION_BYTES || size > *left)
+		return;
+	json_object_set(kept, name, value);
+	*left -= size;
+}
+
+json_t *limits_all_annotations(const json_t *annotations, const json_t *first, size_t max_bytes)
+{
+	json_t *kept = json_object(), *value;
+	const char *name;
+	size_t i;
+
+	json_array_foreach (first, i, value) {
+		name = json_str_or(value, "");
+		keep_annotation(kept, name, json_at(annotations, name), &max_bytes);
+	}
+	json_each (annotations, name, value)
+		keep_annotation(kept, name, value, &max_bytes);
+	return kept;
 }
 
 /* A list of strings is often one text in parts. */
@@ -275,7 +302,35 @@ static struct content reduce_within(json_t *value)
 	return content;
 }
 
+/* What a value takes beside its text. */
+#define PART_BYTES 16
+
+size_t limits_weight(const json_t *value)
+{
+	size_t bytes = PART_BYTES + json_string_length(value), i;
+	const char *key;
+	json_t *part;
+
+	json_each (value, key, part)
+		bytes += strlen(key) + limits_weight(part);
+	json_array_foreach (value, i, part)
+		bytes += limits_weight(part);
+	return bytes;
+}
+
 void limits_reduce(json_t *value)
 {
+	size_t left = LIMIT_OBJECT_BYTES;
+	const char *key;
+	json_t *part;
+
 	(void)reduce_within(value);
+	json_object_foreach (value, key, part) {
+		size_t bytes = strlen(key) + limits_weight(part);
+
+		if (bytes <= left)
+			left -= bytes;
+		else
+			json_object_set_new(value, key, json_integer((json_int_t)bytes));
+	}
 }

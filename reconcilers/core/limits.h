@@ -23,6 +23,8 @@ enum {
 	LIMIT_NETWORKS = 64,
 	/* Bytes of an annotation; of all labels, owner references, finalizers of an object. */
 	LIMIT_ANNOTATION_BYTES = 16 * 1024,
+	/* Bytes of the annotations of an object that are read or mirrored, together. */
+	LIMIT_ANNOTATIONS_BYTES = 32 * 1024,
 	/* Bytes of a CNI configuration, or of a part of one that is written as text. */
 	LIMIT_CONFIG_BYTES = 64 * 1024,
 	/* json_weight() of JSON in a string, values in a list: at most 0.6 MB once it is read. */
@@ -35,6 +37,8 @@ enum {
 	LIMIT_CANDIDATES = 8192,
 	/* Addresses of a NIC's PF, where its network wants pools of the PF's subnet. */
 	LIMIT_MASTER_ADDRESSES = 16,
+	/* limits_weight() of a user's spec or status, once its parts are reduced. */
+	LIMIT_OBJECT_BYTES = 256 * 1024,
 	/* Elements of a list in an object of a user. */
 	LIMIT_LIST = 1024,
 	/*
@@ -79,12 +83,26 @@ json_t *limits_labels(const json_t *labels);
 void limits_reduce_metadata(json_t *metadata);
 
 /*
- * Reduce in place: annotations of any object; strings (LIMIT_CONFIG_BYTES) and lists anywhere in a
- * value (LIMIT_LIST; with all that is within LIMIT_JSON_NODES values, LIMIT_CONFIG_BYTES in their
- * strings).
+ * Of an object's annotations the named ones (up to NULL), in this order, within
+ * LIMIT_ANNOTATION_BYTES each and LIMIT_ANNOTATIONS_BYTES together; of one beyond that its size.
+ * Returns new.
  */
-void limits_reduce_annotations(json_t *annotations);
+json_t *limits_annotations(const json_t *annotations, const char *const *names);
+/*
+ * All of them, where any name may matter: first those that the array `first` has (NULL: none), then
+ * the others, while they and their names have max_bytes together; the rest is left out. Returns
+ * new.
+ */
+json_t *limits_all_annotations(const json_t *annotations, const json_t *first, size_t max_bytes);
+
+/*
+ * Reduce in place: strings (LIMIT_CONFIG_BYTES) and lists anywhere in a value (LIMIT_LIST; with all
+ * that is within LIMIT_JSON_NODES values, LIMIT_CONFIG_BYTES in their strings); then members with
+ * which it has more than LIMIT_OBJECT_BYTES.
+ */
 void limits_reduce(json_t *value);
+/* Bytes of all strings and keys in a value, and some for each part of it. */
+size_t limits_weight(const json_t *value);
 
 /* -1 with err "TooLarge" when limits_reduce() would put a number in the place of the list. */
 int limits_check_list(const json_t *list, struct err *err);

@@ -105,7 +105,7 @@ static json_t *nad_new(const json_t *smc, const json_t *present)
 		 * kubectl's notes are about the config, not about what we make of it; the owner's
 		 * name is for SR-IOV networks to write.
 		 */
-		if (!str_starts(note, "kubectl.kubernetes.io/") &&
+		if (json_is_string(value) && !str_starts(note, "kubectl.kubernetes.io/") &&
 		    !str_eq(note, SRIOV_NETWORK_OWNER))
 			json_put(annotations, note, json_incref(value));
 	json_put(annotations, CNI_ANNOTATION_RESOURCE, cni_config_resource(smc));

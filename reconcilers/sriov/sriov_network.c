@@ -20,9 +20,6 @@
 
 #define NAMESPACE_FIELD "spec.networkNamespace"
 
-/* On a network: the namespace into which upstream's operator wrote its NAD. */
-#define LAST_NAMESPACE "operator.sriovnetwork.openshift.io/last-network-namespace"
-
 struct look {
 	const json_t *world;
 	const struct kind_info *kind;
@@ -161,8 +158,9 @@ static bool has_older_mark(const struct look *l)
 	json_array_foreach (json_at(l->nad, "metadata", "ownerReferences"), i, owner)
 		if (owner_is(owner, l->kind->group, l->kind->kind, l->name))
 			return true;
-	return str_eq(json_str_at(l->network, "metadata", "annotations", LAST_NAMESPACE),
-		      l->target);
+	return str_eq(
+		json_str_at(l->network, "metadata", "annotations", SRIOV_NETWORK_LAST_NAMESPACE),
+		l->target);
 }
 
 /* What the network would write is there already: nothing of another owner is lost. */

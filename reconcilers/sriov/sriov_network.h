@@ -32,6 +32,8 @@
 
 /* On the NAD: the resource that a pod has to ask for, with prefix. */
 #define NAD_RESOURCE_NAME "k8s.v1.cni.cncf.io/resourceName"
+/* On a network: the namespace into which upstream's operator wrote its NAD. */
+#define SRIOV_NETWORK_LAST_NAMESPACE "operator.sriovnetwork.openshift.io/last-network-namespace"
 /* Upstream's, honoured where it is; we set none (docs/sriov.md). */
 #define SRIOV_NETWORK_FINALIZER "netattdef.finalizers.sriovnetwork.openshift.io"
 

@@ -68,6 +68,9 @@ static json_t *pick_members(const json_t *object, const char *const *names)
 /* No address and no name of an interface is longer. */
 #define STATUS_WORD_MAX 64
 
+/* Of an owner reference that can be: name, group and kind have 253 characters each at most. */
+#define OWNER_BYTES_MAX 1024
+
 /* {interface: [address]}, new; NULL: the pod's network-status has none. */
 static json_t *addresses_of(const json_t *pod)
 {
@@ -116,11 +119,12 @@ void assign_project(json_t *pod)
 	json_put(json_at(kept, "metadata"), "labels", labels);
 	json_put(kept, "addresses", addresses_of(pod));
 	if (owner) {
-		json_t *reference = pick_members(owner, owner_of);
+		json_auto_t *reference = pick_members(owner, owner_of);
 
 		/* No name of an object is so long; such an owner does not exist. */
-		limits_reduce(reference);
-		json_put(json_at(kept, "metadata"), "ownerReferences", json_pack("[o]", reference));
+		if (limits_weight(reference) <= OWNER_BYTES_MAX)
+			json_put(json_at(kept, "metadata"), "ownerReferences",
+				 json_pack("[O]", reference));
 	}
 	json_object_clear(pod);
 	json_object_update(pod, kept);

@@ -9,6 +9,7 @@
 #include "operator/cache/projection.h"
 #include "reconcilers/admission/inject_check.h"
 #include "reconcilers/core/limits.h"
+#include "reconcilers/ipam/allocate/assign.h"
 
 static char *text_of(size_t len)
 {
@@ -22,9 +23,9 @@ static char *text_of(size_t len)
 static void no_kind_keeps_what_is_too_large(void **state)
 {
 	static void (*const projections[])(json_t * object) = {
-		project_object, project_written,  project_namespace,
-		project_config, project_endpoint, project_definition,
-		project_node,   project_workload, inject_check_project,
+		project_object,       project_written,    project_namespace, project_config,
+		project_endpoint,     project_definition, project_node,      project_workload,
+		inject_check_project, project_network,
 	};
 	auto_free char *large = text_of(250000);
 
@@ -41,12 +42,92 @@ static void no_kind_keeps_what_is_too_large(void **state)
 	}
 }
 
+/* 240 KiB: the API server takes 256 KiB of annotations. */
+static json_t *object_with_many_annotations(void)
+{
+	static const char *const read[] = {
+		"cni.spidernet.io/rdma-resource-inject",
+		"cni.spidernet.io/network-resource-inject",
+		"ipam.spidernet.io/default-ipv4-ippool",
+		"orbweaver.io/down",
+		"orbweaver.io/asks",
+		"orbweaver.io/conflicts",
+		"operator.sriovnetwork.openshift.io/last-network-namespace",
+		"k8s.v1.cni.cncf.io/networks",
+	};
+	auto_free char *text = text_of(16 * 1024);
+	json_t *object = json_pack("{s:{s:s, s:{}, s:[]}}", "metadata", "name", "a", "annotations",
+				   "managedFields");
+	json_t *annotations = json_at(object, "metadata", "annotations");
+	json_t *owned = json_object();
+
+	for (size_t i = 0; i < 15; i++) {
+		auto_free char *key =
+			i < ARRAY_LEN(read) ? str_dup(read[i]) : str_printf("example.com/%zu", i);
+		auto_free char *field = str_printf("f:%s", key);
+
+		json_put_str(annotations, key, text);
+		json_put(owned, field, json_object());
+	}
+	/* Any user can write with this name. */
+	for (size_t i = 0; i < 4000; i++) {
+		auto_free char *field = str_printf("f:example.com/with-a-longer-name-%zu", i);
+
+		json_put(owned, field, json_object());
+	}
+	json_array_append_new(json_at(object, "metadata", "managedFields"),
+			      json_pack("{s:s, s:{s:{s:o}}}", "manager", "orbweaver-operator",
+					"fieldsV1", "f:metadata", "f:annotations", owned));
+	return object;
+}
+
+static void no_kind_of_users_keeps_many_annotations(void **state)
+{
+	static const struct {
+		void (*project)(json_t *object);
+		size_t max;
+	} kinds[] = {
+		{project_namespace, 33 * 1024},    {project_network, 17 * 1024},
+		{project_config, 17 * 1024},       {project_endpoint, 51 * 1024},
+		{project_object, 33 * 1024},       {project_written, 51 * 1024},
+		{project_definition, 51 * 1024},   {project_workload, 33 * 1024},
+		{inject_check_project, 33 * 1024}, {assign_project, 33 * 1024},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		json_auto_t *object = object_with_many_annotations();
+		auto_free char *text = NULL;
+
+		kinds[i].project(object);
+		json_object_del(json_at(object, "metadata"), "managedFields");
+		text = json_text(object);
+		if (strlen(text) > kinds[i].max)
+			fail_msg("kind %zu keeps %zu bytes", i, strlen(text));
+	}
+}
+
+/* Else a definition would never be seen to be as it is wanted. */
+static void a_definition_keeps_what_its_config_gave_it(void **state)
+{
+	auto_free char *text = text_of(16 * 1024 - 20);
+	json_auto_t *nad = json_pack("{s:{s:s, s:{s:s, s:s, s:s}, s:[{s:s, s:{s:{s:{s:{}}}}}]}}",
+				     "metadata", "name", "a", "annotations", "a.example.com/1",
+				     text, "a.example.com/2", text, "z.example.com/own", text,
+				     "managedFields", "manager", "orbweaver-operator", "fieldsV1",
+				     "f:metadata", "f:annotations", "f:z.example.com/own");
+
+	project_definition(nad);
+	assert_non_null(json_at(nad, "metadata", "annotations", "z.example.com/own"));
+	assert_non_null(json_at(nad, "metadata", "annotations", "a.example.com/1"));
+	assert_null(json_at(nad, "metadata", "annotations", "a.example.com/2"));
+}
+
 /* The API server bounds annotations of an object, and nothing else of its metadata. */
 static void no_kind_of_users_keeps_metadata_that_is_too_large(void **state)
 {
 	static void (*const projections[])(json_t * object) = {
 		project_object,   project_written,    project_namespace, project_config,
-		project_endpoint, project_definition, project_workload,
+		project_endpoint, project_definition, project_workload,  project_network,
 	};
 	auto_free char *name = text_of(60);
 
@@ -154,10 +235,64 @@ static void words_of_an_endpoint_have_the_length_of_names(void **state)
 	assert_string_equal(json_str_at(endpoint, "status", "current", "node"), "n1");
 }
 
+/* Each part within its bound, and 1.4 MB together. */
+static void no_kind_of_users_keeps_many_large_parts(void **state)
+{
+	static const struct {
+		void (*project)(json_t *object);
+		size_t max;
+	} kinds[] = {
+		{project_config, 270000},   {project_network, 270000},
+		{project_endpoint, 270000}, {inject_check_project, 70000},
+		{assign_project, 2000},
+	};
+	auto_free char *text = text_of(60000), *name = text_of(300);
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		json_auto_t *object = json_pack("{s:{s:s, s:[{}]}, s:{s:[]}, s:{s:{s:[]}}}",
+						"metadata", "name", "a", "ownerReferences", "spec",
+						"containers", "status", "current", "ips");
+		json_t *spec = json_at(object, "spec"), *owner;
+		auto_free char *kept = NULL;
+
+		owner = json_array_get(json_at(object, "metadata", "ownerReferences"), 0);
+		json_put_bool(owner, "controller", true);
+		json_put_str(owner, "name", text);
+		for (int n = 0; n < 1000; n++) {
+			auto_free char *key = str_printf("%s%d", name, n);
+
+			if (n < 23)
+				json_put_str(spec, key, text);
+			json_array_append_new(
+				json_at(spec, "containers"),
+				json_pack("{s:{s:{s:s}}}", "resources", "limits", key, "1"));
+			json_array_append_new(json_at(object, "status", "current", "ips"),
+					      json_pack("{s:s, s:s, s:s}", "interface", key,
+							"ipv4Pool", key, "ipv6Pool", key));
+		}
+		/* Of pods, what users write is here. */
+		if (kinds[i].project == inject_check_project || kinds[i].project == assign_project)
+			json_object_del(object, "status");
+		else
+			json_object_del(json_at(object, "metadata"), "ownerReferences");
+		if (kinds[i].project == project_endpoint)
+			json_object_del(object, "spec");
+		else
+			json_object_del(object, "status");
+		kinds[i].project(object);
+		kept = json_text(object);
+		if (strlen(kept) > kinds[i].max)
+			fail_msg("kind %zu keeps %zu bytes", i, strlen(kept));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_kind_keeps_what_is_too_large),
+		cmocka_unit_test(no_kind_of_users_keeps_many_annotations),
+		cmocka_unit_test(a_definition_keeps_what_its_config_gave_it),
+		cmocka_unit_test(no_kind_of_users_keeps_many_large_parts),
 		cmocka_unit_test(no_kind_of_users_keeps_metadata_that_is_too_large),
 		cmocka_unit_test(configurations_of_users_are_kept_up_to_their_bound),
 		cmocka_unit_test(an_endpoint_is_kept_up_to_what_a_pod_can_have),

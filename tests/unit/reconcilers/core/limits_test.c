@@ -88,6 +88,28 @@ static void what_is_kept_of_a_large_annotation_is_its_size(void **state)
 	assert_non_null(strstr(err.text, "250000 bytes"));
 }
 
+static void annotations_of_a_pod_that_are_read_have_a_bound_together(void **state)
+{
+	static const char *const keys[] = {NETWORKS_ANNOTATION, "ipam.spidernet.io/ippools",
+					   "ipam.spidernet.io/ippool"};
+	auto_free char *fits = text_of(LIMIT_ANNOTATION_BYTES);
+	json_auto_t *pod = pod_with(keys[0], fits);
+	json_t *metadata = json_at(pod, "metadata"), *all = json_at(metadata, "annotations");
+	struct err err = {0};
+
+	json_put_str(all, keys[1], fits);
+	assert_int_equal(limits_check_pod(pod, &err), 0);
+	json_put_str(all, keys[2], "1");
+	assert_int_equal(limits_check_pod(pod, &err), -1);
+	assert_string_equal(err.reason, "TooLarge");
+	/* So it is after the door. */
+	all = limits_pod_annotations(all);
+	json_put(metadata, "annotations", all);
+	assert_int_equal(json_integer_value(json_at(all, keys[2])), 1);
+	assert_int_equal(limits_check_pod(pod, &err), -1);
+	assert_non_null(strstr(err.text, "32769 bytes, at most 32768"));
+}
+
 static void labels_of_a_pod_have_a_bound_together(void **state)
 {
 	json_auto_t *labels = json_object(), *pod = json_object(), *kept = NULL;
@@ -164,6 +186,7 @@ int main(void)
 		cmocka_unit_test(weighs_json_within_strings),
 		cmocka_unit_test(each_annotation_of_a_pod_that_is_read_has_a_bound),
 		cmocka_unit_test(what_is_kept_of_a_large_annotation_is_its_size),
+		cmocka_unit_test(annotations_of_a_pod_that_are_read_have_a_bound_together),
 		cmocka_unit_test(labels_of_a_pod_have_a_bound_together),
 		cmocka_unit_test(values_of_users_are_reduced_wherever_they_stand),
 		cmocka_unit_test(lists_within_a_list_have_a_bound_together),

@@ -44,10 +44,13 @@ enum {
 	NODE_STATE_OFFERS = 1,
 	/* pods of virtual machines, by "namespace/name" of the instance */
 	BOUND_POD_BY_MACHINE = 0,
+	BOUND_POD_OF_SETS = 1, /* … that live, of StatefulSets, by namespace */
 	AGENT_POD_BY_NODE = 0,
 	ENDPOINT_BY_NODE = 0,  /* SpiderEndpoints by the node of their pod */
 	ENDPOINT_BY_POOL = 1,  /* … by the SpiderIPPools that their addresses are from */
 	ENDPOINT_BY_BLOCK = 2, /* … by blocks of the addresses (ipam/strays.h) */
+	ENDPOINT_OF_SETS = 3,  /* … of pods of StatefulSets, by namespace */
+	QUOTA_BY_NAMESPACE = 0,
 };
 
 /*

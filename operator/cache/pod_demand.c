@@ -12,6 +12,7 @@
 #include "operator/cache/kinds.h"
 #include "reconcilers/admission/pod_inject.h"
 #include "reconcilers/ipam/allocate/assign.h"
+#include "reconcilers/ipam/allocate/release.h"
 
 static void note_group(void *arg, const char *group)
 {
@@ -55,4 +56,5 @@ void pod_demand_tell(const struct pod_demand *demand, struct mirror *mirror)
 {
 	mirror_want(mirror, KIND_POD, pod_demand_is_there(demand));
 	mirror_want(mirror, KIND_BOUND_POD, demand->pools > 0);
+	mirror_want(mirror, KIND_RESOURCE_QUOTA, demand->pools > 0);
 }

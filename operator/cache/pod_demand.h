@@ -31,7 +31,10 @@ void pod_demand_changed(struct pod_demand *demand, const char *kind, const json_
 
 bool pod_demand_is_there(const struct pod_demand *demand);
 
-/* Have the mirror watch the pods that are worth it, and no others. */
+/*
+ * Have the mirror watch the pods that are worth it, and no others; with those that are bound, the
+ * ResourceQuotas.
+ */
 void pod_demand_tell(const struct pod_demand *demand, struct mirror *mirror);
 
 #endif

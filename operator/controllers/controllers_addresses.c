@@ -20,6 +20,7 @@
 #include "reconcilers/ipam/allocate/assign.h"
 #include "reconcilers/ipam/allocate/assign_slice.h"
 #include "reconcilers/ipam/allocate/lifecycle.h"
+#include "reconcilers/ipam/allocate/release.h"
 #include "reconcilers/ipam/allocate/strays.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/foresight.h"
@@ -284,6 +285,46 @@ void addresses_gathered(const struct controller_sources *from, const char *key, 
 		ipam_book_put_behind(from->addresses, IPAM_ENDING, world_kind(world, BOX_ENDING));
 }
 
+struct counting {
+	const struct controller_sources *from;
+	int64_t n;
+};
+
+/* One that is about to be deleted does not count any more. */
+static void count_endpoint(void *arg, const char *key)
+{
+	struct counting *c = arg;
+	const struct ipam_book *book = c->from->addresses;
+
+	c->n += !ipam_book_get(book, IPAM_ENDING, key) &&
+		!json_at(ipam_book_get(book, IPAM_DECIDED, key), "gone");
+}
+
+static void count_living(void *arg, const char *key)
+{
+	struct counting *c = arg;
+
+	c->n -= cache_has(mirror_cache(c->from->mirror, KIND_ENDPOINT), key);
+}
+
+/*
+ * "env": endedSetPods, where a quota bounds them. No object is read for it: users may write many
+ * endpoints, and have each looked at often.
+ */
+static void add_ended(const struct controller_sources *from, json_t *world, const char *ns)
+{
+	struct counting ended = {.from = from};
+
+	mirror_add_indexed(from->mirror, world, KIND_RESOURCE_QUOTA, QUOTA_BY_NAMESPACE, ns);
+	if (release_ended_max(world, ns) < 0)
+		return;
+	cache_find(mirror_cache(from->mirror, KIND_ENDPOINT), ENDPOINT_OF_SETS, ns, count_endpoint,
+		   &ended);
+	cache_find(mirror_cache(from->mirror, KIND_BOUND_POD), BOUND_POD_OF_SETS, ns, count_living,
+		   &ended);
+	json_put_int(json_need_object(world, "env"), "endedSetPods", ended.n);
+}
+
 void endpoint_gather(const struct controller_sources *from, const struct controller *self,
 		     const char *key, json_t *world)
 {
@@ -298,8 +339,11 @@ void endpoint_gather(const struct controller_sources *from, const struct control
 	decided = world_get(world, BOX_DECIDED, key);
 	if (ipam_book_get(from->addresses, IPAM_LIVE, key) &&
 	    (!decided || json_at(decided, "unwritten"))) {
+		auto_free char *ns = str_ndup(key, strcspn(key, "/"));
+
 		ipam_book_add(from->addresses, world, IPAM_LIVE, key);
 		add_settings(from, world);
+		add_ended(from, world, ns);
 	}
 	add_pods_named(&c, key);
 	endpoint = world_get(world, KIND_ENDPOINT, key);
@@ -452,6 +496,14 @@ void addresses_node_changed(const struct change *c)
 	if (node_is_gone(c->now))
 		cache_find(mirror_cache(c->from->mirror, KIND_ENDPOINT), ENDPOINT_BY_NODE, c->key,
 			   wake_endpoint, (void *)c);
+}
+
+void quota_changed(const struct change *c)
+{
+	auto_free char *ns = str_ndup(c->key, strcspn(c->key, "/"));
+
+	cache_find(mirror_cache(c->from->mirror, KIND_ENDPOINT), ENDPOINT_OF_SETS, ns,
+		   wake_endpoint, (void *)c);
 }
 
 /* Pods may have addresses that the spec before did not have, or that could not be read. */

@@ -77,6 +77,8 @@ controller_gather_fn addresses_gather, endpoint_gather, strays_gather;
 void bound_pod_changed(const struct change *c);
 void endpoint_changed(const struct change *c);
 void addresses_node_changed(const struct change *c);
+/* For how many ended pods a namespace keeps addresses. */
+void quota_changed(const struct change *c);
 void addresses_pool_changed(const struct change *c);
 /* What decisions on addresses look at beside pods and pools. */
 void addresses_source_changed(const struct change *c);

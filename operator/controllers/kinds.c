@@ -16,6 +16,7 @@
 #include "reconcilers/core/leftovers.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/ipam/allocate/assign.h"
+#include "reconcilers/ipam/allocate/release.h"
 #include "reconcilers/ipam/allocate/strays.h"
 #include "reconcilers/ipam/pod_controller.h"
 #include "reconcilers/maintenance/drain.h"
@@ -142,6 +143,12 @@ static void index_machine(const json_t *pod, struct cache_values *values)
 		cache_index_value(values, key);
 }
 
+static void index_pod_of_sets(const json_t *pod, struct cache_values *values)
+{
+	if (pod_is_alive(pod) && str_eq(pod_controller(pod).kind, "StatefulSet"))
+		cache_index_value(values, json_namespace(pod));
+}
+
 static void index_endpoint_node(const json_t *endpoint, struct cache_values *values)
 {
 	const char *node = json_str_at(endpoint, "status", "current", "node");
@@ -170,6 +177,12 @@ static void add_block(void *arg, const char *block)
 static void index_endpoint_blocks(const json_t *endpoint, struct cache_values *values)
 {
 	strays_visit_blocks_of_endpoint(endpoint, add_block, values);
+}
+
+static void index_endpoint_of_sets(const json_t *endpoint, struct cache_values *values)
+{
+	if (str_eq(json_str_at(endpoint, "status", "ownerControllerType"), "StatefulSet"))
+		cache_index_value(values, json_namespace(endpoint));
 }
 
 static void index_drains(const json_t *state, struct cache_values *values)
@@ -277,6 +290,7 @@ static const splitter_path drop_bound_pod[] = {
 	{"status", "podIP"},           {"status", "podIPs"},
 	{"status", "hostIP"},          {"status", "startTime"},
 };
+static const splitter_path drop_quota[] = {{"metadata", "managedFields"}, {"status"}};
 static const splitter_path drop_agent_pod[] = {
 	{"metadata", "managedFields"},
 	{"spec", "volumes"},
@@ -389,9 +403,20 @@ const struct operator_kind operator_kinds[] = {
 		DROP(drop_bound_pod),
 		.cache = {.wanted = assign_wants,
 			  .project = assign_project,
-			  .indexes = {index_machine}},
+			  .indexes = {index_machine, index_pod_of_sets}},
 		.changed = {bound_pod_changed},
 		.found = bound_pod_found,
+	},
+	{
+		/* For how many ended pods a namespace keeps addresses. */
+		.kind = KIND_RESOURCE_QUOTA,
+		.on_demand = true,
+		.resource = {"", "v1", KIND_RESOURCE_QUOTA, "ResourceQuota", true},
+		DROP(drop_quota),
+		.cache = {.wanted = release_wants_quota,
+			  .project = release_project_quota,
+			  .indexes = {index_namespace}},
+		.changed = {quota_changed},
 	},
 	{
 		.kind = KIND_POLICY,
@@ -472,7 +497,7 @@ const struct operator_kind operator_kinds[] = {
 		.kind = KIND_ENDPOINT,
 		.cache = {.project = project_endpoint,
 			  .indexes = {index_endpoint_node, index_endpoint_pools,
-				      index_endpoint_blocks}},
+				      index_endpoint_blocks, index_endpoint_of_sets}},
 		.changed = {endpoint_changed},
 		.writes = KIND_CREATED | KIND_PATCHED | KIND_DELETED,
 	},

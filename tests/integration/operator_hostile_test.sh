@@ -265,6 +265,41 @@ t_eq "which is still the first pod's" hostile/ends "$(record_of slow 10.36.0.10)
 t_ok "the container ends" kubelet_says '{"terminated": {"exitCode": 0}}'
 t_wait 30 "now the other pod has it" address_of follows
 
+# --- docs/ipam.md: "for at most as many ended pods as its ResourceQuota allows pods" ----------------------------------------------
+
+# add_set_pod NAME: as a user can create it, who names the StatefulSet web as its owner.
+add_set_pod() {
+	o_curl POST /api/v1/namespaces/hostile/pods "$(jq -nc --arg name "$1" '
+		{ apiVersion: "v1", kind: "Pod", metadata: { $name, annotations: { "k8s.v1.cni.cncf.io/networks": "held" },
+		    ownerReferences: [{ apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid: "any", controller: true }] },
+		  spec: { nodeName: "node-00000", automountServiceAccountToken: false, containers: [{ name: "c", image: "none" }] } }')" >/dev/null
+}
+
+holds() {
+	[[ $(o_curl GET "$spider/spiderippools/held" | jq '.status.allocatedIPs // "{}" | fromjson | length') == "$1" ]]
+}
+
+add_pool held 10.37.0.0/24 10.37.0.10-10.37.0.50
+add_network held
+t_ok "a StatefulSet with more replicas than anybody runs" o_curl POST /apis/apps/v1/namespaces/hostile/statefulsets '{
+	"metadata": { "name": "web" }, "spec": { "replicas": 100000, "serviceName": "s", "selector": { "matchLabels": { "a": "b" } },
+	"template": { "metadata": { "labels": { "a": "b" } }, "spec": { "containers": [{ "name": "c", "image": "none" }] } } } }'
+for n in 0 1 2; do
+	t_ok "one of its pods" add_set_pod "web-$n"
+	t_wait 20 "has an address" address_of "web-$n"
+	uid=$(o_curl GET "/api/v1/namespaces/hostile/pods/web-$n" | jq -r .metadata.uid)
+	t_ok "is deleted" o_curl DELETE "/api/v1/namespaces/hostile/pods/web-$n?gracePeriodSeconds=0"
+	t_ok "its node's agent says that nothing is left" o_curl PATCH "$spider/namespaces/hostile/spiderendpoints/web-$n" \
+		"{\"metadata\": {\"annotations\": {\"orbweaver.io/down\": \"$uid\"}}}"
+done
+sleep 2 # they are looked at
+t_ok "without a quota the set keeps the addresses of all three" holds 3
+t_ok "the namespace may have one pod" o_curl POST /api/v1/namespaces/hostile/resourcequotas \
+	'{"metadata": {"name": "one"}, "spec": {"hard": {"pods": "1"}}}'
+t_wait 60 "so it keeps those of one" holds 1
+t_wait 10 "an event says so" k get events -n hostile --field-selector reason=AddressesNotKept -o name
+t_ok "the quota goes" o_curl DELETE /api/v1/namespaces/hostile/resourcequotas/one
+
 # --- records that are lost with the pool, of pods that run ------------------------------------------------------------------------
 
 add_pool lost 10.32.0.0/24 10.32.0.10-10.32.0.50

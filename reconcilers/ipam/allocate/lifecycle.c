@@ -219,6 +219,34 @@ static void end_lost(const struct look *look, const char *uid)
 			    "records", records));
 }
 
+/*
+ * release_is_due(); also what a StatefulSet would keep, where its namespace keeps more than its
+ * quota of pods allows.
+ */
+static bool may_release(const struct look *look, const char *uid, bool is_down)
+{
+	const json_t *ended = json_at(look->world, "env", "endedSetPods");
+	auto_free char *ns = str_ndup(look->key, strcspn(look->key, "/"));
+	int64_t most = release_ended_max(look->world, ns);
+	struct ipam_settings settings = look->settings;
+	const json_t *pod = live_pod(look, uid);
+	auto_free char *text = NULL;
+
+	if (release_is_due(look->live, look->key, uid, pod, look->endpoint, is_down, &settings))
+		return true;
+	settings.keeps_stateful_sets = false;
+	if (most < 0 || json_integer_value(ended) <= most ||
+	    !release_is_due(look->live, look->key, uid, pod, look->endpoint, is_down, &settings))
+		return false;
+	text = str_printf("the addresses of the ended pod are not kept for its StatefulSet: "
+			  "namespace %s keeps those of %" JSON_INTEGER_FORMAT
+			  " ended pods, its ResourceQuota allows %" PRId64
+			  " pods; raise the quota, or scale StatefulSets down",
+			  ns, json_integer_value(ended), most);
+	plan_event(look->plan, KIND_ENDPOINT, look->key, true, "AddressesNotKept", text);
+	return true;
+}
+
 /* The endpoint of a pod that looks ended, or whose interfaces are said to be down. */
 static void look_at_endpoint(const struct look *look)
 {
@@ -241,8 +269,7 @@ static void look_at_endpoint(const struct look *look)
 		plan_requeue(look->plan, LIFECYCLE_ENDING_MS);
 		return;
 	}
-	if (!release_is_due(look->live, look->key, uid, live_pod(look, uid), look->endpoint,
-			    is_down || is_gone, &look->settings)) {
+	if (!may_release(look, uid, is_down || is_gone)) {
 		plan_requeue(look->plan, LIFECYCLE_AGAIN_MS);
 		return;
 	}
@@ -362,8 +389,7 @@ static bool stray_is_over(const struct look *look, const json_t *stray)
 	/* The owner's next pod has other addresses, so this one keeps none for it. */
 	if (!str_empty(uid) && look->endpoint && !str_eq(endpoint_uid(look->endpoint), uid))
 		return !pod_is_alive(live_pod(look, uid));
-	return release_is_due(look->live, look->key, uid, live_pod(look, uid), look->endpoint, true,
-			      &look->settings);
+	return may_release(look, uid, true);
 }
 
 /*

@@ -51,8 +51,9 @@ bool node_is_gone(const json_t *node);
 /*
  * Key: "namespace/name". World: KIND_ENDPOINT of that name; KIND_POD of that name, of the machine
  * of that name and of who asks there (endpoint_asker); KIND_NODE that it names; BOX_DECIDED,
- * BOX_LIVE, BOX_STRAYS, IPAM_CONFIG_MAP, and in "env" also "configNamespace". Errors: ERR_INVALID
- * "BadConfig" as ipam_settings_read().
+ * BOX_LIVE, BOX_STRAYS, IPAM_CONFIG_MAP, KIND_RESOURCE_QUOTA of the namespace, and in "env" also
+ * "configNamespace" and "endedSetPods": SpiderEndpoints of StatefulSets' pods in the namespace that
+ * are not alive. Errors: ERR_INVALID "BadConfig" as ipam_settings_read().
  */
 reconcile_fn endpoint_reconcile;
 

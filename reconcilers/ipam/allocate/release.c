@@ -81,6 +81,80 @@ static bool is_kept_by_owner(const json_t *world, const char *key, const char *u
 	return false;
 }
 
+/* ---- how many -------------------------------------------------------------------------------- */
+
+static const char *const counts_of_pods[] = {"pods", "count/pods"};
+
+/* A whole quantity as the API server writes it: 1000 is "1k". -1 for any other. */
+static int64_t count_of(const char *quantity)
+{
+	static const struct {
+		const char *suffix;
+		int64_t factor;
+	} scales[] = {{"", 1}, {"k", 1000}, {"M", 1000000}};
+	size_t digits = strspn(quantity, "0123456789");
+	auto_free char *number = str_ndup(quantity, digits);
+	int64_t count;
+
+	for (size_t i = 0; i < ARRAY_LEN(scales); i++)
+		if (str_eq(quantity + digits, scales[i].suffix) &&
+		    str_to_int(number, 0, INT32_MAX, &count))
+			return count * scales[i].factor;
+	return -1;
+}
+
+int64_t release_ended_max(const json_t *world, const char *ns)
+{
+	const char *key;
+	json_t *quota;
+	int64_t most = -1;
+
+	json_each (world_kind(world, KIND_RESOURCE_QUOTA), key, quota) {
+		if (!release_wants_quota(quota) || !str_eq(json_namespace(quota), ns))
+			continue;
+		for (size_t i = 0; i < ARRAY_LEN(counts_of_pods); i++) {
+			const char *hard = json_str_at(quota, "spec", "hard", counts_of_pods[i]);
+			int64_t count = hard ? count_of(hard) : -1;
+
+			if (count >= 0 && (most < 0 || count < most))
+				most = count;
+		}
+	}
+	return most;
+}
+
+bool release_wants_quota(const json_t *quota)
+{
+	const json_t *hard = json_at(quota, "spec", "hard");
+
+	/* One with a scope bounds some of the pods. */
+	if (json_array_size(json_at(quota, "spec", "scopes")) ||
+	    json_at(quota, "spec", "scopeSelector"))
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(counts_of_pods); i++)
+		if (json_str_at(hard, counts_of_pods[i]))
+			return true;
+	return false;
+}
+
+void release_project_quota(json_t *quota)
+{
+	static const char *const metadata[] = {"name", "namespace", "uid", "resourceVersion"};
+	json_auto_t *all = json_copy(quota);
+	json_t *kept = json_object(), *hard = json_object();
+
+	for (size_t i = 0; i < ARRAY_LEN(metadata); i++)
+		json_put(kept, metadata[i], json_incref(json_at(all, "metadata", metadata[i])));
+	for (size_t i = 0; i < ARRAY_LEN(counts_of_pods); i++)
+		json_put(hard, counts_of_pods[i],
+			 json_incref(json_at(all, "spec", "hard", counts_of_pods[i])));
+	json_object_clear(quota);
+	json_put(quota, "metadata", kept);
+	json_put(quota, "spec", json_pack("{s:o}", "hard", hard));
+}
+
+/* ---- when ------------------------------------------------------------------------------------ */
+
 bool release_is_due(const json_t *world, const char *key, const char *uid, const json_t *pod,
 		    const json_t *endpoint, bool is_down, const struct ipam_settings *settings)
 {

@@ -17,6 +17,9 @@
 #define KIND_VIRTUAL_MACHINE_INSTANCE "virtualmachineinstances"
 #define KIND_VIRTUAL_MACHINE          "virtualmachines"
 
+/* What bounds the pods of a namespace, as worlds name it. */
+#define KIND_RESOURCE_QUOTA "resourcequotas"
+
 /*
  * May others have what the pod `uid` had?
  *
@@ -33,5 +36,18 @@
  */
 bool release_is_due(const json_t *world, const char *key, const char *uid, const json_t *pod,
 		    const json_t *endpoint, bool is_down, const struct ipam_settings *settings);
+
+/*
+ * For how many ended pods of StatefulSets may the namespace keep addresses? As many as the
+ * smallest "pods" or "count/pods" of its ResourceQuotas without a scope; -1: any number. Name,
+ * owner and spec.replicas are the user's; the quota is the administrator's.
+ * World: KIND_RESOURCE_QUOTA of this namespace; others are passed over.
+ */
+int64_t release_ended_max(const json_t *world, const char *ns);
+
+/* Of a ResourceQuota what that reads; in place. */
+void release_project_quota(json_t *quota);
+/* Does it bound the number of pods? */
+bool release_wants_quota(const json_t *quota);
 
 #endif

@@ -10,6 +10,7 @@
 #include "reconcilers/core/leftovers.h"
 #include "reconcilers/ipam/allocate/assign.h"
 #include "reconcilers/ipam/allocate/assign_slice.h"
+#include "reconcilers/ipam/allocate/release.h"
 #include "reconcilers/spider/multus_config.h"
 #include "reconcilers/sriov/node_agent.h"
 #include "reconcilers/sriov/shared_offers.h"
@@ -242,6 +243,51 @@ static void a_pool_that_lost_a_record_is_learned_again(void **state)
 			fail_msg("case %zu", i);
 		mirrored_remove(t, KIND_IP_POOL, "q");
 	}
+}
+
+#define SET_POD(name, phase)                                                                       \
+	"{metadata: {name: " name ", namespace: ml, annotations: {k8s.v1.cni.cncf.io/networks: "   \
+	"net}, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: web, uid: s, "     \
+	"controller: true}]}, spec: {nodeName: w}, status: {phase: " phase "}}"
+#define ENDPOINT_OF(name, ns, type)                                                                \
+	"{metadata: {name: " name ", namespace: " ns                                               \
+	"}, status: {current: {uid: u, ips: []}, ownerControllerType: " type "}}"
+
+static void expect_ended(struct mirrored_test *t, json_int_t want)
+{
+	json_auto_t *live = json_object(), *world = NULL;
+
+	ipam_book_set(&t->sources, IPAM_LIVE, "ml/web-0", live);
+	world = world_of(t, CONTROLLER_ENDPOINT, "ml/web-0");
+	assert_int_equal(json_integer_value(json_at(world, "env", "endedSetPods")), want);
+	assert_int_equal(json_at(world, "env", "endedSetPods") != NULL, want > 0);
+}
+
+static void an_endpoint_sees_how_many_ended_pods_its_namespace_keeps_addresses_of(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *ending = json_object();
+
+	mirrored_put(t, KIND_ENDPOINT, ENDPOINT_OF("web-0", "ml", "StatefulSet"));
+	mirrored_put(t, KIND_ENDPOINT, ENDPOINT_OF("web-1", "ml", "StatefulSet"));
+	mirrored_put(t, KIND_ENDPOINT, ENDPOINT_OF("web-2", "ml", "StatefulSet"));
+	mirrored_put(t, KIND_ENDPOINT, ENDPOINT_OF("web-3", "other", "StatefulSet"));
+	mirrored_put(t, KIND_ENDPOINT, ENDPOINT_OF("web-4", "ml", "Deployment"));
+	mirrored_put(t, KIND_BOUND_POD, SET_POD("web-1", "Running"));
+	mirrored_put(t, KIND_BOUND_POD, SET_POD("web-2", "Succeeded"));
+	mirrored_put(t, KIND_BOUND_POD, SET_POD("web-5", "Pending"));
+	expect_ended(t, 0);
+	free(mirrored_woken(t));
+	mirrored_put(t, KIND_RESOURCE_QUOTA,
+		     "{metadata: {name: q, namespace: ml}, spec: {hard: {pods: '1'}}}");
+	expect_woken(t, "endpoint ml/web-0;endpoint ml/web-1;endpoint ml/web-2;");
+	expect_ended(t, 2);
+	/* What is being released makes room at once. */
+	ipam_book_set(&t->sources, IPAM_ENDING, "ml/web-2", ending);
+	expect_ended(t, 1);
+	mirrored_put(t, KIND_RESOURCE_QUOTA,
+		     "{metadata: {name: q, namespace: ml}, spec: {hard: {cpu: '1'}}}");
+	expect_ended(t, 0);
 }
 
 static void an_endpoint_that_somebody_deletes_is_looked_at(void **state)
@@ -858,6 +904,9 @@ int main(void)
 		mirrored_unit_test(the_end_of_what_could_never_be_read_wakes_by_its_key),
 		cmocka_unit_test_setup_teardown(endings_come_in_turns, setup, teardown),
 		mirrored_unit_test(a_pool_sees_addresses_of_endpoints_and_no_more),
+		cmocka_unit_test_setup_teardown(
+			an_endpoint_sees_how_many_ended_pods_its_namespace_keeps_addresses_of,
+			setup, teardown),
 		cmocka_unit_test_setup_teardown(large_pods_keep_no_small_one_waiting, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_pod_of_many_small_ones_is_in_the_next_pass, setup,

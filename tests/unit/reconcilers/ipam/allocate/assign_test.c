@@ -969,6 +969,47 @@ static void only_an_ordinal_as_its_controller_writes_it_is_of_a_stateful_set(voi
 	}
 }
 
+/* docs/ipam.md: "for at most as many ended pods as its ResourceQuota allows pods". */
+static void a_namespace_keeps_addresses_of_as_many_ended_pods_as_its_quota_allows(void **state)
+{
+	static const struct {
+		const char *quota, *ended;
+		bool keeps;
+	} cases[] = {
+		{"{metadata: {namespace: ml}, spec: {hard: {pods: '1'}}}", "1", true},
+		{"{metadata: {namespace: ml}, spec: {hard: {pods: '1'}}}", "2", false},
+		{"{metadata: {namespace: ml}, spec: {hard: {count/pods: '1', pods: '7'}}}", "2",
+		 false},
+		/* As the API server writes 5000. */
+		{"{metadata: {namespace: ml}, spec: {hard: {pods: 5k}}}", "5000", true},
+		{"{metadata: {namespace: ml}, spec: {hard: {pods: 5k}}}", "5001", false},
+		/* Bounds none of them, or some, or is not understood. */
+		{"{metadata: {namespace: ml}, spec: {hard: {cpu: '1'}}}", "2", true},
+		{"{metadata: {namespace: ml}, spec: {hard: {pods: 1.5}}}", "2", true},
+		{"{metadata: {namespace: other}, spec: {hard: {pods: '1'}}}", "2", true},
+		{"{metadata: {namespace: ml}, spec: {hard: {pods: '1'}, scopes: [BestEffort]}}",
+		 "2", true},
+		{"{metadata: {namespace: ml}, spec: {hard: {pods: '1'}, scopeSelector: {}}}", "2",
+		 true},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *world = str_printf(
+			"env: {endedSetPods: %s}\nresourcequotas: {ml/q: %s}\n" NODE_THERE
+			"spiderendpoints: {ml/web-0: {metadata: {name: web-0, namespace: ml, "
+			"annotations: {orbweaver.io/down: u-a}}, status: {ownerControllerType: "
+			"StatefulSet, ownerControllerName: web, current: {uid: u-a, node: w1, "
+			"ips: []}}}}\nlive: {ml/web-0: {pods: {ml/web-0: null}, "
+			"statefulsets: {ml/web: {spec: {replicas: 100000}}}}}\n",
+			cases[i].ended, cases[i].quota);
+
+		expect(endpoint_reconcile, world, "ml/web-0",
+		       cases[i].keeps ? "requeue -; "
+				      : "event ml/web-0 AddressesNotKept; post ending ml/web-0 "
+					"in; ");
+	}
+}
+
 /* docs/ipam.md: "when the pod has terminated". The kubelet rejects pods of each restartPolicy. */
 static void a_pod_that_the_kubelet_rejected_gets_and_keeps_no_address(void **state)
 {
@@ -2541,6 +2582,8 @@ int main(void)
 		cmocka_unit_test(a_sandbox_that_is_made_again_ends_nothing),
 		cmocka_unit_test(a_node_that_is_gone_needs_no_word),
 		cmocka_unit_test(a_stateful_set_keeps_what_its_pod_had),
+		cmocka_unit_test(
+			a_namespace_keeps_addresses_of_as_many_ended_pods_as_its_quota_allows),
 		cmocka_unit_test(only_an_ordinal_as_its_controller_writes_it_is_of_a_stateful_set),
 		cmocka_unit_test(a_pod_that_the_kubelet_rejected_gets_and_keeps_no_address),
 		cmocka_unit_test(what_was_decided_is_written_and_forgotten),

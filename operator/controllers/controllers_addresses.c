@@ -238,6 +238,9 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 		ipam_book_add(from->addresses, world, IPAM_SHORT, pool);
 	json_each (ipam_book_all(from->addresses, IPAM_UNWRITTEN), pool, value)
 		ipam_book_add(from->addresses, world, IPAM_UNWRITTEN, pool);
+	json_each (ipam_book_all(from->addresses, IPAM_PACED), pool, value)
+		ipam_book_add(from->addresses, world, IPAM_PACED, pool);
+	json_put_int(json_need_object(world, "env"), "clockMs", from->now_ms());
 	json_put_bool(json_need_object(world, "env"), "learns", true);
 	add_ending(from, world, &slice);
 	is_decided = read_settings(from, world, &settings, NULL) == 0;

@@ -33,6 +33,7 @@
  *                gone, or has another subnet
  *   any          the API server refuses, or stores, the ledger  unwritten, or not
  *   unwritten    a term of leadership begins                    -
+ *   any          addresses: its ledger, a large one, is stored  paced, until a time
  *   any          addresses: pods wait for it, or none           short, or not
  *
  * The pass
@@ -49,6 +50,7 @@
 #include "operator/cache/address_metrics.h"
 #include "operator/controllers/controllers.h"
 #include "reconcilers/ipam/allocate/assign.h"
+#include "reconcilers/ipam/allocate/books.h"
 #include "reconcilers/ipam/allocate/lifecycle.h"
 #include "reconcilers/ipam/ip_pool.h"
 
@@ -156,6 +158,7 @@ static const struct {
 	[IPAM_LEARNED] = {BOX_LEARNED, on_learned, NULL},
 	[IPAM_SHORT] = {BOX_SHORT_POOL, wake_pool, wake_pool},
 	[IPAM_UNWRITTEN] = {BOX_UNWRITTEN, on_unwritten, on_unwritten},
+	[IPAM_PACED] = {BOX_PACED, NULL, NULL},
 	[IPAM_PASSED] = {BOX_PASSED, on_passed, NULL},
 };
 static_assert(ARRAY_LEN(rows) == IPAM_ENTRIES, "each message has its row");

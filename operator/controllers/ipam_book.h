@@ -30,6 +30,7 @@ enum ipam_entry {
 	IPAM_LEARNED,   /* BOX_LEARNED: the pool was compared with its endpoints */
 	IPAM_SHORT,     /* BOX_SHORT_POOL: pods wait for an address of the pool */
 	IPAM_UNWRITTEN, /* BOX_UNWRITTEN: the API server refuses the pool's ledger */
+	IPAM_PACED,     /* BOX_PACED: the pool's ledger is large and was just written */
 	IPAM_PASSED,    /* BOX_PASSED: a pass has seen all pods that wait */
 	IPAM_ENTRIES,
 };

@@ -270,6 +270,7 @@ int ledger_open(const json_t *pool, const json_t *reserved, const char *now, str
 		ledger_done(&ledger);
 		return -1;
 	}
+	ledger.opened_with = json_object_size(ledger.records);
 	*ret = ledger;
 	return 0;
 }

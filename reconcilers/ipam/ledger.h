@@ -44,8 +44,9 @@ struct ledger {
 	struct ip_set free;
 	/* Of the records, as they are sent: text in a JSON string; of their nodes in it. */
 	size_t bytes, node_bytes;
-	json_t *nodes; /* { node: number of records } */
-	size_t room;   /* ip_pool_ledger_room() */
+	json_t *nodes;      /* { node: number of records } */
+	size_t room;        /* ip_pool_ledger_room() */
+	size_t opened_with; /* records that it had when it was opened */
 	bool has_changed;
 	/*
 	 * Set by the caller: pods may have addresses of which it knows nothing. Then its status

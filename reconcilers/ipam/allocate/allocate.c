@@ -373,6 +373,11 @@ int ipam_allocate(struct books *books, const json_t *pod, const json_t *endpoint
 		books_cancel(books);
 		return -1;
 	}
+	if (books_is_paced(books)) {
+		books_cancel(books);
+		return err_set(err, ERR_TRANSIENT, "LedgerPaced",
+			       "a ledger that pod %s needs was just written", call.name);
+	}
 	books_keep(books);
 
 	top = pod_controller(call.pod);

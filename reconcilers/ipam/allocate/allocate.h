@@ -45,6 +45,7 @@
  *					as ipam_note_conflicts()
  *	ERR_TRANSIENT "AddressUnknown"	the NIC gets known addresses only (candidates.h), and
  *					nothing says which
+ *	ERR_TRANSIENT "LedgerPaced"	a ledger that may matter rests (BOX_PACED)
  *	ERR_TRANSIENT "LedgerFull"	as PoolExhausted; one of the candidates has no room for
  *					more records
  *	ERR_TRANSIENT "PoolExhausted"	no candidate has a free address: it comes when another pod

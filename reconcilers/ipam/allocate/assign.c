@@ -36,7 +36,8 @@ struct pass {
 	const json_t *before; /* status of its endpoint until now; NULL: none */
 	json_t *followers;    /* by pool: what is posted once the ledgers up to it are written */
 	bool served;          /* somebody */
-	bool has_unlearned;   /* a pod waits for a pool to be learned */
+	bool leaves_waiting;  /* a pod waits for a pool to be learned, or for a ledger's pause */
+	int64_t paced_ms;     /* how long a ledger rests that is needed; 0: none is */
 	json_t *repaired;     /* by pool: what was put right, as text */
 };
 
@@ -191,6 +192,22 @@ static void follow_ledgers(struct pass *pass, const json_t *status, const json_t
 	plan_done(&pass->posts);
 }
 
+/* Once it is written, a large ledger rests. */
+static void pace_ledger(const struct pass *pass, const json_t *op, struct plan *plan)
+{
+	int64_t clock_ms = json_integer_value(json_at(pass->world, "env", "clockMs"));
+	const char *pool = json_str_at(op, "key");
+	int64_t pause_ms = books_pause_ms(pass->books, pool,
+					  json_str_at(op, "status", "allocatedIPs"), clock_ms);
+	json_auto_t *needs = json_pack("[s]", pool);
+	size_t first = json_array_size(plan->ops);
+
+	if (pause_ms == 0)
+		return;
+	plan_post(plan, BOX_PACED, pool, json_integer(clock_ms + pause_ms));
+	plan_group(plan, first, NULL, needs);
+}
+
 /* Append the operations on ledgers, by name, each followed by what it has made true. */
 static void plan_in_order(const struct pass *pass, const struct plan *ledgers, struct plan *plan)
 {
@@ -207,6 +224,8 @@ static void plan_in_order(const struct pass *pass, const struct plan *ledgers, s
 		if (str_eq(json_str_at(op, "op"), "status"))
 			json_put_str(op, "group", json_str_at(op, "key"));
 		json_array_append(plan->ops, op);
+		if (str_eq(json_str_at(op, "op"), "status"))
+			pace_ledger(pass, op, plan);
 	}
 	for (; next < n; next++)
 		plan_join(plan, &(struct plan){json_object_get(pass->followers, pools[next])});
@@ -243,6 +262,16 @@ static bool give_records_back(const struct pass *pass, const json_t *records, co
 	return is_complete;
 }
 
+/* Did what was just looked at need a ledger that rests? */
+static bool note_pace(struct pass *pass)
+{
+	int64_t paced_ms = books_paced_ms(pass->books);
+
+	if (paced_ms > pass->paced_ms)
+		pass->paced_ms = paced_ms;
+	return paced_ms >= 0;
+}
+
 static void end_pod(struct pass *pass, const char *key, const json_t *ended)
 {
 	const char *uid = json_str_or(json_at(ended, "uid"), "");
@@ -255,8 +284,10 @@ static void end_pod(struct pass *pass, const char *key, const json_t *ended)
 					  json_at(ended, "conflicts"), NULL);
 	is_given = ipam_give_back(pass->books, endpoint, json_at(ended, "status"));
 
+	is_given = give_records_back(pass, json_at(ended, "records"), uid) && is_given;
+	(void)note_pace(pass);
 	/* A ledger that cannot be read keeps what it has, and the endpoint says whose it is. */
-	if (!give_records_back(pass, json_at(ended, "records"), uid) || !is_given)
+	if (!is_given)
 		return;
 	plan_post(&pass->posts, BOX_ENDING, key, NULL);
 	pass->served = true;
@@ -404,7 +435,7 @@ static json_t *serve_pod(struct pass *pass, const char *key, const json_t *pod)
 		record_what_it_has(pass, pod, endpoint, asks);
 		/* That passes by itself, as soon as the pool's endpoints were looked at. */
 		if (str_eq(err.reason, "PoolNotLearned")) {
-			pass->has_unlearned = true;
+			pass->leaves_waiting = true;
 			return NULL;
 		}
 		refuse_pod(pass, key, pod, endpoint, &err);
@@ -486,7 +517,7 @@ static bool leaves_some(const json_t *world)
 /* Who waits for an address of a pool, where that has changed. */
 static void count_waiting(const struct pass *pass, const char *key, struct plan *plan)
 {
-	bool is_part = pass->has_unlearned || leaves_some(pass->world);
+	bool is_part = pass->leaves_waiting || leaves_some(pass->world);
 	const json_t *present = world_kind(pass->world, BOX_SHORT_POOL);
 	const json_t *now = books_short_of(pass->books);
 	const char *pool;
@@ -541,6 +572,12 @@ static void serve_one(struct pass *pass, const char *key, const json_t *value)
 	if (json_is_object(value) && !has_unended_addresses(pass, value))
 		plan_post(&pass->posts, BOX_WAITING, key, NULL);
 	status = serve_pod(pass, key, waiting_pod(pass->world, key, value));
+	/* Its ledgers have nothing for it yet (ipam_allocate()): the next pass looks again. */
+	if (note_pace(pass)) {
+		plan_done(&pass->posts);
+		pass->leaves_waiting = true;
+		return;
+	}
 	if (world_get(pass->world, BOX_CLAIMANTS, key))
 		plan_post(&pass->posts, BOX_CLAIMANTS, key, NULL);
 	follow_ledgers(pass, status, NULL);
@@ -612,6 +649,8 @@ int assign_reconcile(const json_t *world, const char *key, struct plan *plan, st
 	plan_in_order(&pass, &ledgers, plan);
 	count_waiting(&pass, key, plan);
 	plan_another_try(world, plan);
+	if (pass.paced_ms > 0)
+		plan_requeue(plan, pass.paced_ms);
 	if (leaves_some(world) || json_is_true(json_at(world, "env", "leavesEnding")))
 		plan_requeue(plan, pass.served ? 0 : ASSIGN_AGAIN_MS);
 	books_free(pass.books);

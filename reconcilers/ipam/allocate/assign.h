@@ -69,9 +69,10 @@ enum { ASSIGN_AGAIN_MS = 1000 };
 
 /*
  * Key: any. World: BOX_WAITING, BOX_CLAIMANTS, BOX_ENDING, BOX_SHORT_POOL and BOX_UNWRITTEN
- * (ip_pool.h), KIND_POD (those that wait and stand in BOX_WAITING as true, and all that may have
- * the SpiderEndpoints of those that wait), KIND_ENDPOINT of them, KIND_NAD that they name,
- * KIND_NAMESPACE, KIND_NODE, KIND_IP_POOL (with those that overlap), KIND_RESERVED_IP,
+ * (ip_pool.h), BOX_PACED with "clockMs" in "env" (books.h), KIND_POD (those that wait and stand in
+ * BOX_WAITING as true, and all that may have the SpiderEndpoints of those that wait), KIND_ENDPOINT
+ * of them, KIND_NAD that they name, KIND_NAMESPACE, KIND_NODE, KIND_IP_POOL (with those that
+ * overlap), KIND_RESERVED_IP,
  * IPAM_CONFIG_MAP, and in "env" "isPart" (true: others wait for later passes), "leavesEnding"
  * (true: entries of BOX_ENDING are left to later passes), "now",
  * "configNamespace" and "waitingUnknown" (ip_pool.h), "configFault": what cannot be read in the
@@ -82,6 +83,9 @@ enum { ASSIGN_AGAIN_MS = 1000 };
  *
  * Pods that have addresses already, by their endpoint or their network-status, come first and keep
  * them where their pools have no record: after a pool, or its status, was restored or made again.
+ *
+ * A pod that needs a large ledger which was just written waits for a later pass, and so does the
+ * release of an address of it: all that comes meanwhile is one write.
  *
  * A pod that cannot have addresses keeps waiting, with a finding that says why and what to do.
  * Nothing of a ledger stays behind for it.

@@ -39,6 +39,7 @@ struct books {
 	size_t notes_len, notes_cap;
 	json_t *short_of; /* books_short_of */
 	json_t *pods;     /* of the world, by UID; NULL until it is needed */
+	int64_t paced_ms; /* books_paced_ms */
 };
 
 /* What is known of a pool beside its ledger. */
@@ -77,6 +78,7 @@ struct books *books_new(const json_t *world)
 
 	books->world = world;
 	books->short_of = json_object();
+	books->paced_ms = -1;
 	books->ledgers.free_value = ledger_delete;
 	books->verdicts.free_value = verdict_delete;
 	books->addresses.free_value = addresses_delete;
@@ -148,6 +150,19 @@ static int check_written(const struct books *books, const char *pool, struct err
 		       json_str_or(json_at(trouble, "text"), "?"));
 }
 
+static int check_pace(struct books *books, const char *pool, struct err *err)
+{
+	int64_t until = json_integer_value(world_get(books->world, BOX_PACED, pool));
+	int64_t left = until - json_integer_value(json_at(books->world, "env", "clockMs"));
+
+	if (left <= 0)
+		return 0;
+	if (left > books->paced_ms)
+		books->paced_ms = left;
+	return err_set(err, ERR_TRANSIENT, "LedgerPaced",
+		       "the ledger of pool %s is large and was just written", pool);
+}
+
 /* May living pods have addresses of the pool that its ledger lacks? */
 static bool is_unsure(const struct books *books, const json_t *pool)
 {
@@ -172,7 +187,7 @@ struct ledger *books_open(struct books *books, const char *pool, struct err *err
 		err_set(err, ERR_INVALID, "PoolNotFound", "pool %.64s does not exist", pool);
 		return NULL;
 	}
-	if (check_written(books, pool, err) < 0)
+	if (check_written(books, pool, err) < 0 || check_pace(books, pool, err) < 0)
 		return NULL;
 	ledger = mem_new(struct ledger);
 	if (ledger_open(object, world_kind(books->world, KIND_RESERVED_IP),
@@ -389,6 +404,37 @@ int books_may_record(struct books *books, struct ledger *ledger, struct err *err
 {
 	assert(ledger->pool && ledger->records);
 	return answer_with(&verdict_of(books, ledger)->alone, err);
+}
+
+/* ---- pace ------------------------------------------------------------------------------------ */
+
+int64_t books_paced_ms(struct books *books)
+{
+	int64_t paced_ms = books->paced_ms;
+
+	books->paced_ms = -1;
+	return paced_ms;
+}
+
+bool books_is_paced(const struct books *books)
+{
+	return books->paced_ms >= 0;
+}
+
+int64_t books_pause_ms(const struct books *books, const char *pool, const char *text,
+		       int64_t clock_ms)
+{
+	const struct ledger *ledger = map_get(&books->ledgers, pool);
+	size_t now, before;
+
+	assert(ledger && clock_ms >= 0);
+	now = json_object_size(ledger->records);
+	before = ledger->opened_with;
+	if (!text || strlen(text) <= LEDGER_UNPACED_BYTES ||
+	    (now > before ? now - before : before - now) >= LEDGER_BATCH ||
+	    str_eq(text, json_str_at(ledger->pool, "status", "allocatedIPs")))
+		return 0;
+	return LEDGER_PAUSE_MS - clock_ms % LEDGER_PAUSE_MS;
 }
 
 /* ---- changes for a pod ----------------------------------------------------------------------- */

@@ -12,10 +12,23 @@
 struct books;
 
 /*
- * World: KIND_IP_POOL, KIND_RESERVED_IP (all), KIND_POD, BOX_UNWRITTEN (ip_pool.h), in "env" "now",
- * and who knows whether pods have addresses that a ledger lacks: "learns": true, BOX_LEARNED;
- * "withoutLeader": true, the pool's own count (ledger_is_counted()); neither: they are not looked
- * for. Borrowed until books_free.
+ * By SpiderIPPool, until when, in "clockMs" of "env", its ledger is not written again. The API
+ * server and etcd keep each version of a large ledger as a whole.
+ */
+#define BOX_PACED "pacedledgers"
+
+/*
+ * A ledger above this size is written once a second, unless it has so many more or fewer records
+ * than before: thousands of pods that start together do not wait. All such ledgers may be written
+ * again at the same time, so that pods which need several find them together.
+ */
+enum { LEDGER_UNPACED_BYTES = 256 * 1024, LEDGER_BATCH = 256, LEDGER_PAUSE_MS = 1000 };
+
+/*
+ * World: KIND_IP_POOL, KIND_RESERVED_IP (all), KIND_POD, BOX_UNWRITTEN (ip_pool.h), BOX_PACED; in
+ * "env" "now" and "clockMs" (a clock that never goes back), and who knows whether pods have
+ * addresses that a ledger lacks: "learns": true, BOX_LEARNED; "withoutLeader": true, the pool's own
+ * count (ledger_is_counted()); neither: they are not looked for. Borrowed until books_free.
  */
 struct books *books_new(const json_t *world);
 /* Accepts NULL. */
@@ -36,7 +49,8 @@ const json_t *books_trouble(const json_t *world, const char *pool);
 
 /*
  * The ledger of a pool, opened once. Borrowed; NULL with err: those of ledger_open(), ERR_INVALID
- * "PoolNotFound", and ERR_TRANSIENT "LedgerNotWritten" while BOX_UNWRITTEN has the pool.
+ * "PoolNotFound", and ERR_TRANSIENT "LedgerNotWritten" while BOX_UNWRITTEN has the pool,
+ * "LedgerPaced" while BOX_PACED has it: whoever gets that waits (books_paced_ms()).
  */
 struct ledger *books_open(struct books *books, const char *pool, struct err *err);
 
@@ -79,6 +93,19 @@ const char *books_pool_of(struct books *books, const char *named, enum ip_family
 void books_note_short(struct books *books, const char *pool, const char *uid);
 /* { pool: { UID: true } } of all that found none. Borrowed. */
 const json_t *books_short_of(const struct books *books);
+
+/*
+ * Was a ledger not opened because of BOX_PACED since this was last asked? How long it rests still,
+ * -1: none was. What was decided meanwhile may lack that ledger's records.
+ */
+int64_t books_paced_ms(struct books *books);
+bool books_is_paced(const struct books *books);
+/*
+ * For how long a ledger of this pass rests once it is written with this text (NULL: none) at
+ * clock_ms; 0: not at all.
+ */
+int64_t books_pause_ms(const struct books *books, const char *pool, const char *text,
+		       int64_t clock_ms);
 
 /* Plan the status of every pool whose ledger has changed, by name. */
 void books_plan(const struct books *books, struct plan *plan);

@@ -4,6 +4,7 @@
 
 #include "operator/controllers/ipam_book.h"
 #include "reconcilers/ipam/allocate/assign.h"
+#include "reconcilers/ipam/allocate/books.h"
 #include "reconcilers/ipam/allocate/lifecycle.h"
 #include "reconcilers/ipam/ip_pool.h"
 
@@ -54,6 +55,7 @@ static void each_message_wakes_the_keys_that_see_it(void **state)
 		{BOX_LEARNED, "p", "addresses all;ip-pool p;", ""},
 		{BOX_SHORT_POOL, "p", "ip-pool p;", "ip-pool p;"},
 		{BOX_UNWRITTEN, "p", "ip-pool p;", "ip-pool p;"},
+		{BOX_PACED, "p", "", ""},
 		{BOX_PASSED, ADDRESSES_KEY, "", ""},
 	};
 	struct mirrored_test *t = *state;
@@ -274,11 +276,17 @@ static void pods_of_a_pass_go_behind_the_others(void **state)
 	assert_int_equal(n, ARRAY_LEN(want));
 }
 
+static int64_t no_time(void)
+{
+	return 5;
+}
+
 static void snapshots_of_passes_change_nothing(void **state)
 {
 	struct mirrored_test *t = *state;
 	json_auto_t *first = NULL, *again = NULL;
 
+	t->sources.now_ms = no_time;
 	for (size_t i = 0; i < ASSIGN_MAX + 5; i++) {
 		auto_free char *key = str_printf("ml/p-%zu", i);
 

@@ -97,6 +97,212 @@ static void posts_a_pod_as_soon_as_its_own_ledgers_are_written(void **state)
 	       "post decided ml/ab in; finding ml/ab; post waiting ml/ab out; ");
 }
 
+/* ---- large ledgers --------------------------------------------------------------------------- */
+
+/* A cluster over time: what passes plan is done at once. */
+struct paced_cluster {
+	json_t *world;
+	int64_t clock_ms;
+	int writes;      /* of ledgers */
+	int64_t longest; /* wait of a pod, in ms */
+	json_t *since;   /* by pod that waits */
+};
+
+static void add_ledger(json_t *world, const char *name, int third, int n)
+{
+	json_t *pools = json_need_object(world, KIND_IP_POOL);
+	json_auto_t *records = json_object();
+
+	for (int i = 0; i < n; i++) {
+		auto_free char *address = str_printf("10.%d.%d.%d", third, 100 + i / 250, i % 250);
+
+		json_put(records, address,
+			 json_pack("{s:s, s:o, s:o}", "node", "a-node-with-a-long-name.example.com",
+				   "pod", json_fmt("a-namespace/a-pod-with-a-long-name-%d", i),
+				   "podUid", json_fmt("3f8a2c1e-0000-4000-8000-%012d", i)));
+	}
+	json_put(pools, name,
+		 json_pack("{s:{s:s}, s:{s:i, s:o, s:[o]}, s:{s:o}}", "metadata", "name", name,
+			   "spec", "ipVersion", 4, "subnet", json_fmt("10.%d.0.0/16", third), "ips",
+			   json_fmt("10.%d.1.0-10.%d.240.0", third, third), "status",
+			   "allocatedIPs", json_fmt("%s", "")));
+	{
+		auto_free char *text = json_text(records);
+
+		json_put_str(json_at(pools, name, "status"), "allocatedIPs", text);
+	}
+}
+
+static void add_waiting(struct paced_cluster *c, const char *name, const char *networks)
+{
+	auto_free char *text =
+		str_printf("{metadata: {name: %s, namespace: ml, uid: u-%s, annotations: "
+			   "{k8s.v1.cni.cncf.io/networks: '%s'}}, spec: {nodeName: w1}}",
+			   name, name, networks);
+	auto_free char *key = str_printf("ml/%s", name);
+
+	json_put(json_need_object(c->world, KIND_POD), key, yaml(text));
+	json_put(json_need_object(c->world, BOX_WAITING), key, json_true());
+	json_put_int(c->since, key, c->clock_ms);
+}
+
+/* Do what was planned. Returns when the next pass is due, -1: when something happens. */
+static int64_t carry_out(struct paced_cluster *c, const struct plan *plan)
+{
+	int64_t again_ms = -1;
+	json_t *op;
+	size_t i;
+
+	json_array_foreach (plan->ops, i, op) {
+		const char *kind = json_str_at(op, "op"), *box = json_str_at(op, "box");
+		const char *key = json_str_or(json_at(op, "key"), "");
+		json_t *value = json_object_get(op, "value");
+
+		if (str_eq(kind, "status")) {
+			c->writes++;
+			json_put(json_at(c->world, KIND_IP_POOL, key), "status",
+				 json_incref(json_at(op, "status")));
+		} else if (str_eq(kind, "requeue")) {
+			again_ms = json_integer_value(json_at(op, "after_ms"));
+		} else if (str_eq(box, BOX_WAITING) && json_is_null(value)) {
+			int64_t wait = c->clock_ms - json_integer_value(json_at(c->since, key));
+
+			c->longest = wait > c->longest ? wait : c->longest;
+			json_object_del(json_at(c->world, BOX_WAITING), key);
+			json_object_del(c->since, key);
+		} else if (str_eq(box, BOX_ENDING) && json_is_null(value)) {
+			json_object_del(json_at(c->world, BOX_ENDING), key);
+		} else if (str_eq(box, BOX_PACED)) {
+			json_object_set(json_need_object(c->world, BOX_PACED), key, value);
+		}
+	}
+	return again_ms;
+}
+
+static int64_t pass_at(struct paced_cluster *c, int64_t clock_ms)
+{
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+
+	c->clock_ms = clock_ms;
+	json_put_int(json_need_object(c->world, "env"), "clockMs", clock_ms);
+	assert_int_equal(assign_reconcile(c->world, "all", &plan, &err), 0);
+	return carry_out(c, &plan);
+}
+
+static void open_cluster(struct paced_cluster *c)
+{
+	*c = (struct paced_cluster){.since = json_object()};
+	c->world = yaml("network-attachment-definitions:\n" NET("large", "large")
+				NET("other", "other") NET("small", "small") NET("gone", "gone"));
+	add_ledger(c->world, "large", 1, 2000);
+	add_ledger(c->world, "other", 2, 2000);
+	add_ledger(c->world, "small", 3, 10);
+}
+
+static void close_cluster(struct paced_cluster *c)
+{
+	json_decref(c->world);
+	json_decref(c->since);
+}
+
+/* docs/ipam.md: "the leader writes a ledger above 256 KiB once a second". */
+static void a_large_ledger_is_written_once_a_second(void **state)
+{
+	struct paced_cluster c;
+	int64_t again_ms = -1;
+
+	open_cluster(&c);
+	/* Each 100 ms one pod comes and one goes. Some need two such pools. */
+	for (int i = 0; i < 40; i++) {
+		auto_free char *name = str_printf("p-%d", i);
+		auto_free char *ended = str_printf("a-namespace/a-pod-with-a-long-name-%d x", i);
+
+		c.clock_ms = 700 + 100 * i;
+		add_waiting(&c, name, i % 3 == 2 ? "large,other" : i % 3 ? "large" : "other");
+		json_put(json_need_object(c.world, BOX_ENDING), ended,
+			 json_pack("{s:o, s:[{s:s, s:o}]}", "uid",
+				   json_fmt("3f8a2c1e-0000-4000-8000-%012d", i), "records", "pool",
+				   "large", "address", json_fmt("10.1.100.%d", i)));
+		again_ms = pass_at(&c, c.clock_ms);
+	}
+	assert_in_range(again_ms, 1, 1000);
+	(void)pass_at(&c, c.clock_ms + again_ms);
+	assert_int_equal(json_object_size(json_at(c.world, BOX_WAITING)), 0);
+	assert_int_equal(json_object_size(json_at(c.world, BOX_ENDING)), 0);
+	/* Two pools, at the first moment and at each of the seconds 1 to 5. */
+	assert_in_range(c.writes, 2, 12);
+	assert_in_range(c.longest, 1, 1000);
+	close_cluster(&c);
+}
+
+static void who_needs_no_large_ledger_or_brings_much_does_not_wait(void **state)
+{
+	struct paced_cluster c;
+
+	open_cluster(&c);
+	add_waiting(&c, "first", "large");
+	assert_int_equal(pass_at(&c, 100), -1);
+	add_waiting(&c, "small", "small");
+	add_waiting(&c, "large", "large");
+	assert_int_equal(pass_at(&c, 150), 850);
+	assert_int_equal(json_object_size(json_at(c.world, BOX_WAITING)), 1);
+	assert_int_equal(c.writes, 2);
+	assert_int_equal(pass_at(&c, 1000), -1);
+	assert_int_equal(c.writes, 3);
+	for (int i = 0; i < 256; i++) {
+		auto_free char *name = str_printf("many-%d", i);
+
+		add_waiting(&c, name, "large");
+	}
+	(void)pass_at(&c, 2000);
+	add_waiting(&c, "next", "large");
+	assert_int_equal(pass_at(&c, 2050), -1);
+	assert_int_equal(c.writes, 5);
+	assert_int_equal(json_object_size(json_at(c.world, BOX_WAITING)), 0);
+	close_cluster(&c);
+}
+
+/* Its record may be lost: it is looked for when the ledger is open again. */
+static void a_pod_that_has_an_address_of_a_ledger_that_rests_waits(void **state)
+{
+	struct paced_cluster c;
+	struct books *books;
+	struct err err = {0};
+
+	open_cluster(&c);
+	json_put(json_need_object(c.world, BOX_PACED), "large", json_integer(1000));
+	books = books_new(c.world);
+	assert_null(books_open(books, "large", &err));
+	assert_string_equal(err.reason, "LedgerPaced");
+	books_free(books);
+	add_waiting(&c, "a", "large");
+	json_put(json_need_object(c.world, KIND_ENDPOINT), "ml/a",
+		 yaml("{metadata: {name: a, namespace: ml}, status: {current: {uid: u-a, node: w1, "
+		      "ips: [{interface: net1, ipv4: 10.1.5.5/16, ipv4Pool: large, vlan: 0}]}}}"));
+	assert_int_equal(pass_at(&c, 10), 990);
+	assert_int_equal(c.writes, 0);
+	assert_int_equal(json_object_size(json_at(c.world, BOX_WAITING)), 1);
+	assert_int_equal(pass_at(&c, 1000), -1);
+	assert_int_equal(c.writes, 1);
+	assert_non_null(strstr(
+		json_str_at(c.world, KIND_IP_POOL, "large", "status", "allocatedIPs"), "10.1.5.5"));
+	close_cluster(&c);
+}
+
+/* Not once more for each pass: nothing would be written. */
+static void a_large_ledger_that_stays_as_it_was_does_not_rest(void **state)
+{
+	struct paced_cluster c;
+
+	open_cluster(&c);
+	add_waiting(&c, "a", "large,gone");
+	add_waiting(&c, "b", "small");
+	(void)pass_at(&c, 10);
+	assert_null(json_at(c.world, BOX_PACED));
+	close_cluster(&c);
+}
+
 /* docs/api.md: "SpiderIPPool. Field: routes[].to, routes[].via. Meaning: dst, gw." */
 static void routes_of_a_pool_count_in_the_form_in_which_guides_write_them(void **state)
 {
@@ -2581,6 +2787,10 @@ int main(void)
 		cmocka_unit_test(a_pod_that_is_deleted_and_still_runs_keeps_its_addresses),
 		cmocka_unit_test(a_sandbox_that_is_made_again_ends_nothing),
 		cmocka_unit_test(a_node_that_is_gone_needs_no_word),
+		cmocka_unit_test(a_large_ledger_is_written_once_a_second),
+		cmocka_unit_test(who_needs_no_large_ledger_or_brings_much_does_not_wait),
+		cmocka_unit_test(a_pod_that_has_an_address_of_a_ledger_that_rests_waits),
+		cmocka_unit_test(a_large_ledger_that_stays_as_it_was_does_not_rest),
 		cmocka_unit_test(a_stateful_set_keeps_what_its_pod_had),
 		cmocka_unit_test(
 			a_namespace_keeps_addresses_of_as_many_ended_pods_as_its_quota_allows),

@@ -110,7 +110,11 @@ struct host *host_tree_host(struct host_tree *tree);
 struct netns *host_tree_netns(struct host_tree *tree, const char *name);
 
 void host_tree_add_pf(struct host_tree *tree, const struct tree_pf *pf);
-/* A GPU of NUMA node `numa` below bridges, as tree_pf.path has them; may be NULL. */
+/*
+ * A GPU of NUMA node `numa` below bridges, as tree_pf.path has them; may be NULL. It is card0,
+ * card1 and so on in the order of the calls; one of NVIDIA has a UUID with its address in it.
+ */
+#define TREE_GPU_UUID "GPU-5eed-%s"
 struct tree_gpu {
 	const char *vendor, *device, *class; /* hex digits, without 0x */
 };

@@ -205,10 +205,22 @@ void host_tree_add_gpu(struct host_tree *tree, const struct tree_gpu *gpu, const
 	auto_free char *class = str_printf("0x%s\n", gpu->class);
 	auto_free char *vendor = str_printf("0x%s\n", gpu->vendor);
 	auto_free char *device = str_printf("0x%s\n", gpu->device);
+	auto_free char *card = str_printf("drm/card%d/x", tree->n_gpus++);
 
 	tree_place_function(tree, address, path);
 	tree_pci_file(tree, address, "class", class);
 	tree_pci_file(tree, address, "vendor", vendor);
 	tree_pci_file(tree, address, "device", device);
 	tree_put_numa(tree, address, numa);
+	tree_pci_file(tree, address, card, "");
+	if (str_eq(gpu->vendor, "10de")) {
+		auto_free char *file =
+			str_printf("proc/driver/nvidia/gpus/%s/information", address);
+		auto_free char *text = str_printf("Model: \t\t NVIDIA\n"
+						  "GPU UUID: \t " TREE_GPU_UUID "\n"
+						  "Bus Type: \t PCIe\n",
+						  address);
+
+		host_tree_file(tree, file, text);
+	}
 }

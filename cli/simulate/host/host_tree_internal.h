@@ -93,6 +93,7 @@ struct host_tree {
 	struct host *host;
 	struct pf **pfs;
 	size_t n_pfs;
+	int n_gpus;
 	struct interface *interfaces;
 	size_t n_interfaces, interfaces_cap;
 	bool has_carriers; /* said of each interface */

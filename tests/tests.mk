@@ -11,7 +11,7 @@ $(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(ARCHIVES)
 
 # Tests in which time passes only where they wait.
 VIRTUAL_TIME := loop/loop grpc/server $(addprefix kube/,client informer queue) \
-	$(addprefix nodeagent/,pod_networks/addresses pod_networks/leaderless agent/agent agent/gid_reader pod_networks/settings_reader process/channel kubelet/kubelet_versions kubelet/device_plugins kubelet/pod_resources)
+	$(addprefix nodeagent/,pod_networks/addresses pod_networks/leaderless agent/agent agent/gid_reader agent/gpu_finder pod_networks/settings_reader process/channel kubelet/kubelet_versions kubelet/device_plugins kubelet/pod_resources)
 $(VIRTUAL_TIME:%=$(OUT)/tests/unit/%_test): $(OUT)/tests/fakes/virtual_time.o
 
 # Steps are counted where files change.
@@ -190,7 +190,7 @@ counted-build: $(OUT)/tests/one-key
 # ---- tests of lib/kube: a scripted server for the unit tests, and what runs on a real API server ---------------------------
 SCRIPTED := $(addprefix $(OUT)/tests/fakes/,http_script.o scripted.o)
 $(foreach t,client informer lease recorder,$(OUT)/tests/unit/kube/$(t)_test): $(SCRIPTED)
-$(foreach t,pod_networks/addresses pod_networks/leaderless agent/pod_events agent/pod_owners pod_networks/foresee pod_networks/settings_reader,$(OUT)/tests/unit/nodeagent/$(t)_test): $(SCRIPTED)
+$(foreach t,pod_networks/addresses pod_networks/leaderless agent/gpu_finder agent/pod_events agent/pod_owners pod_networks/foresee pod_networks/settings_reader,$(OUT)/tests/unit/nodeagent/$(t)_test): $(SCRIPTED)
 $(foreach t,writer/applier_run controllers/controllers controllers/ipam_book server/metrics_access cache/mirror cache/live_reads nad_definition cache/pod_demand server/webhook,$(OUT)/tests/unit/operator/$(t)_test): $(SCRIPTED)
 $(OUT)/tests/integration/kube_test: private EXTRA_LIBS += -lcmocka
 test-build: $(OUT)/tests/integration/kube_test
@@ -233,7 +233,7 @@ $(OUT)/tests/unit/nodeagent/process/calls_test: private EXTRA_LIBS += $(HOSTD_CA
 # ---- end of tests of nodeagent/process ---------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/kubelet: a scripted kubelet, and device plugins from a file for the real one -------------------------
-KUBELET_TESTS := $(sort $(wildcard tests/unit/nodeagent/kubelet/*_test.c tests/unit/nodeagent/process/*_test.c tests/unit/nodeagent/worker/allocated_devices_test.c \
+KUBELET_TESTS := $(sort $(wildcard tests/unit/nodeagent/kubelet/*_test.c tests/unit/nodeagent/process/*_test.c tests/unit/nodeagent/worker/allocated_devices_test.c tests/unit/nodeagent/agent/gpu_finder_test.c \
 	$(wildcard tests/fakes/kubelet*.c) tests/fakes/dra_kubelet.c tests/support/dra_kubelet_tool.c tests/support/kubelet_tool.c tests/support/kubelet_play.c tests/support/counters_node.c tests/fuzz/pod_resources_fuzz.c tests/bench/allocate.c \
 	tests/bench/agent.c))
 $(KUBELET_TESTS:%.c=$(OUT)/%.o): | $(GRPC_HEADERS)
@@ -242,7 +242,7 @@ $(foreach t,kubelet/device_plugins kubelet/kubeletd,$(OUT)/tests/unit/nodeagent/
 $(OUT)/tests/unit/nodeagent/kubelet/claims_test: $(OUT)/tests/fakes/dra_kubelet.o
 
 FAKE_KUBELETS := $(patsubst %.c,$(OUT)/%.o,$(wildcard tests/fakes/kubelet*.c))
-$(OUT)/tests/unit/nodeagent/kubelet/kubelet_versions_test: $(FAKE_KUBELETS)
+$(addprefix $(OUT)/tests/unit/nodeagent/,kubelet/kubelet_versions_test agent/gpu_finder_test): $(FAKE_KUBELETS)
 
 KUBELET_ARCHIVES := $(foreach l,nodeagent/agent nodeagent/process nodeagent/worker nodeagent/host nodeagent/netlink nodeagent/model nodeagent/kubelet nodeagent/devices lib/grpc lib/loop lib/json lib/base,$(OUT)/$(l).a)
 $(OUT)/tests/kubelet-tool: $(OUT)/tests/support/kubelet_tool.o $(KUBELET_ARCHIVES)

@@ -13,7 +13,9 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/agent/dev_names.h"
+#include "nodeagent/agent/gpu_finder.h"
 #include "nodeagent/agent/pool_sources.h"
+#include "nodeagent/devices/affinity.h"
 #include "nodeagent/devices/dra_choice.h"
 #include "nodeagent/devices/pools.h"
 #include "nodeagent/kubelet/kubeletd_client.h"
@@ -48,6 +50,11 @@ struct offers {
 	json_t *pools;                   /* computed last, by us or by an agent before us */
 	json_t *withdrawn;               /* functions of offers_withdraw(); NULL: none */
 	enum withdrawing withdrawing;
+
+	struct gpu_finder *finder; /* NULL: no kubelet */
+	json_t *observed;          /* of the last offers_set(); NULL: none */
+	json_t *distances;         /* of affinity_distances() */
+	struct metric *near;
 
 	/* With claims. */
 	json_t *prepared; /* what they have; NULL: not known */
@@ -176,6 +183,56 @@ void offers_answer(struct offers *offers, const char *uid, const json_t *claim,
 	kubeletd_answer(offers->kubeletd, uid, claim, why);
 }
 
+/* ---- GPUs ------------------------------------------------------------------------------------ */
+
+static void on_asked_gpus(void *arg, int64_t id, const char *resource)
+{
+	const struct offers *offers = arg;
+
+	if (offers->finder && offers->observed)
+		gpu_finder_find(offers->finder, id, resource, offers->observed);
+	else
+		kubeletd_answer_gpus(offers->kubeletd, id, NULL);
+}
+
+static void on_gpus_found(void *arg, int64_t id, const json_t *near)
+{
+	const struct offers *offers = arg;
+
+	kubeletd_answer_gpus(offers->kubeletd, id, near);
+}
+
+/* After a change of what pods have, or of the host. */
+static void measure_distances(struct offers *offers)
+{
+	json_auto_t *counts = NULL;
+	const char *distance;
+	json_t *count;
+
+	json_decref(offers->distances);
+	offers->distances = affinity_distances(offers->observed, offers->allocated);
+	if (json_array_size(json_at(offers->observed, "gpus")) == 0)
+		return;
+	counts = affinity_counts(offers->distances);
+	json_each (counts, distance, count)
+		metric_set(offers->near, json_number_value(count), distance);
+}
+
+/* before: what pods had; NULL: not known, so that all of it is old. */
+static void tell_missed(struct offers *offers, const json_t *before)
+{
+	json_auto_t *missed = NULL;
+	const json_t *entry;
+	size_t i;
+
+	if (!before || !offers->allocated || !offers->pools)
+		return;
+	missed = affinity_missed(offers->observed, offers->pools, offers->allocated, before);
+	json_array_foreach (missed, i, entry)
+		offers->config.emit_pod(offers->config.arg, json_str_at(entry, "pod"), "FarFromGpu",
+					json_str_at(entry, "message"));
+}
+
 /* ---- pools ----------------------------------------------------------------------------------- */
 
 static void emit_problem(const struct offers *offers, const json_t *problem)
@@ -246,6 +303,8 @@ void offers_set(struct offers *offers, const json_t *spec, const json_t *observe
 		.packed = offers->config.options.packed,
 	});
 	offers->is_sure = is_sure(offers, is_known);
+	json_replace(&offers->observed, json_incref((json_t *)observed));
+	measure_distances(offers);
 	json_replace(&offers->boot, json_incref(json_at(observed, "node", "bootId")));
 	check_given(offers, given, json_str_at(observed, "node", "bootId"));
 	send_pools(offers);
@@ -269,13 +328,16 @@ static void tell_held(struct offers *offers)
 static void on_allocated(void *arg, const json_t *allocated, const struct err *err)
 {
 	struct offers *offers = arg;
+	json_auto_t *before = offers->allocated;
 
 	if (err) {
 		log_warn("not touching VFs until the kubelet lists the devices of pods",
 			 F_ERR(err));
 		offers->config.emit(offers->config.arg, true, err->reason, err->text);
 	}
-	json_replace(&offers->allocated, json_incref((json_t *)allocated));
+	offers->allocated = json_incref((json_t *)allocated);
+	measure_distances(offers);
+	tell_missed(offers, before);
 	tell_held(offers);
 }
 
@@ -451,6 +513,7 @@ static void start_plugins(struct offers *offers)
 		.emit = emit_event,
 		.allocated = on_given,
 		.asked = offers->config.dra ? on_asked : NULL,
+		.asked_gpus = on_asked_gpus,
 		.lost = on_lost,
 		.arg = offers,
 		.metrics = offers->config.metrics,
@@ -462,6 +525,14 @@ static void start_plugins(struct offers *offers)
 		offers->config.held(offers->config.arg, offers->held);
 		return;
 	}
+	offers->finder = gpu_finder_new(&(struct gpu_finder_config){
+		.loop = offers->config.loop,
+		.client = offers->config.client,
+		.socket = socket,
+		.connect = on_connect,
+		.found = on_gpus_found,
+		.arg = offers,
+	});
 	offers->resources = pod_resources_new(offers->config.loop, &(struct pod_resources_config){
 									   .socket = socket,
 									   .connect = on_connect,
@@ -482,6 +553,10 @@ struct offers *offers_new(const struct offers_config *config)
 	offers->settled = json_object();
 	offers->awaiting = json_object();
 	offers->refused = json_array();
+	offers->near = metric_gauge(
+		config->metrics, "orbweaver_gpu_affinity_devices",
+		"Devices of pods that hold GPUs, by distance to the nearest GPU of the pod.",
+		"distance");
 	start_plugins(offers);
 	offers->sources = pool_sources_new(&(struct pool_sources_config){
 		.loop = config->loop,
@@ -507,10 +582,13 @@ void offers_free(struct offers *offers)
 	if (!offers)
 		return;
 	pool_sources_free(offers->sources);
+	gpu_finder_free(offers->finder);
 	pod_resources_free(offers->resources);
 	deferred_free(offers->nobody_asked);
 	kubeletd_free(offers->kubeletd);
 	json_decref(offers->allocated);
+	json_decref(offers->observed);
+	json_decref(offers->distances);
 	json_decref(offers->pools);
 	json_decref(offers->withdrawn);
 	json_decref(offers->prepared);
@@ -527,8 +605,10 @@ json_t *offers_status(const struct offers *offers, const json_t *before)
 {
 	json_auto_t *plugins = kubeletd_status(offers->kubeletd);
 	json_auto_t *given = dra_choice_status(offers->pools, offers->chosen);
+	json_t *status = pools_status(plugins, given, offers->allocated, before);
 
-	return pools_status(plugins, given, offers->allocated, before);
+	affinity_show(status, offers->distances);
+	return status;
 }
 
 const json_t *offers_allocated(const struct offers *offers)

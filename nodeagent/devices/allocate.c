@@ -13,6 +13,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/model/topology.h"
 
 /* ---- the devices of a resource, by id -------------------------------------------------------- */
 
@@ -219,11 +220,15 @@ json_t *allocate_devices(const json_t *resource, const char *const *ids, size_t 
 struct pf {
 	size_t total, free, chosen;
 	struct candidate *head, *tail; /* its queue, while a group is gone through */
+	/* To the nearest GPU, and which GPUs are as near, a bit each. */
+	enum topology_distance distance;
+	uint32_t gpus;
 };
 
 struct candidate {
 	const char *id;
-	int64_t numa; /* NUMA_UNKNOWN sorts last */
+	enum topology_distance rank; /* the same for all unless free GPUs count */
+	int64_t numa;                /* NUMA_UNKNOWN sorts last */
 	struct pf *pf;
 	bool healthy;
 	bool chosen;
@@ -231,10 +236,13 @@ struct candidate {
 };
 
 struct choice {
-	struct candidate *items; /* sorted: healthy first, then by NUMA node, then by id */
+	struct candidate *items; /* sorted: healthy first, then by rank, NUMA node, id */
 	size_t n;
 	size_t wanted;
 	bool packed;
+	const json_t *gpus;               /* "gpus" of `near`; NULL: none */
+	bool has_gpus;                    /* they are the pod's, and not those that are free */
+	size_t served[TOPOLOGY_GPUS_MAX]; /* devices that each of them got */
 	struct map pfs;
 };
 
@@ -250,9 +258,33 @@ static int compare_candidates(const void *a, const void *b)
 
 	if (x->healthy != y->healthy)
 		return x->healthy ? -1 : 1;
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
 	if (x->numa != y->numa)
 		return x->numa < y->numa ? -1 : 1;
 	return strcmp(x->id, y->id);
+}
+
+/* How near the PF of this name is. */
+static void measure(const struct choice *choice, struct pf *pf, const char *name)
+{
+	const json_t *distances;
+	size_t i;
+
+	pf->distance = TOPOLOGY_UNKNOWN;
+	json_array_foreach ((json_t *)choice->gpus, i, distances) {
+		const json_t *value = json_at(distances, name);
+		int64_t distance = json_is_integer(value) ? json_integer_value(value) : -1;
+
+		if (i == TOPOLOGY_GPUS_MAX)
+			break;
+		if (distance < 0 || distance > pf->distance)
+			continue;
+		if (distance < pf->distance)
+			pf->gpus = 0;
+		pf->distance = (enum topology_distance)distance;
+		pf->gpus |= UINT32_C(1) << i;
+	}
 }
 
 static struct pf *pf_of(struct choice *choice, const json_t *device)
@@ -263,6 +295,7 @@ static struct pf *pf_of(struct choice *choice, const json_t *device)
 
 	if (!pf) {
 		pf = mem_new(struct pf);
+		measure(choice, pf, name);
 		map_set(&choice->pfs, name, pf);
 	}
 	return pf;
@@ -277,7 +310,11 @@ static struct candidate candidate_of(struct choice *choice, const struct devices
 	pf->free++;
 	return (struct candidate){
 		.id = id,
-		.numa = json_is_integer(numa) ? json_integer_value(numa) : NUMA_UNKNOWN,
+		.rank = choice->has_gpus ? TOPOLOGY_PIX : pf->distance,
+		/* The nearest NIC of each GPU, wherever the GPUs are. */
+		.numa = choice->has_gpus        ? 0
+			: json_is_integer(numa) ? json_integer_value(numa)
+						: NUMA_UNKNOWN,
 		.pf = pf,
 		.healthy = json_is_true(json_at(device, "healthy")) && !json_at(device, "cause"),
 	};
@@ -288,6 +325,8 @@ static void choose_candidate(struct choice *choice, struct candidate *candidate)
 	candidate->chosen = true;
 	candidate->pf->chosen++;
 	choice->wanted--;
+	for (size_t i = 0; i < TOPOLOGY_GPUS_MAX; i++)
+		choice->served[i] += candidate->pf->gpus >> i & 1;
 }
 
 /* Marks those that must be; -1 unless each is available, once. */
@@ -314,7 +353,7 @@ static int choose_must(struct choice *choice, const char *const *must, size_t n_
 	return 0;
 }
 
-/* Candidates of one NUMA node, healthy or not, stand together. */
+/* Candidates of one rank and NUMA node, healthy or not, stand together. */
 struct group {
 	size_t first, end;
 	size_t chosen, open;
@@ -325,7 +364,8 @@ static struct group group_at(const struct choice *choice, size_t first)
 	struct group group = {.first = first, .end = first};
 	const struct candidate *items = choice->items;
 
-	while (group.end < choice->n && items[group.end].numa == items[first].numa &&
+	while (group.end < choice->n && items[group.end].rank == items[first].rank &&
+	       items[group.end].numa == items[first].numa &&
 	       items[group.end].healthy == items[first].healthy) {
 		group.chosen += items[group.end].chosen;
 		group.open += !items[group.end].chosen;
@@ -336,8 +376,8 @@ static struct group group_at(const struct choice *choice, size_t first)
 
 /*
  * The node with most of what must be included, then the smallest into which the rest fits (larger
- * ones stay whole for larger requests), then the largest. Healthy ones before all others, known
- * nodes before the unknown.
+ * ones stay whole for larger requests), then the largest. Healthy ones before all others, then what
+ * is nearest to a free GPU, known nodes before the unknown.
  */
 static bool is_better(const struct choice *choice, const struct group *a, const struct group *b)
 {
@@ -346,6 +386,8 @@ static bool is_better(const struct choice *choice, const struct group *a, const 
 
 	if (x->healthy != y->healthy)
 		return x->healthy;
+	if (x->rank != y->rank)
+		return x->rank < y->rank;
 	if (a->chosen != b->chosen)
 		return a->chosen > b->chosen;
 	if ((x->numa == NUMA_UNKNOWN) != (y->numa == NUMA_UNKNOWN))
@@ -380,8 +422,38 @@ static size_t used_by_others(const struct pf *pf)
 	return pf->total > pf->free ? pf->total - pf->free : 0;
 }
 
+/* Devices of that one of its GPUs which has the fewest. */
+static size_t least_served(const struct choice *choice, const struct pf *pf)
+{
+	size_t least = SIZE_MAX;
+
+	for (size_t i = 0; i < TOPOLOGY_GPUS_MAX; i++)
+		if ((pf->gpus >> i & 1) && choice->served[i] < least)
+			least = choice->served[i];
+	return least;
+}
+
+/* For GPUs of the pod: 0 when both are as good. */
+static int compare_nearness(const struct choice *choice, const struct pf *a, const struct pf *b)
+{
+	bool a_is_far = a->distance >= TOPOLOGY_SYS, b_is_far = b->distance >= TOPOLOGY_SYS;
+	size_t a_served = least_served(choice, a), b_served = least_served(choice, b);
+
+	if (a_is_far != b_is_far)
+		return a_is_far ? 1 : -1;
+	if (a->chosen != b->chosen)
+		return a->chosen < b->chosen ? -1 : 1;
+	if (a->distance != b->distance)
+		return a->distance < b->distance ? -1 : 1;
+	return (a_served > b_served) - (a_served < b_served);
+}
+
 static bool is_better_pf(const struct choice *choice, const struct pf *a, const struct pf *b)
 {
+	int nearness = choice->has_gpus ? compare_nearness(choice, a, b) : 0;
+
+	if (nearness != 0)
+		return nearness < 0;
 	if (a->chosen != b->chosen)
 		return choice->packed ? a->chosen > b->chosen : a->chosen < b->chosen;
 	return choice->packed ? used_by_others(a) > used_by_others(b)
@@ -439,8 +511,8 @@ static void take_from(struct choice *choice, const struct group *group)
 }
 
 int allocate_prefer(const json_t *resource, const char *const *available, size_t n_available,
-		    const char *const *must, size_t n_must, size_t size, const char **ret_chosen,
-		    struct err *err)
+		    const char *const *must, size_t n_must, size_t size, const json_t *near,
+		    const char **ret_chosen, struct err *err)
 {
 	size_t n = 0;
 
@@ -448,6 +520,9 @@ int allocate_prefer(const json_t *resource, const char *const *available, size_t
 		.n = n_available,
 		.wanted = size,
 		.packed = str_eq(json_str_at(resource, "policy"), "packed"),
+		.gpus = json_at(near, "gpus"),
+		.has_gpus = json_array_size(json_at(near, "gpus")) > 0 &&
+			    !json_is_true(json_at(near, "free")),
 		.pfs.free_value = free,
 	};
 	auto_call(devices_done) struct devices devices = {0};

@@ -22,13 +22,18 @@ json_t *allocate_devices(const json_t *resource, const char *const *ids, size_t 
 
 /*
  * Choose `size` of `available`, all of `must` among them. ret_chosen: size pointers into available,
- * sorted by id. Same NUMA node first, then as the resource's policy says: "spread" takes the PF
- * that has given least, "packed" the one that has given most. Ties by id, so that equal requests
- * get equal answers. A device that the resource does not know, or that is unhealthy, comes last.
- * -1 with err ERR_INVALID "BadRequest" when that cannot be done; ret_chosen is untouched then.
+ * sorted by id. Ties by id, so that equal requests get equal answers. A device that the resource
+ * does not know, or that is unhealthy, comes last. -1 with err ERR_INVALID "BadRequest" when that
+ * cannot be done; ret_chosen is untouched then.
+ *
+ * near: of affinity_near() (affinity.h). Without it devices of one NUMA node are preferred, then
+ * what the resource's policy says: "spread" takes the PF that has given least, "packed" the one
+ * that has given most. With GPUs of the pod: different PFs, the nearest to a GPU first and each GPU
+ * in its turn; one PF twice rather than one of another NUMA node. With GPUs that are free: as
+ * without, among the devices that are nearest to one.
  */
 int allocate_prefer(const json_t *resource, const char *const *available, size_t n_available,
-		    const char *const *must, size_t n_must, size_t size, const char **ret_chosen,
-		    struct err *err);
+		    const char *const *must, size_t n_must, size_t size, const json_t *near,
+		    const char **ret_chosen, struct err *err);
 
 #endif

@@ -60,8 +60,8 @@ struct pools_input {
 /*
  * Returns new, never NULL; resources sorted by name, devices by id (as bytes):
  *
- *	{"resources": [{"name", "kind", "policy", "wanted", "causes", "env", "permissions",
- *			"nodes", "devices": [{"id", "healthy", "cause", "numa", "pf", "nodes",
+ *	{"resources": [{"name", "kind", "policy", "wanted", "causes", "gpus", "env",
+ *			"permissions", "nodes", "devices": [{"id", "healthy", "cause", "numa", "pf", "nodes",
  *			"details", "info"}]}],
  *	 "problems": [{"resource", "reason", "message", "source"}]}
  *
@@ -72,6 +72,8 @@ struct pools_input {
  *	wanted		devices that the configuration asks for
  *	causes		why there are fewer, or why some are unhealthy; bounded:
  *			["0000:3b:00.5: no RDMA device yet"]
+ *	gpus		true: the node has GPUs, and devices are on several NICs, so that it matters
+ *			which of them a pod gets (affinity.h); else absent
  *	env		only of kind "sriov"; variable with the list of ids:
  *			"PCIDEVICE_SPIDERNET_IO_MELLANOXRDMA"
  *	permissions	"rw": of all device nodes

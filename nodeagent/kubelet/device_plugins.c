@@ -209,6 +209,7 @@ static struct entry *entry_new(struct device_plugins *plugins, const char *resou
 		.emit = emit_event,
 		.allocated = on_allocated,
 		.arg = entry,
+		.questions = plugins->config.questions,
 		.metrics = plugins->config.metrics,
 	};
 

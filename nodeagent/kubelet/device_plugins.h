@@ -17,6 +17,7 @@
 #include "lib/base/err.h"
 #include "lib/base/metrics.h"
 #include "lib/loop/loop.h"
+#include "nodeagent/kubelet/gpu_questions.h"
 
 struct device_plugins;
 
@@ -39,7 +40,8 @@ struct device_plugins_config {
 	 */
 	void (*removed)(void *arg);
 	void *arg;
-	struct metrics *metrics; /* may be NULL */
+	struct gpu_questions *questions; /* NULL: no agent is asked */
+	struct metrics *metrics;         /* may be NULL */
 };
 
 struct device_plugins *device_plugins_new(struct loop *loop,

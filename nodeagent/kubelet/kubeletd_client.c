@@ -53,6 +53,17 @@ static void emit_event(const struct kubeletd *kubeletd, const json_t *event)
 			      json_str_or(json_at(event, "message"), ""));
 }
 
+static void take_gpu_question(struct kubeletd *kubeletd, const json_t *request)
+{
+	int64_t id = json_integer_value(json_at(request, "id"));
+	const char *resource = json_str_or(json_at(request, "resource"), "");
+
+	if (kubeletd->config.asked_gpus)
+		kubeletd->config.asked_gpus(kubeletd->config.arg, id, resource);
+	else
+		kubeletd_answer_gpus(kubeletd, id, NULL);
+}
+
 static void on_heard(void *arg, const json_t *message)
 {
 	struct kubeletd *kubeletd = arg;
@@ -68,6 +79,8 @@ static void on_heard(void *arg, const json_t *message)
 		kubeletd->config.allocated(kubeletd->config.arg);
 	else if (str_eq(json_str_at(message, "kind"), "claim") && kubeletd->config.asked)
 		kubeletd->config.asked(kubeletd->config.arg, message);
+	else if (str_eq(json_str_at(message, "kind"), "gpus"))
+		take_gpu_question(kubeletd, message);
 	else
 		log_error("kubeletd sent an unknown message");
 }
@@ -141,6 +154,15 @@ void kubeletd_answer(struct kubeletd *kubeletd, const char *uid, const json_t *c
 	json_put_str(request, "id", uid);
 	message = ask_reply_new(request, json_incref((json_t *)claim), why);
 	channel_send(kubeletd->channel, message);
+}
+
+void kubeletd_answer_gpus(struct kubeletd *kubeletd, int64_t id, const json_t *near)
+{
+	json_auto_t *request = ask_new(id, "gpus");
+	json_auto_t *reply =
+		ask_reply_new(request, near ? json_incref((json_t *)near) : json_object(), NULL);
+
+	channel_send(kubeletd->channel, reply);
 }
 
 const json_t *kubeletd_prepared(const struct kubeletd *kubeletd)

@@ -32,6 +32,12 @@ struct kubeletd_config {
 	 * be NULL where there is no driver of claims.
 	 */
 	void (*asked)(void *arg, const json_t *claim);
+	/*
+	 * Which GPUs will the pod have to which the kubelet gives devices of `resource` right now?
+	 * kubeletd_answer_gpus() is due, within GPU_QUESTION_MS (kubelet/gpu_questions.h). NULL:
+	 * the answer is that nothing is known.
+	 */
+	void (*asked_gpus)(void *arg, int64_t id, const char *resource);
 	/* The server has ended, or does not speak as we do. The last callback. */
 	void (*lost)(void *arg, const struct err *err);
 	void *arg;
@@ -55,6 +61,9 @@ void kubeletd_set(struct kubeletd *kubeletd, const json_t *pools, const json_t *
  */
 void kubeletd_answer(struct kubeletd *kubeletd, const char *uid, const json_t *claim,
 		     const struct err *why);
+
+/* The answer to `asked_gpus`: of affinity_near() (devices/affinity.h), borrowed; NULL: unknown. */
+void kubeletd_answer_gpus(struct kubeletd *kubeletd, int64_t id, const json_t *near);
 
 /*
  * What claims have, of dra_prepared(), as far as the server has said; borrowed until the next

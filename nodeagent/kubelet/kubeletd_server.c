@@ -23,6 +23,7 @@ struct kubeletd_server {
 	struct kubeletd_server_config config;
 	struct metrics *metrics;
 	struct device_plugins *plugins;
+	struct gpu_questions *questions;
 	struct dra_driver *driver; /* NULL: none */
 	struct deferred *unheard;  /* claims that no agent was there to be asked about */
 	struct channel *agent;     /* NULL: none */
@@ -147,6 +148,15 @@ static void on_unheard(void *arg)
 	dra_driver_forget(server->driver);
 }
 
+static bool on_gpu_question(void *arg, const json_t *request)
+{
+	const struct kubeletd_server *server = arg;
+
+	if (server->agent)
+		channel_send(server->agent, request);
+	return server->agent != NULL;
+}
+
 /* ---- from the agent -------------------------------------------------------------------------- */
 
 static void on_agent_lost(void *arg, const struct err *err)
@@ -155,6 +165,7 @@ static void on_agent_lost(void *arg, const struct err *err)
 
 	log_warn("agent has gone, keeping its offers", F_ERR(err));
 	channel_free(take_ptr(server->agent));
+	gpu_questions_forget(server->questions);
 	if (server->driver)
 		dra_driver_forget(server->driver);
 }
@@ -224,7 +235,9 @@ static void on_heard(void *arg, const json_t *message)
 	struct kubeletd_server *server = arg;
 	const json_t *pools = json_at(message, "pools"), *number = json_at(message, "number");
 
-	if (json_at(message, "id")) {
+	if (json_is_integer(json_at(message, "id"))) {
+		gpu_questions_reply(server->questions, message);
+	} else if (json_at(message, "id")) {
 		const json_t *claim = NULL;
 		struct err err = {0}, bad = {0};
 
@@ -246,7 +259,8 @@ void kubeletd_server_attach(struct kubeletd_server *server, int fd)
 {
 	json_t *greeting;
 
-	channel_free(server->agent);
+	channel_free(take_ptr(server->agent));
+	gpu_questions_forget(server->questions);
 	if (server->driver)
 		dra_driver_forget(server->driver);
 	server->number = 0;
@@ -295,6 +309,7 @@ struct kubeletd_server *kubeletd_server_new(const struct kubeletd_server_config 
 	server->saying = deferred_new(config->loop, say_state, server);
 	server->counting = timer_new(config->loop, on_counting, server);
 	timer_start(server->counting, COUNTING_MS);
+	server->questions = gpu_questions_new(config->loop, on_gpu_question, server);
 	server->plugins =
 		device_plugins_new(config->loop, &(struct device_plugins_config){
 							 .dir = config->plugins_dir,
@@ -304,6 +319,7 @@ struct kubeletd_server *kubeletd_server_new(const struct kubeletd_server_config 
 							 .allocated = on_allocated,
 							 .removed = on_removed,
 							 .arg = server,
+							 .questions = server->questions,
 							 .metrics = server->metrics,
 						 });
 	if (config->dra)
@@ -320,6 +336,7 @@ static void on_closed(void *arg)
 	deferred_free(server->saying);
 	deferred_free(server->unheard);
 	timer_free(server->counting);
+	gpu_questions_free(server->questions);
 	metrics_free(server->metrics);
 	json_decref(server->pools);
 	json_decref(server->said);
@@ -339,6 +356,7 @@ void kubeletd_server_close(struct kubeletd_server *server, void (*done)(void *ar
 	server->done = done;
 	server->done_arg = arg;
 	channel_free(take_ptr(server->agent));
+	gpu_questions_forget(server->questions);
 	if (server->driver)
 		dra_driver_close(server->driver, on_driver_closed, server);
 	else

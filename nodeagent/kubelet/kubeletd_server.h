@@ -14,6 +14,9 @@
  *			{"allocated": true}		a pod was given devices
  *			{"id": uid, "kind": "claim", "namespace", "name", "uid"}	a request
  *			(lib/json/ask.h): what is it? (kubelet/dra_driver.h)
+ *			{"id": 7, "kind": "gpus", "resource"}	a request: which GPUs will the pod
+ *			have to which the kubelet gives devices of it right now? The reply is of
+ *			affinity_near() (devices/affinity.h), or {}
  *	to the server:	{"pools": {…}, "number": 3, "claims": {"pools": {…}, "boot": "…"}} what is
  *			to be offered from now on, by device plugins (pools.h) and to claims
  *			(devices/dra_choice.h); "claims" is absent where there is no driver

@@ -265,6 +265,7 @@ static int listen_up(struct plugin *plugin, struct err *err)
 		.devinfo_dir = plugin->config.devinfo_dir,
 		.ops = &service_ops,
 		.arg = plugin,
+		.questions = plugin->config.questions,
 		.metrics = plugin->config.metrics,
 	};
 

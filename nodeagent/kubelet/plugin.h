@@ -18,6 +18,7 @@
 #include "lib/base/err.h"
 #include "lib/base/metrics.h"
 #include "lib/loop/loop.h"
+#include "nodeagent/kubelet/gpu_questions.h"
 
 struct plugin;
 
@@ -61,7 +62,8 @@ struct plugin_config {
 	void (*emit)(void *arg, bool warning, const char *reason, const char *message);
 	void (*allocated)(void *arg); /* Allocate is about to be answered well */
 	void *arg;
-	struct metrics *metrics; /* may be NULL */
+	struct gpu_questions *questions; /* NULL: no agent is asked */
+	struct metrics *metrics;         /* may be NULL */
 };
 
 /* Strings are copied. */

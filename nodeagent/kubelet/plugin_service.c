@@ -26,6 +26,15 @@ struct stream {
 	int64_t since_ms;
 };
 
+/* GetPreferredAllocation that waits for the agent. */
+struct preferring {
+	struct plugin_service *service;
+	struct grpc_call *call;
+	struct gpu_question *question;
+	json_t *available; /* ids */
+	int32_t size;
+};
+
 struct plugin_service {
 	struct plugin_service_config config; /* metrics are not kept */
 	struct grpc_server *server;
@@ -236,7 +245,8 @@ static void handle_allocate(struct grpc_call *call, const struct ProtobufCMessag
 
 static DevicePlugin__ContainerPreferredAllocationResponse *
 prefer_one(const struct plugin_service *service,
-	   const DevicePlugin__ContainerPreferredAllocationRequest *request, struct err *err)
+	   const DevicePlugin__ContainerPreferredAllocationRequest *request, const json_t *near,
+	   struct err *err)
 {
 	size_t n = request->n_available_device_ids;
 	auto_free const char **chosen = NULL;
@@ -251,15 +261,14 @@ prefer_one(const struct plugin_service *service,
 	if (allocate_prefer(service->offer, (const char *const *)request->available_device_ids, n,
 			    (const char *const *)request->must_include_device_ids,
 			    request->n_must_include_device_ids, (size_t)request->allocation_size,
-			    chosen, err) < 0)
+			    near, chosen, err) < 0)
 		return NULL;
 	return plugin_message_preferred(chosen, (size_t)request->allocation_size);
 }
 
-static void handle_preferred(struct grpc_call *call, const struct ProtobufCMessage *request,
-			     void *arg)
+static void reply_preferred(struct plugin_service *service, struct grpc_call *call,
+			    const DevicePlugin__PreferredAllocationRequest *all, const json_t *near)
 {
-	const DevicePlugin__PreferredAllocationRequest *all = (const void *)request;
 	DevicePlugin__PreferredAllocationResponse *response =
 		mem_new(DevicePlugin__PreferredAllocationResponse);
 	size_t n = all->n_container_requests;
@@ -270,7 +279,7 @@ static void handle_preferred(struct grpc_call *call, const struct ProtobufCMessa
 	response->container_responses = mem_calloc(n ? n : 1, sizeof(void *));
 	for (size_t i = 0; i < n && is_good; i++) {
 		DevicePlugin__ContainerPreferredAllocationResponse *one =
-			prefer_one(arg, all->container_requests[i], &err);
+			prefer_one(service, all->container_requests[i], near, &err);
 
 		if (one)
 			response->container_responses[response->n_container_responses++] = one;
@@ -282,6 +291,92 @@ static void handle_preferred(struct grpc_call *call, const struct ProtobufCMessa
 	else
 		grpc_call_fail(call, code_of(&err), "%s", err.text);
 	grpc_message_free(&response->base);
+}
+
+static void preferring_free(struct preferring *preferring)
+{
+	json_decref(preferring->available);
+	mem_free(preferring);
+}
+
+static void on_gpus(void *arg, const json_t *near)
+{
+	struct preferring *preferring = arg;
+	size_t n = json_array_size(preferring->available), i;
+	DevicePlugin__ContainerPreferredAllocationRequest one =
+		DEVICE_PLUGIN__CONTAINER_PREFERRED_ALLOCATION_REQUEST__INIT;
+	DevicePlugin__ContainerPreferredAllocationRequest *all[] = {&one};
+	DevicePlugin__PreferredAllocationRequest request =
+		DEVICE_PLUGIN__PREFERRED_ALLOCATION_REQUEST__INIT;
+	auto_free char **ids = mem_calloc(n + 1, sizeof(*ids));
+	const json_t *id;
+
+	json_array_foreach (preferring->available, i, id)
+		ids[i] = (char *)json_string_value(id);
+	one.available_device_ids = ids;
+	one.n_available_device_ids = n;
+	one.allocation_size = preferring->size;
+	request.container_requests = all;
+	request.n_container_requests = 1;
+	reply_preferred(preferring->service, preferring->call, &request, near);
+	preferring_free(preferring);
+}
+
+static void on_preferring_end(void *arg, enum grpc_code why)
+{
+	struct preferring *preferring = arg;
+
+	gpu_question_cancel(preferring->question);
+	preferring_free(preferring);
+}
+
+/*
+ * A container of which some devices are chosen already is not asked about: a kubelet that is asked
+ * for its List forgets these (pod_resources.h).
+ */
+static bool is_worth_asking(const struct plugin_service *service,
+			    const DevicePlugin__PreferredAllocationRequest *all)
+{
+	const DevicePlugin__ContainerPreferredAllocationRequest *one;
+
+	if (!service->config.questions || !json_is_true(json_at(service->offer, "gpus")) ||
+	    all->n_container_requests != 1)
+		return false;
+	one = all->container_requests[0];
+	return one->n_must_include_device_ids == 0 && one->allocation_size > 0 &&
+	       (size_t)one->allocation_size < one->n_available_device_ids;
+}
+
+static void handle_preferred(struct grpc_call *call, const struct ProtobufCMessage *request,
+			     void *arg)
+{
+	const DevicePlugin__PreferredAllocationRequest *all = (const void *)request;
+	const DevicePlugin__ContainerPreferredAllocationRequest *one;
+	struct plugin_service *service = arg;
+	struct preferring *preferring;
+
+	if (!is_worth_asking(service, all)) {
+		reply_preferred(service, call, all, NULL);
+		return;
+	}
+	preferring = mem_new(struct preferring);
+	preferring->question = gpu_question_new(service->config.questions, service->config.resource,
+						on_gpus, preferring);
+	if (!preferring->question) {
+		mem_free(preferring);
+		reply_preferred(service, call, all, NULL);
+		return;
+	}
+	one = all->container_requests[0];
+	preferring->service = service;
+	preferring->call = call;
+	preferring->size = one->allocation_size;
+	preferring->available = json_array();
+	/* Ids that are not UTF-8 are none of ours. */
+	for (size_t i = 0; i < one->n_available_device_ids; i++)
+		json_array_append_new(preferring->available,
+				      json_string(one->available_device_ids[i]));
+	grpc_call_on_end(call, on_preferring_end, preferring);
 }
 
 /* Not asked for, so not called; kubelets are free to. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The DevicePlugin service of one resource: what the kubelet calls. Everything is answered from
- * memory, at once.
+ * memory, at once; GetPreferredAllocation, where the node has GPUs and there is a choice, when the
+ * agent has said which GPUs count (gpu_questions.h).
  */
 #ifndef ORBWEAVER_NODEAGENT_KUBELET_PLUGIN_SERVICE_H
 #define ORBWEAVER_NODEAGENT_KUBELET_PLUGIN_SERVICE_H
@@ -13,6 +14,7 @@
 #include "lib/base/err.h"
 #include "lib/base/metrics.h"
 #include "lib/loop/loop.h"
+#include "nodeagent/kubelet/gpu_questions.h"
 
 struct plugin_service;
 
@@ -31,6 +33,7 @@ struct plugin_service_config {
 	const char *devinfo_dir; /* or NULL */
 	const struct plugin_service_ops *ops;
 	void *arg;
+	struct gpu_questions *questions; /* NULL: no agent is asked */
 	struct metrics *metrics;
 };
 

@@ -27,7 +27,10 @@ struct kubelet_node {
 	const struct kubelet_version *version;
 	struct fake_kubelet *manager;
 	struct grpc_server *server;
-	/* {"ns/p": {"resource", "ids": […], "env": {…}, "nodes": […], "ended": true}}, in order */
+	/*
+	 * {"ns/p": {"resource", "ids": […], "env": {…}, "nodes": […], "gpus": […], "ended": true}},
+	 * in order; without a resource: it was given GPUs only
+	 */
 	json_t *pods;
 	bool is_closed;
 };
@@ -95,6 +98,10 @@ static void save(struct kubelet_node *node)
 		json_t *by_node = json_object(), *id;
 		size_t i;
 
+		if (!json_at(pod, "resource")) {
+			json_decref(by_node);
+			continue;
+		}
 		json_array_foreach (json_at(pod, "ids"), i, id) {
 			auto_free char *key =
 				numa_key(node, device(node, json_str_at(pod, "resource"),
@@ -265,10 +272,10 @@ char *kubelet_node_admit(struct kubelet_node *node, const char *name, const char
 			 size_t n)
 {
 	json_t *pod = json_object_get(node->pods, name);
-	json_auto_t *ids = NULL, *chosen = NULL;
+	json_auto_t *ids = NULL, *chosen = NULL, *gpus = json_incref(json_at(pod, "gpus"));
 	char *why = NULL;
 
-	if (pod)
+	if (json_at(pod, "resource"))
 		return check_given(node, pod);
 	if (!devices(node, resource))
 		return str_printf("cannot allocate unregistered device %s", resource);
@@ -290,9 +297,19 @@ char *kubelet_node_admit(struct kubelet_node *node, const char *name, const char
 		return why;
 	json_put_str(pod, "resource", resource);
 	json_put(pod, "ids", take_ptr(chosen));
+	json_put(pod, "gpus", json_incref(gpus));
 	json_put(node->pods, name, pod);
 	save(node);
 	return NULL;
+}
+
+void kubelet_node_give_gpu(struct kubelet_node *node, const char *name, const char *id)
+{
+	json_t *pod = json_need_object(node->pods, name);
+
+	if (!json_at(pod, "gpus"))
+		json_put(pod, "gpus", json_array());
+	json_array_append_new(json_at(pod, "gpus"), json_string(id));
 }
 
 void kubelet_node_end_pod(struct kubelet_node *node, const char *pod)
@@ -351,7 +368,8 @@ static void add_device(const struct kubelet_node *node, const char *resource, co
 		entry_new(resource, device(node, resource, id), node);
 
 	for (size_t i = 0; node->version->lists_together && i < *n; i++)
-		if (same_node((*entries)[i], entry)) {
+		if (same_node((*entries)[i], entry) &&
+		    str_eq((*entries)[i]->resource_name, resource)) {
 			pod_resources__container_devices__free_unpacked(entry, NULL);
 			entry = (*entries)[i];
 			break;
@@ -386,6 +404,9 @@ static PodResources__PodResources *pod_new(const struct kubelet_node *node, cons
 		json_array_foreach (json_at(pod, "ids"), i, id)
 			add_device(node, json_str_at(pod, "resource"), json_string_value(id),
 				   &container->devices, &container->n_devices);
+	json_array_foreach (json_at(pod, "gpus"), i, id)
+		add_device(node, "nvidia.com/gpu", json_string_value(id), &container->devices,
+			   &container->n_devices);
 	return message;
 }
 

@@ -35,6 +35,11 @@ struct fake_kubelet *kubelet_node_manager(struct kubelet_node *node);
  */
 char *kubelet_node_admit(struct kubelet_node *node, const char *pod, const char *resource,
 			 size_t n);
+/*
+ * The pod has this device of nvidia.com/gpu: NVIDIA's plugin was asked before ours. A pod that was
+ * not admitted yet is in the middle of it.
+ */
+void kubelet_node_give_gpu(struct kubelet_node *node, const char *pod, const char *id);
 /* It has Succeeded; its object stays. */
 void kubelet_node_end_pod(struct kubelet_node *node, const char *pod);
 /* Its object is gone. */

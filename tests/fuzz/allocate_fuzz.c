@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Pools of any host, and requests for their devices. Input: {"spec": …, "observed": …, "allocated":
- * …, "before": …, "devNames": […], "resource": …, "ids": […], "must": […], "size": n}; each may be
- * anything. Nothing crashes, deciding is pure, and an answer is what allocate.h says.
+ * …, "before": …, "devNames": […], "resource": …, "ids": […], "must": […], "size": n, "near": …,
+ * "pod": …}; each may be anything. Nothing crashes, deciding is pure, and an answer is what
+ * allocate.h says.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,8 +11,10 @@
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
+#include "nodeagent/devices/affinity.h"
 #include "nodeagent/devices/allocate.h"
 #include "nodeagent/devices/pools.h"
+#include "nodeagent/model/topology.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -93,12 +96,12 @@ static bool has(const char **list, size_t n, const char *id)
 }
 
 static void check_preference(const json_t *resource, const char **ids, size_t n, const char **must,
-			     size_t n_must, size_t size)
+			     size_t n_must, size_t size, const json_t *near)
 {
 	auto_free const char **chosen = mem_calloc(n + 1, sizeof(*chosen));
 	struct err err = {0};
 
-	if (allocate_prefer(resource, ids, n, must, n_must, size, chosen, &err) < 0) {
+	if (allocate_prefer(resource, ids, n, must, n_must, size, near, chosen, &err) < 0) {
 		fuzz_check(err.class == ERR_INVALID, "a refusal says why");
 		return;
 	}
@@ -111,6 +114,27 @@ static void check_preference(const json_t *resource, const char **ids, size_t n,
 		fuzz_check(has(chosen, size, must[i]), "what must be included is");
 }
 
+/* Documents of any shape. */
+static void check_affinity(const json_t *input)
+{
+	const json_t *observed = json_at(input, "observed"), *held = json_at(input, "allocated");
+	const char *name = json_str_or(json_at(input, "resource", "name"), "");
+	json_auto_t *holders = affinity_holders(observed, held);
+	json_auto_t *suspects = affinity_suspects(holders, held, name);
+	json_auto_t *pod = json_incref(json_at(input, "pod")), *wanted = NULL, *near = NULL;
+	json_auto_t *distances = affinity_distances(observed, held), *missed = NULL;
+	json_auto_t *counts = affinity_counts(distances), *pools = NULL;
+
+	wanted = pod ? affinity_wanted(pod, holders, held, name) : NULL;
+	fuzz_check(!wanted || json_array_size(wanted) > 0, "a pod that is found has GPUs");
+	fuzz_check(json_array_size(suspects) <= json_object_size(holders), "pods with GPUs only");
+	near = observed ? affinity_near(observed, holders, wanted) : NULL;
+	fuzz_check(!near || json_array_size(json_at(near, "gpus")) > 0, "GPUs that count");
+	pools = json_pack("{s:[O]}", "resources", json_at(input, "resource"));
+	missed = affinity_missed(observed, pools, held, NULL);
+	fuzz_check(json_object_size(counts) == TOPOLOGY_DISTANCES, "all distances are there");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	json_auto_t *input = json_parse((const char *)data, size, NULL);
@@ -121,8 +145,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	check_pools(input);
 	check_allocation(resource, ids, n);
+	check_affinity(input);
 	if (json_is_integer(wanted) && json_integer_value(wanted) >= 0)
-		check_preference(resource, ids, n, must, n_must,
-				 (size_t)json_integer_value(wanted));
+		check_preference(resource, ids, n, must, n_must, (size_t)json_integer_value(wanted),
+				 json_at(input, "near"));
 	return 0;
 }

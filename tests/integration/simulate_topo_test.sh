@@ -61,6 +61,27 @@ t_wait 60 "VFs are below the switch of their PF" has '.status.presentVfs == 8' g
 t_eq "topo counts VFs" "RAIL0 enp12s0f0np0 0000:0c:00.0 4 0 0" \
 	"$("$orbweaver" topo gpu-1 --kubeconfig "$state/kubeconfig" | awk '$1 == "RAIL0" && NF == 6 { $1 = $1; print }')"
 
+# A pod with a GPU gets the VF below the GPU's switch, the second one that of the other socket.
+for pod in one two; do
+	k apply -f - >/dev/null <<YAML
+apiVersion: v1
+kind: Pod
+metadata: { name: $pod, namespace: default }
+spec:
+  containers:
+  - name: c
+    image: none
+    resources: { limits: { nvidia.com/gpu: "1", spidernet.io/rails: "1" } }
+YAML
+	t_wait 60 "pod $pod runs" has '.status.phase == "Running"' get pod "$pod" -n default
+done
+t_wait 60 "the NodeState has the distance of each VF from the pod's GPU" has '[.status.resources[] | select(.name == "spidernet.io/rails").pods[] |
+	"\(.pod) \(.gpuDistance)"] | sort == ["default/one/c PIX", "default/two/c PIX"]' get sriovnetworknodestate gpu-1 -n orbweaver-system
+t_eq "and the ledger" "PIX PIX" "$("$orbweaver" ledger gpu-1 --kubeconfig "$state/kubeconfig" -o json | jq -r '[.items[].gpuDistance] | join(" ")')"
+t_eq "each has a NIC of its own" "2" "$("$orbweaver" ledger gpu-1 --kubeconfig "$state/kubeconfig" -o json | jq '[.items[].rail] | unique | length')"
+t_ok "explain says it beside the device" bash -c "'$orbweaver' explain pod default/one --kubeconfig '$state/kubeconfig' | grep -q '(GPU: PIX) of spidernet.io/rails'"
+k delete pod one two -n default >/dev/null
+
 k apply -f - >/dev/null <<'YAML'
 apiVersion: sriovnetwork.openshift.io/v1
 kind: SriovNetworkPoolConfig

@@ -9,7 +9,7 @@
  * DIR is the kubelet's folder. With the first form pods come by chance, ask for one to three
  * devices of a RESOURCE and have them for up to six seconds. With the second one they come and go
  * as lines of standard input say, until it ends: "come POD RESOURCE N", "go POD", POD as
- * NAMESPACE/NAME. What a VF is when it is given away (its function, its driver, its MTU) it has to
+ * NAMESPACE/NAME; "gpu POD ID": a device of nvidia.com/gpu, before it comes or afterwards. What a VF is when it is given away (its function, its driver, its MTU) it has to
  * be until its pod has gone: sysfs makes each anew when a VF is removed or bound again, with
  * another inode. Prints each pod, each difference as "WRITTEN TO …", and at the end "given N,
  * turned away M, written to K".
@@ -222,7 +222,7 @@ static struct pod *find(struct play *play, const char *name)
 	return NULL;
 }
 
-/* "come POD RESOURCE N" or "go POD"; what cannot be done is printed. */
+/* "come POD RESOURCE N", "go POD" or "gpu POD ID"; what cannot be done is printed. */
 static void obey(struct play *play, const char *line)
 {
 	char word[8] = "", name[sizeof(play->pods[0].name)] = "", resource[64] = "";
@@ -233,6 +233,8 @@ static void obey(struct play *play, const char *line)
 	if (str_eq(word, "come") && words == 4 && n >= 1 && n <= VFS_MAX && !there && vacant) {
 		(void)snprintf(vacant->name, sizeof(vacant->name), "%s", name);
 		come(play, vacant, resource, n, INT64_MAX);
+	} else if (str_eq(word, "gpu") && words == 3) {
+		kubelet_node_give_gpu(play->node, name, resource);
 	} else if (str_eq(word, "go") && words == 2 && there) {
 		go(play, there);
 		printf("%s has gone\n", name);

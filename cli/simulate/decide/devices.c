@@ -11,8 +11,61 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/devices/affinity.h"
 #include "nodeagent/devices/allocate.h"
 #include "nodeagent/devices/pools.h"
+
+/* ---- GPUs ------------------------------------------------------------------------------------ */
+
+/* Resources and device IDs of the vendors' device plugins. */
+static const struct gpu_vendor {
+	const char *vendor, *resource, *id;
+	const char *suffix; /* of the id */
+} gpu_vendors[] = {
+	{"10de", "nvidia.com/gpu", "uuid", ""},
+	{"1002", "amd.com/gpu", "pciAddress", ""},
+	{"8086", "gpu.intel.com/i915", "card", "-0"},
+};
+
+static json_t *gpus_of(const json_t *observed, const struct gpu_vendor *vendor)
+{
+	json_t *devices = json_array();
+	const json_t *gpu;
+	size_t i;
+
+	json_array_foreach (json_at(observed, "gpus"), i, gpu)
+		if (str_eq(json_str_at(gpu, "vendor"), vendor->vendor) &&
+		    json_str_at(gpu, vendor->id))
+			json_array_append_new(
+				devices, json_pack("{s:o, s:b}", "id",
+						   json_fmt("%s%s", json_str_at(gpu, vendor->id),
+							    vendor->suffix),
+						   "healthy", 1));
+	return devices;
+}
+
+json_t *devices_with_gpus(const json_t *pools, const json_t *observed)
+{
+	json_t *all = json_copy((json_t *)pools), *resources = json_array();
+
+	for (size_t i = 0; i < ARRAY_LEN(gpu_vendors); i++) {
+		json_t *devices = gpus_of(observed, &gpu_vendors[i]);
+		size_t n = json_array_size(devices);
+
+		if (n == 0)
+			json_decref(devices);
+		else
+			json_array_append_new(resources,
+					      json_pack("{s:s, s:i, s:o}", "name",
+							gpu_vendors[i].resource, "wanted", (int)n,
+							"devices", devices));
+	}
+	(void)json_array_extend(resources, json_at(pools, "resources"));
+	json_put(all, "resources", resources);
+	return all;
+}
+
+/* ---- what the Node says ---------------------------------------------------------------------- */
 
 json_t *devices_status(const json_t *pools)
 {
@@ -55,10 +108,31 @@ static const json_t *resource_named(const json_t *pools, const char *name)
 	return json_find(json_at(pools, "resources"), "name", name);
 }
 
-/* One container's devices of one resource, added to `chosen`. */
-static int choose(const json_t *resource, size_t wanted, const json_t *allocated, json_t *chosen,
-		  const char *owner, struct err *err)
+/* A pod that is given devices. */
+struct choice {
+	const json_t *observed, *allocated, *pod;
+	json_t *chosen;
+};
+
+/* GPUs were given before; new. */
+static json_t *near_gpus(const struct choice *c, const json_t *resource)
 {
+	json_auto_t *all = NULL, *holders = NULL, *wanted = NULL;
+
+	if (!json_is_true(json_at(resource, "gpus")))
+		return NULL;
+	all = json_deep_copy(c->allocated);
+	devices_add(all, c->chosen);
+	holders = affinity_holders(c->observed, all);
+	wanted = affinity_wanted(c->pod, holders, all, json_str_or(json_at(resource, "name"), ""));
+	return affinity_near(c->observed, holders, wanted);
+}
+
+/* One container's devices of one resource, added to what is chosen. */
+static int choose(const struct choice *c, const json_t *resource, size_t wanted, const char *owner,
+		  struct err *err)
+{
+	json_auto_t *near = near_gpus(c, resource);
 	const char *name = json_str_at(resource, "name");
 	const json_t *devices = json_at(resource, "devices"), *device;
 	auto_free const char **available =
@@ -69,24 +143,25 @@ static int choose(const json_t *resource, size_t wanted, const json_t *allocated
 	json_array_foreach (devices, i, device) {
 		const char *id = json_str_at(device, "id");
 
-		if (json_is_true(json_at(device, "healthy")) && !json_at(allocated, name, id) &&
-		    !json_at(chosen, name, id))
+		if (json_is_true(json_at(device, "healthy")) && !json_at(c->allocated, name, id) &&
+		    !json_at(c->chosen, name, id))
 			available[n++] = id;
 	}
-	if (n < wanted || allocate_prefer(resource, available, n, NULL, 0, wanted, taken, err) < 0)
+	if (n < wanted ||
+	    allocate_prefer(resource, available, n, NULL, 0, wanted, near, taken, err) < 0)
 		return err_set(err, ERR_TRANSIENT, "UnexpectedAdmissionError",
 			       "Allocate failed due to requested number of devices unavailable for "
 			       "%s. Requested: %zu, Available: %zu, which is unexpected",
 			       name, wanted, n);
 	for (i = 0; i < wanted; i++)
-		json_put_str(json_need_object(chosen, name), taken[i], owner);
+		json_put_str(json_need_object(c->chosen, name), taken[i], owner);
 	return 0;
 }
 
-static int choose_for_container(const json_t *pools, const json_t *allocated, const json_t *pod,
-				const json_t *container, json_t *chosen, struct err *err)
+static int choose_for_container(const struct choice *c, const json_t *pools,
+				const json_t *container, struct err *err)
 {
-	auto_free char *owner = str_printf("%s/%s/%s", json_namespace(pod), json_name(pod),
+	auto_free char *owner = str_printf("%s/%s/%s", json_namespace(c->pod), json_name(c->pod),
 					   json_str_or(json_at(container, "name"), ""));
 	const json_t *resource;
 	size_t i;
@@ -95,21 +170,22 @@ static int choose_for_container(const json_t *pools, const json_t *allocated, co
 		double wanted = quantity_of_container(container, json_str_at(resource, "name"));
 
 		if (wanted >= 1 && wanted <= POOLS_TOKENS_MAX &&
-		    choose(resource, (size_t)wanted, allocated, chosen, owner, err) < 0)
+		    choose(c, resource, (size_t)wanted, owner, err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-json_t *devices_choose(const json_t *pools, const json_t *allocated, const json_t *pod,
-		       struct err *err)
+json_t *devices_choose(const json_t *pools, const json_t *observed, const json_t *allocated,
+		       const json_t *pod, struct err *err)
 {
 	json_auto_t *chosen = json_object();
+	const struct choice c = {observed, allocated, pod, chosen};
 	const json_t *container;
 	size_t i;
 
 	json_array_foreach (json_at(pod, "spec", "containers"), i, container)
-		if (choose_for_container(pools, allocated, pod, container, chosen, err) < 0)
+		if (choose_for_container(&c, pools, container, err) < 0)
 			return NULL;
 	return json_incref(chosen);
 }

@@ -10,7 +10,13 @@
 
 #include "lib/base/err.h"
 
-/* All are of pools_compute(). Who has what: {resource: {id: "namespace/pod/container"}}. */
+/*
+ * `pools`, of pools_compute(), with what other device plugins of the node offer: a resource for its
+ * GPUs, as the vendor's plugin names it and them. It comes first, and is given first. New.
+ */
+json_t *devices_with_gpus(const json_t *pools, const json_t *observed);
+
+/* Pools are of pools_compute() or of devices_with_gpus(). Who has what: {resource: {id: "namespace/pod/container"}}. */
 
 /* As device_plugins_status() has it when the kubelet has all of them. New. */
 json_t *devices_status(const json_t *pools);
@@ -23,11 +29,11 @@ json_t *devices_status(const json_t *pools);
 json_t *devices_node_status(const json_t *pools, const json_t *ours);
 
 /*
- * What the containers of the pod get beside what is allocated: an object of the same shape, new.
- * NULL with err ERR_TRANSIENT "UnexpectedAdmissionError": there are too few that are healthy.
+ * What the containers of the pod get beside what is allocated: an object of the same shape, new;
+ * near GPUs that they get (nodeagent/devices/affinity.h), by the observed document. NULL with err ERR_TRANSIENT "UnexpectedAdmissionError": there are too few that are healthy.
  */
-json_t *devices_choose(const json_t *pools, const json_t *allocated, const json_t *pod,
-		       struct err *err);
+json_t *devices_choose(const json_t *pools, const json_t *observed, const json_t *allocated,
+		       const json_t *pod, struct err *err);
 
 /* Add, and take away all of "namespace/pod". In place. */
 void devices_add(json_t *allocated, const json_t *more);

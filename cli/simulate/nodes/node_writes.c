@@ -176,7 +176,7 @@ static bool offer_if_due(struct sim_node *node, const char *key)
 
 	if (!node->offered)
 		return false;
-	status = devices_node_status(node->offered, json_at(node->server.devices, "capacity"));
+	status = devices_node_status(node->kubelet, json_at(node->server.devices, "capacity"));
 	if (json_same(status, node->server.devices) ||
 	    (!node->server.devices && json_object_size(json_at(status, "capacity")) == 0))
 		return false;

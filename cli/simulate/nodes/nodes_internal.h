@@ -74,6 +74,7 @@ struct sim_node {
 
 	json_t *pools;     /* of pools_compute(); NULL before the first look */
 	json_t *offered;   /* the same without what is held back */
+	json_t *kubelet;   /* the same with GPUs, which other plugins offer */
 	json_t *held_back; /* devices that are being changed; NULL: none */
 	json_t *allocated; /* decide/devices.h */
 	json_t *given;

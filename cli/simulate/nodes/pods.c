@@ -538,7 +538,8 @@ static int give_devices(struct sim_pod *pod, const json_t *object, struct err *e
 
 	if (pod->has_devices)
 		return 0;
-	chosen = devices_choose(node->offered, node->allocated, object, err);
+	chosen = devices_choose(node->kubelet, agent_view(node->agent).observed, node->allocated,
+				object, err);
 	if (!chosen)
 		return -1;
 	pod->has_devices = json_object_size(chosen) > 0;

@@ -15,6 +15,7 @@
 #include "lib/base/own_fd.h"
 #include "lib/json/json.h"
 #include "nodeagent/agent/dev_names.h"
+#include "nodeagent/devices/affinity.h"
 #include "nodeagent/devices/pools.h"
 #include "nodeagent/host_plan/history.h"
 #include "nodeagent/host_plan/status.h"
@@ -99,6 +100,7 @@ void sim_node_offer(struct sim_node *node)
 	check_given(node, node->given, json_str_at(view.observed, "node", "bootId"));
 	held = observed_functions(node->allocated);
 	json_replace(&node->offered, pools_withdraw(node->pools, node->held_back));
+	json_replace(&node->kubelet, devices_with_gpus(node->offered, view.observed));
 	agent_set_held(node->agent, held);
 	node->server.is_dirty = true;
 	want_write(node);
@@ -188,6 +190,7 @@ json_t *sim_node_status(struct sim_node *node, const json_t *before, const char 
 {
 	struct agent_view view = agent_view(node->agent);
 	json_auto_t *offered = NULL, *resources = NULL, *wrong = NULL, *attachments = NULL;
+	json_auto_t *distances = NULL;
 	json_t *list;
 	const char *pod;
 
@@ -195,6 +198,8 @@ json_t *sim_node_status(struct sim_node *node, const json_t *before, const char 
 		return NULL;
 	offered = devices_status(node->offered);
 	resources = pools_status(offered, NULL, node->allocated, json_at(before, "resources"));
+	distances = affinity_distances(view.observed, node->allocated);
+	affinity_show(resources, distances);
 	wrong = pool_sources_failures(node->nodes->sources);
 	pools_add_faults(node->pools, wrong);
 	attachments = json_array();
@@ -273,6 +278,7 @@ void sim_node_free(struct sim_node *node)
 		sim_host_done(&node->host);
 	json_decref(node->pools);
 	json_decref(node->offered);
+	json_decref(node->kubelet);
 	json_decref(node->held_back);
 	json_decref(node->allocated);
 	json_decref(node->given);

@@ -306,19 +306,67 @@ static void gives_each_healthy_device_to_one_pod(void **state)
 	json_auto_t *chosen = NULL, *node = NULL, *again = NULL;
 	struct err err = {0};
 
-	chosen = devices_choose(pools, allocated, one, &err);
+	chosen = devices_choose(pools, NULL, allocated, one, &err);
 	assert_string_equal(json_str_at(chosen, "x/y", "0000:3b:00.2"), "ns/one/main");
 	devices_add(allocated, chosen);
-	assert_null(devices_choose(pools, allocated, two, &err));
+	assert_null(devices_choose(pools, NULL, allocated, two, &err));
 	assert_string_equal(err.reason, "UnexpectedAdmissionError");
 	devices_release(allocated, "ns/on");
 	assert_int_equal(json_object_size(json_at(allocated, "x/y")), 1);
 	devices_release(allocated, "ns/one");
-	again = devices_choose(pools, allocated, two, &err);
+	again = devices_choose(pools, NULL, allocated, two, &err);
 	assert_int_equal(json_object_size(json_at(again, "x/y")), 2);
 	node = devices_node_status(pools, NULL);
 	assert_string_equal(json_str_at(node, "capacity", "x/y"), "3");
 	assert_string_equal(json_str_at(node, "allocatable", "x/y"), "2");
+}
+
+static void gives_gpus_and_the_nics_near_them(void **state)
+{
+	static const struct {
+		const char *vendor, *resource, *id;
+	} rows[] = {
+		{"10de", "nvidia.com/gpu", "GPU-b"},
+		{"1002", "amd.com/gpu", "0000:8a:00.0"},
+		{"8086", "gpu.intel.com/i915", "card1-0"},
+	};
+	json_auto_t *pools = parse(
+		"{\"resources\": [{\"name\": \"x/y\", \"kind\": \"sriov\", \"gpus\": true, "
+		"\"policy\": \"spread\", \"devices\": [{\"id\": \"0000:0b:00.1\", \"healthy\": "
+		"true, \"pf\": \"0000:0b:00.0\"}, {\"id\": \"0000:8b:00.1\", \"healthy\": true, "
+		"\"pf\": \"0000:8b:00.0\"}]}]}");
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *host = parse(
+			"{\"gpus\": [{\"pciAddress\": \"0000:0a:00.0\", \"uuid\": \"GPU-a\", "
+			"\"card\": \"card0\", \"path\": \"a/r/u/1\"}, {\"pciAddress\": "
+			"\"0000:8a:00.0\", \"uuid\": \"GPU-b\", \"card\": \"card1\", \"path\": "
+			"\"b/r/u/1\"}], \"interfaces\": [{\"pciAddress\": \"0000:0b:00.0\", "
+			"\"host\": {\"path\": \"a/r/u/2\"}}, {\"pciAddress\": \"0000:8b:00.0\", "
+			"\"host\": {\"path\": \"b/r/u/2\"}}]}");
+		json_auto_t *pod = pod_with("a", "1"), *all = NULL, *chosen = NULL;
+		json_auto_t *allocated = NULL, *node = NULL;
+		struct err err = {0};
+
+		for (size_t k = 0; k < 2; k++)
+			json_put_str(json_array_get(json_at(host, "gpus"), k), "vendor",
+				     rows[i].vendor);
+		json_put_str(json_at(json_array_get(json_at(pod, "spec", "containers"), 0),
+				     "resources", "limits"),
+			     rows[i].resource, "1");
+		all = devices_with_gpus(pools, host);
+		node = devices_node_status(all, NULL);
+		assert_string_equal(json_str_at(node, "capacity", rows[i].resource), "2");
+		/* The first GPU is another pod's. */
+		allocated = json_pack("{s:{s:s}}", rows[i].resource,
+				      i == 0   ? "GPU-a"
+				      : i == 1 ? "0000:0a:00.0"
+					       : "card0-0",
+				      "ns/other/main");
+		chosen = devices_choose(all, host, allocated, pod, &err);
+		assert_string_equal(json_str_at(chosen, rows[i].resource, rows[i].id), "ns/a/main");
+		assert_string_equal(json_str_at(chosen, "x/y", "0000:8b:00.1"), "ns/a/main");
+	}
 }
 
 static void offers_zero_of_what_is_gone(void **state)
@@ -380,6 +428,7 @@ int main(void)
 		cmocka_unit_test(replaces_the_replica_set_when_the_template_changes),
 		cmocka_unit_test(leaves_what_is_being_deleted_alone),
 		cmocka_unit_test(gives_each_healthy_device_to_one_pod),
+		cmocka_unit_test(gives_gpus_and_the_nics_near_them),
 		cmocka_unit_test(offers_zero_of_what_is_gone),
 		cmocka_unit_test(takes_results_from_the_endpoint),
 		cmocka_unit_test(says_that_a_pod_is_ready),

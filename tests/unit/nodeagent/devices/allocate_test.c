@@ -164,15 +164,15 @@ static size_t split(const char *letters, char names[][2], const char **ids)
 }
 
 /* What is chosen, as letters; "?" and the error when nothing is. */
-static void prefer(const json_t *pool, const char *available, const char *must, size_t size,
-		   char *ret)
+static void prefer_near(const json_t *pool, const char *available, const char *must, size_t size,
+			const json_t *near, char *ret)
 {
 	char names[2][32][2];
 	const char *ids[32], *needed[32], *chosen[32];
 	size_t n = split(available, names[0], ids), n_must = split(must, names[1], needed), i;
 	struct err err = {0};
 
-	if (allocate_prefer(pool, ids, n, needed, n_must, size, chosen, &err) < 0) {
+	if (allocate_prefer(pool, ids, n, needed, n_must, size, near, chosen, &err) < 0) {
 		assert_string_equal(err.reason, "BadRequest");
 		(void)snprintf(ret, 64, "?%.60s", err.text);
 		return;
@@ -180,6 +180,12 @@ static void prefer(const json_t *pool, const char *available, const char *must, 
 	for (i = 0; i < size; i++)
 		ret[i] = chosen[i][0];
 	ret[i] = '\0';
+}
+
+static void prefer(const json_t *pool, const char *available, const char *must, size_t size,
+		   char *ret)
+{
+	prefer_near(pool, available, must, size, NULL, ret);
 }
 
 static void preferences_keep_nodes_together_and_spread_or_pack(void **state)
@@ -248,6 +254,97 @@ static void an_unhealthy_device_comes_last(void **state)
 	assert_string_equal(got, "am");
 }
 
+/*
+ * 0 is PIX, 3 NODE, 4 SYS. The first GPU is on the switch of p, the second on that of q, the third
+ * on that of r, on the other node.
+ */
+#define GPU_P "{p: 0, q: 3, r: 4}"
+#define GPU_Q "{p: 3, q: 0, r: 4}"
+#define GPU_R "{p: 4, q: 4, r: 0}"
+
+static void devices_near_the_gpus_of_the_pod_are_preferred(void **state)
+{
+	static const struct {
+		const char *policy, *near, *available, *must;
+		size_t size;
+		const char *want;
+	} rows[] = {
+		{"spread", GPU_P, "abcdefghijkl", "", 1, "a"},
+		{"spread", GPU_Q, "abcdefghijkl", "", 1, "e"},
+		{"spread", GPU_R, "abcdefghijkl", "", 1, "i"},
+		/* The PF that has given least is of no account. */
+		{"spread", GPU_P, "defghijkl", "", 1, "d"},
+		/* Each GPU in its turn, on two nodes, whatever the policy. */
+		{"spread", GPU_P ", " GPU_R, "abcdefghijkl", "", 2, "ai"},
+		{"packed", GPU_P ", " GPU_R, "abcdefghijkl", "", 2, "ai"},
+		{"spread", GPU_P ", " GPU_Q ", " GPU_R, "abcdefghijkl", "", 3, "aei"},
+		/* Another PF of the node, then the same again, then the other node. */
+		{"spread", GPU_P, "abcdefghijkl", "", 2, "ae"},
+		{"spread", GPU_P, "abcdefghijkl", "", 4, "abef"},
+		{"spread", GPU_P, "aeijkl", "", 3, "aei"},
+		{"spread", GPU_P, "efghijkl", "", 1, "e"},
+		{"spread", GPU_P, "ijkl", "", 1, "i"},
+		/* What must be included counts. */
+		{"spread", GPU_P ", " GPU_Q, "abcdefgh", "b", 2, "be"},
+		/* What no GPU has a distance to comes last. */
+		{"spread", GPU_R, "am", "", 1, "a"},
+		/* Damage is no distance. */
+		{"spread", "{p: 99, q: -1, r: PIX}", "ei", "", 1, "e"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *pool = machine(rows[i].policy), *near = NULL;
+		auto_free char *text = str_printf("{gpus: [%s]}", rows[i].near);
+		char got[64];
+
+		near = yaml(text);
+		prefer_near(pool, rows[i].available, rows[i].must, rows[i].size, near, got);
+		if (!str_eq(got, rows[i].want))
+			fail_msg("%zu: %s of %s near %s: %s, wanted %s", i, rows[i].policy,
+				 rows[i].available, rows[i].near, got, rows[i].want);
+	}
+}
+
+static void two_nics_of_a_switch_serve_two_gpus_of_others(void **state)
+{
+	/* p and q are PIX to the first GPU, r to the second: one of each, not p and q. */
+	json_auto_t *pool = machine("spread"),
+		    *near = yaml("{gpus: [{p: 0, q: 0, r: 3}, {p: 3, q: 3, r: 0}]}");
+	char got[64];
+
+	prefer_near(pool, "abcdefghijkl", "", 2, near, got);
+	assert_string_equal(got, "ai");
+}
+
+static void devices_near_a_free_gpu_are_preferred_on_one_node(void **state)
+{
+	static const struct {
+		const char *near, *available;
+		size_t size;
+		const char *want;
+	} rows[] = {
+		{GPU_Q, "abcdefghijkl", 1, "e"},
+		{GPU_R, "abcdefghijkl", 2, "ij"},
+		/* Two are on one node. */
+		{GPU_P ", " GPU_Q ", " GPU_R, "abcdefghijkl", 2, "ij"},
+		{GPU_P ", " GPU_Q ", " GPU_R, "abcdefghi", 2, "ae"},
+		/* Not enough of them: the next nearest. */
+		{GPU_Q, "abcdefijkl", 3, "aef"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *pool = machine("spread"), *near = NULL;
+		auto_free char *text = str_printf("{free: true, gpus: [%s]}", rows[i].near);
+		char got[64];
+
+		near = yaml(text);
+		prefer_near(pool, rows[i].available, "", rows[i].size, near, got);
+		if (!str_eq(got, rows[i].want))
+			fail_msg("%zu: of %s near %s: %s, wanted %s", i, rows[i].available,
+				 rows[i].near, got, rows[i].want);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +356,9 @@ int main(void)
 		cmocka_unit_test(nothing_asked_for_is_nothing_given),
 		cmocka_unit_test(preferences_keep_nodes_together_and_spread_or_pack),
 		cmocka_unit_test(an_unhealthy_device_comes_last),
+		cmocka_unit_test(devices_near_the_gpus_of_the_pod_are_preferred),
+		cmocka_unit_test(two_nics_of_a_switch_serve_two_gpus_of_others),
+		cmocka_unit_test(devices_near_a_free_gpu_are_preferred_on_one_node),
 	};
 
 	json_init();

@@ -16,9 +16,8 @@
 #include "nodeagent/host/observe.h"
 #include "nodeagent/model/rails.h"
 #include "nodeagent/model/topology.h"
+#include "tests/support/golden_machine.h"
 #include "tests/support/yaml.h"
-
-#define FOLDER "tests/golden-topologies"
 
 static void says_how_far_functions_are_apart(void **state)
 {
@@ -104,52 +103,6 @@ static void a_function_that_cannot_be_read_may_be_a_gpu(void **state)
 
 /* ---- machines -------------------------------------------------------------------------------- */
 
-static json_t *read_machine(const char *name)
-{
-	auto_free char *path = str_printf(FOLDER "/%s.json", name);
-	auto_strbuf struct strbuf text = {0};
-	struct err err = {0};
-	json_t *machine;
-
-	if (fs_read(AT_FDCWD, path, 1 << 20, &text, &err) < 0)
-		fail_msg("%s", err.text);
-	machine = json_parse(strbuf_str(&text), text.len, &err);
-	if (!machine)
-		fail_msg("%s: %s", path, err.text);
-	assert_true(json_array_size(json_at(machine, "sources")) > 0);
-	return machine;
-}
-
-static struct host_tree *build(const json_t *machine)
-{
-	struct host_tree *tree = host_tree_new();
-	const struct tree_gpu gpu = {
-		json_str_at(machine, "gpu", "vendor"),
-		json_str_at(machine, "gpu", "device"),
-		json_str_at(machine, "gpu", "class"),
-	};
-	const json_t *item;
-	size_t i;
-
-	json_array_foreach (json_at(machine, "gpus"), i, item)
-		host_tree_add_gpu(tree, &gpu, json_str_at(item, "address"),
-				  json_str_at(item, "path"),
-				  (int)json_integer_value(json_at(item, "numa")));
-	json_array_foreach (json_at(machine, "nics"), i, item)
-		host_tree_add_pf(tree,
-				 &(struct tree_pf){
-					 .address = json_str_at(item, "address"),
-					 .path = json_str_at(item, "path"),
-					 .numa = (int)json_integer_value(json_at(item, "numa")),
-					 .netdev = json_str_at(item, "netdev"),
-					 .rdma = json_str_at(item, "rdma"),
-					 .driver = json_str_at(machine, "nic", "driver"),
-					 .vendor = json_str_at(machine, "nic", "vendor"),
-					 .device = json_str_at(machine, "nic", "device"),
-				 });
-	return tree;
-}
-
 static void describe(const json_t *observed, const json_t *wanted, struct strbuf *out)
 {
 	json_auto_t *decided = rails_decide(observed, wanted, NULL);
@@ -179,10 +132,10 @@ static void describe(const json_t *observed, const json_t *wanted, struct strbuf
 
 static void check_machine(const char *name)
 {
-	json_auto_t *machine = read_machine(name), *observed = NULL, *wanted = NULL;
-	auto_free char *path = str_printf(FOLDER "/%s.txt", name);
+	json_auto_t *machine = golden_machine_read(name), *observed = NULL, *wanted = NULL;
+	auto_free char *path = str_printf(GOLDEN_MACHINES "/%s.txt", name);
 	auto_strbuf struct strbuf is = {0}, want = {0};
-	struct host_tree *tree = build(machine);
+	struct host_tree *tree = golden_machine_build(machine);
 
 	observed = host_observe(host_tree_host(tree), 0, NULL);
 	assert_non_null(observed);

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A search is: List of PodResources, then the pods that could be meant, all at once. It ends when
+ * all are read or its time is over. offers.c passes questions of kubeletd on, and the answers back.
+ */
+#include "nodeagent/agent/gpu_finder.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "lib/kube/api.h"
+#include "nodeagent/devices/affinity.h"
+#include "nodeagent/kubelet/pod_resources.h"
+
+static const struct kube_resource pod_resource = {
+	.group = "",
+	.version = "v1",
+	.plural = "pods",
+	.kind = "Pod",
+	.namespaced = true,
+};
+
+struct search {
+	struct gpu_finder *finder;
+	struct search *next;
+	int64_t id;
+	char *resource;
+	json_t *observed;
+	struct pod_resources *resources;
+	struct timer *late;
+	struct deferred *listed;
+	json_t *allocated, *holders; /* NULL: the kubelet has not answered */
+	struct reading {
+		struct search *search;
+		struct kube_call *call;
+	} readings[GPU_FINDER_PODS_MAX];
+	size_t n_open; /* readings without an answer */
+	size_t n_pods; /* pods that lack devices */
+	json_t *gpus;  /* of the last of them */
+};
+
+struct gpu_finder {
+	struct gpu_finder_config config; /* socket is ours */
+	struct search *searches;
+};
+
+static void search_free(struct search *search)
+{
+	struct search **place = &search->finder->searches;
+
+	while (*place != search)
+		place = &(*place)->next;
+	*place = search->next;
+	for (size_t i = 0; i < GPU_FINDER_PODS_MAX; i++)
+		if (search->readings[i].call)
+			kube_call_cancel(search->readings[i].call);
+	pod_resources_free(search->resources);
+	timer_free(search->late);
+	deferred_free(search->listed);
+	json_decref(search->observed);
+	json_decref(search->allocated);
+	json_decref(search->holders);
+	json_decref(search->gpus);
+	mem_free(search->resource);
+	mem_free(search);
+}
+
+/* Of two pods that could be meant neither is. */
+static void finish(struct search *search)
+{
+	const struct gpu_finder_config *config = &search->finder->config;
+	bool is_found = search->n_open == 0 && search->n_pods == 1;
+	json_auto_t *near = NULL;
+	int64_t id = search->id;
+
+	if (search->holders)
+		near = affinity_near(search->observed, search->holders,
+				     is_found ? search->gpus : NULL);
+	search_free(search);
+	config->found(config->arg, id, near);
+}
+
+static void on_late(void *arg)
+{
+	finish(arg);
+}
+
+static void on_pod(void *arg, json_t *object, const struct err *err)
+{
+	struct reading *reading = arg;
+	struct search *search = reading->search;
+	json_t *gpus =
+		err ? NULL
+		    : affinity_wanted(object, search->holders, search->allocated, search->resource);
+
+	reading->call = NULL;
+	search->n_open--;
+	if (gpus) {
+		search->n_pods++;
+		json_decref(search->gpus);
+		search->gpus = gpus;
+	}
+	if (search->n_open == 0)
+		finish(search);
+}
+
+/* In a turn of its own: pod_resources.h does not let go of itself in a callback. */
+static void on_listed(void *arg)
+{
+	struct search *search = arg;
+	json_auto_t *pods = NULL;
+	const json_t *pod;
+	size_t i;
+
+	pod_resources_free(take_ptr(search->resources));
+	if (search->allocated) {
+		search->holders = affinity_holders(search->observed, search->allocated);
+		pods = affinity_suspects(search->holders, search->allocated, search->resource);
+	}
+	if (json_array_size(pods) == 0 || json_array_size(pods) > GPU_FINDER_PODS_MAX) {
+		finish(search);
+		return;
+	}
+	json_array_foreach (pods, i, pod) {
+		const char *name = json_string_value(pod), *slash = strchr(name, '/');
+		auto_free char *ns = slash ? str_ndup(name, (size_t)(slash - name)) : NULL;
+
+		search->n_open++;
+		search->readings[i].search = search;
+		search->readings[i].call =
+			kube_get(search->finder->config.client, &pod_resource, ns ? ns : "",
+				 slash ? slash + 1 : name, NULL, on_pod, &search->readings[i]);
+	}
+}
+
+static void on_allocated(void *arg, const json_t *allocated, const struct err *err)
+{
+	struct search *search = arg;
+
+	/* The first answer counts: the kubelet waits for us, and nothing changes. */
+	if (!search->allocated)
+		search->allocated = json_incref((json_t *)allocated);
+	deferred_run(search->listed);
+}
+
+static int on_connect(void *arg)
+{
+	const struct search *search = arg;
+	const struct gpu_finder_config *config = &search->finder->config;
+
+	return config->connect(config->arg);
+}
+
+void gpu_finder_find(struct gpu_finder *finder, int64_t id, const char *resource,
+		     const json_t *observed)
+{
+	struct search *search = mem_new(struct search);
+
+	assert(resource && observed);
+	search->finder = finder;
+	search->next = finder->searches;
+	finder->searches = search;
+	search->id = id;
+	search->resource = str_dup(resource);
+	search->observed = json_incref((json_t *)observed);
+	search->listed = deferred_new(finder->config.loop, on_listed, search);
+	search->late = timer_new(finder->config.loop, on_late, search);
+	timer_start(search->late, GPU_FINDER_MS);
+	search->resources = pod_resources_new(
+		finder->config.loop, &(struct pod_resources_config){
+					     .socket = finder->config.socket,
+					     .connect = finder->config.connect ? on_connect : NULL,
+					     .wait_ms = 1,
+					     .changed = on_allocated,
+					     .arg = search,
+				     });
+}
+
+struct gpu_finder *gpu_finder_new(const struct gpu_finder_config *config)
+{
+	struct gpu_finder *finder = mem_new(struct gpu_finder);
+
+	assert(config->loop && config->client && config->socket && config->found);
+	finder->config = *config;
+	finder->config.socket = str_dup(config->socket);
+	return finder;
+}
+
+void gpu_finder_free(struct gpu_finder *finder)
+{
+	if (!finder)
+		return;
+	while (finder->searches)
+		search_free(finder->searches);
+	mem_free((char *)finder->config.socket);
+	mem_free(finder);
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Finds the GPUs of the pod to which the kubelet gives devices right now. The kubelet does not name
+ * the pod; it waits for our answer, and admits no other pod meanwhile. So the pod is the one that
+ * has GPUs and lacks devices that it asks for: PodResources have the first, its spec the second.
+ *
+ * This is the one moment at which a List of PodResources cannot make the kubelet forget devices
+ * (pod_resources.h): no Allocate is under way.
+ */
+#ifndef ORBWEAVER_NODEAGENT_AGENT_GPU_FINDER_H
+#define ORBWEAVER_NODEAGENT_AGENT_GPU_FINDER_H
+
+#include <jansson.h>
+
+#include "lib/kube/client.h"
+#include "lib/loop/loop.h"
+
+struct gpu_finder;
+
+enum {
+	/* What has not answered by then is not waited for. */
+	GPU_FINDER_MS = 300,
+	/* More pods with GPUs and without our devices are not read. */
+	GPU_FINDER_PODS_MAX = 16,
+};
+
+struct gpu_finder_config {
+	struct loop *loop;
+	struct kube_client *client; /* borrowed */
+	const char *socket;         /* of PodResources; copied */
+	int (*connect)(void *arg);  /* as in pod_resources.h; may be NULL */
+	/* near: of affinity_near() (devices/affinity.h), borrowed; NULL: nothing is known. */
+	void (*found)(void *arg, int64_t id, const json_t *near);
+	void *arg;
+};
+
+struct gpu_finder *gpu_finder_new(const struct gpu_finder_config *config);
+/* Searches end without an answer. Before the client; not from `found`. Accepts NULL. */
+void gpu_finder_free(struct gpu_finder *finder);
+
+/*
+ * A question of kubeletd (kubeletd_client.h, asked_gpus): `found` comes once, with its id, later.
+ * observed is the observed document, borrowed.
+ */
+void gpu_finder_find(struct gpu_finder *finder, int64_t id, const char *resource,
+		     const json_t *observed);
+
+#endif

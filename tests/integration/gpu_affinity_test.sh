@@ -1,0 +1,122 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# VFs near the GPUs of pods: a real agent with all of its processes and a real API server, on a node of files with two sockets, a
+# GPU and a NIC on a switch of each. A kubelet of ours plays NVIDIA's device plugin.
+# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
+set -euo pipefail
+
+if [[ ${1:-} != --inside ]]; then
+	((EUID == 0)) || { echo "skipped: needs root" && echo "0 passed, 0 failed" && exit 0; }
+	exec unshare --net --mount --propagation private "$0" --inside
+fi
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+ip link set lo up
+# shellcheck source=tests/integration/operator.sh
+. tests/integration/operator.sh
+
+o_begin gpu-affinity --no-controllers
+host=$tmp/host
+resource=spidernet.io/rails
+
+# function_at ADDRESS PATH NUMA DEVICE CLASS VENDOR: a PCI function below bridges
+function_at() {
+	mkdir -p "$host/sys/devices/$2/$1" "$host/sys/bus/pci/devices"
+	ln -s "../../../devices/$2/$1" "$host/sys/bus/pci/devices/$1"
+	echo "$3" >"$host/sys/devices/$2/$1/numa_node"
+	echo "0x$4" >"$host/sys/devices/$2/$1/device"
+	echo "0x$5" >"$host/sys/devices/$2/$1/class"
+	echo "0x$6" >"$host/sys/devices/$2/$1/vendor"
+}
+
+# socket NUMBER BUS: a switch with a GPU, a NIC and its two VFs
+socket() {
+	local bus=$2 path=pci0000:${2}0/0000:${2}0:01.0/0000:${2}1:00.0 pf=0000:${2}b:00.0 i vf
+
+	function_at "0000:${bus}a:00.0" "$path/0000:${bus}2:04.0" "$1" 2330 030200 10de
+	mkdir -p "$host/proc/driver/nvidia/gpus/0000:${bus}a:00.0"
+	printf 'Model: \t\t NVIDIA H100\nGPU UUID: \t GPU-%s\n' "$1" >"$host/proc/driver/nvidia/gpus/0000:${bus}a:00.0/information"
+	function_at "$pf" "$path/0000:${bus}2:05.0" "$1" 1021 020000 15b3
+	pf=$host/sys/bus/pci/devices/$pf
+	mkdir "$pf/net" "$pf/net/rail$1"
+	ln -s ../../drivers/mlx5_core "$pf/driver"
+	echo 16 >"$pf/sriov_totalvfs"
+	echo 2 >"$pf/sriov_numvfs"
+	ip link add "rail$1" type dummy
+	for i in 0 1; do
+		vf=0000:${bus}b:00.$((i + 2))
+		function_at "$vf" "$path/0000:${bus}2:05.0" "$1" 101e 020000 15b3
+		ln -s ../../drivers/mlx5_core "$host/sys/bus/pci/devices/$vf/driver"
+		ln -s "../0000:${bus}b:00.0" "$host/sys/bus/pci/devices/$vf/physfn"
+		ln -s "../$vf" "$pf/virtfn$i"
+	done
+}
+
+mkdir -p "$host"/{run,dev,var/lib,sys/class/infiniband,sys/bus/pci/drivers/mlx5_core,proc/{1,sys/kernel/random},opt/cni/bin,etc/cni/net.d} \
+	"$tmp"/kubelet/{device-plugins,pod-resources}
+ln -s ../run "$host/var/run"
+echo 00000000-0000-0000-0000-000000000001 >"$host/proc/sys/kernel/random/boot_id"
+socket 0 1
+socket 1 8
+
+k apply -f manifests/base/rbac.yaml >/dev/null
+agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
+o_curl POST /api/v1/nodes '{"metadata": {"name": "n1"}}' >/dev/null
+o_curl POST "/api/v1/namespaces/$POD_NAMESPACE/configmaps" "$(jq -n '{metadata: {name: "sriovdp-config"}, data: {"config.json":
+	({resourceList: [{resourcePrefix: "spidernet.io", resourceName: "rails",
+		selectors: {vendors: ["15b3"], devices: ["101e"]}}]} | tojson)}}')" >/dev/null
+mkfifo "$tmp/pods"
+"$o_programs/tests/kubelet-play" "$tmp/kubelet" <"$tmp/pods" >"$tmp/play.out" 2>"$tmp/play.log" &
+o_pids[play]=$!
+exec 9>"$tmp/pods"
+o_spawn a "$o_programs/orbweaver-agent" --node n1 --kubeconfig "$agent_kubeconfig" --host-root "$host" --kubelet-dir "$tmp/kubelet" \
+	--metrics-addr 127.0.0.1:0 --cni-program "$PWD/$o_programs/orbweaver-cni" --profile devices --device-config sriovdp-config
+
+# pod NAME LINE...: on the API server, and what the kubelet does for it, all at once
+pod() {
+	o_curl POST /api/v1/namespaces/default/pods "$(jq -nc --arg name "$1" --arg resource "$resource" '{metadata: {name: $name},
+		spec: {nodeName: "n1", automountServiceAccountToken: false, containers: [{name: "c", image: "none",
+			resources: {limits: {($resource): "1", "nvidia.com/gpu": "1"}}}]}}')" >/dev/null
+	shift
+	printf '%s\n' "$@" >&9
+}
+
+# "POD DEVICE DISTANCE" of all, as the NodeState has them.
+given() {
+	o_curl GET "/apis/sriovnetwork.openshift.io/v1/namespaces/$POD_NAMESPACE/sriovnetworknodestates/n1" |
+		jq -r --arg resource "$resource" '[.status.resources[] | select(.name == $resource).pods[] | "\(.pod) \(.device) \(.gpuDistance)"] |
+			sort | join(", ")'
+}
+
+given_is() {
+	[[ $(given) == "$1" ]]
+}
+
+offers_four() {
+	o_curl GET "/apis/sriovnetwork.openshift.io/v1/namespaces/$POD_NAMESPACE/sriovnetworknodestates/n1" |
+		jq -e --arg resource "$resource" '.status.resources[] | select(.name == $resource) | .registered and .healthy == 4'
+}
+
+metric_is() {
+	o_http a /metrics | grep -qxF "orbweaver_gpu_affinity_devices{distance=\"$1\"} $2"
+}
+
+far() {
+	o_curl GET /api/v1/namespaces/default/events | jq -e --arg pod "$1" '.items | any(.reason == "FarFromGpu" and
+		.involvedObject.name == $pod and (.message | contains("0000:1b:00.2 of rail0 is SYS from the pod'"'"'s GPUs, and 0000:8b:00.3 of rail1 (PIX) was free")))'
+}
+
+t_wait 60 "the kubelet has four VFs" offers_four
+t_need
+pod near "gpu default/near GPU-1" "come default/near $resource 1"
+t_wait 30 "a pod whose GPU came first has the VF of its switch" given_is "default/near/c 0000:8b:00.2 PIX"
+t_wait 30 "which is counted" metric_is PIX 1
+# The other GPU is free, so the VF is of its switch; then time slicing gives the pod the GPU that is held.
+pod distant "come default/distant $resource 1" "gpu default/distant GPU-1::1"
+t_wait 30 "a pod that got its VF first may have a distant one" given_is \
+	"default/distant/c 0000:1b:00.2 SYS, default/near/c 0000:8b:00.2 PIX"
+t_wait 30 "counted, too" metric_is SYS 1
+t_wait 30 "an event on it says what was free" far distant
+t_fails "none on the other" far near
+exec 9>&-
+o_end a
+t_done

@@ -33,6 +33,10 @@ const struct cli_field ledger_fields[] = {
 	 "and ipvlan"},
 	{"items[].vf", "string", "name of the PF, a slash, number of the VF"},
 	{"items[].rail", "integer", "index of the PF among the rails of its node"},
+	{"items[].gpuDistance", "string",
+	 "from the VF to the nearest GPU of the pod: PIX, PXB, PHB, NODE, SYS; ?: not known; "
+	 "absent "
+	 "without a GPU"},
 	{"items[].driver", "string", "of the VF"},
 	{"items[].guid", "string", "node GUID of an InfiniBand VF"},
 	{"items[].mac", "string", "MAC address in the pod, or of the VF"},
@@ -152,6 +156,7 @@ static void add_row(const json_t *world, const json_t *state, const json_t *reso
 			 json_fmt("%s/%lld", json_str_or(json_at(place.pf, "name"), "?"),
 				  (long long)json_integer_value(json_at(place.vf, "vfID"))));
 		json_put(row, "rail", json_incref(json_at(place.pf, "rail")));
+		json_put_str(row, "gpuDistance", json_str_at(entry, "gpuDistance"));
 		json_put_str(row, "driver", json_str_at(place.vf, "driver"));
 		json_put_str(row, "guid", json_str_at(place.vf, "guid"));
 		json_put_str(row, "mac", json_str_at(place.vf, "mac"));
@@ -256,11 +261,13 @@ int ledger_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_s
 	       struct err *err)
 {
 	static const struct column columns[] = {
-		{"POD", "pod"},     {"NODE", "node"},     {"RESOURCE", "resource"},
-		{"KIND", "kind"},   {"DEVICE", "device"}, {"VF", "vf"},
-		{"RAIL", "rail"},   {"RDMA", "rdma"},     {"INTERFACE", "interface"},
-		{"MAC", "mac"},     {"GUID", "guid"},     {"IPS", "ips"},
-		{"DOUBT", "doubt"},
+		{"POD", "pod"},           {"NODE", "node"},
+		{"RESOURCE", "resource"}, {"KIND", "kind"},
+		{"DEVICE", "device"},     {"VF", "vf"},
+		{"RAIL", "rail"},         {"GPU", "gpuDistance"},
+		{"RDMA", "rdma"},         {"INTERFACE", "interface"},
+		{"MAC", "mac"},           {"GUID", "guid"},
+		{"IPS", "ips"},           {"DOUBT", "doubt"},
 	};
 	json_auto_t *rows = ledger_rows(cli->world), *asked = json_array();
 	json_t *row;

@@ -185,10 +185,16 @@ static void add_given(json_t *chain, const json_t *world, const json_t *pod, con
 		const json_t *offer = resource_offer(state, resource);
 		auto_strbuf struct strbuf given = {0};
 
-		json_array_foreach (json_at(offer, "pods"), i, entry)
-			if (str_starts(json_str_or(json_at(entry, "pod"), ""), prefix))
-				strbuf_addf(&given, "%s%s", given.len > 0 ? ", " : "",
-					    json_str_or(json_at(entry, "device"), "?"));
+		json_array_foreach (json_at(offer, "pods"), i, entry) {
+			const char *distance = json_str_at(entry, "gpuDistance");
+
+			if (!str_starts(json_str_or(json_at(entry, "pod"), ""), prefix))
+				continue;
+			strbuf_addf(&given, "%s%s", given.len > 0 ? ", " : "",
+				    json_str_or(json_at(entry, "device"), "?"));
+			if (distance)
+				strbuf_addf(&given, " (GPU: %s)", distance);
+		}
 		if (given.len > 0)
 			chain_add(chain, "kubelet", LINK_HOLDS, NULL, "gave it %s of %s",
 				  strbuf_str(&given), resource);

@@ -70,7 +70,7 @@ status:
   observedGeneration: 1
   system: {rdmaMode: shared}
   resources:
-  - {name: spidernet.io/rail, kind: sriov, wanted: 2, registered: true, offered: 2, healthy: 2, allocated: 1, pods: [{device: "0000:3b:00.3", pod: ml/w-0/main}]}
+  - {name: spidernet.io/rail, kind: sriov, wanted: 2, registered: true, offered: 2, healthy: 2, allocated: 1, pods: [{device: "0000:3b:00.3", pod: ml/w-0/main, gpuDistance: PIX}]}
   interfaces:
   - {pciAddress: "0000:3b:00.0", name: ens1f0, vendor: 15b3, deviceID: "1017", driver: mlx5_core, linkType: ETH, mtu: 1500,
      numVfs: 2, totalvfs: 8, eSwitchMode: legacy,
@@ -361,6 +361,8 @@ t_eq "as a document, too" "SriovNetworkNodeState orbweaver-system/w2 VfInUse" \
 	"$({ both status -o json || true; } | jq -r '.findings[] | "\(.kind) \(.name) \(.reason)"')"
 t_eq "a VF has a pod, an RDMA device, an interface and addresses" "ml/w-0 ens1f0/1 mlx5_3 net1 10.6.0.10,fd00::10" \
 	"$(w ledger -o json | jq -r '.items[] | "\(.pod) \(.vf) \(.rdma) \(.interface) \(.ips)"')"
+t_ok "and how far it is from the pod's GPU" bash -c "$cli ledger -f '$tmp/node.yaml' |
+	awk 'NR == 1 { for (i = 1; i <= NF; i++) if (\$i == \"GPU\") at = i } NR == 2 { exit \$at != \"PIX\" }'"
 for asked in ml/w-0 0000:3b:00.3 mlx5_3 fd00::10 w1 0a:00:00:00:00:01; do
 	t_ok "the ledger finds it by $asked" says ml/w-0 0 w ledger "$asked"
 done

@@ -68,55 +68,51 @@ static void an_id_longer_than_any_is_not_a_gpu(void **state)
 	assert_yaml(holders, "{}");
 }
 
-#define POD(name, containers) "{metadata: {namespace: ml, name: " name "}, spec: {" containers "}}"
-#define LIMIT(n)              "resources: {limits: {" R ": " n "}}"
+/* A container that asks for one device. */
+#define ASKS(name) "{name: " name ", resources: {limits: {" R ": '1'}}}"
 
 static void the_pod_is_the_one_that_has_gpus_and_lacks_devices(void **state)
 {
+	/* spec: of ml/a */
 	static const struct {
-		const char *holders, *devices, *suspects, *pod, *wanted;
+		const char *holders, *devices, *suspects, *spec, *wanted;
 	} rows[] = {
 		/* The kubelet gave it a GPU a moment ago. */
+		{"{ml/a/c: [g0]}", "{}", "[ml/a]", "containers: [" ASKS("c") "]", "[g0]"},
 		{"{ml/a/c: [g0]}", "{}", "[ml/a]",
-		 POD("a", "containers: [{name: c, " LIMIT("'2'") "}]"), "[g0]"},
-		{"{ml/a/c: [g0]}", "{}", "[ml/a]",
-		 POD("a", "containers: [{name: c, " LIMIT("1") "}]"), "[g0]"},
+		 "containers: [{name: c, resources: {limits: {" R ": 2}}}]", "[g0]"},
 		/* It has all that it asks for; it does not ask. */
-		{"{ml/a/c: [g0]}", "{v1: ml/a/c}", "[]", NULL, NULL},
-		{"{ml/a/c: [g0]}", "{}", "[ml/a]", POD("a", "containers: [{name: c}]"), NULL},
+		{"{ml/a/c: [g0]}", "{v1: ml/a/c}", "[]", "containers: [" ASKS("c") "]", NULL},
+		{"{ml/a/c: [g0]}", "{}", "[ml/a]", "containers: [{name: c}]", NULL},
 		{"{ml/a/c: [g0]}", "{}", "[ml/a]",
-		 POD("a", "containers: [{name: c, " LIMIT("'-1'") "}]"), NULL},
+		 "containers: [{name: c, resources: {limits: {" R ": '-1'}}}]", NULL},
 		/* GPUs in one container, devices in another. */
 		{"{ml/a/c: [g0], ml/a/e: [g1]}", "{}", "[ml/a]",
-		 POD("a", "containers: [{name: c}, {name: d, " LIMIT("'1'") "}]"), "[g0, g1]"},
+		 "containers: [{name: c}, " ASKS("d") "]", "[g0, g1]"},
 		{"{ml/a/c: [g0]}", "{v1: ml/a/d}", "[ml/a]",
-		 POD("a", "containers: [{name: c}, {name: d, " LIMIT("'1'") "}]"), NULL},
+		 "containers: [{name: c}, " ASKS("d") "]", NULL},
 		/* The second container's turn. */
 		{"{ml/a/c: [g0], ml/a/d: [g1]}", "{v1: ml/a/c}", "[ml/a]",
-		 POD("a", "containers: [{name: c, " LIMIT("'1'") "}, {name: d, " LIMIT("'1'") "}]"),
-		 "[g1]"},
+		 "containers: [" ASKS("c") ", " ASKS("d") "]", "[g1]"},
 		/* A sidecar comes before; other init containers are not in PodResources. */
 		{"{ml/a/s: [g1], ml/a/c: [g0]}", "{}", "[ml/a]",
-		 POD("a",
-		     "initContainers: [{name: i, " LIMIT("'1'") "}, {name: s, restartPolicy: "
-								"Always, " LIMIT(
-									"'1'") "}], "
-									       "containers: "
-									       "[{name: c, " LIMIT(
-										       "'1'") "}]"),
+		 "initContainers: [" ASKS("i") ", {name: s, restartPolicy: Always, resources: "
+					       "{limits: {" R ": '1'}}}], containers: "
+					       "[" ASKS("c") "]",
 		 "[g1]"},
 		/* A pod whose name begins alike is another. */
-		{"{ml/ab/c: [g0]}", "{}", "[ml/ab]",
-		 POD("a", "containers: [{name: c, " LIMIT("'1'") "}]"), NULL},
+		{"{ml/ab/c: [g0]}", "{}", "[ml/ab]", "containers: [" ASKS("c") "]", NULL},
 		{"{ml/a/c: [g0], ml/b/c: [g1]}", "{v1: ml/b/c}", "[ml/a]",
-		 POD("a", "containers: [{name: c, " LIMIT("'1'") "}]"), "[g0]"},
+		 "containers: [" ASKS("c") "]", "[g0]"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		json_auto_t *holders = yaml(rows[i].holders), *pod = yaml(rows[i].pod);
+		auto_free char *text = str_printf(
+			"{metadata: {namespace: ml, name: a}, spec: {%s}}", rows[i].spec);
+		json_auto_t *holders = yaml(rows[i].holders), *pod = yaml(text);
 		json_auto_t *allocated = json_pack("{s:o}", R, yaml(rows[i].devices));
 		json_auto_t *suspects = affinity_suspects(holders, allocated, R);
-		json_auto_t *gpus = pod ? affinity_wanted(pod, holders, allocated, R) : NULL;
+		json_auto_t *gpus = affinity_wanted(pod, holders, allocated, R);
 
 		assert_yaml(suspects, rows[i].suspects);
 		if (rows[i].wanted)

@@ -41,7 +41,7 @@ socket() {
 	ln -s ../../drivers/mlx5_core "$pf/driver"
 	echo 16 >"$pf/sriov_totalvfs"
 	echo 2 >"$pf/sriov_numvfs"
-	ip link add "rail$1" type dummy
+	ip link add "rail$1" type veth peer name "peer$1"
 	for i in 0 1; do
 		vf=0000:${bus}b:00.$((i + 2))
 		function_at "$vf" "$path/0000:${bus}2:05.0" "$1" 101e 020000 15b3

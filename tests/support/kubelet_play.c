@@ -9,10 +9,10 @@
  * DIR is the kubelet's folder. With the first form pods come by chance, ask for one to three
  * devices of a RESOURCE and have them for up to six seconds. With the second one they come and go
  * as lines of standard input say, until it ends: "come POD RESOURCE N", "go POD", POD as
- * NAMESPACE/NAME; "gpu POD ID": a device of nvidia.com/gpu, before it comes or afterwards. What a VF is when it is given away (its function, its driver, its MTU) it has to
- * be until its pod has gone: sysfs makes each anew when a VF is removed or bound again, with
- * another inode. Prints each pod, each difference as "WRITTEN TO …", and at the end "given N,
- * turned away M, written to K".
+ * NAMESPACE/NAME; "gpu POD ID": a device of nvidia.com/gpu, before it comes or afterwards. What a
+ * VF is when it is given away (its function, its driver, its MTU) it has to be until its pod has
+ * gone: sysfs makes each anew when a VF is removed or bound again, with another inode. Prints each
+ * pod, each difference as "WRITTEN TO …", and at the end "given N, turned away M, written to K".
  */
 #include <poll.h>
 #include <stdio.h>

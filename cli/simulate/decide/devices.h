@@ -16,7 +16,10 @@
  */
 json_t *devices_with_gpus(const json_t *pools, const json_t *observed);
 
-/* Pools are of pools_compute() or of devices_with_gpus(). Who has what: {resource: {id: "namespace/pod/container"}}. */
+/*
+ * Pools are of pools_compute() or of devices_with_gpus(). Who has what: {resource: {id:
+ * "namespace/pod/container"}}.
+ */
 
 /* As device_plugins_status() has it when the kubelet has all of them. New. */
 json_t *devices_status(const json_t *pools);
@@ -30,7 +33,8 @@ json_t *devices_node_status(const json_t *pools, const json_t *ours);
 
 /*
  * What the containers of the pod get beside what is allocated: an object of the same shape, new;
- * near GPUs that they get (nodeagent/devices/affinity.h), by the observed document. NULL with err ERR_TRANSIENT "UnexpectedAdmissionError": there are too few that are healthy.
+ * near GPUs that they get (nodeagent/devices/affinity.h), by the observed document. NULL with err
+ * ERR_TRANSIENT "UnexpectedAdmissionError": there are too few that are healthy.
  */
 json_t *devices_choose(const json_t *pools, const json_t *observed, const json_t *allocated,
 		       const json_t *pod, struct err *err);

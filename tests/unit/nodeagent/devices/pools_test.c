@@ -333,6 +333,24 @@ static void policies_with_one_name_share_a_pool(void **state)
 	assert_string_equal(json_str_at(json_array_get(devices, 2), "pf"), "0000:86:00.0");
 }
 
+static void gpus_matter_where_a_pool_has_vfs_of_several_nics(void **state)
+{
+	json_auto_t *observed = host();
+	json_auto_t *wanted =
+		yaml("interfaces:\n"
+		     "- {pciAddress: '0000:86:00.0', vfGroups: [{resourceName: x, vfRange: 0-0}]}\n"
+		     "- {pciAddress: '0000:3b:00.0', vfGroups: [{resourceName: x, vfRange: 0-0},\n"
+		     "   {resourceName: z, vfRange: 1-1}]}\n");
+	struct pools_input input = {.spec = wanted, .observed = observed};
+	json_auto_t *without = compute(input), *with = NULL;
+
+	assert_null(json_at(resource(without, "spidernet.io/x"), "gpus"));
+	json_put(observed, "gpus", yaml("[{pciAddress: '0000:1b:00.0'}]"));
+	with = compute(input);
+	assert_true(json_is_true(json_at(resource(with, "spidernet.io/x"), "gpus")));
+	assert_null(json_at(resource(with, "spidernet.io/z"), "gpus"));
+}
+
 static void a_vf_is_offered_once(void **state)
 {
 	json_auto_t *observed = host();
@@ -1071,6 +1089,7 @@ int main(void)
 		cmocka_unit_test(a_range_names_the_vfs),
 		cmocka_unit_test(a_group_that_cannot_be_read_is_told),
 		cmocka_unit_test(policies_with_one_name_share_a_pool),
+		cmocka_unit_test(gpus_matter_where_a_pool_has_vfs_of_several_nics),
 		cmocka_unit_test(a_vf_is_offered_once),
 		cmocka_unit_test(vfio_comes_with_its_group),
 		cmocka_unit_test(vhost_net_brings_its_files_or_is_missed),

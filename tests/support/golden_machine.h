@@ -7,9 +7,9 @@
 
 #include <fcntl.h>
 
+#include "cli/simulate/host/host_tree.h"
 #include "lib/base/fs.h"
 #include "lib/json/json.h"
-#include "cli/simulate/host/host_tree.h"
 #include "tests/support/test.h"
 
 #define GOLDEN_MACHINES "tests/golden-topologies"

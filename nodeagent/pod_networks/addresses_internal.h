@@ -45,7 +45,7 @@ struct addresses {
 	uint64_t round; /* the number of the last one */
 	bool has_helped;
 	struct addresses_pools pools;
-	bool has_left_out; /* a SpiderEndpoint that is too large: said once */
+	bool has_left_out;      /* a SpiderEndpoint that is too large: said once */
 	struct pod_watch *pods; /* NULL: pods that end without a DEL are not watched */
 	struct timer *second_look;
 	json_t *unseen; /* UID: {"ns", "name", "pod", "dueMs"} of release_later() */

@@ -91,7 +91,7 @@ struct agent_process {
 	struct agent_counters counters;
 	struct timer *tidying;
 	struct {
-		json_t *bad_profile; /* profile_refused(); NULL: the Node's label is good, or none */
+		json_t *bad_profile; /* profile_refused(); NULL: the label is good, or none */
 		json_t *unfit;       /* container_findings() for the profile */
 	} found;
 };

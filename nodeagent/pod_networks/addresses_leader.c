@@ -4,9 +4,10 @@
  * write (lib/kube/lease.h). It is read while requests wait, less and less often while it is
  * renewed.
  *
- * Without a leader there are rounds: in each, every request that waits has one attempt (addresses_take.c).
- * Between two rounds is a pause that doubles, with jitter, and the Lease is read before each: what
- * keeps the leader away may be too much load, and there may be a thousand agents.
+ * Without a leader there are rounds: in each, every request that waits has one attempt
+ * (addresses_take.c). Between two rounds is a pause that doubles, with jitter, and the Lease is
+ * read before each: what keeps the leader away may be too much load, and there may be a thousand
+ * agents.
  *
  *	state		event				next
  *	LEADER_RESTING	a request waits			LEADER_LOOKING

@@ -77,8 +77,9 @@ struct supervisor_agent {
  * What the processes do; each returns an exit status.
  *
  * serve: `control` is its end of a socket of packets. One with a descriptor brings the next agent
- * (kubelet/kubeletd_server.h); the end says to end. It sends the packets above. work: the agent; heartbeats are orders (process/workers.h). worker,
- * meter: what a worker does with its socket; meter NULL: no agent asks for one.
+ * (kubelet/kubeletd_server.h); the end says to end. It sends the packets above. work: the agent;
+ * heartbeats are orders (process/workers.h). worker, meter: what a worker does with its socket;
+ * meter NULL: no agent asks for one.
  */
 struct supervisor_config {
 	/* Of the supervisor, kubeletd and the workers; the others leave it. May be NULL. */

@@ -125,8 +125,8 @@ void plan_finding(struct plan *plan, const char *kind, const char *key, const ch
 		  const char *message);
 
 /*
- * A box that the operator takes from: [{"kind", "key"}, …] are read of the API server, each by itself,
- * and what is found is put where the key's decision sees it.
+ * A box that the operator takes from: [{"kind", "key"}, …] are read of the API server, each by
+ * itself, and what is found is put where the key's decision sees it.
  */
 #define BOX_LOOK "look"
 /* As a kind there: all pods that are bound to the node `key`, {"ns/name": pod}. */

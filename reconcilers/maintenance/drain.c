@@ -596,7 +596,10 @@ int drain_reconcile(const json_t *world, const char *key, struct plan *plan, str
 	for (size_t i = 0; i < d.n; i++) {
 		struct candidate *c = &d.nodes[i];
 
-		/* Until an administrator removes the annotation, or nothing has to be done any more. */
+		/*
+		 * Until an administrator removes the annotation, or nothing has to be done any
+		 * more.
+		 */
 		if (is_timed_out(c->state) && has_wish(c->state))
 			set_phase(c, PHASE_GIVEN_BACK, "DrainTimedOut",
 				  "its pods did not end in the time that the pool has, so the node "

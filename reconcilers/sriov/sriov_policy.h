@@ -2,8 +2,8 @@
 /*
  * One SriovNetworkNodePolicy: read, judged, matched against nodes and PFs.
  *
- * Everything here looks at one policy; how several share a PF is node_decision.c. An admission webhook
- * and a command line get the same answers from the same functions.
+ * Everything here looks at one policy; how several share a PF is node_decision.c. An admission
+ * webhook and a command line get the same answers from the same functions.
  *
  * Source: github.com/k8snetworkplumbingwg/sriov-network-operator, api/v1/helper.go and
  * pkg/webhook/validate.go; where we differ: docs/sriov.md.

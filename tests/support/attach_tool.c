@@ -6,9 +6,10 @@
  *
  * NETNS: a path, "" for one that is gone. STATE: the file that save() writes and DEL reads. CONFIG:
  * stdin of the plugin. IPAM: the result that IPAM gives. ATTACH_DIE=N in the environment: be killed
- * before the N-th message to the kernel, those of children aside. ATTACH_FOREIGN: the device is another pod's. ATTACH_ROOT:
- * where /sys is read. ATTACH_SETTINGS: the cluster's, for the coordinator. CNI_ARGS,
- * CNI_CONTAINERID: as a runtime has them. Prints the result, or the error; exit 1 then.
+ * before the N-th message to the kernel, those of children aside. ATTACH_FOREIGN: the device is
+ * another pod's. ATTACH_ROOT: where /sys is read. ATTACH_SETTINGS: the cluster's, for the
+ * coordinator. CNI_ARGS, CNI_CONTAINERID: as a runtime has them. Prints the result, or the error;
+ * exit 1 then.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A host made of files: PFs and VFs are kept here, shown as sysfs in a folder, and answered for as
- * the kernel does. nodeagent/host reads the folder and comes through the doors, which lead from here
- * into host_tree_nics.c and the netlink files.
+ * the kernel does. nodeagent/host reads the folder and comes through the doors, which lead from
+ * here into host_tree_nics.c and the netlink files.
  */
 #include "cli/simulate/host/host_tree.h"
 
@@ -25,7 +25,7 @@
 #include "lib/base/own_fd.h"
 #include "nodeagent/netlink/message.h"
 
-/* ---- writes ------------------------------------------------------------------------------------ */
+/* ---- writes ---------------------------------------------------------------------------------- */
 
 static int write_probe(struct host_tree *tree, const char *address)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * devlink of the tree: health reporters, eswitch modes, settings of the firmware and resets. From the
- * doors (host_tree.c).
+ * devlink of the tree: health reporters, eswitch modes, settings of the firmware and resets. From
+ * the doors (host_tree.c).
  */
 #include <errno.h>
 #include <linux/devlink.h>

@@ -110,7 +110,7 @@ struct host_tree {
 	host_tree_counted *counted;
 };
 
-/* ---- host_tree_files.c ------------------------------------------------------------------------ */
+/* ---- host_tree_files.c ----------------------------------------------------------------------- */
 
 /* A disk that is full or gone: nothing that is played here would be true from now on. */
 void tree_need(bool done, const char *path);
@@ -123,7 +123,7 @@ void tree_place_function(struct host_tree *tree, const char *address, const char
 void tree_remove_function(struct host_tree *tree, const char *address, const char *path);
 void tree_put_numa(struct host_tree *tree, const char *address, int numa);
 
-/* ---- host_tree_nics.c ------------------------------------------------------------------------- */
+/* ---- host_tree_nics.c ------------------------------------------------------------------------ */
 
 struct interface *tree_interface_by(struct host_tree *tree, const char *name);
 /* That of a function; NULL: there is none. */
@@ -145,7 +145,7 @@ void tree_unbind_vf(struct host_tree *tree, struct pf *pf, int number);
 /* In the order of the kernel's sriov_numvfs_store(), drivers/pci/pci-sysfs.c or iov.c. */
 int tree_write_count(struct host_tree *tree, struct pf *pf, const char *text);
 
-/* ---- host_tree_netlink.c ---------------------------------------------------------------------- */
+/* ---- host_tree_netlink.c --------------------------------------------------------------------- */
 
 /* Counts a change; true: host_tree_fail_at() is about this one. */
 bool tree_fails_now(struct host_tree *tree);
@@ -162,12 +162,12 @@ bool tree_is_here(const struct host_tree *tree, const struct interface *interfac
 int tree_route_request(struct host_tree *tree, const struct nlmsghdr *request,
 		       struct strbuf *answer);
 
-/* ---- host_tree_rdma.c ------------------------------------------------------------------------- */
+/* ---- host_tree_rdma.c ------------------------------------------------------------------------ */
 
 int tree_rdma_request(struct host_tree *tree, const struct nlmsghdr *request,
 		      struct strbuf *answer);
 
-/* ---- host_tree_devlink.c ---------------------------------------------------------------------- */
+/* ---- host_tree_devlink.c --------------------------------------------------------------------- */
 
 int tree_generic_request(struct host_tree *tree, const struct nlmsghdr *request,
 			 struct strbuf *answer);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Interfaces, PFs and VFs, and what is wrong with them: each change shows in sysfs as the kernel has
- * it. The netlink files and the doors read and change what is kept here.
+ * Interfaces, PFs and VFs, and what is wrong with them: each change shows in sysfs as the kernel
+ * has it. The netlink files and the doors read and change what is kept here.
  */
 #include <arpa/inet.h>
 #include <assert.h>

@@ -42,7 +42,9 @@ static int check_function(struct host *host, const char *address, struct err *er
 {
 	json_auto_t *given = json_object();
 
-	/* What the kubelet has given is asked by allocated.h, of which this process has the file. */
+	/*
+	 * What the kubelet has given is asked by allocated.h, of which this process has the file.
+	 */
 	host_set_held(host, given);
 	return evidence_check_pf(host, address, err) || evidence_check_vfs(host, address, err) ? -1
 											       : 0;

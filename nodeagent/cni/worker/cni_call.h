@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A call of a CNI plugin, as it came from the runtime: read and checked as the specification wants
- * it (containernetworking/cni, SPEC.md 1.1). Errors become codes in nodeagent/cni/server/cni_error.h.
+ * it (containernetworking/cni, SPEC.md 1.1). Errors become codes in
+ * nodeagent/cni/server/cni_error.h.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_CNI_CALL_H
 #define ORBWEAVER_NODEAGENT_CNI_WORKER_CNI_CALL_H

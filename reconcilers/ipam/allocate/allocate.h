@@ -32,7 +32,8 @@
  *
  * World (books_world): "env" with "now", KIND_IP_POOL, KIND_RESERVED_IP, KIND_NODE and
  * KIND_NAMESPACE of the pod, KIND_POD of the endpoint's name and of the machine of that name,
- * KIND_NAD of its networks. Errors; books, but for what was remembered, and *ret_status are as before then:
+ * KIND_NAD of its networks. Errors; books, but for what was remembered, and *ret_status are as
+ * before then:
  *	ERR_INVALID "PodEnded"		the pod gets no addresses any more
  *	ERR_INVALID "WrongAnnotation", "NoPool", "PoolNotFound", "NoAddressForNic"
  *					as candidates_find(), filter_pools()

@@ -387,7 +387,9 @@ static void record_what_it_has(struct pass *pass, const json_t *pod, const json_
 	ipam_record(pass->books, pod, endpoint, asks ? asks : none, &pass->settings);
 }
 
-/* "namespace/name" of the SpiderEndpoint that the pod has, or shares with its machine. Returns new. */
+/*
+ * "namespace/name" of the SpiderEndpoint that the pod has, or shares with its machine. Returns new.
+ */
 static char *place_of(const struct pass *pass, const json_t *pod)
 {
 	return str_printf("%s/%s", json_namespace(pod), pod_endpoint_name(pod, &pass->settings));

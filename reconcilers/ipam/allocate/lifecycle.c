@@ -72,8 +72,8 @@ static bool carry_out_decided(const struct look *look)
 	if (!decided || json_at(decided, "unwritten"))
 		return false;
 	/*
-	 * No pod needs an endpoint of one that has ended meanwhile, and the next one of its name may
-	 * have it. A pod that is not mirrored has asked in its endpoint.
+	 * No pod needs an endpoint of one that has ended meanwhile, and the next one of its name
+	 * may have it. A pod that is not mirrored has asked in its endpoint.
 	 */
 	if (object && !endpoint_is_of(look->endpoint, endpoint_uid(object)) &&
 	    !is_living(look, endpoint_uid(object))) {

@@ -36,9 +36,9 @@ enum {
  * Key: the pool. World: KIND_IP_POOL, and KIND_ENDPOINT, KIND_POD of the names in its records, of
  * endpoints that name it, and of machines of these names, as far as they are known; until it is
  * learned also of endpoints with an address in its blocks, and the pools that these name;
- * BOX_STRAYS of the names, BOX_TWICE, BOX_CLAIMED of the pool, BOX_CLAIMANTS, BOX_LEARNED, BOX_LEARNING,
- * BOX_UNWRITTEN, "namespace" and "now" in "env". A ledger that cannot be read is a condition of the
- * pool (ipam/ip_pool.h) and nothing is decided here.
+ * BOX_STRAYS of the names, BOX_TWICE, BOX_CLAIMED of the pool, BOX_CLAIMANTS, BOX_LEARNED,
+ * BOX_LEARNING, BOX_UNWRITTEN, "namespace" and "now" in "env". A ledger that cannot be read is a
+ * condition of the pool (ipam/ip_pool.h) and nothing is decided here.
  */
 reconcile_fn strays_reconcile;
 

@@ -32,7 +32,7 @@
 
 #define POD "/run/netns/pod"
 
-enum { RAILS = 8, KILLS = 4, TRIES = 10, LEFT_MS = 300000, ADD_MS = 900000 };
+enum { RAILS = 8, KILLS = 2, TRIES = 10, LEFT_MS = 300000, ADD_MS = 900000 };
 
 static struct cni_stand stand;
 static json_t *pool;     /* addresses that the pod has from IP pools, by interface */

@@ -9,6 +9,8 @@
  *   -            strays: it has an address without a record     waiting, claimant
  *   waiting      addresses: recorded, or none needed any more   -
  *   waiting      addresses: none to be had                      waiting, behind the others
+ *   waiting, as  a term of leadership begins: it is read again  -
+ *   it was read
  *   claimant     addresses: looked at                           (no claimant)
  *
  * SpiderEndpoint, or the name of one
@@ -53,6 +55,7 @@
 #include "reconcilers/ipam/allocate/books.h"
 #include "reconcilers/ipam/allocate/lifecycle.h"
 #include "reconcilers/ipam/ip_pool.h"
+#include "reconcilers/ipam/pod_controller.h"
 
 struct ipam_book {
 	json_t *entries[IPAM_ENTRIES]; /* { key: value } */
@@ -262,6 +265,20 @@ static void wait_for(void *arg, const char *pod)
 	ipam_book_wait(arg, pod);
 }
 
+/* Records of these addresses may be left without an endpoint that names them. */
+static void wake_strays_of(const struct controller_sources *from, const json_t *status)
+{
+	static const char *const pools[] = {"ipv4Pool", "ipv6Pool"};
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (json_at(status, "current", "ips"), i, item)
+		for (size_t f = 0; f < ARRAY_LEN(pools); f++)
+			if (json_str_at(item, pools[f]))
+				controller_wake(from, CONTROLLER_STRAYS,
+						json_str_at(item, pools[f]), QUEUE_MAIN);
+}
+
 /*
  * The ledgers may not have it any more: another leader may have served the pod, ended it, and given
  * the name to the next one. Its pod waits again; one that is not mirrored asks again.
@@ -283,7 +300,30 @@ static void decide_again(const struct controller_sources *from)
 			ipam_book_wait(from, key);
 		cache_find(pods, BOUND_POD_BY_MACHINE, key, wait_for, (void *)from);
 		wake_endpoint(&e);
+		wake_strays_of(from, json_at(value, "endpoint", "status"));
 		json_object_del(decided, key);
+	}
+}
+
+/* A pod that was read in an earlier term may be gone, and the next one of its name may have asked. */
+static void ask_again(const struct controller_sources *from)
+{
+	json_t *waiting = from->addresses->entries[IPAM_WAITING], *value;
+	const char *key;
+	void *next;
+
+	json_object_foreach_safe(waiting, next, key, value)
+	{
+		auto_free char *machine = NULL;
+
+		if (!json_is_object(value))
+			continue;
+		if (pod_machine(value))
+			machine = str_printf("%s/%s", json_namespace(value), pod_machine(value));
+		controller_wake(from, CONTROLLER_ENDPOINT, key, QUEUE_MAIN);
+		if (machine)
+			controller_wake(from, CONTROLLER_ENDPOINT, machine, QUEUE_MAIN);
+		json_object_del(waiting, key);
 	}
 }
 
@@ -302,6 +342,7 @@ static void look_again(const struct controller_sources *from)
 			auto_free char *endpoint = str_ndup(key, strcspn(key, " "));
 
 			controller_wake(from, CONTROLLER_ENDPOINT, endpoint, QUEUE_MAIN);
+			wake_strays_of(from, json_at(value, "status"));
 			json_array_foreach (json_at(value, "records"), i, record)
 				controller_wake(from, CONTROLLER_STRAYS,
 						json_str_or(json_at(record, "pool"), ""),
@@ -322,6 +363,7 @@ void ipam_book_lead(const struct controller_sources *from)
 	if (json_object_size(unwritten))
 		controller_wake(from, CONTROLLER_ADDRESSES, ADDRESSES_KEY, QUEUE_MAIN);
 	decide_again(from);
+	ask_again(from);
 	look_again(from);
 }
 

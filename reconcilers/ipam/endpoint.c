@@ -184,15 +184,13 @@ bool endpoint_answers(const json_t *endpoint, const char *uid, const json_t *ask
 	return true;
 }
 
-bool endpoint_has(const json_t *endpoint, const char *uid, const char *pool, const char *address)
+bool endpoint_names(const json_t *endpoint, const char *pool, const char *address)
 {
 	static const char *const fields[][2] = {{"ipv4", "ipv4Pool"}, {"ipv6", "ipv6Pool"}};
 	size_t len = strlen(address), i;
 	json_t *item;
 
 	assert(pool);
-	if (!str_eq(endpoint_uid(endpoint), uid))
-		return false;
 	json_array_foreach (json_at(endpoint, "status", "current", "ips"), i, item) {
 		for (size_t f = 0; f < ARRAY_LEN(fields); f++) {
 			const char *has = json_str_or(json_at(item, fields[f][0]), "");
@@ -203,4 +201,9 @@ bool endpoint_has(const json_t *endpoint, const char *uid, const char *pool, con
 		}
 	}
 	return false;
+}
+
+bool endpoint_has(const json_t *endpoint, const char *uid, const char *pool, const char *address)
+{
+	return str_eq(endpoint_uid(endpoint), uid) && endpoint_names(endpoint, pool, address);
 }

@@ -92,6 +92,9 @@ bool endpoint_is_down(const json_t *endpoint, const char *uid);
 /* Is it about the pod with this UID: what it has, or what is asked for it? */
 bool endpoint_is_of(const json_t *endpoint, const char *uid);
 
+/* Does it name this address of this pool, whoever has it? */
+bool endpoint_names(const json_t *endpoint, const char *pool, const char *address);
+
 /* Does it say that the pod with this UID has this address of this pool? */
 bool endpoint_has(const json_t *endpoint, const char *uid, const char *pool, const char *address);
 

@@ -60,6 +60,26 @@ static bool is_living(const struct look *look, const char *uid)
 
 /* ---- what was decided ------------------------------------------------------------------------ */
 
+/* Does the endpoint name an address that was decided for the next pod of its name? */
+static bool hands_on(const json_t *endpoint, const json_t *decided)
+{
+	static const char *const fields[][2] = {{"ipv4", "ipv4Pool"}, {"ipv6", "ipv6Pool"}};
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (json_at(decided, "status", "current", "ips"), i, item)
+		for (size_t f = 0; f < ARRAY_LEN(fields); f++) {
+			const char *address = json_str_or(json_at(item, fields[f][0]), "");
+			auto_free char *alone = str_ndup(address, strcspn(address, "/"));
+
+			if (*alone &&
+			    endpoint_names(endpoint, json_str_or(json_at(item, fields[f][1]), ""),
+					   alone))
+				return true;
+		}
+	return false;
+}
+
 /*
  * Write what the ledgers say, then forget that it was to be written. True when there was something.
  */
@@ -73,10 +93,11 @@ static bool carry_out_decided(const struct look *look)
 		return false;
 	/*
 	 * No pod needs an endpoint of one that has ended meanwhile, and the next one of its name
-	 * may have it. A pod that is not mirrored has asked in its endpoint.
+	 * may have it. A pod that is not mirrored has asked in its endpoint. What was handed on to
+	 * it is kept or released by the same rules as before: it is written.
 	 */
 	if (object && !endpoint_is_of(look->endpoint, endpoint_uid(object)) &&
-	    !is_living(look, endpoint_uid(object))) {
+	    !is_living(look, endpoint_uid(object)) && !hands_on(look->endpoint, object)) {
 		plan_post(look->plan, BOX_DECIDED, look->key,
 			  json_pack("{s:O}", "unwritten", object));
 		return true;
@@ -387,7 +408,9 @@ static bool stray_is_over(const struct look *look, const json_t *stray)
 	    still_ends(live_pod(look, uid)))
 		return false;
 	/* The owner's next pod has other addresses, so this one keeps none for it. */
-	if (!str_empty(uid) && look->endpoint && !str_eq(endpoint_uid(look->endpoint), uid))
+	if (!str_empty(uid) && look->endpoint && !str_eq(endpoint_uid(look->endpoint), uid) &&
+	    !endpoint_names(look->endpoint, json_str_or(json_at(stray, "pool"), ""),
+			    json_str_or(json_at(stray, "address"), "")))
 		return !pod_is_alive(live_pod(look, uid));
 	return may_release(look, uid, true);
 }

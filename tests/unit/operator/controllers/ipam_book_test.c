@@ -135,18 +135,23 @@ static void decisions_of_an_earlier_term_are_made_again(void **state)
 	ipam_book_lead(&t->sources);
 	ipam_book_posted(&t->sources, BOX_WAITING, "ml/a", NULL);
 	ipam_book_posted(&t->sources, BOX_WAITING, "ml/launcher", NULL);
-	post(t, BOX_DECIDED, "ml/a", "{endpoint: {status: {current: {uid: u-a}}}}");
+	/* Read in this term: by the next one a pod of its name may have asked in its place. */
+	post(t, BOX_WAITING, "ml/f", "{metadata: {name: f, namespace: ml, uid: u-f}}");
+	post(t, BOX_DECIDED, "ml/a",
+	     "{endpoint: {status: {current: {uid: u-a, ips: [{ipv4: 10.0.0.2/24, ipv4Pool: "
+	     "q}]}}}}");
 	post(t, BOX_DECIDED, "ml/vm", "{endpoint: {status: {current: {uid: u-launcher}}}}");
 	post(t, BOX_DECIDED, "ml/asks", "{endpoint: {status: {current: {uid: u-asks}}}}");
 	post(t, BOX_DECIDED, "ml/b", "{unwritten: {status: {current: {uid: u-b}}}}");
 	post(t, BOX_LIVE, "ml/c", "{pods: {ml/c: null}}");
-	post(t, BOX_ENDING, "ml/d", "{uid: u-d, status: {}}");
+	post(t, BOX_ENDING, "ml/d",
+	     "{uid: u-d, status: {current: {ips: [{ipv6: fd00::2/64, ipv6Pool: r}]}}}");
 	post(t, BOX_ENDING, "ml/e u-e", "{uid: u-e, records: [{pool: p, address: 10.0.0.1}]}");
 	free(mirrored_woken(t));
 
 	ipam_book_lead(&t->sources);
 	expect_woken(t, "addresses all;endpoint ml/a;endpoint ml/asks;endpoint ml/c;endpoint ml/d;"
-			"endpoint ml/e;endpoint ml/vm;strays p;");
+			"endpoint ml/e;endpoint ml/f;endpoint ml/vm;strays p;strays q;strays r;");
 	assert_int_equal(json_object_size(ipam_book_all(book, IPAM_WAITING)), 2);
 	assert_non_null(ipam_book_get(book, IPAM_WAITING, "ml/a"));
 	assert_non_null(ipam_book_get(book, IPAM_WAITING, "ml/launcher"));

@@ -1317,6 +1317,20 @@ static void what_was_decided_for_a_pod_that_has_ended_is_given_back(void **state
 	       "ml/a", "post decided ml/a out; ");
 }
 
+/* Its first sandbox may still run on a node that cannot be reached: the set keeps the address. */
+static void what_was_handed_on_to_a_pod_that_has_ended_is_written_and_kept(void **state)
+{
+	static const char handed_on[] =
+		"decided: {ml/a: {endpoint: {metadata: {name: a, namespace: ml}, status: {current: "
+		"{uid: u-2, ips: [{interface: net1, ipv4: 10.0.0.%s/24, ipv4Pool: p}]}}}}}\n";
+	auto_free char *same = str_printf(handed_on, "1"), *other = str_printf(handed_on, "2");
+	auto_free char *kept = str_printf("%s%s", ENDPOINT("u-1", ""), same);
+	auto_free char *given_back = str_printf("%s%s", ENDPOINT("u-1", ""), other);
+
+	expect(endpoint_reconcile, kept, "ml/a", "apply ml/a; post decided ml/a out; ");
+	expect(endpoint_reconcile, given_back, "ml/a", "post decided ml/a in; ");
+}
+
 static void an_endpoint_that_asks_for_a_pod_that_is_not_mirrored_reads_it(void **state)
 {
 	static const char asks[] =
@@ -2799,6 +2813,7 @@ int main(void)
 		cmocka_unit_test(what_was_decided_is_written_and_forgotten),
 		cmocka_unit_test(spiderpools_finalizer_keeps_no_endpoint_for_ever),
 		cmocka_unit_test(what_was_decided_for_a_pod_that_has_ended_is_given_back),
+		cmocka_unit_test(what_was_handed_on_to_a_pod_that_has_ended_is_written_and_kept),
 		cmocka_unit_test(an_endpoint_that_asks_for_a_pod_that_is_not_mirrored_reads_it),
 		cmocka_unit_test(a_pod_that_asks_under_the_name_of_its_machine_is_read_by_its_own),
 		cmocka_unit_test(what_was_decided_for_a_machine_is_written_while_its_pod_lives),

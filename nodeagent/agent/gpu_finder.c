@@ -15,14 +15,6 @@
 #include "nodeagent/devices/affinity.h"
 #include "nodeagent/kubelet/pod_resources.h"
 
-static const struct kube_resource pod_resource = {
-	.group = "",
-	.version = "v1",
-	.plural = "pods",
-	.kind = "Pod",
-	.namespaced = true,
-};
-
 struct search {
 	struct gpu_finder *finder;
 	struct search *next;
@@ -37,9 +29,10 @@ struct search {
 		struct search *search;
 		struct kube_call *call;
 	} readings[GPU_FINDER_PODS_MAX];
-	size_t n_open; /* readings without an answer */
-	size_t n_pods; /* pods that lack devices */
-	json_t *gpus;  /* of the last of them */
+	bool is_unsure; /* a pod that was not read may be the one */
+	size_t n_open;  /* readings without an answer */
+	size_t n_pods;  /* pods that lack devices */
+	json_t *gpus;   /* of the last of them */
 };
 
 struct gpu_finder {
@@ -76,7 +69,9 @@ static void finish(struct search *search)
 	json_auto_t *near = NULL;
 	int64_t id = search->id;
 
-	if (search->holders)
+	/* Whoever asks may have GPUs already: free ones say nothing then. */
+	if (search->holders &&
+	    (is_found || (search->n_open == 0 && search->n_pods == 0 && !search->is_unsure)))
 		near = affinity_near(search->observed, search->holders,
 				     is_found ? search->gpus : NULL);
 	search_free(search);
@@ -98,6 +93,7 @@ static void on_pod(void *arg, json_t *object, const struct err *err)
 
 	reading->call = NULL;
 	search->n_open--;
+	search->is_unsure |= err != NULL;
 	if (gpus) {
 		search->n_pods++;
 		json_decref(search->gpus);
@@ -120,7 +116,8 @@ static void on_listed(void *arg)
 		search->holders = affinity_holders(search->observed, search->allocated);
 		pods = affinity_suspects(search->holders, search->allocated, search->resource);
 	}
-	if (json_array_size(pods) == 0 || json_array_size(pods) > GPU_FINDER_PODS_MAX) {
+	search->is_unsure = json_array_size(pods) > GPU_FINDER_PODS_MAX;
+	if (json_array_size(pods) == 0 || search->is_unsure) {
 		finish(search);
 		return;
 	}
@@ -131,7 +128,7 @@ static void on_listed(void *arg)
 		search->n_open++;
 		search->readings[i].search = search;
 		search->readings[i].call =
-			kube_get(search->finder->config.client, &pod_resource, ns ? ns : "",
+			kube_get(search->finder->config.client, &kube_pods, ns ? ns : "",
 				 slash ? slash + 1 : name, NULL, on_pod, &search->readings[i]);
 	}
 }

@@ -91,7 +91,7 @@ void leader_round_over(struct leader *leader, bool has_helped);
 /* Accepts NULL. */
 void leader_free(struct leader *leader);
 
-/* ---- resources.c ----------------------------------------------------------------------------- */
+/* ---- addresses_resources.c ------------------------------------------------------------------- */
 
 extern const struct kube_resource addresses_endpoint, addresses_pool;
 
@@ -201,7 +201,7 @@ void release_look_again(void *arg);
 
 void report_free_all(struct addresses *addresses);
 
-/* ---- pools.c --------------------------------------------------------------------------------- */
+/* ---- addresses_pools.c ----------------------------------------------------------------------- */
 
 /*
  * All pools, from the API server, page by page. pools: an array, NULL exactly when err is set.

@@ -115,6 +115,15 @@ void revert_backoff_answered(struct revert_backoff *rewrites, const char *kind, 
 	str_replace(&rewrite->other, str_dup(other));
 }
 
+void revert_backoff_forget(struct revert_backoff *rewrites, const char *kind, const char *key)
+{
+	auto_free char *name = str_printf("%s %s", kind, key);
+	struct rewrite *rewrite = map_get(&rewrites->objects, name);
+
+	if (rewrite)
+		rewrite->times = 0;
+}
+
 const char *revert_backoff_other(const struct revert_backoff *rewrites, const char *kind,
 				 const char *key)
 {

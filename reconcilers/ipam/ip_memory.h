@@ -27,9 +27,9 @@ enum {
 	 * Users may write what agents say about their pods, so there are bounds: for the name of a
 	 * pod; for a namespace an eighth of the pool's addresses, within these two.
 	 */
-	IP_CONFLICTS_OF_POD = 4,
+	IP_CONFLICTS_OF_POD = 16, /* eight NICs of both families in one network */
 	IP_CONFLICTS_OF_NAMESPACE_MIN = 4,
-	IP_CONFLICTS_OF_NAMESPACE_MAX = 16,
+	IP_CONFLICTS_OF_NAMESPACE_MAX = 64,
 };
 
 /* Append to a list of resting addresses; the oldest goes when it is full. */

@@ -131,7 +131,6 @@ json_t *drain_pods_on(const json_t *world, const char *node)
 	const char *key;
 
 	assert(node);
-	assert(node);
 	if (!pods)
 		return NULL;
 	ret = json_object();

@@ -518,6 +518,12 @@ static void on_ended(void *arg, const json_t *done, const struct err *failed)
 
 /* ---- the queue ------------------------------------------------------------------------------- */
 
+/* Of the cluster network's plugin. */
+static bool is_status(const struct task *task)
+{
+	return task->kind == CNI_JOB_CLUSTER && task->call.command == CALL_STATUS;
+}
+
 static void start(struct task *task)
 {
 	struct cni_server *server = task->server;
@@ -529,9 +535,10 @@ static void start(struct task *task)
 		.note = task->note,
 	};
 	bool is_add = task->has_call && task->call.command == CALL_ADD;
-	int64_t ms = is_add ? SERVER_ADD_MS
-			    : cni_server_del_ms(
-				      attachment_index_devices(server->ledger, task->container));
+	int64_t ms = is_add            ? SERVER_ADD_MS
+		     : is_status(task) ? SERVER_STATUS_MS
+				       : cni_server_del_ms(attachment_index_devices(
+						 server->ledger, task->container));
 
 	task->run = worker_process_new(
 		&(struct worker_process_config){.loop = server->config.loop,
@@ -600,8 +607,7 @@ static void schedule(struct cni_server *server)
 		 * What others wait for while they have a worker may not wait for one of theirs; nor
 		 * a STATUS, by which the runtime tells whether the node is well.
 		 */
-		if (server->n_running < SERVER_WORKERS_MAX || is_nested(task) ||
-		    task->kind == CNI_JOB_CLUSTER)
+		if (server->n_running < SERVER_WORKERS_MAX || is_nested(task) || is_status(task))
 			start(task);
 	}
 	metric_set(server->metrics.waiting, (double)(server->n_tasks - server->n_running));

@@ -41,6 +41,8 @@ enum {
 	SERVER_AGENT_MS = 10000,
 	/* The kubelet gives a runtime two minutes. */
 	SERVER_ADD_MS = 90000,
+	/* Of the cluster network's plugin: the kubelet waits less long for the runtime. */
+	SERVER_STATUS_MS = 10000,
 	SERVER_ADD_MIN_MS = 10000,
 	SERVER_ADD_MAX_MS = 3600000,
 	SERVER_DEL_MS = 60000,

@@ -77,11 +77,15 @@ static void begin_own(struct calls *calls)
 	for (size_t i = 0; i < calls->n; i++) {
 		struct call *call = &calls->queue[i];
 
+		/* The ADD fails: no other device is touched for it. */
+		if (call->is_ours && call->err.class != ERR_NONE)
+			return;
 		if (!call->is_ours || call->has_begun || !str_eq(call->step.command, "ADD") ||
 		    !calls->own->begins(call->a.key.plugin))
 			continue;
 		call->has_begun = true;
-		(void)calls->own->begin(&call->a, &call->err);
+		if (calls->own->begin(&call->a, &call->err) < 0)
+			return;
 	}
 }
 

@@ -116,7 +116,8 @@ int64_t release_ended_max(const json_t *world, const char *ns)
 			const char *hard = json_str_at(quota, "spec", "hard", counts_of_pods[i]);
 			int64_t count = hard ? count_of(hard) : -1;
 
-			if (count >= 0 && (most < 0 || count < most))
+			/* 0 freezes a namespace: nothing in it may grow. */
+			if (count > 0 && (most < 0 || count < most))
 				most = count;
 		}
 	}

@@ -287,7 +287,7 @@ static size_t remembered(const char *ips, const char *name)
 static void conflicts_of_one_pod_and_of_one_namespace_have_a_bound(void **state)
 {
 	assert_int_equal(remembered("10.0.0.1-10.0.0.254", "ml/a"), IP_CONFLICTS_OF_POD);
-	assert_int_equal(remembered("10.0.0.1-10.0.0.254", "ml/p-"), IP_CONFLICTS_OF_NAMESPACE_MAX);
+	assert_int_equal(remembered("10.0.0.1-10.0.3.254", "ml/p-"), IP_CONFLICTS_OF_NAMESPACE_MAX);
 	assert_int_equal(remembered("10.0.0.1-10.0.0.80", "ml/p-"), 10);
 	assert_int_equal(remembered("10.0.0.1-10.0.0.10", "ml/p-"), IP_CONFLICTS_OF_NAMESPACE_MIN);
 }

@@ -1677,7 +1677,7 @@ static void a_pod_has_its_address_exchanged_a_few_times_an_hour(void **state)
 {
 	json_auto_t *world = yaml(NOW "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "")
 					  NETWORK ENDPOINT("u-a", CONFLICT) "spiderippools:\n" POOL(
-						  "p", "10.0.0.1-10.0.0.9", A_HAS_1));
+						  "p", "10.0.0.1-10.0.0.250", A_HAS_1));
 	json_t *status = json_at(world, "spiderippools", "p", "status");
 	json_t *entries = json_array();
 

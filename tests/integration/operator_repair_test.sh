@@ -99,6 +99,8 @@ t_eq "labels and annotations of others stay" '["ai","ai"]' \
 t_wait 10 "the config is Ready again" o_condition "$configs/net" True Rendered
 o_curl DELETE "$configs/net" >/dev/null
 repaired "without its config it goes, and there is no garbage collector here" o_nad_gone default net
+# The operator makes it half a minute after its start.
+t_wait 60 "pods' SpiderCoordinator is there" o_condition /apis/spiderpool.spidernet.io/v2beta1/spidercoordinators/default True Synced
 t_wait 10 "nothing is left to do" o_rest
 
 # Deleted while nobody looks.

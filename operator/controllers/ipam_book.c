@@ -305,7 +305,9 @@ static void decide_again(const struct controller_sources *from)
 	}
 }
 
-/* A pod that was read in an earlier term may be gone, and the next one of its name may have asked. */
+/*
+ * A pod that was read in an earlier term may be gone, and the next one of its name may have asked.
+ */
 static void ask_again(const struct controller_sources *from)
 {
 	json_t *waiting = from->addresses->entries[IPAM_WAITING], *value;

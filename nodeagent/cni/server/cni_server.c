@@ -527,25 +527,26 @@ static bool is_status(const struct task *task)
 static void start(struct task *task)
 {
 	struct cni_server *server = task->server;
+	bool is_add = task->has_call && task->call.command == CALL_ADD;
+	int64_t ms = is_add            ? SERVER_ADD_MS
+		     : is_status(task) ? SERVER_STATUS_MS
+				       : cni_server_del_ms(attachment_index_devices(
+						 server->ledger, task->container));
 	const struct cni_job job = {
 		.kind = task->kind,
 		.call = task->has_call ? &task->call : NULL,
 		.container = task->container,
 		.has_plugin = task->conversation != NULL,
 		.note = task->note,
+		.ms = scaled(server, ms),
 	};
-	bool is_add = task->has_call && task->call.command == CALL_ADD;
-	int64_t ms = is_add            ? SERVER_ADD_MS
-		     : is_status(task) ? SERVER_STATUS_MS
-				       : cni_server_del_ms(attachment_index_devices(
-						 server->ledger, task->container));
 
 	task->run = worker_process_new(
 		&(struct worker_process_config){.loop = server->config.loop,
 						.orders = server->config.orders,
 						.job = cni_job_new(&job),
 						.fd = task->has_call ? task->call.netns : -1,
-						.deadline_ms = scaled(server, ms),
+						.deadline_ms = job.ms,
 						.asked = on_asked,
 						.ended = on_ended,
 						.arg = task});

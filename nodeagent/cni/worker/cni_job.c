@@ -41,6 +41,8 @@ json_t *cni_job_new(const struct cni_job *job)
 	json_put_bool(message, "hasPlugin", job->has_plugin);
 	if (job->note)
 		json_put_str(message, "note", job->note);
+	if (job->ms)
+		json_put_int(message, "ms", job->ms);
 	return message;
 }
 
@@ -89,6 +91,7 @@ int cni_job_read(const json_t *message, int netns, struct cni_job *ret, struct c
 		.container = json_str_at(message, "container"),
 		.has_plugin = json_is_true(json_at(message, "hasPlugin")),
 		.note = json_str_at(message, "note"),
+		.ms = json_integer_value(json_at(message, "ms")),
 	};
 
 	*ret_call = (struct cni_call){.netns = netns};
@@ -100,6 +103,8 @@ int cni_job_read(const json_t *message, int netns, struct cni_job *ret, struct c
 		return err_set(err, ERR_BUG, "BadJob", "a job for a sandbox without a name");
 	if (job.note && !cni_job_is_note(job.note))
 		return err_set(err, ERR_BUG, "BadJob", "a job from a note that is no file");
+	if (job.ms < 0 || job.ms > CNI_JOB_MAX_MS)
+		return err_set(err, ERR_BUG, "BadJob", "a job with a time that is none");
 	if (has_call(job.kind)) {
 		if (cni_call_read_json(json_at(message, "call"), netns, ret_call, err) < 0)
 			return -1;

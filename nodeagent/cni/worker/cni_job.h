@@ -40,6 +40,8 @@ enum cni_job_kind {
 	CNI_JOB_KINDS,
 };
 
+enum { CNI_JOB_MAX_MS = 24 * 3600 * 1000 };
+
 /* Of one sandbox, or of the cluster's network. */
 struct cni_job {
 	enum cni_job_kind kind;
@@ -47,6 +49,7 @@ struct cni_job {
 	const char *container;       /* "" with CLUSTER */
 	bool has_plugin;             /* a plugin waits on the host, which runs programs */
 	const char *note;            /* the file that the DEL is from; NULL: none */
+	int64_t ms;                  /* that the worker has for it; 0: not told */
 };
 
 /* New. */

@@ -416,6 +416,8 @@ static void run_job(struct worker_channel *line, const json_t *message, int netn
 	if (rc == 0 && (rc = cni_job_read(message, netns, &job.what, &call, &err)) == 0) {
 		job.root = root;
 		job.state = state;
+		/* In an ADD they come late: what was done is undone. */
+		limits.sum_ms = job.what.ms * 5 / (call.command == CALL_ADD ? 9 : 6);
 		rc = check_namespace(&job, &call, &err);
 	}
 	if (rc < 0)

@@ -108,7 +108,7 @@ enum {
 	TURN_LOOK_MS = 20,
 	TURN_MAX_MS = 30000, /* all waits for a turn end then */
 	IPAM_MAX_MS = 10000,
-	DEL_SUM_MS = 50000, /* what hangs takes half of what is left of these */
+	DEL_SUM_MS = 50000,
 	DEL_MIN_MS = 500,
 	LOOK_MS = 100, /* has the child ended? */
 };
@@ -283,9 +283,14 @@ static bool is_over(const struct external_program *run)
 /* What the DEL of one more program may take. */
 static int64_t del_ms(const struct program_limits *limits, bool is_ipam)
 {
-	int64_t ms = (limits->del_begun + DEL_SUM_MS - clock_ms()) / 2;
-	int64_t max = limits->del_ms ? limits->del_ms : is_ipam ? IPAM_MAX_MS : DEL_SUM_MS;
+	int64_t sum = limits->sum_ms ? limits->sum_ms : DEL_SUM_MS;
+	int64_t ms = limits->del_begun + sum - clock_ms();
+	int64_t max = limits->del_ms ? limits->del_ms
+		      : is_ipam      ? sum * IPAM_MAX_MS / DEL_SUM_MS
+				     : sum;
 
+	if (limits->has_hung)
+		ms /= 2;
 	if (ms < DEL_MIN_MS)
 		ms = DEL_MIN_MS;
 	return ms < max ? ms : max;
@@ -301,6 +306,7 @@ static void look_at_clock(struct external_program *run)
 		run->until = clock_ms() + run->may_take_ms;
 	}
 	run->is_late = run->until && clock_ms() >= run->until;
+	run->limits->has_hung |= run->is_late;
 }
 
 /* Wait for something to be there; not for long where a child or a clock has to be looked at. */

@@ -55,8 +55,10 @@ static void what_is_written_is_read(void **state)
 	struct err err = {0};
 
 	json_put_str(message, "note", "00000000000000000001-abc");
+	json_put_int(message, "ms", 60000);
 	assert_int_equal(read_job(message, &job, &call, &err), 0);
 	assert_int_equal(job.kind, CNI_JOB_CALL);
+	assert_int_equal(job.ms, 60000);
 	assert_string_equal(job.container, "c1");
 	assert_string_equal(job.note, "00000000000000000001-abc");
 	assert_true(job.has_plugin);

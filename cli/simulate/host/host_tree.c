@@ -254,7 +254,7 @@ static int door_ethtool(void *ctx, const char *name, void *command, struct err *
 	return err_sys(err, "EthtoolRefused", "ask %s", name);
 }
 
-/* A namespace is a file in run/netns; ours is none of them. */
+/* A pod's network namespace is a file in run/netns; the node's has no file. */
 static int door_enter(void *ctx, int fd, struct err *err)
 {
 	struct host_tree *tree = ctx;

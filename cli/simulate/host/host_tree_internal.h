@@ -73,7 +73,7 @@ struct tree_rdma {
 	bool has_verbs;
 	char (*verbs)[24]; /* devices by the number of their files; "": free */
 	size_t n_verbs;
-	const char *rxe;       /* interface below it; NULL: there is none */
+	const char *rxe;       /* interface below a Soft-RoCE device; NULL: of another driver */
 	const char *module;    /* of the kernel, which uses a device; NULL: none does */
 	uint32_t module_index; /* of that device */
 	uint8_t mode;
@@ -126,7 +126,7 @@ void tree_put_numa(struct host_tree *tree, const char *address, int numa);
 /* ---- host_tree_nics.c ------------------------------------------------------------------------ */
 
 struct interface *tree_interface_by(struct host_tree *tree, const char *name);
-/* That of a function; NULL: there is none. */
+/* The interface of a PCI function; NULL: the function has no interface. */
 struct interface *tree_interface_at(struct host_tree *tree, const char *parent);
 /* It goes to another namespace, or gets another name. */
 void tree_place_interface(struct host_tree *tree, struct interface *interface, ino_t netns,
@@ -136,7 +136,7 @@ struct interface *tree_add_interface(struct host_tree *tree, const char *name, c
 void tree_remove_interface(struct host_tree *tree, struct interface *interface);
 /* Its driver works: it has interface, RDMA device and devlink. */
 bool tree_is_bound(const struct pf *pf);
-/* NULL: there is none, or it is out of its slot. */
+/* NULL: no PF has this address, or its NIC was pulled out of the slot. */
 struct pf *tree_pf_by(struct host_tree *tree, const char *address);
 struct vf *tree_vf_by(struct host_tree *tree, const char *address, struct pf **ret_pf, int *ret);
 /* A VF's driver starts: its interface and RDMA device appear, with what the PF has given it. */

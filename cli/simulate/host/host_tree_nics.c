@@ -211,7 +211,7 @@ bool tree_is_bound(const struct pf *pf)
 	return pf->is.driver && is_there(pf) && !pf->faults[TREE_FAULT_DRIVER];
 }
 
-/* NULL: there is none, or it is out of its slot. */
+/* NULL: no PF has this address, or its NIC was pulled out of the slot. */
 struct pf *tree_pf_by(struct host_tree *tree, const char *address)
 {
 	for (size_t i = 0; i < tree->n_pfs; i++)

@@ -53,8 +53,8 @@ struct sim_node_objects {
 	bool is_registered, is_beating, is_dirty;
 	int64_t beat_ms;    /* the next heartbeat is due */
 	json_t *devices;    /* what the Node says of them; NULL: nothing yet */
-	json_t *node_state; /* as the server has it; NULL: there is none */
-	int64_t absent_ms;  /* since when there is none */
+	json_t *node_state; /* as the server has it; NULL: it was not made yet, or deleted */
+	int64_t absent_ms;  /* since when the server has no NodeState */
 };
 
 struct sim_node {

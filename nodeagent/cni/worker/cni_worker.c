@@ -201,43 +201,13 @@ static json_t *pod_of(const struct cni_call *call)
 	return pod;
 }
 
-/* GC or STATUS of the cluster's network. */
-static void run_cluster_job(const struct sandbox_job *job, struct worker_channel *line)
+/* pod, steps: borrowed. */
+static struct attachment attachment_of(const struct sandbox_job *job, struct worker_channel *line,
+				       json_t *pod, json_t *steps)
 {
 	const struct cni_call *call = job->what.call;
-	json_t *done = json_object(), *steps = json_array();
-	json_auto_t *pod = pod_of(call);
-	struct attachment attachment = {
-		.line = line,
-		.state = job->state,
-		.root = job->root,
-		.container = job->what.container,
-		.key = {call->plugin, call->network, call->ifname},
-		.config = call->config,
-		.env = call->env,
-		.pod = pod,
-		.netns = -1,
-		.plugin_types = job->config->plugin_types,
-		.conf_dir = job->config->conf_dir,
-		.bin_dir = job->config->bin_dir,
-		.has_plugin = job->what.has_plugin,
-		.limits = job->limits,
-		.steps = steps,
-	};
-	struct err err = {0};
 
-	if (attachment_pass(&attachment, cni_command_name(call->command), &err) < 0)
-		json_put(done, "error", ask_error_new(&err));
-	json_put(done, "steps", steps);
-	worker_channel_send(line, "done", done);
-}
-
-static int carry_out(const struct sandbox_job *job, struct worker_channel *line, json_t *steps,
-		     json_t **ret_result, struct err *err)
-{
-	const struct cni_call *call = job->what.call;
-	json_auto_t *pod = pod_of(call);
-	struct attachment attachment = {
+	return (struct attachment){
 		.line = line,
 		.state = job->state,
 		.root = job->root,
@@ -255,6 +225,30 @@ static int carry_out(const struct sandbox_job *job, struct worker_channel *line,
 		.limits = job->limits,
 		.steps = steps,
 	};
+}
+
+/* GC or STATUS of the cluster's network. */
+static void run_cluster_job(const struct sandbox_job *job, struct worker_channel *line)
+{
+	const struct cni_call *call = job->what.call;
+	json_t *done = json_object(), *steps = json_array();
+	json_auto_t *pod = pod_of(call);
+	struct attachment attachment = attachment_of(job, line, pod, steps);
+	struct err err = {0};
+
+	attachment.netns = -1;
+	if (attachment_pass(&attachment, cni_command_name(call->command), &err) < 0)
+		json_put(done, "error", ask_error_new(&err));
+	json_put(done, "steps", steps);
+	worker_channel_send(line, "done", done);
+}
+
+static int carry_out(const struct sandbox_job *job, struct worker_channel *line, json_t *steps,
+		     json_t **ret_result, struct err *err)
+{
+	const struct cni_call *call = job->what.call;
+	json_auto_t *pod = pod_of(call);
+	struct attachment attachment = attachment_of(job, line, pod, steps);
 
 	if (job->what.kind == CNI_JOB_UNDO || call->command == CALL_DEL)
 		return is_of_pod_before(job) ? 0 : attachment_delete(&attachment, err);

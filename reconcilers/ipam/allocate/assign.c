@@ -54,16 +54,6 @@ bool assign_wants(const json_t *pod)
 	       !str_empty(json_str_at(annotations, DEFAULT_NETWORK_ANNOTATION));
 }
 
-/* Keep the members of `object` that are named, up to NULL. */
-static json_t *pick_members(const json_t *object, const char *const *names)
-{
-	json_t *picked = json_object();
-
-	for (size_t i = 0; names[i]; i++)
-		json_put(picked, names[i], json_incref(json_object_get(object, names[i])));
-	return picked;
-}
-
 /* Elements of network-status that are read: a pod has no more networks. */
 #define STATUS_ADDRESSES_MAX 4
 /* No address and no name of an interface is longer. */
@@ -113,14 +103,14 @@ void assign_project(json_t *pod)
 	const json_t *owner = owner_controller(pod);
 	json_t *kept = json_object();
 
-	json_put(kept, "metadata", pick_members(json_object_get(pod, "metadata"), metadata));
-	json_put(kept, "spec", pick_members(json_object_get(pod, "spec"), spec));
-	json_put(kept, "status", pick_members(json_object_get(pod, "status"), status));
+	json_put(kept, "metadata", json_pick(json_object_get(pod, "metadata"), metadata));
+	json_put(kept, "spec", json_pick(json_object_get(pod, "spec"), spec));
+	json_put(kept, "status", json_pick(json_object_get(pod, "status"), status));
 	json_put(json_at(kept, "metadata"), "annotations", annotations);
 	json_put(json_at(kept, "metadata"), "labels", labels);
 	json_put(kept, "addresses", addresses_of(pod));
 	if (owner) {
-		json_auto_t *reference = pick_members(owner, owner_of);
+		json_auto_t *reference = json_pick(owner, owner_of);
 
 		/* No name of an object is so long; such an owner does not exist. */
 		if (limits_weight(reference) <= OWNER_BYTES_MAX)

@@ -89,11 +89,7 @@ objects() {
 		"metadata": {"name": "rail"}, "spec": {"ipVersion": 4, "subnet": "10.77.0.0/16", "gateway": "10.77.0.1",
 		"ips": ["10.77.0.10-10.77.0.20"], "routes": [{"dst": "10.88.0.0/16", "gw": "10.77.0.2"}]}}' >/dev/null
 	o_pool_is_learned rail >/dev/null
-	o_curl POST "$spider/spidercoordinators" '{"apiVersion": "spiderpool.spidernet.io/v2beta1",
-		"kind": "SpiderCoordinator", "metadata": {"name": "default"},
-		"spec": {"mode": "underlay", "podCIDRType": "none", "tunePodRoutes": true}}' >/dev/null
-	o_curl PATCH "$spider/spidercoordinators/default/status" \
-		'{"status": {"phase": "Synced", "overlayPodCIDR": [], "serviceCIDR": []}}' >/dev/null
+	o_coordinator_ready '{"mode": "underlay", "podCIDRType": "none", "tunePodRoutes": true}' >/dev/null
 }
 
 # make_pod NAME: prints its UID.

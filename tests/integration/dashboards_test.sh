@@ -271,10 +271,7 @@ done
 pod infer-0 ReplicaSet infer-6d4cf n2
 pod infer-1 ReplicaSet infer-6d4cf n2
 pod web-0 ReplicaSet web-6d4cf n3
-o_curl POST "$spider/spidercoordinators" '{"apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderCoordinator",
-	"metadata": {"name": "default"}, "spec": {"mode": "underlay", "podCIDRType": "none", "tunePodRoutes": true}}' >/dev/null
-o_curl PATCH "$spider/spidercoordinators/default/status" \
-	'{"status": {"phase": "Synced", "overlayPodCIDR": [], "serviceCIDR": []}}' >/dev/null
+o_coordinator_ready '{"mode": "underlay", "podCIDRType": "none", "tunePodRoutes": true}' >/dev/null
 pool rail 10.77.0.10-10.77.0.20
 pool storage 10.78.0.10-10.78.0.10
 o_curl POST "$nads/namespaces/ml/network-attachment-definitions" "$(jq -nc --arg config "$(config macvlan)" '{ metadata: { name: "rail" },

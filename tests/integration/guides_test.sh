@@ -100,10 +100,7 @@ END
 k apply -f manifests/base/rbac.yaml >/dev/null
 agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
 o_curl POST /api/v1/nodes '{"metadata": {"name": "n1"}}' >/dev/null
-o_curl POST "$spider/spidercoordinators" '{"apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderCoordinator",
-	"metadata": {"name": "default"}, "spec": {"mode": "auto", "podCIDRType": "none", "tunePodRoutes": true}}' >/dev/null
-o_curl PATCH "$spider/spidercoordinators/default/status" \
-	'{"status": {"phase": "Synced", "overlayPodCIDR": [], "serviceCIDR": []}}' >/dev/null
+o_coordinator_ready '{"mode": "auto", "podCIDRType": "none", "tunePodRoutes": true}' >/dev/null
 o_curl POST "/api/v1/namespaces/$POD_NAMESPACE/configmaps" "$(jq -n '{metadata: {name: "sriovdp-config"}, data: {"config.json":
 	({resourceList: [{resourcePrefix: "spidernet.io", resourceName: "mellanoxroce",
 		selectors: {vendors: ["15b3"], devices: ["1018"]}}]} | tojson)}}')" >/dev/null

@@ -139,6 +139,19 @@ o_pool_is_learned() {
 	o_curl PATCH "/apis/spiderpool.spidernet.io/v2beta1/spiderippools/$1/status" '{"status": {"allocatedIPCount": 0}}'
 }
 
+# What coordinators do: o_coordinator SPEC. Where an operator leads, it may have made the default one already.
+o_coordinator() {
+	o_curl POST "$spider/spidercoordinators" "{\"apiVersion\": \"spiderpool.spidernet.io/v2beta1\", \"kind\": \"SpiderCoordinator\",
+		\"metadata\": {\"name\": \"default\"}, \"spec\": $1}" ||
+		o_curl PATCH "$spider/spidercoordinators/default" "{\"spec\": $1}"
+}
+
+# The same where no operator leads, which would say what the cluster's networks are.
+o_coordinator_ready() {
+	o_coordinator "$1" &&
+		o_curl PATCH "$spider/spidercoordinators/default/status" '{"status": {"phase": "Synced", "overlayPodCIDR": [], "serviceCIDR": []}}'
+}
+
 # Whoever changes things quickly, under a name of its own. Sets o_user_kubeconfig.
 o_own_user_of_changes() {
 	o_user_kubeconfig=$(o_user a-user system:masters)

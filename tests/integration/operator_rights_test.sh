@@ -179,8 +179,7 @@ o_curl DELETE "$states/labelled" >/dev/null
 o_curl DELETE "$nodes/labelled" >/dev/null
 
 echo "# networks of other programs"
-o_curl POST "$spider/spidercoordinators" "$(object spiderpool.spidernet.io/v2beta1 SpiderCoordinator default \
-	'{ "podCIDRType": "calico" }')" >/dev/null
+o_coordinator '{"podCIDRType": "calico"}' >/dev/null
 t_wait 10 "without any a coordinator is not Ready" o_condition "$coordinator" False NoPodCIDR
 o_curl POST "$calico" "$(object crd.projectcalico.org/v1 IPPool first '{ "cidr": "10.244.0.0/16" }')" >/dev/null
 t_wait 10 "a pool of Calico is found" networks_are '[["10.244.0.0/16"],[]]'

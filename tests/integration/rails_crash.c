@@ -145,14 +145,15 @@ static void end_pod(void)
 	shell("umount %s" POD " && rm %s" POD " && ip netns del pod", stand.folder, stand.folder);
 }
 
-/* Link-local ones come and go with the links. */
+/* Link-local ones come and go with the links, those of groups with reports of membership. */
 static bool is_seen(const json_t *item)
 {
 	const char *texts[] = {json_str_at(item, "dst"), json_str_at(item, "address")};
 
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		if (str_starts(texts[i] ? texts[i] : "", "fe80") ||
-		    str_starts(texts[i] ? texts[i] : "", "ff"))
+		    str_starts(texts[i] ? texts[i] : "", "ff") ||
+		    str_starts(texts[i] ? texts[i] : "", "224."))
 			return false;
 	return true;
 }

@@ -103,9 +103,7 @@ a_pool() {
 		"metadata": {"name": "rail"}, "spec": {"ipVersion": 4, "subnet": "10.77.0.0/16", "gateway": "10.77.0.1",
 		"ips": ["10.77.0.10-10.77.0.40"]}}'
 	t_ok "that an operator has seen" o_pool_is_learned rail
-	t_ok "what coordinators do" o_curl POST "$spider/spidercoordinators" '{"apiVersion": "spiderpool.spidernet.io/v2beta1",
-		"kind": "SpiderCoordinator", "metadata": {"name": "default"}, "spec": {"mode": "underlay", "podCIDRType": "none",
-		"tunePodRoutes": true}}'
+	t_ok "what coordinators do" o_coordinator '{"mode": "underlay", "podCIDRType": "none", "tunePodRoutes": true}'
 }
 
 # Nobody evicts it from a node without a kubelet.

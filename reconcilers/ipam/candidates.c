@@ -6,8 +6,6 @@
 #include "reconcilers/ipam/candidates.h"
 
 #include <assert.h>
-#include <fnmatch.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -20,6 +18,7 @@
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/ipam/pod_networks.h"
+#include "reconcilers/ipam/pool_pattern.h"
 
 #define WRONG "WrongAnnotation"
 
@@ -52,121 +51,6 @@ static bool is_list_of_names(const json_t *list)
 
 /* ---- patterns -------------------------------------------------------------------------------- */
 
-static bool is_pattern(const char *name)
-{
-	const char *open = strchr(name, '[');
-
-	return strpbrk(name, "*?") || (open && strchr(name, ']'));
-}
-
-/* What stands for one character, from p on: its length; 0 for a '[' without its ']'. */
-static size_t element_len(const char *p)
-{
-	const char *end = p;
-
-	if (*p == '\\' && p[1])
-		return 2;
-	if (*p != '[')
-		return 1;
-	end += p[1] == '^' ? 2 : 1;
-	while (*end && *end != ']')
-		end += *end == '\\' && end[1] ? 2 : 1;
-	return *end ? (size_t)(end - p) + 1 : 0;
-}
-
-/*
- * A pattern is compared with each pool, and users choose its length and what stands between its
- * brackets. So it is read once: for each place, the set of letters that may stand there.
- */
-struct name_pattern {
-	uint64_t *places;
-	size_t len;
-};
-
-/* The letters of names of pools, which are DNS subdomains, in the order of their bits. */
-static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-.";
-
-#define OTHER_LETTER (UINT64_C(1) << (sizeof(letters) - 1))
-#define ANY_LETTER   ((OTHER_LETTER << 1) - 1)
-#define STAR         UINT64_MAX
-
-static uint64_t letter_bit(char c)
-{
-	if (c >= 'a' && c <= 'z')
-		return UINT64_C(1) << (c - 'a');
-	if (c >= '0' && c <= '9')
-		return UINT64_C(1) << (c - '0' + 26);
-	return c == '-' ? UINT64_C(1) << 36 : c == '.' ? UINT64_C(1) << 37 : OTHER_LETTER;
-}
-
-static uint64_t place_of(const char *p, size_t len)
-{
-	auto_free char *element = NULL;
-	uint64_t place = 0;
-
-	if (*p == '*')
-		return STAR;
-	if (*p == '?')
-		return ANY_LETTER;
-	if (len == 1)
-		return letter_bit(*p) & ~OTHER_LETTER;
-	element = str_ndup(p, len);
-	for (size_t i = 0; i < sizeof(letters) - 1; i++)
-		if (fnmatch(element, (const char[]){letters[i], '\0'}, 0) == 0)
-			place |= UINT64_C(1) << i;
-	return place;
-}
-
-/* False for a '[' without its ']', which fnmatch(3) takes as a letter. */
-static bool name_pattern_read(const char *text, struct name_pattern *ret)
-{
-	size_t len;
-
-	*ret = (struct name_pattern){.places = calloc(strlen(text) + 1, sizeof(*ret->places))};
-	for (const char *p = text; *p; p += len) {
-		len = element_len(p);
-		if (!len)
-			return false;
-		ret->places[ret->len++] = place_of(p, len);
-	}
-	return true;
-}
-
-static void name_pattern_done(struct name_pattern *pattern)
-{
-	free(pattern->places);
-}
-
-/*
- * As fnmatch(3), whose time grows with the power of the pattern's stars: only the last star is ever
- * tried again.
- */
-static bool name_matches(const struct name_pattern *pattern, const char *name)
-{
-	const char *from = NULL;
-	size_t at = 0, star = 0;
-
-	while (*name) {
-		uint64_t place = at < pattern->len ? pattern->places[at] : 0;
-
-		if (place == STAR) {
-			star = ++at;
-			from = name;
-		} else if (place & letter_bit(*name)) {
-			at++;
-			name++;
-		} else if (from) {
-			at = star;
-			name = ++from;
-		} else {
-			return false;
-		}
-	}
-	while (at < pattern->len && pattern->places[at] == STAR)
-		at++;
-	return at == pattern->len;
-}
-
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -174,8 +58,8 @@ static int by_name(const void *a, const void *b)
 
 /* Names of the pools of a family that `wanted` says yes to, sorted. Returns a new array. */
 static json_t *pools_that(const json_t *world, int version,
-			  bool (*wanted)(const struct name_pattern *pattern, const json_t *pool),
-			  const struct name_pattern *pattern)
+			  bool (*wanted)(const struct pool_pattern *pattern, const json_t *pool),
+			  const struct pool_pattern *pattern)
 {
 	const json_t *pools = world_kind(world, KIND_IP_POOL);
 	const char **names = calloc(json_object_size(pools) + 1, sizeof(*names));
@@ -193,12 +77,12 @@ static json_t *pools_that(const json_t *world, int version,
 	return list;
 }
 
-static bool pool_matches(const struct name_pattern *pattern, const json_t *pool)
+static bool pool_matches(const struct pool_pattern *pattern, const json_t *pool)
 {
-	return name_matches(pattern, json_name(pool));
+	return pool_pattern_matches(pattern, json_name(pool));
 }
 
-static bool pool_is_default(const struct name_pattern *pattern, const json_t *pool)
+static bool pool_is_default(const struct pool_pattern *pattern, const json_t *pool)
 {
 	return json_is_true(json_at(pool, "spec", "default"));
 }
@@ -211,9 +95,9 @@ static const json_t *find_matches(const json_t *world, int version, const char *
 	auto_free char *key = str_printf("%d %s", version, text);
 
 	if (!json_object_get(known, key)) {
-		auto_call(name_pattern_done) struct name_pattern pattern = {0};
+		auto_call(pool_pattern_done) struct pool_pattern pattern = {0};
 
-		if (!name_pattern_read(text, &pattern)) {
+		if (!pool_pattern_read(text, &pattern)) {
 			err_set(err, ERR_INVALID, WRONG, "pattern \"%.64s\" has a [ without its ]",
 				text);
 			return NULL;
@@ -243,7 +127,7 @@ static json_t *expand_patterns(const json_t *world, int version, const json_t *n
 		const char *text = json_string_value(name);
 		const json_t *found;
 
-		if (!is_pattern(text)) {
+		if (!pool_name_is_pattern(text)) {
 			json_array_append(list, name);
 			continue;
 		}
@@ -705,7 +589,7 @@ static void visit_strings(struct visit *visit, const json_t *value)
 
 	if (json_is_string(value)) {
 		visit->names++;
-		visit->patterns += is_pattern(json_string_value(value));
+		visit->patterns += pool_name_is_pattern(json_string_value(value));
 		visit->fn(visit->arg, json_string_value(value));
 	}
 	json_array_foreach (value, i, part)

@@ -90,7 +90,6 @@ static void finish_run(struct run *run, const struct err *err)
 {
 	run->result.did = strbuf_str(&run->did);
 	run->done(run->arg, &run->result, err);
-
 	TAILQ_REMOVE(&run->applier->runs, run, link);
 	kube_call_cancel(run->call);
 	json_decref(run->ops);
@@ -566,8 +565,6 @@ static bool op_delete(struct run *run, const struct kube_resource *resource, con
 				     on_written, run));
 }
 
-static struct kube_call *send_eviction(struct run *run);
-
 static void on_evicted(void *arg, const struct kube_response *response, const struct err *err)
 {
 	struct run *run = arg;
@@ -578,7 +575,8 @@ static void on_evicted(void *arg, const struct kube_response *response, const st
 	run->call = NULL;
 	if (!applier->evicts_old && eviction_is_version_unknown(response)) {
 		applier->evicts_old = true;
-		run->call = send_eviction(run);
+		run->call = eviction_send(applier->config.client, true, key,
+					  op_str(run->op, "uid"), on_evicted, run);
 		return;
 	}
 	if (kube_err_is(err, "NotLeader")) {
@@ -595,35 +593,12 @@ static void on_evicted(void *arg, const struct kube_response *response, const st
 	proceed_run(run);
 }
 
-/* Once: that a budget refuses is an answer, not something to be repeated at once. */
-static struct kube_call *send_eviction(struct run *run)
-{
-	const char *key = op_str(run->op, "key"), *slash = strchr(key, '/');
-	auto_free char *ns = str_ndup(key, slash ? (size_t)(slash - key) : 0);
-	const char *name = slash ? slash + 1 : key;
-	auto_free char *path = kube_path(&kube_pods, ns, name, "eviction", NULL);
-	json_auto_t *body =
-		eviction_body(run->applier->evicts_old, ns, name, op_str(run->op, "uid"));
-	char *text = json_text(body);
-	const struct kube_request request = {
-		.verb = "create",
-		.method = "POST",
-		.path = path,
-		.content_type = "application/json",
-		.body = text,
-		.body_len = strlen(text),
-		.once = true,
-		.fenced = true,
-		.done = on_evicted,
-		.arg = run,
-	};
-
-	return kube_call(run->applier->config.client, &request);
-}
-
 static bool op_evict(struct run *run, const struct kube_resource *resource, const json_t *present)
 {
-	return note_sent(run, "evict", send_eviction(run));
+	return note_sent(run, "evict",
+			 eviction_send(run->applier->config.client, run->applier->evicts_old,
+				       op_str(run->op, "key"), op_str(run->op, "uid"), on_evicted,
+				       run));
 }
 
 static bool op_event(struct run *run, const struct kube_resource *resource, const json_t *present)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Bodies and answers. Seen on Kubernetes 1.20: 429 with the budget in details.causes, 500 for two
+ * Requests and answers. Seen on Kubernetes 1.20: 429 with the budget in details.causes, 500 for two
  * budgets, 400 for a version that is not there.
  */
 #include "operator/writer/evictions.h"
@@ -8,15 +8,36 @@
 #include <assert.h>
 #include <string.h>
 
+#include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "lib/kube/api.h"
 
-json_t *eviction_body(bool is_old_version, const char *ns, const char *pod, const char *uid)
+struct kube_call *eviction_send(struct kube_client *client, bool is_old_version, const char *key,
+				const char *uid, kube_done_fn *done, void *arg)
 {
-	assert(ns && pod && uid);
-	return json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:{s:s}}}", "apiVersion",
-			 is_old_version ? "policy/v1beta1" : "policy/v1", "kind", "Eviction",
-			 "metadata", "name", pod, "namespace", ns, "deleteOptions", "preconditions",
-			 "uid", uid);
+	const char *slash = strchr(key, '/');
+	auto_free char *ns = str_ndup(key, slash ? (size_t)(slash - key) : 0);
+	const char *name = slash ? slash + 1 : key;
+	auto_free char *path = kube_path(&kube_pods, ns, name, "eviction", NULL);
+	json_auto_t *body = json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:{s:s}}}", "apiVersion",
+				      is_old_version ? "policy/v1beta1" : "policy/v1", "kind",
+				      "Eviction", "metadata", "name", name, "namespace", ns,
+				      "deleteOptions", "preconditions", "uid", uid);
+	char *text = json_text(body);
+
+	assert(client && uid && done);
+	return kube_call(client, &(const struct kube_request){
+					 .verb = "create",
+					 .method = "POST",
+					 .path = path,
+					 .content_type = "application/json",
+					 .body = text,
+					 .body_len = strlen(text),
+					 .once = true,
+					 .fenced = true,
+					 .done = done,
+					 .arg = arg,
+				 });
 }
 
 bool eviction_is_version_unknown(const struct kube_response *response)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The eviction API: what is sent, and what the answers mean. Pure.
+ * The eviction API: what is sent, and what the answers mean.
  *
  * policy/v1 since Kubernetes 1.22, policy/v1beta1 before; a server that does not know a version
  * says so with 400.
@@ -13,8 +13,12 @@
 
 #include "lib/kube/client.h"
 
-/* The request's body, for the pod of that uid alone; the pod's own grace period holds. New. */
-json_t *eviction_body(bool is_old_version, const char *ns, const char *pod, const char *uid);
+/*
+ * Ask the pod "namespace/name" of that uid to end, and no other; its own grace period holds. Sent
+ * once, since that a budget refuses is an answer, and only while the client may write.
+ */
+struct kube_call *eviction_send(struct kube_client *client, bool is_old_version, const char *key,
+				const char *uid, kube_done_fn *done, void *arg);
 
 /* The server does not know the version. */
 bool eviction_is_version_unknown(const struct kube_response *response);

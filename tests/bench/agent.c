@@ -134,6 +134,7 @@ int __wrap_main(int argc, char **argv)
 	}
 	json_init();
 	make_tree();
+	host_tree_share(tree);
 	agent = fork();
 	if (agent == 0)
 		return be_agent(argc, argv);

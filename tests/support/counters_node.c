@@ -345,6 +345,7 @@ int __wrap_main(int argc, char **argv)
 		(void)clock_gettime(CLOCK_BOOTTIME, &begun);
 		host_tree_set_counted(tree, grown);
 	}
+	host_tree_share(tree);
 	agent = fork();
 	if (agent == 0)
 		return be_agent(argc - 4, argv);

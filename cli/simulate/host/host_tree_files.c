@@ -18,6 +18,9 @@
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
 
+/* Until it has its name. */
+#define NEW_FILE "new"
+
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* A disk that is full or gone: nothing that is played here would be true from now on. */
@@ -49,10 +52,9 @@ static void write_new(int folder, const char *path, const void *bytes, size_t le
 void host_tree_bytes(struct host_tree *tree, const char *path, const void *bytes, size_t len)
 {
 	make_folders(tree, path);
-	/* It may be a text that others share. */
-	if (tree->texts)
-		(void)unlinkat(tree->root, path, 0);
-	write_new(tree->root, path, bytes, len);
+	/* Others share the text perhaps, or read it now: in sysfs they find the one or the other. */
+	write_new(tree->root, NEW_FILE, bytes, len);
+	tree_need(renameat(tree->root, NEW_FILE, tree->root, path) == 0, path);
 }
 
 /* ---- texts that many files have -------------------------------------------------------------- */

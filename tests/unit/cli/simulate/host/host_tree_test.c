@@ -7,6 +7,7 @@
 
 #include <linux/ethtool.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/simulate/host/host_tree.h"
@@ -14,6 +15,9 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/observe.h"
+#include "nodeagent/netlink/netlink.h"
+#include "nodeagent/netlink/rtnl_link.h"
+#include "nodeagent/netlink/rtnl_vf.h"
 
 static const char numvfs[] = "sys/bus/pci/devices/" TREE_MLX "/sriov_numvfs";
 
@@ -145,6 +149,67 @@ static void shares_equal_texts_and_changes_only_its_own(void **state)
 	assert_int_equal(rmdir(folder), 0);
 }
 
+static void write_count(struct host_tree *tree, const char *count)
+{
+	struct err err = {0};
+
+	if (host_tree_doors()->write(tree, -1, numvfs, count, strlen(count), &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+/* As workers of the agent do. */
+static void write_count_in_child(struct host_tree *tree, const char *count)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		host_tree_reopen(tree);
+		write_count(tree, count);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static size_t vfs_of_netlink(struct host_tree *tree)
+{
+	struct netlink *netlink = netlink_new();
+	struct rtnl_interfaces links = {0};
+	struct rtnl_vfs list = {0};
+	struct err err = {0};
+	const struct rtnl_interface *pf;
+	size_t n;
+
+	netlink_set_door(netlink, host_tree_doors()->exchange, tree);
+	assert_int_equal(rtnl_list(netlink, &links, &err), 0);
+	pf = rtnl_by_name(&links, tree_mlx.netdev);
+	assert_non_null(pf);
+	assert_int_equal(rtnl_list_vfs(netlink, pf->index, false, &list, &err), 0);
+	n = list.n;
+	rtnl_vfs_done(&list);
+	rtnl_interfaces_done(&links);
+	netlink_free(netlink);
+	return n;
+}
+
+static void is_one_kernel_to_processes_that_share_it(void **state)
+{
+	json_auto_t *observed = NULL;
+	int code;
+	struct host_tree *tree = tree_with_vfs("3", &code);
+
+	host_tree_share(tree);
+	write_count_in_child(tree, "0");
+	write_count_in_child(tree, "4");
+	assert_int_equal(vfs_of_netlink(tree), 4);
+	assert_int_equal(json_array_size(json_at(look(tree, &observed), "Vfs")), 4);
+	write_count(tree, "0");
+	write_count_in_child(tree, "1");
+	assert_int_equal(vfs_of_netlink(tree), 1);
+	host_tree_free(tree);
+}
+
 static void refuses_as_the_kernel_does(void **state)
 {
 	struct ethtool_cmd command = {.cmd = ETHTOOL_GSET};
@@ -186,6 +251,7 @@ int main(void)
 		cmocka_unit_test(is_not_seen_while_it_is_off_the_bus),
 		cmocka_unit_test(refuses_vfs_until_the_firmware_is_repaired),
 		cmocka_unit_test(shares_equal_texts_and_changes_only_its_own),
+		cmocka_unit_test(is_one_kernel_to_processes_that_share_it),
 		cmocka_unit_test(refuses_as_the_kernel_does),
 		cmocka_unit_test(lists_the_nics_when_one_is_unknown),
 	};

@@ -52,7 +52,7 @@ struct supervisor {
 	int64_t start_ms;         /* of the next one; 0: none is due */
 	unsigned int quick_cnids; /* ends of cnids that did not last */
 	int64_t cnid_started_ms, cnid_start_ms;
-	int64_t give_up_ms; /* on kubeletd's orderly end; 0: not yet */
+	int64_t give_up_ms; /* on the orderly end of kubeletd and cnid; 0: not yet */
 	bool offering;      /* the kubelet depends on us */
 	bool ending;
 	int status;
@@ -102,7 +102,7 @@ static void drop_cni(struct supervisor *s)
 		(void)close(take_fd(&s->cni));
 }
 
-/* It ends for itself: no agent, and no kubelet, waits for it. */
+/* No agent and no kubelet waits for it; only the supervisor does, at its own end. */
 static void start_cnid(struct supervisor *s)
 {
 	int pair[2], orders;
@@ -226,8 +226,8 @@ static void start_agent(struct supervisor *s)
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
-/* kubeletd closes its sockets when it sees ours closed. */
-static void end_kubeletd(struct supervisor *s)
+/* Both close their sockets when they see ours closed. */
+static void end_servers(struct supervisor *s)
 {
 	s->start_ms = s->cnid_start_ms = 0;
 	drop_control(s);
@@ -272,7 +272,7 @@ static void on_agent_ended(struct supervisor *s, int status)
 	if (s->ending || !s->offering) {
 		s->ending = true;
 		s->status = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-		end_kubeletd(s);
+		end_servers(s);
 		return;
 	}
 	start_again(s, clock_ms());
@@ -361,7 +361,7 @@ static void take_signals(struct supervisor *s)
 			if (s->agent.pid)
 				(void)kill(s->agent.pid, SIGTERM);
 			else
-				end_kubeletd(s);
+				end_servers(s);
 		}
 	/* Also of what a killed worker has left behind, such as a modprobe. */
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
@@ -520,8 +520,11 @@ static void on_time(struct supervisor *s)
 	watch(s, &s->agent, &s->past.hung_agents, now);
 	watch(s, &s->kubeletd, &s->past.hung_kubeletds, now);
 	watch(s, &s->cnid, &s->past.hung_cnids, now);
-	if (s->give_up_ms && now >= s->give_up_ms && s->kubeletd.pid) {
-		(void)kill(s->kubeletd.pid, SIGKILL);
+	if (s->give_up_ms && now >= s->give_up_ms) {
+		if (s->kubeletd.pid)
+			(void)kill(s->kubeletd.pid, SIGKILL);
+		if (s->cnid.pid)
+			(void)kill(s->cnid.pid, SIGKILL);
 		s->give_up_ms = now + SUPERVISOR_CLOSING_MS;
 	}
 	if (s->cnid_start_ms && now >= s->cnid_start_ms)
@@ -601,7 +604,7 @@ int supervisor_run(const struct supervisor_config *config)
 		return 1;
 	}
 	s.start_ms = s.cnid_start_ms = clock_ms();
-	while (!s.ending || s.agent.pid || s.kubeletd.pid)
+	while (!s.ending || s.agent.pid || s.kubeletd.pid || s.cnid.pid)
 		turn(&s);
 	(void)close(s.signals);
 	return s.status;

@@ -45,7 +45,7 @@ enum {
 	SUPERVISOR_DELAY_MAX_MS = 60000,
 	/* An agent that has lasted this long makes earlier ends forgotten. */
 	SUPERVISOR_STABLE_MS = 10000,
-	/* For kubeletd to remove its sockets. */
+	/* For kubeletd and cnid to end in order, and kubeletd to remove its sockets. */
 	SUPERVISOR_CLOSING_MS = 2000,
 	/* How often agent and kubeletd say that they turn. */
 	SUPERVISOR_HEARTBEAT_MS = 15000,

@@ -24,6 +24,8 @@
 
 #define PATIENCE_MS 20000
 #define ALIVE_MS    20
+/* Longer than the server takes. */
+#define CNID_ENDS_MS 100
 
 struct stand {
 	/* Of the server's half. */
@@ -132,6 +134,10 @@ static int serve_cni(int control, int orders, void *arg)
 		(void)close(fd);
 	}
 	note(s, "cnid is told to end\n");
+	while (s->never_ends)
+		(void)pause();
+	(void)poll(NULL, 0, CNID_ENDS_MS);
+	note(s, "cnid ends\n");
 	return 0;
 }
 
@@ -394,6 +400,19 @@ static void sigterm_ends_the_agent_then_the_server(void **state)
 	}
 }
 
+static void a_supervisor_that_ends_waits_for_cnid(void **state)
+{
+	struct stand s = {.offers = true, .ends = "w", .has_cnid = true};
+
+	begin(&s);
+	wait_for(&s, "hello\n");
+	wait_for(&s, "CNI worker ");
+	assert_int_equal(kill(s.supervisor, SIGTERM), 0);
+	assert_exit(end(&s), 7);
+	assert_int_equal(count(&s, "cnid ends\n"), 1);
+	strbuf_done(&s.heard);
+}
+
 static void sigterm_between_two_agents_ends_the_server(void **state)
 {
 	/* The fourth one is two seconds away. */
@@ -433,9 +452,9 @@ static void a_server_that_dies_is_there_again_with_the_next_agent(void **state)
 	strbuf_done(&s.heard);
 }
 
-static void a_server_that_does_not_end_is_killed(void **state)
+static void servers_that_do_not_end_are_killed(void **state)
 {
-	struct stand s = {.offers = true, .ends = "w", .never_ends = true};
+	struct stand s = {.offers = true, .ends = "w", .never_ends = true, .has_cnid = true};
 
 	begin(&s);
 	wait_for(&s, "hello\n");
@@ -644,10 +663,11 @@ int main(void)
 		cmocka_unit_test(an_agent_that_never_offered_anything_ends_it_all),
 		cmocka_unit_test(an_agent_that_dies_is_started_again_and_the_server_lives_on),
 		cmocka_unit_test(sigterm_ends_the_agent_then_the_server),
+		cmocka_unit_test(a_supervisor_that_ends_waits_for_cnid),
 		cmocka_unit_test(sigterm_between_two_agents_ends_the_server),
 		cmocka_unit_test(an_agent_that_was_ended_in_order_is_not_started_again),
 		cmocka_unit_test(a_server_that_dies_is_there_again_with_the_next_agent),
-		cmocka_unit_test(a_server_that_does_not_end_is_killed),
+		cmocka_unit_test(servers_that_do_not_end_are_killed),
 		cmocka_unit_test(whoever_kills_the_supervisor_kills_all),
 	};
 

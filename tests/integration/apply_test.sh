@@ -115,10 +115,10 @@ o_begin apply --no-controllers
 o_own_user
 o_nodes nodes --generate nodes=1
 write_users_yaml
+# Before the operator makes a coordinator by itself.
+t_ok "a user applies an object of each kind, on the server's side" user_applies
 o_start op
 o_wait_ready op
-
-t_ok "a user applies an object of each kind, on the server's side" user_applies
 t_eq "nine of them" 9 "$(users_objects | jq length)"
 t_wait 30 "each kind has the condition Ready" all_say_ready
 t_wait 30 "nothing is left to do" o_rest

@@ -13,6 +13,7 @@
 #   o_logged ID JQ                    a log line for which JQ holds is there
 #   o_rest [afresh]                   the reconcilers find nothing to do in this cluster (tests/integration/pending.c)
 #   o_writes JQ                       print how many writes in the audit log succeeded for which JQ holds
+#   o_still SECONDS JQ                there was none for so long
 #
 # Environment: BUILD, VARIANT (where programs are), OPERATOR (the program itself), LONG=1 (sizes of the full runs), STAGE
 # (custom resources are served by the newer server of that series: hack/cluster up --crds-from; or "core": sizes of `make check`),
@@ -389,6 +390,13 @@ o_audit() {
 
 o_writes() {
 	o_audit | jq -s "map(select($1)) | length"
+}
+
+o_still() {
+	local since
+
+	since=$(date -u -d "$1 seconds ago" +%FT%T.%6NZ)
+	[[ $(o_writes ".time >= \"$since\" and ($2)") == 0 ]]
 }
 
 # Watch a collection from now on, one line per event: o_watch NAME PATH [HEADER]. NAME is that of the collection in the audit log.

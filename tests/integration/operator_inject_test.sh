@@ -146,6 +146,8 @@ sleep 1
 run_pod ml one rails
 run_pod ml two rails
 run_pod ml bystander
+# Else the operator would make one, while nothing is to be sent.
+o_coordinator '{"podCIDRType": "none"}' >/dev/null
 o_start one --policy-namespaces default,net
 o_wait_ready one
 t_wait 10 "an event on the pod names what it lacks, why, and what to do" events ml one net/a net/b x.io/a x.io/b --webhook-addr \
@@ -158,6 +160,8 @@ t_wait 5 "of the second one too" says "$smc/b" Injected False PodsWithout "2 run
 t_wait 15 "no node offers what they need, which is another condition" says "$smc/b" Degraded True ResourceMissing x.io/b
 t_wait 5 "for both" says "$smc/a" Degraded True ResourceMissing x.io/a
 ours=".user == \"$o_username\" and .kind != \"leases\""
+t_wait 10 "nor is the coordinator left to do" o_condition "$spider/spidercoordinators/default" True Synced
+t_wait 30 "nothing is sent any more" o_still 3 "$ours"
 writes_before=$(o_writes "$ours")
 k annotate pod -n ml one some=thing >/dev/null
 k annotate pod -n ml bystander some=thing >/dev/null

@@ -192,8 +192,8 @@ idle_writes() {
 	o_writes ".user == \"$o_username\" and .time >= \"$1\" and .time < \"$2\" and ($3)"
 }
 
-# Events and aggregated statuses come a second late.
-sleep 3
+# Events and aggregated statuses come a second late, or later where the machine is slow.
+t_wait 30 "nothing is written any more" o_still 3 ".user == \"$o_username\" and .kind != \"leases\""
 decisions() {
 	grep -c '"msg":"decision carried out"' "$tmp/op.log"
 }

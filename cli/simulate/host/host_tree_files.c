@@ -52,7 +52,7 @@ static void write_new(int folder, const char *path, const void *bytes, size_t le
 void host_tree_bytes(struct host_tree *tree, const char *path, const void *bytes, size_t len)
 {
 	make_folders(tree, path);
-	/* Others share the text perhaps, or read it now: in sysfs they find the one or the other. */
+	/* Others share the text perhaps, or read it now: in sysfs they find one or the other. */
 	write_new(tree->root, NEW_FILE, bytes, len);
 	tree_need(renameat(tree->root, NEW_FILE, tree->root, path) == 0, path);
 }

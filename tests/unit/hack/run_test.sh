@@ -75,6 +75,10 @@ t_eq "one that takes long keeps one slot, not all" "4 passed, 0 failed" "$(ends 
 t_eq "they are shown in the order of their names" "patient good third" \
 	"$(sed -n "s,^$work/\([a-z]*\) .*,\1,p" <<<"$out" | xargs)"
 
+rm "$work/third-was-here"
+out=$(run --jobs 2 "$work/patient" "$work/good" --jobs 2 "$work/third")
+t_eq "nor does it keep the next group from beginning" "4 passed, 0 failed" "$(ends "$out")"
+
 # As between two tests: nothing is marked as running while the line of signs of life is due.
 test_of unmarked <<'T'
 rm "$TEST_LOGS"/*.running
@@ -108,6 +112,10 @@ t_eq "what fails twice has failed, once" "3 passed, 1 failed" "$(ends "$out")"
 rm "$work/been-here"
 out=$(run --jobs 1 --again "$work/good" --jobs 1 "$work/late")
 t_eq "the next group does not run again by itself" "5 passed, 1 failed" "$(ends "$out")"
+rm "$work/been-here"
+out=$(run --jobs 1 --again "$work/late" --jobs 1 "$work/good")
+t_eq "what runs again does so with nothing beside it, after the next group" "late good late" \
+	"$(sed -n "s,^$work/\([a-z]*\) .*,\1,p" <<<"$out" | xargs)"
 
 # A record of what passed: in the same sources it counts without another run.
 test_of counted <<T
@@ -125,6 +133,17 @@ t_ok "which is said" grep -q "^$work/counted  *2 passed before" <<<"$out"
 t_eq "and does not run" 1 "$(wc -l <"$work/runs")"
 out=$(TEST_PASSED=$record run --jobs 1 --always "$work/counted")
 t_eq "unless it always runs" 2 "$(wc -l <"$work/runs")"
+test_of slow <<T
+sleep 0.5
+echo '1 passed, 0 failed' | tee "$work/ended"
+T
+test_of last <<T
+exec cat "$work/ended"
+T
+rm "$work/been-here"
+out=$(run --jobs 2 --again "$work/slow" "$work/late" --jobs 2 --always "$work/last")
+t_eq "which begins when all others have ended" "6 passed, 0 failed" "$(ends "$out")"
+t_eq "those that run again, too" "slow late late last" "$(sed -n "s,^$work/\([a-z]*\) .*,\1,p" <<<"$out" | xargs)"
 out=$(TEST_PASSED=$work/none run "$work/counted")
 t_eq "no record is an empty one" "2 passed, 0 failed" "$(ends "$out")"
 

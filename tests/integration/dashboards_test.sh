@@ -197,11 +197,17 @@ excused() {
 	grep "$@" -F -f "$tmp/excused"
 }
 
+# Prometheus has nothing new before it scrapes again: questions and pictures until then would only take the processor from it.
+until_next_scrape() {
+	sleep 6
+	return 1
+}
+
 all_have_data() {
 	hack/dashboards queries | excused -v >"$tmp/queries"
 	without_data "$tmp/queries" >"$tmp/empty"
 	cat "$tmp/empty"
-	[[ -s $tmp/queries && ! -s $tmp/empty ]]
+	[[ -s $tmp/queries && ! -s $tmp/empty ]] || until_next_scrape
 }
 
 excuses_hold() {
@@ -244,7 +250,7 @@ lacks() {
 drawn() {
 	hack/dashboards screens "http://127.0.0.1:$port" "$1" "${MINUTES:-$((SECONDS / 60 + 2))}" "${chosen[@]}" && lacks "$1" >"$tmp/lacks"
 	head -c 2000 "$tmp/lacks"
-	[[ ! -s $tmp/lacks ]]
+	[[ ! -s $tmp/lacks ]] || until_next_scrape
 }
 
 # shown FILE TITLE: texts of the values of a panel.

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # make check, check-all and check-changed: which tests run when, and what is built for them. Included by tests.mk.
 
-# The core: each promise once. What each of these alone shows: the table in tests/README.md. The longest comes first.
-CORE := ipam operator_seeds operator_policies operator_repair operator_replicas crds cni coordinator \
-	meta attach agent dra cli
+# The core: each promise once. What each of these alone shows: the table in tests/README.md. The longest come first.
+CORE := ipam crds operator_repair cni agent operator_replicas operator_seeds meta operator_policies cli dra coordinator attach
 # With STAGE=core: the kubelet's first half, which needs neither controllers nor a scheduler, and a lighter load of admission.
 CORE_SMALL := kubelet operator_webhook
-CORE_RUN := $(CORE:%=tests/integration/%_test.sh) $(CORE_SMALL:%=tests/integration/%_test.sh@core)
+CORE_RUN := $(CORE_SMALL:%=tests/integration/%_test.sh@core) $(CORE:%=tests/integration/%_test.sh)
 CORE_PROGRAMS := kube-apiserver kubelet kubectl
 
 # What passed in `make check`, by the sources that it was about: all files that git tracks or would. AFTER_CHECK=1 lets check-all

@@ -49,15 +49,18 @@ INTEGRATION_LONG := tests/integration/operator_chaos_test.sh
 NEWER := 0.36
 NEWER_TESTS := operator_seeds $(if $(LONG),apply operator_agent operator_webhook)
 # Those that take minutes begin first, so that none of them ends alone.
-INTEGRATION_FIRST := $(patsubst %,tests/integration/%_test.sh,release operator_webhook operator_outage operator_policies operator_removal \
-	operator_drain operator_token operator_random operator_trouble operator_alerts)
-INTEGRATION_RUN = $(INTEGRATION_FIRST) $(NEWER_TESTS:%=tests/integration/%_test.sh@$(NEWER)) \
-	$(filter-out $(INTEGRATION_FIRST) $(if $(LONG),,$(INTEGRATION_LONG)),$(sort $(wildcard tests/integration/*_test.sh)))
+INTEGRATION_FIRST := $(patsubst %,tests/integration/%_test.sh,operator_drain dashboards operator_alerts release ipam_endings kubelet \
+	operator_inject operator_removal ipam_churn operator_agent operator_leak cli_report_live operator_outage cli_pathtest ipam)
+# The load of the core is enough for admission, the thousands of pods are for LONG=1.
+INTEGRATION_SMALL := tests/integration/operator_webhook_test.sh
+INTEGRATION_RUN = $(INTEGRATION_FIRST) $(if $(LONG),,$(INTEGRATION_SMALL:%=%@core)) $(NEWER_TESTS:%=tests/integration/%_test.sh@$(NEWER)) \
+	$(filter-out $(INTEGRATION_FIRST) $(if $(LONG),,$(INTEGRATION_LONG) $(INTEGRATION_SMALL)),$(sort $(wildcard tests/integration/*_test.sh)))
 JOBS ?= $(shell nproc)
 # Unit tests mostly wait for timers; each integration test has a control plane of its own, and waits for half of its time.
 UNIT_JOBS ?= 8
 INTEGRATION_JOBS ?= $(shell echo $$(($$(nproc) + 2)))
-VM_RUN = $(sort $(wildcard tests/vm/*_test.sh))
+VM_FIRST := $(patsubst %,tests/vm/%_test.sh,attach agent agent_crash maintenance)
+VM_RUN = $(VM_FIRST) $(filter-out $(VM_FIRST),$(sort $(wildcard tests/vm/*_test.sh)))
 # For `make vm`: ten minutes, on two nodes or three at once, boot after boot, waiting or by chance, and those of the virtual node itself,
 # on which all others stand.
 VM_LONG := $(patsubst %,tests/vm/%_test.sh,walkthrough multus reboot drain agent_away agent_random attach_crash plan node kubelet exclusive_stage)

@@ -575,8 +575,8 @@ static void on_evicted(void *arg, const struct kube_response *response, const st
 	run->call = NULL;
 	if (!applier->evicts_old && eviction_is_version_unknown(response)) {
 		applier->evicts_old = true;
-		run->call = eviction_send(applier->config.client, true, key,
-					  op_str(run->op, "uid"), on_evicted, run);
+		run->call = eviction_send(applier->config.client, true, key, op_str(run->op, "uid"),
+					  on_evicted, run);
 		return;
 	}
 	if (kube_err_is(err, "NotLeader")) {

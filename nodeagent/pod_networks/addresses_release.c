@@ -67,13 +67,14 @@ static void on_endpoints(void *arg, json_t *endpoints, bool is_last, const struc
 static void on_pools(void *arg, json_t *pools, const struct err *err);
 static void give_back_next(struct release *release);
 
-/* Who wrote pools has ended: the next one that waits for that. */
+/* The release that wrote pools has ended. The next one has the turn, also if nothing is left. */
 static void pass_turn(struct addresses *addresses)
 {
 	struct release *release;
 
 	TAILQ_FOREACH(release, &addresses->releases, link)
 	if (release->state == RELEASE_WAITING_TURN) {
+		release->state = RELEASE_GIVING_BACK;
 		give_back_next(release);
 		return;
 	}
@@ -227,20 +228,19 @@ static char *recorded_name(const struct release *release)
 	return NULL;
 }
 
-static bool is_giving_back(const struct addresses *addresses)
+static bool has_turn(const struct release *release)
 {
-	const struct release *release;
+	const struct release *other;
 
-	TAILQ_FOREACH(release, &addresses->releases, link)
-	if (release->state == RELEASE_GIVING_BACK)
-		return true;
-	return false;
+	TAILQ_FOREACH(other, &release->addresses->releases, link)
+	if (other->state == RELEASE_GIVING_BACK && other != release)
+		return false;
+	return true;
 }
 
 static void give_back_next(struct release *release)
 {
 	assert(!release->call && release->pools);
-	release->state = RELEASE_WAITING_TURN;
 	for (; release->next < json_array_size(release->pools); release->next++) {
 		const json_t *pool = json_array_get(release->pools, release->next);
 		auto_ledger struct ledger ledger = {0};
@@ -250,8 +250,10 @@ static void give_back_next(struct release *release)
 		    ledger_open(pool, NULL, NULL, &ledger, NULL) < 0 ||
 		    !take_out(&ledger, release->uid))
 			continue;
-		if (is_giving_back(release->addresses))
+		if (!has_turn(release)) {
+			release->state = RELEASE_WAITING_TURN;
 			return;
+		}
 		ledger.is_unsure = !ledger_is_counted(pool);
 		log_info("giving back what no SpiderEndpoint names", F_STR("pool", json_name(pool)),
 			 F_STR("uid", release->uid));
@@ -324,7 +326,11 @@ static void on_answer(void *arg, json_t *object, const struct err *err)
 			send_get(release, RELEASE_READING_POD, &kube_pods, release->name);
 		break;
 	case RELEASE_SAYING:
-		finish_release(release);
+		/* It went with its namespace before it was told. */
+		if (err)
+			send_get(release, RELEASE_READING_POD, &kube_pods, release->name);
+		else
+			finish_release(release);
 		break;
 	case RELEASE_READING_POD:
 		if (object && str_eq(json_uid(object), release->uid) && pod_is_alive(object)) {
@@ -341,7 +347,10 @@ static void on_answer(void *arg, json_t *object, const struct err *err)
 			give_back_next(release);
 		break;
 	case RELEASE_GIVING_BACK:
-		pools_wrote(release->pools, object);
+		if (object)
+			pools_wrote(release->pools, object);
+		/* Also past a pool that is gone. */
+		release->next++;
 		give_back_next(release);
 		break;
 	case RELEASE_READING_POOLS:

@@ -33,7 +33,11 @@ address_of() {
 says() {
 	local said
 
-	said=$("${@:2}") && echo "$said" && [[ $said == *"$1"* ]]
+	if ! said=$("${@:2}"); then
+		echo "$said"
+		return 1
+	fi
+	echo "$said" && [[ $said == *"$1"* ]]
 }
 
 watched_pools() {

@@ -376,6 +376,8 @@ static void the_word_about_a_machine_goes_where_its_record_says(void **state)
 	"\"{\\\"10.6.0.10\\\": {\\\"pod\\\": \\\"ml/p\\\", \\\"podUid\\\": "                       \
 	"\\\"u-1\\\"}}\"}}"
 
+#define POOL_STATUS "/apis/spiderpool.spidernet.io/v2beta1/spiderippools/a/status"
+
 /* The number tells agents without a leader that all records are there. */
 static void who_gives_back_does_not_vouch_for_the_other_records(void **state)
 {
@@ -383,11 +385,73 @@ static void who_gives_back_does_not_vouch_for_the_other_records(void **state)
 	reply("GET " ENDPOINTS "?labelSelector", 200, LIST_OF(""));
 	reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
 	reply("GET /apis/spiderpool.spidernet.io/v2beta1/spiderippools", 200, LIST_OF(POOL_OF_P));
-	reply("PUT /apis/spiderpool.spidernet.io/v2beta1/spiderippools/a/status", 200, POOL_OF_P);
+	reply("PUT " POOL_STATUS, 200, POOL_OF_P);
 	addresses_release(addresses, "ml", "p", "u-1", on_released, NULL);
 	scripted_until(&s, &got.calls, 1);
 	assert_non_null(strstr(http_script_request(s.http, 4), "\"releasedIPs\""));
 	assert_null(strstr(http_script_request(s.http, 4), "allocatedIPCount"));
+}
+
+#define RECORD(ADDRESS, POD, UID)                                                                  \
+	"\\\"" ADDRESS "\\\": {\\\"pod\\\": \\\"ml/" POD "\\\", \\\"podUid\\\": \\\"" UID "\\\"}"
+#define POOL_OF(VERSION, RECORDS)                                                                  \
+	"{\"metadata\": {\"name\": \"a\", \"resourceVersion\": \"" VERSION                         \
+	"\"}, \"spec\": {\"subnet\": \"10.6.0.0/24\", \"ips\": [\"10.6.0.10-10.6.0.12\"]}, "       \
+	"\"status\": {\"allocatedIPs\": \"{" RECORDS "}\"}}"
+
+/* The pods of a namespace that is deleted: each waits until the one before has written. */
+static void the_records_of_several_pods_are_given_back_one_after_the_other(void **state)
+{
+	static const char *const pods[][2] = {{"p", "u-1"}, {"q", "u-2"}, {"r", "u-3"}};
+
+	http_script_add(s.http, "GET " ENDPOINTS "?labelSelector",
+			&(struct http_reply){.body = LIST_OF(""), .always = true});
+	/* At once, so that one list of pools answers all. */
+	http_script_add(s.http, "GET /api/v1/namespaces/ml/pods/",
+			&(struct http_reply){
+				.status = 404, .body = NO_OBJECT, .delay_ms = 50, .always = true});
+	http_script_add(s.http, "GET " ENDPOINTS "/",
+			&(struct http_reply){.status = 404, .body = NO_OBJECT, .always = true});
+	reply("GET /apis/spiderpool.spidernet.io/v2beta1/spiderippools", 200,
+	      LIST_OF(POOL_OF(
+		      "7", RECORD("10.6.0.10", "p", "u-1") "," RECORD(
+				   "10.6.0.11", "q", "u-2") "," RECORD("10.6.0.12", "r", "u-3"))));
+	/* Another program has taken out the second one. */
+	reply("PUT " POOL_STATUS, 200,
+	      POOL_OF("8", RECORD("10.6.0.10", "p", "u-1") "," RECORD("10.6.0.12", "r", "u-3")));
+	http_script_add(s.http, "PUT " POOL_STATUS,
+			&(struct http_reply){.body = POOL_OF("9", ""), .always = true});
+	for (size_t i = 0; i < ARRAY_LEN(pods); i++)
+		addresses_release(addresses, "ml", pods[i][0], pods[i][1], on_released, NULL);
+	scripted_until(&s, &got.calls, 3);
+	assert_int_equal(http_script_unused(s.http), 0);
+	assert_int_equal(http_script_unexpected(s.http), 0);
+}
+
+static void a_pool_that_is_deleted_meanwhile_is_passed_over(void **state)
+{
+	reply("GET " ENDPOINT, 404, NO_OBJECT);
+	reply("GET " ENDPOINTS "?labelSelector", 200, LIST_OF(""));
+	reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
+	reply("GET /apis/spiderpool.spidernet.io/v2beta1/spiderippools", 200, LIST_OF(POOL_OF_P));
+	reply("PUT " POOL_STATUS, 404, NO_OBJECT);
+	addresses_release(addresses, "ml", "p", "u-1", on_released, NULL);
+	scripted_until(&s, &got.calls, 1);
+	assert_int_equal(http_script_count(s.http, "PUT"), 1);
+}
+
+/* A namespace that is deleted takes it away at any time. */
+static void the_records_are_given_back_where_the_endpoint_goes_before_the_word(void **state)
+{
+	reply("GET " ENDPOINT, 200, ANSWERS);
+	reply("PATCH " ENDPOINT, 404, NO_OBJECT);
+	reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
+	reply("GET /apis/spiderpool.spidernet.io/v2beta1/spiderippools", 200, LIST_OF(POOL_OF_P));
+	reply("PUT " POOL_STATUS, 200, POOL_OF("8", ""));
+	addresses_release(addresses, "ml", "p", "u-1", on_released, NULL);
+	scripted_until(&s, &got.calls, 1);
+	assert_int_equal(http_script_unused(s.http), 0);
+	assert_int_equal(http_script_unexpected(s.http), 0);
 }
 
 /* ---- one endpoint, two pods of its name ------------------------------------------------------ */
@@ -834,6 +898,9 @@ int main(void)
 		TEST(a_machine_that_keeps_nothing_is_a_pod_like_others),
 		TEST(the_word_about_a_machine_goes_where_its_record_says),
 		TEST(who_gives_back_does_not_vouch_for_the_other_records),
+		TEST(the_records_of_several_pods_are_given_back_one_after_the_other),
+		TEST(a_pool_that_is_deleted_meanwhile_is_passed_over),
+		TEST(the_records_are_given_back_where_the_endpoint_goes_before_the_word),
 		TEST(the_word_about_the_pod_before_is_not_replaced),
 		TEST(an_address_that_somebody_else_has_is_said_where_it_stands),
 		TEST(what_is_said_already_and_what_is_not_ours_is_not_said),

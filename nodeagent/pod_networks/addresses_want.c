@@ -272,9 +272,11 @@ static void look_at_cache(void *arg)
 	if (want->state != WANT_WATCHING && want->state != WANT_TAKING)
 		return;
 	remember_object(want, cache_get(want->cache, key));
-	if (!answer_want(want) && want->has_asked && want->object &&
-	    !endpoint_is_of(want->object, want->uid))
-		/* Another pod of the machine has asked over it. */
+	if (!answer_want(want) && want->has_asked && !endpoint_is_of(want->object, want->uid))
+		/*
+		 * Another pod of the machine has asked over it, or it was the endpoint of a pod
+		 * before of this name, and went with that.
+		 */
 		timer_start(want->ask_due, ADDRESSES_RETRY_MS);
 }
 

@@ -857,6 +857,43 @@ static void the_word_and_conflicts_find_an_endpoint_on_a_later_page(void **state
 	report("[{\"ip\": \"10.6.0.10\", \"mac\": \"02:00:00:00:00:02\"}]");
 }
 
+#define EVENT(TYPE, VERSION, UID)                                                                  \
+	"{\"type\": \"" TYPE "\", \"object\": {\"apiVersion\": "                                   \
+	"\"spiderpool.spidernet.io/v2beta1\", \"kind\": \"SpiderEndpoint\", \"metadata\": "        \
+	"{\"namespace\": \"ml\", \"name\": \"p\", \"resourceVersion\": \"" VERSION                 \
+	"\"}, " STATUS(UID) "}}\n"
+
+/* It was the endpoint of the pod before, and the leader has given back what that had. */
+static void a_pod_asks_again_when_the_endpoint_that_it_asked_in_is_deleted(void **state)
+{
+	json_auto_t *asks = json_pack("[{s:s}]", "nic", "net1");
+
+	open_with(NULL);
+	reply("GET " ENDPOINT, 200, OF_POD_BEFORE);
+	reply("GET /api/v1/namespaces/ml/pods/p", 200, ALIVE);
+	reply("GET " ENDPOINTS "?", 200, LIST_OF(OF_POD_BEFORE));
+	http_script_add(s.http, "GET " ENDPOINTS "?",
+			&(struct http_reply){.always = true, .after = HTTP_OPEN});
+	reply("PATCH " ENDPOINT, 200, OF_POD_BEFORE);
+	reply("POST " ENDPOINTS, 201, ANSWERS);
+	(void)addresses_want(addresses,
+			     &(struct addresses_request){
+				     .ns = "ml",
+				     .name = "p",
+				     .uid = "u-1",
+				     .asks = asks,
+				     .deadline_ms = clock_ms() + 3600000,
+			     },
+			     on_got, NULL);
+	until_there_were(1, "PATCH");
+	until_there_were(2, "GET " ENDPOINTS "?");
+	http_script_push(s.http, EVENT("DELETED", "10", "u-0"));
+	until_there_were(1, "POST");
+	http_script_push(s.http, EVENT("ADDED", "11", "u-1"));
+	scripted_until(&s, &got.calls, 1);
+	assert_string_equal(json_str_at(got.status, "current", "uid"), "u-1");
+}
+
 /* Who came and went meanwhile was not seen. */
 static void endpoints_are_listed_each_time_the_watch_begins_anew(void **state)
 {
@@ -919,6 +956,7 @@ int main(void)
 		NEW_POD(an_endpoint_with_many_routes_is_read),
 		TEST(the_word_and_conflicts_find_an_endpoint_on_a_later_page),
 		NEW_POD(endpoints_are_listed_each_time_the_watch_begins_anew),
+		NEW_POD(a_pod_asks_again_when_the_endpoint_that_it_asked_in_is_deleted),
 	};
 
 	json_init();

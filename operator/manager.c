@@ -55,6 +55,7 @@ struct job {
 	enum controller_id id;
 	uint64_t number; /* of the decision, in log lines from the key to the last write */
 	char *key;
+	uint64_t as_of; /* ipam_book_revision() that its world shows */
 };
 
 /* ---- waking ---------------------------------------------------------------------------------- */
@@ -123,7 +124,8 @@ static void on_changed(void *arg, const char *kind, const char *key, const json_
 static bool on_remember(void *arg, const json_t *op, const json_t *object)
 {
 	const struct job *job = arg;
-	bool is_news = controllers_remember(&job->manager->sources, job->id, op, object);
+	bool is_news =
+		controllers_remember(&job->manager->sources, job->id, op, object, job->as_of);
 
 	if (is_news && object && json_at(op, "reason"))
 		log_info("found something that needs somebody",
@@ -320,7 +322,8 @@ static void work_on(struct manager *manager, const struct schedule_key *next)
 		plan_requeue(&plan, MANAGER_KEEP_MS);
 	schedule_begun(&manager->schedule, next->id, clock_cpu_us() - started_cpu_us);
 	metric_observe(manager->seconds, (double)(clock_us() - started_us) / 1e6, controller->name);
-	*job = (struct job){manager, next->id, ++manager->decisions, str_dup(next->key)};
+	*job = (struct job){manager, next->id, ++manager->decisions, str_dup(next->key),
+			    ipam_book_revision(manager->sources.addresses)};
 	log_debug("decided", F_INT("id", (int64_t)job->number),
 		  F_STR("controller", controller->name), F_STR("key", next->key),
 		  F_INT("operations", (int64_t)json_array_size(plan.ops)));

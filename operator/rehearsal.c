@@ -99,7 +99,8 @@ static bool remember_op(struct rehearsal *r, enum controller_id id, const char *
 	}
 	if (str_eq(what, "requeue") && id == CONTROLLER_ADDRESSES)
 		wake(r, id, key, QUEUE_MAIN);
-	return controllers_remember(&r->sources, id, op, object) && object && json_at(op, "reason");
+	return controllers_remember(&r->sources, id, op, object, UINT64_MAX) && object &&
+	       json_at(op, "reason");
 }
 
 /* ---- what an operation would change ---------------------------------------------------------- */

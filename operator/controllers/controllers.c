@@ -253,7 +253,7 @@ void controllers_gather(const struct controller_sources *from, enum controller_i
 }
 
 bool controllers_remember(const struct controller_sources *from, enum controller_id id,
-			  const json_t *op, const json_t *object)
+			  const json_t *op, const json_t *object, uint64_t as_of)
 {
 	const char *what = json_str_at(op, "op"), *reason = json_str_at(op, "reason");
 	const struct change c = {
@@ -262,9 +262,11 @@ bool controllers_remember(const struct controller_sources *from, enum controller
 
 	if (str_eq(what, "report"))
 		controllers[id].reported(from, json_str_at(op, "node"), json_at(op, "policies"));
+	else if (str_eq(what, "post") && controllers[id].posted)
+		controllers[id].posted(from, json_str_at(op, "box"), c.key, json_at(op, "value"),
+				       as_of);
 	else if (str_eq(what, "post"))
-		(controllers[id].posted ? controllers[id].posted : controllers_keep)(
-			from, json_str_at(op, "box"), c.key, json_at(op, "value"));
+		controllers_keep(from, json_str_at(op, "box"), c.key, json_at(op, "value"));
 	if (!str_eq(what, "finding") ||
 	    !findings_set(from->findings, c.kind, c.key, json_uid(object), object ? reason : NULL,
 			  json_str_at(op, "message")))

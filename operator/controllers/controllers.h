@@ -94,8 +94,9 @@ typedef void controller_gather_fn(const struct controller_sources *from,
 
 typedef void controller_gathered_fn(const struct controller_sources *from, const char *key,
 				    const json_t *world);
+/* as_of: see ipam_book_posted(). */
 typedef void controller_posted_fn(const struct controller_sources *from, const char *box,
-				  const char *key, json_t *value);
+				  const char *key, json_t *value, uint64_t as_of);
 typedef void controller_reported_fn(const struct controller_sources *from, const char *node,
 				    const json_t *policies);
 /* The answer to an eviction (evictions.h); the callback may keep it. */
@@ -170,9 +171,10 @@ void controllers_gather(const struct controller_sources *from, enum controller_i
 
 /*
  * A plan of the controller says this: a "report", "post" or "finding" (plan.h); object: that of the
- * finding, NULL when it is gone. True for a finding that is another one than before.
+ * finding, NULL when it is gone; as_of: see ipam_book_posted(). True for a finding that is another
+ * one than before.
  */
 bool controllers_remember(const struct controller_sources *from, enum controller_id id,
-			  const json_t *op, const json_t *object);
+			  const json_t *op, const json_t *object, uint64_t as_of);
 
 #endif

@@ -9,6 +9,8 @@
  *   -            strays: it has an address without a record     waiting, claimant
  *   waiting      addresses: recorded, or none needed any more   -
  *   waiting      addresses: none to be had                      waiting, behind the others
+ *   waiting      any of these, while a pass that has seen it is waiting, after that pass
+ *                carried out
  *   waiting, as  a term of leadership begins: it is read again  -
  *   it was read
  *   claimant     addresses: looked at                           (no claimant)
@@ -59,7 +61,9 @@
 
 struct ipam_book {
 	json_t *entries[IPAM_ENTRIES]; /* { key: value } */
-	json_t *claims;                /* of IPAM_CLAIMED, { pool: { key: value } } */
+	json_t *set_at[IPAM_ENTRIES];  /* { key: revision } */
+	uint64_t revision;
+	json_t *claims; /* of IPAM_CLAIMED, { pool: { key: value } } */
 };
 
 /* ---- who is woken, what is counted ----------------------------------------------------------- */
@@ -173,7 +177,7 @@ struct ipam_book *ipam_book_new(void)
 	struct ipam_book *book = mem_new(struct ipam_book);
 
 	for (size_t i = 0; i < IPAM_ENTRIES; i++)
-		book->entries[i] = json_object();
+		book->entries[i] = json_object(), book->set_at[i] = json_object();
 	book->claims = json_object();
 	return book;
 }
@@ -182,10 +186,18 @@ void ipam_book_free(struct ipam_book *book)
 {
 	if (!book)
 		return;
-	for (size_t i = 0; i < IPAM_ENTRIES; i++)
+	for (size_t i = 0; i < IPAM_ENTRIES; i++) {
 		json_decref(book->entries[i]);
+		json_decref(book->set_at[i]);
+	}
 	json_decref(book->claims);
 	mem_free(book);
+}
+
+static void drop_entry(struct ipam_book *book, enum ipam_entry entry, const char *key)
+{
+	json_object_del(book->set_at[entry], key);
+	json_object_del(book->entries[entry], key);
 }
 
 json_t *ipam_book_get(const struct ipam_book *book, enum ipam_entry entry, const char *key)
@@ -236,27 +248,40 @@ void ipam_book_set(const struct controller_sources *from, enum ipam_entry entry,
 		   json_t *value)
 {
 	const struct event e = {from, key, value};
+	struct ipam_book *book = from->addresses;
 
 	assert(entry < IPAM_ENTRIES);
-	if (value)
-		json_object_set(from->addresses->entries[entry], key, value);
-	else
-		json_object_del(from->addresses->entries[entry], key);
+	if (value) {
+		json_object_set(book->entries[entry], key, value);
+		json_put_int(book->set_at[entry], key, (json_int_t)++book->revision);
+	} else {
+		drop_entry(book, entry, key);
+	}
 	if (entry == IPAM_CLAIMED)
-		note_claim(from->addresses, key, value);
+		note_claim(book, key, value);
 	if (value && rows[entry].set)
 		rows[entry].set(&e);
 	else if (!value && rows[entry].removed)
 		rows[entry].removed(&e);
 }
 
+uint64_t ipam_book_revision(const struct ipam_book *book)
+{
+	return book->revision;
+}
+
 void ipam_book_posted(const struct controller_sources *from, const char *box, const char *key,
-		      json_t *value)
+		      json_t *value, uint64_t as_of)
 {
 	enum ipam_entry entry = 0;
 
 	while (entry < IPAM_ENTRIES && !str_eq(rows[entry].box, box))
 		entry++;
+	assert(entry < IPAM_ENTRIES);
+	/* It came while the plan's writes were in flight, and has woken who sees it. */
+	if (!value && (uint64_t)json_integer_value(
+			      json_object_get(from->addresses->set_at[entry], key)) > as_of)
+		return;
 	ipam_book_set(from, entry, key, value);
 }
 
@@ -301,7 +326,7 @@ static void decide_again(const struct controller_sources *from)
 		cache_find(pods, BOUND_POD_BY_MACHINE, key, wait_for, (void *)from);
 		wake_endpoint(&e);
 		wake_strays_of(from, json_at(value, "endpoint", "status"));
-		json_object_del(decided, key);
+		drop_entry(from->addresses, IPAM_DECIDED, key);
 	}
 }
 
@@ -325,7 +350,7 @@ static void ask_again(const struct controller_sources *from)
 		controller_wake(from, CONTROLLER_ENDPOINT, key, QUEUE_MAIN);
 		if (machine)
 			controller_wake(from, CONTROLLER_ENDPOINT, machine, QUEUE_MAIN);
-		json_object_del(waiting, key);
+		drop_entry(from->addresses, IPAM_WAITING, key);
 	}
 }
 
@@ -351,6 +376,7 @@ static void look_again(const struct controller_sources *from)
 						QUEUE_MAIN);
 		}
 		json_object_clear(all);
+		json_object_clear(from->addresses->set_at[entries[k]]);
 	}
 }
 

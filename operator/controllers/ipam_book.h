@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct controller_sources; /* operator/controllers/controllers.h */
 struct ipam_book;
@@ -54,9 +55,15 @@ void ipam_book_add(const struct ipam_book *book, json_t *world, enum ipam_entry 
 void ipam_book_set(const struct controller_sources *from, enum ipam_entry entry, const char *key,
 		   json_t *value);
 
-/* A plan posted this: the same, by the name BOX_*. */
+/* How often entries were set. */
+uint64_t ipam_book_revision(const struct ipam_book *book);
+
+/*
+ * A plan posted this: the same, by the name BOX_*. as_of: the revision when the plan's world was
+ * gathered. An entry that was set since then was not decided on, so no value takes it out.
+ */
 void ipam_book_posted(const struct controller_sources *from, const char *box, const char *key,
-		      json_t *value);
+		      json_t *value, uint64_t as_of);
 
 /*
  * A term of leadership begins. Ledgers that were refused in an earlier one are written at once.

@@ -702,7 +702,7 @@ static void carry_out(struct cluster *c, enum controller_id id, const json_t *op
 	const char *text = NULL;
 	bool is_new = !present;
 
-	(void)controllers_remember(&c->sources, id, op, present);
+	(void)controllers_remember(&c->sources, id, op, present, UINT64_MAX);
 	body = body_of(op, present);
 	if (body)
 		json_write(body, &sent);

@@ -70,7 +70,7 @@ static void found(struct mirrored_test *t, const char *pod, const char *reason)
 	json_auto_t *op = json_pack("{s:s, s:s, s:s, s:s*, s:s}", "op", "finding", "kind", KIND_POD,
 				    "key", pod, "reason", reason, "message", "x");
 
-	(void)controllers_remember(&t->sources, CONTROLLER_INJECT_POD, op, object);
+	(void)controllers_remember(&t->sources, CONTROLLER_INJECT_POD, op, object, UINT64_MAX);
 }
 
 static void a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes(void **state)
@@ -562,8 +562,8 @@ static void what_was_found_on_a_pod_goes_with_it(void **state)
 			  "key", "ml/x", "reason", "AddressTwice", "message", "twice");
 
 	put_bound(t, "x", "");
-	ipam_book_posted(&t->sources, BOX_WAITING, "ml/x", NULL);
-	assert_true(controllers_remember(&t->sources, CONTROLLER_STRAYS, op, object));
+	ipam_book_posted(&t->sources, BOX_WAITING, "ml/x", NULL, UINT64_MAX);
+	assert_true(controllers_remember(&t->sources, CONTROLLER_STRAYS, op, object, UINT64_MAX));
 	world = world_of(t, CONTROLLER_STRAYS, "p");
 	assert_string_equal(json_str_at(world, "twice", "ml/x"), "twice");
 	mirrored_remove(t, KIND_BOUND_POD, "ml/x");
@@ -587,8 +587,8 @@ static void a_pod_that_waits_sees_who_shares_its_endpoint(void **state)
 		auto_free char *key = str_printf("ml/%s", pods[i]);
 		json_auto_t *world = NULL;
 
-		ipam_book_posted(&t->sources, BOX_WAITING, "ml/launcher", NULL);
-		ipam_book_posted(&t->sources, BOX_WAITING, "ml/vm", NULL);
+		ipam_book_posted(&t->sources, BOX_WAITING, "ml/launcher", NULL, UINT64_MAX);
+		ipam_book_posted(&t->sources, BOX_WAITING, "ml/vm", NULL, UINT64_MAX);
 		ipam_book_wait(&t->sources, key);
 		world = world_of(t, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
 		assert_int_equal(json_object_size(json_at(world, KIND_POD)), 2);

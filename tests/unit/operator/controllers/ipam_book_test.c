@@ -62,9 +62,9 @@ static void each_message_wakes_the_keys_that_see_it(void **state)
 	json_auto_t *value = json_object();
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		ipam_book_posted(&t->sources, cases[i].box, cases[i].key, value);
+		ipam_book_posted(&t->sources, cases[i].box, cases[i].key, value, UINT64_MAX);
 		expect_woken(t, cases[i].set);
-		ipam_book_posted(&t->sources, cases[i].box, cases[i].key, NULL);
+		ipam_book_posted(&t->sources, cases[i].box, cases[i].key, NULL, UINT64_MAX);
 		expect_woken(t, cases[i].removed);
 	}
 }
@@ -111,6 +111,34 @@ static void a_term_of_leadership_begins_without_the_pauses_of_an_earlier_one(voi
 	assert_null(ipam_book_all(t->sources.addresses, IPAM_UNWRITTEN));
 }
 
+/* An agent asks while the pass that has served its pod writes: the next pass looks at the pod. */
+static void a_plan_takes_out_what_it_has_seen_and_nothing_later(void **state)
+{
+	static const struct {
+		const char *box;
+		enum ipam_entry entry;
+	} kinds[] = {{BOX_WAITING, IPAM_WAITING},
+		     {BOX_CLAIMANTS, IPAM_CLAIMANT},
+		     {BOX_ENDING, IPAM_ENDING},
+		     {BOX_DECIDED, IPAM_DECIDED},
+		     {BOX_STRAYS, IPAM_STRAYS}};
+	struct mirrored_test *t = *state;
+	const struct ipam_book *book = t->sources.addresses;
+	json_auto_t *value = json_object();
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		uint64_t seen;
+
+		ipam_book_posted(&t->sources, kinds[i].box, "ml/a", value, 0);
+		seen = ipam_book_revision(book);
+		ipam_book_posted(&t->sources, kinds[i].box, "ml/a", value, 0);
+		ipam_book_posted(&t->sources, kinds[i].box, "ml/a", NULL, seen);
+		assert_ptr_equal(ipam_book_get(book, kinds[i].entry, "ml/a"), value);
+		ipam_book_posted(&t->sources, kinds[i].box, "ml/a", NULL, seen + 1);
+		assert_null(ipam_book_get(book, kinds[i].entry, "ml/a"));
+	}
+}
+
 #define BOUND(name_, more_)                                                                        \
 	"{metadata: {name: " name_ ", namespace: ml, uid: u-" name_                                \
 	", annotations: {k8s.v1.cni.cncf.io/networks: net}" more_ "}, spec: {nodeName: w1}}"
@@ -119,7 +147,7 @@ static void post(struct mirrored_test *t, const char *box, const char *key, cons
 {
 	json_auto_t *posted = mirrored_yaml(value);
 
-	ipam_book_posted(&t->sources, box, key, posted);
+	ipam_book_posted(&t->sources, box, key, posted, UINT64_MAX);
 }
 
 /* Another leader may have served these pods, ended them, and given their names to others. */
@@ -133,8 +161,8 @@ static void decisions_of_an_earlier_term_are_made_again(void **state)
 		     BOUND("launcher", ", ownerReferences: [{apiVersion: kubevirt.io/v1, kind: "
 				       "VirtualMachineInstance, name: vm, controller: true}]"));
 	ipam_book_lead(&t->sources);
-	ipam_book_posted(&t->sources, BOX_WAITING, "ml/a", NULL);
-	ipam_book_posted(&t->sources, BOX_WAITING, "ml/launcher", NULL);
+	ipam_book_posted(&t->sources, BOX_WAITING, "ml/a", NULL, UINT64_MAX);
+	ipam_book_posted(&t->sources, BOX_WAITING, "ml/launcher", NULL, UINT64_MAX);
 	/* Read in this term: by the next one a pod of its name may have asked in its place. */
 	post(t, BOX_WAITING, "ml/f", "{metadata: {name: f, namespace: ml, uid: u-f}}");
 	post(t, BOX_DECIDED, "ml/a",
@@ -310,6 +338,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		book_unit_test(each_message_wakes_the_keys_that_see_it),
+		book_unit_test(a_plan_takes_out_what_it_has_seen_and_nothing_later),
 		book_unit_test(a_ledger_on_which_the_server_fails_is_tried_less_and_less),
 		book_unit_test(a_term_of_leadership_begins_without_the_pauses_of_an_earlier_one),
 		book_unit_test(decisions_of_an_earlier_term_are_made_again),

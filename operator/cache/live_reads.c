@@ -25,6 +25,8 @@
 enum {
 	CALLS_MAX = 32,
 	PAGE = 5, /* pods of a node in one answer */
+	/* So often in a row are objects read again, of a key that is asked for all the time. */
+	AGAIN_MAX = 4,
 };
 
 struct live_reads {
@@ -51,6 +53,8 @@ struct look {
 	struct live_reads *looks;
 	unsigned int of;
 	char *name;
+	json_t *again; /* what was asked for since it began; NULL: nothing */
+	int times;     /* it was begun again */
 	json_t *found;
 	struct err err;        /* the first */
 	size_t left, lists, n; /* left: not answered; lists of them: not asked */
@@ -133,6 +137,7 @@ static void look_free(void *ptr)
 		mem_free(reading->key);
 	}
 	json_decref(look->found);
+	json_decref(look->again);
 	mem_free(look->name);
 	mem_free(look);
 }
@@ -165,6 +170,24 @@ static void let_wait(struct reading *reading)
 	TAILQ_INSERT_TAIL(&reading->look->looks->waiting, reading, link);
 }
 
+static void begin_look(struct live_reads *looks, unsigned int of, const char *name,
+		       const json_t *wanted, int times);
+
+/* What was asked for meanwhile may concern what came about after it was read. */
+static void end_look(struct look *look)
+{
+	struct live_reads *looks = look->looks;
+
+	(void)map_take(&looks->running, look->name);
+	if (look->again && look->times < AGAIN_MAX)
+		begin_look(looks, look->of, look->name, look->again, look->times + 1);
+	else
+		looks->done(looks->arg, look->of, look->name,
+			    look->err.class == ERR_NONE ? look->found : NULL,
+			    look->err.class == ERR_NONE ? NULL : &look->err);
+	look_free(look);
+}
+
 /* It is answered: the rest of its look, or the end of it. */
 static void answer_reading(struct reading *reading, json_t *object, const struct err *err)
 {
@@ -180,13 +203,7 @@ static void answer_reading(struct reading *reading, json_t *object, const struct
 				    object ? json_incref(object) : json_null());
 	}
 	if (--look->left == 0) {
-		struct live_reads *looks = look->looks;
-
-		(void)map_take(&looks->running, look->name);
-		looks->done(looks->arg, look->of, look->name,
-			    look->err.class == ERR_NONE ? look->found : NULL,
-			    look->err.class == ERR_NONE ? NULL : &look->err);
-		look_free(look);
+		end_look(look);
 	} else if (look->left == look->lists) {
 		look->lists = 0;
 		for (size_t i = 0; i < look->n; i++)
@@ -291,19 +308,17 @@ static void start_calls(struct live_reads *looks)
 	}
 }
 
-void live_reads_begin(struct live_reads *looks, unsigned int of, const char *name,
-		      const json_t *wanted)
+static void begin_look(struct live_reads *looks, unsigned int of, const char *name,
+		       const json_t *wanted, int times)
 {
 	size_t n = json_array_size(wanted), i;
 	struct look *look;
 	json_t *item;
 
-	assert(name);
-	if (n == 0 || map_get(&looks->running, name))
-		return;
 	look = mem_zalloc(sizeof(*look) + n * sizeof(look->readings[0]));
 	look->looks = looks;
 	look->of = of;
+	look->times = times;
 	look->name = str_dup(name);
 	look->found = json_object();
 	json_array_foreach (wanted, i, item) {
@@ -334,4 +349,18 @@ void live_reads_begin(struct live_reads *looks, unsigned int of, const char *nam
 	if (look->left == look->lists)
 		look->lists = 0;
 	start_calls(looks);
+}
+
+void live_reads_begin(struct live_reads *looks, unsigned int of, const char *name,
+		      const json_t *wanted)
+{
+	struct look *running = map_get(&looks->running, name);
+
+	assert(name);
+	if (json_array_size(wanted) == 0)
+		return;
+	if (running)
+		json_replace(&running->again, json_incref((json_t *)wanted));
+	else
+		begin_look(looks, of, name, wanted, 0);
 }

@@ -26,8 +26,9 @@ void live_reads_free(struct live_reads *looks);
 /*
  * Read [{"kind", "key"}, …]: kinds of reconcilers/core/kinds.h, those who own pods
  * (reconcilers/ipam/allocate/release.h), and BOX_PODS_OF_NODE: the object is then {"ns/name": pod}
- * of all that are bound to the node `key`, read after all else. `of` and `name` tell the answer; a
- * name that is being read is not read again.
+ * of all that are bound to the node `key`, read after all else. `of` and `name` tell the answer. A
+ * name that is asked for while it is read is read once more, and has one answer: from after the
+ * last question, unless questions do not end.
  */
 void live_reads_begin(struct live_reads *looks, unsigned int of, const char *name,
 		      const json_t *wanted);

@@ -136,6 +136,45 @@ static void a_list_that_ends_in_its_midst_is_no_answer(void **state)
 	close_looking(&l);
 }
 
+/* A pod of the same name may have come since, and what was asked may be about that one. */
+static void what_is_asked_for_meanwhile_is_read_once_more(void **state)
+{
+	struct looking l;
+
+	open_looking(&l);
+	reply_with(&l, "GET /api/v1/namespaces/ml/pods/p", "{\"metadata\": {\"uid\": \"before\"}}");
+	reply_with(&l, "GET /api/v1/namespaces/ml/pods/p", "{\"metadata\": {\"uid\": \"now\"}}");
+	reply_with(&l, "GET /api/v1/nodes/n1", "{}");
+	ask(&l, "ml/p", KIND_POD, "ml/p");
+	ask(&l, "ml/p", KIND_NODE, "n1");
+	ask(&l, "ml/p", KIND_POD, "ml/p");
+	scripted_until(&l.server, &l.answers, 1);
+	scripted_for(&l.server, 50);
+	assert_int_equal(l.answers, 1);
+	assert_string_equal(json_str_at(l.found, KIND_POD, "ml/p", "metadata", "uid"), "now");
+	assert_int_equal(http_script_count(l.server.http, "GET /api/v1/nodes"), 0);
+	close_looking(&l);
+}
+
+static void ask_again(void *arg)
+{
+	ask(arg, "ml/p", KIND_POD, "ml/p");
+}
+
+/* Users may change their objects as often as they like. */
+static void questions_without_end_have_an_answer(void **state)
+{
+	struct looking l;
+
+	open_looking(&l);
+	http_script_add(
+		l.server.http, "GET /api/v1/namespaces/ml/pods/p",
+		&(struct http_reply){.body = "{}", .always = true, .seen = ask_again, .arg = &l});
+	ask(&l, "ml/p", KIND_POD, "ml/p");
+	scripted_until(&l.server, &l.answers, 1);
+	close_looking(&l);
+}
+
 static void what_no_decision_reads_is_dropped(void **state)
 {
 	static const struct {
@@ -175,6 +214,8 @@ int main(void)
 		cmocka_unit_test(all_that_wait_are_read_in_the_end),
 		cmocka_unit_test(pods_of_a_node_are_read_page_by_page),
 		cmocka_unit_test(a_list_that_ends_in_its_midst_is_no_answer),
+		cmocka_unit_test(what_is_asked_for_meanwhile_is_read_once_more),
+		cmocka_unit_test(questions_without_end_have_an_answer),
 		cmocka_unit_test(what_no_decision_reads_is_dropped),
 	};
 

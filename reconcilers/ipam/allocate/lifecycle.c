@@ -503,10 +503,10 @@ static void look_at_claim(const struct look *look, const json_t *stray)
 
 static void look_at_strays(const struct look *look, const json_t *strays)
 {
-	json_auto_t *over = json_object(), *lost = json_object();
+	json_auto_t *over = json_object(), *lost = json_object(), *asked = json_array();
 	json_t *stray, *records;
 	const char *name, *uid;
-	size_t i;
+	size_t i, first;
 
 	json_array_foreach (strays, i, stray) {
 		if (json_at(stray, "claimed")) {
@@ -535,10 +535,16 @@ static void look_at_strays(const struct look *look, const json_t *strays)
 		plan_post(look->plan, BOX_ENDING, key,
 			  json_pack("{s:s, s:O}", "uid", uid, "records", records));
 	}
-	plan_post(look->plan, BOX_STRAYS, look->key, NULL);
-	/* One that is refused keeps nothing else from being done. */
-	json_each (lost, name, records)
+	/* One that is refused keeps nothing else from being done, and is tried again. */
+	json_each (lost, name, records) {
+		first = json_array_size(look->plan->ops);
 		ask_agent(look, name, records);
+		plan_group(look->plan, first, name, NULL);
+		json_array_append_new(asked, json_string(name));
+	}
+	first = json_array_size(look->plan->ops);
+	plan_post(look->plan, BOX_STRAYS, look->key, NULL);
+	plan_group(look->plan, first, NULL, json_array_size(asked) ? asked : NULL);
 }
 
 /* Only those who give back need them, and a ConfigMap is long to read. */

@@ -2581,7 +2581,7 @@ static void a_record_goes_when_pod_and_node_have_ended(void **state)
 	       "ml/a", "post ending ml/a u-a in; post strays ml/a out; ");
 	/* Its agent is asked. */
 	expect(endpoint_reconcile, RECORD(", node: w1") ENV POD_GONE, "ml/a",
-	       "post strays ml/a out; apply " LOST "; ");
+	       "apply " LOST "; post strays ml/a out; ");
 	expect(endpoint_reconcile,
 	       RECORD(", node: w1") ENV "live: {ml/a: {pods: {ml/a: {metadata: {name: a, uid: "
 					"u-a}}}, nodes: {w1: {metadata: "
@@ -2627,7 +2627,7 @@ static void what_asks_about_a_lost_pod_names_its_node_and_its_addresses(void **s
 	const json_t *object;
 
 	assert_int_equal(endpoint_reconcile(world, "ml/a", &plan, NULL), 0);
-	object = json_at(json_array_get(plan.ops, 1), "object");
+	object = json_at(json_array_get(plan.ops, 0), "object");
 	assert_string_equal(json_str_at(object, "metadata", "labels", ENDPOINT_NODE_LABEL), "w1");
 	assert_string_equal(endpoint_uid(object), "u-a");
 	assert_true(endpoint_has(object, "u-a", "p", "10.0.0.1"));
@@ -2652,12 +2652,17 @@ static void each_pool_of_a_lost_pod_has_an_endpoint_that_asks(void **state)
 
 	assert_int_equal(endpoint_reconcile(world, "ml/a", &plan, NULL), 0);
 	assert_int_equal(json_array_size(plan.ops), 3);
-	assert_string_not_equal(json_str_at(json_array_get(plan.ops, 1), "key"),
-				json_str_at(json_array_get(plan.ops, 2), "key"));
-	assert_true(endpoint_has(json_at(json_array_get(plan.ops, 2), "object"), "u-a", "q",
+	assert_string_not_equal(json_str_at(json_array_get(plan.ops, 0), "key"),
+				json_str_at(json_array_get(plan.ops, 1), "key"));
+	assert_true(endpoint_has(json_at(json_array_get(plan.ops, 1), "object"), "u-a", "q",
 				 "fd00::1") ||
-		    endpoint_has(json_at(json_array_get(plan.ops, 1), "object"), "u-a", "q",
+		    endpoint_has(json_at(json_array_get(plan.ops, 0), "object"), "u-a", "q",
 				 "fd00::1"));
+	/* What is refused is found again. */
+	for (size_t i = 0; i < 2; i++)
+		assert_true(json_list_has(json_at(json_array_get(plan.ops, 2), "needs"),
+					  json_str_at(json_array_get(plan.ops, i), "group")));
+	assert_string_equal(json_str_at(json_array_get(plan.ops, 2), "box"), BOX_STRAYS);
 }
 
 /* Both pools are looked at before the pod is. */

@@ -49,9 +49,15 @@ enum {
 	ENDPOINT_BY_NODE = 0,  /* SpiderEndpoints by the node of their pod */
 	ENDPOINT_BY_POOL = 1,  /* … by the SpiderIPPools that their addresses are from */
 	ENDPOINT_BY_BLOCK = 2, /* … by blocks of the addresses (ipam/strays.h) */
-	ENDPOINT_OF_SETS = 3,  /* … of pods of StatefulSets, by namespace */
+	/*
+	 * … of pods of StatefulSets, by namespace; those that say down, by ENDPOINTS_DOWN as well
+	 */
+	ENDPOINT_OF_SETS = 3,
 	QUOTA_BY_NAMESPACE = 0,
 };
+
+/* Formats a namespace. */
+#define ENDPOINTS_DOWN "%s down"
 
 /*
  * What tells about the cluster's own network, for SpiderCoordinators: single objects and kinds of

@@ -307,25 +307,34 @@ static void count_living(void *arg, const char *key)
 {
 	struct counting *c = arg;
 
-	c->n -= cache_has(mirror_cache(c->from->mirror, KIND_ENDPOINT), key);
+	c->n += cache_has(mirror_cache(c->from->mirror, KIND_ENDPOINT), key);
 }
 
 /*
  * "env": endedSetPods, where a quota bounds them. No object is read for it: users may write many
- * endpoints, and have each looked at often.
+ * endpoints, and have each looked at often. Pods that are not mirrored may live while their
+ * endpoints do not say down, as many as the quota leaves room for.
  */
 static void add_ended(const struct controller_sources *from, json_t *world, const char *ns)
 {
-	struct counting ended = {.from = from};
+	const struct cache *endpoints = mirror_cache(from->mirror, KIND_ENDPOINT);
+	struct counting ended = {.from = from}, down = ended, mirrored = ended;
+	auto_free char *of_down = str_printf(ENDPOINTS_DOWN, ns);
+	int64_t most, others, room;
 
 	mirror_add_indexed(from->mirror, world, KIND_RESOURCE_QUOTA, QUOTA_BY_NAMESPACE, ns);
-	if (release_ended_max(world, ns) < 0)
+	most = release_ended_max(world, ns);
+	if (most < 0)
 		return;
-	cache_find(mirror_cache(from->mirror, KIND_ENDPOINT), ENDPOINT_OF_SETS, ns, count_endpoint,
-		   &ended);
+	cache_find(endpoints, ENDPOINT_OF_SETS, ns, count_endpoint, &ended);
+	cache_find(endpoints, ENDPOINT_OF_SETS, of_down, count_endpoint, &down);
 	cache_find(mirror_cache(from->mirror, KIND_BOUND_POD), BOUND_POD_OF_SETS, ns, count_living,
-		   &ended);
-	json_put_int(json_need_object(world, "env"), "endedSetPods", ended.n);
+		   &mirrored);
+	others = ended.n - mirrored.n - down.n;
+	room = most - mirrored.n;
+	others = others < room ? others : room;
+	json_put_int(json_need_object(world, "env"), "endedSetPods",
+		     ended.n - mirrored.n - (others > 0 ? others : 0));
 }
 
 void endpoint_gather(const struct controller_sources *from, const struct controller *self,

@@ -27,6 +27,8 @@
  *   any          endpoint: it may have ended, its pod is not    any, live for one decision
  *                mirrored; the reads are done
  *   live         endpoint: the pod has ended                    ending
+ *   live,        endpoint: written, or deleted                  -, read again
+ *   decided
  *   ending       addresses: its records are released            decided {gone}
  *
  * SpiderIPPool
@@ -112,11 +114,17 @@ static void on_decided(const struct event *e)
 	wake_endpoint(e);
 }
 
-/* What came meanwhile waited for that. */
+/*
+ * What came meanwhile waited for that, perhaps for long: the API server may have refused the
+ * endpoint. So what was read is read again.
+ */
 static void on_carried_out(const struct event *e)
 {
-	if (ipam_book_get(e->from->addresses, IPAM_LIVE, e->key) ||
-	    ipam_book_get(e->from->addresses, IPAM_STRAYS, e->key))
+	bool is_read = ipam_book_get(e->from->addresses, IPAM_LIVE, e->key) != NULL;
+
+	if (is_read)
+		ipam_book_set(e->from, IPAM_LIVE, e->key, NULL);
+	if (is_read || ipam_book_get(e->from->addresses, IPAM_STRAYS, e->key))
 		wake_endpoint(e);
 }
 

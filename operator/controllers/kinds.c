@@ -18,6 +18,7 @@
 #include "reconcilers/ipam/allocate/assign.h"
 #include "reconcilers/ipam/allocate/release.h"
 #include "reconcilers/ipam/allocate/strays.h"
+#include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/pod_controller.h"
 #include "reconcilers/maintenance/drain.h"
 #include "reconcilers/spider/cni_config.h"
@@ -181,8 +182,13 @@ static void index_endpoint_blocks(const json_t *endpoint, struct cache_values *v
 
 static void index_endpoint_of_sets(const json_t *endpoint, struct cache_values *values)
 {
-	if (str_eq(json_str_at(endpoint, "status", "ownerControllerType"), "StatefulSet"))
-		cache_index_value(values, json_namespace(endpoint));
+	auto_free char *down = str_printf(ENDPOINTS_DOWN, json_namespace(endpoint));
+
+	if (!str_eq(json_str_at(endpoint, "status", "ownerControllerType"), "StatefulSet"))
+		return;
+	cache_index_value(values, json_namespace(endpoint));
+	if (endpoint_is_down(endpoint, endpoint_uid(endpoint)))
+		cache_index_value(values, down);
 }
 
 static void index_drains(const json_t *state, struct cache_values *values)

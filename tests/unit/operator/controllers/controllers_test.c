@@ -290,6 +290,29 @@ static void an_endpoint_sees_how_many_ended_pods_its_namespace_keeps_addresses_o
 	expect_ended(t, 0);
 }
 
+/* Of pods that name no network themselves their agents say that they have ended. */
+static void pods_that_are_not_mirrored_count_as_ended_once_their_agents_say_so(void **state)
+{
+	struct mirrored_test *t = *state;
+
+	for (int i = 0; i < 6; i++) {
+		auto_free char *endpoint = str_printf(
+			"{metadata: {name: web-%d, namespace: ml, annotations: {%s}}, status: "
+			"{current: {uid: u, ips: []}, ownerControllerType: StatefulSet}}",
+			i, i < 2 ? "orbweaver.io/down: u" : "");
+
+		mirrored_put(t, KIND_ENDPOINT, endpoint);
+	}
+	mirrored_put(t, KIND_BOUND_POD, SET_POD("web-2", "Running"));
+	mirrored_put(t, KIND_RESOURCE_QUOTA,
+		     "{metadata: {name: q, namespace: ml}, spec: {hard: {pods: '4'}}}");
+	expect_ended(t, 2);
+	/* No more pods than the quota allows can live, whatever users write into endpoints. */
+	mirrored_put(t, KIND_RESOURCE_QUOTA,
+		     "{metadata: {name: q, namespace: ml}, spec: {hard: {pods: '3'}}}");
+	expect_ended(t, 3);
+}
+
 static void an_endpoint_that_somebody_deletes_is_looked_at(void **state)
 {
 	struct mirrored_test *t = *state;
@@ -907,6 +930,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			an_endpoint_sees_how_many_ended_pods_its_namespace_keeps_addresses_of,
 			setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			pods_that_are_not_mirrored_count_as_ended_once_their_agents_say_so, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(large_pods_keep_no_small_one_waiting, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_pod_of_many_small_ones_is_in_the_next_pass, setup,

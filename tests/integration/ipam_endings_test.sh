@@ -62,9 +62,14 @@ w() {
 		--uids <(echo "$3 $4") "${@:6}" 2>&1
 }
 
-# asked_about N: the endpoints that ask agents about lost pods.
+# asked_about N: the endpoints that ask agents about the pods that are lost here. Others may ask about a pod of which an agent
+# gives the records back at that moment, until that node's agent lists endpoints.
 asked_about() {
-	[[ $(o_curl GET "$spider/namespaces/$POD_NAMESPACE/spiderendpoints" | jq '[.items[].metadata.name | select(startswith("lost-"))] | length') == "$1" ]]
+	local asked
+
+	asked=$(o_curl GET "$spider/namespaces/$POD_NAMESPACE/spiderendpoints" | jq -r '.items[].metadata.name')
+	echo "$asked"
+	[[ $(grep -c "^lost-00000000-" <<<"$asked") == "$1" ]]
 }
 
 # --- questions ----------------------------------------------------------------------------------------------------
@@ -223,14 +228,13 @@ pool lost 10.6.9 4
 pool second 10.6.10 1
 uid[here]=$(pod lost here n1)
 t_wait 30 "the pod that is there has an address" holds lost 1
-lost_records=$(o_curl GET "$spider/spiderippools/lost" | jq '.status.allocatedIPs = (.status.allocatedIPs | fromjson + {
+lost_records=$(o_curl GET "$spider/spiderippools/lost" | jq '.status.allocatedIPs | fromjson + {
 	"10.6.9.2": { pod: "lost/gone", podUid: "00000000-0000-0000-0000-000000000001", node: "n1" },
 	"10.6.9.3": { pod: "nowhere/gone", podUid: "00000000-0000-0000-0000-000000000002", node: "n1" },
-	"10.6.9.4": { pod: "lost/here", podUid: "00000000-0000-0000-0000-000000000003", node: "n1" } } | tojson)')
-o_curl PUT "$spider/spiderippools/lost/status" "$lost_records" >/dev/null
-lost_records=$(o_curl GET "$spider/spiderippools/second" | jq '.status.allocatedIPs = ({
-	"10.6.10.1": { pod: "lost/gone", podUid: "00000000-0000-0000-0000-000000000001", node: "n1" } } | tojson)')
-o_curl PUT "$spider/spiderippools/second/status" "$lost_records" >/dev/null
+	"10.6.9.4": { pod: "lost/here", podUid: "00000000-0000-0000-0000-000000000003", node: "n1" } } | { status: { allocatedIPs: tojson } }')
+o_curl PATCH "$spider/spiderippools/lost/status" "$lost_records" >/dev/null
+o_curl PATCH "$spider/spiderippools/second/status" "$(jq -nc '{ status: { allocatedIPs: ({
+	"10.6.10.1": { pod: "lost/gone", podUid: "00000000-0000-0000-0000-000000000001", node: "n1" } } | tojson) } }')" >/dev/null
 t_wait 30 "their agent is asked, about each pool" asked_about 4
 t_ok "and nothing comes back before it has spoken" holds lost 4
 o_spawn agent "$o_programs/tests/integration/wants" look-after --kubeconfig "$agent_kubeconfig" --node n1

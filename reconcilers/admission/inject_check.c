@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "lib/base/rail_list.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/admission/pod_inject.h"
@@ -76,13 +77,16 @@ void inject_check_project(json_t *pod)
 		"k8s.v1.cni.cncf.io/networks",
 		NULL,
 	};
+	static const char *const labels_kept[] = {RAILS_LABEL, NULL};
 	json_t *metadata = json_pick(json_at(pod, "metadata"), metadata_kept);
+	json_t *labels = json_pick(json_at(pod, "metadata", "labels"), labels_kept);
 	json_t *annotations =
 		limits_annotations(json_at(pod, "metadata", "annotations"), annotations_kept);
 	json_t *limits = limits_of(json_at(pod, "spec", "containers"));
 	json_t *phase = json_incref(json_at(pod, "status", "phase"));
 
 	json_put(metadata, "annotations", annotations);
+	json_put(metadata, "labels", labels);
 	json_object_clear(pod);
 	json_put(pod, "metadata", metadata);
 	json_put(json_need_object(pod, "spec"), "containers", limits);

@@ -25,8 +25,8 @@
 bool inject_check_wants(const json_t *pod);
 
 /*
- * Keep of it what is read here: metadata.{name,namespace,uid,annotations of ours}, containers'
- * limits, phase. In place.
+ * Keep of it what is read here: metadata.{name,namespace,uid,annotations of ours, the label of
+ * rails}, containers' limits, phase. In place.
  */
 void inject_check_project(json_t *pod);
 

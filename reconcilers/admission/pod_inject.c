@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/rail_list.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/admission/network_resources.h"
@@ -35,7 +36,21 @@ static const char *const group_keys[] = {
 struct group {
 	const char *key;   /* one of group_keys */
 	const char *value; /* borrowed from the pod or the namespace */
+	uint32_t rails;    /* of the pod's label, a bit each; 0: all */
 };
+
+static const char *rails_label(const json_t *pod)
+{
+	return json_str_at(pod, "metadata", "labels", RAILS_LABEL);
+}
+
+/* The name of a group of pods says nothing about networks: the agent chooses devices by it. */
+static uint32_t rails_named(const json_t *pod)
+{
+	const char *label = rails_label(pod);
+
+	return rail_list_is(label) ? rail_list_parse(label) : 0;
+}
 
 static bool find_group(const json_t *pod, const json_t *namespace, struct group *ret)
 {
@@ -46,7 +61,7 @@ static bool find_group(const json_t *pod, const json_t *namespace, struct group 
 			value = cni_annotation(namespace, group_keys[i]);
 		if (!value)
 			continue;
-		*ret = (struct group){group_keys[i], value};
+		*ret = (struct group){group_keys[i], value, rails_named(pod)};
 		return true;
 	}
 	return false;
@@ -87,7 +102,7 @@ static const char *group_of_config(const json_t *config, const char *key)
 void pod_inject_groups(const json_t *config, void (*visit)(void *arg, const char *group), void *arg)
 {
 	for (size_t i = 0; i < ARRAY_LEN(group_keys); i++) {
-		struct group group = {group_keys[i], group_of_config(config, group_keys[i])};
+		struct group group = {group_keys[i], group_of_config(config, group_keys[i]), 0};
 		auto_free char *text = group.value ? group_text(&group) : NULL;
 
 		if (text)
@@ -109,6 +124,7 @@ struct match {
 struct matches {
 	struct match *items;
 	size_t len;
+	uint32_t rails; /* of all configs of the group, whatever the pod's label says */
 };
 
 static void matches_done(struct matches *matches)
@@ -157,6 +173,15 @@ static int compare_matches(const void *a, const void *b)
 	return by_order ? by_order : strcmp(x->key, y->key);
 }
 
+/* A bit; 0: its annotation names no rail, or more than one. */
+static uint32_t rail_of_config(const json_t *config)
+{
+	const char *text = cni_annotation(config, CNI_ANNOTATION_RAIL);
+	uint32_t rails = text ? rail_list_parse(text) : 0;
+
+	return rails & (rails - 1) ? 0 : rails;
+}
+
 /* Why the config cannot be given to the pod, as a problem of the pod's annotation. */
 static bool check_config(const json_t *config, const struct group *group, struct problems *problems)
 {
@@ -166,6 +191,11 @@ static bool check_config(const json_t *config, const struct group *group, struct
 	json_t *problem;
 	size_t i;
 
+	if (cni_annotation(config, CNI_ANNOTATION_RAIL) && !rail_of_config(config))
+		problem_add(&found, "BadAnnotation",
+			    "metadata.annotations[" CNI_ANNOTATION_RAIL "]",
+			    "is not the index of a rail: write a number from 0 to %d",
+			    RAIL_LIST_MAX - 1);
 	multus_config_check_injection(config, str_eq(group->key, CNI_ANNOTATION_RDMA_INJECT),
 				      &found);
 	if (!name_is_dns_subdomain(cni_nad_name(config)))
@@ -192,7 +222,8 @@ static bool is_younger(const json_t *config, const json_t *pod)
 /*
  * The configs of the group that pods of the namespace can get, or could when `pod` came (NULL: does
  * not matter); those that cannot be injected go into problems, which may be NULL. A config brings
- * any CNI configuration with it, so it reaches its own namespace only, unless that is trusted.
+ * any CNI configuration with it, so it reaches its own namespace only, unless that is trusted. A
+ * pod that names rails gets networks of these rails, and those that are of none.
  */
 static struct matches find_matches(const json_t *world, const char *ns, const struct group *group,
 				   const json_t *pod, struct problems *problems)
@@ -207,8 +238,13 @@ static struct matches find_matches(const json_t *world, const char *ns, const st
 		if (str_eq(group_of_config(config, group->key), group->value) &&
 		    (str_eq(json_namespace(config), ns) || object_is_trusted(world, config)) &&
 		    !object_is_terminating(config) && !is_younger(config, pod) &&
-		    check_config(config, group, problems))
-			matches.items[matches.len++] = match_new(config);
+		    check_config(config, group, problems)) {
+			uint32_t rail = rail_of_config(config);
+
+			matches.rails |= rail;
+			if (!rail || !group->rails || (rail & group->rails))
+				matches.items[matches.len++] = match_new(config);
+		}
 	qsort(matches.items, matches.len, sizeof(*matches.items), compare_matches);
 	return matches;
 }
@@ -351,6 +387,27 @@ static void refuse_group(const json_t *world, const char *ns, const struct group
 	problem_add(problems, "BadField", field, "%s", text);
 }
 
+/* Rails that the pod names in its label, and the group does not have. */
+static void check_rails(const json_t *pod, const struct group *group, const struct matches *matches,
+			struct problems *problems)
+{
+	const char *label = rails_label(pod);
+	uint32_t lacking = matches->rails ? group->rails & ~matches->rails : 0;
+	auto_free char *which = rail_list_text(lacking), *has = rail_list_text(matches->rails);
+
+	if (rail_list_is(label) && !group->rails)
+		problem_add(problems, "BadField", "metadata.labels[" RAILS_LABEL "]",
+			    "\"%.64s\" is not a list of rails from 0 to %d: write it as 0-3 or "
+			    "0.2.5, or the name of a group, which begins with a letter",
+			    label, RAIL_LIST_MAX - 1);
+	if (lacking)
+		problem_add(problems, "BadField", "metadata.labels[" RAILS_LABEL "]",
+			    "\"%.64s\": \"%.64s\" has networks of rails %s and not of %s: correct "
+			    "the label, or give a SpiderMultusConfig the "
+			    "annotation " CNI_ANNOTATION_RAIL,
+			    label, group->value, has, which);
+}
+
 /* With those of the group a pod may have more networks than it can. */
 static bool are_few(const char *text, const char *ns, struct problems *problems)
 {
@@ -444,6 +501,7 @@ static json_t *inject(const json_t *world, const struct inject_settings *setting
 
 	if (group) {
 		matches = find_matches(world, r->ns, group, NULL, &problems);
+		check_rails(pod, group, &matches, &problems);
 		if (!add_networks(world, group, r->ns, pod, &matches, &problems))
 			return admission_refuse(r, &problems, NULL);
 		warn_of_ignored(given, group, warnings);

@@ -9,6 +9,11 @@
  * annotation counts before its namespace's. A SpiderMultusConfig is in a group by the same
  * annotation, else by a label of the same key and value; one that is going away is in none.
  *
+ * A pod with a list of rails as its label orbweaver.io/rails (lib/base/rail_list.h) gets of its
+ * group the networks of these rails, which the configs' annotation orbweaver.io/rail says, and
+ * those of configs without the annotation. A rail that no config of the group has is a refusal,
+ * unless none has any.
+ *
  * What the pod gets:
  *
  * 	annotation k8s.v1.cni.cncf.io/networks the NetworkAttachmentDefinitions, after those that

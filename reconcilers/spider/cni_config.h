@@ -32,9 +32,11 @@ extern const struct cni_type cni_types[];
 const struct cni_type *cni_type_of(const json_t *smc);
 
 /* Annotations of a SpiderMultusConfig that we read. */
-#define CNI_ANNOTATION_NAD_NAME       "multus.spidernet.io/cr-name"
-#define CNI_ANNOTATION_VERSION        "multus.spidernet.io/cni-version"
-#define CNI_ANNOTATION_CONFIG_NAME    "cni.spidernet.io/cniconfig-name"
+#define CNI_ANNOTATION_NAD_NAME    "multus.spidernet.io/cr-name"
+#define CNI_ANNOTATION_VERSION     "multus.spidernet.io/cni-version"
+#define CNI_ANNOTATION_CONFIG_NAME "cni.spidernet.io/cniconfig-name"
+/* The rail, an index, whose network this is: pods that name rails get networks of these. */
+#define CNI_ANNOTATION_RAIL           "orbweaver.io/rail"
 #define CNI_ANNOTATION_RDMA_INJECT    "cni.spidernet.io/rdma-resource-inject"
 #define CNI_ANNOTATION_NETWORK_INJECT "cni.spidernet.io/network-resource-inject"
 

@@ -46,6 +46,19 @@ static const char world_text[] =
 	       "cniType: macvlan, macvlan: {master: [e0], ippools: {ipv4: [p]}}")
 	CONFIG("named", RDMA ": named, multus.spidernet.io/cr-name: 'a,b'",
 	       "cniType: ib-sriov, disableIPAM: true, ibsriov: {resourceName: x/vf}")
+	CONFIG("r0", RDMA ": numbered, orbweaver.io/rail: '0'",
+	       "cniType: macvlan, macvlan: {master: [ens0], rdmaResourceName: x/r0, "
+	       "ippools: {ipv4: [p0]}}")
+	CONFIG("r1", RDMA ": numbered, orbweaver.io/rail: '1'",
+	       "cniType: macvlan, macvlan: {master: [ens1], rdmaResourceName: x/r1, "
+	       "ippools: {ipv4: [p1]}}")
+	CONFIG("r9", RDMA ": numbered, orbweaver.io/rail: '9'",
+	       "cniType: sriov, sriov: {resourceName: x/r9, ippools: {ipv4: [p9]}}")
+	CONFIG("rs", RDMA ": numbered",
+	       "cniType: macvlan, macvlan: {master: [storage], rdmaResourceName: x/s, "
+	       "ippools: {ipv4: [s]}}")
+	CONFIG("rx", RDMA ": misnumbered, orbweaver.io/rail: 0-1",
+	       "cniType: sriov, sriov: {resourceName: x/r9, ippools: {ipv4: [p9]}}")
 	/* A label set by hand was never checked. */
 	LABELLED("o", RDMA ": broken", "cniType: ovs, ovs: {bridge: b}")
 	LABELLED("q", RDMA ": broken", "cniType: macvlan, macvlan: {master: [e0]}")
@@ -57,6 +70,10 @@ static const char world_text[] =
 /* clang-format on */
 
 static const char conf[] = "{data: {conf.yml: 'podResourceInject: {enabled: true}'}}";
+
+#define ON_RAILS(list, group)                                                                      \
+	"{metadata: {name: w, namespace: ml, labels: {orbweaver.io/rails: '" list                  \
+	"'}, annotations: {" RDMA ": " group "}}, spec: {containers: [{name: c}]}}"
 
 static json_t *answer_to(const char *settings_text, const json_t *review)
 {
@@ -152,6 +169,13 @@ static void a_pod_gets_all_of_its_group(void **state)
 		{"{metadata: {name: w, namespace: shared, annotations: {" RDMA
 		 ": vfs}}, spec: {containers: [{name: c}]}}",
 		 "spider/v2,spider/v1", "{x/vf: '2'}"},
+		/* Networks of the rails that the pod names, and those of none. */
+		{ON_RAILS("1.9", "numbered"), "spider/r1,spider/rs,spider/r9",
+		 "{x/r1: '1', x/s: '1', x/r9: '1'}"},
+		{ON_RAILS("train", "numbered"), "spider/r0,spider/r1,spider/rs,spider/r9",
+		 "{x/r0: '1', x/r1: '1', x/s: '1', x/r9: '1'}"},
+		/* Where no config has a rail the agent chooses. */
+		{ON_RAILS("3", "rails"), "spider/renamed,spider/b", "{x/shared: '1'}"},
 		/* What the user wrote stays, in front. */
 		{POD(RDMA ": rails, k8s.v1.cni.cncf.io/networks: 'other/net'", ""),
 		 "other/net,spider/renamed,spider/b", "{x/shared: '1'}"},
@@ -197,6 +221,14 @@ static void a_pod_that_cannot_have_it_is_refused(void **state)
 		 "has SpiderMultusConfig spider/o in it, whose spec.cniType ovs is not given"},
 		{POD(RDMA ": broken", ""), "SpiderMultusConfig spider/q in it, whose "
 					   "spec.macvlan.rdmaResourceName is missing"},
+		{ON_RAILS("0-2", "numbered"),
+		 "metadata.labels[orbweaver.io/rails]: \"0-2\": \"numbered\" has networks of rails "
+		 "0-1.9 and not of 2: correct the label"},
+		{ON_RAILS("0-40", "rails"),
+		 "metadata.labels[orbweaver.io/rails]: \"0-40\" is not a "
+		 "list of rails from 0 to 31"},
+		{POD(RDMA ": misnumbered", ""),
+		 "whose metadata.annotations[orbweaver.io/rail] is not the index of a rail"},
 		{POD(RDMA ": named", ""),
 		 "SpiderMultusConfig spider/named in it, whose "
 		 "metadata.annotations[multus.spidernet.io/cr-name] \"a,b\""},
@@ -393,17 +425,18 @@ static void settings_are_read_with_defaults(void **state)
 
 static void only_pods_that_ask_are_kept(void **state)
 {
-	json_auto_t *asks =
-		yaml("{apiVersion: v1, kind: Pod, metadata: {name: w, namespace: ml, uid: "
-		     "u, resourceVersion: '5', labels: {a: b}, annotations: {" RDMA
-		     ": rails, big: x}}, spec: {volumes: [], containers: [{name: c, image: "
-		     "i, resources: {limits: {x/y: '1'}, requests: {x/y: '1'}}}, {name: "
-		     "d}]}, status: {phase: Running, podIP: 10.0.0.1}}");
-	json_auto_t *want =
-		yaml("{metadata: {name: w, namespace: ml, uid: u, resourceVersion: '5', "
-		     "annotations: {" RDMA ": rails}}, spec: {containers: [{resources: "
-		     "{limits: {x/y: '1'}}}, {resources: {}}]}, status: {phase: "
-		     "Running}}");
+	json_auto_t *asks = yaml(
+		"{apiVersion: v1, kind: Pod, metadata: {name: w, namespace: ml, uid: "
+		"u, resourceVersion: '5', labels: {a: b, orbweaver.io/rails: '0'}, annotations: "
+		"{" RDMA ": rails, big: x}}, spec: {volumes: [], containers: [{name: c, image: "
+		"i, resources: {limits: {x/y: '1'}, requests: {x/y: '1'}}}, {name: "
+		"d}]}, status: {phase: Running, podIP: 10.0.0.1}}");
+	json_auto_t *want = yaml(
+		"{metadata: {name: w, namespace: ml, uid: u, resourceVersion: '5', "
+		"annotations: {" RDMA
+		": rails}, labels: {orbweaver.io/rails: '0'}}, spec: {containers: [{resources: "
+		"{limits: {x/y: '1'}}}, {resources: {}}]}, status: {phase: "
+		"Running}}");
 	json_auto_t *over = yaml("{metadata: {annotations: {" RDMA ": rails}}, status: {phase: "
 				 "Succeeded}}");
 	json_auto_t *other = yaml("{metadata: {annotations: {a: b}}, status: {phase: Running}}");

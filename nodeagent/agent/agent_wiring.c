@@ -525,6 +525,7 @@ static void start_api(struct agent_process *p)
 	p->offers = offers_new(&(struct offers_config){
 		.loop = p->loop,
 		.client = p->api.client,
+		.node = p->options->node,
 		.ns = p->options->ns,
 		.host_root = p->fds.host_root,
 		.kubelet_dir = p->options->kubelet_dir,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A search is: List of PodResources, then the pods that could be meant, all at once. It ends when
- * all are read or its time is over. offers.c passes questions of kubeletd on, and the answers back.
+ * A search is: List of PodResources, and of the node's pods with the label of rails; then the pods
+ * that could be meant, all at once. It ends when all are read or its time is over. offers.c passes
+ * questions of kubeletd on, and the answers back.
  */
 #include "nodeagent/agent/gpu_finder.h"
 
@@ -13,6 +14,7 @@
 #include "lib/json/json.h"
 #include "lib/kube/api.h"
 #include "nodeagent/devices/affinity.h"
+#include "nodeagent/devices/same_rails.h"
 #include "nodeagent/kubelet/pod_resources.h"
 
 struct search {
@@ -25,6 +27,9 @@ struct search {
 	struct timer *late;
 	struct deferred *listed;
 	json_t *allocated, *holders; /* NULL: the kubelet has not answered */
+	bool is_listed;              /* on_listed() has run */
+	struct kube_call *list;      /* of pods with the label; NULL: none, or answered */
+	json_t *labelled;            /* the answer; NULL: none */
 	struct reading {
 		struct search *search;
 		struct kube_call *call;
@@ -33,11 +38,14 @@ struct search {
 	size_t n_open;  /* readings without an answer */
 	size_t n_pods;  /* pods that lack devices */
 	json_t *gpus;   /* of the last of them */
+	json_t *pod;    /* itself */
 };
 
 struct gpu_finder {
 	struct gpu_finder_config config; /* socket is ours */
 	struct search *searches;
+	char *query;      /* for the node's pods with the label */
+	json_t *on_rails; /* of gpu_finder_on_rails() */
 };
 
 static void search_free(struct search *search)
@@ -50,6 +58,8 @@ static void search_free(struct search *search)
 	for (size_t i = 0; i < GPU_FINDER_PODS_MAX; i++)
 		if (search->readings[i].call)
 			kube_call_cancel(search->readings[i].call);
+	if (search->list)
+		kube_call_cancel(search->list);
 	pod_resources_free(search->resources);
 	timer_free(search->late);
 	deferred_free(search->listed);
@@ -57,8 +67,48 @@ static void search_free(struct search *search)
 	json_decref(search->allocated);
 	json_decref(search->holders);
 	json_decref(search->gpus);
+	json_decref(search->pod);
+	json_decref(search->labelled);
 	mem_free(search->resource);
 	mem_free(search);
+}
+
+/* Note what the pod wants. Names are bounded by the API server, their number here. */
+static uint32_t note_rails(struct search *search, const json_t *pod)
+{
+	json_t *noted = search->finder->on_rails;
+	uint32_t rails =
+		same_rails_wanted(search->observed, pod, search->allocated, search->resource);
+	auto_free char *key = rails ? json_key(pod) : NULL;
+
+	if (json_object_size(noted) >= GPU_FINDER_NOTED_MAX)
+		(void)json_object_clear(noted);
+	if (key)
+		json_put_int(noted, key, rails);
+	return rails;
+}
+
+/*
+ * The rails of the pod that was found by its GPUs, else those of all pods that lack devices and
+ * have the label. 0: none, or these pods do not agree.
+ */
+static uint32_t find_rails(struct search *search, const json_t *found)
+{
+	const json_t *pod;
+	uint32_t rails = 0;
+	bool agree = true;
+	size_t i;
+
+	if (found)
+		return note_rails(search, found);
+	json_array_foreach (json_at(search->labelled, "items"), i, pod) {
+		uint32_t others = note_rails(search, pod);
+
+		agree &= !rails || !others || rails == others;
+		rails |= others;
+	}
+	agree &= str_empty(json_str_at(search->labelled, "metadata", "continue"));
+	return agree ? rails : 0;
 }
 
 /* Of two pods that could be meant neither is. */
@@ -68,10 +118,13 @@ static void finish(struct search *search)
 	bool is_found = search->n_open == 0 && search->n_pods == 1;
 	json_auto_t *near = NULL;
 	int64_t id = search->id;
+	uint32_t rails = search->holders ? find_rails(search, is_found ? search->pod : NULL) : 0;
 
 	/* Whoever asks may have GPUs already: free ones say nothing then. */
-	if (search->holders &&
-	    (is_found || (search->n_open == 0 && search->n_pods == 0 && !search->is_unsure)))
+	if (rails)
+		near = same_rails_near(search->observed, rails);
+	else if (search->holders &&
+		 (is_found || (search->n_open == 0 && search->n_pods == 0 && !search->is_unsure)))
 		near = affinity_near(search->observed, search->holders,
 				     is_found ? search->gpus : NULL);
 	search_free(search);
@@ -81,6 +134,21 @@ static void finish(struct search *search)
 static void on_late(void *arg)
 {
 	finish(arg);
+}
+
+static void finish_with_all(struct search *search)
+{
+	if (search->is_listed && search->n_open == 0 && !search->list)
+		finish(search);
+}
+
+static void on_labelled(void *arg, json_t *object, const struct err *err)
+{
+	struct search *search = arg;
+
+	search->list = NULL;
+	search->labelled = json_incref(object);
+	finish_with_all(search);
 }
 
 static void on_pod(void *arg, json_t *object, const struct err *err)
@@ -98,9 +166,9 @@ static void on_pod(void *arg, json_t *object, const struct err *err)
 		search->n_pods++;
 		json_decref(search->gpus);
 		search->gpus = gpus;
+		json_replace(&search->pod, json_incref(object));
 	}
-	if (search->n_open == 0)
-		finish(search);
+	finish_with_all(search);
 }
 
 /* In a turn of its own: pod_resources.h does not let go of itself in a callback. */
@@ -116,12 +184,9 @@ static void on_listed(void *arg)
 		search->holders = affinity_holders(search->observed, search->allocated);
 		pods = affinity_suspects(search->holders, search->allocated, search->resource);
 	}
+	search->is_listed = true;
 	search->is_unsure = json_array_size(pods) > GPU_FINDER_PODS_MAX;
-	if (json_array_size(pods) == 0 || search->is_unsure) {
-		finish(search);
-		return;
-	}
-	json_array_foreach (pods, i, pod) {
+	json_array_foreach (search->is_unsure ? NULL : pods, i, pod) {
 		const char *name = json_string_value(pod), *slash = strchr(name, '/');
 		auto_free char *ns = slash ? str_ndup(name, (size_t)(slash - name)) : NULL;
 
@@ -131,6 +196,7 @@ static void on_listed(void *arg)
 			kube_get(search->finder->config.client, &kube_pods, ns ? ns : "",
 				 slash ? slash + 1 : name, NULL, on_pod, &search->readings[i]);
 	}
+	finish_with_all(search);
 }
 
 static void on_allocated(void *arg, const json_t *allocated, const struct err *err)
@@ -166,6 +232,9 @@ void gpu_finder_find(struct gpu_finder *finder, int64_t id, const char *resource
 	search->listed = deferred_new(finder->config.loop, on_listed, search);
 	search->late = timer_new(finder->config.loop, on_late, search);
 	timer_start(search->late, GPU_FINDER_MS);
+	if (json_array_size(json_at(observed, "rails", "list")) > 1)
+		search->list = kube_list(finder->config.client, &kube_pods, NULL, finder->query,
+					 on_labelled, search);
 	search->resources = pod_resources_new(
 		finder->config.loop, &(struct pod_resources_config){
 					     .socket = finder->config.socket,
@@ -179,10 +248,16 @@ void gpu_finder_find(struct gpu_finder *finder, int64_t id, const char *resource
 struct gpu_finder *gpu_finder_new(const struct gpu_finder_config *config)
 {
 	struct gpu_finder *finder = mem_new(struct gpu_finder);
+	struct strbuf query = {0};
 
-	assert(config->loop && config->client && config->socket && config->found);
+	assert(config->loop && config->client && config->socket && config->node && config->found);
 	finder->config = *config;
 	finder->config.socket = str_dup(config->socket);
+	strbuf_adds(&query, "fieldSelector=status.phase%3DPending%2Cspec.nodeName%3D");
+	kube_path_encode(&query, config->node);
+	strbuf_addf(&query, "&labelSelector=orbweaver.io%%2Frails&limit=%d", GPU_FINDER_PODS_MAX);
+	finder->query = strbuf_take(&query);
+	finder->on_rails = json_object();
 	return finder;
 }
 
@@ -193,5 +268,12 @@ void gpu_finder_free(struct gpu_finder *finder)
 	while (finder->searches)
 		search_free(finder->searches);
 	mem_free((char *)finder->config.socket);
+	mem_free(finder->query);
+	json_decref(finder->on_rails);
 	mem_free(finder);
+}
+
+json_t *gpu_finder_on_rails(struct gpu_finder *finder)
+{
+	return finder->on_rails;
 }

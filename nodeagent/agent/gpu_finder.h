@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Finds the GPUs of the pod to which the kubelet gives devices right now. The kubelet does not name
- * the pod; it waits for our answer, and admits no other pod meanwhile. So the pod is the one that
- * has GPUs and lacks devices that it asks for: PodResources have the first, its spec the second.
+ * Finds the GPUs and the rails of the pod to which the kubelet gives devices right now. The kubelet
+ * does not name the pod; it waits for our answer, and admits no other pod meanwhile. So the pod is
+ * the one that has GPUs and lacks devices that it asks for: PodResources have the first, its spec
+ * the second. Pods with the label of rails need no GPUs: while all that lack devices want the same
+ * rails, these are right, whichever pod it is.
  *
  * This is the one moment at which a List of PodResources cannot make the kubelet forget devices
  * (pod_resources.h): no Allocate is under way.
@@ -22,14 +24,20 @@ enum {
 	GPU_FINDER_MS = 300,
 	/* More pods with GPUs and without our devices are not read. */
 	GPU_FINDER_PODS_MAX = 16,
+	/* Pods whose rails are remembered. */
+	GPU_FINDER_NOTED_MAX = 64,
 };
 
 struct gpu_finder_config {
 	struct loop *loop;
 	struct kube_client *client; /* borrowed */
+	const char *node;           /* its name; borrowed for the call */
 	const char *socket;         /* of PodResources; copied */
 	int (*connect)(void *arg);  /* as in pod_resources.h; may be NULL */
-	/* near: of affinity_near() (devices/affinity.h), borrowed; NULL: nothing is known. */
+	/*
+	 * near: of same_rails_near() or affinity_near() (nodeagent/devices), borrowed; NULL:
+	 * nothing is known.
+	 */
 	void (*found)(void *arg, int64_t id, const json_t *near);
 	void *arg;
 };
@@ -44,5 +52,8 @@ void gpu_finder_free(struct gpu_finder *finder);
  */
 void gpu_finder_find(struct gpu_finder *finder, int64_t id, const char *resource,
 		     const json_t *observed);
+
+/* Rails that pods want, for same_rails_missed(), which removes what is settled. Borrowed. */
+json_t *gpu_finder_on_rails(struct gpu_finder *finder);
 
 #endif

@@ -18,6 +18,7 @@
 #include "nodeagent/devices/affinity.h"
 #include "nodeagent/devices/dra_choice.h"
 #include "nodeagent/devices/pools.h"
+#include "nodeagent/devices/same_rails.h"
 #include "nodeagent/kubelet/kubeletd_client.h"
 #include "nodeagent/kubelet/pod_resources.h"
 #include "nodeagent/model/observed.h"
@@ -233,6 +234,21 @@ static void tell_missed(struct offers *offers, const json_t *before)
 					json_str_at(entry, "message"));
 }
 
+static void tell_other_rails(struct offers *offers)
+{
+	json_auto_t *missed = NULL;
+	const json_t *entry;
+	size_t i;
+
+	if (!offers->finder || !offers->allocated || !offers->observed)
+		return;
+	missed = same_rails_missed(offers->observed, offers->allocated,
+				   gpu_finder_on_rails(offers->finder));
+	json_array_foreach (missed, i, entry)
+		offers->config.emit_pod(offers->config.arg, json_str_at(entry, "pod"), "OtherRails",
+					json_str_at(entry, "message"));
+}
+
 /* ---- pools ----------------------------------------------------------------------------------- */
 
 static void emit_problem(const struct offers *offers, const json_t *problem)
@@ -338,6 +354,7 @@ static void on_allocated(void *arg, const json_t *allocated, const struct err *e
 	offers->allocated = json_incref((json_t *)allocated);
 	measure_distances(offers);
 	tell_missed(offers, before);
+	tell_other_rails(offers);
 	tell_held(offers);
 }
 
@@ -528,6 +545,7 @@ static void start_plugins(struct offers *offers)
 	offers->finder = gpu_finder_new(&(struct gpu_finder_config){
 		.loop = offers->config.loop,
 		.client = offers->config.client,
+		.node = offers->config.node,
 		.socket = socket,
 		.connect = on_connect,
 		.found = on_gpus_found,

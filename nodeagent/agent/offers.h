@@ -32,8 +32,9 @@ struct offers_config {
 	struct loop *loop;
 	struct kube_client *client;
 	/* Strings are borrowed for the life of the offers. */
-	const char *ns; /* where ConfigMaps named without a namespace are */
-	int host_root;  /* the host's root, of which we need /dev; the caller's. -1: none */
+	const char *node; /* its name */
+	const char *ns;   /* where ConfigMaps named without a namespace are */
+	int host_root;    /* the host's root, of which we need /dev; the caller's. -1: none */
 	const char *kubelet_dir; /* the kubelet's /var/lib/kubelet, as we see it */
 	bool no_kubelet;         /* no kubelet allocates devices here */
 	struct offers_options options;

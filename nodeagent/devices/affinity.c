@@ -140,38 +140,59 @@ static size_t limit_of(const json_t *container, const char *resource)
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* The first container of a list that lacks devices: "ns/pod/container", new; NULL: none does. */
-static char *first_lacking(const json_t *pod, const json_t *containers, bool is_init,
-			   const json_t *devices, const char *resource)
+/*
+ * The first container of a list that lacks devices: "ns/pod/container", new, and what it asks for;
+ * NULL: none does.
+ */
+static char *first_lacking(const json_t *pod, const char *list, const json_t *devices,
+			   const char *resource, size_t *ret_limit)
 {
 	const json_t *container;
 	size_t i;
 
-	json_array_foreach ((json_t *)containers, i, container) {
+	json_array_foreach (json_at(pod, "spec", list), i, container) {
 		auto_free char *owner = str_printf("%s/%s/%s", json_namespace(pod), json_name(pod),
 						   json_str_or(json_at(container, "name"), ""));
 
 		/* PodResources names init containers only if they go on running. */
-		if (is_init && !str_eq(json_str_at(container, "restartPolicy"), "Always"))
+		if (str_eq(list, "initContainers") &&
+		    !str_eq(json_str_at(container, "restartPolicy"), "Always"))
 			continue;
-		if (count_held(devices, owner) < limit_of(container, resource))
+		*ret_limit = limit_of(container, resource);
+		if (count_held(devices, owner) < *ret_limit)
 			return take_ptr(owner);
 	}
 	return NULL;
 }
 
+/* The same of all containers. */
+static char *find_lacking(const json_t *pod, const json_t *allocated, const char *resource,
+			  size_t *ret_limit)
+{
+	const json_t *devices = json_object_get(allocated, resource);
+	char *owner = first_lacking(pod, "initContainers", devices, resource, ret_limit);
+
+	return owner ? owner : first_lacking(pod, "containers", devices, resource, ret_limit);
+}
+
+size_t affinity_lacks(const json_t *pod, const json_t *allocated, const char *resource)
+{
+	size_t limit = 0;
+	auto_free char *owner = find_lacking(pod, allocated, resource, &limit);
+
+	assert(pod && resource);
+	return owner ? limit : 0;
+}
+
 json_t *affinity_wanted(const json_t *pod, const json_t *holders, const json_t *allocated,
 			const char *resource)
 {
-	const json_t *devices = json_object_get(allocated, resource), *own;
-	auto_free char *owner =
-		first_lacking(pod, json_at(pod, "spec", "initContainers"), true, devices, resource);
+	size_t limit;
+	auto_free char *owner = find_lacking(pod, allocated, resource, &limit);
+	const json_t *own;
 	json_t *all;
 
 	assert(pod && resource);
-	if (!owner)
-		owner = first_lacking(pod, json_at(pod, "spec", "containers"), false, devices,
-				      resource);
 	if (!owner)
 		return NULL;
 	own = json_object_get(holders, owner);

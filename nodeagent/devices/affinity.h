@@ -33,6 +33,8 @@ json_t *affinity_holders(const json_t *observed, const json_t *allocated);
 json_t *affinity_suspects(const json_t *holders, const json_t *allocated, const char *resource);
 json_t *affinity_wanted(const json_t *pod, const json_t *holders, const json_t *allocated,
 			const char *resource);
+/* How many devices of the resource that container asks for; 0: no container lacks one. */
+size_t affinity_lacks(const json_t *pod, const json_t *allocated, const char *resource);
 
 /*
  * What allocate_prefer() takes as `near`, new: {"gpus": [{"0000:3b:00.0": 0}], "free": true}: of

@@ -68,14 +68,15 @@ static void sort_by(json_t *list, const char *key)
 		json_array_set_new(list, i, items[i].value);
 }
 
-/* Does it matter for pods with GPUs which devices they get? */
-static bool is_near_gpus(const struct pools *pools, const json_t *devices)
+/* Does it matter for pods with GPUs, or for pods that name rails, which devices they get? */
+static bool is_of_rails(const struct pools *pools, const json_t *devices)
 {
 	const char *first = json_str_at(json_array_get(devices, 0), "pf");
 	const json_t *device;
 	size_t i;
 
-	if (json_array_size(json_at(pools->input->observed, "gpus")) == 0)
+	if (json_array_size(json_at(pools->input->observed, "gpus")) == 0 &&
+	    json_array_size(json_at(pools->input->observed, "rails", "list")) < 2)
 		return false;
 	json_array_foreach ((json_t *)devices, i, device)
 		if (!str_eq(json_str_at(device, "pf"), first))
@@ -99,7 +100,7 @@ static json_t *finish_pools(struct pools *pools)
 			json_array_append_new(json_object_get(pool->resource, "causes"),
 					      json_fmt("and %zu more", pool->causes_dropped));
 		json_put_int(pool->resource, "wanted", pool->wanted);
-		if (is_near_gpus(pools, pool->devices))
+		if (is_of_rails(pools, pool->devices))
 			json_put_bool(pool->resource, "gpus", true);
 		sort_by(pool->devices, "id");
 		json_array_append(resources, pool->resource);

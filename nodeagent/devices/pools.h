@@ -72,8 +72,9 @@ struct pools_input {
  *	wanted		devices that the configuration asks for
  *	causes		why there are fewer, or why some are unhealthy; bounded:
  *			["0000:3b:00.5: no RDMA device yet"]
- *	gpus		true: the node has GPUs, and devices are on several NICs, so that it matters
- *			which of them a pod gets (affinity.h); else absent
+ *	gpus		true: the node has GPUs or several rails, and devices are on several NICs,
+ *			so that it matters which of them a pod gets (affinity.h, same_rails.h); else
+ *			absent
  *	env		only of kind "sriov"; variable with the list of ids:
  *			"PCIDEVICE_SPIDERNET_IO_MELLANOXRDMA"
  *	permissions	"rw": of all device nodes

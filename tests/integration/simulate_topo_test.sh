@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Rails and GPUs of simulated nodes: columns, labels of Nodes, `orbweaver topo`, an order from policies and from a pool, a NIC that
-# vanishes. Needs no cluster.
+# vanishes; the same rails for pods on two nodes. Needs no cluster.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -25,7 +25,7 @@ line() {
 	"$orbweaver" topo "$1" --kubeconfig "$state/kubeconfig" | awk -v label="$2" '$1 == label && NF > 6 && $NF != "NUMA" { $1 = $1; print }'
 }
 
-"$orbweaver" simulate --state "$state" --node 'gpu-1:1xconnectx-5,2xconnectx-7,2xh100' --node 'pair:2xconnectx-7,4xmi300x' --node 'cpu:2xconnectx-7' \
+"$orbweaver" simulate --state "$state" --node 'gpu-1:1xconnectx-5,2xconnectx-7,2xh100' --node 'pair:2xconnectx-7,4xmi300x' --node 'cpu:2xconnectx-7' --node 'even-[1-2]:4xconnectx-7' \
 	>"$tmp/out" 2>"$tmp/err" </dev/null &
 pid=$!
 t_wait 60 "it says where it is" grep -q '^export KUBECONFIG=' "$tmp/out"
@@ -81,6 +81,52 @@ t_eq "and the ledger" "PIX PIX" "$("$orbweaver" ledger gpu-1 --kubeconfig "$stat
 t_eq "each has a NIC of its own" "2" "$("$orbweaver" ledger gpu-1 --kubeconfig "$state/kubeconfig" -o json | jq '[.items[].rail] | unique | length')"
 t_ok "explain says it beside the device" bash -c "'$orbweaver' explain pod default/one --kubeconfig '$state/kubeconfig' | grep -q '(GPU: PIX) of spidernet.io/rails'"
 k delete pod one two -n default >/dev/null
+
+# Two nodes with four rails and no GPUs; on the first one the first VF is taken. Pods of a job have the same rails all the same.
+# pod NAME NODE LABEL VFS
+pod_on() {
+	k apply -f - >/dev/null <<YAML
+apiVersion: v1
+kind: Pod
+metadata: { name: $1, namespace: default, labels: { orbweaver.io/rails: "$3" } }
+spec:
+  nodeSelector: { kubernetes.io/hostname: $2 }
+  containers:
+  - name: c
+    image: none
+    resources: { limits: { spidernet.io/even: "$4" } }
+YAML
+	t_wait 60 "pod $1 runs" has '.status.phase == "Running"' get pod "$1" -n default
+}
+
+rails_of() {
+	"$orbweaver" ledger "default/$1" --kubeconfig "$state/kubeconfig" -o json | jq -r '[.items[].rail] | sort | join(",")'
+}
+
+k apply -f - >/dev/null <<'YAML'
+apiVersion: sriovnetwork.openshift.io/v1
+kind: SriovNetworkNodePolicy
+metadata: { name: even, namespace: orbweaver-system }
+spec:
+  nodeSelector: { kubernetes.io/os: linux }
+  resourceName: even
+  numVfs: 2
+  isRdma: true
+  nicSelector: { pfNames: [ enp11s0f0np0, enp12s0f0np0, enp13s0f0np0, ens6f0np0 ] }
+YAML
+t_wait 60 "its VFs are offered" has '.status.allocatable["spidernet.io/even"] == "8"' get node even-1
+t_wait 60 "on both nodes" has '.status.allocatable["spidernet.io/even"] == "8"' get node even-2
+pod_on first even-1 "" 1
+for node in 1 2; do
+	pod_on "train-$node" "even-$node" train 2
+	pod_on "listed-$node" "even-$node" 1.3 2
+done
+t_eq "a list names the rails on one node" "1,3" "$(rails_of listed-1)"
+t_eq "and on the other" "1,3" "$(rails_of listed-2)"
+t_eq "a group has the same rails on both nodes" "$(rails_of train-1)" "$(rails_of train-2)"
+t_eq "a block of two" "1" "$(rails_of train-1 | grep -c -x '0,1\|2,3')"
+k delete pod first train-1 train-2 listed-1 listed-2 -n default >/dev/null
+k delete sriovnetworknodepolicy even -n orbweaver-system >/dev/null
 
 k apply -f - >/dev/null <<'YAML'
 apiVersion: sriovnetwork.openshift.io/v1

@@ -14,6 +14,7 @@
 #include "nodeagent/devices/affinity.h"
 #include "nodeagent/devices/allocate.h"
 #include "nodeagent/devices/pools.h"
+#include "nodeagent/devices/same_rails.h"
 
 /* ---- GPUs ------------------------------------------------------------------------------------ */
 
@@ -114,15 +115,20 @@ struct choice {
 	json_t *chosen;
 };
 
-/* GPUs were given before; new. */
-static json_t *near_gpus(const struct choice *c, const json_t *resource)
+/* GPUs were given before, and rails are named by the pod's label; new. */
+static json_t *near_of(const struct choice *c, const json_t *resource)
 {
 	json_auto_t *all = NULL, *holders = NULL, *wanted = NULL;
+	uint32_t rails;
 
 	if (!json_is_true(json_at(resource, "gpus")))
 		return NULL;
 	all = json_deep_copy(c->allocated);
 	devices_add(all, c->chosen);
+	rails = same_rails_wanted(c->observed, c->pod, all,
+				  json_str_or(json_at(resource, "name"), ""));
+	if (rails)
+		return same_rails_near(c->observed, rails);
 	holders = affinity_holders(c->observed, all);
 	wanted = affinity_wanted(c->pod, holders, all, json_str_or(json_at(resource, "name"), ""));
 	return affinity_near(c->observed, holders, wanted);
@@ -132,7 +138,7 @@ static json_t *near_gpus(const struct choice *c, const json_t *resource)
 static int choose(const struct choice *c, const json_t *resource, size_t wanted, const char *owner,
 		  struct err *err)
 {
-	json_auto_t *near = near_gpus(c, resource);
+	json_auto_t *near = near_of(c, resource);
 	const char *name = json_str_at(resource, "name");
 	const json_t *devices = json_at(resource, "devices"), *device;
 	auto_free const char **available =

@@ -135,6 +135,7 @@ static int set_up(void **state)
 	s.finder = gpu_finder_new(&(struct gpu_finder_config){
 		.loop = s.api.loop,
 		.client = s.api.client,
+		.node = "n1",
 		.socket = socket,
 		.found = on_found,
 	});
@@ -264,6 +265,90 @@ static void an_agent_that_is_silent_or_away_keeps_no_pod_waiting(void **state)
 	assert_gets("ml/b", 1, "0000:1b:00.1");
 }
 
+/* All NICs are rails, and the API server lists these pods with the label, {name: label}. */
+static void with_labels(const char *pods_text, const char *more)
+{
+	json_auto_t *pods = yaml(pods_text);
+	auto_strbuf struct strbuf items = {0};
+	auto_free char *body = NULL;
+	const char *name;
+	json_t *label;
+
+	json_each (pods, name, label)
+		strbuf_addf(
+			&items,
+			"%s{\"metadata\": {\"namespace\": \"ml\", \"name\": \"%s\", "
+			"\"labels\": {\"orbweaver.io/rails\": \"%s\"}}, \"spec\": {\"containers\": "
+			"[{\"name\": \"c\", \"resources\": {\"limits\": {\"" X "\": \"2\"}}}]}}",
+			items.len ? ", " : "", name, json_string_value(label));
+	body = str_printf("{\"metadata\": {\"continue\": \"%s\"}, \"items\": [%s]}", more,
+			  strbuf_str(&items));
+	http_script_add(s.api.http,
+			"GET /api/v1/pods?fieldSelector=status.phase%3DPending%2Cspec.nodeName%3Dn1"
+			"&labelSelector=orbweaver.io%2Frails&limit=16",
+			&(struct http_reply){.body = body});
+}
+
+static void number_rails(void)
+{
+	json_t *port;
+	size_t i;
+
+	json_array_foreach (json_at(s.observed, "interfaces"), i, port)
+		json_put_int(port, "rail", (int64_t)i);
+	json_put(s.observed, "rails", yaml("{list: [{rail: 0}, {rail: 1}, {rail: 2}, {rail: 3}]}"));
+}
+
+static void assert_noted(const char *want_text)
+{
+	json_auto_t *want = yaml(want_text);
+
+	assert_true(json_same(gpu_finder_on_rails(s.finder), want));
+}
+
+static void pods_of_a_job_get_their_rails_without_gpus(void **state)
+{
+	number_rails();
+	with_labels("{a: '1.3'}", "");
+	assert_gets("ml/a", 2, "0000:1b:00.1 0000:9b:00.1");
+	assert_noted("{ml/a: 10}");
+	/* Whichever of the two it is. The first has its devices. */
+	with_labels("{a: '0', b: '1.3', c: '1.3'}", "");
+	assert_gets("ml/b", 2, "0000:1b:00.2 0000:9b:00.2");
+	assert_noted("{ml/a: 10, ml/b: 10, ml/c: 10}");
+}
+
+static void pods_that_want_different_rails_get_any(void **state)
+{
+	number_rails();
+	with_labels("{a: '1.3', b: '2-3'}", "");
+	assert_gets("ml/a", 2, "0000:0b:00.1 0000:1b:00.1");
+	/* There are more pods than were listed. */
+	with_labels("{b: '2-3'}", "more");
+	assert_gets("ml/b", 2, "0000:0b:00.2 0000:1b:00.2");
+	assert_noted("{ml/a: 10, ml/b: 12}");
+}
+
+/* The label of the pod that holds the GPUs, before how near they are. */
+static void a_pod_with_gpus_is_known_by_them(void **state)
+{
+	number_rails();
+	kubelet_node_give_gpu(s.node, "ml/a", "GPU-3");
+	in_api("a", "1");
+	with_labels("{b: '1.3'}", "");
+	assert_gets("ml/a", 1, "0000:9b:00.1");
+	kubelet_node_give_gpu(s.node, "ml/b", "GPU-0");
+	http_script_add(
+		s.api.http, "GET /api/v1/namespaces/ml/pods/b",
+		&(struct http_reply){
+			.body = "{\"metadata\": {\"namespace\": \"ml\", \"name\": \"b\", "
+				"\"labels\": {\"orbweaver.io/rails\": \"1\"}}, \"spec\": "
+				"{\"containers\": [{\"name\": \"c\", \"resources\": {\"limits\": "
+				"{\"" X "\": \"1\"}}}]}}"});
+	with_labels("{c: '2'}", "");
+	assert_gets("ml/b", 1, "0000:1b:00.1");
+}
+
 static void nobody_is_asked_where_there_is_no_choice(void **state)
 {
 	/* All that there are. */
@@ -288,6 +373,9 @@ int main(void)
 		TEST(an_api_server_that_refuses_or_hangs_costs_the_nearness),
 		TEST(more_pods_than_are_read_are_none),
 		TEST(an_agent_that_is_silent_or_away_keeps_no_pod_waiting),
+		TEST(pods_of_a_job_get_their_rails_without_gpus),
+		TEST(pods_that_want_different_rails_get_any),
+		TEST(a_pod_with_gpus_is_known_by_them),
 		TEST(nobody_is_asked_where_there_is_no_choice),
 	};
 

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The agent asks while the kubelet waits for preferred devices (gpu_finder.h), and again when pods
+ * have got them.
+ */
+#include "nodeagent/devices/same_rails.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "lib/base/rail_list.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/devices/affinity.h"
+#include "nodeagent/model/rails.h"
+#include "nodeagent/model/topology.h"
+
+_Static_assert(RAIL_LIST_MAX == (int)RAILS_MAX, "a label can name any rail");
+_Static_assert(RAIL_LIST_MAX <= (int)TOPOLOGY_GPUS_MAX, "allocate_prefer() takes all rails");
+
+/* All of the first `n` rails. */
+static uint32_t first_rails(size_t n)
+{
+	return n >= RAILS_MAX ? UINT32_MAX : (UINT32_C(1) << n) - 1;
+}
+
+/*
+ * Blocks of n neighbours: rails of one socket stay together, and two groups of one size share
+ * either all rails or none.
+ */
+static uint32_t rails_of_group(const json_t *pod, const char *group, size_t n, size_t count)
+{
+	auto_free char *name = str_printf("%s/%s", json_namespace(pod), group);
+
+	if (n >= count)
+		return first_rails(count);
+	return first_rails(n) << (str_hash(name, strlen(name)) % (count / n) * n);
+}
+
+uint32_t same_rails_wanted(const json_t *observed, const json_t *pod, const json_t *allocated,
+			   const char *resource)
+{
+	const char *label = json_str_at(pod, "metadata", "labels", RAILS_LABEL);
+	size_t n = str_empty(label) ? 0 : affinity_lacks(pod, allocated, resource);
+	size_t count = json_array_size(json_at(observed, "rails", "list"));
+	uint32_t rails, ret = 0;
+
+	assert(observed && resource);
+	if (n == 0)
+		return 0;
+	rails = rail_list_is(label) ? rail_list_parse(label) : rails_of_group(pod, label, n, count);
+	for (; rails && n > 0; n--) {
+		ret |= rails & -rails;
+		rails &= rails - 1;
+	}
+	return ret;
+}
+
+/* A bit; 0: the port has no rail. */
+static uint32_t rail_of(const json_t *port)
+{
+	const json_t *rail = json_at(port, "rail");
+	json_int_t i = json_is_integer(rail) ? json_integer_value(rail) : -1;
+
+	return i >= 0 && i < RAILS_MAX ? UINT32_C(1) << i : 0;
+}
+
+json_t *same_rails_near(const json_t *observed, uint32_t rails)
+{
+	json_t *list = json_array(), *port;
+	size_t i;
+
+	for (; rails; rails &= rails - 1) {
+		json_t *distances = json_object();
+
+		json_array_foreach (json_at(observed, "interfaces"), i, port)
+			if (json_str_at(port, "pciAddress"))
+				json_put_int(distances, json_str_at(port, "pciAddress"),
+					     rail_of(port) == (rails & -rails) ? TOPOLOGY_PIX
+									       : TOPOLOGY_SYS);
+		json_array_append_new(list, distances);
+	}
+	return json_pack("{s:o}", "gpus", list);
+}
+
+/* ---- what pods have got ---------------------------------------------------------------------- */
+
+/* {PCI address of a PF or VF: bit of its rail}, new. */
+static json_t *rails_by_function(const json_t *observed)
+{
+	json_t *ret = json_object(), *port, *vf;
+	size_t i, k;
+
+	json_array_foreach (json_at(observed, "interfaces"), i, port) {
+		if (json_str_at(port, "pciAddress"))
+			json_put_int(ret, json_str_at(port, "pciAddress"), rail_of(port));
+		json_array_foreach (json_at(port, "Vfs"), k, vf)
+			if (json_str_at(vf, "pciAddress"))
+				json_put_int(ret, json_str_at(vf, "pciAddress"), rail_of(port));
+	}
+	return ret;
+}
+
+/* Of what the pod holds; *ret_owner: one of its containers that does, or NULL. */
+static uint32_t rails_held(const json_t *rails, const json_t *allocated, const char *pod,
+			   const char **ret_owner)
+{
+	const char *resource, *id;
+	json_t *devices, *owner;
+	uint32_t held = 0;
+
+	*ret_owner = NULL;
+	json_each (allocated, resource, devices)
+		json_each (devices, id, owner) {
+			const char *who = json_str_or(owner, "");
+			const char *rest = str_starts(who, pod) ? who + strlen(pod) : "";
+			uint32_t rail = (uint32_t)json_integer_value(json_object_get(rails, id));
+
+			if (*rest != '/' || !rail)
+				continue;
+			held |= rail;
+			*ret_owner = who;
+		}
+	return held;
+}
+
+/* Why a pod cannot have this rail, a bit. */
+static const char *why_not(const json_t *observed, uint32_t rail)
+{
+	const json_t *port;
+	size_t i;
+
+	json_array_foreach (json_at(observed, "interfaces"), i, port)
+		if (rail_of(port) == rail)
+			return "had no free device, or the kubelet asked for other devices first";
+	return "has no NIC on this node";
+}
+
+json_t *same_rails_missed(const json_t *observed, const json_t *allocated, json_t *wanted)
+{
+	json_auto_t *rails = rails_by_function(observed);
+	json_t *ret = json_array(), *entry;
+	const char *pod;
+	void *next;
+
+	json_object_foreach_safe(wanted, next, pod, entry)
+	{
+		uint32_t want = (uint32_t)json_integer_value(entry), lacks;
+		const char *owner;
+		uint32_t held = rails_held(rails, allocated, pod, &owner);
+		auto_free char *have_text = rail_list_text(held), *want_text = rail_list_text(want);
+		auto_free char *first = NULL;
+
+		if (!owner)
+			continue;
+		lacks = want & ~held;
+		first = rail_list_text(lacks & -lacks);
+		if (lacks)
+			json_array_append_new(
+				ret, json_pack("{s:s, s:o}", "pod", owner, "message",
+					       json_fmt("label " RAILS_LABEL
+							": the pod has rails %s and not %s: rail "
+							"%s %s; to try again, delete the pod",
+							have_text, want_text, first,
+							why_not(observed, lacks & -lacks))));
+		(void)json_object_del(wanted, pod);
+	}
+	return ret;
+}

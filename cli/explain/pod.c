@@ -11,6 +11,7 @@
 #include "cli/explain/chain.h"
 #include "cli/explain/explain.h"
 #include "cli/explain/network.h"
+#include "cli/explain/pod_rails.h"
 #include "cli/explain/pod_rdma.h"
 #include "cli/explain/resource.h"
 #include "lib/json/json.h"
@@ -334,6 +335,7 @@ json_t *explain_pod_chain(const json_t *world, const char *config_ns, const char
 	add_given(chain, world, pod, asks);
 	add_addresses(chain, world, config_ns, key);
 	add_attached(chain, pod);
+	explain_pod_rails(chain, world, pod);
 	explain_pod_rdma(chain, world, pod);
 	return chain;
 }

@@ -170,8 +170,7 @@ static json_t *sorted_rows(const json_t *world, const json_t *state, const json_
 	return list;
 }
 
-/* Returns new. */
-static json_t *rows_of(const json_t *world, const json_t *pod)
+json_t *explain_pod_interfaces(const json_t *world, const json_t *pod)
 {
 	const char *node = json_str_or(json_at(pod, "spec", "nodeName"), "");
 	auto_free char *place = str_printf("%s/%s", world_env(world, "namespace"), node);
@@ -376,7 +375,7 @@ static json_t *notes_of(const struct rdma_summary *summary, const json_t *rows, 
 void explain_pod_rdma(json_t *chain, const json_t *world, const json_t *pod)
 {
 	auto_call(rdma_summary_done) struct rdma_summary summary = {0};
-	json_auto_t *rows = rows_of(world, pod), *notes = NULL;
+	json_auto_t *rows = explain_pod_interfaces(world, pod), *notes = NULL;
 
 	if (json_array_size(rows) == 0)
 		return;

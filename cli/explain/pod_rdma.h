@@ -25,4 +25,7 @@
  */
 void explain_pod_rdma(json_t *chain, const json_t *world, const json_t *pod);
 
+/* Those "interfaces" alone, an array, new. */
+json_t *explain_pod_interfaces(const json_t *world, const json_t *pod);
+
 #endif

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # VFs near the GPUs of pods: a real agent with all of its processes and a real API server, on a node of files with two sockets, a
-# GPU and a NIC on a switch of each. A kubelet of ours plays NVIDIA's device plugin.
+# GPU and a NIC on a switch of each; and VFs of the rails that a pod's label names. A kubelet of ours plays NVIDIA's device plugin.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 
@@ -28,7 +28,7 @@ function_at() {
 	echo "0x$6" >"$host/sys/devices/$2/$1/vendor"
 }
 
-# socket NUMBER BUS: a switch with a GPU, a NIC and its two VFs
+# socket NUMBER BUS: a switch with a GPU, a NIC and its three VFs
 socket() {
 	local bus=$2 path=pci0000:${2}0/0000:${2}0:01.0/0000:${2}1:00.0 pf=0000:${2}b:00.0 i vf
 
@@ -40,9 +40,9 @@ socket() {
 	mkdir "$pf/net" "$pf/net/rail$1"
 	ln -s ../../drivers/mlx5_core "$pf/driver"
 	echo 16 >"$pf/sriov_totalvfs"
-	echo 2 >"$pf/sriov_numvfs"
+	echo 3 >"$pf/sriov_numvfs"
 	ip link add "rail$1" type veth peer name "peer$1"
-	for i in 0 1; do
+	for i in 0 1 2; do
 		vf=0000:${bus}b:00.$((i + 2))
 		function_at "$vf" "$path/0000:${bus}2:05.0" "$1" 101e 020000 15b3
 		ln -s ../../drivers/mlx5_core "$host/sys/bus/pci/devices/$vf/driver"
@@ -71,9 +71,10 @@ exec 9>"$tmp/pods"
 o_spawn a "$o_programs/orbweaver-agent" --node n1 --kubeconfig "$agent_kubeconfig" --host-root "$host" --kubelet-dir "$tmp/kubelet" \
 	--metrics-addr 127.0.0.1:0 --cni-program "$PWD/$o_programs/orbweaver-cni" --profile devices --device-config sriovdp-config
 
-# pod NAME LINE...: on the API server, and what the kubelet does for it, all at once
+# pod NAME LINE...: on the API server, and what the kubelet does for it, all at once; with the label $rails
 pod() {
-	o_curl POST /api/v1/namespaces/default/pods "$(jq -nc --arg name "$1" --arg resource "$resource" '{metadata: {name: $name},
+	o_curl POST /api/v1/namespaces/default/pods "$(jq -nc --arg name "$1" --arg resource "$resource" --arg rails "${rails:-}" '{metadata: {name: $name,
+		labels: {"orbweaver.io/rails": $rails}},
 		spec: {nodeName: "n1", automountServiceAccountToken: false, containers: [{name: "c", image: "none",
 			resources: {limits: {($resource): "1", "nvidia.com/gpu": "1"}}}]}}')" >/dev/null
 	shift
@@ -91,9 +92,9 @@ given_is() {
 	[[ $(given) == "$1" ]]
 }
 
-offers_four() {
+offers_six() {
 	o_curl GET "/apis/sriovnetwork.openshift.io/v1/namespaces/$POD_NAMESPACE/sriovnetworknodestates/n1" |
-		jq -e --arg resource "$resource" '.status.resources[] | select(.name == $resource) | .registered and .healthy == 4'
+		jq -e --arg resource "$resource" '.status.resources[] | select(.name == $resource) | .registered and .healthy == 6'
 }
 
 metric_is() {
@@ -105,7 +106,17 @@ far() {
 		.involvedObject.name == $pod and (.message | contains("0000:1b:00.2 of rail0 is SYS from the pod'"'"'s GPUs, and 0000:8b:00.3 of rail1 (PIX) was free")))'
 }
 
-t_wait 60 "the kubelet has four VFs" offers_four
+rails_are() {
+	o_curl GET "/apis/sriovnetwork.openshift.io/v1/namespaces/$POD_NAMESPACE/sriovnetworknodestates/n1" |
+		jq -e --argjson n "$1" '.status.rails.count == $n'
+}
+
+other_rails() {
+	o_curl GET /api/v1/namespaces/default/events | jq -e --arg pod "$1" '.items | any(.reason == "OtherRails" and
+		.involvedObject.name == $pod and (.message | contains("rail 5 has no NIC on this node")))'
+}
+
+t_wait 60 "the kubelet has six VFs" offers_six
 t_need
 pod near "gpu default/near GPU-1" "come default/near $resource 1"
 t_wait 30 "a pod whose GPU came first has the VF of its switch" given_is "default/near/c 0000:8b:00.2 PIX"
@@ -117,6 +128,17 @@ t_wait 30 "a pod that got its VF first may have a distant one" given_is \
 t_wait 30 "counted, too" metric_is SYS 1
 t_wait 30 "an event on it says what was free" far distant
 t_fails "none on the other" far near
+
+# The free GPU is on the switch of rail 0.
+k patch sriovnetworknodestate n1 -n "$POD_NAMESPACE" --type merge \
+	-p '{"spec": {"rails": {"from": "SriovNetworkPoolConfig gpu", "order": ["rail0", "rail1"], "exact": true}}}' >/dev/null
+t_wait 30 "NICs have rails" rails_are 2
+rails=1 pod listed "come default/listed $resource 1"
+t_wait 30 "a pod whose label names rail 1 has a VF of it" given_is \
+	"default/distant/c 0000:1b:00.2 SYS, default/listed/c 0000:8b:00.3 null, default/near/c 0000:8b:00.2 PIX"
+rails=5 pod beyond "come default/beyond $resource 1"
+t_wait 30 "a pod that cannot have its rails has an event that says why" other_rails beyond
+t_fails "none on the one that has them" other_rails listed
 exec 9>&-
 o_end a
 t_done

@@ -173,15 +173,6 @@ static int compare_matches(const void *a, const void *b)
 	return by_order ? by_order : strcmp(x->key, y->key);
 }
 
-/* A bit; 0: its annotation names no rail, or more than one. */
-static uint32_t rail_of_config(const json_t *config)
-{
-	const char *text = cni_annotation(config, CNI_ANNOTATION_RAIL);
-	uint32_t rails = text ? rail_list_parse(text) : 0;
-
-	return rails & (rails - 1) ? 0 : rails;
-}
-
 /* Why the config cannot be given to the pod, as a problem of the pod's annotation. */
 static bool check_config(const json_t *config, const struct group *group, struct problems *problems)
 {
@@ -191,11 +182,6 @@ static bool check_config(const json_t *config, const struct group *group, struct
 	json_t *problem;
 	size_t i;
 
-	if (cni_annotation(config, CNI_ANNOTATION_RAIL) && !rail_of_config(config))
-		problem_add(&found, "BadAnnotation",
-			    "metadata.annotations[" CNI_ANNOTATION_RAIL "]",
-			    "is not the index of a rail: write a number from 0 to %d",
-			    RAIL_LIST_MAX - 1);
 	multus_config_check_injection(config, str_eq(group->key, CNI_ANNOTATION_RDMA_INJECT),
 				      &found);
 	if (!name_is_dns_subdomain(cni_nad_name(config)))
@@ -239,7 +225,7 @@ static struct matches find_matches(const json_t *world, const char *ns, const st
 		    (str_eq(json_namespace(config), ns) || object_is_trusted(world, config)) &&
 		    !object_is_terminating(config) && !is_younger(config, pod) &&
 		    check_config(config, group, problems)) {
-			uint32_t rail = rail_of_config(config);
+			uint32_t rail = cni_rail(config);
 
 			matches.rails |= rail;
 			if (!rail || !group->rails || (rail & group->rails))

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "lib/base/rail_list.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/limits.h"
@@ -40,6 +41,14 @@ const char *cni_annotation(const json_t *smc, const char *name)
 {
 	assert(name);
 	return json_str_at(smc, "metadata", "annotations", name);
+}
+
+uint32_t cni_rail(const json_t *smc)
+{
+	const char *text = cni_annotation(smc, CNI_ANNOTATION_RAIL);
+	uint32_t rails = text ? rail_list_parse(text) : 0;
+
+	return rails & (rails - 1) ? 0 : rails;
 }
 
 const char *cni_nad_name(const json_t *smc)

@@ -16,6 +16,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* What spec.cniType may say. */
 struct cni_type {
@@ -45,6 +46,9 @@ const struct cni_type *cni_type_of(const json_t *smc);
 
 /* An annotation's value, NULL when absent. Borrowed. */
 const char *cni_annotation(const json_t *smc, const char *name);
+
+/* The rail of CNI_ANNOTATION_RAIL, as a bit; 0: absent, or not one rail (lib/base/rail_list.h). */
+uint32_t cni_rail(const json_t *smc);
 
 /*
  * The name of the NetworkAttachmentDefinition that the config claims: that annotation, or its own

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "lib/base/rail_list.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/plugin_rules.h"
@@ -295,6 +296,11 @@ static void check_injection(const json_t *smc, const struct block *block, bool r
 		complain(block, "NoPools", "ippools",
 			 "has no pool: pods that get this network by annotation need ipv4 or ipv6 "
 			 "pools here, or spec.disableIPAM");
+	if (cni_annotation(smc, CNI_ANNOTATION_RAIL) && !cni_rail(smc))
+		problem_add(block->problems, "BadAnnotation",
+			    "metadata.annotations[" CNI_ANNOTATION_RAIL "]",
+			    "is not the index of a rail: write a number from 0 to %d",
+			    RAIL_LIST_MAX - 1);
 }
 
 void multus_config_check_injection(const json_t *object, bool rdma, struct problems *problems)

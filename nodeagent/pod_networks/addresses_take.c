@@ -299,6 +299,14 @@ static void decide(struct take *take)
 	json_replace(&take->world, world_of(take));
 	take->next = 0;
 	take->books = books_new(take->world);
+	if (take->settings.keeps_virtual_machines && pod_is_successor(take->pod, take->endpoint)) {
+		(void)err_set(&err, ERR_TRANSIENT, "NotPodOfMachine",
+			      "another pod has the addresses of VirtualMachineInstance %s: the "
+			      "operator's leader looks whether this pod is of that machine",
+			      json_name(take->endpoint));
+		end_take(take, NULL, &err);
+		return;
+	}
 	if (ipam_allocate(take->books, take->pod, take->endpoint, take->asks, &take->settings,
 			  &take->status, &err) < 0) {
 		end_take(take, NULL, &err);

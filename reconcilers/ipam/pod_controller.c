@@ -54,6 +54,23 @@ const char *pod_machine(const json_t *pod)
 	return name_is_dns_subdomain(name) ? name : NULL;
 }
 
+bool pod_is_successor(const json_t *pod, const json_t *endpoint)
+{
+	const char *machine = pod_machine(pod);
+	const char *uid = json_str_or(json_at(endpoint, "status", "current", "uid"), "");
+
+	return machine && str_eq(machine, json_name(endpoint)) && *uid &&
+	       !str_eq(uid, json_uid(pod));
+}
+
+bool pod_is_of_instance(const json_t *pod, const json_t *instance)
+{
+	const char *uid = json_uid(instance);
+
+	return !str_empty(uid) && str_eq(json_str_at(owner_controller(pod), "uid"), uid) &&
+	       json_object_get(json_at(instance, "status", "activePods"), json_uid(pod));
+}
+
 bool pod_keeps_addresses(const json_t *pod, const struct ipam_settings *settings)
 {
 	struct pod_controller top = pod_controller(pod);

@@ -34,6 +34,18 @@ struct pod_controller pod_controller(const json_t *pod);
 const char *pod_machine(const json_t *pod);
 
 /*
+ * Is the endpoint that of the pod's machine, and names another pod until now? The pod's owner
+ * reference says which machine, and users may write it.
+ */
+bool pod_is_successor(const json_t *pod, const json_t *endpoint);
+
+/*
+ * Is it a pod of this VirtualMachineInstance, as KubeVirt has it: by UID, and in status.activePods?
+ * instance: as it was read; NULL: there is none.
+ */
+bool pod_is_of_instance(const json_t *pod, const json_t *instance);
+
+/*
  * Does the pod keep its addresses when it is made again: a pod of a StatefulSet (apps/v1) or of a
  * virtual machine?
  */

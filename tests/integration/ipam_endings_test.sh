@@ -27,11 +27,12 @@ pool() {
 # pod NAMESPACE NAME NODE [OWNER [APIVERSION KIND [NETWORK]]]: prints its UID. By default of a StatefulSet, on "net".
 pod() {
 	o_curl POST "/api/v1/namespaces/$1/pods" "$(jq -nc --arg name "$2" --arg node "$3" --arg owner "${4:-}" \
-		--arg version "${5:-apps/v1}" --arg kind "${6:-StatefulSet}" --arg net "${7-net}" '{
+		--arg version "${5:-apps/v1}" --arg kind "${6:-StatefulSet}" --arg net "${7-net}" \
+		--arg uid "${owner_uid:-owner}" '{
 		apiVersion: "v1", kind: "Pod", metadata: { $name,
 			annotations: (if $net == "" then {} else { "k8s.v1.cni.cncf.io/networks": $net } end),
 			ownerReferences: (if $owner == "" then [] else [{ apiVersion: $version, $kind, name: $owner,
-			uid: "owner", controller: true }] end) },
+			$uid, controller: true }] end) },
 		spec: { nodeName: $node, automountServiceAccountToken: false, terminationGracePeriodSeconds: 0,
 			containers: [{ name: "c", image: "none" }] } }')" | jq -r .metadata.uid
 }
@@ -44,7 +45,12 @@ stateful_set() {
 
 # machine_pod NAMESPACE NAME NODE MACHINE [NETWORK]: prints its UID. Without a network nobody foresees what it wants.
 machine_pod() {
-	pod "$1" "$2" "$3" "$4" kubevirt.io/v1 VirtualMachineInstance "${5-}"
+	local path=/apis/kubevirt.io/v1/namespaces/$1/virtualmachineinstances/$4 made owner
+
+	owner=$(o_curl GET "$path" | jq -r .metadata.uid)
+	made=$(owner_uid=$owner pod "$1" "$2" "$3" "$4" kubevirt.io/v1 VirtualMachineInstance "${5-}")
+	o_curl PATCH "$path" "{\"status\": {\"activePods\": {\"$made\": \"$3\"}}}" >/dev/null
+	echo "$made"
 }
 
 machine() {

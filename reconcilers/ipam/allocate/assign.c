@@ -320,15 +320,13 @@ static json_t *asks_of(const struct pass *pass, const json_t *pod, const json_t 
 /*
  * Do the addresses of the pod's machine stay with another pod of it? A machine that migrates has
  * two that live, and the one whose sandbox is made last has its addresses. So a pod takes them over
- * when its agent asks, not before; or when nothing of the other one is left.
+ * when its agent asks, not before; and users may write owner references, so KubeVirt's word is read
+ * then (lifecycle.c).
  */
 static bool is_of_other_pod(const struct pass *pass, const json_t *pod, const json_t *endpoint)
 {
-	const char *uid = endpoint_uid(endpoint);
-	json_auto_t *asks = endpoint_asks(endpoint, json_uid(pod));
-
-	return pass->settings.keeps_virtual_machines && pod_machine(pod) && !str_empty(uid) &&
-	       !str_eq(uid, json_uid(pod)) && !endpoint_is_down(endpoint, uid) && !asks;
+	return pass->settings.keeps_virtual_machines && pod_is_successor(pod, endpoint) &&
+	       !json_is_true(json_at(pod, ASSIGN_TAKES_OVER));
 }
 
 /* Do not look at it again. why: what is wrong with it all the same, or NULL. */

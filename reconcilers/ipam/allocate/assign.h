@@ -21,6 +21,11 @@
  */
 #define BOX_WAITING "waiting"
 /*
+ * In such a Pod, true: KubeVirt says that it is of its machine, whose addresses another pod has
+ * until now. assign_project() leaves nothing of this name that a user wrote.
+ */
+#define ASSIGN_TAKES_OVER "takesOver"
+/*
  * By SpiderEndpoint, what has ended and may be given to others, after it was verified with the API
  * server: {"uid", "status": endpoint_addresses(), "conflicts": conflicts_said(), if anything}. By
  * "namespace/name UID": {"uid", "records": [{"pool", "address"}]}.

@@ -169,7 +169,8 @@ static void read_live(const struct look *look)
 			ask_for(wanted, KIND_POD, key);
 	if (set && str_eq(type, "StatefulSet"))
 		ask_for(wanted, KIND_STATEFUL_SET, set);
-	if (str_eq(type, "VirtualMachineInstance") || has_records(strays)) {
+	if (str_eq(type, "VirtualMachineInstance") || has_records(strays) ||
+	    (look->asker && !str_eq(look->asker, look->key))) {
 		ask_for(wanted, KIND_VIRTUAL_MACHINE_INSTANCE, look->key);
 		ask_for(wanted, KIND_VIRTUAL_MACHINE, look->key);
 	}
@@ -312,6 +313,9 @@ static void let_wait(const struct look *look, const char *pod_key, const json_t 
 
 	if (!mirrored)
 		assign_project(waiting);
+	/* It was looked at before it came here. */
+	if (!mirrored && pod_is_successor(live, look->endpoint))
+		json_put_bool(waiting, ASSIGN_TAKES_OVER, true);
 	plan_post(look->plan, BOX_WAITING, pod_key, waiting);
 	/* What was read is good for one pass. */
 	if (!mirrored)
@@ -350,16 +354,39 @@ static const json_t *live_asker(const struct look *look)
 		       : NULL;
 }
 
+/* Whoever asks and is not a pod of the machine, as far as KubeVirt says until now. */
+static void refuse_successor(const struct look *look, const json_t *pod)
+{
+	auto_free char *text = str_printf(
+		"pod %s names VirtualMachineInstance %s as its owner, and status.activePods there "
+		"does not have it: it does not get the addresses of that machine",
+		look->asker, look->key);
+	auto_free char *why = str_printf("%s NotPodOfMachine: %s", json_uid(pod), text);
+
+	if (!str_eq(json_str_at(look->endpoint, "metadata", "annotations",
+				ENDPOINT_REFUSED_ANNOTATION),
+		    why))
+		plan_meta(look->plan, KIND_ENDPOINT, look->key,
+			  json_pack("{s:{s:s}}", "annotations", ENDPOINT_REFUSED_ANNOTATION, why));
+	plan_finding(look->plan, KIND_BOUND_POD, look->asker, "NotPodOfMachine", text);
+	/* KubeVirt may be about to write it there. */
+	plan_requeue(look->plan, LIFECYCLE_ASKS_MS);
+}
+
 /*
- * An endpoint that only asks. A pod that is not mirrored is read, to wait with the others; without
- * a pod there is nothing to ask for.
+ * An endpoint that only asks. A pod that is not mirrored is read, to wait with the others, and so
+ * is one that would take over the addresses of its machine, with the machine; without a pod there
+ * is nothing to ask for.
  */
 static void look_at_asks(const struct look *look)
 {
-	const json_t *mirrored = world_get(look->world, KIND_POD, look->asker);
+	const json_t *known = world_get(look->world, KIND_POD, look->asker);
+	const json_t *mirrored = pod_is_successor(known, look->endpoint) ? NULL : known;
 	json_auto_t *answered = endpoint_asks(look->endpoint, endpoint_uid(look->endpoint));
 	const json_t *pod = mirrored ? mirrored : live_asker(look);
 	json_auto_t *asks = pod ? endpoint_asks(look->endpoint, json_uid(pod)) : NULL;
+	bool takes_over = look->settings.keeps_virtual_machines && !mirrored &&
+			  pod_is_successor(pod, look->endpoint);
 
 	if (answered && endpoint_answers(look->endpoint, endpoint_uid(look->endpoint), answered))
 		return;
@@ -369,7 +396,12 @@ static void look_at_asks(const struct look *look)
 	}
 	if (asks && pod_is_alive(pod) && !endpoint_is_down(look->endpoint, json_uid(pod)) &&
 	    !endpoint_answers(look->endpoint, json_uid(pod), asks)) {
-		let_wait(look, look->asker, mirrored, pod, LIFECYCLE_ASKS_MS);
+		if (takes_over &&
+		    !pod_is_of_instance(
+			    pod, live_object(look, KIND_VIRTUAL_MACHINE_INSTANCE, look->key)))
+			refuse_successor(look, pod);
+		else
+			let_wait(look, look->asker, mirrored, pod, LIFECYCLE_ASKS_MS);
 	} else if (!pod && !json_at(look->endpoint, "status")) {
 		plan_release(look->plan, KIND_ENDPOINT, look->key, look->endpoint,
 			     IP_POOL_FINALIZER);

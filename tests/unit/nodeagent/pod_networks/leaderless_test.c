@@ -175,6 +175,33 @@ static void so_are_those_that_a_pattern_may_mean_page_by_page(void **state)
 	assert_int_equal(http_script_count(s.http, "GET " POOLS), 2);
 }
 
+/* Whose owner reference users may write; the agent may not read virtual machines. */
+static void what_another_pod_of_a_machine_has_waits_for_a_leader(void **state)
+{
+	reply("GET /api/v1/namespaces/ml/pods/p-", 200,
+	      "{\"metadata\": {\"namespace\": \"ml\", \"name\": \"p-0\", \"uid\": \"u-0\", "
+	      "\"ownerReferences\": [{\"apiVersion\": \"kubevirt.io/v1\", \"kind\": "
+	      "\"VirtualMachineInstance\", \"name\": \"x\", \"controller\": true}]}, "
+	      "\"spec\": {\"nodeName\": \"n1\"}}");
+	reply("GET " ENDPOINTS "/x", 200,
+	      "{\"metadata\": {\"namespace\": \"ml\", \"name\": \"x\", \"resourceVersion\": "
+	      "\"7\"}, \"status\": {\"current\": {\"uid\": \"u-x\", \"node\": \"n1\", "
+	      "\"ips\": [{\"interface\": \"net1\", \"ipv4\": \"10.6.0.10/24\", "
+	      "\"ipv4Pool\": \"a\"}]}}}");
+	reply("PATCH " ENDPOINTS "/x", 200, "{}");
+	reply("GET /api/v1/namespaces/orbweaver-system/configmaps/spiderpool-conf", 404, NO_OBJECT);
+	script_pods();
+	reply(LEASE, 200, LEASE_OF("7", "1"));
+	reply("GET " POOLS "/a", 200, POOL("1"));
+	want_all("a");
+	until_requested("GET " POOLS "/a", 2);
+	scripted_for(&s, 50);
+	assert_int_equal(http_script_count(s.http, "PATCH " POOLS), 0);
+	assert_int_equal(http_script_count(s.http, "PUT " POOLS), 0);
+	/* The other two have another UID by now. */
+	assert_int_equal(ended, PODS - 1);
+}
+
 static void a_leader_is_believed_as_long_as_its_lease_says(void **state)
 {
 	script_pods();
@@ -219,6 +246,7 @@ int main(void)
 		TEST(one_round_reads_the_pool_once_for_all_pods),
 		TEST(pools_that_no_leader_has_compared_are_listed_once_for_all_pods),
 		TEST(so_are_those_that_a_pattern_may_mean_page_by_page),
+		TEST(what_another_pod_of_a_machine_has_waits_for_a_leader),
 		TEST(a_leader_is_believed_as_long_as_its_lease_says),
 		TEST(an_agent_without_an_answer_ends_the_round),
 		TEST(pods_that_end_together_list_the_pools_once),

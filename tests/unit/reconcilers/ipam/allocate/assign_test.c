@@ -1367,7 +1367,7 @@ static char *ledger_after(const char *text, const char *pool)
 #define MACHINE(name_, more_)                                                                      \
 	"  ml/" name_ ": {metadata: {name: " name_ ", namespace: ml, uid: u-" name_                \
 	", ownerReferences: [{apiVersion: kubevirt.io/v1, kind: VirtualMachineInstance, "          \
-	"name: vm, controller: true}], annotations: {k8s.v1.cni.cncf.io/networks: net}}, "         \
+	"name: vm, uid: u-vmi, controller: true}], annotations: {k8s.v1.cni.cncf.io/networks: net}}, "         \
 	"spec: {nodeName: w1}" more_ "}\n"
 #define ASKS(uid_, pod_)                                                                           \
 	"orbweaver.io/asks: '{\"uid\": \"" uid_ "\", \"pod\": \"" pod_                             \
@@ -1440,9 +1440,10 @@ static void a_machine_that_has_its_addresses_is_recorded_before_others_get_them(
 	       "all", "finding ml/a AddressNotAdmitted; ");
 }
 
-#define BOTH                                                                                       \
-	"waiting: {ml/b: true}\npods:\n" MACHINE("a", "") MACHINE("b", "") NETWORK                 \
-		"spiderippools:\n" OF_MACHINE_IN("p")
+#define PODS_OF_BOTH                                                                               \
+	"pods:\n" MACHINE("a", "") MACHINE("b", "") NETWORK "spiderippools:\n" OF_MACHINE_IN("p")
+#define BOTH    "waiting: {ml/b: true}\n" PODS_OF_BOTH
+#define TAKES_B "waiting:\n" MACHINE("b", ", takesOver: true")
 
 static void a_machine_that_migrates_hands_on_its_addresses_when_they_are_asked_for(void **state)
 {
@@ -1450,18 +1451,58 @@ static void a_machine_that_migrates_hands_on_its_addresses_when_they_are_asked_f
 	auto_free char *asked = str_printf("%s" OF_MACHINE(ASKS("u-b", "b")), BOTH);
 	auto_free char *other = str_printf("%s" OF_MACHINE("orbweaver.io/down: u-b"), BOTH);
 	auto_free char *alone = str_printf("%s" OF_MACHINE("orbweaver.io/down: u-a"), BOTH);
-	json_auto_t *world = yaml(asked);
+	json_auto_t *world = yaml(TAKES_B PODS_OF_BOTH OF_MACHINE(ASKS("u-b", "b")));
 	auto_plan struct plan plan = {0};
 	struct err err = {0};
 
 	expect(assign_reconcile, foreseen, "all", "finding ml/b; post waiting ml/b out; ");
 	expect(assign_reconcile, other, "all", "finding ml/b; post waiting ml/b out; ");
-	expect(assign_reconcile, alone, "all",
-	       "status p; post decided ml/vm in; finding ml/b; post waiting ml/b out; ");
+	/* An owner reference is what users write: it is looked at when the agent asks. */
+	expect(assign_reconcile, alone, "all", "finding ml/b; post waiting ml/b out; ");
+	expect(assign_reconcile, asked, "all", "finding ml/b; post waiting ml/b out; ");
 	assert_int_equal(assign_reconcile(world, "all", &plan, &err), 0);
 	assert_string_equal(
 		json_str_at(json_array_get(plan.ops, 0), "status", "allocatedIPs"),
 		"{\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/vm\",\"podUid\":\"u-b\"}}");
+}
+
+static void a_forged_owner_takes_no_addresses_of_a_machine(void **state)
+{
+	static const char asks[] =
+		NODE_THERE OF_MACHINE(ASKS("u-b", "b")) "pods:\n" MACHINE("b", "");
+	static const struct {
+		const char *instance, *want;
+	} rows[] = {
+		{"null", "meta ml/vm; finding ml/b NotPodOfMachine; requeue -; "},
+		{"{metadata: {name: vm}, status: {activePods: {u-b: w1}}}",
+		 "meta ml/vm; finding ml/b NotPodOfMachine; requeue -; "},
+		{"{metadata: {name: vm, uid: u-other}, status: {activePods: {u-b: w1}}}",
+		 "meta ml/vm; finding ml/b NotPodOfMachine; requeue -; "},
+		{"{metadata: {name: vm, uid: u-vmi}, status: {activePods: {u-a: w1}}}",
+		 "meta ml/vm; finding ml/b NotPodOfMachine; requeue -; "},
+		{"{metadata: {name: vm, uid: u-vmi}, status: {activePods: {u-a: w1, u-b: w1}}}",
+		 "post waiting ml/b in; requeue -; "},
+	};
+
+	json_auto_t *world = yaml(asks);
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+
+	/* Also of a pod that is mirrored, whatever the endpoint says of its owner. */
+	json_put_str(json_at(world, "spiderendpoints", "ml/vm", "status"), "ownerControllerType",
+		     "Pod");
+	assert_int_equal(endpoint_reconcile(world, "ml/vm", &plan, &err), 0);
+	assert_int_equal(json_array_size(plan.ops), 1);
+	assert_non_null(json_find(json_at(json_array_get(plan.ops, 0), "value"), "kind",
+				  "virtualmachineinstances"));
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_free char *read =
+			str_printf("%slive: {ml/vm: {virtualmachineinstances: {ml/vm: %s}, "
+				   "pods: {\n" MACHINE("b", "") "}}}\n",
+				   asks, rows[i].instance);
+
+		expect(endpoint_reconcile, read, "ml/vm", rows[i].want);
+	}
 }
 
 /* The plain pod "vm" beside the machine "vm": one name of a SpiderEndpoint, two pods that run. */
@@ -1482,7 +1523,7 @@ static void pods_that_share_a_name_with_a_machine_share_no_address(void **state)
 		{"waiting: {ml/vm: true}\n" NAMESAKES OF_MACHINE(
 			 "orbweaver.io/down: u-a") "spiderippools:\n" OF_MACHINE_IN("p"),
 		 "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/vm\",\"podUid\":\"u-a\"}"},
-		{"waiting: {ml/a: true}\n" NAMESAKES OF_PLAIN "spiderippools:\n" POOL(
+		{"waiting:\n" MACHINE("a", ", takesOver: true") NAMESAKES OF_PLAIN "spiderippools:\n" POOL(
 			 "p", "10.0.0.1-10.0.0.9",
 			 "allocatedIPs: '{\"10.0.0.1\": {\"pod\": \"ml/vm\", \"podUid\": "
 			 "\"u-vm\", \"node\": \"w1\"}}'"),
@@ -1508,7 +1549,7 @@ static void pods_that_share_a_name_with_a_machine_share_no_address(void **state)
 static void a_machine_keeps_its_addresses_whatever_pools_were_chosen_since(void **state)
 {
 	json_auto_t *world = yaml(
-		"waiting: {ml/b: true}\npods:\n" MACHINE("b", "")
+		TAKES_B "pods:\n" MACHINE("b", "")
 			NETWORK OF_MACHINE(ASKS("u-b", "b")) "spiderippools:\n" OF_MACHINE_IN("old")
 				POOL("p", "10.0.0.11-10.0.0.19", ""));
 	json_t *item = json_at(world, "spiderendpoints", "ml/vm", "status", "current", "ips");
@@ -1517,7 +1558,7 @@ static void a_machine_keeps_its_addresses_whatever_pools_were_chosen_since(void 
 
 	json_put_str(json_array_get(item, 0), "ipv4Pool", "old");
 	assert_int_equal(assign_reconcile(world, "all", &plan, &err), 0);
-	assert_int_equal(json_array_size(plan.ops), 4);
+	assert_int_equal(json_array_size(plan.ops), 5);
 	assert_string_equal(json_str_at(json_array_get(plan.ops, 0), "key"), "old");
 }
 
@@ -2824,6 +2865,7 @@ int main(void)
 		cmocka_unit_test(what_was_decided_for_a_machine_is_written_while_its_pod_lives),
 		cmocka_unit_test(
 			a_machine_that_migrates_hands_on_its_addresses_when_they_are_asked_for),
+		cmocka_unit_test(a_forged_owner_takes_no_addresses_of_a_machine),
 		cmocka_unit_test(pods_that_share_a_name_with_a_machine_share_no_address),
 		cmocka_unit_test(a_machine_keeps_its_addresses_whatever_pools_were_chosen_since),
 		cmocka_unit_test(

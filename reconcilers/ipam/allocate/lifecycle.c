@@ -122,9 +122,17 @@ static bool carry_out_decided(const struct look *look)
 
 /* ---- what has ended -------------------------------------------------------------------------- */
 
+/*
+ * Users may write names into endpoints. The API server answers one that no object can have with a
+ * failure ("w1/proxy" is Forbidden), and nothing of the look would be known then, again and again.
+ */
 static void ask_for(json_t *wanted, const char *kind, const char *key)
 {
-	json_array_append_new(wanted, json_pack("{s:s, s:s}", "kind", kind, "key", key));
+	const char *slash = strchr(key, '/');
+	bool is_of_node = str_eq(kind, KIND_NODE);
+
+	if (name_is_dns_subdomain(slash && !is_of_node ? slash + 1 : key))
+		json_array_append_new(wanted, json_pack("{s:s, s:s}", "kind", kind, "key", key));
 }
 
 /* Is one of them more than what an endpoint claims? */

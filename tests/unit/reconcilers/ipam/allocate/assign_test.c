@@ -2118,6 +2118,28 @@ static void a_mirrored_pod_has_its_addresses_and_not_the_whole_status(void **sta
 	assert_null(json_at(odd, "addresses"));
 }
 
+/* Or no pool would ever be learned of which it claims an address: the API server refuses to tell. */
+static void a_node_that_cannot_be_is_not_read(void **state)
+{
+	static const char *const nodes[] = {"w1/proxy", "..", "a b"};
+
+	for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
+		json_auto_t *world = yaml(
+			ENDPOINT("u-a", "")
+			"strays: {ml/a: [{pool: p, address: 10.0.0.1, uid: u-a, claimed: true}]}\n");
+		auto_plan struct plan plan = {0};
+		struct err err = {0};
+		const json_t *wanted;
+
+		json_put_str(json_at(world, "spiderendpoints", "ml/a", "status", "current"), "node",
+			     nodes[i]);
+		assert_int_equal(endpoint_reconcile(world, "ml/a", &plan, &err), 0);
+		wanted = json_at(json_array_get(plan.ops, 0), "value");
+		assert_non_null(json_find(wanted, "key", "ml/a"));
+		assert_null(json_find(wanted, "kind", "nodes"));
+	}
+}
+
 static void one_address_on_two_living_pods_is_found(void **state)
 {
 	expect(strays_reconcile,
@@ -2814,6 +2836,7 @@ int main(void)
 		cmocka_unit_test(pods_that_run_keep_the_addresses_of_their_network_status),
 		cmocka_unit_test(pods_that_run_get_no_address_that_nothing_knows),
 		cmocka_unit_test(a_mirrored_pod_has_its_addresses_and_not_the_whole_status),
+		cmocka_unit_test(a_node_that_cannot_be_is_not_read),
 		cmocka_unit_test(one_address_on_two_living_pods_is_found),
 		cmocka_unit_test(an_address_that_one_pod_alone_has_is_no_finding_any_more),
 		cmocka_unit_test(writes_each_ledger_once_for_all_that_wait),

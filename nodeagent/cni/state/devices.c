@@ -17,6 +17,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/fs.h"
+#include "lib/base/log.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/pci_address.h"
 #include "lib/base/str.h"
@@ -78,29 +79,58 @@ static bool is_of_this_boot(const json_t *owner)
 	return !boot || !*now || str_eq(boot, now);
 }
 
-/* The sandbox that has something to put back on the device; as read_owner(). */
+/*
+ * How much the sandbox's records speak for it: 0, nothing; it has something to put back on the
+ * device and is being taken down; or is not.
+ */
+static int claim_of(const json_t *sandbox, const char *address)
+{
+	const json_t *record;
+	int claim = 0;
+	size_t i;
+
+	if (!is_of_this_boot(sandbox))
+		return 0;
+	json_array_foreach (json_at(sandbox, "attachments"), i, record) {
+		if (!str_eq(json_str_at(record, "saved", "device"), address))
+			continue;
+		if (!str_eq(json_str_at(record, "phase"), "deleting"))
+			return 2;
+		claim = 1;
+	}
+	return claim;
+}
+
+/*
+ * The sandbox that has something to put back on the device; as read_owner(). Of two the one that is
+ * not being taken down, for its pod may live: the other one's DEL leaves the device alone.
+ */
 static int owner_by_records(int state, const char *address, json_t **ret, struct err *err)
 {
-	json_auto_t *names = sandboxes_list(state, err);
-	const json_t *name, *record;
-	size_t i, k;
+	json_auto_t *names = sandboxes_list(state, err), *owner = NULL;
+	const json_t *name;
+	int most = 0;
+	size_t i;
 
 	if (!names)
 		return -1;
 	json_array_foreach (names, i, name) {
 		json_auto_t *sandbox = NULL;
+		int claim;
 
 		if (sandbox_load(state, json_string_value(name), &sandbox, err) < 0)
 			return -1;
-		json_array_foreach (json_at(sandbox, "attachments"), k, record) {
-			if (!str_eq(json_str_at(record, "saved", "device"), address) ||
-			    !is_of_this_boot(sandbox))
-				continue;
-			*ret = json_pack("{s:O, s:s*}", "container", name, "boot",
-					 json_str_at(sandbox, "boot"));
-			return 0;
-		}
+		claim = claim_of(sandbox, address);
+		if (claim <= most)
+			continue;
+		most = claim;
+		json_replace(&owner, json_pack("{s:O, s:s*}", "container", name, "boot",
+					       json_str_at(sandbox, "boot")));
 	}
+	log_warn("the file of a device's owner is no JSON, records of sandboxes are believed",
+		 F_STR("device", address),
+		 F_STR("container", json_str_or(json_at(owner, "container"), "none")));
+	*ret = take_ptr(owner);
 	return 0;
 }
 

@@ -39,7 +39,8 @@ int device_claim(int state, const char *address, const char *container, const ch
 
 /*
  * *ret: the container that has it, new; NULL: none. Of a file that is no JSON, the one whose record
- * has something to put back on the device in this boot. -1 with err ERR_HOST "DeviceNotClaimed": it
+ * has something to put back on the device in this boot; of several, one that is not being taken
+ * down. It is logged. -1 with err ERR_HOST "DeviceNotClaimed": it
  * cannot be known now.
  */
 int device_owner(int state, const char *address, char **ret, struct err *err);

@@ -463,8 +463,17 @@ static void records_say_whose_a_device_is_whose_file_says_nothing(void **state)
 		assert_int_equal(device_owner(s->state, vf, &owner, NULL), 0);
 		assert_string_equal(owner, "c2");
 	}
+	/* The DEL of a pod before comes while the next pod has the device. */
+	put(s, "sandboxes/c0.json",
+	    "{\"container\": \"c0\", \"attachments\": [{\"plugin\": \"sriov\", "
+	    "\"network\": \"n\", \"ifname\": \"net1\", \"phase\": \"deleting\", \"saved\": "
+	    "{\"device\": \"0000:03:00.2\"}}]}");
+	assert_int_equal(device_is_owned(s->state, vf, "c0", NULL), 0);
+	assert_int_equal(device_is_owned(s->state, vf, "c2", NULL), 1);
 	/* It is not taken for nobody's where one of them cannot be read. */
 	assert_int_equal(unlinkat(s->state, "sandboxes/c2.json", 0), 0);
+	assert_int_equal(device_is_owned(s->state, vf, "c0", NULL), 1);
+	assert_int_equal(unlinkat(s->state, "sandboxes/c0.json", 0), 0);
 	assert_int_equal(device_is_owned(s->state, vf, "c3", NULL), 1);
 	assert_int_equal(mkdirat(s->state, "sandboxes/c2.json", 0700), 0);
 	assert_int_equal(device_is_owned(s->state, vf, "c3", NULL), -1);

@@ -280,10 +280,26 @@ static bool is_over(const struct external_program *run)
 	return run->is_late || (run->id ? worker_channel_has(run->line, run->id) : run->is_over);
 }
 
+static int64_t del_sum_ms(const struct program_limits *limits)
+{
+	return limits->sum_ms ? limits->sum_ms : DEL_SUM_MS;
+}
+
+/*
+ * Have programs taken all of the time for DELs, and what each of them has at least a tenth more? A
+ * worker that goes on with them is stopped before it has taken down the rest.
+ */
+static bool is_del_over(const struct program_limits *limits)
+{
+	int64_t sum = del_sum_ms(limits);
+
+	return limits->del_begun && clock_ms() >= limits->del_begun + sum + sum / 10;
+}
+
 /* What the DEL of one more program may take. */
 static int64_t del_ms(const struct program_limits *limits, bool is_ipam)
 {
-	int64_t sum = limits->sum_ms ? limits->sum_ms : DEL_SUM_MS;
+	int64_t sum = del_sum_ms(limits);
 	int64_t ms = limits->del_begun + sum - clock_ms();
 	int64_t max = limits->del_ms ? limits->del_ms
 		      : is_ipam      ? sum * IPAM_MAX_MS / DEL_SUM_MS
@@ -480,6 +496,14 @@ struct external_program *external_program_begin(struct attachment *a, const char
 		return NULL;
 	if (a->limits->has_no_turn) {
 		tell_no_turn(a->limits, ETIMEDOUT, err);
+		return NULL;
+	}
+	if (str_eq(command, "DEL") && is_del_over(a->limits)) {
+		(void)err_set(err, ERR_TRANSIENT, "PluginFailed",
+			      "the DEL of plugin %s is not begun: other programs took all of the "
+			      "time that this call has; it is tried again later, see what they wait "
+			      "for",
+			      type);
 		return NULL;
 	}
 	/* The plugin that runs it was called for one interface, this may be for another one. */

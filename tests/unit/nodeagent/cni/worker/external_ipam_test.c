@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/fs.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
@@ -288,6 +289,27 @@ static void an_ipam_program_that_hangs_in_del_is_killed(void **state)
 	assert_int_equal(external_ipam_run(&s->attachment, "dhcp", "DEL", config, NULL, &err), 0);
 }
 
+/* Eight rails or sixty: the worker takes down what is ours within the time that it has. */
+static void no_program_begins_once_others_have_taken_the_time_of_the_call(void **state)
+{
+	struct stand *s = *state;
+	json_auto_t *config = json_object();
+	auto_free char *called = NULL;
+	struct err err = {0};
+
+	if (geteuid() != 0)
+		skip();
+	put_program(s, "whereabouts", "#!/bin/sh\necho $CNI_COMMAND >>$FOLDER/called\n");
+	s->limits.sum_ms = 1000;
+	s->limits.del_begun = clock_ms() - 1100;
+	assert_int_equal(
+		external_ipam_run(&s->attachment, "whereabouts", "DEL", config, NULL, &err), -1);
+	assert_int_equal(err.class, ERR_TRANSIENT);
+	assert_false(s->attachment.has_no_ipam);
+	called = get(s, "called");
+	assert_null(called);
+}
+
 static json_t *delegate_new(const char *ifname, const char *type)
 {
 	return json_pack("{s:s, s:s, s:{s:s, s:s, s:[{s:s}]}}", "name", "lab/rail", "interface",
@@ -506,6 +528,7 @@ int main(void)
 		TEST(a_lock_that_cannot_be_opened_is_told_as_such),
 		TEST(a_worker_with_eight_programs_begins_four),
 		TEST(an_ipam_program_that_hangs_in_del_is_killed),
+		TEST(no_program_begins_once_others_have_taken_the_time_of_the_call),
 		TEST(a_plugin_that_hangs_in_del_keeps_no_other_network),
 		TEST(no_worker_waits_for_ever_for_the_plugin_on_the_host),
 		TEST(a_program_dies_with_its_worker),

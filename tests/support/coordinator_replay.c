@@ -583,9 +583,9 @@ static int owns(void *context, const char *pci_address, struct err *err)
 	return true;
 }
 
-static bool is_given(void *context, const char *pci_address)
+static int is_given(void *context, const char *pci_address, struct err *err)
 {
-	return true;
+	return 1;
 }
 
 static void report(void *context, const json_t *conflicts)

@@ -82,11 +82,16 @@ int device_use_check_rdma(const struct plugin_call *call, const char *type, stru
 	const struct attach_services *services = call->call->services;
 	auto_evidence struct evidence *evidence = NULL;
 	auto_free char *who = NULL;
+	int is_given = 1;
 
 	/* Of an auxiliary device there is one user, which it was made for. */
 	if (!pci_address_is_valid(address))
 		return 0;
-	if (!pci_is_vf(host, address) && !services->is_given(services->context, address))
+	if (!pci_is_vf(host, address))
+		is_given = services->is_given(services->context, address, err);
+	if (is_given < 0)
+		return -1;
+	if (!is_given)
 		return err_set(err, ERR_INVALID, "DeviceNotGiven",
 			       "%s: %s is not a VF, and the kubelet has not given it to this pod: "
 			       "others may use its RDMA device; name a VF, or request the resource "

@@ -25,6 +25,7 @@ int device_use_check_link(const struct plugin_call *call, const char *type, cons
  * May the RDMA device of this function move? The kernel takes it from all its users. host: of the
  * call, for this and the next one.
  * ERR_INVALID "DeviceNotGiven"  it is not a VF's, and the kubelet has not given it to the pod
+ * ERR_TRANSIENT "DevicesUnknown"  what the kubelet has given cannot be known now
  * ERR_CONFLICT "DeviceBusy"     processes, or the kernel, use it
  */
 int device_use_check_rdma(const struct plugin_call *call, const char *type, struct host *host,

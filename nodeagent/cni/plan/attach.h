@@ -47,8 +47,11 @@ struct attach_services {
 	 * ERR_TRANSIENT: it cannot be known now.
 	 */
 	int (*owns)(void *context, const char *pci_address, struct err *err);
-	/* True when the kubelet has given the device to this pod, or there is no kubelet. */
-	bool (*is_given)(void *context, const char *pci_address);
+	/*
+	 * 1: the kubelet has given the device to this pod, or there is no kubelet. 0: it has not.
+	 * -1 with err ERR_TRANSIENT: it cannot be known now.
+	 */
+	int (*is_given)(void *context, const char *pci_address, struct err *err);
 	/* Somebody else on the network has these addresses of the pod: [{"ip", "mac"}]. */
 	void (*report)(void *context, const json_t *conflicts);
 	/* After an ADD: so long the kernel took for links, addresses, routes and rules. */

@@ -445,14 +445,18 @@ int allocated_check(const char *kubelet_dir, int root, const json_t *config, con
 			 &search, err);
 }
 
-bool allocated_is_given(const char *kubelet_dir, const char *device, const char *pod_uid)
+int allocated_is_given(const char *kubelet_dir, const char *device, const char *pod_uid,
+		       struct err *err)
 {
 	json_auto_t *checkpoint = NULL;
 
 	if (!kubelet_dir)
-		return true;
-	return !str_empty(pod_uid) && read_checkpoint(kubelet_dir, &checkpoint, NULL) == 0 &&
-	       checkpoint && checkpoint_holder_of(checkpoint, device, pod_uid) == CHECKPOINT_OF_POD;
+		return 1;
+	if (str_empty(pod_uid))
+		return 0;
+	if (read_checkpoint(kubelet_dir, &checkpoint, err) < 0)
+		return -1;
+	return checkpoint && checkpoint_holder_of(checkpoint, device, pod_uid) == CHECKPOINT_OF_POD;
 }
 
 int allocated_check_delegates(const char *kubelet_dir, int root, const json_t *delegates,

@@ -36,7 +36,11 @@ int allocated_check(const char *kubelet_dir, int root, const json_t *config, con
 int allocated_check_delegates(const char *kubelet_dir, int root, const json_t *delegates,
 			      const json_t *pod, struct err *err);
 
-/* Has the kubelet given this PCI function to the pod? True where there is no kubelet (NULL). */
-bool allocated_is_given(const char *kubelet_dir, const char *device, const char *pod_uid);
+/*
+ * Has the kubelet given this PCI function to the pod? 1 where there is no kubelet (NULL); -1 with
+ * err ERR_TRANSIENT "DevicesUnknown": its record cannot be read now.
+ */
+int allocated_is_given(const char *kubelet_dir, const char *device, const char *pod_uid,
+		       struct err *err);
 
 #endif

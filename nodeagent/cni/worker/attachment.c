@@ -126,11 +126,11 @@ static int owns(void *context, const char *address, struct err *err)
 	return device_is_owned(a->state, address, a->container, err);
 }
 
-static bool is_given(void *context, const char *address)
+static int is_given(void *context, const char *address, struct err *err)
 {
 	const struct attachment *a = context;
 
-	return allocated_is_given(a->kubelet_dir, address, json_str_at(a->pod, "uid"));
+	return allocated_is_given(a->kubelet_dir, address, json_str_at(a->pod, "uid"), err);
 }
 
 /* The call fails whether the agent hears it or not. */

@@ -60,11 +60,11 @@ static json_t *links_of(struct netns *ns)
 	return json_incref(json_at(look, "links"));
 }
 
-static bool is_given;
+static int is_given; /* what gives() answers */
 
-static bool gives(void *context, const char *pci_address)
+static int gives(void *context, const char *pci_address, struct err *err)
 {
-	return is_given;
+	return is_given < 0 ? err_set(err, ERR_TRANSIENT, "DevicesUnknown", "unknown") : is_given;
 }
 
 static int64_t asked_at;
@@ -111,7 +111,7 @@ static int set_up(void **state)
 	gives_back = was_in_pod = false;
 	renamed[0] = '\0';
 	tree = host_tree_new();
-	is_given = false;
+	is_given = 0;
 	host_tree_add_pf(tree, &tree_mlx);
 	host_tree_link(tree, "sys/class/net/" MASTER "/device",
 		       "../../../bus/pci/devices/" TREE_MLX);
@@ -617,7 +617,9 @@ static void an_rdma_device_that_others_may_use_does_not_move(void **state)
 
 	host_tree_boot(tree, "boot-two", true);
 	is_refused(&plugin_rdma, pf, "DeviceNotGiven", "rdma: " TREE_MLX " is not a VF");
-	is_given = true;
+	is_given = -1;
+	is_refused(&plugin_rdma, pf, "DevicesUnknown", "");
+	is_given = 1;
 	host_tree_use_in_kernel(tree, 1, "nvme_rdma");
 	is_refused(&plugin_rdma, pf, "DeviceBusy", "the kernel (nvme_rdma");
 	host_tree_use_in_kernel(tree, 0, NULL);

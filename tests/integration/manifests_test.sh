@@ -222,6 +222,10 @@ t_ok "what Prometheus is told is the same, too" says_the_same_to_prometheus
 t_eq "another namespace is taken everywhere" elsewhere \
 	"$(chart elsewhere policy/v1 | jq -r '.metadata.namespace // empty, (.subjects[]?.namespace)' | sort -u | paste -sd ' ')"
 
+t_eq "the SpiderCoordinator stays, whatever annotations all objects have" "keep you" \
+	"$(chart "$namespace" policy/v1 --set=global.commonAnnotations.owner=you |
+		jq -r 'select(.kind == "SpiderCoordinator").metadata.annotations | "\(.["helm.sh/resource-policy"]) \(.owner)"')"
+
 # seeds: RoCE with macvlan.
 t_eq "the guide's values become the shared device plugin's configuration" \
 	'{"configList":[{"rdmaHcaMax":500,"resourceName":"hca_shared_devices","resourcePrefix":"spidernet.io","selectors":{"deviceIDs":["1017"],"vendors":["15b3"]}}],"periodicUpdateInterval":300}' \

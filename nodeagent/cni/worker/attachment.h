@@ -32,7 +32,7 @@ struct program_limits {
 	int64_t begun;     /* clock_ms() of the first that waited for a turn; 0: none did */
 	int64_t turn_ms;   /* all waits for a turn end so long after `begun`; 0: TURN_MAX_MS */
 	int64_t del_begun; /* clock_ms() of the first DEL; 0: there was none */
-	int64_t sum_ms;    /* for DELs of programs from then on, a tenth later none begins; 0: 50 s */
+	int64_t sum_ms;    /* for DELs of programs; 0: 50 s. A tenth later none begins */
 	int64_t del_ms;    /* that a program's DEL may take at most; 0: what is left */
 	bool has_hung;     /* the DEL of a program: others get half of what is left */
 	size_t n_running;  /* children of the worker */

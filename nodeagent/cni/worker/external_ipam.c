@@ -499,11 +499,12 @@ struct external_program *external_program_begin(struct attachment *a, const char
 		return NULL;
 	}
 	if (str_eq(command, "DEL") && is_del_over(a->limits)) {
-		(void)err_set(err, ERR_TRANSIENT, "PluginFailed",
-			      "the DEL of plugin %s is not begun: other programs took all of the "
-			      "time that this call has; it is tried again later, see what they wait "
-			      "for",
-			      type);
+		(void)err_set(
+			err, ERR_TRANSIENT, "PluginFailed",
+			"the DEL of plugin %s is not begun: other programs took all of the "
+			"time that this call has; it is tried again later, see what they wait "
+			"for",
+			type);
 		return NULL;
 	}
 	/* The plugin that runs it was called for one interface, this may be for another one. */

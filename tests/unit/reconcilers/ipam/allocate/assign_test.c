@@ -1367,7 +1367,8 @@ static char *ledger_after(const char *text, const char *pool)
 #define MACHINE(name_, more_)                                                                      \
 	"  ml/" name_ ": {metadata: {name: " name_ ", namespace: ml, uid: u-" name_                \
 	", ownerReferences: [{apiVersion: kubevirt.io/v1, kind: VirtualMachineInstance, "          \
-	"name: vm, uid: u-vmi, controller: true}], annotations: {k8s.v1.cni.cncf.io/networks: net}}, "         \
+	"name: vm, uid: u-vmi, controller: true}], annotations: "                                  \
+	"{k8s.v1.cni.cncf.io/networks: net}}, "                                                    \
 	"spec: {nodeName: w1}" more_ "}\n"
 #define ASKS(uid_, pod_)                                                                           \
 	"orbweaver.io/asks: '{\"uid\": \"" uid_ "\", \"pod\": \"" pod_                             \
@@ -1523,7 +1524,8 @@ static void pods_that_share_a_name_with_a_machine_share_no_address(void **state)
 		{"waiting: {ml/vm: true}\n" NAMESAKES OF_MACHINE(
 			 "orbweaver.io/down: u-a") "spiderippools:\n" OF_MACHINE_IN("p"),
 		 "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/vm\",\"podUid\":\"u-a\"}"},
-		{"waiting:\n" MACHINE("a", ", takesOver: true") NAMESAKES OF_PLAIN "spiderippools:\n" POOL(
+		{"waiting:\n" MACHINE("a", ", takesOver: true") NAMESAKES OF_PLAIN
+		 "spiderippools:\n" POOL(
 			 "p", "10.0.0.1-10.0.0.9",
 			 "allocatedIPs: '{\"10.0.0.1\": {\"pod\": \"ml/vm\", \"podUid\": "
 			 "\"u-vm\", \"node\": \"w1\"}}'"),
@@ -1548,10 +1550,9 @@ static void pods_that_share_a_name_with_a_machine_share_no_address(void **state)
 
 static void a_machine_keeps_its_addresses_whatever_pools_were_chosen_since(void **state)
 {
-	json_auto_t *world = yaml(
-		TAKES_B "pods:\n" MACHINE("b", "")
-			NETWORK OF_MACHINE(ASKS("u-b", "b")) "spiderippools:\n" OF_MACHINE_IN("old")
-				POOL("p", "10.0.0.11-10.0.0.19", ""));
+	json_auto_t *world = yaml(TAKES_B "pods:\n" MACHINE("b", "") NETWORK OF_MACHINE(
+		ASKS("u-b", "b")) "spiderippools:\n" OF_MACHINE_IN("old")
+					  POOL("p", "10.0.0.11-10.0.0.19", ""));
 	json_t *item = json_at(world, "spiderendpoints", "ml/vm", "status", "current", "ips");
 	auto_plan struct plan plan = {0};
 	struct err err = {0};
@@ -2124,9 +2125,9 @@ static void a_node_that_cannot_be_is_not_read(void **state)
 	static const char *const nodes[] = {"w1/proxy", "..", "a b"};
 
 	for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
-		json_auto_t *world = yaml(
-			ENDPOINT("u-a", "")
-			"strays: {ml/a: [{pool: p, address: 10.0.0.1, uid: u-a, claimed: true}]}\n");
+		json_auto_t *world =
+			yaml(ENDPOINT("u-a", "") "strays: {ml/a: [{pool: p, address: 10.0.0.1, "
+						 "uid: u-a, claimed: true}]}\n");
 		auto_plan struct plan plan = {0};
 		struct err err = {0};
 		const json_t *wanted;

@@ -2119,7 +2119,7 @@ static void a_mirrored_pod_has_its_addresses_and_not_the_whole_status(void **sta
 	assert_null(json_at(odd, "addresses"));
 }
 
-/* Or no pool would ever be learned of which it claims an address: the API server refuses to tell. */
+/* Or a pool of which it claims an address would never be learned: reading it fails each time. */
 static void a_node_that_cannot_be_is_not_read(void **state)
 {
 	static const char *const nodes[] = {"w1/proxy", "..", "a b"};

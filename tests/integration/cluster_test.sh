@@ -19,6 +19,7 @@ cluster() {
 clean_up() {
 	cluster down red || true
 	cluster down blue || true
+	cluster down green || true
 	rm -rf "$tmp"
 }
 trap clean_up EXIT
@@ -111,7 +112,13 @@ asked_for() {
 		if .refused then "refused" else empty end] | join(" ")' "$ORBWEAVER_RIGHTS"/red.*.json | sort | paste -sd ,
 }
 
-cluster up blue --no-controllers >"$tmp/blue.log" 2>&1 &
+# Of one of our definitions in a cluster, as the API server serves it.
+uid_of_crd() {
+	cluster kubectl "$1" get --raw /apis/spiderpool.spidernet.io/v2beta1/spiderippools >/dev/null &&
+		cluster kubectl "$1" get crd spiderippools.spiderpool.spidernet.io -o 'jsonpath={.metadata.uid}'
+}
+
+cluster up blue --no-controllers --with-crds >"$tmp/blue.log" 2>&1 &
 other=$!
 t_ok "red starts" cluster up red --no-controllers
 blue=0
@@ -120,6 +127,8 @@ t_eq "blue starts at the same time" 0 "$blue"
 t_need
 t_ok "up is content with a cluster that is up" cluster up red --no-controllers
 t_ok "status says ready" cluster status red
+t_wait 20 "blue serves our custom resources" uid_of_crd blue
+t_fails "red does not" uid_of_crd red
 t_eq "no port is given twice" "" "$(sed 's/.*=//' "$ORBWEAVER_RUN"/*/ports | sort | uniq -d)"
 mapfile -t red_pids < <(pids red)
 t_eq "red has two processes" 2 "${#red_pids[@]}"
@@ -128,6 +137,7 @@ t_fails "an admission plugin that cannot be one is refused" cluster up red --adm
 t_fails "an unknown component is refused" cluster stop red kubelet
 t_fails "a server of custom resources that is not known is refused" cluster up green --crds-from 0.1
 t_fails "a cluster that has its custom resources itself keeps them" cluster up red --no-controllers --crds-from 0.36
+t_fails "our definitions are not for the API server then" cluster up green --no-controllers --crds-from 0.36 --with-crds
 t_fails "it has no server for them" cluster start red apiextensions
 t_fails "what is no definition is refused" cluster crds red manifests/base/rbac.yaml
 
@@ -201,9 +211,15 @@ t_ok "down red, with a stale pid file that names this test" cluster down red
 t_eq "what our accounts asked for is recorded" \
 	"orbweaver-agent create configmaps other 2,orbweaver-agent list nodes cluster 4 refused" "$(asked_for)"
 t_ok "blue still runs" cluster status blue
+uid=$(uid_of_crd blue)
 t_ok "down blue" cluster down blue
 t_eq "no process is left" "" "$(left_over "${all_pids[@]}")"
-t_eq "no folder is left" "" "$(ls -A "$ORBWEAVER_RUN")"
+t_eq "no folder is left" "" "$(ls "$ORBWEAVER_RUN")"
 t_ok "down of what is not there is fine" cluster down red
+
+t_ok "another one with our definitions" cluster up green --no-controllers --with-crds
+t_wait 20 "serves our custom resources" uid_of_crd green
+t_eq "from the data that the first one saved" "$uid" "$(uid_of_crd green)"
+t_ok "its own administrator may write" cluster kubectl green create namespace lab
 
 t_done

@@ -79,11 +79,6 @@ o_install_crds() {
 		t_ok "the CRDs are taken, with their rules" hack/cluster crds "$o_cluster" "$tmp/crds.yaml" crds/nad
 	elif [[ -n ${STAGE:-} ]]; then
 		t_ok "the CRDs are taken" hack/cluster crds "$o_cluster" crds crds/nad
-	else
-		k apply -f crds/ -f crds/nad/ >/dev/null
-		# kubectl 1.20 takes a definition that has no status yet for an error.
-		k wait --for condition=Established --timeout 60s crd --all >/dev/null 2>&1 ||
-			{ sleep 1 && k wait --for condition=Established --timeout 60s crd --all >/dev/null; }
 	fi
 	t_wait 60 "the CRDs are served" o_served
 }
@@ -94,6 +89,8 @@ o_up() {
 	if [[ -n ${STAGE:-} ]]; then
 		set -- "$@" --crds-from "$STAGE"
 		from="the newer server, $STAGE"
+	else
+		set -- "$@" --with-crds
 	fi
 	hack/cluster up "$o_cluster" "$@" >"$tmp/up" 2>&1 || status=$?
 	if ((status == 77)); then

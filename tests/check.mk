@@ -48,7 +48,7 @@ check-all:
 	+@hack/alive "compiling" $(BUILD) $(MAKE) --no-print-directory -s -j$(JOBS) check-all-programs
 	@echo "== packing images"
 	@BUILD=$(BUILD) hack/images operator agent tools
-	@echo "== testing; those on virtual nodes, at the end, take minutes each"
+	@echo "== testing; those on virtual nodes take minutes each"
 	+@$(MAKE) --no-print-directory -s VARIANT=asan run-all
 
 check-all-parts: check-all-libcurl check-all-kubernetes check-all-nodes $(if $(AFTER_CHECK),,check-lint)
@@ -80,8 +80,8 @@ run-all:
 	@[[ -n "$(AFTER_CHECK)" && -s $(PASSED)/$(TREE) ]] || rm -rf $(PASSED) $(RIGHTS)
 	@TEST_PASSED=$(PASSED)/$(TREE) ORBWEAVER_RIGHTS=$(RIGHTS) RIGHTS_OF=all \
 		BUILD=$(BUILD) VARIANT=$(VARIANT) tests/run --jobs $(UNIT_JOBS) $(UNIT_RUN) \
-		--jobs $(INTEGRATION_JOBS) --again $(INTEGRATION_RUN) \
-		--jobs $(VM_JOBS) --again $(filter-out $(VM_LONG),$(VM_RUN)) $(RIGHTS_RUN)
+		--beside $(VM_JOBS) --again $(filter-out $(VM_LONG),$(VM_RUN)) \
+		--jobs $(INTEGRATION_JOBS) --again $(INTEGRATION_RUN) $(RIGHTS_RUN)
 
 # ---- what a change can affect -----------------------------------------------------------------------------------------------
 # Files that differ from BASE, and new ones.

@@ -65,8 +65,9 @@ VM_RUN = $(VM_FIRST) $(filter-out $(VM_FIRST),$(sort $(wildcard tests/vm/*_test.
 # on which all others stand.
 VM_LONG := $(patsubst %,tests/vm/%_test.sh,walkthrough multus reboot drain agent_away agent_random attach_crash plan node kubelet exclusive_stage)
 VM_JOBS ?= 2
-# Seconds for one test. Three emulated nodes that reboot one after the other take 20 minutes on a machine that does more.
-TEST_TIMEOUT ?= $(if $(filter vm,$(MAKECMDGOALS)),2700,900)
+# Seconds for one test. Three emulated nodes that reboot one after the other take 20 minutes on a machine that does more, and in
+# check-all one node has other tests beside it.
+TEST_TIMEOUT ?= $(if $(filter vm check-all run-all,$(MAKECMDGOALS)),2700,900)
 export TEST_TIMEOUT
 
 .PHONY: unit integration fuzz golden-update

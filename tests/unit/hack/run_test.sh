@@ -79,6 +79,18 @@ rm "$work/third-was-here"
 out=$(run --jobs 2 "$work/patient" "$work/good" --jobs 2 "$work/third")
 t_eq "nor does it keep the next group from beginning" "4 passed, 0 failed" "$(ends "$out")"
 
+rm "$work/third-was-here"
+out=$(run --beside 1 "$work/patient" --jobs 2 "$work/good" "$work/third")
+t_eq "tests run beside the next group" "4 passed, 0 failed" "$(ends "$out")"
+# Fails beside another one like it.
+test_of lonely <<T
+mkdir "$work/one-runs" && sleep 0.3 && rmdir "$work/one-runs" && echo '1 passed, 0 failed'
+T
+cp "$work/lonely" "$work/lonelier"
+out=$(run --beside 1 --again "$work/lonely" "$work/lonelier" "$work/bad" --jobs 4 "$work/good")
+t_eq "not too many of them at a time, and all of them" "5 passed, 1 failed" "$(ends "$out")"
+t_ok "one that fails runs once more" grep -q "^once more, alone: .*bad" <<<"$out"
+
 # As between two tests: nothing is marked as running while the line of signs of life is due.
 test_of unmarked <<'T'
 rm "$TEST_LOGS"/*.running

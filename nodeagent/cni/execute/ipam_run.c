@@ -12,7 +12,6 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/cni/execute/netns_detect.h"
 #include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/cni/plan/interface.h"
 #include "nodeagent/cni/plan/look.h"
@@ -28,14 +27,10 @@ bool ipam_is_wanted(const struct plugin_call *call)
 
 void ipam_announce(const struct plugin_call *call, const json_t *addresses)
 {
-	json_auto_t *own = json_array();
-	json_t *list = call->call->announcements ? call->call->announcements : own;
-
-	json_array_append_new(list, json_pack("{s:s, s:O, s:b}", "ifname", call->call->ifname,
-					      "addresses", addresses, "hasLateLink",
-					      call->has_late_link));
-	if (list == own)
-		netns_announce(call->pair.pod, own);
+	json_array_append_new(call->call->announcements,
+			      json_pack("{s:s, s:O, s:b}", "ifname", call->call->ifname,
+					"addresses", addresses, "hasLateLink",
+					call->has_late_link));
 }
 
 int ipam_configure(const struct plugin_call *call, const json_t *result, json_t *done,

@@ -16,14 +16,14 @@ bool ipam_is_wanted(const struct plugin_call *call);
 
 /*
  * Ask for addresses, put them into result (whose last interface is the call's), and, with
- * `configure`, set them and tell the network of them. done: steps that were done are appended.
+ * `configure`, set and announce them (ipam_announce()). done: steps that were done are appended.
  * After a failure the addresses are given back.
  */
 int ipam_add(const struct plugin_call *call, bool configure, json_t *result, json_t *done,
 	     struct err *err);
 
 /*
- * Set the addresses and routes of a result on the call's interface, and tell the network of them.
+ * Set the addresses and routes of a result on the call's interface, and announce them.
  */
 int ipam_configure(const struct plugin_call *call, const json_t *result, json_t *done,
 		   struct err *err);
@@ -35,7 +35,7 @@ int ipam_configure(const struct plugin_call *call, const json_t *result, json_t 
 int ipam_inherit(const struct plugin_call *call, const json_t *from, json_t *result, json_t *done,
 		 struct err *err);
 
-/* Tell the network of these addresses of the call's interface, or have the caller do so later. */
+/* Have the caller tell the network of these addresses of the call's interface. */
 void ipam_announce(const struct plugin_call *call, const json_t *addresses);
 
 /* Give the addresses back. */

@@ -78,9 +78,8 @@ struct attach_call {
 	 */
 	const json_t *later, *finding;
 	/*
-	 * The caller announces addresses when all networks of the pod are set up: what
-	 * netns_announce() takes (nodeagent/cni/execute/netns_detect.h) is appended here. NULL:
-	 * each plugin announces its own at once.
+	 * The caller announces addresses once the runtime has its answer: what netns_announce()
+	 * takes (nodeagent/cni/execute/netns_detect.h) is appended here. NULL: it does not.
 	 */
 	json_t *announcements;
 	/*

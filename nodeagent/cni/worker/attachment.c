@@ -280,7 +280,7 @@ static int run(struct attachment *a, enum attach_command command, const json_t *
 	const struct attach_call call = {
 		.granted = granted,
 		.later = a->later,
-		.announcements = a->shared ? a->shared->announcements : NULL,
+		.announcements = a->announcements,
 		.finding = a->shared ? json_at(a->shared->findings, a->key.ifname) : NULL,
 		.command = command,
 		.type = a->key.plugin,

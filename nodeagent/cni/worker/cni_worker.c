@@ -20,6 +20,7 @@
 #include "lib/json/ask.h"
 #include "lib/json/frame_io.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/execute/netns_visit.h"
 #include "nodeagent/cni/plugin/wire.h"
 #include "nodeagent/cni/state/attachment_index.h"
 #include "nodeagent/cni/state/notes.h"
@@ -31,6 +32,7 @@ struct sandbox_job {
 	int state, root; /* descriptors: of the state's folder, of the host's root */
 	const struct cni_worker_config *config;
 	struct program_limits *limits;
+	json_t *announcements; /* of an ADD: they go out after its answer */
 };
 
 /* ---- all of a sandbox ------------------------------------------------------------------------ */
@@ -224,6 +226,7 @@ static struct attachment attachment_of(const struct sandbox_job *job, struct wor
 		.has_plugin = job->what.has_plugin,
 		.limits = job->limits,
 		.steps = steps,
+		.announcements = job->announcements,
 	};
 }
 
@@ -287,6 +290,12 @@ static void run_sandbox_job(const struct sandbox_job *job, struct worker_channel
 		json_put(done, "attachments", attachment_index_describe(sandbox));
 	json_put(done, "steps", steps);
 	worker_channel_send(line, "done", done);
+	/*
+	 * Links may still come up, and the kernel waits for a grace period of RCU when each packet
+	 * socket is closed: the runtime waits for neither.
+	 */
+	if (rc == 0 && job->what.call)
+		netns_visit_announce(job->what.call->netns, job->announcements);
 }
 
 /* ---- a job comes ----------------------------------------------------------------------------- */
@@ -395,7 +404,9 @@ static void run_job(struct worker_channel *line, const json_t *message, int netn
 {
 	auto_close int root = -1, state = -1;
 	struct program_limits limits = {0};
-	struct sandbox_job job = {.config = config, .limits = &limits};
+	json_auto_t *announcements = json_array();
+	struct sandbox_job job = {
+		.config = config, .limits = &limits, .announcements = announcements};
 	struct cni_call call = {.netns = netns};
 	enum cni_job_kind kind;
 	struct err err = {0};

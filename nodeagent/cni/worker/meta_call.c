@@ -419,12 +419,6 @@ static int move_default_route(const struct meta_call *m, json_t *results, struct
 	return netns_visit_execute(m->a->netns, steps, err);
 }
 
-/* Once, for all networks: what was set up last may have no link yet. */
-static void announce(const struct meta_call *m)
-{
-	netns_visit_announce(m->a->netns, m->a->shared->announcements);
-}
-
 /* The agent writes the annotation and the events; ADD goes on when that takes long. */
 static void report(const struct meta_call *m, const json_t *results, const json_t *infos)
 {
@@ -491,7 +485,6 @@ static int add_networks(const struct meta_call *m, json_t **ret_result, struct e
 	}
 	if (move_default_route(m, results, &why) < 0 || save_results(m, results, &why) < 0)
 		return give_up(m, results, &why, err);
-	announce(m);
 	infos = read_device_infos(m);
 	report(m, results, infos);
 	*ret_result = json_deep_copy(json_array_get(results, 0));
@@ -519,7 +512,6 @@ static int add_for_multus(struct meta_call *m, json_t **ret_result, struct err *
 		(void)m->services->save(m->services->context, NULL, NULL);
 	if (rc < 0)
 		return -1;
-	announce(m);
 	*ret_result = json_deep_copy(json_array_get(results, 0));
 	return 0;
 }
@@ -595,14 +587,13 @@ static void shared_done(struct attachment_shared *shared)
 	json_decref(shared->settings);
 	json_decref(shared->nics);
 	json_decref(shared->findings);
-	json_decref(shared->announcements);
 }
 
 int meta_call_run(struct attachment *attachment, enum attach_command command, const json_t *saved,
 		  const struct meta_services *services, json_t **ret_result, struct err *err)
 {
 	struct meta_call m = {.a = attachment, .services = services};
-	struct attachment_shared shared = {.announcements = json_array()};
+	struct attachment_shared shared = {0};
 	const json_t *results = json_at(saved, "results");
 	int rc;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Orders go out and are answered in order, so a queue says for whom the next answer is. Between
- * exchange.c, nodeagent/cni/server/worker_process.c and the supervisor.
+ * Orders go out and are answered in order, so a queue says for whom the next answer is; a spare
+ * worker is one that no user has asked for. Between exchange.c,
+ * nodeagent/cni/server/worker_process.c and the supervisor.
  */
 #include "nodeagent/process/orders.h"
 
@@ -13,7 +14,7 @@
 /* An order that is not answered yet. */
 struct asking {
 	struct asking *next;
-	struct orders_user *user; /* NULL: it has left */
+	struct orders_user *user; /* NULL: it has left, or the worker is to be a spare one */
 };
 
 struct orders {
@@ -21,9 +22,49 @@ struct orders {
 	struct poller *poller;
 	struct orders_user *users;
 	struct asking *first, **last;
+	bool keeps_spare;
+	pid_t spare;  /* 0: none has started */
+	int spare_fd; /* its line */
 	void (*lost)(void *arg);
 	void *arg;
 };
+
+/* Of a worker for which no user waits; NULL: none is on its way. */
+static struct asking *find_unclaimed(const struct orders *orders)
+{
+	struct asking *asking = orders->first;
+
+	while (asking && asking->user)
+		asking = asking->next;
+	return asking;
+}
+
+/* For no user yet; NULL with errno set. */
+static struct asking *send_order(struct orders *orders)
+{
+	struct asking *asking;
+
+	if (workers_send(orders->socket, WORKERS_START, 0) < 0)
+		return NULL;
+	asking = mem_new(struct asking);
+	*orders->last = asking;
+	orders->last = &asking->next;
+	return asking;
+}
+
+/* Where this fails the next user waits for its own. */
+static void order_spare(struct orders *orders)
+{
+	if (orders->keeps_spare && !orders->spare && !find_unclaimed(orders))
+		(void)send_order(orders);
+}
+
+static void drop_spare(struct orders *orders)
+{
+	if (orders->spare)
+		(void)close(orders->spare_fd);
+	orders->spare = 0;
+}
 
 /* Takes the oldest order away. False: nothing was asked. *ret: who asked; NULL: it has left. */
 static bool take_asker(struct orders *orders, struct orders_user **ret)
@@ -53,8 +94,12 @@ static void lose(struct orders *orders)
 }
 
 /* The callback may have freed us. */
-static void tell_end(const struct orders *orders, pid_t pid, int status)
+static void tell_end(struct orders *orders, pid_t pid, int status)
 {
+	if (pid == orders->spare) {
+		drop_spare(orders);
+		return;
+	}
 	for (struct orders_user *user = orders->users; user; user = user->next)
 		if (user->ended(user->arg, pid, status))
 			return;
@@ -75,6 +120,11 @@ static void on_event(void *arg, int events)
 		return;
 	if (is_start && user) {
 		user->started(user->arg, event.pid, fd);
+		return;
+	}
+	if (is_start && is_answer && orders->keeps_spare && !orders->spare) {
+		orders->spare = event.pid;
+		orders->spare_fd = fd;
 		return;
 	}
 	/* Without its line a worker ends. */
@@ -111,18 +161,30 @@ void orders_leave(struct orders *orders, struct orders_user *user)
 
 int orders_ask(struct orders *orders, struct orders_user *user)
 {
+	pid_t pid = orders->spare;
 	struct asking *asking;
 
 	if (user->is_asking)
 		return 0;
-	if (workers_send(orders->socket, WORKERS_START, 0) < 0)
+	if (pid) {
+		orders->spare = 0;
+		order_spare(orders);
+		user->started(user->arg, pid, orders->spare_fd);
+		return 0;
+	}
+	asking = orders->keeps_spare ? find_unclaimed(orders) : NULL;
+	if (!asking && !(asking = send_order(orders)))
 		return -1;
-	user->is_asking = true;
-	asking = mem_new(struct asking);
 	asking->user = user;
-	*orders->last = asking;
-	orders->last = &asking->next;
+	user->is_asking = true;
+	order_spare(orders);
 	return 0;
+}
+
+void orders_keep_spare(struct orders *orders)
+{
+	orders->keeps_spare = true;
+	order_spare(orders);
 }
 
 void orders_kill(const struct orders *orders, pid_t pid)
@@ -153,6 +215,7 @@ void orders_free(struct orders *orders)
 		orders->first = asking->next;
 		mem_free(asking);
 	}
+	drop_spare(orders);
 	poller_free(orders->poller);
 	(void)close(orders->socket);
 	mem_free(orders);

@@ -40,8 +40,16 @@ void orders_join(struct orders *orders, struct orders_user *user);
 /* At any time. A worker that is still to come to it is let go at once, which ends it. */
 void orders_leave(struct orders *orders, struct orders_user *user);
 
-/* Ask for a worker, unless one is still to come; 0 or -1 with errno set. Answered in order. */
+/*
+ * Ask for a worker, unless one is still to come; 0 or -1 with errno set. Answered in order; at once,
+ * before this returns, where a spare worker has started.
+ */
 int orders_ask(struct orders *orders, struct orders_user *user);
+/*
+ * From now on have one worker more than are asked for started, which waits on its line for a user:
+ * a user then waits neither for the supervisor nor for the worker's start.
+ */
+void orders_keep_spare(struct orders *orders);
 /* The supervisor sees it at once, or is about to be lost, which ends the worker as well. */
 void orders_kill(const struct orders *orders, pid_t pid);
 

@@ -244,6 +244,7 @@ int cnid_run(const struct cnid_config *config)
 
 	p.loop = loop_new();
 	p.orders = orders_new(p.loop, config->orders, on_supervisor_lost, &p);
+	orders_keep_spare(p.orders);
 	p.heartbeat = timer_new(p.loop, on_heartbeat, &p);
 	p.lock_look = timer_new(p.loop, on_lock_look, &p);
 	p.tidying = timer_new(p.loop, on_tidying, &p);

@@ -20,6 +20,12 @@
 #define BATCH_MAX    64
 #define BUFFER_BYTES (1 << 17)
 
+/*
+ * The answer for a PF with hundreds of VFs is one message. Its list of VFs is one attribute, which
+ * has 64 KiB at most; dumps come in pieces of 32 KiB.
+ */
+#define MESSAGE_MAX (120 << 10)
+
 /* A list that changes while it is read: as often as pods come and go at once. */
 #define DUMP_TRIES 8
 
@@ -50,8 +56,9 @@ static struct nl_sock *open_socket(int protocol, struct err *err)
 		return NULL;
 	}
 	(void)nl_socket_set_buffer_size(socket, BUFFER_BYTES, BUFFER_BYTES);
-	/* The answer for a PF with hundreds of VFs is one message of more than libnl's buffer. */
-	nl_socket_enable_msg_peek(socket);
+	/* One system call for a message: libnl would ask for the size of each first. */
+	(void)nl_socket_set_msg_buf_size(socket, MESSAGE_MAX);
+	nl_socket_disable_msg_peek(socket);
 	/*
 	 * Words with refusals, no copies of requests, filters that count; old kernels do without.
 	 */

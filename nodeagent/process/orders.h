@@ -41,8 +41,8 @@ void orders_join(struct orders *orders, struct orders_user *user);
 void orders_leave(struct orders *orders, struct orders_user *user);
 
 /*
- * Ask for a worker, unless one is still to come; 0 or -1 with errno set. Answered in order; at once,
- * before this returns, where a spare worker has started.
+ * Ask for a worker, unless one is still to come; 0 or -1 with errno set. Answered in order; at
+ * once, before this returns, where a spare worker has started.
  */
 int orders_ask(struct orders *orders, struct orders_user *user);
 /*

@@ -269,36 +269,13 @@ static int plan_unknown(const struct plugin_call *call, json_t *steps, struct er
 	return 0;
 }
 
-/*
- * A namespace may outlive its DEL. Rules and marks stay there then, and so do routes of interfaces
- * other than the NIC and veth0, which go now.
- */
-static void plan_pod_undo(const struct plugin_call *call, json_t *steps)
-{
-	json_auto_t *pod = steps_in(json_at(call->call->saved, "done"), "pod");
-	json_auto_t *undo = steps_undo(pod);
-	json_t *step;
-	size_t i;
-
-	json_array_foreach (undo, i, step) {
-		const char *what = json_str_at(step, "do"), *dev = json_str_at(step, "dev");
-
-		if (str_ends(what, "rule") || str_eq(what, "unmarks") ||
-		    (str_ends(what, "route") && dev && !str_eq(dev, COORDINATOR_VETH) &&
-		     !str_eq(dev, call->call->ifname)))
-			json_array_append(steps, step);
-	}
-}
-
-/* What is not undone on the pod's side ends with its namespace, or with the interface. */
+/* The pod's side ends with its namespace, or with the interface. */
 static int coordinator_del(const struct plugin_call *call, struct err *err)
 {
 	const json_t *saved = call->call->saved, *undo = json_at(saved, "undo");
 	const char *peer = json_str_at(saved, "peer");
 	json_auto_t *steps = json_array();
 
-	if (call->pair.pod)
-		plan_pod_undo(call, steps);
 	if (peer)
 		steps_add(steps, "host", "unlink", peer);
 	if (json_is_array(undo)) {

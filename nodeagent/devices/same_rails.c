@@ -31,10 +31,13 @@ static uint32_t first_rails(size_t n)
 static uint32_t rails_of_group(const json_t *pod, const char *group, size_t n, size_t count)
 {
 	auto_free char *name = str_printf("%s/%s", json_namespace(pod), group);
+	uint64_t hash = str_hash(name, strlen(name));
 
 	if (n >= count)
 		return first_rails(count);
-	return first_rails(n) << (str_hash(name, strlen(name)) % (count / n) * n);
+	/* By Fibonacci: what a name has twice, as in "team-a/team-a", cancels out in low bits. */
+	hash = (hash ^ hash >> 32) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+	return first_rails(n) << (hash % (count / n) * n);
 }
 
 uint32_t same_rails_wanted(const json_t *observed, const json_t *pod, const json_t *allocated,

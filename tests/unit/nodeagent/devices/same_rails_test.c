@@ -61,24 +61,40 @@ static void a_list_names_the_rails(void **state)
 
 static void a_group_has_a_block_of_neighbours(void **state)
 {
-	uint32_t first = wanted("ml", "train", "2", 8, "{}"), seen = 0;
+	uint32_t first = wanted("ml", "train", "2", 8, "{}");
 
 	/* The name decides, and nothing else: other agents come to the same. */
-	assert_int_equal(first, 0xc);
+	assert_int_equal(first, 0x30);
 	assert_int_equal(wanted("ml", "train", "8", 8, "{}"), 0xff);
 	assert_int_equal(wanted("ml", "train", "9", 8, "{}"), 0xff);
 	assert_int_equal(wanted("ml", "train", "1", 32, "{}") & 0xffffffff,
 			 wanted("ml", "train", "1", 32, "{}"));
 	assert_int_equal(wanted("ml", "train", "1", 0, "{}"), 0);
-	for (int i = 0; i < 64; i++) {
-		auto_free char *name = str_printf("job-%d", i);
-		uint32_t rails = wanted("ml", name, "2", 8, "{}");
+}
 
-		assert_true(rails == 0x3 || rails == 0xc || rails == 0x30 || rails == 0xc0);
-		seen |= rails;
+/* Of 64 groups of these names, with numbers behind, each block of two rails has its share. */
+static void assert_spread(const char *ns_prefix, const char *group_prefix)
+{
+	size_t by_block[4] = {0};
+
+	for (int i = 0; i < 64; i++) {
+		auto_free char *ns = str_printf("%s%d", ns_prefix, i);
+		auto_free char *group = str_printf("%s%d", group_prefix, i);
+		uint32_t rails = wanted(ns, group, "2", 8, "{}");
+
+		for (size_t k = 0; k < ARRAY_LEN(by_block); k++)
+			by_block[k] += rails == UINT32_C(3) << 2 * k;
 	}
-	/* Groups are spread over all rails. */
-	assert_int_equal(seen, 0xff);
+	for (size_t k = 0; k < ARRAY_LEN(by_block); k++)
+		assert_in_range(by_block[k], 8, 24);
+}
+
+static void groups_are_spread_over_all_rails(void **state)
+{
+	assert_spread("ml", "job-");
+	/* A namespace for each team, and its job has the team's name as well. */
+	assert_spread("team-", "team-");
+	assert_spread("team-", "team-train-");
 }
 
 /* What is preferred of these devices, joined by blanks. Returns new. */
@@ -178,6 +194,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_list_names_the_rails),
 		cmocka_unit_test(a_group_has_a_block_of_neighbours),
+		cmocka_unit_test(groups_are_spread_over_all_rails),
 		cmocka_unit_test(devices_are_of_the_rails),
 		cmocka_unit_test(a_pod_that_lacks_a_rail_is_named),
 		cmocka_unit_test(a_rail_that_is_not_there_is_said),

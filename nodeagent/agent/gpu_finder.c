@@ -94,20 +94,19 @@ static uint32_t note_rails(struct search *search, const json_t *pod)
  */
 static uint32_t find_rails(struct search *search, const json_t *found)
 {
-	const json_t *pod;
+	const json_t *pods = json_at(search->labelled, "items");
+	bool agree = json_array_size(pods) <= GPU_FINDER_PODS_MAX &&
+		     str_empty(json_str_at(search->labelled, "metadata", "continue"));
 	uint32_t rails = 0;
-	bool agree = true;
-	size_t i;
 
 	if (found)
 		return note_rails(search, found);
-	json_array_foreach (json_at(search->labelled, "items"), i, pod) {
-		uint32_t others = note_rails(search, pod);
+	for (size_t i = 0; i < json_array_size(pods) && i < GPU_FINDER_PODS_MAX; i++) {
+		uint32_t others = note_rails(search, json_array_get(pods, i));
 
 		agree &= !rails || !others || rails == others;
 		rails |= others;
 	}
-	agree &= str_empty(json_str_at(search->labelled, "metadata", "continue"));
 	return agree ? rails : 0;
 }
 
@@ -255,7 +254,13 @@ struct gpu_finder *gpu_finder_new(const struct gpu_finder_config *config)
 	finder->config.socket = str_dup(config->socket);
 	strbuf_adds(&query, "fieldSelector=status.phase%3DPending%2Cspec.nodeName%3D");
 	kube_path_encode(&query, config->node);
-	strbuf_addf(&query, "&labelSelector=orbweaver.io%%2Frails&limit=%d", GPU_FINDER_PODS_MAX);
+	/*
+	 * Version 0: from the API server's memory, which knows the pods of a node and may pay no
+	 * heed to the limit. Without it the server reads all pods of the cluster from its store,
+	 * for each node on which a job starts.
+	 */
+	strbuf_addf(&query, "&labelSelector=orbweaver.io%%2Frails&limit=%d&resourceVersion=0",
+		    GPU_FINDER_PODS_MAX);
 	finder->query = strbuf_take(&query);
 	finder->on_rails = json_object();
 	return finder;

@@ -77,8 +77,14 @@ pod() {
 		labels: {"orbweaver.io/rails": $rails}},
 		spec: {nodeName: "n1", automountServiceAccountToken: false, containers: [{name: "c", image: "none",
 			resources: {limits: {($resource): "1", "nvidia.com/gpu": "1"}}}]}}')" >/dev/null
+	# Kubelets hear of a pod by the API server's cache, which the agent asks.
+	t_wait 30 "the API server's cache has pod $1" cached "$1"
 	shift
 	printf '%s\n' "$@" >&9
+}
+
+cached() {
+	o_curl GET "/api/v1/namespaces/default/pods?resourceVersion=0" | jq -e --arg name "$1" '.items | any(.metadata.name == $name)'
 }
 
 # "POD DEVICE DISTANCE" of all, as the NodeState has them.

@@ -285,7 +285,7 @@ static void with_labels(const char *pods_text, const char *more)
 			  strbuf_str(&items));
 	http_script_add(s.api.http,
 			"GET /api/v1/pods?fieldSelector=status.phase%3DPending%2Cspec.nodeName%3Dn1"
-			"&labelSelector=orbweaver.io%2Frails&limit=16",
+			"&labelSelector=orbweaver.io%2Frails&limit=16&resourceVersion=0",
 			&(struct http_reply){.body = body});
 }
 
@@ -327,6 +327,20 @@ static void pods_that_want_different_rails_get_any(void **state)
 	with_labels("{b: '2-3'}", "more");
 	assert_gets("ml/b", 2, "0000:0b:00.2 0000:1b:00.2");
 	assert_noted("{ml/a: 10, ml/b: 12}");
+}
+
+/* The API server's cache knows no limit: what is behind it is not looked at. */
+static void more_pods_with_labels_than_are_read_get_any(void **state)
+{
+	auto_strbuf struct strbuf pods = {0};
+
+	number_rails();
+	for (int i = 0; i <= GPU_FINDER_PODS_MAX; i++)
+		strbuf_addf(&pods, "%cp%d: '2-3'", i ? ',' : '{', i);
+	strbuf_adds(&pods, "}");
+	with_labels(pods.data, "");
+	assert_gets("ml/p0", 2, "0000:0b:00.1 0000:1b:00.1");
+	assert_int_equal(json_object_size(gpu_finder_on_rails(s.finder)), GPU_FINDER_PODS_MAX);
 }
 
 /* The label of the pod that holds the GPUs, before how near they are. */
@@ -375,6 +389,7 @@ int main(void)
 		TEST(an_agent_that_is_silent_or_away_keeps_no_pod_waiting),
 		TEST(pods_of_a_job_get_their_rails_without_gpus),
 		TEST(pods_that_want_different_rails_get_any),
+		TEST(more_pods_with_labels_than_are_read_get_any),
 		TEST(a_pod_with_gpus_is_known_by_them),
 		TEST(nobody_is_asked_where_there_is_no_choice),
 	};

@@ -6,6 +6,7 @@
  */
 #include "nodeagent/process/orders.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include "lib/base/mem.h"
@@ -64,6 +65,17 @@ static void drop_spare(struct orders *orders)
 	if (orders->spare)
 		(void)close(orders->spare_fd);
 	orders->spare = 0;
+}
+
+/*
+ * It says nothing until it has work: what can be read is its end, of which the supervisor's word is
+ * still on its way.
+ */
+static bool spare_lives(const struct orders *orders)
+{
+	struct pollfd fd = {.fd = orders->spare_fd, .events = POLLIN};
+
+	return orders->spare && poll(&fd, 1, 0) == 0;
 }
 
 /* Takes the oldest order away. False: nothing was asked. *ret: who asked; NULL: it has left. */
@@ -161,11 +173,14 @@ void orders_leave(struct orders *orders, struct orders_user *user)
 
 int orders_ask(struct orders *orders, struct orders_user *user)
 {
-	pid_t pid = orders->spare;
 	struct asking *asking;
+	pid_t pid;
 
 	if (user->is_asking)
 		return 0;
+	if (!spare_lives(orders))
+		drop_spare(orders);
+	pid = orders->spare;
 	if (pid) {
 		orders->spare = 0;
 		order_spare(orders);

@@ -169,6 +169,23 @@ static void a_spare_worker_that_ends_is_not_given(void **state)
 	(void)close(worker);
 }
 
+static void one_whose_end_is_not_heard_of_yet_is_not_given(void **state)
+{
+	struct fixture *f = *state;
+	int worker;
+
+	orders_keep_spare(f->orders);
+	(void)close(start_worker(f, 100));
+	(void)count_orders(f);
+	assert_int_equal(orders_ask(f->orders, &f->users[0]), 0);
+	assert_int_equal(f->got[0], 0);
+	assert_int_equal(count_orders(f), 2);
+	tell(f, WORKERS_ENDED, 100, -1);
+	worker = start_worker(f, 101);
+	assert_int_equal(f->got[0], 101);
+	(void)close(worker);
+}
+
 static void a_refusal_of_a_spare_worker_is_no_users(void **state)
 {
 	struct fixture *f = *state;
@@ -208,6 +225,8 @@ int main(void)
 			a_worker_that_is_on_its_way_is_for_the_first_who_asks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_spare_worker_that_ends_is_not_given, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(one_whose_end_is_not_heard_of_yet_is_not_given,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_refusal_of_a_spare_worker_is_no_users, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(

@@ -365,13 +365,13 @@ void exchange_begin(struct exchange *x, const json_t *message, int64_t id, int64
 		talk(x);
 		return;
 	}
+	/* A spare worker comes before this returns. */
+	x->state = STARTING;
+	timer_start(x->timer, START_MS);
 	if (orders_ask(x->orders, &x->user) < 0) {
 		(void)err_sys(&err, "HostdNotStarted", "ask hostd for a worker");
 		fail(x, &err);
-		return;
 	}
-	x->state = STARTING;
-	timer_start(x->timer, START_MS);
 }
 
 struct exchange *exchange_new(struct loop *loop, struct orders *orders,

@@ -370,6 +370,18 @@ static void exchanges_side_by_side_do_not_mix(void **state)
 	(void)close(first);
 }
 
+static void a_spare_worker_has_the_message_at_once(void **state)
+{
+	struct fixture *f = *state;
+
+	orders_keep_spare(f->line);
+	start_worker(f, 100);
+	begin(f, LONG_MS);
+	reply(f, 7);
+	wait_done(f, 1);
+	assert_true(json_is_true(json_at(f->result, "changed")));
+}
+
 static void a_worker_that_rests_ends_and_is_not_missed(void **state)
 {
 	struct fixture *f;
@@ -429,6 +441,7 @@ int main(void)
 		TEST(a_worker_that_cannot_be_started_is_told_with_the_reason),
 		TEST(a_supervisor_that_talks_nonsense_is_lost),
 		TEST(exchanges_side_by_side_do_not_mix),
+		TEST(a_spare_worker_has_the_message_at_once),
 		TEST(a_worker_that_rests_ends_and_is_not_missed),
 		TEST(may_be_freed_at_any_time),
 	};

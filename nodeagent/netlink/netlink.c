@@ -21,8 +21,9 @@
 #define BUFFER_BYTES (1 << 17)
 
 /*
- * The answer for a PF with hundreds of VFs is one message. Its list of VFs is one attribute, which
- * has 64 KiB at most; dumps come in pieces of 32 KiB.
+ * The answer for a PF with hundreds of VFs is one message, which old kernels let grow beyond 64 KiB
+ * (rtnl_vf.h). From 128 KiB on it fills the receive buffer, and the kernel drops what comes behind.
+ * Dumps come in pieces of 32 KiB.
  */
 #define MESSAGE_MAX (120 << 10)
 

@@ -163,10 +163,14 @@ static void read_live(const struct look *look)
 		look->endpoint
 			? endpoint_pod_key(look->endpoint, world_env(look->world, "namespace"))
 			: NULL;
-	json_t *wanted = json_array(), *pod;
+	json_t *wanted, *pod;
 	const char *key;
 	size_t i;
 
+	/* Several parts of the decision need it; what is asked for twice is read twice. */
+	if (json_find(look->plan->ops, "box", BOX_LOOK))
+		return;
+	wanted = json_array();
 	ask_for(wanted, KIND_POD, look->key);
 	if (named && !str_eq(named, look->key))
 		ask_for(wanted, KIND_POD, named);
@@ -398,7 +402,8 @@ static void look_at_asks(const struct look *look)
 
 	if (answered && endpoint_answers(look->endpoint, endpoint_uid(look->endpoint), answered))
 		return;
-	if (!mirrored && !look->live) {
+	/* Another pod may have asked when it was read, or none. */
+	if (!mirrored && !json_object_get(json_object_get(look->live, KIND_POD), look->asker)) {
 		read_live(look);
 		return;
 	}

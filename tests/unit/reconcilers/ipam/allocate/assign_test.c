@@ -1506,6 +1506,25 @@ static void a_forged_owner_takes_no_addresses_of_a_machine(void **state)
 	}
 }
 
+/* The machine has stopped and starts again, and the read about its end comes as the next pod asks. */
+static void who_asks_is_read_once_whatever_was_read_before(void **state)
+{
+	static const char asks[] =
+		NODE_THERE OF_MACHINE("orbweaver.io/down: u-a, " ASKS("u-b", "b"));
+	auto_free char *read = str_printf(
+		"%slive: {ml/vm: {virtualmachineinstances: {ml/vm: null}, virtualmachines: "
+		"{ml/vm: {metadata: {name: vm}}}, pods: {ml/vm: null}}}\n",
+		asks);
+	auto_free char *gone = str_printf(
+		"%slive: {ml/vm: {virtualmachineinstances: {ml/vm: null}, virtualmachines: "
+		"{ml/vm: {metadata: {name: vm}}}, pods: {ml/b: null}}}\n",
+		asks);
+
+	expect(endpoint_reconcile, asks, "ml/vm", "post look ml/vm in; ");
+	expect(endpoint_reconcile, read, "ml/vm", "requeue -; post look ml/vm in; ");
+	expect(endpoint_reconcile, gone, "ml/vm", "requeue -; ");
+}
+
 /* The plain pod "vm" beside the machine "vm": one name of a SpiderEndpoint, two pods that run. */
 static void pods_that_share_a_name_with_a_machine_share_no_address(void **state)
 {
@@ -2890,6 +2909,7 @@ int main(void)
 		cmocka_unit_test(
 			a_machine_that_migrates_hands_on_its_addresses_when_they_are_asked_for),
 		cmocka_unit_test(a_forged_owner_takes_no_addresses_of_a_machine),
+		cmocka_unit_test(who_asks_is_read_once_whatever_was_read_before),
 		cmocka_unit_test(pods_that_share_a_name_with_a_machine_share_no_address),
 		cmocka_unit_test(a_machine_keeps_its_addresses_whatever_pools_were_chosen_since),
 		cmocka_unit_test(

@@ -303,6 +303,16 @@ static void count_endpoint(void *arg, const char *key)
 		!json_at(ipam_book_get(book, IPAM_DECIDED, key), "gone");
 }
 
+/* Of pods that are mirrored their phase says whether they live. */
+static void count_down(void *arg, const char *key)
+{
+	const struct counting *c = arg;
+	json_auto_t *pod = cache_get(mirror_cache(c->from->mirror, KIND_BOUND_POD), key);
+
+	if (!pod_is_alive(pod))
+		count_endpoint(arg, key);
+}
+
 static void count_living(void *arg, const char *key)
 {
 	struct counting *c = arg;
@@ -327,7 +337,7 @@ static void add_ended(const struct controller_sources *from, json_t *world, cons
 	if (most < 0)
 		return;
 	cache_find(endpoints, ENDPOINT_OF_SETS, ns, count_endpoint, &ended);
-	cache_find(endpoints, ENDPOINT_OF_SETS, of_down, count_endpoint, &down);
+	cache_find(endpoints, ENDPOINT_OF_SETS, of_down, count_down, &down);
 	cache_find(mirror_cache(from->mirror, KIND_BOUND_POD), BOUND_POD_OF_SETS, ns, count_living,
 		   &mirrored);
 	others = ended.n - mirrored.n - down.n;

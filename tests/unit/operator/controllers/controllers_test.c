@@ -311,6 +311,11 @@ static void pods_that_are_not_mirrored_count_as_ended_once_their_agents_say_so(v
 	mirrored_put(t, KIND_RESOURCE_QUOTA,
 		     "{metadata: {name: q, namespace: ml}, spec: {hard: {pods: '3'}}}");
 	expect_ended(t, 3);
+	/* The pod before this one was taken down, and this one lives. */
+	mirrored_put(t, KIND_BOUND_POD, SET_POD("web-0", "Running"));
+	mirrored_put(t, KIND_RESOURCE_QUOTA,
+		     "{metadata: {name: q, namespace: ml}, spec: {hard: {pods: '6'}}}");
+	expect_ended(t, 1);
 }
 
 static void an_endpoint_that_somebody_deletes_is_looked_at(void **state)

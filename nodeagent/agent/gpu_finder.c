@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -44,8 +45,9 @@ struct search {
 struct gpu_finder {
 	struct gpu_finder_config config; /* socket is ours */
 	struct search *searches;
-	char *query;      /* for the node's pods with the label */
-	json_t *on_rails; /* of gpu_finder_on_rails() */
+	char *query;           /* for the node's pods with the label */
+	int64_t lists_from_ms; /* it is sent from then on */
+	json_t *on_rails;      /* of gpu_finder_on_rails() */
 };
 
 static void search_free(struct search *search)
@@ -132,7 +134,11 @@ static void finish(struct search *search)
 
 static void on_late(void *arg)
 {
-	finish(arg);
+	struct search *search = arg;
+
+	if (search->list)
+		search->finder->lists_from_ms = clock_ms() + GPU_FINDER_PAUSE_MS;
+	finish(search);
 }
 
 static void finish_with_all(struct search *search)
@@ -231,7 +237,8 @@ void gpu_finder_find(struct gpu_finder *finder, int64_t id, const char *resource
 	search->listed = deferred_new(finder->config.loop, on_listed, search);
 	search->late = timer_new(finder->config.loop, on_late, search);
 	timer_start(search->late, GPU_FINDER_MS);
-	if (json_array_size(json_at(observed, "rails", "list")) > 1)
+	if (json_array_size(json_at(observed, "rails", "list")) > 1 &&
+	    clock_ms() >= finder->lists_from_ms)
 		search->list = kube_list(finder->config.client, &kube_pods, NULL, finder->query,
 					 on_labelled, search);
 	search->resources = pod_resources_new(

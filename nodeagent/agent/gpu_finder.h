@@ -22,6 +22,11 @@ struct gpu_finder;
 enum {
 	/* What has not answered by then is not waited for. */
 	GPU_FINDER_MS = 300,
+	/*
+	 * After an API server has not listed the pods with the label by then, it is not asked for
+	 * them: many pods that start do not wait for it one after the other.
+	 */
+	GPU_FINDER_PAUSE_MS = 10000,
 	/* More pods with GPUs and without our devices are not read. */
 	GPU_FINDER_PODS_MAX = 16,
 	/* Pods whose rails are remembered. */

@@ -329,6 +329,16 @@ static void pods_that_want_different_rails_get_any(void **state)
 	assert_noted("{ml/a: 10, ml/b: 12}");
 }
 
+static void an_api_server_that_hangs_keeps_one_pod_waiting(void **state)
+{
+	number_rails();
+	http_script_add(s.api.http, "GET /api/v1/pods?", &(struct http_reply){.status = -1});
+	assert_gets("ml/a", 1, "0000:0b:00.1");
+	/* It is not asked again: that would be unexpected. */
+	assert_gets("ml/b", 1, "0000:1b:00.1");
+	assert_int_equal(s.questions, 2);
+}
+
 /* The API server's cache knows no limit: what is behind it is not looked at. */
 static void more_pods_with_labels_than_are_read_get_any(void **state)
 {
@@ -390,6 +400,7 @@ int main(void)
 		TEST(pods_of_a_job_get_their_rails_without_gpus),
 		TEST(pods_that_want_different_rails_get_any),
 		TEST(more_pods_with_labels_than_are_read_get_any),
+		TEST(an_api_server_that_hangs_keeps_one_pod_waiting),
 		TEST(a_pod_with_gpus_is_known_by_them),
 		TEST(nobody_is_asked_where_there_is_no_choice),
 	};

@@ -1506,7 +1506,7 @@ static void a_forged_owner_takes_no_addresses_of_a_machine(void **state)
 	}
 }
 
-/* The machine has stopped and starts again, and the read about its end comes as the next pod asks. */
+/* The machine has stopped and starts again; the read about its end comes as the next pod asks. */
 static void who_asks_is_read_once_whatever_was_read_before(void **state)
 {
 	static const char asks[] =

@@ -201,7 +201,7 @@ a_pod_comes_and_goes() {
 # --- the test -----------------------------------------------------------------------------------------------------------
 
 slowness_measure
-ours='/opt/cni/bin/(orbweaver-cni|spiderpool|coordinator|rdma|ib-sriov|ipoib|orbweaver) |/var/lib/orbweaver/|/etc/udev/rules.d/10-nm-disable-'
+ours='/opt/cni/bin/(orbweaver-cni|spiderpool|coordinator|rdma|ib-sriov|ipoib|dummy|ifacer|orbweaver) |/var/lib/orbweaver/|/etc/udev/rules.d/10-nm-disable-'
 for program in "${MULTUS:-}" "${SRIOV_CNI:-}"; do
 	t_ok "${program:-a stand-in} is set up" test -z "$program" -o -x "$program"
 done
@@ -251,7 +251,7 @@ t_ok "and its rights" k delete clusterroles,clusterrolebindings -l app.kubernete
 t_wait 60 "have gone" program_is_gone
 t_ok "the definitions" k delete -f crds/ --timeout="$(slowly 60)s"
 t_ok "nothing of theirs has changed" nothing_has_changed
-t_eq "no plugin of ours is left" "" "$(on_node 'cd /opt/cni/bin && ls -d orbweaver* spiderpool coordinator rdma ib-sriov ipoib 2>/dev/null || true')"
+t_eq "no plugin of ours is left" "" "$(on_node 'cd /opt/cni/bin && ls -d orbweaver* spiderpool coordinator rdma ib-sriov ipoib dummy ifacer 2>/dev/null || true')"
 a_pod_comes_and_goes vf-e
 t_ok "nothing of theirs has changed" nothing_has_changed
 t_ok "their pods end" k delete pods --all --timeout="$(slowly 120)s"

@@ -16,7 +16,7 @@ enum {
 	RAIL_LIST_MAX = 32,
 };
 
-/* Is it meant as a list? NULL is none. */
+/* Does the text begin with a digit, so that it lists rails? False for NULL. */
 bool rail_list_is(const char *text);
 
 /* Bit i for rail i; 0: not a list of rails below RAIL_LIST_MAX. */

@@ -11,6 +11,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/base/rail_list.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/kube/api.h"
@@ -266,8 +267,9 @@ struct gpu_finder *gpu_finder_new(const struct gpu_finder_config *config)
 	 * heed to the limit. Without it the server reads all pods of the cluster from its store,
 	 * for each node on which a job starts.
 	 */
-	strbuf_addf(&query, "&labelSelector=orbweaver.io%%2Frails&limit=%d&resourceVersion=0",
-		    GPU_FINDER_PODS_MAX);
+	strbuf_adds(&query, "&labelSelector=");
+	kube_path_encode(&query, RAILS_LABEL);
+	strbuf_addf(&query, "&limit=%d&resourceVersion=0", GPU_FINDER_PODS_MAX);
 	finder->query = strbuf_take(&query);
 	finder->on_rails = json_object();
 	return finder;

@@ -177,10 +177,11 @@ static char *find_lacking(const json_t *pod, const json_t *allocated, const char
 
 size_t affinity_lacks(const json_t *pod, const json_t *allocated, const char *resource)
 {
+	auto_free char *owner = NULL;
 	size_t limit = 0;
-	auto_free char *owner = find_lacking(pod, allocated, resource, &limit);
 
 	assert(pod && resource);
+	owner = find_lacking(pod, allocated, resource, &limit);
 	return owner ? limit : 0;
 }
 

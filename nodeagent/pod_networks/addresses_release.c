@@ -326,7 +326,7 @@ static void on_answer(void *arg, json_t *object, const struct err *err)
 			send_get(release, RELEASE_READING_POD, &kube_pods, release->name);
 		break;
 	case RELEASE_SAYING:
-		/* It went with its namespace before it was told. */
+		/* The SpiderEndpoint is deleted: the pod is asked for instead. */
 		if (err)
 			send_get(release, RELEASE_READING_POD, &kube_pods, release->name);
 		else

@@ -354,11 +354,12 @@ static void begin_look(struct live_reads *looks, unsigned int of, const char *na
 void live_reads_begin(struct live_reads *looks, unsigned int of, const char *name,
 		      const json_t *wanted)
 {
-	struct look *running = map_get(&looks->running, name);
+	struct look *running;
 
 	assert(name);
 	if (json_array_size(wanted) == 0)
 		return;
+	running = map_get(&looks->running, name);
 	if (running)
 		json_replace(&running->again, json_incref((json_t *)wanted));
 	else

@@ -41,7 +41,7 @@ bool pod_is_successor(const json_t *pod, const json_t *endpoint);
 
 /*
  * Is it a pod of this VirtualMachineInstance, as KubeVirt has it: by UID, and in status.activePods?
- * instance: as it was read; NULL: there is none.
+ * instance: as the API server has it; NULL: it does not exist.
  */
 bool pod_is_of_instance(const json_t *pod, const json_t *instance);
 

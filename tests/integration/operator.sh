@@ -13,7 +13,7 @@
 #   o_logged ID JQ                    a log line for which JQ holds is there
 #   o_rest [afresh]                   the reconcilers find nothing to do in this cluster (tests/integration/pending.c)
 #   o_writes JQ                       print how many writes in the audit log succeeded for which JQ holds
-#   o_still SECONDS JQ                there was none for so long
+#   o_still SECONDS JQ                the audit log has no such write of the last SECONDS
 #
 # Environment: BUILD, VARIANT (where programs are), OPERATOR (the program itself), LONG=1 (sizes of the full runs), STAGE
 # (custom resources are served by the newer server of that series: hack/cluster up --crds-from; or "core": sizes of `make check`),

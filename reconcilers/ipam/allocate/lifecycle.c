@@ -366,7 +366,7 @@ static const json_t *live_asker(const struct look *look)
 		       : NULL;
 }
 
-/* Whoever asks and is not a pod of the machine, as far as KubeVirt says until now. */
+/* A pod asks that KubeVirt does not list as one of the VirtualMachineInstance, perhaps not yet. */
 static void refuse_successor(const struct look *look, const json_t *pod)
 {
 	auto_free char *text = str_printf(

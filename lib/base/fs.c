@@ -145,3 +145,12 @@ void fs_close_between(unsigned int first, unsigned int last)
 		if (str_to_int(entry->d_name, first, last, &fd) && fd != dirfd(dir))
 			(void)close((int)fd);
 }
+
+void fs_proc_link_errno(int folder, const char *name)
+{
+	struct stat st;
+
+	assert(name);
+	if (errno == EACCES && fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		errno = EACCES;
+}

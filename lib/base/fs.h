@@ -38,4 +38,11 @@ void fs_close_between(unsigned int first, unsigned int last);
 /* Make the folder and those above that are missing. Returns 0, or -1 with errno set. */
 int fs_make_dirs(const char *path, unsigned int mode);
 
+/*
+ * After a look at a link of procfs failed: errno is ENOENT instead of EACCES, if the link is gone.
+ * Linux says EACCES, too, of a process that ends between the look-up of the link and its use
+ * (proc_ns_get_link() and proc_fd_access_allowed() of fs/proc).
+ */
+void fs_proc_link_errno(int folder, const char *name);
+
 #endif

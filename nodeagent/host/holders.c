@@ -312,6 +312,8 @@ static int add_files_of(const struct host *host, const char *pid, json_t *ret, s
 		char target[128];
 		ssize_t n = readlinkat(dirfd(dir), file->d_name, target, sizeof(target) - 1);
 
+		if (n < 0)
+			fs_proc_link_errno(dirfd(dir), file->d_name);
 		/* The dots are not links; a file may be closed meanwhile. */
 		if (n < 0 && errno != EINVAL && errno != ENOENT && errno != ESRCH)
 			return err_sys(err, "HostUnreadable", "open files of process %.20s", pid);

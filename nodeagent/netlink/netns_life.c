@@ -16,6 +16,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "lib/base/fs.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/root.h"
 #include "lib/base/str.h"
@@ -62,8 +63,13 @@ static int open_magic(int root, const char *path)
 
 		if (fd < 0)
 			return -1;
-		if (is_on_proc(fd))
-			return openat(fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (is_on_proc(fd)) {
+			int found = openat(fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+			if (found < 0)
+				fs_proc_link_errno(fd, name);
+			return found;
+		}
 		next = read_link_at(fd, folder, name);
 		if (!next)
 			return -1;
@@ -78,7 +84,7 @@ int netns_path_open(int root, const char *path)
 {
 	int fd = root_open(root, path, O_RDONLY | O_NONBLOCK, 0);
 
-	return fd < 0 && errno == EXDEV ? open_magic(root, path) : fd;
+	return fd < 0 && (errno == EXDEV || errno == EACCES) ? open_magic(root, path) : fd;
 }
 
 /* ---- judging --------------------------------------------------------------------------------- */
@@ -118,7 +124,7 @@ enum netns_life netns_life(int root, const struct netns_known *known, int *ret_f
 	if (str_empty(known->path))
 		return NETNS_UNKNOWN;
 	fd = netns_path_open(root, known->path);
-	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ESRCH))
 		return netns_path_is_of_process(root, known->path) && !shows_processes(root)
 			       ? NETNS_UNKNOWN
 			       : NETNS_GONE;

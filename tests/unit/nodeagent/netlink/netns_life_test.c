@@ -123,6 +123,30 @@ static void a_link_that_leads_to_a_process_is_followed(void **state)
 	assert_int_equal(netns_life(s->root, &known, NULL), NETNS_GONE);
 }
 
+/* procfs says EACCES, too, when the process ends between look-up and use. */
+static void a_process_that_ends_while_its_namespace_is_opened_is_gone(void **state)
+{
+	const struct stand *s = *state;
+	void (*before)(int) = signal(SIGCHLD, SIG_IGN);
+
+	if (!s->proc[0])
+		skip();
+	for (int i = 0; i < 1000; i++) {
+		pid_t child = fork();
+		auto_free char *path = str_printf("/proc/%d/ns/net", (int)child);
+		const struct netns_known known = known_of(s, path);
+		enum netns_life life;
+
+		if (child == 0)
+			_exit(0);
+		do
+			life = netns_life(s->root, &known, NULL);
+		while (life == NETNS_EXISTS);
+		assert_int_equal(life, NETNS_GONE);
+	}
+	(void)signal(SIGCHLD, before);
+}
+
 static void another_namespace_in_its_place_means_that_it_is_gone(void **state)
 {
 	const struct stand *s = *state;
@@ -222,6 +246,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_process_s_namespace_exists_as_long_as_the_process),
 		TEST(a_link_that_leads_to_a_process_is_followed),
+		TEST(a_process_that_ends_while_its_namespace_is_opened_is_gone),
 		TEST(another_namespace_in_its_place_means_that_it_is_gone),
 		TEST(none_outlives_its_boot),
 		TEST(a_path_that_leads_nowhere_is_gone),

@@ -11,7 +11,7 @@
 #include "lib/base/err.h"
 #include "nodeagent/agent/offers.h"
 #include "nodeagent/cni/meta/profile.h"
-#include "nodeagent/device_metrics/exposition.h"
+#include "nodeagent/devices/exposition.h"
 
 /* Which CNI there is, and where. Folders and files are below host_root. */
 struct agent_cni_options {

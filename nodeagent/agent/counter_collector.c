@@ -16,7 +16,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
-#include "nodeagent/device_metrics/pods.h"
+#include "nodeagent/devices/meter_pods.h"
 #include "nodeagent/process/client.h"
 
 /* Under which the list of devices is left alone; no device is called so. */

@@ -2,7 +2,7 @@
 /*
  * Gathers what devices have counted when a scrape wants to know: has meters find the devices, then
  * read one after the other, and keeps the text that /metrics shows
- * (nodeagent/device_metrics/exposition.h).
+ * (nodeagent/devices/exposition.h).
  *
  * A gathering takes COUNTER_COLLECTOR_LIMIT_MS at most. A device that is not read by then, or
  * fails, is missing from it; one that did not answer at all is left alone for a while: each
@@ -17,7 +17,7 @@
 
 #include "lib/base/metrics.h"
 #include "lib/loop/loop.h"
-#include "nodeagent/device_metrics/exposition.h"
+#include "nodeagent/devices/exposition.h"
 
 enum {
 	/* How long what was gathered counts as fresh. */

@@ -14,7 +14,7 @@
 #include "lib/json/json.h"
 #include "lib/kube/api.h"
 #include "lib/kube/status.h"
-#include "nodeagent/device_metrics/pods.h"
+#include "nodeagent/devices/meter_pods.h"
 
 struct pod_owners {
 	struct kube_client *client;

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/device_metrics/exposition.h"
-#include "nodeagent/device_metrics/pods.h"
+#include "nodeagent/devices/exposition.h"
+#include "nodeagent/devices/meter_pods.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

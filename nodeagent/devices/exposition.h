@@ -5,8 +5,8 @@
  * Names of interfaces, devices and counters are not ours: a pod may call its interface anything, a
  * driver its counters. What is missing has no series.
  */
-#ifndef ORBWEAVER_NODEAGENT_DEVICE_METRICS_EXPOSITION_H
-#define ORBWEAVER_NODEAGENT_DEVICE_METRICS_EXPOSITION_H
+#ifndef ORBWEAVER_NODEAGENT_DEVICES_EXPOSITION_H
+#define ORBWEAVER_NODEAGENT_DEVICES_EXPOSITION_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -3,7 +3,7 @@
  * Series are gathered by metric, device by device; then written metric by metric, as the format
  * asks for. The labels of a device are the same in all its series, and made once.
  */
-#include "nodeagent/device_metrics/exposition.h"
+#include "nodeagent/devices/exposition.h"
 
 #include <assert.h>
 #include <fnmatch.h>
@@ -17,7 +17,7 @@
 #include "lib/base/metrics_text.h"
 #include "lib/base/pci_address.h"
 #include "lib/json/json.h"
-#include "nodeagent/device_metrics/families.h"
+#include "nodeagent/devices/metric_families.h"
 
 /* ---- which devices --------------------------------------------------------------------------- */
 

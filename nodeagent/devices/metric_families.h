@@ -4,8 +4,8 @@
  * (docs/usage/rdma-metrics of its repository), "sriov_" as the SR-IOV network metrics exporter has
  * them, "orbweaver_" of our own. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_DEVICE_METRICS_FAMILIES_H
-#define ORBWEAVER_NODEAGENT_DEVICE_METRICS_FAMILIES_H
+#ifndef ORBWEAVER_NODEAGENT_DEVICES_METRIC_FAMILIES_H
+#define ORBWEAVER_NODEAGENT_DEVICES_METRIC_FAMILIES_H
 
 #include <stdbool.h>
 #include <stddef.h>

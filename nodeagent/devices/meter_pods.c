@@ -3,7 +3,7 @@
  * Owners of devices for the labels of metrics. The agent calls this before each gathering; the word
  * of the kubelet is applied last, so that it replaces the word of CNI plugins.
  */
-#include "nodeagent/device_metrics/pods.h"
+#include "nodeagent/devices/meter_pods.h"
 
 #include <string.h>
 

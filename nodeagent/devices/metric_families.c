@@ -3,7 +3,7 @@
  * The table of documented metrics, and the rule that makes names of metrics from drivers' names.
  * exposition.c opens a series for each row, and for each further name as it comes.
  */
-#include "nodeagent/device_metrics/families.h"
+#include "nodeagent/devices/metric_families.h"
 
 #include <assert.h>
 #include <ctype.h>

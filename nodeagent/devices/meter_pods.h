@@ -2,8 +2,8 @@
 /*
  * Which pod has which device, and who owns the pod. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_DEVICE_METRICS_PODS_H
-#define ORBWEAVER_NODEAGENT_DEVICE_METRICS_PODS_H
+#ifndef ORBWEAVER_NODEAGENT_DEVICES_METER_PODS_H
+#define ORBWEAVER_NODEAGENT_DEVICES_METER_PODS_H
 
 #include <jansson.h>
 

@@ -12,9 +12,9 @@
 
 #include "lib/base/fs.h"
 #include "lib/json/json.h"
-#include "nodeagent/device_metrics/exposition.h"
-#include "nodeagent/device_metrics/families.h"
-#include "nodeagent/device_metrics/pods.h"
+#include "nodeagent/devices/exposition.h"
+#include "nodeagent/devices/meter_pods.h"
+#include "nodeagent/devices/metric_families.h"
 
 #define FOLDER "tests/golden-exposition/"
 

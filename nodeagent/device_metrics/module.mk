@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-$(eval $(call library,nodeagent/device_metrics,lib/base lib/json nodeagent/model reconcilers/core,jansson))

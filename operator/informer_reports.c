@@ -52,19 +52,6 @@ static void emit_trouble(void *arg, const char *kind, const char *reason, const 
 	emit(arg, true, "WatchFailed", message);
 }
 
-static void trouble_is_over(struct informer_reports *r, const struct mirror *mirror,
-			    const char *kind)
-{
-	auto_free char *message = str_printf("watching %s again", kind);
-
-	r->last[0] = '\0';
-	/* A first list that is still to come ends it, too. */
-	if (!mirror_is_synced(mirror, kind) || !dependency_health_end(r->troubles, kind))
-		return;
-	log_info("watching again", F_STR("kind", kind));
-	emit(r, false, "WatchResumed", message);
-}
-
 /* The list may say so before we lead, and says it once. */
 static void define_nads(struct informer_reports *r)
 {
@@ -84,7 +71,14 @@ void informer_reports_trouble(struct informer_reports *r, const struct mirror *m
 		define_nads(r);
 	}
 	if (!err) {
-		trouble_is_over(r, mirror, kind);
+		auto_free char *message = str_printf("watching %s again", kind);
+
+		r->last[0] = '\0';
+		/* A first list that is still to come ends it, too. */
+		if (mirror_is_synced(mirror, kind) && dependency_health_end(r->troubles, kind)) {
+			log_info("watching again", F_STR("kind", kind));
+			emit(r, false, "WatchResumed", message);
+		}
 		return;
 	}
 	if (kube_err_is(err, "NotServed") && info && info->crd_file)

@@ -286,27 +286,6 @@ static json_t *keep_nothing(const json_t *object)
 	return NULL;
 }
 
-/* The control plane has the cluster's networks in its arguments (SpiderCoordinator). */
-static void keep_networks(json_t *kept, const json_t *pod)
-{
-	static const char *const flags[] = {"--cluster-cidr=", "--service-cluster-ip-range="};
-	static const char *const lists[] = {"command", "args"};
-	json_t *container, *argument;
-	size_t i, k;
-
-	json_array_foreach (json_at(pod, "spec", "containers"), i, container)
-		for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
-			json_t *copy = json_array();
-
-			json_array_foreach (json_at(container, lists[l]), k, argument)
-				for (size_t f = 0; f < ARRAY_LEN(flags); f++)
-					if (str_starts(json_str_or(argument, ""), flags[f]))
-						json_array_append(copy, argument);
-			json_put(json_array_get(json_at(kept, "spec", "containers"), i), lists[l],
-				 copy);
-		}
-}
-
 static json_t *keep_pod(const json_t *object)
 {
 	const json_t *labels = json_at(object, "metadata", "labels");
@@ -318,8 +297,29 @@ static json_t *keep_pod(const json_t *object)
 		for (size_t i = 0; own_pod_paths[i]; i++)
 			keep_path(kept, object, own_pod_paths[i]);
 	if (str_eq(component, COMPONENT_API_SERVER) ||
-	    str_eq(component, COMPONENT_CONTROLLER_MANAGER))
-		keep_networks(kept, object);
+	    str_eq(component, COMPONENT_CONTROLLER_MANAGER)) {
+		/*
+		 * The control plane has the cluster's networks in its arguments
+		 * (SpiderCoordinator).
+		 */
+		static const char *const flags[] = {"--cluster-cidr=",
+						    "--service-cluster-ip-range="};
+		static const char *const lists[] = {"command", "args"};
+		json_t *container, *argument;
+		size_t i, k;
+
+		json_array_foreach (json_at(object, "spec", "containers"), i, container)
+			for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
+				json_t *copy = json_array();
+
+				json_array_foreach (json_at(container, lists[l]), k, argument)
+					for (size_t f = 0; f < ARRAY_LEN(flags); f++)
+						if (str_starts(json_str_or(argument, ""), flags[f]))
+							json_array_append(copy, argument);
+				json_put(json_array_get(json_at(kept, "spec", "containers"), i),
+					 lists[l], copy);
+			}
+	}
 	return kept;
 }
 

@@ -175,31 +175,6 @@ static void add_pair(struct strbuf *b, const char *name, const char *value)
 		add_string(b, value, str_clip(value, len, VALUE_MAX));
 }
 
-static void add_field(struct strbuf *b, const struct log_field *f)
-{
-	switch (f->type) {
-	case LOG_FIELD_STR:
-		add_pair(b, f->name, f->str);
-		break;
-	case LOG_FIELD_INT:
-		strbuf_addc(b, ',');
-		add_string(b, f->name, strlen(f->name));
-		strbuf_addf(b, ":%lld", (long long)f->num);
-		break;
-	case LOG_FIELD_BOOL:
-		strbuf_addc(b, ',');
-		add_string(b, f->name, strlen(f->name));
-		strbuf_adds(b, f->flag ? ":true" : ":false");
-		break;
-	case LOG_FIELD_ERR:
-		add_pair(b, "reason", f->err->reason);
-		add_pair(b, "error", f->err->text);
-		break;
-	case LOG_FIELD_END:
-		break;
-	}
-}
-
 static void write_line(const struct strbuf *b)
 {
 	size_t done = 0;
@@ -233,8 +208,29 @@ void log_write(enum log_level level, const char *file, const char *msg,
 	add_pair(&b, "level", level_names[level]);
 	add_pair(&b, "module", module);
 	add_pair(&b, "msg", msg);
-	for (; fields->type != LOG_FIELD_END; fields++)
-		add_field(&b, fields);
+	for (; fields->type != LOG_FIELD_END; fields++) {
+		switch (fields->type) {
+		case LOG_FIELD_STR:
+			add_pair(&b, fields->name, fields->str);
+			break;
+		case LOG_FIELD_INT:
+			strbuf_addc(&b, ',');
+			add_string(&b, fields->name, strlen(fields->name));
+			strbuf_addf(&b, ":%lld", (long long)fields->num);
+			break;
+		case LOG_FIELD_BOOL:
+			strbuf_addc(&b, ',');
+			add_string(&b, fields->name, strlen(fields->name));
+			strbuf_adds(&b, fields->flag ? ":true" : ":false");
+			break;
+		case LOG_FIELD_ERR:
+			add_pair(&b, "reason", fields->err->reason);
+			add_pair(&b, "error", fields->err->text);
+			break;
+		case LOG_FIELD_END:
+			break;
+		}
+	}
 	strbuf_adds(&b, "}\n");
 	write_line(&b);
 	errno = saved_errno;

@@ -137,23 +137,18 @@ static void got_headers(struct grpc_stream *stream, bool is_last)
 		grpc_stream_reset(stream, NGHTTP2_PROTOCOL_ERROR);
 }
 
-static void got_settings(struct grpc_session *session)
-{
-	if (session->is_ready)
-		return;
-	session->is_ready = true;
-	if (!session->is_mute && session->config.ops->ready)
-		session->config.ops->ready(session->config.arg);
-}
-
 static int on_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *arg)
 {
 	struct grpc_session *session = arg;
 	struct grpc_stream *stream = nghttp2_session_get_stream_user_data(h2, frame->hd.stream_id);
 	bool is_last = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
 
-	if (frame->hd.type == NGHTTP2_SETTINGS && !(frame->hd.flags & NGHTTP2_FLAG_ACK))
-		got_settings(session);
+	if (frame->hd.type == NGHTTP2_SETTINGS && !(frame->hd.flags & NGHTTP2_FLAG_ACK) &&
+	    !session->is_ready) {
+		session->is_ready = true;
+		if (!session->is_mute && session->config.ops->ready)
+			session->config.ops->ready(session->config.arg);
+	}
 	if (frame->hd.type == NGHTTP2_GOAWAY)
 		session->peer_goes_away = true;
 	if (stream && frame->hd.type == NGHTTP2_HEADERS)

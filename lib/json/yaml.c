@@ -184,16 +184,6 @@ static int merge(struct builder *b, struct frame *f, const json_t *value)
 		       "the value of a merge key (<<) must be a mapping or a list of them");
 }
 
-static int begin_merge(struct builder *b, const yaml_mark_t *mark)
-{
-	struct frame *f = top(b);
-
-	f->is_merging = true;
-	f->mark = *mark;
-	f->key = str_dup(MERGE_KEY);
-	return 0;
-}
-
 /*
  * Put a value where the next one belongs; takes it. is_begun: it is a collection whose members are
  * still to come.
@@ -269,8 +259,14 @@ static int on_scalar(struct builder *b, const yaml_event_t *event)
 		return fail_at(b, mark, "NUL characters are not supported");
 	if (count(b, len, mark) < 0)
 		return -1;
-	if (b->as_kubectl && is_merge_key(b, event))
-		return begin_merge(b, mark);
+	if (b->as_kubectl && is_merge_key(b, event)) {
+		struct frame *f = top(b);
+
+		f->is_merging = true;
+		f->mark = *mark;
+		f->key = str_dup(MERGE_KEY);
+		return 0;
+	}
 	value = scalar_value(b, event, text);
 	if (!value)
 		return err_in(b->err, "line %zu, column %zu", mark->line + 1, mark->column + 1);

@@ -149,23 +149,6 @@ static void set_activity(struct agent *agent, char *text)
 	agent->config.changed(agent->config.arg);
 }
 
-/* The first of those that run, and how many others do. */
-static void show_activity(struct agent *agent)
-{
-	size_t others = parallel_nics_running(agent->planned.lanes) - 1;
-	const struct stepping *at = agent->planned.stepping;
-	auto_free char *more = others ? str_printf("; %zu more beside it", others) : NULL;
-
-	assert(parallel_nics_running(agent->planned.lanes) > 0);
-	while (!at->entry)
-		at++;
-	set_activity(agent,
-		     str_printf("%s: %s, step %zu of %zu: %s%s", agent_where(at->entry),
-				entry_name(at->entry), at->index + 1,
-				json_array_size(agent_steps(agent)),
-				json_str_or(json_at(at->entry, "why"), ""), more ? more : ""));
-}
-
 static void on_stepped(void *arg, const json_t *result, const struct err *err)
 {
 	struct stepping *stepping = arg;
@@ -259,7 +242,19 @@ static void run_steps(struct agent *agent)
 		}
 	}
 	if (parallel_nics_running(agent->planned.lanes) > 0) {
-		show_activity(agent);
+		/* The first of those that run, and how many others do. */
+		size_t others = parallel_nics_running(agent->planned.lanes) - 1;
+		const struct stepping *at = agent->planned.stepping;
+		auto_free char *more = others ? str_printf("; %zu more beside it", others) : NULL;
+
+		assert(parallel_nics_running(agent->planned.lanes) > 0);
+		while (!at->entry)
+			at++;
+		set_activity(agent, str_printf("%s: %s, step %zu of %zu: %s%s",
+					       agent_where(at->entry), entry_name(at->entry),
+					       at->index + 1, json_array_size(agent_steps(agent)),
+					       json_str_or(json_at(at->entry, "why"), ""),
+					       more ? more : ""));
 		return;
 	}
 	if (agent->stopping) {

@@ -173,21 +173,6 @@ static void let_wait(struct reading *reading)
 static void begin_look(struct live_reads *looks, unsigned int of, const char *name,
 		       const json_t *wanted, int times);
 
-/* What was asked for meanwhile may concern what came about after it was read. */
-static void end_look(struct look *look)
-{
-	struct live_reads *looks = look->looks;
-
-	(void)map_take(&looks->running, look->name);
-	if (look->again && look->times < AGAIN_MAX)
-		begin_look(looks, look->of, look->name, look->again, look->times + 1);
-	else
-		looks->done(looks->arg, look->of, look->name,
-			    look->err.class == ERR_NONE ? look->found : NULL,
-			    look->err.class == ERR_NONE ? NULL : &look->err);
-	look_free(look);
-}
-
 /* It is answered: the rest of its look, or the end of it. */
 static void answer_reading(struct reading *reading, json_t *object, const struct err *err)
 {
@@ -203,7 +188,17 @@ static void answer_reading(struct reading *reading, json_t *object, const struct
 				    object ? json_incref(object) : json_null());
 	}
 	if (--look->left == 0) {
-		end_look(look);
+		/* What was asked for meanwhile may concern what came about after it was read. */
+		struct live_reads *looks = look->looks;
+
+		(void)map_take(&looks->running, look->name);
+		if (look->again && look->times < AGAIN_MAX)
+			begin_look(looks, look->of, look->name, look->again, look->times + 1);
+		else
+			looks->done(looks->arg, look->of, look->name,
+				    look->err.class == ERR_NONE ? look->found : NULL,
+				    look->err.class == ERR_NONE ? NULL : &look->err);
+		look_free(look);
 	} else if (look->left == look->lists) {
 		look->lists = 0;
 		for (size_t i = 0; i < look->n; i++)

@@ -178,25 +178,6 @@ static bool is_extended(const char *resource)
 	       !str_ends(domain, ".kubernetes.io") && !str_starts(resource, "requests.");
 }
 
-static void add_resources(const struct reading *r, const json_t *annotations)
-{
-	json_t *resources = r->needs->resources, *annotation;
-	size_t i;
-
-	json_array_foreach (annotations, i, annotation) {
-		const char *resource = value_of(r, json_string_value(annotation));
-
-		if (!*resource)
-			continue;
-		if (is_extended(resource))
-			json_put_int(resources, resource,
-				     json_integer_value(json_at(resources, resource)) + 1);
-		else
-			refuse(r, json_string_value(annotation), resource,
-			       "is not an extended resource: write DOMAIN/NAME");
-	}
-}
-
 static void add_label(const struct reading *r)
 {
 	const char *text = value_of(r, NODE_SELECTOR_ANNOTATION), *there = NULL;
@@ -243,7 +224,21 @@ static void read_network(const json_t *world, const struct inject_settings *sett
 	};
 
 	if (key) {
-		add_resources(&r, settings->resource_keys);
+		json_t *resources = r.needs->resources, *annotation;
+		size_t i;
+
+		json_array_foreach (settings->resource_keys, i, annotation) {
+			const char *resource = value_of(&r, json_string_value(annotation));
+
+			if (!*resource)
+				continue;
+			if (is_extended(resource))
+				json_put_int(resources, resource,
+					     json_integer_value(json_at(resources, resource)) + 1);
+			else
+				refuse(&r, json_string_value(annotation), resource,
+				       "is not an extended resource: write DOMAIN/NAME");
+		}
 		add_label(&r);
 	} else {
 		auto_free char *field = str_printf("metadata.annotations[%s]", r.annotation);

@@ -396,23 +396,19 @@ static void evict_pods(struct drain *d, struct candidate *c, size_t under_way)
 		  json_object_size(c->pods));
 }
 
-/* The scheduler sends no new pods: by what was read before the pods were. */
-static bool is_cordoned(struct drain *d, struct candidate *c)
-{
-	const json_t *looked = json_at(drain_looked(d->world), KIND_NODE, c->name);
-
-	c->needs_cordon = !json_is_true(json_at(c->node, "spec", "unschedulable"));
-	if (!c->needs_cordon && json_is_true(json_at(looked, "spec", "unschedulable")))
-		return true;
-	set_phase(c, PHASE_EVICTING, "CordonsNode",
-		  "the node is cordoned, then its pods are asked to end; wait");
-	return false;
-}
-
 static bool may_evict(struct drain *d, struct candidate *c)
 {
-	if (c->cause)
-		return is_cordoned(d, c);
+	if (c->cause) {
+		/* The scheduler sends no new pods: by what was read before the pods were. */
+		const json_t *looked = json_at(drain_looked(d->world), KIND_NODE, c->name);
+
+		c->needs_cordon = !json_is_true(json_at(c->node, "spec", "unschedulable"));
+		if (!c->needs_cordon && json_is_true(json_at(looked, "spec", "unschedulable")))
+			return true;
+		set_phase(c, PHASE_EVICTING, "CordonsNode",
+			  "the node is cordoned, then its pods are asked to end; wait");
+		return false;
+	}
 	if (is_kubelet_told(d, c))
 		return true;
 	set_phase(c, PHASE_EVICTING, "WaitsForKubelet",

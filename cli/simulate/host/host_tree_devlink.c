@@ -56,27 +56,6 @@ int host_tree_resets(const struct host_tree *tree)
 	return tree->counts.resets;
 }
 
-static int get_setting(const struct pf *pf, bool is_switch, const char *name, struct strbuf *answer)
-{
-	struct nl_msg *msg = devlink_message(pf, DEVLINK_CMD_PARAM_GET);
-	struct nlattr *param = nla_nest_start(msg, DEVLINK_ATTR_PARAM), *list, *value;
-
-	netlink_put_str(msg, DEVLINK_ATTR_PARAM_NAME, name);
-	netlink_put_u8(msg, DEVLINK_ATTR_PARAM_TYPE, is_switch ? 6 : 3);
-	list = nla_nest_start(msg, DEVLINK_ATTR_PARAM_VALUES_LIST);
-	value = nla_nest_start(msg, DEVLINK_ATTR_PARAM_VALUE);
-	if (!is_switch)
-		netlink_put_u32(msg, DEVLINK_ATTR_PARAM_VALUE_DATA, pf->firmware.count);
-	else if (pf->firmware.is_on)
-		netlink_put(msg, DEVLINK_ATTR_PARAM_VALUE_DATA, NULL, 0);
-	netlink_put_u8(msg, DEVLINK_ATTR_PARAM_VALUE_CMODE, DEVLINK_PARAM_CMODE_PERMANENT);
-	nla_nest_end(msg, value);
-	nla_nest_end(msg, list);
-	nla_nest_end(msg, param);
-	tree_add_message(answer, msg);
-	return 0;
-}
-
 static int setting_request(struct host_tree *tree, struct pf *pf, bool set, struct nlattr **attrs,
 			   struct strbuf *answer)
 {
@@ -88,8 +67,25 @@ static int setting_request(struct host_tree *tree, struct pf *pf, bool set, stru
 	if (is_switch ? !pf->firmware.has_switch
 		      : strcmp(name, "total_vfs") != 0 || !pf->firmware.has_count)
 		return -EINVAL;
-	if (!set)
-		return get_setting(pf, is_switch, name, answer);
+	if (!set) {
+		struct nl_msg *msg = devlink_message(pf, DEVLINK_CMD_PARAM_GET);
+		struct nlattr *param = nla_nest_start(msg, DEVLINK_ATTR_PARAM), *list, *value;
+
+		netlink_put_str(msg, DEVLINK_ATTR_PARAM_NAME, name);
+		netlink_put_u8(msg, DEVLINK_ATTR_PARAM_TYPE, is_switch ? 6 : 3);
+		list = nla_nest_start(msg, DEVLINK_ATTR_PARAM_VALUES_LIST);
+		value = nla_nest_start(msg, DEVLINK_ATTR_PARAM_VALUE);
+		if (!is_switch)
+			netlink_put_u32(msg, DEVLINK_ATTR_PARAM_VALUE_DATA, pf->firmware.count);
+		else if (pf->firmware.is_on)
+			netlink_put(msg, DEVLINK_ATTR_PARAM_VALUE_DATA, NULL, 0);
+		netlink_put_u8(msg, DEVLINK_ATTR_PARAM_VALUE_CMODE, DEVLINK_PARAM_CMODE_PERMANENT);
+		nla_nest_end(msg, value);
+		nla_nest_end(msg, list);
+		nla_nest_end(msg, param);
+		tree_add_message(answer, msg);
+		return 0;
+	}
 	if (tree_fails_now(tree))
 		return -EIO;
 	if (is_switch)

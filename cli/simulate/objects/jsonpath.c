@@ -70,28 +70,23 @@ static bool is_quote(char c)
 	return c == '\'' || c == '"';
 }
 
-/* After "[?(@". */
-static bool take_filter(const char **at, struct step *step)
-{
-	step->kind = STEP_FILTER;
-	step->name = take_name(at, "= ");
-	*at += strspn(*at, " ");
-	if (!str_starts(step->name, ".") || !take(at, "=="))
-		return false;
-	*at += strspn(*at, " ");
-	if (!is_quote(**at))
-		return false;
-	step->text = take_quoted(at);
-	return step->text && take(at, ")]");
-}
-
 /* After "[". */
 static bool take_bracket(const char **at, struct step *step)
 {
 	auto_free char *number = NULL;
 
-	if (take(at, "?(@"))
-		return take_filter(at, step);
+	if (take(at, "?(@")) {
+		step->kind = STEP_FILTER;
+		step->name = take_name(at, "= ");
+		*at += strspn(*at, " ");
+		if (!str_starts(step->name, ".") || !take(at, "=="))
+			return false;
+		*at += strspn(*at, " ");
+		if (!is_quote(**at))
+			return false;
+		step->text = take_quoted(at);
+		return step->text && take(at, ")]");
+	}
 	if (take(at, "*]")) {
 		step->kind = STEP_ALL;
 		return true;

@@ -92,24 +92,6 @@ static int take_value(struct scanner *s, json_t *values)
 	return 0;
 }
 
-static int take_list(struct scanner *s, json_t *values)
-{
-	if (!is_at(s, "("))
-		return expected(s, "'('");
-	do {
-		scan(s);
-		if (take_value(s, values))
-			return -1;
-		if (json_array_size(values) > SELECTOR_MAX)
-			return refuse(s->err, "unable to parse requirement: more than %d values",
-				      SELECTOR_MAX);
-	} while (is_at(s, ","));
-	if (!is_at(s, ")"))
-		return expected(s, "',' or ')'");
-	scan(s);
-	return 0;
-}
-
 /* The relation and its values, after the key. */
 static int take_operation(struct scanner *s, json_t *expression)
 {
@@ -130,7 +112,21 @@ static int take_operation(struct scanner *s, json_t *expression)
 	json_put_str(expression, "operator", relation);
 	if (is_at(s, "in") || is_at(s, "notin")) {
 		scan(s);
-		return take_list(s, values);
+		if (!is_at(s, "("))
+			return expected(s, "'('");
+		do {
+			scan(s);
+			if (take_value(s, values))
+				return -1;
+			if (json_array_size(values) > SELECTOR_MAX)
+				return refuse(s->err,
+					      "unable to parse requirement: more than %d values",
+					      SELECTOR_MAX);
+		} while (is_at(s, ","));
+		if (!is_at(s, ")"))
+			return expected(s, "',' or ')'");
+		scan(s);
+		return 0;
 	}
 	scan(s);
 	return take_value(s, values);

@@ -255,11 +255,11 @@ $(OUT)/tests/bench-allocate: $(OUT)/tests/bench/allocate.o $(KUBELET_ARCHIVES)
 	$(LINK)
 # The agent as it ships, on a host made of files.
 $(OUT)/tests/bench-agent: private EXTRA_LIBS += -Wl,--wrap=main -Wl,--wrap=host_open
-$(OUT)/tests/bench-agent: $(addprefix $(OUT)/,nodeagent/main.o tests/bench/agent.o tests/fakes/kubelet.o) $(ARCHIVES)
+$(OUT)/tests/bench-agent: $(addprefix $(OUT)/,nodeagent/main.o tests/bench/agent.o tests/fakes/kubelet.o tests/fakes/shared_kernel.o) $(ARCHIVES)
 	$(LINK)
 # The same with devices that have counted, and pods that have VFs.
 $(OUT)/tests/counters-node: private EXTRA_LIBS += -Wl,--wrap=main -Wl,--wrap=host_open -lm
-$(OUT)/tests/counters-node: $(addprefix $(OUT)/,nodeagent/main.o tests/support/counters_node.o tests/fakes/kubelet.o) $(ARCHIVES)
+$(OUT)/tests/counters-node: $(addprefix $(OUT)/,nodeagent/main.o tests/support/counters_node.o tests/fakes/kubelet.o tests/fakes/shared_kernel.o) $(ARCHIVES)
 	$(LINK)
 test-build: $(OUT)/tests/kubelet-tool $(OUT)/tests/counters-node
 # What a kubelet asks a driver of claims.
@@ -274,7 +274,8 @@ vm-build test-build: $(OUT)/tests/kubelet-play
 
 # ---- tests of nodeagent/cni/execute: recorded CNI calls in real namespaces ---------------------------------------------------
 NETNS_ARCHIVES := $(foreach l,nodeagent/cni/execute nodeagent/cni/plan reconcilers/core nodeagent/host nodeagent/netlink nodeagent/worker nodeagent/devices nodeagent/model lib/json lib/base,$(OUT)/$(l).a)
-$(addprefix $(OUT)/tests/,support/coordinator_replay.o fuzz/netlink_fuzz.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
+$(OUT)/tests/unit/cli/simulate/host/host_tree_test: $(OUT)/tests/fakes/shared_kernel.o
+$(addprefix $(OUT)/tests/,fakes/shared_kernel.o support/coordinator_replay.o fuzz/netlink_fuzz.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
 $(OUT)/tests/coordinator-replay: $(addprefix $(OUT)/tests/support/,coordinator_replay.o conformance.o) $(NETNS_ARCHIVES)
 	$(LINK)
 test-build: $(OUT)/tests/coordinator-replay

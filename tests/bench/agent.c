@@ -20,6 +20,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "tests/fakes/kubelet.h"
+#include "tests/fakes/shared_kernel.h"
 
 #define PFS       8
 #define FLAGS_MAX 32
@@ -38,8 +39,8 @@ struct host *__wrap_host_open(const char *root, struct err *err)
 	struct host *host = __real_host_open(root, err);
 
 	if (host && tree) {
-		host_tree_reopen(tree);
-		host_set_doors(host, host_tree_doors(), tree);
+		shared_kernel_reopen(tree);
+		host_set_doors(host, shared_kernel_doors(), tree);
 	}
 	return host;
 }
@@ -134,7 +135,7 @@ int __wrap_main(int argc, char **argv)
 	}
 	json_init();
 	make_tree();
-	host_tree_share(tree);
+	shared_kernel_begin(tree);
 	agent = fork();
 	if (agent == 0)
 		return be_agent(argc, argv);

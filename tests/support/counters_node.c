@@ -33,6 +33,7 @@
 #include "lib/loop/loop.h"
 #include "nodeagent/host/rdma.h"
 #include "tests/fakes/kubelet.h"
+#include "tests/fakes/shared_kernel.h"
 
 #define PFS_MAX   8
 #define VFS_MAX   16
@@ -60,8 +61,8 @@ struct host *__wrap_host_open(const char *root, struct err *err)
 	struct host *host = __real_host_open(root, err);
 
 	if (host && tree) {
-		host_tree_reopen(tree);
-		host_set_doors(host, host_tree_doors(), tree);
+		shared_kernel_reopen(tree);
+		host_set_doors(host, shared_kernel_doors(), tree);
 	}
 	return host;
 }
@@ -345,7 +346,7 @@ int __wrap_main(int argc, char **argv)
 		(void)clock_gettime(CLOCK_BOOTTIME, &begun);
 		host_tree_set_counted(tree, grown);
 	}
-	host_tree_share(tree);
+	shared_kernel_begin(tree);
 	agent = fork();
 	if (agent == 0)
 		return be_agent(argc - 4, argv);

@@ -93,14 +93,12 @@ static int door_write(void *ctx, int root_fd, const char *path, const char *data
 
 	if (tree_fails_now(tree))
 		return refuse(-EIO, err);
-	tree_lock(tree);
 	if (str_ends(path, "/drivers_probe"))
 		code = write_probe(tree, text);
 	else if (str_starts(path, "sys/bus/pci/devices/"))
 		code = write_device(tree, path, text);
 	else
 		code = -ENOENT;
-	tree_unlock(tree);
 	return code < 0 ? refuse(code, err) : 0;
 }
 
@@ -120,11 +118,9 @@ static int netlink_request_of(struct host_tree *tree, int protocol, const struct
 static int door_exchange(void *ctx, int protocol, struct nl_msg *const *messages, size_t n,
 			 struct netlink_answer *answers, struct strbuf *data, struct err *err)
 {
-	tree_lock(ctx);
 	for (size_t i = 0; i < n; i++)
 		answers[i] = (struct netlink_answer){
 			.code = -netlink_request_of(ctx, protocol, nlmsg_hdr(messages[i]), data)};
-	tree_unlock(ctx);
 	return 0;
 }
 
@@ -243,7 +239,6 @@ static int door_ethtool(void *ctx, const char *name, void *command, struct err *
 	struct host_tree *tree = ctx;
 	int code = -ENODEV;
 
-	tree_lock(tree);
 	for (size_t i = 0; i < tree->n_interfaces; i++) {
 		const struct interface *interface = &tree->interfaces[i];
 
@@ -253,7 +248,6 @@ static int door_ethtool(void *ctx, const char *name, void *command, struct err *
 			       ? get_statistics(tree, interface, command)
 			       : -EOPNOTSUPP;
 	}
-	tree_unlock(tree);
 	if (code == 0)
 		return 0;
 	errno = -code;
@@ -268,11 +262,9 @@ static int door_enter(void *ctx, int fd, struct err *err)
 
 	assert(fstat(fd, &st) == 0);
 	tree->here = 0;
-	tree_lock(tree);
 	for (size_t i = 0; i < tree->n_interfaces; i++)
 		if (tree->interfaces[i].netns == st.st_ino)
 			tree->here = st.st_ino;
-	tree_unlock(tree);
 	return 0;
 }
 
@@ -333,7 +325,6 @@ struct host_tree *host_tree_new_in(const char *parent, struct tree_texts *texts)
 
 	tree->folder = str_printf("%s/host-tree-XXXXXX", parent);
 	tree->texts = texts;
-	tree->shared = -1;
 	tree_need(mkdtemp(tree->folder) != NULL, tree->folder);
 	tree->sysctls = str_printf("%s/proc/sys", tree->folder);
 	tree->root = open(tree->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -382,8 +373,6 @@ void host_tree_free(struct host_tree *tree)
 	host_tree_remove(tree, "");
 	host_close(tree->host);
 	(void)close(tree->root);
-	if (tree->shared >= 0)
-		(void)close(tree->shared);
 	for (size_t i = 0; i < tree->n_pfs; i++) {
 		mem_free(tree->pfs[i]->vfs);
 		mem_free(tree->pfs[i]);
@@ -405,8 +394,6 @@ void host_tree_reopen(struct host_tree *tree)
 {
 	tree->root = open(tree->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	assert(tree->root >= 0);
-	if (tree->shared >= 0)
-		tree_reopen_shared(tree);
 }
 
 const char *host_tree_folder(const struct host_tree *tree)

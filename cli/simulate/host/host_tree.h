@@ -89,15 +89,10 @@ void host_tree_free(struct host_tree *tree);
 /* Its root folder. The tree's. */
 const char *host_tree_folder(const struct host_tree *tree);
 /*
- * In a child that has closed all descriptors. Its changes to interfaces and VFs are its own, unless
- * host_tree_share() came before.
+ * In a child that has closed all descriptors. Its changes to interfaces and VFs are its own, but
+ * see tests/fakes/shared_kernel.h.
  */
 void host_tree_reopen(struct host_tree *tree);
-/*
- * From now on the doors of this process and of those that it forks lead to one kernel. What the
- * tests do to the tree, and interfaces that plugins make, are not for shared ones.
- */
-void host_tree_share(struct host_tree *tree);
 /*
  * It was restarted, with the RDMA subsystem in that mode; all files stay. How often its first
  * process was asked for that; whether it says no.

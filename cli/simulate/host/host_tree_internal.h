@@ -87,7 +87,6 @@ struct tree_rdma {
 struct host_tree {
 	char *folder, *sysctls;
 	int root;
-	int shared; /* file of what processes share; -1: nothing */
 	struct tree_netns **netns;
 	size_t n_netns;
 	struct tree_texts *texts; /* NULL: each file has its own */
@@ -123,14 +122,6 @@ void tree_pci_remove(struct host_tree *tree, const char *address, const char *na
 void tree_place_function(struct host_tree *tree, const char *address, const char *path);
 void tree_remove_function(struct host_tree *tree, const char *address, const char *path);
 void tree_put_numa(struct host_tree *tree, const char *address, int numa);
-
-/* ---- host_tree_share.c ----------------------------------------------------------------------- */
-
-/* Around what a door does: the tree is as the process before left it. */
-void tree_lock(struct host_tree *tree);
-void tree_unlock(struct host_tree *tree);
-/* A descriptor of this process, whose lock is its own. */
-void tree_reopen_shared(struct host_tree *tree);
 
 /* ---- host_tree_nics.c ------------------------------------------------------------------------ */
 

@@ -18,6 +18,7 @@
 #include "nodeagent/netlink/netlink.h"
 #include "nodeagent/netlink/rtnl_link.h"
 #include "nodeagent/netlink/rtnl_vf.h"
+#include "tests/fakes/shared_kernel.h"
 
 static const char numvfs[] = "sys/bus/pci/devices/" TREE_MLX "/sriov_numvfs";
 
@@ -153,7 +154,7 @@ static void write_count(struct host_tree *tree, const char *count)
 {
 	struct err err = {0};
 
-	if (host_tree_doors()->write(tree, -1, numvfs, count, strlen(count), &err) < 0)
+	if (shared_kernel_doors()->write(tree, -1, numvfs, count, strlen(count), &err) < 0)
 		fail_msg("%s", err.text);
 }
 
@@ -164,7 +165,7 @@ static void write_count_in_child(struct host_tree *tree, const char *count)
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		host_tree_reopen(tree);
+		shared_kernel_reopen(tree);
 		write_count(tree, count);
 		_exit(0);
 	}
@@ -181,7 +182,7 @@ static size_t vfs_of_netlink(struct host_tree *tree)
 	const struct rtnl_interface *pf;
 	size_t n;
 
-	netlink_set_door(netlink, host_tree_doors()->exchange, tree);
+	netlink_set_door(netlink, shared_kernel_doors()->exchange, tree);
 	assert_int_equal(rtnl_list(netlink, &links, &err), 0);
 	pf = rtnl_by_name(&links, tree_mlx.netdev);
 	assert_non_null(pf);
@@ -199,7 +200,7 @@ static void is_one_kernel_to_processes_that_share_it(void **state)
 	int code;
 	struct host_tree *tree = tree_with_vfs("3", &code);
 
-	host_tree_share(tree);
+	shared_kernel_begin(tree);
 	write_count_in_child(tree, "0");
 	write_count_in_child(tree, "4");
 	assert_int_equal(vfs_of_netlink(tree), 4);
@@ -207,6 +208,7 @@ static void is_one_kernel_to_processes_that_share_it(void **state)
 	write_count(tree, "0");
 	write_count_in_child(tree, "1");
 	assert_int_equal(vfs_of_netlink(tree), 1);
+	shared_kernel_end();
 	host_tree_free(tree);
 }
 

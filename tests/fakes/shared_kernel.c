@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One kernel for several processes: what no file of the tree shows is kept in one beside them. A
- * door reads it before and writes it after each request, with the file locked. Of host_tree.c's
- * doors; the rest of the folder does not notice.
+ * What no file of a tree shows is kept in one beside them. A door reads it before and writes it
+ * after each request, with the file locked; between the two it is a door of host_tree.c.
  */
+#include "tests/fakes/shared_kernel.h"
+
 #include <assert.h>
 #include <fcntl.h>
 #include <string.h>
@@ -14,6 +15,9 @@
 #include "lib/base/mem.h"
 
 #define SHARED_FILE "kernel"
+
+/* A descriptor of this process, whose lock is its own. */
+static int kernel = -1;
 
 /* Of the tree itself. */
 struct shared_tree {
@@ -94,10 +98,8 @@ static void pass_pf(struct shared_file *file, struct pf *pf)
 
 static void pass_all(struct host_tree *tree, bool is_read)
 {
-	struct shared_file file = {.fd = tree->shared, .is_read = is_read};
+	struct shared_file file = {.fd = kernel, .is_read = is_read};
 
-	if (tree->shared < 0)
-		return;
 	tree_need(!is_read || flock(file.fd, LOCK_EX) == 0, SHARED_FILE);
 	pass_tree(&file, tree);
 	for (size_t i = 0; i < tree->n_pfs; i++)
@@ -105,26 +107,78 @@ static void pass_all(struct host_tree *tree, bool is_read)
 	tree_need(is_read || flock(file.fd, LOCK_UN) == 0, SHARED_FILE);
 }
 
-void tree_lock(struct host_tree *tree)
+static int door_write(void *ctx, int root_fd, const char *path, const char *data, size_t len,
+		      struct err *err)
 {
-	pass_all(tree, true);
+	int ret;
+
+	pass_all(ctx, true);
+	ret = host_tree_doors()->write(ctx, root_fd, path, data, len, err);
+	pass_all(ctx, false);
+	return ret;
 }
 
-void tree_unlock(struct host_tree *tree)
+static int door_exchange(void *ctx, int protocol, struct nl_msg *const *messages, size_t n,
+			 struct netlink_answer *answers, struct strbuf *data, struct err *err)
 {
+	int ret;
+
+	pass_all(ctx, true);
+	ret = host_tree_doors()->exchange(ctx, protocol, messages, n, answers, data, err);
+	pass_all(ctx, false);
+	return ret;
+}
+
+static int door_ethtool(void *ctx, const char *interface, void *command, struct err *err)
+{
+	int ret;
+
+	pass_all(ctx, true);
+	ret = host_tree_doors()->ethtool(ctx, interface, command, err);
+	pass_all(ctx, false);
+	return ret;
+}
+
+static int door_enter(void *ctx, int fd, struct err *err)
+{
+	int ret;
+
+	pass_all(ctx, true);
+	ret = host_tree_doors()->enter(ctx, fd, err);
+	pass_all(ctx, false);
+	return ret;
+}
+
+const struct host_doors *shared_kernel_doors(void)
+{
+	static struct host_doors doors;
+
+	doors = *host_tree_doors();
+	doors.write = door_write;
+	doors.exchange = door_exchange;
+	doors.ethtool = door_ethtool;
+	doors.enter = door_enter;
+	return &doors;
+}
+
+void shared_kernel_reopen(struct host_tree *tree)
+{
+	host_tree_reopen(tree);
+	kernel = openat(tree->root, SHARED_FILE, O_RDWR | O_CLOEXEC);
+	tree_need(kernel >= 0, SHARED_FILE);
+}
+
+void shared_kernel_begin(struct host_tree *tree)
+{
+	assert(kernel < 0);
+	host_tree_bytes(tree, SHARED_FILE, "", 0);
+	kernel = openat(tree->root, SHARED_FILE, O_RDWR | O_CLOEXEC);
+	tree_need(kernel >= 0, SHARED_FILE);
 	pass_all(tree, false);
 }
 
-void tree_reopen_shared(struct host_tree *tree)
+void shared_kernel_end(void)
 {
-	tree->shared = openat(tree->root, SHARED_FILE, O_RDWR | O_CLOEXEC);
-}
-
-void host_tree_share(struct host_tree *tree)
-{
-	assert(tree->shared < 0);
-	host_tree_bytes(tree, SHARED_FILE, "", 0);
-	tree_reopen_shared(tree);
-	tree_need(tree->shared >= 0, SHARED_FILE);
-	tree_unlock(tree);
+	(void)close(kernel);
+	kernel = -1;
 }

@@ -15,17 +15,20 @@
 struct kube_call *eviction_send(struct kube_client *client, bool is_old_version, const char *key,
 				const char *uid, kube_done_fn *done, void *arg)
 {
-	const char *slash = strchr(key, '/');
-	auto_free char *ns = str_ndup(key, slash ? (size_t)(slash - key) : 0);
-	const char *name = slash ? slash + 1 : key;
-	auto_free char *path = kube_path(&kube_pods, ns, name, "eviction", NULL);
-	json_auto_t *body = json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:{s:s}}}", "apiVersion",
-				      is_old_version ? "policy/v1beta1" : "policy/v1", "kind",
-				      "Eviction", "metadata", "name", name, "namespace", ns,
-				      "deleteOptions", "preconditions", "uid", uid);
-	char *text = json_text(body);
+	const char *slash = key ? strchr(key, '/') : NULL, *name;
+	auto_free char *ns = NULL, *path = NULL;
+	json_auto_t *body = NULL;
+	char *text;
 
-	assert(client && uid && done);
+	assert(client && key && uid && done);
+	ns = str_ndup(key, slash ? (size_t)(slash - key) : 0);
+	name = slash ? slash + 1 : key;
+	path = kube_path(&kube_pods, ns, name, "eviction", NULL);
+	body = json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:{s:s}}}", "apiVersion",
+			 is_old_version ? "policy/v1beta1" : "policy/v1", "kind", "Eviction",
+			 "metadata", "name", name, "namespace", ns, "deleteOptions",
+			 "preconditions", "uid", uid);
+	text = json_text(body);
 	return kube_call(client, &(const struct kube_request){
 					 .verb = "create",
 					 .method = "POST",

@@ -62,8 +62,10 @@
 #include "reconcilers/ipam/pod_controller.h"
 
 struct ipam_book {
-	json_t *entries[IPAM_ENTRIES]; /* { key: value } */
-	json_t *set_at[IPAM_ENTRIES];  /* { key: revision } */
+	struct {
+		json_t *values; /* { key: value }, as worlds get them */
+		json_t *set_at; /* { key: revision } */
+	} entries[IPAM_ENTRIES];
 	uint64_t revision;
 	json_t *claims; /* of IPAM_CLAIMED, { pool: { key: value } } */
 };
@@ -185,7 +187,7 @@ struct ipam_book *ipam_book_new(void)
 	struct ipam_book *book = mem_new(struct ipam_book);
 
 	for (size_t i = 0; i < IPAM_ENTRIES; i++)
-		book->entries[i] = json_object(), book->set_at[i] = json_object();
+		book->entries[i].values = json_object(), book->entries[i].set_at = json_object();
 	book->claims = json_object();
 	return book;
 }
@@ -195,8 +197,8 @@ void ipam_book_free(struct ipam_book *book)
 	if (!book)
 		return;
 	for (size_t i = 0; i < IPAM_ENTRIES; i++) {
-		json_decref(book->entries[i]);
-		json_decref(book->set_at[i]);
+		json_decref(book->entries[i].values);
+		json_decref(book->entries[i].set_at);
 	}
 	json_decref(book->claims);
 	mem_free(book);
@@ -204,20 +206,20 @@ void ipam_book_free(struct ipam_book *book)
 
 static void drop_entry(struct ipam_book *book, enum ipam_entry entry, const char *key)
 {
-	json_object_del(book->set_at[entry], key);
-	json_object_del(book->entries[entry], key);
+	json_object_del(book->entries[entry].set_at, key);
+	json_object_del(book->entries[entry].values, key);
 }
 
 json_t *ipam_book_get(const struct ipam_book *book, enum ipam_entry entry, const char *key)
 {
 	assert(entry < IPAM_ENTRIES);
-	return json_object_get(book->entries[entry], key);
+	return json_object_get(book->entries[entry].values, key);
 }
 
 const json_t *ipam_book_all(const struct ipam_book *book, enum ipam_entry entry)
 {
 	assert(entry < IPAM_ENTRIES);
-	return json_object_size(book->entries[entry]) ? book->entries[entry] : NULL;
+	return json_object_size(book->entries[entry].values) ? book->entries[entry].values : NULL;
 }
 
 void ipam_book_add(const struct ipam_book *book, json_t *world, enum ipam_entry entry,
@@ -260,8 +262,8 @@ void ipam_book_set(const struct controller_sources *from, enum ipam_entry entry,
 
 	assert(entry < IPAM_ENTRIES);
 	if (value) {
-		json_object_set(book->entries[entry], key, value);
-		json_put_int(book->set_at[entry], key, (json_int_t)++book->revision);
+		json_object_set(book->entries[entry].values, key, value);
+		json_put_int(book->entries[entry].set_at, key, (json_int_t)++book->revision);
 	} else {
 		drop_entry(book, entry, key);
 	}
@@ -288,7 +290,7 @@ void ipam_book_posted(const struct controller_sources *from, const char *box, co
 	assert(entry < IPAM_ENTRIES);
 	/* It came while the plan's writes were in flight, and has woken who sees it. */
 	if (!value && (uint64_t)json_integer_value(
-			      json_object_get(from->addresses->set_at[entry], key)) > as_of)
+			      json_object_get(from->addresses->entries[entry].set_at, key)) > as_of)
 		return;
 	ipam_book_set(from, entry, key, value);
 }
@@ -318,7 +320,7 @@ static void wake_strays_of(const struct controller_sources *from, const json_t *
  */
 static void decide_again(const struct controller_sources *from)
 {
-	json_t *decided = from->addresses->entries[IPAM_DECIDED], *value;
+	json_t *decided = from->addresses->entries[IPAM_DECIDED].values, *value;
 	const struct cache *pods = mirror_cache(from->mirror, KIND_BOUND_POD);
 	const char *key;
 	void *next;
@@ -343,7 +345,7 @@ static void decide_again(const struct controller_sources *from)
  */
 static void ask_again(const struct controller_sources *from)
 {
-	json_t *waiting = from->addresses->entries[IPAM_WAITING], *value;
+	json_t *waiting = from->addresses->entries[IPAM_WAITING].values, *value;
 	const char *key;
 	void *next;
 
@@ -371,7 +373,7 @@ static void look_again(const struct controller_sources *from)
 	size_t i;
 
 	for (size_t k = 0; k < ARRAY_LEN(entries); k++) {
-		json_t *all = from->addresses->entries[entries[k]];
+		json_t *all = from->addresses->entries[entries[k]].values;
 
 		json_each (all, key, value) {
 			auto_free char *endpoint = str_ndup(key, strcspn(key, " "));
@@ -384,13 +386,13 @@ static void look_again(const struct controller_sources *from)
 						QUEUE_MAIN);
 		}
 		json_object_clear(all);
-		json_object_clear(from->addresses->set_at[entries[k]]);
+		json_object_clear(from->addresses->entries[entries[k]].set_at);
 	}
 }
 
 void ipam_book_lead(const struct controller_sources *from)
 {
-	json_auto_t *unwritten = json_copy(from->addresses->entries[IPAM_UNWRITTEN]);
+	json_auto_t *unwritten = json_copy(from->addresses->entries[IPAM_UNWRITTEN].values);
 	const char *pool;
 	json_t *value;
 
@@ -417,7 +419,7 @@ void ipam_book_put_behind(struct ipam_book *book, enum ipam_entry entry, const j
 	const char *key;
 
 	assert(entry < IPAM_ENTRIES);
-	entries = book->entries[entry];
+	entries = book->entries[entry].values;
 	json_each (keys, key, value) {
 		json_auto_t *moved = json_incref(json_object_get(entries, key));
 
@@ -428,7 +430,7 @@ void ipam_book_put_behind(struct ipam_book *book, enum ipam_entry entry, const j
 
 void ipam_book_take_pass(struct ipam_book *book, const json_t *pods, size_t looked_at)
 {
-	json_t *waiting = book->entries[IPAM_WAITING], *value;
+	json_t *waiting = book->entries[IPAM_WAITING].values, *value;
 	json_auto_t *put_off = json_object();
 	const char *key;
 	size_t n = 0;

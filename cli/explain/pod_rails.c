@@ -13,6 +13,7 @@
 #include "lib/base/rail_list.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/model/rails.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
 
@@ -23,13 +24,8 @@ static uint32_t rails_of(const json_t *world, const json_t *pod)
 	uint32_t rails = 0;
 	size_t i;
 
-	json_array_foreach (rows, i, row) {
-		const json_t *rail = json_at(row, "rail");
-		json_int_t value = json_is_integer(rail) ? json_integer_value(rail) : -1;
-
-		if (value >= 0 && value < RAIL_LIST_MAX)
-			rails |= UINT32_C(1) << value;
-	}
+	json_array_foreach (rows, i, row)
+		rails |= rails_bit(row);
 	return rails;
 }
 

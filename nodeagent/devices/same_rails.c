@@ -59,15 +59,6 @@ uint32_t same_rails_wanted(const json_t *observed, const json_t *pod, const json
 	return ret;
 }
 
-/* A bit; 0: the port has no rail. */
-static uint32_t rail_of(const json_t *port)
-{
-	const json_t *rail = json_at(port, "rail");
-	json_int_t i = json_is_integer(rail) ? json_integer_value(rail) : -1;
-
-	return i >= 0 && i < RAILS_MAX ? UINT32_C(1) << i : 0;
-}
-
 json_t *same_rails_near(const json_t *observed, uint32_t rails)
 {
 	json_t *list = json_array(), *port;
@@ -79,8 +70,8 @@ json_t *same_rails_near(const json_t *observed, uint32_t rails)
 		json_array_foreach (json_at(observed, "interfaces"), i, port)
 			if (json_str_at(port, "pciAddress"))
 				json_put_int(distances, json_str_at(port, "pciAddress"),
-					     rail_of(port) == (rails & -rails) ? TOPOLOGY_PIX
-									       : TOPOLOGY_SYS);
+					     rails_bit(port) == (rails & -rails) ? TOPOLOGY_PIX
+										 : TOPOLOGY_SYS);
 		json_array_append_new(list, distances);
 	}
 	return json_pack("{s:o}", "gpus", list);
@@ -96,10 +87,10 @@ static json_t *rails_by_function(const json_t *observed)
 
 	json_array_foreach (json_at(observed, "interfaces"), i, port) {
 		if (json_str_at(port, "pciAddress"))
-			json_put_int(ret, json_str_at(port, "pciAddress"), rail_of(port));
+			json_put_int(ret, json_str_at(port, "pciAddress"), rails_bit(port));
 		json_array_foreach (json_at(port, "Vfs"), k, vf)
 			if (json_str_at(vf, "pciAddress"))
-				json_put_int(ret, json_str_at(vf, "pciAddress"), rail_of(port));
+				json_put_int(ret, json_str_at(vf, "pciAddress"), rails_bit(port));
 	}
 	return ret;
 }
@@ -134,7 +125,7 @@ static const char *why_not(const json_t *observed, uint32_t rail)
 	size_t i;
 
 	json_array_foreach (json_at(observed, "interfaces"), i, port)
-		if (rail_of(port) == rail)
+		if (rails_bit(port) == rail)
 			return "had no free device, or the kubelet asked for other devices first";
 	return "has no NIC on this node";
 }

@@ -260,3 +260,11 @@ json_t *rails_decide(const json_t *observed, const json_t *wanted, const json_t 
 	json_put(ret, "rails", rails);
 	return ret;
 }
+
+uint32_t rails_bit(const json_t *port)
+{
+	const json_t *rail = json_at(port, "rail");
+	json_int_t i = json_is_integer(rail) ? json_integer_value(rail) : -1;
+
+	return i >= 0 && i < RAILS_MAX ? UINT32_C(1) << i : 0;
+}

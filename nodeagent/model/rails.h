@@ -8,6 +8,7 @@
 #define ORBWEAVER_NODEAGENT_MODEL_RAILS_H
 
 #include <jansson.h>
+#include <stdint.h>
 
 enum {
 	/* Rails of a node, as the schemas in crds/ have it. */
@@ -43,5 +44,8 @@ enum {
  * has no rail because RAILS_MAX others have.
  */
 json_t *rails_decide(const json_t *observed, const json_t *wanted, const json_t *before);
+
+/* 1 << "rail" of a port, or of another object with that member; 0: it has no rail. */
+uint32_t rails_bit(const json_t *port);
 
 #endif

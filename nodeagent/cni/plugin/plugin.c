@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "nodeagent/cni/plugin/deadlines.h"
 #include "nodeagent/cni/plugin/delegates.h"
 #include "nodeagent/cni/plugin/note.h"
 #include "nodeagent/cni/plugin/wire.h"

@@ -7,17 +7,15 @@
  * programs that the server names and a worker has allowed, since it is on the host with its
  * caller's rights, and prints the answer. VERSION it answers itself.
  *
- * The server is away: ADD, CHECK and GC wait PLUGIN_WAIT_MS, then it is error 11; STATUS succeeds,
- * since pods that run go on; DEL leaves its call on the disk, which the server finds when it
- * starts, and succeeds.
+ * The server is away: ADD, CHECK and GC wait PLUGIN_WAIT_MS (deadlines.h), then it is error 11;
+ * STATUS succeeds, since pods that run go on; DEL leaves its call on the disk, which the server
+ * finds when it starts, and succeeds.
  *
  * From the environment besides CNI_*: ORBWEAVER_CNI_SOCKET and ORBWEAVER_CNI_STATE in place of
  * WIRE_SOCKET and WIRE_STATE, for a caller that has them mounted elsewhere; ORBWEAVER_CNI_WAIT_MS.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_PLUGIN_PLUGIN_H
 #define ORBWEAVER_NODEAGENT_CNI_PLUGIN_PLUGIN_H
-
-enum { PLUGIN_WAIT_MS = 10000 };
 
 /* In the file of the program: by this one finds out that a file is ours. */
 #define PLUGIN_MARK "orbweaver-cni: this plugin asks the agent of its node"

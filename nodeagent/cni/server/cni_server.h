@@ -8,10 +8,10 @@
  *	                          ▲         │ asks: agent (channel) · programs (the plugin)
  *	notes, GC, what waits ────┘         ▼ state: one file per sandbox
  *
- * Sandboxes side by side, the calls of one in their order. A call has a deadline. The agent is
- * away: what needs it waits SERVER_AGENT_MS, then says to try again; a DEL does not wait, and what
- * it leaves is finished when the agent is back. A runtime that gives up an ADD has it taken away
- * again.
+ * Sandboxes side by side, the calls of one in their order. A call has a deadline
+ * (cni/plugin/deadlines.h). The agent is away: what needs it waits SERVER_AGENT_MS, then says to
+ * try again; a DEL does not wait, and what it leaves is finished when the agent is back. A runtime
+ * that gives up an ADD has it taken away again.
  *
  * With the agent (channel.h): to it requests of workers (lib/json/ask.h), {"attachments": […],
  * "adding": [UIDs]} whenever they change, {"adding"} alone before a call begins to give a pod
@@ -29,6 +29,7 @@
 #include "lib/base/err.h"
 #include "lib/loop/loop.h"
 #include "nodeagent/cni/meta/profile.h"
+#include "nodeagent/cni/plugin/deadlines.h"
 #include "nodeagent/cni/state/notes.h"
 #include "nodeagent/process/orders.h"
 
@@ -38,17 +39,6 @@ enum {
 	SERVER_CALLS_MAX = 1024,
 	/* Notes that are worked off side by side; who else calls waits for no more of them. */
 	SERVER_NOTES_MAX = NOTES_AT_ONCE,
-	SERVER_AGENT_MS = 10000,
-	/* The kubelet gives a runtime two minutes. */
-	SERVER_ADD_MS = 90000,
-	/* Of the cluster network's plugin: the kubelet waits less long for the runtime. */
-	SERVER_STATUS_MS = 10000,
-	SERVER_ADD_MIN_MS = 10000,
-	SERVER_ADD_MAX_MS = 3600000,
-	SERVER_DEL_MS = 60000,
-	/* For each device: an InfiniBand VF's driver starts again, and udev names its interface. */
-	SERVER_DEL_DEVICE_MS = 15000,
-	SERVER_DEL_MAX_MS = 240000,
 	/* What has to wait is tried again after this, twice as long each time, up to the last. */
 	SERVER_AGAIN_MS = 5000,
 	SERVER_AGAIN_MAX_MS = 300000,

@@ -14,6 +14,7 @@
 #include "nodeagent/cni/execute/coordinator_detect.h"
 #include "nodeagent/cni/plan/attach.h"
 #include "nodeagent/cni/plan/result.h"
+#include "nodeagent/cni/plugin/deadlines.h"
 #include "nodeagent/cni/state/devices.h"
 #include "nodeagent/cni/state/install.h"
 #include "nodeagent/cni/state/legacy_state.h"
@@ -24,12 +25,6 @@
 #include "nodeagent/cni/worker/meta_call.h"
 #include "nodeagent/cni/worker/pod_addresses.h"
 #include "nodeagent/cni/worker/spiderpool.h"
-
-/*
- * So long a call waits for a device that another process works on: the driver of an InfiniBand VF
- * may be starting. DEL goes on with the pod's other devices then, and comes back.
- */
-enum { ADD_LOCK_MS = 40000, DEL_LOCK_MS = 15000 };
 
 /* ---- spiderpool ------------------------------------------------------------------------------ */
 
@@ -507,7 +502,7 @@ static int add_with_device(struct attachment *a, enum attach_command command, js
 {
 	const char *device = takes_device(a->key.plugin) ? device_of(a->config) : NULL;
 	json_auto_t *settings = NULL, *result = NULL, *record = NULL;
-	auto_close int lock = device ? device_lock(a->state, device, ADD_LOCK_MS, err) : -1;
+	auto_close int lock = device ? device_lock(a->state, device, WORKER_ADD_LOCK_MS, err) : -1;
 	int rc;
 
 	if (device && lock < 0)
@@ -592,7 +587,7 @@ int attachment_check(struct attachment *a, struct err *err)
 static int delete_with_device(struct attachment *a, const json_t *record, struct err *err)
 {
 	const char *device = takes_device(a->key.plugin) ? device_of(a->config) : NULL;
-	auto_close int lock = device ? device_lock(a->state, device, DEL_LOCK_MS, NULL) : -1;
+	auto_close int lock = device ? device_lock(a->state, device, WORKER_DEL_LOCK_MS, NULL) : -1;
 	json_auto_t *left = NULL;
 	int rc;
 

@@ -29,7 +29,7 @@ struct attachment_shared {
 /* What programs of others may take of one worker's time (external_ipam.c); {0} at first. */
 struct program_limits {
 	int64_t begun;     /* clock_ms() of the first that waited for a turn; 0: none did */
-	int64_t turn_ms;   /* all waits for a turn end so long after `begun`; 0: TURN_MAX_MS */
+	int64_t turn_ms;   /* all waits for a turn end so long after `begun`; 0: WORKER_TURN_MS */
 	int64_t del_begun; /* clock_ms() of the first DEL; 0: there was none */
 	int64_t sum_ms;    /* for DELs of programs; 0: 50 s. A tenth later none begins */
 	int64_t del_ms;    /* that a program's DEL may take at most; 0: what is left */

@@ -24,6 +24,7 @@
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/plugin/deadlines.h"
 #include "nodeagent/cni/plugin/delegates.h"
 #include "nodeagent/cni/plugin/wire.h"
 #include "nodeagent/cni/worker/allowed_types.h"
@@ -99,17 +100,9 @@ static size_t size_of_call(const json_t *env, const char *text)
 /* Exit status of the child: an errno of entering the root, or that something else failed. */
 enum { UNTOLD = 255 };
 
-/*
- * The sums stay below the time that the server gives a worker for DEL (SERVER_DEL_MS): what one
- * program keeps others from, the worker goes on with itself.
- */
 enum {
 	FOREIGN_MAX = 4, /* programs at a time */
 	TURN_LOOK_MS = 20,
-	TURN_MAX_MS = 30000, /* all waits for a turn end then */
-	IPAM_MAX_MS = 10000,
-	DEL_SUM_MS = 50000,
-	DEL_MIN_MS = 500,
 	LOOK_MS = 100, /* has the child ended? */
 };
 
@@ -282,7 +275,7 @@ static bool is_over(const struct external_program *run)
 
 static int64_t del_sum_ms(const struct program_limits *limits)
 {
-	return limits->sum_ms ? limits->sum_ms : DEL_SUM_MS;
+	return limits->sum_ms ? limits->sum_ms : WORKER_DEL_SUM_MS;
 }
 
 /*
@@ -302,13 +295,13 @@ static int64_t del_ms(const struct program_limits *limits, bool is_ipam)
 	int64_t sum = del_sum_ms(limits);
 	int64_t ms = limits->del_begun + sum - clock_ms();
 	int64_t max = limits->del_ms ? limits->del_ms
-		      : is_ipam      ? sum * IPAM_MAX_MS / DEL_SUM_MS
+		      : is_ipam      ? sum * WORKER_DEL_IPAM_MS / WORKER_DEL_SUM_MS
 				     : sum;
 
 	if (limits->has_hung)
 		ms /= 2;
-	if (ms < DEL_MIN_MS)
-		ms = DEL_MIN_MS;
+	if (ms < WORKER_DEL_MIN_MS)
+		ms = WORKER_DEL_MIN_MS;
 	return ms < max ? ms : max;
 }
 
@@ -450,7 +443,7 @@ static int start_child(const struct attachment *a, const char *type,
 	int fds[2];
 
 	limits_begin(a->limits);
-	until = a->limits->begun + (a->limits->turn_ms ? a->limits->turn_ms : TURN_MAX_MS);
+	until = a->limits->begun + (a->limits->turn_ms ? a->limits->turn_ms : WORKER_TURN_MS);
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return err_sys(err, "PluginFailed", "make a pipe");
 	run->root = a->root;

@@ -25,6 +25,7 @@
 #include "nodeagent/cni/meta/meta_run.h"
 #include "nodeagent/cni/meta/multus_state.h"
 #include "nodeagent/cni/meta/network_status.h"
+#include "nodeagent/cni/plugin/deadlines.h"
 #include "nodeagent/cni/state/conf.h"
 #include "nodeagent/cni/state/devices.h"
 #include "nodeagent/cni/state/sandboxes.h"
@@ -438,7 +439,7 @@ static void report(const struct meta_call *m, const json_t *results, const json_
 	json_put_str(json_need_object(question, "pod"), "uid", m->pod_uid);
 	json_put_str(question, "text", text);
 	json_put(question, "added", added);
-	answer = worker_channel_ask_within(m->a->line, question, META_STATUS_MS, &err);
+	answer = worker_channel_ask_within(m->a->line, question, WORKER_NETWORK_STATUS_MS, &err);
 	if (!answer)
 		log_warn("network-status of a pod is not written yet",
 			 F_STR("namespace", json_str_or(json_at(m->a->pod, "namespace"), "")),

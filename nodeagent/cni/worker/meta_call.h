@@ -17,8 +17,6 @@
 
 /* As which the runtime calls it. */
 #define META_PLUGIN "orbweaver"
-/* How long ADD waits for network-status to be written; the agent goes on with it. */
-#define META_STATUS_MS 2000
 
 struct meta_services {
 	void *context;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * One look at the folder's files fills struct folder; the decision is a chain of cases from "not
- * wanted" to "write". nodeagent/cni/state/conf.c calls it at each look with what it read, and
+ * wanted" to "write". nodeagent/cni/worker/conf.c calls it at each look with what it read, and
  * writes or removes the file.
  */
 #include "nodeagent/cni/meta/meta_conf.h"

@@ -17,8 +17,8 @@
 #include "nodeagent/cni/meta/meta_conf.h"
 #include "nodeagent/cni/meta/plugin_types.h"
 #include "nodeagent/cni/plugin/wire.h"
-#include "nodeagent/cni/state/conf.h"
 #include "nodeagent/cni/state/sandboxes.h"
+#include "nodeagent/cni/worker/conf.h"
 
 /*
  * Those of the runtime, and where these say that a Multus before us had its own. New; NULL with err

@@ -16,8 +16,8 @@
 #include "lib/base/str.h"
 #include "lib/json/ask.h"
 #include "lib/json/json.h"
-#include "nodeagent/cni/state/conf.h"
 #include "nodeagent/cni/state/install.h"
+#include "nodeagent/cni/worker/conf.h"
 
 struct profile_keeper {
 	struct profile_keeper_config config;

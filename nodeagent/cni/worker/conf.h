@@ -9,8 +9,8 @@
  * Multus has gone (nodeagent/cni/meta/takeover.h). Delete /var/lib/orbweaver/cni/multus.conf and
  * restart the agent to forget it.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_STATE_CONF_H
-#define ORBWEAVER_NODEAGENT_CNI_STATE_CONF_H
+#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_CONF_H
+#define ORBWEAVER_NODEAGENT_CNI_WORKER_CONF_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -3,7 +3,7 @@
  * One look: files → meta_conf_decide() → our file is written, removed or left. Below the profile's
  * look (nodeagent/cni/worker/profile_keeper.c), above the files themselves.
  */
-#include "nodeagent/cni/state/conf.h"
+#include "nodeagent/cni/worker/conf.h"
 
 #include <assert.h>
 #include <dirent.h>

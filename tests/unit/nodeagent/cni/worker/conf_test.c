@@ -14,7 +14,7 @@
 #include "lib/base/fs.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/cni/state/conf.h"
+#include "nodeagent/cni/worker/conf.h"
 
 #define DIR     "etc/cni/net.d"
 #define OURS    DIR "/" META_CONF_FILE

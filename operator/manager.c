@@ -95,8 +95,8 @@ static bool is_users_change(const struct manager *manager, const char *kind, con
 	return !now || !old || json_generation(old) != json_generation(now);
 }
 
-static void on_changed(void *arg, const char *kind, const char *key, const json_t *old,
-		       const json_t *now)
+static void on_object_changed(void *arg, const char *kind, const char *key, const json_t *old,
+			      const json_t *now)
 {
 	struct manager *manager = arg;
 	bool is_answer = manager->learning;
@@ -470,7 +470,7 @@ struct manager *manager_new(const struct manager_config *config)
 					     .config_ns = config->config_ns,
 					     .cilium_config = config->cilium_config,
 					     .metrics = config->metrics,
-					     .changed = on_changed,
+					     .changed = on_object_changed,
 					     .synced = on_synced,
 					     .trouble = on_trouble,
 					     .arg = manager,

@@ -49,8 +49,8 @@ static void wake(void *arg, enum controller_id id, const char *key, enum queue_l
 		json_put_bool(w->keys, key, true);
 }
 
-static void on_changed(void *arg, const char *kind, const char *key, const json_t *old,
-		       const json_t *now)
+static void on_simulated_changed(void *arg, const char *kind, const char *key, const json_t *old,
+				 const json_t *now)
 {
 	struct rehearsal *r = arg;
 
@@ -317,7 +317,7 @@ static void rehearsal_init(struct rehearsal *r, const struct rehearsal_config *c
 				       .ns = config->ns,
 				       .config_ns = config->config_ns,
 				       .cilium_config = config->cilium_config,
-				       .changed = on_changed,
+				       .changed = on_simulated_changed,
 				       .synced = on_synced,
 				       .trouble = on_trouble,
 				       .arg = r,

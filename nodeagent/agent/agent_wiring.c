@@ -375,7 +375,7 @@ static void on_gathered(void *arg, size_t size_bytes)
 	timer_start(p->tidying, TIDY_MS);
 }
 
-static const json_t *on_allocated(void *arg)
+static const json_t *devices_allocated(void *arg)
 {
 	const struct agent_process *p = arg;
 
@@ -567,7 +567,7 @@ void agent_wiring_start(struct agent_process *p)
 		.node = p->options->node,
 		.scope = p->options->metrics.scope,
 		.excluded = p->options->metrics.excluded,
-		.allocated = on_allocated,
+		.allocated = devices_allocated,
 		.attachments = on_attachments,
 		.owners = on_owners,
 		.rails = on_rails,

@@ -205,7 +205,7 @@ static void on_listed(void *arg)
 	finish_with_all(search);
 }
 
-static void on_allocated(void *arg, const json_t *allocated, const struct err *err)
+static void on_search_listed(void *arg, const json_t *allocated, const struct err *err)
 {
 	struct search *search = arg;
 
@@ -247,7 +247,7 @@ void gpu_finder_find(struct gpu_finder *finder, int64_t id, const char *resource
 					     .socket = finder->config.socket,
 					     .connect = finder->config.connect ? on_connect : NULL,
 					     .wait_ms = 1,
-					     .changed = on_allocated,
+					     .changed = on_search_listed,
 					     .arg = search,
 				     });
 }

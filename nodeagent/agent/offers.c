@@ -341,7 +341,7 @@ static void tell_held(struct offers *offers)
 	offers->config.wanted(offers->config.arg);
 }
 
-static void on_allocated(void *arg, const json_t *allocated, const struct err *err)
+static void on_kubelet_listed(void *arg, const json_t *allocated, const struct err *err)
 {
 	struct offers *offers = arg;
 	json_auto_t *before = offers->allocated;
@@ -551,13 +551,14 @@ static void start_plugins(struct offers *offers)
 		.found = on_gpus_found,
 		.arg = offers,
 	});
-	offers->resources = pod_resources_new(offers->config.loop, &(struct pod_resources_config){
-									   .socket = socket,
-									   .connect = on_connect,
-									   .changed = on_allocated,
-									   .checked = on_checked,
-									   .arg = offers,
-								   });
+	offers->resources =
+		pod_resources_new(offers->config.loop, &(struct pod_resources_config){
+							       .socket = socket,
+							       .connect = on_connect,
+							       .changed = on_kubelet_listed,
+							       .checked = on_checked,
+							       .arg = offers,
+						       });
 }
 
 struct offers *offers_new(const struct offers_config *config)

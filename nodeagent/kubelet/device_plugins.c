@@ -186,7 +186,7 @@ static void emit_event(void *arg, bool warning, const char *reason, const char *
 		config->emit(config->arg, warning, reason, text);
 }
 
-static void on_allocated(void *arg)
+static void on_entry_allocated(void *arg)
 {
 	struct entry *entry = arg;
 	const struct device_plugins_config *config = &entry->plugins->config;
@@ -207,7 +207,7 @@ static struct entry *entry_new(struct device_plugins *plugins, const char *resou
 		.instance = plugins->instance,
 		.look = on_plugin_look,
 		.emit = emit_event,
-		.allocated = on_allocated,
+		.allocated = on_entry_allocated,
 		.arg = entry,
 		.questions = plugins->config.questions,
 		.metrics = plugins->config.metrics,

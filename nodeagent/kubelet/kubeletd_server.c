@@ -93,7 +93,7 @@ static void on_counting(void *arg)
 	deferred_run(server->saying);
 }
 
-static void on_changed(void *arg)
+static void on_offer_changed(void *arg)
 {
 	const struct kubeletd_server *server = arg;
 
@@ -118,7 +118,7 @@ static void on_removed(void *arg)
 		server->config.removed(server->config.arg);
 }
 
-static void on_allocated(void *arg)
+static void on_device_allocated(void *arg)
 {
 	const struct kubeletd_server *server = arg;
 
@@ -292,7 +292,7 @@ static void start_driver(struct kubeletd_server *server)
 							    .cdi_dir = folders->cdi_dir,
 							    .state_dir = folders->state_dir,
 							    .ask = on_ask,
-							    .changed = on_changed,
+							    .changed = on_offer_changed,
 							    .emit = emit_event,
 							    .removed = on_removed,
 							    .arg = server,
@@ -314,9 +314,9 @@ struct kubeletd_server *kubeletd_server_new(const struct kubeletd_server_config 
 		device_plugins_new(config->loop, &(struct device_plugins_config){
 							 .dir = config->plugins_dir,
 							 .devinfo_dir = config->devinfo_dir,
-							 .changed = on_changed,
+							 .changed = on_offer_changed,
 							 .emit = emit_event,
-							 .allocated = on_allocated,
+							 .allocated = on_device_allocated,
 							 .removed = on_removed,
 							 .arg = server,
 							 .questions = server->questions,

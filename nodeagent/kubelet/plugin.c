@@ -236,7 +236,7 @@ static void on_unwatched(void *arg, int64_t lasted_ms)
 	plugin->config.look(plugin->config.arg);
 }
 
-static void on_allocated(void *arg)
+static void on_plugin_allocated(void *arg)
 {
 	struct plugin *plugin = arg;
 
@@ -251,7 +251,7 @@ static void on_complaint(void *arg, const struct err *err)
 static const struct plugin_service_ops service_ops = {
 	.watched = on_watched,
 	.unwatched = on_unwatched,
-	.allocated = on_allocated,
+	.allocated = on_plugin_allocated,
 	.complain = on_complaint,
 };
 

@@ -15,11 +15,8 @@ node=n1
 state=$sriov/namespaces/$POD_NAMESPACE/sriovnetworknodestates/$node
 shared=/api/v1/namespaces/$POD_NAMESPACE/configmaps
 
-mkdir -p "$tmp"/host/{run,dev,var/lib,sys/bus/pci/devices,sys/class/infiniband,proc/{1,sys/kernel/random},etc} "$tmp/kubelet/device-plugins"
-echo 00000000-0000-0000-0000-000000000001 >"$tmp/host/proc/sys/kernel/random/boot_id"
-
-k apply -f manifests/base/rbac.yaml >/dev/null
-agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
+o_host
+o_agent_user
 
 start() {
 	local id=$1

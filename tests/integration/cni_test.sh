@@ -45,8 +45,7 @@ nic=${nic:0:15}
 
 
 mkdir -p "$tmp"/kubelet/device-plugins "$tmp/bin"
-k apply -f manifests/base/rbac.yaml >/dev/null
-agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
+o_agent_user
 
 start_agent() {
 	o_spawn "$1" "$o_agent" --node "$node" --kubeconfig "$agent_kubeconfig" --host-root / \

@@ -44,8 +44,7 @@ kept_open() {
 }
 
 o_begin counters --no-controllers
-k apply -f manifests/base/rbac.yaml >/dev/null
-agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
+o_agent_user
 k create namespace ml >/dev/null
 o_curl POST /api/v1/namespaces/ml/pods '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "train-0", "labels":
 	{"pod-template-hash": "6d4cf"}, "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "train-6d4cf",

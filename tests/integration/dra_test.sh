@@ -82,8 +82,7 @@ claim() {
 }
 
 o_begin dra --no-controllers
-k apply -f manifests/base/rbac.yaml -f manifests/overlays/dra/rbac.yaml >/dev/null
-agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
+o_agent_user manifests/overlays/dra/rbac.yaml
 k create namespace ml >/dev/null
 o_curl POST /api/v1/nodes '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}' >/dev/null
 o_curl POST "${state%/n1}" '{"apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovNetworkNodeState", "metadata": {"name": "n1"},

@@ -15,12 +15,12 @@ ip link set lo up
 . tests/integration/operator.sh
 
 o_begin gpu-affinity --no-controllers
-host=$tmp/host
+o_host
 resource=spidernet.io/rails
 
 # function_at ADDRESS PATH NUMA DEVICE CLASS VENDOR: a PCI function below bridges
 function_at() {
-	mkdir -p "$host/sys/devices/$2/$1" "$host/sys/bus/pci/devices"
+	mkdir -p "$host/sys/devices/$2/$1"
 	ln -s "../../../devices/$2/$1" "$host/sys/bus/pci/devices/$1"
 	echo "$3" >"$host/sys/devices/$2/$1/numa_node"
 	echo "0x$4" >"$host/sys/devices/$2/$1/device"
@@ -51,25 +51,12 @@ socket() {
 	done
 }
 
-mkdir -p "$host"/{run,dev,var/lib,sys/class/infiniband,sys/bus/pci/drivers/mlx5_core,proc/{1,sys/kernel/random},opt/cni/bin,etc/cni/net.d} \
-	"$tmp"/kubelet/{device-plugins,pod-resources}
-ln -s ../run "$host/var/run"
-echo 00000000-0000-0000-0000-000000000001 >"$host/proc/sys/kernel/random/boot_id"
 socket 0 1
 socket 1 8
 
-k apply -f manifests/base/rbac.yaml >/dev/null
-agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
-o_curl POST /api/v1/nodes '{"metadata": {"name": "n1"}}' >/dev/null
-o_curl POST "/api/v1/namespaces/$POD_NAMESPACE/configmaps" "$(jq -n '{metadata: {name: "sriovdp-config"}, data: {"config.json":
-	({resourceList: [{resourcePrefix: "spidernet.io", resourceName: "rails",
-		selectors: {vendors: ["15b3"], devices: ["101e"]}}]} | tojson)}}')" >/dev/null
-mkfifo "$tmp/pods"
-"$o_programs/tests/kubelet-play" "$tmp/kubelet" <"$tmp/pods" >"$tmp/play.out" 2>"$tmp/play.log" &
-o_pids[play]=$!
-exec 9>"$tmp/pods"
-o_spawn a "$o_programs/orbweaver-agent" --node n1 --kubeconfig "$agent_kubeconfig" --host-root "$host" --kubelet-dir "$tmp/kubelet" \
-	--metrics-addr 127.0.0.1:0 --cni-program "$PWD/$o_programs/orbweaver-cni" --profile devices --device-config sriovdp-config
+o_agent_user
+o_offer rails 101e
+o_spawn a "$o_programs/orbweaver-agent" "${o_offer_flags[@]}" --profile devices
 
 # pod NAME LINE...: on the API server, and what the kubelet does for it, all at once; with the label $rails
 pod() {

@@ -18,7 +18,7 @@ mount -t tmpfs tmpfs /run/netns 2>/dev/null || { mkdir -p /run/netns && mount -t
 . tests/integration/operator.sh
 
 o_begin guides --no-controllers
-host=$tmp/host
+o_host
 conf=$host/etc/cni/net.d
 devices=$host/sys/bus/pci/devices
 plugin=$PWD/$o_programs/orbweaver-cni
@@ -46,7 +46,7 @@ attribute() {
 make_vfs() {
 	local pf=0000:af:00.0 i vf
 
-	mkdir -p "$host"/sys/bus/pci/drivers/mlx5_core "$devices/$pf/net/ens7f0np0"
+	mkdir -p "$devices/$pf/net/ens7f0np0"
 	attribute $pf vendor 0x15b3
 	attribute $pf device 0x1017
 	attribute $pf class 0x020000
@@ -69,10 +69,7 @@ make_vfs() {
 	done
 }
 
-mkdir -p "$host"/{run,dev,var/lib,sys/class/infiniband,proc/{1,sys/kernel/random},opt/cni/bin} "$conf" "$devices" "$tmp/bin" \
-	"$tmp"/kubelet/{device-plugins,pod-resources}
-ln -s ../run "$host/var/run"
-echo 00000000-0000-0000-0000-000000000001 >"$host/proc/sys/kernel/random/boot_id"
+mkdir "$tmp/bin"
 for type in orbweaver spiderpool coordinator sriov rdma; do
 	ln -s "$plugin" "$tmp/bin/$type"
 done
@@ -97,22 +94,12 @@ cat >"$conf/10-calico.conflist" <<END
 		"routes": [ { "dst": "0.0.0.0/0" } ] } } ] }
 END
 
-k apply -f manifests/base/rbac.yaml >/dev/null
-agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
-o_curl POST /api/v1/nodes '{"metadata": {"name": "n1"}}' >/dev/null
+o_agent_user
+o_offer mellanoxroce 1018
 o_coordinator_ready '{"mode": "auto", "podCIDRType": "none", "tunePodRoutes": true}' >/dev/null
-o_curl POST "/api/v1/namespaces/$POD_NAMESPACE/configmaps" "$(jq -n '{metadata: {name: "sriovdp-config"}, data: {"config.json":
-	({resourceList: [{resourcePrefix: "spidernet.io", resourceName: "mellanoxroce",
-		selectors: {vendors: ["15b3"], devices: ["1018"]}}]} | tojson)}}')" >/dev/null
 
-mkfifo "$tmp/pods"
-"$o_programs/tests/kubelet-play" "$tmp/kubelet" <"$tmp/pods" >"$tmp/play.out" 2>"$tmp/play.log" &
-o_pids[play]=$!
-exec 9>"$tmp/pods"
 o_start op --policy-namespaces kube-system
-o_spawn a "$o_programs/orbweaver-agent" --node n1 --kubeconfig "$agent_kubeconfig" --host-root "$host" \
-	--kubelet-dir "$tmp/kubelet" --metrics-addr 127.0.0.1:0 --cni-program "$plugin" --profile auto \
-	--device-config sriovdp-config
+o_spawn a "$o_programs/orbweaver-agent" "${o_offer_flags[@]}" --profile auto
 t_wait 60 "plugins can ask the node's server" test -S "$ORBWEAVER_CNI_SOCKET"
 t_wait 30 "the cluster's network is behind ours" test -s "$conf/00-orbweaver.conflist"
 t_need

@@ -31,9 +31,8 @@ clean_up() {
 }
 trap clean_up EXIT
 
-mkdir -p "$host"/{run,dev,var/lib,sys/bus/pci/devices,sys/class/infiniband,proc/{1,sys/kernel/random},opt/cni/bin} "$conf" \
-	"$tmp"/{kubelet/device-plugins,bin}
-echo 00000000-0000-0000-0000-000000000001 >"$host/proc/sys/kernel/random/boot_id"
+o_host
+mkdir "$tmp/bin"
 for type in recdef macvlan; do
 	ln -s "$recorder" "$tmp/bin/$type"
 	ln -s "$recorder" "$host/opt/cni/bin/$type"
@@ -42,8 +41,7 @@ ln -s "$plugin" "$tmp/bin/orbweaver"
 ln -s "$plugin" "$tmp/bin/spiderpool"
 export METALOG=$tmp/calls ORBWEAVER_CNI_SOCKET=$host/run/orbweaver/cni.sock ORBWEAVER_CNI_STATE=$host/var/lib/orbweaver/cni
 
-k apply -f manifests/base/rbac.yaml >/dev/null
-agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
+o_agent_user
 
 # --- the configuration ----------------------------------------------------------------------------------------------------
 

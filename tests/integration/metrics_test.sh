@@ -35,8 +35,7 @@ same_list() {
 
 o_begin metrics --no-controllers
 mkdir -p "$tmp/kubelet/device-plugins"
-k apply -f manifests/base/rbac.yaml -f manifests/overlays/dra/rbac.yaml >/dev/null
-agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
+o_agent_user manifests/overlays/dra/rbac.yaml
 o_curl POST "/api/v1/namespaces/$POD_NAMESPACE/configmaps" "$(jq -n '{apiVersion: "v1", kind: "ConfigMap",
 	metadata: {name: "spiderpool-rdma-shared-device-plugin"}, data: {"config.json": ({configList: [{resourcePrefix: "spidernet.io",
 		resourceName: "hca_shared_devices", rdmaHcaMax: 10, selectors: {vendors: ["15b3"]}}]} | tojson)}}')" >/dev/null

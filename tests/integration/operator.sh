@@ -173,6 +173,39 @@ o_own_user() {
 	o_username=system:serviceaccount:$POD_NAMESPACE:orbweaver-operator
 }
 
+# The agent's account, with its rights and those of more FILES. Sets agent_kubeconfig. o_agent_user [FILE...]
+# shellcheck disable=SC2034 # it is for the tests
+# shellcheck disable=SC2120 # files are an option
+o_agent_user() {
+	k apply -f manifests/base/rbac.yaml "${@/#/--filename=}" >/dev/null
+	agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
+}
+
+# A node of files without NICs, its root in $host, and the folders of a kubelet.
+o_host() {
+	host=$tmp/host
+	mkdir -p "$host"/{run,dev,etc/cni/net.d,opt/cni/bin,var/lib,sys/bus/pci/{devices,drivers/mlx5_core},sys/class/infiniband,proc/{1,sys/kernel/random}} \
+		"$tmp"/kubelet/{device-plugins,pod-resources}
+	ln -s ../run "$host/var/run"
+	echo 00000000-0000-0000-0000-000000000001 >"$host/proc/sys/kernel/random/boot_id"
+}
+
+# An agent of node n1 that offers VFs of that device as spidernet.io/NAME, below a kubelet of ours that reads from descriptor 9 what
+# pods get: o_offer NAME DEVICE. Sets o_offer_flags for the agent; needs o_agent_user and o_host.
+# shellcheck disable=SC2034 # the flags are for the tests
+o_offer() {
+	o_curl POST /api/v1/nodes '{"metadata": {"name": "n1"}}' >/dev/null
+	o_curl POST "/api/v1/namespaces/$POD_NAMESPACE/configmaps" "$(jq -n --arg name "$1" --arg device "$2" '{metadata: {name: "sriovdp-config"},
+		data: {"config.json": ({resourceList: [{resourcePrefix: "spidernet.io", resourceName: $name,
+			selectors: {vendors: ["15b3"], devices: [$device]}}]} | tojson)}}')" >/dev/null
+	mkfifo "$tmp/pods"
+	"$o_programs/tests/kubelet-play" "$tmp/kubelet" <"$tmp/pods" >"$tmp/play.out" 2>"$tmp/play.log" &
+	o_pids[play]=$!
+	exec 9>"$tmp/pods"
+	o_offer_flags=(--node n1 --kubeconfig "$agent_kubeconfig" --host-root "$host" --kubelet-dir "$tmp/kubelet" --metrics-addr 127.0.0.1:0
+		--cni-program "$PWD/$o_programs/orbweaver-cni" --device-config sriovdp-config)
+}
+
 # Give a user the operator's rights: several operators under names of their own are told apart in the audit log.
 o_grant() {
 	k create clusterrolebinding "$1" --clusterrole orbweaver-operator --user "$1" >/dev/null

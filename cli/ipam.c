@@ -262,31 +262,6 @@ int ipam_check(const struct cli *cli, struct strbuf *out, enum cli_status *ret_s
 
 /* ---- explain --------------------------------------------------------------------------------- */
 
-static void print_explanation(struct strbuf *out, const json_t *explanation)
-{
-	json_t *nic, *pool, *sentence;
-	size_t i, k;
-
-	strbuf_addf(out, "pod %s: %s\n", json_str_at(explanation, "pod"),
-		    json_str_at(explanation, "verdict"));
-	json_array_foreach (json_at(explanation, "nics"), i, nic) {
-		const char *v4 = json_str_at(nic, "ipv4"), *v6 = json_str_at(nic, "ipv6");
-
-		strbuf_addf(out, "  %s (network %s)%s%s%s%s\n", json_str_at(nic, "nic"),
-			    json_str_at(nic, "network"), v4 ? "  " : "", v4 ? v4 : "",
-			    v6 ? "  " : "", v6 ? v6 : "");
-		if (json_at(nic, "problem"))
-			strbuf_addf(out, "    %s\n", json_str_at(nic, "problem"));
-		json_array_foreach (json_at(nic, "pools"), k, pool)
-			strbuf_addf(out, "    pool %s: %s\n", json_str_at(pool, "pool"),
-				    json_str_at(pool, "verdict"));
-	}
-	if (json_at(explanation, "warning"))
-		strbuf_addf(out, "  %s\n", json_str_at(explanation, "warning"));
-	json_array_foreach (json_at(explanation, "unknown"), i, sentence)
-		strbuf_addf(out, "  %s\n", json_string_value(sentence));
-}
-
 int ipam_explain(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
 		 struct err *err)
 {
@@ -297,9 +272,30 @@ int ipam_explain(const struct cli *cli, struct strbuf *out, enum cli_status *ret
 		return -1;
 	if (json_at(explanation, "reason") || json_at(explanation, "warning"))
 		*ret_status = CLI_FOUND;
-	if (cli->output == CLI_TABLE)
-		print_explanation(out, explanation);
-	else
+	if (cli->output == CLI_TABLE) {
+		json_t *nic, *pool, *sentence;
+		size_t i, k;
+
+		strbuf_addf(out, "pod %s: %s\n", json_str_at(explanation, "pod"),
+			    json_str_at(explanation, "verdict"));
+		json_array_foreach (json_at(explanation, "nics"), i, nic) {
+			const char *v4 = json_str_at(nic, "ipv4"), *v6 = json_str_at(nic, "ipv6");
+
+			strbuf_addf(out, "  %s (network %s)%s%s%s%s\n", json_str_at(nic, "nic"),
+				    json_str_at(nic, "network"), v4 ? "  " : "", v4 ? v4 : "",
+				    v6 ? "  " : "", v6 ? v6 : "");
+			if (json_at(nic, "problem"))
+				strbuf_addf(out, "    %s\n", json_str_at(nic, "problem"));
+			json_array_foreach (json_at(nic, "pools"), k, pool)
+				strbuf_addf(out, "    pool %s: %s\n", json_str_at(pool, "pool"),
+					    json_str_at(pool, "verdict"));
+		}
+		if (json_at(explanation, "warning"))
+			strbuf_addf(out, "  %s\n", json_str_at(explanation, "warning"));
+		json_array_foreach (json_at(explanation, "unknown"), i, sentence)
+			strbuf_addf(out, "  %s\n", json_string_value(sentence));
+	} else {
 		print_document(cli, out, explanation);
+	}
 	return 0;
 }

@@ -161,17 +161,6 @@ static void call_failed(struct informer *informer, const struct kube_response *r
 	}
 }
 
-static void page_failed(struct informer *informer, const struct kube_response *response,
-			const struct err *err)
-{
-	/* The token of the next page is too old: what was read so far cannot be completed. */
-	if (kube_err_is_expired(err))
-		list_from_start(informer);
-	else
-		call_failed(informer, response, err);
-	start_later(informer, err);
-}
-
 static void page_done(struct informer *informer, const struct kube_response *response,
 		      const struct err *err)
 {
@@ -179,10 +168,18 @@ static void page_done(struct informer *informer, const struct kube_response *res
 
 	if (!err && feed_close(&informer->feed, &broken) < 0)
 		err = &broken;
-	if (err)
-		page_failed(informer, response, err);
-	else
+	if (err) {
+		/*
+		 * The token of the next page is too old: what was read so far cannot be completed.
+		 */
+		if (kube_err_is_expired(err))
+			list_from_start(informer);
+		else
+			call_failed(informer, response, err);
+		start_later(informer, err);
+	} else {
 		start(informer);
+	}
 }
 
 /* Refused, or taken for an ordinary watch: those have no end of a list. */

@@ -86,18 +86,6 @@ static int ask_given(void *arg, const char *vf, const char **ret_pod, struct err
 	return allocated_devices_pod(arg, vf, ret_pod, err);
 }
 
-static void serve_asking(int fd, struct host *host, const struct worker_config *config)
-{
-	struct allocated_devices *given = allocated_devices_new(&(struct allocated_devices_config){
-		.socket = config->kubelet_socket,
-		.giving = config->giving,
-	});
-
-	host_set_given(host, ask_given, given);
-	worker_serve(fd, host);
-	allocated_devices_free(given);
-}
-
 void worker_run(int fd, const struct worker_config *config)
 {
 	struct err err = {0};
@@ -113,10 +101,19 @@ void worker_run(int fd, const struct worker_config *config)
 	if (config->allow_firmware)
 		host_allow_firmware(host);
 	worker_ask_kubelet(host, config->kubelet_socket);
-	if (config->kubelet_socket)
-		serve_asking(fd, host, config);
-	else
+	if (config->kubelet_socket) {
+		struct allocated_devices *given =
+			allocated_devices_new(&(struct allocated_devices_config){
+				.socket = config->kubelet_socket,
+				.giving = config->giving,
+			});
+
+		host_set_given(host, ask_given, given);
 		worker_serve(fd, host);
+		allocated_devices_free(given);
+	} else {
+		worker_serve(fd, host);
+	}
 }
 
 void worker_run_meter(int fd, const struct worker_config *config)

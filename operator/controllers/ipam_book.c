@@ -232,19 +232,6 @@ void ipam_book_add(const struct ipam_book *book, json_t *world, enum ipam_entry 
 		json_object_set(json_need_object(world, rows[entry].box), key, value);
 }
 
-static void note_claim(struct ipam_book *book, const char *key, json_t *value)
-{
-	auto_free char *pool = str_ndup(key, strcspn(key, " "));
-	json_t *claims = json_need_object(book->claims, pool);
-
-	if (value)
-		json_object_set(claims, key, value);
-	else
-		json_object_del(claims, key);
-	if (json_object_size(claims) == 0)
-		json_object_del(book->claims, pool);
-}
-
 void ipam_book_add_claims(const struct ipam_book *book, json_t *world, const char *pool)
 {
 	const json_t *claims = json_object_get(book->claims, pool);
@@ -267,8 +254,17 @@ void ipam_book_set(const struct controller_sources *from, enum ipam_entry entry,
 	} else {
 		drop_entry(book, entry, key);
 	}
-	if (entry == IPAM_CLAIMED)
-		note_claim(book, key, value);
+	if (entry == IPAM_CLAIMED) {
+		auto_free char *pool = str_ndup(key, strcspn(key, " "));
+		json_t *claims = json_need_object(book->claims, pool);
+
+		if (value)
+			json_object_set(claims, key, value);
+		else
+			json_object_del(claims, key);
+		if (json_object_size(claims) == 0)
+			json_object_del(book->claims, pool);
+	}
 	if (value && rows[entry].set)
 		rows[entry].set(&e);
 	else if (!value && rows[entry].removed)

@@ -543,19 +543,6 @@ bool pod_inject_looks_at_networks(const struct inject_settings *settings, const 
 
 /* ---- afterwards ------------------------------------------------------------------------------ */
 
-static void tell_lack(const json_t *pod, const struct match *match, const struct networks *networks,
-		      struct strbuf *text)
-{
-	const char *resource = cni_block_resource(match->type, match->block);
-	int64_t units;
-
-	if (!json_object_get(networks->keys, match->nad))
-		strbuf_addf(text, "%snetwork %s", text->len ? ", " : "", match->nad);
-	if (*resource && !pod_edit_has(pod, resource, &units) &&
-	    !strstr(strbuf_str(text), resource))
-		strbuf_addf(text, "%sresource %s", text->len ? ", " : "", resource);
-}
-
 char *pod_inject_lacks(const json_t *world, const json_t *pod, const char *config)
 {
 	auto_strbuf struct strbuf text = {0};
@@ -570,8 +557,17 @@ char *pod_inject_lacks(const json_t *world, const json_t *pod, const char *confi
 	for (size_t i = 0; i < matches.len; i++) {
 		const struct match *match = &matches.items[i];
 
-		if (!config || str_eq(match->key, config))
-			tell_lack(pod, match, &networks, &text);
+		if (!config || str_eq(match->key, config)) {
+			const char *resource = cni_block_resource(match->type, match->block);
+			int64_t units;
+
+			if (!json_object_get(networks.keys, match->nad))
+				strbuf_addf(&text, "%snetwork %s", text.len ? ", " : "",
+					    match->nad);
+			if (*resource && !pod_edit_has(pod, resource, &units) &&
+			    !strstr(strbuf_str(&text), resource))
+				strbuf_addf(&text, "%sresource %s", text.len ? ", " : "", resource);
+		}
 	}
 	return text.len ? strbuf_take(&text) : NULL;
 }

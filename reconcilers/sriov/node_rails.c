@@ -15,17 +15,6 @@
 
 /* ---- the pool -------------------------------------------------------------------------------- */
 
-static json_t *rails_of_pool(const json_t *pool, const json_t *list)
-{
-	auto_free char *key = json_key(pool);
-	json_t *ret = json_object();
-
-	json_put(ret, "from", json_fmt("SriovNetworkPoolConfig %s", key));
-	json_put_bool(ret, "exact", true);
-	json_object_set(ret, "order", (json_t *)list);
-	return ret;
-}
-
 /* ---- policies -------------------------------------------------------------------------------- */
 
 /* Runs of digits compare as numbers. */
@@ -148,8 +137,15 @@ json_t *node_rails(const struct decision *d, const json_t *world, const json_t *
 
 	if (!pool_config_rails(world, labels, &pool, &list))
 		return json_is_object(current) ? json_incref((json_t *)current) : NULL;
-	if (list)
-		return rails_of_pool(pool, list);
+	if (list) {
+		auto_free char *key = json_key(pool);
+		json_t *ret = json_object();
+
+		json_put(ret, "from", json_fmt("SriovNetworkPoolConfig %s", key));
+		json_put_bool(ret, "exact", true);
+		json_object_set(ret, "order", (json_t *)list);
+		return ret;
+	}
 	if (d->pfs_len == 0 && d->shares_len > 0)
 		return json_is_object(current) ? json_incref((json_t *)current) : NULL;
 	return rails_of_policies(d);

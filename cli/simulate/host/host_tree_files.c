@@ -96,25 +96,22 @@ static const char *text_file(struct tree_texts *texts, const char *text, bool is
 	return name;
 }
 
-static void link_text(struct host_tree *tree, const char *path, const char *text)
-{
-	struct tree_texts *texts = tree->texts;
-	int code;
-
-	make_folders(tree, path);
-	(void)unlinkat(tree->root, path, 0);
-	code = linkat(texts->folder, text_file(texts, text, false), tree->root, path, 0);
-	if (code < 0 && errno == EMLINK)
-		code = linkat(texts->folder, text_file(texts, text, true), tree->root, path, 0);
-	tree_need(code == 0, path);
-}
-
 void host_tree_file(struct host_tree *tree, const char *path, const char *text)
 {
-	if (tree->texts)
-		link_text(tree, path, text);
-	else
+	if (tree->texts) {
+		struct tree_texts *texts = tree->texts;
+		int code;
+
+		make_folders(tree, path);
+		(void)unlinkat(tree->root, path, 0);
+		code = linkat(texts->folder, text_file(texts, text, false), tree->root, path, 0);
+		if (code < 0 && errno == EMLINK)
+			code = linkat(texts->folder, text_file(texts, text, true), tree->root, path,
+				      0);
+		tree_need(code == 0, path);
+	} else {
 		host_tree_bytes(tree, path, text, strlen(text));
+	}
 }
 
 void host_tree_link(struct host_tree *tree, const char *path, const char *target)

@@ -37,18 +37,6 @@ static void first_in(const struct host *host, const char *folder, char ret[IFNAM
 		       json_str_or(json_array_get(names, 0), ""));
 }
 
-/* virtio's interface is one folder below its PCI function. */
-static void first_of_virtio(const struct host *host, const char *address, char ret[IFNAMSIZ])
-{
-	json_auto_t *names = sysfs_list(host, pci_path(address, NULL).text);
-	json_t *name;
-	size_t i;
-
-	json_array_foreach (names, i, name)
-		if (!ret[0] && str_starts(json_string_value(name), "virtio"))
-			first_in(host, pci_path(address, json_string_value(name)).text, ret);
-}
-
 /* The name of the interface of a device; "" for one that a driver of user space has. */
 static int name_by_id(const struct plugin_call *call, const struct host *host, const char *id,
 		      char ret[IFNAMSIZ], struct err *err)
@@ -73,8 +61,16 @@ static int name_by_id(const struct plugin_call *call, const struct host *host, c
 			       "that pod has gone",
 			       id);
 	memcpy(ret, device.netdev, IFNAMSIZ);
-	if (!ret[0])
-		first_of_virtio(host, id, ret);
+	if (!ret[0]) {
+		/* virtio's interface is one folder below its PCI function. */
+		json_auto_t *names = sysfs_list(host, pci_path(id, NULL).text);
+		json_t *name;
+		size_t i;
+
+		json_array_foreach (names, i, name)
+			if (!ret[0] && str_starts(json_string_value(name), "virtio"))
+				first_in(host, pci_path(id, json_string_value(name)).text, ret);
+	}
 	return ret[0] || device_is_for_user_space(&device)
 		       ? 0
 		       : err_set(err, ERR_TRANSIENT, "InterfaceGone",

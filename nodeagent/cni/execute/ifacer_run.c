@@ -44,18 +44,6 @@ static int check_ports(const struct plugin_call *call, const struct ifacer_confi
 	return 0;
 }
 
-/* Ports that the failed call has set down may be what pods without a bond live on. */
-static void go_back(const struct plugin_call *call, const struct ifacer_config *config,
-		    const json_t *before)
-{
-	json_auto_t *now = NULL, *steps = json_array();
-
-	if (netns_observe(call->pair.host, NETNS_LINKS, &now, NULL))
-		return;
-	ifacer_plan_back(config, before, now, steps);
-	(void)netns_execute_all(&call->pair, steps, NULL);
-}
-
 /* Until nothing is missing. *ret_before: the node as the first round found it. */
 static int make_all(const struct plugin_call *call, const struct ifacer_config *config,
 		    json_t **ret_before, struct err *err)
@@ -91,8 +79,18 @@ static int ifacer_add(const struct plugin_call *call, json_t **ret_result, struc
 	if (ifacer_config_read(call->call->config, &config, err))
 		return -1;
 	if (make_all(call, &config, &before, err)) {
-		if (before)
-			go_back(call, &config, before);
+		if (before) {
+			/*
+			 * Ports that the failed call has set down may be what pods without a bond
+			 * live on.
+			 */
+			json_auto_t *now = NULL, *steps = json_array();
+
+			if (!netns_observe(call->pair.host, NETNS_LINKS, &now, NULL)) {
+				ifacer_plan_back(&config, before, now, steps);
+				(void)netns_execute_all(&call->pair, steps, NULL);
+			}
+		}
 		return -1;
 	}
 	*ret_result = result_new();

@@ -46,21 +46,6 @@ static void on_patience(void *arg)
 	lose(arg, "the plugin takes too long");
 }
 
-static void on_result(struct plugin_connection *c, const struct wire_message *message)
-{
-	uint32_t id;
-	json_auto_t *end = exec_wire_read(message, &id);
-
-	c->config.resulted(c->config.arg, id, end);
-}
-
-static void on_call(struct plugin_connection *c, const struct wire_message *message)
-{
-	c->has_called = true;
-	timer_stop(c->patience);
-	c->config.called(c->config.arg, message, take_fd(&c->netns));
-}
-
 static bool take(void *arg, struct strbuf *in)
 {
 	struct plugin_connection *c = arg;
@@ -78,10 +63,16 @@ static bool take(void *arg, struct strbuf *in)
 	strbuf_add(&bytes, in->data, message.bytes);
 	strbuf_consume(in, message.bytes);
 	(void)wire_read(bytes.data, bytes.len, &message);
-	if (c->has_called)
-		on_result(c, &message);
-	else
-		on_call(c, &message);
+	if (c->has_called) {
+		uint32_t id;
+		json_auto_t *end = exec_wire_read(&message, &id);
+
+		c->config.resulted(c->config.arg, id, end);
+	} else {
+		c->has_called = true;
+		timer_stop(c->patience);
+		c->config.called(c->config.arg, &message, take_fd(&c->netns));
+	}
 	return true;
 }
 

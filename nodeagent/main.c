@@ -28,7 +28,6 @@
 #include "nodeagent/cni/server/cnid.h"
 #include "nodeagent/cni/worker/cni_worker.h"
 #include "nodeagent/cni/worker/profile_keeper.h"
-#include "nodeagent/devices/dra_names.h"
 #include "nodeagent/kubelet/kubeletd_process.h"
 #include "nodeagent/kubelet/kubeletd_server.h"
 #include "nodeagent/process/allocation_epoch.h"

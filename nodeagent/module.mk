@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-$(eval $(call library,nodeagent,lib/base lib/json nodeagent/devices nodeagent/process nodeagent/worker nodeagent/kubelet nodeagent/cni/server nodeagent/cni/worker nodeagent/agent,jansson))
+$(eval $(call library,nodeagent,lib/base lib/json nodeagent/process nodeagent/worker nodeagent/kubelet nodeagent/cni/server nodeagent/cni/worker nodeagent/agent,jansson))
 $(eval $(call program,orbweaver-agent,nodeagent/main.c,nodeagent/agent nodeagent/pod_networks nodeagent/cni/server nodeagent/cni/state nodeagent/cni/worker nodeagent/process nodeagent/cni/execute nodeagent/cni/plan nodeagent/kubelet nodeagent/worker nodeagent/host nodeagent/netlink nodeagent/host_plan nodeagent/devices nodeagent/model nodeagent/cni/meta nodeagent/cni/plugin $(RECONCILERS) lib/grpc lib/http lib/kube lib/kube/auth lib/loop lib/json lib/base))

@@ -16,7 +16,7 @@
 #include "nodeagent/devices/allocate.h"
 #include "nodeagent/devices/dra_names.h"
 #include "nodeagent/devices/dra_slices.h"
-#include "nodeagent/devices/dra_state.h"
+#include "nodeagent/model/dra_state.h"
 
 /* That of device files with another name in the container; older runtimes do not know it. */
 #define CDI_VERSION "0.6.0"

@@ -14,8 +14,5 @@
 #define DRA_CDI_KIND DRA_DRIVER "/claim"
 /* Key of the taint on a device that is not well. */
 #define DRA_TAINT DRA_DRIVER "/unhealthy"
-/* Where the claims are that are prepared, below the host's root, and in which file. */
-#define DRA_STATE_FOLDER "var/lib/orbweaver/dra"
-#define DRA_STATE_FILE   "claims.json"
 
 #endif

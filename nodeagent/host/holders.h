@@ -42,7 +42,7 @@ bool holders_claim(const struct host *host, const char *vf, struct sysfs_text *r
 json_t *holders_claims(const struct host *host, struct err *err);
 /*
  * Is it prepared for a ResourceClaim, as kubeletd has written down before it said so
- * (nodeagent/devices/dra_state.h)? ret: whose, "ns/pod/claim"; why it is unknown, which is true,
+ * (nodeagent/model/dra_state.h)? ret: whose, "ns/pod/claim"; why it is unknown, which is true,
  * too.
  */
 bool holders_prepared(const struct host *host, const char *vf, struct sysfs_text *ret);

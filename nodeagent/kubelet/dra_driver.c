@@ -17,10 +17,10 @@
 #include "lib/json/json.h"
 #include "nodeagent/devices/dra_claims.h"
 #include "nodeagent/devices/dra_names.h"
-#include "nodeagent/devices/dra_state.h"
 #include "nodeagent/kubelet/dra_files.h"
 #include "nodeagent/kubelet/dra_messages.h"
 #include "nodeagent/kubelet/endpoint.h"
+#include "nodeagent/model/dra_state.h"
 
 enum {
 	/* Between looks at our socket. */

@@ -18,7 +18,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/devices/dra_names.h"
-#include "nodeagent/devices/dra_state.h"
+#include "nodeagent/model/dra_state.h"
 
 /* CDI takes *.json of its folders; the temporary names of fs_write_atomic() end otherwise. */
 #define CDI_PREFIX DRA_DRIVER "-claim-"

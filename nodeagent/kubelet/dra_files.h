@@ -12,7 +12,7 @@
 #include "lib/base/err.h"
 
 /*
- * The state of `dir` (nodeagent/devices/dra_state.h), new; without claims when there is no file.
+ * The state of `dir` (nodeagent/model/dra_state.h), new; without claims when there is no file.
  * NULL with err: ERR_HOST "ClaimsDamaged", "FileUnreadable". Removes temporary files of writers
  * that were killed.
  */

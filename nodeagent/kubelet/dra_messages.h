@@ -16,7 +16,7 @@
 json_t *dra_message_claims(const struct ProtobufCMessage *request);
 
 /*
- * Answers, {UID: {"devices": […] (nodeagent/devices/dra_state.h)} or {"error": text} or {}}, as
+ * Answers, {UID: {"devices": […] (nodeagent/model/dra_state.h)} or {"error": text} or {}}, as
  * messages. New: dra_message_free().
  */
 struct ProtobufCMessage *dra_message_prepared(const json_t *answers);

@@ -23,18 +23,19 @@
  *			the reply to a request
  *
  * `of` is the number of the last pools that are in the state. `metrics` is text as Prometheus reads
- * it. `prepared` is what claims have (devices/dra_state.h); null: unknown; absent without a
+ * it. `prepared` is what claims have (model/dra_state.h); null: unknown; absent without a
  * driver.
  */
 #ifndef ORBWEAVER_NODEAGENT_KUBELET_KUBELETD_SERVER_H
 #define ORBWEAVER_NODEAGENT_KUBELET_KUBELETD_SERVER_H
 
 #include "lib/loop/loop.h"
+#include "nodeagent/model/dra_state.h"
 
 struct allocation_epoch;
 struct kubeletd_server;
 
-/* As in kubelet/dra_driver.h. */
+/* As in kubelet/dra_driver.h; state_dir is where the host has DRA_STATE_FOLDER. */
 struct dra_folders {
 	const char *registry_dir, *cdi_dir, *state_dir;
 };

@@ -13,7 +13,7 @@
 #include "nodeagent/devices/dra_choice.h"
 #include "nodeagent/devices/dra_claims.h"
 #include "nodeagent/devices/dra_slices.h"
-#include "nodeagent/devices/dra_state.h"
+#include "nodeagent/model/dra_state.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

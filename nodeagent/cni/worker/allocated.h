@@ -15,7 +15,7 @@
 /*
  * May the pod have all devices that a plugin's configuration names, by the kubelet's record
  * (nodeagent/cni/meta/checkpoint.h), and by the claims that kubeletd has prepared, which that
- * record does not have (nodeagent/devices/dra_state.h)? A PF that host-device takes leaves its VFs
+ * record does not have (nodeagent/model/dra_state.h)? A PF that host-device takes leaves its VFs
  * without one, so these are looked up, too. By address, or, VFs, by interface of the node (name,
  * alternative name, MAC, path); keys in any case, as Go reads them; those of plugins that this one
  * calls included. root: of the host. kubelet_dir: as we see it; NULL: there is no kubelet. pod:

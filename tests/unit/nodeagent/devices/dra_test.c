@@ -14,7 +14,7 @@
 #include "nodeagent/devices/dra_choice.h"
 #include "nodeagent/devices/dra_claims.h"
 #include "nodeagent/devices/dra_slices.h"
-#include "nodeagent/devices/dra_state.h"
+#include "nodeagent/model/dra_state.h"
 #include "tests/support/yaml.h"
 
 #define X          "spidernet.io/x"

@@ -2,9 +2,9 @@
 /*
  * The document of prepared claims, asked: kubeletd, which keeps its file, checks that at the start
  * and lists which devices claims have; host/holders.c does both before a step takes a VF.
- * dra_claims.c makes the entries.
+ * devices/dra_claims.c makes the entries.
  */
-#include "nodeagent/devices/dra_state.h"
+#include "nodeagent/model/dra_state.h"
 
 #include <string.h>
 

@@ -14,13 +14,17 @@
  * Numbers of device files change with a boot, CDI ids do not: the file is made again then, when the
  * devices are there again.
  */
-#ifndef ORBWEAVER_NODEAGENT_DEVICES_DRA_STATE_H
-#define ORBWEAVER_NODEAGENT_DEVICES_DRA_STATE_H
+#ifndef ORBWEAVER_NODEAGENT_MODEL_DRA_STATE_H
+#define ORBWEAVER_NODEAGENT_MODEL_DRA_STATE_H
 
 #include <jansson.h>
 #include <stdbool.h>
 
 #include "lib/base/err.h"
+
+/* Where it is, below the host's root, and in which file. */
+#define DRA_STATE_FOLDER "var/lib/orbweaver/dra"
+#define DRA_STATE_FILE   "claims.json"
 
 enum {
 	/* More than a kubelet has pods. */

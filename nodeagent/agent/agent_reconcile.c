@@ -11,6 +11,7 @@
 #include "nodeagent/host/observe.h"
 #include "nodeagent/host_plan/impact.h"
 #include "nodeagent/host_plan/planner.h"
+#include "nodeagent/model/step.h"
 
 /* ---- looking and planning -------------------------------------------------------------------- */
 
@@ -206,6 +207,7 @@ static const char *working_vf(const struct agent *agent, const json_t *entry)
 static void begin_step(struct agent *agent, size_t index)
 {
 	const json_t *entry = json_array_get(agent_steps(agent), index);
+	const json_t *step = json_at(entry, "step");
 	struct stepping *stepping = agent->planned.stepping;
 
 	assert(entry && parallel_nics_running(agent->planned.lanes) <= agent->config.parallel);
@@ -216,7 +218,7 @@ static void begin_step(struct agent *agent, size_t index)
 		agent_begin_round(agent, entry);
 	log_debug("step", F_INT("number", (int64_t)index + 1), F_STR("step", entry_name(entry)),
 		  F_STR("where", agent_where(entry)));
-	hostd_step(agent->config.hostd, json_at(entry, "step"), on_stepped, stepping);
+	hostd_step(agent->config.hostd, step, step_deadline_ms(step), on_stepped, stepping);
 }
 
 /* What may begin now; when nothing runs any more, a look at what came of it. */

@@ -87,9 +87,9 @@ const char *step_impact_name(enum step_impact impact);
  * with err ERR_BUG "BadStep": steps come from our planner, a wrong one is our fault, and nothing is
  * touched.
  *
- * Asked three times: by the planner, so that a slip of its own is a problem of the plan; by hostd's
- * client, for the deadline; and by host_execute(), the only one that has the rights and trusts
- * nobody before it: that one is the wall.
+ * Asked twice: by the planner, so that a slip of its own is a problem of the plan, and by
+ * host_execute(), the only one that has the rights and trusts nobody before it: that one is the
+ * wall.
  */
 const struct step_kind *step_check(const json_t *step, struct err *err);
 

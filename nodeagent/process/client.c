@@ -13,7 +13,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
-#include "nodeagent/model/step.h"
 #include "nodeagent/process/exchange.h"
 #include "nodeagent/process/protocol.h"
 
@@ -33,7 +32,6 @@ struct request {
 	int64_t id, deadline_ms, began_us;
 	hostd_done_fn done;
 	void *arg;
-	struct err err; /* known before it was sent */
 };
 
 struct line {
@@ -122,10 +120,6 @@ static void on_lost(void *arg)
 /* Why there is no point in sending; err is untouched when there is. */
 static int check(const struct hostd *hostd, const struct request *request, struct err *err)
 {
-	if (request->err.class) {
-		*err = request->err;
-		return -1;
-	}
 	if (hostd->lost)
 		return err_set(err, ERR_HOST, "HostdDied",
 			       "%s: hostd is gone, the agent has to be started again",
@@ -223,12 +217,12 @@ void hostd_observe(struct hostd *hostd, unsigned int flags, hostd_done_fn done, 
 	enqueue(hostd, PROTOCOL_OBSERVE, flags, NULL, done, arg)->deadline_ms = OBSERVE_MS;
 }
 
-void hostd_step(struct hostd *hostd, const json_t *step, hostd_done_fn done, void *arg)
+void hostd_step(struct hostd *hostd, const json_t *step, int deadline_ms, hostd_done_fn done,
+		void *arg)
 {
-	struct request *request = enqueue(hostd, PROTOCOL_STEP, 0, step, done, arg);
-
-	if (step_check(step, &request->err))
-		request->deadline_ms = step_deadline_ms(step) + ON_THE_WAY_MS;
+	assert(step && deadline_ms > 0);
+	enqueue(hostd, PROTOCOL_STEP, 0, step, done, arg)->deadline_ms =
+		deadline_ms + ON_THE_WAY_MS;
 }
 
 void hostd_load(struct hostd *hostd, hostd_done_fn done, void *arg)

@@ -53,7 +53,7 @@ void hostd_free(struct hostd *hostd);
  * the operation itself: ERR_HOST "HostHung" when the deadline passed (what was asked for may still
  * happen) or HOSTD_STUCK_MAX workers hang already, "HostdDied" when the worker ended (with the
  * signal) or the supervisor is gone, "HostdNotStarted" when no worker can be had, ERR_BUG
- * "BadReply", "MessageTooLarge", and "BadStep" before anything is sent.
+ * "BadReply", "MessageTooLarge".
  */
 typedef void (*hostd_done_fn)(void *arg, const json_t *result, const struct err *err);
 
@@ -64,8 +64,9 @@ typedef void (*hostd_done_fn)(void *arg, const json_t *result, const struct err 
 
 /* host_observe(); flags of observe.h. */
 void hostd_observe(struct hostd *hostd, unsigned int flags, hostd_done_fn done, void *arg);
-/* host_execute(), with the deadline of step_deadline_ms() and a little for the way. */
-void hostd_step(struct hostd *hostd, const json_t *step, hostd_done_fn done, void *arg);
+/* host_execute(), with the deadline of step_deadline_ms(); a little is added for the way. */
+void hostd_step(struct hostd *hostd, const json_t *step, int deadline_ms, hostd_done_fn done,
+		void *arg);
 /*
  * The state file, var/lib/orbweaver/state.json below the root: replaced as a whole, durable before
  * done. Loading gives {} when there is none; a damaged one is kept beside it under another name and

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-$(eval $(call library,nodeagent/process,lib/base lib/json lib/loop nodeagent/model,libcap-ng libseccomp jansson))
+$(eval $(call library,nodeagent/process,lib/base lib/json lib/loop,libcap-ng libseccomp jansson))

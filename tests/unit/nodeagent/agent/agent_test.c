@@ -120,7 +120,8 @@ void hostd_observe(struct hostd *hostd, unsigned int flags, hostd_done_fn done, 
 	ask(flags & HOST_OBSERVE_HOLDERS ? "O" : "o", NULL, done, arg);
 }
 
-void hostd_step(struct hostd *hostd, const json_t *step, hostd_done_fn done, void *arg)
+void hostd_step(struct hostd *hostd, const json_t *step, int deadline_ms, hostd_done_fn done,
+		void *arg)
 {
 	ask("s", json_incref((json_t *)step), done, arg);
 }

@@ -317,8 +317,8 @@ static void tells_errors_of_the_operation(void **state)
 	json_auto_t *none = json_pack("{s:s}", "step", "reboot");
 
 	hostd_observe(f->hostd, 0, on_done, call_new(f, 1));
-	hostd_step(f->hostd, step, on_done, call_new(f, 2));
-	hostd_step(f->hostd, none, on_done, call_new(f, 3));
+	hostd_step(f->hostd, step, 30000, on_done, call_new(f, 2));
+	hostd_step(f->hostd, none, 30000, on_done, call_new(f, 3));
 	assert_int_equal(f->n_answers, 0);
 	wait_answers(f, 3);
 	expect(f, 0, "HostUnreadable");
@@ -481,7 +481,7 @@ static void a_request_may_end_everything(void **state)
 	json_auto_t *none = json_pack("{s:s}", "step", "reboot");
 
 	hostd_load(f->hostd, free_all, f);
-	hostd_step(f->hostd, none, on_done, NULL);
+	hostd_step(f->hostd, none, 30000, on_done, NULL);
 	wait_answers(f, 1);
 	for (int i = 0; i < 10; i++)
 		loop_turn(f->loop, true);

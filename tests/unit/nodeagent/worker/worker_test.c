@@ -872,7 +872,7 @@ static void a_client_can_be_answered_in_its_own_process(void **state)
 	assert_null(looked.result);
 	loop_run(looked.loop);
 	assert_true(json_array_size(json_at(looked.result, "interfaces")) > 0);
-	hostd_step(hostd, step, on_heard, &stepped);
+	hostd_step(hostd, step, 30000, on_heard, &stepped);
 	loop_run(looked.loop);
 	assert_null(stepped.result);
 	assert_true(stepped.err.class != ERR_NONE);

@@ -24,6 +24,7 @@
 #include "lib/base/child.h"
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"
+#include "lib/base/netns_life.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/root.h"
 #include "lib/json/json.h"
@@ -31,7 +32,6 @@
 #include "nodeagent/host/nextboot.h"
 #include "nodeagent/model/dra_state.h"
 #include "nodeagent/netlink/message.h"
-#include "nodeagent/netlink/netns_life.h"
 #include "nodeagent/netlink/rtnl_link.h"
 
 /* Before the index of an interface, and before words of a failure, where else is a PCI address. */

@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/netns_life.h"
 #include "lib/base/own_fd.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/sysfs.h"
-#include "nodeagent/netlink/netns_life.h"
 
 /* More than pods fit on any node. */
 #define NAMESPACES_MAX 4096

@@ -16,12 +16,12 @@
 
 #include "lib/base/fs.h"
 #include "lib/base/log.h"
+#include "lib/base/netns_life.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/upstream_state.h"
-#include "nodeagent/netlink/netns_life.h"
 
 /* ---- files ----------------------------------------------------------------------------------- */
 

@@ -27,7 +27,7 @@
 #include <stdbool.h>
 
 #include "lib/base/err.h"
-#include "nodeagent/netlink/netns_life.h"
+#include "lib/base/netns_life.h"
 
 struct stat; /* <sys/stat.h> */
 
@@ -97,7 +97,7 @@ bool sandbox_has_netns(const json_t *sandbox);
 bool sandbox_is_of_other_pod(const json_t *sandbox, const char *uid);
 
 /*
- * Does the sandbox's network namespace exist, in this boot (nodeagent/netlink/netns_life.h)?
+ * Does the sandbox's network namespace exist, in this boot (lib/base/netns_life.h)?
  * Nothing is taken from one of which that is unknown. ret_netns, which may be NULL, gets a
  * descriptor of one that exists, -1 else.
  */

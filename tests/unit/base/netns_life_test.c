@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "lib/base/fs.h"
+#include "lib/base/netns_life.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
-#include "nodeagent/netlink/netns_life.h"
 #include "tests/support/scratch.h"
 
 /* A host's root with the processes of this machine, and a pod's process. */

@@ -5,7 +5,7 @@
  * Idea: list the few errors that prove that it is gone; every other one is "unknown". Used by the
  * server of CNI plugins (sandboxes, notes of sriov-cni) and by the evidence that hostd gathers.
  */
-#include "nodeagent/netlink/netns_life.h"
+#include "lib/base/netns_life.h"
 
 #include <errno.h>
 #include <fcntl.h>

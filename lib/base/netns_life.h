@@ -8,8 +8,8 @@
  * runtime is opened: "/run/netns/cni-…", and "/proc/42/ns/net" of cri-dockerd and of CRI-O without
  * manage_ns_lifecycle, which leads out of any root (lib/base/root.h).
  */
-#ifndef ORBWEAVER_NODEAGENT_NETLINK_NETNS_LIFE_H
-#define ORBWEAVER_NODEAGENT_NETLINK_NETNS_LIFE_H
+#ifndef ORBWEAVER_LIB_BASE_NETNS_LIFE_H
+#define ORBWEAVER_LIB_BASE_NETNS_LIFE_H
 
 #include <stdbool.h>
 #include <stdint.h>

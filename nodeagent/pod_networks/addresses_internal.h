@@ -48,7 +48,7 @@ struct addresses {
 	bool has_left_out;      /* a SpiderEndpoint that is too large: said once */
 	struct pod_watch *pods; /* NULL: pods that end without a DEL are not watched */
 	struct timer *second_look;
-	json_t *unseen; /* UID: {"ns", "name", "pod", "dueMs"} of release_later() */
+	json_t *unseen; /* "UID pod": {"uid", "ns", "name", "pod", "dueMs"} of release_later() */
 	/* See addresses_recent.c. */
 	json_t *recent, *said;
 	struct timer *recent_over;
@@ -188,8 +188,8 @@ void release_if_gone(struct addresses *addresses, const json_t *endpoint);
  */
 void release_later(struct addresses *addresses, const char *ns, const char *name, const char *pod,
 		   const char *uid);
-/* Is a release of this UID under way, or to be tried again? */
-bool release_is_pending(const struct addresses *addresses, const char *uid);
+/* Is a release of this UID and pod, "namespace/name", under way, or to be tried again? */
+bool release_is_pending(const struct addresses *addresses, const char *uid, const char *pod);
 /* How many there are. */
 size_t release_count(const struct addresses *addresses);
 void release_free_all(struct addresses *addresses);

@@ -113,10 +113,14 @@ static void call_done(struct release *release, const struct err *err)
 void release_later(struct addresses *addresses, const char *ns, const char *name, const char *pod,
 		   const char *uid)
 {
+	/* Users may write endpoints with the UID of another pod. */
+	auto_free char *key = str_printf("%s %s", uid, pod);
+
 	if (json_object_size(addresses->unseen) == 0)
 		timer_start(addresses->second_look, addresses->config.second_look_ms);
-	json_put(addresses->unseen, uid,
-		 json_pack("{s:s, s:s, s:s, s:I}", "ns", ns, "name", name, "pod", pod, "dueMs",
+	json_put(addresses->unseen, key,
+		 json_pack("{s:s, s:s, s:s, s:s, s:I}", "uid", uid, "ns", ns, "name", name, "pod",
+			   pod, "dueMs",
 			   (json_int_t)clock_ms() + addresses->config.second_look_ms));
 }
 
@@ -180,8 +184,26 @@ static void say_down(struct release *release, const json_t *endpoint)
 			   &(struct kube_write){.field_manager = AGENT_NAME}, on_answer, release);
 }
 
-/* Take the UID's records out of a pool; true when there were any. */
-static bool take_out(struct ledger *ledger, const char *uid)
+/*
+ * Is it a record of the pod that has ended? Users may write endpoints with any UID: what such a one
+ * has led to is about the pod that was looked for, and that one alone. Records of other nodes are
+ * for their agents.
+ */
+static bool is_of_release(const struct release *release, const json_t *record)
+{
+	const char *key = json_str_or(json_at(record, "pod"), "");
+	const char *node = json_str_or(json_at(record, "node"), "");
+	size_t ns = strcspn(release->pod, "/") + 1;
+
+	if (!str_eq(json_str_at(record, "podUid"), release->uid) ||
+	    (*node && !str_eq(node, release->addresses->config.node)))
+		return false;
+	return str_eq(key, release->pod) ||
+	       (!release->is_guess && strncmp(key, release->pod, ns) == 0);
+}
+
+/* Take the pod's records out of a pool; true when there were any. */
+static bool take_out(struct ledger *ledger, const struct release *release)
 {
 	json_auto_t *own = json_array();
 	const char *address;
@@ -189,10 +211,10 @@ static bool take_out(struct ledger *ledger, const char *uid)
 	size_t i;
 
 	json_each (ledger->records, address, record)
-		if (str_eq(json_str_at(record, "podUid"), uid))
+		if (is_of_release(release, record))
 			json_array_append_new(own, json_string(address));
 	json_array_foreach (own, i, record)
-		(void)ledger_release(ledger, json_string_value(record), NULL, uid, true);
+		(void)ledger_release(ledger, json_string_value(record), NULL, release->uid, true);
 	return json_array_size(own) > 0;
 }
 
@@ -247,8 +269,7 @@ static void give_back_next(struct release *release)
 
 		if (!strstr(json_str_or(json_at(pool, "status", "allocatedIPs"), ""),
 			    release->uid) ||
-		    ledger_open(pool, NULL, NULL, &ledger, NULL) < 0 ||
-		    !take_out(&ledger, release->uid))
+		    ledger_open(pool, NULL, NULL, &ledger, NULL) < 0 || !take_out(&ledger, release))
 			continue;
 		if (!has_turn(release)) {
 			release->state = RELEASE_WAITING_TURN;
@@ -451,11 +472,12 @@ void release_look_again(void *arg)
 	struct addresses *addresses = arg;
 	json_auto_t *waiting = addresses->unseen;
 	int64_t now = clock_ms(), next = INT64_MAX;
-	const char *uid;
+	const char *key;
 	json_t *pod;
 
 	addresses->unseen = json_object();
-	json_each (waiting, uid, pod) {
+	json_each (waiting, key, pod) {
+		const char *uid = json_str_at(pod, "uid");
 		int64_t due = json_integer_value(json_at(pod, "dueMs"));
 		struct release *release;
 
@@ -466,7 +488,7 @@ void release_look_again(void *arg)
 			json_put_int(pod, "dueMs", due);
 		}
 		if (due > now) {
-			json_object_set(addresses->unseen, uid, pod);
+			json_object_set(addresses->unseen, key, pod);
 			next = due < next ? due : next;
 			continue;
 		}
@@ -499,11 +521,11 @@ bool release_is_superseded(struct addresses *addresses, const char *uid)
 	return is_under_way;
 }
 
-bool release_is_pending(const struct addresses *addresses, const char *uid)
+bool release_is_pending(const struct addresses *addresses, const char *uid, const char *pod)
 {
 	const struct release *release = TAILQ_FIRST(&addresses->releases);
 
-	while (release && !str_eq(release->uid, uid))
+	while (release && !(str_eq(release->uid, uid) && str_eq(release->pod, pod)))
 		release = TAILQ_NEXT(release, link);
 	return release != NULL;
 }

@@ -148,15 +148,13 @@ static void on_listed(void *arg, json_t *endpoints, bool is_last, const struct e
 		const char *uid = endpoint_uid(endpoint);
 		const char *key = uid ? find_pod(watch->cache, uid) : NULL;
 		json_auto_t *there = key ? cache_get(watch->cache, key) : NULL;
+		auto_free char *pod = endpoint_pod_key(endpoint, watch->addresses->config.ns);
 
 		if (str_empty(uid) || endpoint_is_down(endpoint, uid) ||
 		    (there && !pod_has_terminated(there)) ||
-		    release_is_pending(watch->addresses, uid))
+		    release_is_pending(watch->addresses, uid, pod))
 			continue;
 		if (is_held(watch->addresses, uid)) {
-			auto_free char *pod =
-				endpoint_pod_key(endpoint, watch->addresses->config.ns);
-
 			release_later(watch->addresses, json_namespace(endpoint),
 				      json_name(endpoint), pod, uid);
 			continue;

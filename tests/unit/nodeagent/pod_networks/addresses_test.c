@@ -836,6 +836,79 @@ static void an_endpoint_with_many_routes_is_read(void **state)
 	assert_int_equal(http_script_unused(s.http), 0);
 }
 
+#define FORGED(NS, NAME)                                                                           \
+	"{\"metadata\": {\"namespace\": \"" NS "\", \"name\": \"" NAME "\"}, " STATUS("u-1") "}"
+#define NODES_POOL(RECORD)                                                                         \
+	LIST_OF("{\"metadata\": {\"name\": \"a\", \"resourceVersion\": \"7\"}, \"spec\": "         \
+		"{\"subnet\": \"10.6.0.0/24\", \"ips\": [\"10.6.0.10\"]}, \"status\": "            \
+		"{\"allocatedIPs\": \"{\\\"10.6.0.10\\\": {\\\"podUid\\\": \\\"u-1\\\", " RECORD   \
+		"}}\"}}")
+
+/*
+ * Users may write endpoints with the UID of any pod and the label of any node, and delete them
+ * before they are read by name. Of the pod that they name nothing is there.
+ */
+static void forged_endpoint_takes_no_record(const char *forged, const char *pools)
+{
+	open_with(is_held);
+	held = NULL;
+	reply(PODS, 200, LIST_OF(""));
+	http_script_add(s.http, PODS, &(struct http_reply){.after = HTTP_OPEN, .always = true});
+	node_has_endpoints("GET " ALL_ENDPOINTS, forged, "");
+	http_script_add(s.http, "GET /apis/spiderpool.spidernet.io/v2beta1/namespaces/",
+			&(struct http_reply){.status = 404, .body = NO_OBJECT, .always = true});
+	for (size_t i = 0; i < 2; i++) {
+		auto_free char *ns = str_dup(i ? "ml" : "evil");
+		auto_free char *list = str_printf("GET /apis/spiderpool.spidernet.io/v2beta1/"
+						  "namespaces/%s/spiderendpoints?",
+						  ns);
+
+		http_script_add(s.http, list,
+				&(struct http_reply){.body = LIST_OF(""), .always = true});
+	}
+	http_script_add(s.http, "GET /api/v1/namespaces/",
+			&(struct http_reply){.status = 404, .body = NO_OBJECT, .always = true});
+	http_script_add(s.http, "GET /apis/spiderpool.spidernet.io/v2beta1/spiderippools",
+			&(struct http_reply){.body = pools, .always = true});
+	http_script_add(s.http, "PUT " POOL_STATUS,
+			&(struct http_reply){.body = POOL_OF("9", ""), .always = true});
+	until_there_were(1, "GET /apis/spiderpool.spidernet.io/v2beta1/spiderippools");
+	/* And the second look. */
+	until_there_were(2, "GET /apis/spiderpool.spidernet.io/v2beta1/spiderippools");
+	scripted_for(&s, 20);
+	assert_int_equal(http_script_count(s.http, "PUT"), 0);
+}
+
+static void a_forged_endpoint_takes_no_record_of_another_namespace(void **state)
+{
+	forged_endpoint_takes_no_record(FORGED("evil", "g"),
+					NODES_POOL("\\\"pod\\\": \\\"ml/p\\\""));
+}
+
+static void nor_of_another_pod_of_its_own(void **state)
+{
+	forged_endpoint_takes_no_record(FORGED("ml", "g"), NODES_POOL("\\\"pod\\\": \\\"ml/p\\\""));
+}
+
+static void nor_of_another_node(void **state)
+{
+	forged_endpoint_takes_no_record(FORGED("ml", "p"), NODES_POOL("\\\"pod\\\": \\\"ml/p\\\", "
+								      "\\\"node\\\": \\\"n2\\\""));
+}
+
+/* Nor is the pod forgotten whose UID it has. */
+static void it_hides_no_endpoint_of_the_pod(void **state)
+{
+	held = "u-1";
+	open_with(is_held);
+	reply(PODS, 200, LIST_OF(""));
+	http_script_add(s.http, PODS, &(struct http_reply){.after = HTTP_OPEN, .always = true});
+	node_has_endpoints("GET " ALL_ENDPOINTS, ANSWERS ", " FORGED("evil", "g"), "");
+	until_there_were(1, "GET " ALL_ENDPOINTS);
+	reply("GET /api/v1/namespaces/evil/pods/g", 200, FORGED("evil", "g"));
+	assert_word_waits_for_the_node();
+}
+
 /* The endpoint of a machine may stand on a later page. */
 static void the_word_and_conflicts_find_an_endpoint_on_a_later_page(void **state)
 {
@@ -954,6 +1027,10 @@ int main(void)
 		NEW_POD(so_is_it_where_only_an_endpoint_tells_of_the_pod),
 		NEW_POD(endpoints_that_are_too_large_hide_no_other),
 		NEW_POD(an_endpoint_with_many_routes_is_read),
+		NEW_POD(a_forged_endpoint_takes_no_record_of_another_namespace),
+		NEW_POD(nor_of_another_pod_of_its_own),
+		NEW_POD(nor_of_another_node),
+		NEW_POD(it_hides_no_endpoint_of_the_pod),
 		TEST(the_word_and_conflicts_find_an_endpoint_on_a_later_page),
 		NEW_POD(endpoints_are_listed_each_time_the_watch_begins_anew),
 		NEW_POD(a_pod_asks_again_when_the_endpoint_that_it_asked_in_is_deleted),

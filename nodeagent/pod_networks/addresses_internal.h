@@ -182,6 +182,8 @@ bool release_is_superseded(struct addresses *addresses, const char *uid);
  * may have been another's, before we came.
  */
 void release_if_gone(struct addresses *addresses, const json_t *endpoint);
+/* Users may write endpoints that lead there: several times the pods of a node. */
+enum { RELEASES_LATER_MAX = 1024 };
 /*
  * Look later whether there is no pod of this UID any more, and nothing of it on the node; then say
  * so. ns, name: of the endpoint; pod: "namespace/name".

@@ -116,6 +116,9 @@ void release_later(struct addresses *addresses, const char *ns, const char *name
 	/* Users may write endpoints with the UID of another pod. */
 	auto_free char *key = str_printf("%s %s", uid, pod);
 
+	/* Of those that are left out the leader asks (ENDPOINT_LOST_PREFIX). */
+	if (json_object_size(addresses->unseen) >= RELEASES_LATER_MAX)
+		return;
 	if (json_object_size(addresses->unseen) == 0)
 		timer_start(addresses->second_look, addresses->config.second_look_ms);
 	json_put(addresses->unseen, key,

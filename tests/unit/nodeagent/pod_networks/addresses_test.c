@@ -909,6 +909,26 @@ static void it_hides_no_endpoint_of_the_pod(void **state)
 	assert_word_waits_for_the_node();
 }
 
+static void of_many_forged_endpoints_few_are_remembered(void **state)
+{
+	auto_strbuf struct strbuf items = {0};
+
+	held = "u-1";
+	for (int i = 0; i < 2000; i++)
+		strbuf_addf(&items, "%s" FORGED("evil", "g-%d"), i ? "," : "", i);
+	open_with(is_held);
+	reply(PODS, 200, LIST_OF(""));
+	http_script_add(s.http, PODS, &(struct http_reply){.after = HTTP_OPEN, .always = true});
+	node_has_endpoints("GET " ALL_ENDPOINTS, strbuf_str(&items), "");
+	http_script_add(s.http, "GET /api/v1/namespaces/evil/pods/",
+			&(struct http_reply){.body = ALIVE, .always = true});
+	until_there_were(1, "GET " ALL_ENDPOINTS);
+	held = NULL;
+	until_there_were(1000, "GET /api/v1/namespaces/evil/pods/");
+	scripted_for(&s, 100);
+	assert_in_range(http_script_count(s.http, "GET /api/v1/namespaces/evil/pods/"), 1000, 1024);
+}
+
 /* The endpoint of a machine may stand on a later page. */
 static void the_word_and_conflicts_find_an_endpoint_on_a_later_page(void **state)
 {
@@ -1031,6 +1051,7 @@ int main(void)
 		NEW_POD(nor_of_another_pod_of_its_own),
 		NEW_POD(nor_of_another_node),
 		NEW_POD(it_hides_no_endpoint_of_the_pod),
+		NEW_POD(of_many_forged_endpoints_few_are_remembered),
 		TEST(the_word_and_conflicts_find_an_endpoint_on_a_later_page),
 		NEW_POD(endpoints_are_listed_each_time_the_watch_begins_anew),
 		NEW_POD(a_pod_asks_again_when_the_endpoint_that_it_asked_in_is_deleted),

@@ -201,12 +201,14 @@ static void add_counter(struct book *book, const char *name, const json_t *value
 static void add_counters(struct book *book, const json_t *counted)
 {
 	char name[FAMILY_NAME_SIZE], priority;
+	static const char *const parts[] = {"rdma", "port"};
 	const char *counter;
 	json_t *value;
 
-	json_each (json_at(counted, "rdma"), counter, value)
-		if (family_name_of_rdma(counter, name))
-			add_counter(book, name, value);
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+		json_each (json_at(counted, parts[i]), counter, value)
+			if (family_name_of_rdma(counter, name))
+				add_counter(book, name, value);
 	json_each (json_at(counted, "ethernet"), counter, value) {
 		if (family_name_of_priority(counter, name, &priority))
 			add_priority(book, name, priority, value);

@@ -17,6 +17,7 @@
 #include "nodeagent/host/ethtool.h"
 #include "nodeagent/host/namespaces.h"
 #include "nodeagent/host/pci.h"
+#include "nodeagent/host/port_counters.h"
 #include "nodeagent/host/rdma.h"
 #include "nodeagent/model/text.h"
 #include "nodeagent/netlink/rtnl_link.h"
@@ -430,13 +431,22 @@ static void put_problem(const struct reading *reading, const struct err *err)
 }
 
 /*
- * A PF of mlx5 has thousands, one for each channel mostly. Those of virtual ports, and
- * "rx_prio3_pause", "tx_prio0_discards".
+ * A PF of mlx5 has thousands, one for each channel mostly. Those of virtual ports, of the wire
+ * (mlx5, ice, bnxt_en), and "rx_prio3_pause", "tx_prio0_discards".
  */
 static bool is_wanted(const char *name)
 {
+	static const char *const wire[] = {
+		"link_down_events_phy",  "rx_crc_errors_phy", "rx_symbol_err_phy",
+		"rx_pcs_symbol_err_phy", "rx_discards_phy",   "rx_crc_errors.nic",
+		"rx_crc_errors",         "rx_fcs_err_frames",
+	};
+
 	if (strstr(name, "vport"))
 		return true;
+	for (size_t i = 0; i < ARRAY_LEN(wire); i++)
+		if (str_eq(name, wire[i]))
+			return true;
 	return (str_starts(name, "rx_prio") || str_starts(name, "tx_prio")) &&
 	       isdigit((unsigned char)name[7]) &&
 	       (str_eq(name + 8, "_pause") || str_eq(name + 8, "_discards"));
@@ -617,8 +627,10 @@ json_t *counters_read(struct host *host, const json_t *device, struct err *err)
 					  (uint64_t)json_integer_value(json_at(namespace, "inode")),
 					  read_inside, &reading, err) < 0)
 		return NULL;
-	if (!is_away(&reading, "rdmaAway"))
+	if (!is_away(&reading, "rdmaAway")) {
 		read_rdma(host, &reading);
+		port_counters_put(host, json_str_at(device, "rdma"), json_at(device, "ports"), ret);
+	}
 	if (!is_away(&reading, "netdevAway"))
 		read_interface(host, &reading);
 	if (json_is_true(json_at(device, "isVf")))

@@ -37,7 +37,9 @@ json_t *counters_list(struct host *host, const json_t *vfs, struct err *err);
  * What one of them has counted by now, new; `device` is an entry of the list.
  *
  *	rdma        hardware counters of the RDMA device (counted.h)
- *	ethernet    statistics of the interface: virtual ports, and per priority pauses and discards
+ *	port        counters of the device's ports, bytes as bytes; absent where there are none
+ *	ethernet    statistics of the interface: virtual ports, errors of the wire, and per priority
+ *	            pauses and discards
  *	speedMbps   of the interface, while it is known
  *	trafficClass  that the RDMA device's connections get, where its driver shows it
  *	vfs         { "0": { … } } of a PF: what it has counted for its VFs

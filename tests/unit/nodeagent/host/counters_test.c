@@ -228,6 +228,34 @@ static void reads_what_a_pf_and_its_rdma_device_have_counted(void **state)
 	assert_null(json_at(counted, "problem"));
 }
 
+static void reads_the_counters_of_ports(void **state)
+{
+	struct host_tree *tree = *state;
+	json_auto_t *listed = NULL, *counted = NULL;
+
+	host_tree_add_pf(tree, &tree_ib);
+	listed = list(tree, NULL);
+	counted = read_device(tree, device_of(listed, TREE_IB));
+	assert_null(json_at(counted, "port"));
+#define COUNTER(name, text)                                                                        \
+	host_tree_file(tree, "sys/class/infiniband/mlx5_7/ports/1/counters/" name, text "\n")
+	COUNTER("port_rcv_data", "4611686018427387903");
+	COUNTER("port_xmit_data", "2305843009213693951");
+	COUNTER("link_downed", "255");
+	COUNTER("symbol_error", "N/A (no PMA)");
+	COUNTER("port_xmit_wait", "18446744073709551615");
+	COUNTER("of_a_later_kernel", "1");
+#undef COUNTER
+	json_decref(counted);
+	counted = read_device(tree, device_of(listed, TREE_IB));
+	assert_int_equal(number_at(counted, "port", "port_data_transmitted_bytes"),
+			 9223372036854775804);
+	assert_int_equal(number_at(counted, "port", "link_downed"), 255);
+	/* More than 2^63 bytes, no number, 2^64 - 1, not known: no counter each. */
+	assert_int_equal(json_object_size(json_at(counted, "port")), 2);
+	assert_null(json_at(counted, "problem"));
+}
+
 static void reads_in_a_pods_namespace_and_comes_back(void **state)
 {
 	struct host_tree *tree = *state;
@@ -378,6 +406,7 @@ int main(void)
 		TEST(a_kernel_without_rdma_has_interfaces_all_the_same),
 		TEST(a_host_without_pci_is_an_error),
 		TEST(reads_what_a_pf_and_its_rdma_device_have_counted),
+		TEST(reads_the_counters_of_ports),
 		TEST(reads_in_a_pods_namespace_and_comes_back),
 		TEST(what_is_not_counted_is_absent),
 		TEST(a_speed_that_nobody_knows_is_absent),

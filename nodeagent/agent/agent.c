@@ -155,6 +155,7 @@ struct agent *agent_new(const struct agent_config *config)
 	agent->planned.skipped = json_object();
 	agent->round.made = json_array();
 	agent->seen.earlier = json_object();
+	agent->seen.acted = json_object();
 	agent->due = timer_new(config->loop, agent_turn, agent);
 	agent->turn = deferred_new(config->loop, agent_turn, agent);
 	agent->started_ms = clock_ms();
@@ -187,6 +188,7 @@ void agent_free(struct agent *agent)
 	json_decref(agent->planned.held);
 	json_decref(agent->planned.withdrawn);
 	json_decref(agent->seen.earlier);
+	json_decref(agent->seen.acted);
 	json_decref(agent->seen.observed);
 	parallel_nics_free(agent->planned.lanes);
 	json_decref(agent->planned.plan);
@@ -337,6 +339,7 @@ struct agent_view agent_view(struct agent *agent)
 		.withdrawn = agent_is_vacating(agent->object) &&
 			     agent->planned.withdrawal == WITHDRAWAL_DONE,
 		.given = agent->given,
+		.acted = agent->seen.acted,
 		.offered = agent->desired.offered,
 	};
 }

@@ -121,6 +121,7 @@ struct agent_view {
 	/* The kubelet gives none of the devices away that the plan waits for. */
 	bool withdrawn;
 	const json_t *given; /* agent_set_given(), of us or an agent before us; NULL: nothing yet */
+	const json_t *acted; /* of history_is_ours(), by clock_ms() */
 	const json_t *offered; /* spec whose resources are offered; NULL: none */
 };
 

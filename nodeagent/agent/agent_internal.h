@@ -69,6 +69,7 @@ struct agent_seen {
 	json_t *observed;
 	int64_t look_ms; /* an event asks for a look then; INT64_MAX: none does */
 	int64_t scan_ms; /* the next safety scan */
+	json_t *acted;   /* of history_is_ours() */
 };
 
 /* The plan that is carried out, or was last. */

@@ -158,6 +158,7 @@ static void on_stepped(void *arg, const json_t *result, const struct err *err)
 	struct err too_often = {0};
 
 	assert(agent->doing == STEPPING && entry);
+	json_put_int(agent->seen.acted, json_str_or(json_at(entry, "pf"), ""), clock_ms());
 	agent->round.steps++;
 	metric_add(agent->metrics.steps, 1, entry_name(entry), err ? "failed" : "done");
 	if (!err) {
@@ -214,6 +215,7 @@ static void begin_step(struct agent *agent, size_t index)
 	while (stepping->entry)
 		stepping++;
 	*stepping = (struct stepping){.agent = agent, .entry = entry, .index = index};
+	json_put_int(agent->seen.acted, json_str_or(json_at(entry, "pf"), ""), INT64_MAX);
 	if (!agent->round.began)
 		agent_begin_round(agent, entry);
 	log_debug("step", F_INT("number", (int64_t)index + 1), F_STR("step", entry_name(entry)),

@@ -60,6 +60,7 @@ void agent_take_observed(struct agent *agent, json_t *observed)
 		.observed = owned,
 		.before = agent->seen.observed ? agent->seen.observed : agent->seen.earlier,
 		.spec = agent->desired.offered,
+		.acted = agent->seen.acted,
 		.now_ms = clock_ms(),
 	};
 

@@ -206,7 +206,8 @@ const char *pools_gave_elsewhere(const struct pools *pools, const struct pool *p
 	return pool_gave(pool, id) ? NULL : map_get(&pools->held, id);
 }
 
-void pools_add_tokens(struct pools *pools, struct pool *pool, int64_t n, bool healthy)
+void pools_add_tokens(struct pools *pools, struct pool *pool, int64_t n, bool healthy,
+		      bool has_link)
 {
 	assert(n >= 0 && pools->tokens <= POOLS_TOKENS_MAX);
 	if (n > POOLS_TOKENS_MAX - pools->tokens) {
@@ -217,10 +218,13 @@ void pools_add_tokens(struct pools *pools, struct pool *pool, int64_t n, bool he
 		return;
 	}
 	pools->tokens += n;
-	for (int64_t i = 0; i < n; i++)
-		json_array_append_new(pool->devices,
-				      json_pack("{s:o,s:b}", "id", json_fmt("%lld", (long long)i),
-						"healthy", healthy));
+	for (int64_t i = 0; i < n; i++) {
+		json_t *id = json_fmt("%lld", (long long)i);
+		bool is_usable = has_link || pool_gave(pool, json_string_value(id));
+
+		json_array_append_new(pool->devices, json_pack("{s:o,s:b}", "id", id, "healthy",
+							       healthy && is_usable));
+	}
 }
 
 void pools_add_gone(struct pools *pools, struct pool *pool, const char *id, const char *cause)

@@ -98,7 +98,7 @@ static void offer_device(struct pools *pools, const char *device, int64_t count)
 		return;
 	pool->wanted = count;
 	json_put(pool->resource, "nodes", json_pack("[o]", json_fmt("/dev/%s", device)));
-	pools_add_tokens(pools, pool, count, true);
+	pools_add_tokens(pools, pool, count, true, true);
 }
 
 /* The first entry that matches a name counts. */

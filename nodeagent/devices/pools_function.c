@@ -350,7 +350,7 @@ void pools_add_function(struct pools *pools, struct pool *pool,
 	if (use)
 		set_fault(&draft, "it is used by %s; end that use", use);
 	check_driver(&draft);
-	unwell = pools_unwell(pools, function, is_held(pool, function));
+	unwell = pools_unwell(pools, function, is_held(pool, function), function->pf != NULL);
 	if (unwell)
 		set_fault(&draft, "%s", unwell);
 	add_vfio(&draft);

@@ -30,7 +30,8 @@ static char *port_fault(const struct pools *pools, const json_t *port, bool has_
 	return str_printf("its port %s has no link; check cable and switch", name);
 }
 
-char *pools_unwell(const struct pools *pools, const struct pools_function *function, bool is_held)
+char *pools_unwell(const struct pools *pools, const struct pools_function *function, bool is_held,
+		   bool has_to_be_up)
 {
 	const json_t *port = function->pf ? function->pf : function->seen;
 	const json_t *entries[] = {function->seen, port};
@@ -49,5 +50,5 @@ char *pools_unwell(const struct pools *pools, const struct pools_function *funct
 		return str_printf("%s had a fatal PCI Express error in the last ten minutes; see "
 				  "dmesg, and its slot",
 				  json_str_or(json_at(port, "pciAddress"), "?"));
-	return is_held ? NULL : port_fault(pools, port, function->pf != NULL);
+	return is_held ? NULL : port_fault(pools, port, has_to_be_up);
 }

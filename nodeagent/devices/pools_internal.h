@@ -110,8 +110,12 @@ void pools_add_gone(struct pools *pools, struct pool *pool, const char *id, cons
 const char *pools_gave_elsewhere(const struct pools *pools, const struct pool *pool,
 				 const char *id);
 
-/* Add tokens "0" … "n-1", healthy or not; none, and a cause, when there would be too many. */
-void pools_add_tokens(struct pools *pools, struct pool *pool, int64_t n, bool healthy);
+/*
+ * Add tokens "0" … "n-1", healthy or not; none, and a cause, when there would be too many. Without
+ * a link those that pods have stay healthy, as pools_unwell() says.
+ */
+void pools_add_tokens(struct pools *pools, struct pool *pool, int64_t n, bool healthy,
+		      bool has_link);
 
 /* ---- pools_function.c: one network function as a device -------------------------------------- */
 
@@ -130,8 +134,10 @@ void pools_add_function(struct pools *pools, struct pool *pool,
  * Why pods could do nothing with it, though it is there and bound; new. NULL: it works, as far as
  * is known. A port without link counts only for what is free: kubelets from 1.27 start a container
  * only on devices that are healthy, and after a boot a link comes up later than they do.
+ * has_to_be_up: a port that is set down is one without link.
  */
-char *pools_unwell(const struct pools *pools, const struct pools_function *function, bool is_held);
+char *pools_unwell(const struct pools *pools, const struct pools_function *function, bool is_held,
+		   bool has_to_be_up);
 
 /* ---- the sources ----------------------------------------------------------------------------- */
 

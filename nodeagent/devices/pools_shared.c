@@ -132,7 +132,8 @@ struct candidate {
 	const char *id; /* PCI address or name */
 	const char *vendor, *device, *driver, *netdev;
 	const char *link_type;
-	const json_t *rdma; /* its RDMA devices */
+	const json_t *rdma;                    /* its RDMA devices */
+	const struct pools_function *function; /* NULL: none is behind it */
 };
 
 static bool is_listed(const json_t *list, const char *value)
@@ -189,7 +190,8 @@ struct gathering {
 	const json_t *selectors;
 	json_t *selected; /* ids of candidates */
 	json_t *nodes;
-	size_t usable; /* RDMA devices that have their uverbs */
+	size_t usable;  /* RDMA devices that have their uverbs */
+	size_t working; /* of these, those whose port has a link */
 };
 
 static const char *name_of(const struct gathering *g)
@@ -225,6 +227,7 @@ static void add_device(struct gathering *g, const struct candidate *c, const jso
 	const json_t *port = json_array_get(json_at(device, "ports"), 0);
 	const char *name = json_str_or(json_at(device, "name"), "?");
 	bool is_ib = str_eq(json_str_at(port, "linkLayer"), "InfiniBand");
+	auto_free char *unwell = NULL;
 
 	if (!add_files(g, files, "uverbs")) {
 		pool_cause(g->pool,
@@ -233,6 +236,12 @@ static void add_device(struct gathering *g, const struct candidate *c, const jso
 		return;
 	}
 	g->usable++;
+	if (c->function)
+		unwell = pools_unwell(g->pools, c->function, false, true);
+	if (unwell)
+		pool_cause(g->pool, "%s (%s): %s", name, c->id, unwell);
+	else
+		g->working++;
 	if (!json_find(files, "type", "umad") || (is_ib && !json_find(files, "type", "issm")))
 		pools_problem(g->pools, name_of(g), "RdmaFilesMissing",
 			      "%s: %s (%s) has no file %s in /dev/infiniband; pods get it without; "
@@ -273,6 +282,7 @@ static struct candidate candidate_of(const struct pools *pools, const struct poo
 		.netdev = json_str_at(f->seen, "name"),
 		.link_type = link_type_of(json_str_at(f->pf ? f->pf : f->seen, "linkType")),
 		.rdma = pools_rdma_of(pools, f->address),
+		.function = f,
 	};
 }
 
@@ -353,10 +363,10 @@ static void offer_tokens(struct gathering *g, int64_t max)
 			      name_of(g));
 	/*
 	 * Tokens that pods have stay on the list, and so do those of a device that lacks its files
-	 * for now.
+	 * for now. A token brings all devices: one that works is enough.
 	 */
 	if (json_array_size(g->selected) > 0 || json_object_size(g->pool->allocated) > 0)
-		pools_add_tokens(g->pools, g->pool, max, g->usable > 0);
+		pools_add_tokens(g->pools, g->pool, max, g->usable > 0, g->working > 0);
 }
 
 void pools_from_shared(struct pools *pools)

@@ -167,17 +167,34 @@ static int64_t broken_ms(const struct history_input *in, const json_t *entry)
 		       : -1;
 }
 
+bool history_is_ours(const json_t *acted, const char *address, int64_t now_ms)
+{
+	const json_t *times[] = {json_object_get(acted, address), json_object_get(acted, "")};
+
+	for (size_t i = 0; i < ARRAY_LEN(times); i++)
+		if (times[i] && now_ms - json_integer_value(times[i]) < HISTORY_NO_LINK_MS)
+			return true;
+	return false;
+}
+
 /* Since when its port has no link; -1: it has one, or it is unknown. */
 static int64_t no_link_ms(const struct history_input *in, const json_t *entry)
 {
-	const json_t *before = json_find(json_at(in->before, "interfaces"), "pciAddress",
-					 json_str_at(entry, "pciAddress"));
+	const char *address = json_str_at(entry, "pciAddress");
+	const json_t *before = json_find(json_at(in->before, "interfaces"), "pciAddress", address);
 	const json_t *since = json_at(before, "host", "noLinkMs");
 
 	if (!json_is_false(json_at(entry, "host", "carrier")) &&
 	    !str_eq(json_str_at(entry, "linkAdminState"), "down"))
 		return -1;
-	return since ? json_integer_value(since) : in->now_ms;
+	if (since)
+		return json_integer_value(since);
+	/* It was there, and nobody of ours took it: it counts as long gone. */
+	return json_is_true(json_at(before, "host", "carrier")) &&
+			       !json_at(before, "host", "arrivedMs") &&
+			       !history_is_ours(in->acted, address, in->now_ms)
+		       ? in->now_ms - HISTORY_NO_LINK_MS
+		       : in->now_ms;
 }
 
 static json_t *present_entry(const struct history_input *in, json_t *entry, const json_t *protected)

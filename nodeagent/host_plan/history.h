@@ -11,6 +11,7 @@
 #define ORBWEAVER_NODEAGENT_HOST_PLAN_HISTORY_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -29,8 +30,9 @@ enum {
 	/* How long a NIC is unhealthy after its last fatal error of PCI Express. */
 	HISTORY_BROKEN_MS = 600000,
 	/*
-	 * How long a port has to be without a link until it is reported: links go down for
-	 * seconds when drivers set an MTU.
+	 * How long a port has to be without a link until it is reported, where it has just come,
+	 * or we act on it or just did: links go down for seconds when drivers set an MTU. One that
+	 * is lost else is reported at once.
 	 */
 	HISTORY_NO_LINK_MS = 20000,
 };
@@ -43,7 +45,8 @@ struct history_input {
 	 * when not known. NULL: nothing is.
 	 */
 	const json_t *before;
-	const json_t *spec; /* NodeState.spec whose PFs are kept, with its rails; NULL: none */
+	const json_t *spec;  /* NodeState.spec whose PFs are kept, with its rails; NULL: none */
+	const json_t *acted; /* of history_is_ours(); NULL: nothing was done */
 	int64_t now_ms; /* of a clock that never goes back, the same for all looks of a process */
 };
 
@@ -53,6 +56,12 @@ struct history_input {
  * "The observed document". And with rails (nodeagent/model/rails.h). New; shares what is the same.
  */
 json_t *history_merge(const struct history_input *input);
+
+/*
+ * Does what happens to the port's link come of our own action, or may it? acted: {PCI address of a
+ * PF, or "" for all: when the last step on it ended, as now_ms}, INT64_MAX while one runs.
+ */
+bool history_is_ours(const json_t *acted, const char *address, int64_t now_ms);
 
 /* What of it has to survive this process, until the next boot: {"bootId", "protected"}, new. */
 json_t *history_node(const json_t *observed);

@@ -21,6 +21,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/agent/agent.h"
 #include "nodeagent/host/observe.h"
+#include "nodeagent/host_plan/history.h"
 #include "nodeagent/host_plan/planner.h"
 
 #define A "0000:0a:00.0"
@@ -435,6 +436,27 @@ static void the_round_ends_when_the_last_of_them_is_done(void **state)
 	assert_int_equal(w->steps, 2);
 	assert_int_equal(count(B), 2);
 	assert_true(was_told("VfCountRefused"));
+}
+
+/* So that the link that it takes is nobody's fault. */
+static void what_it_acts_on_is_known_during_a_step_and_for_a_while(void **state)
+{
+	const json_t *acted;
+
+	w->parallel = 2;
+	w->hold = true;
+	agent_set_may_execute(start(), true);
+	want(1, 4, 2);
+	until(w->done == 2);
+	acted = agent_view(w->agent).acted;
+	assert_true(history_is_ours(acted, A, clock_ms() + HISTORY_NO_LINK_MS));
+	w->hold = false;
+	deferred_run(w->carry_out);
+	until(was_told("Configured"));
+	acted = agent_view(w->agent).acted;
+	assert_true(history_is_ours(acted, A, clock_ms()));
+	assert_false(history_is_ours(acted, A, clock_ms() + HISTORY_NO_LINK_MS));
+	assert_false(history_is_ours(acted, "0000:99:00.0", clock_ms()));
 }
 
 static void does_nothing_before_the_nodestate_was_seen(void **state)
@@ -1012,6 +1034,7 @@ int main(void)
 		CASE(nics_are_configured_side_by_side),
 		CASE(one_after_the_other_when_that_is_asked_for),
 		CASE(the_round_ends_when_the_last_of_them_is_done),
+		CASE(what_it_acts_on_is_known_during_a_step_and_for_a_while),
 		CASE(does_nothing_before_the_nodestate_was_seen),
 		CASE(keeps_how_it_was_found_before_the_first_step_and_looks_after_the_last),
 		CASE(executes_only_while_it_may),

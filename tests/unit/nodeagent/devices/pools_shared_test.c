@@ -120,6 +120,30 @@ static void tokens_bring_the_files_of_all_that_match(void **state)
 	assert_text(json_at(pools, "problems"), "[]");
 }
 
+/* One of the two that are selected works: a token still brings something. */
+static void tokens_without_a_link_are_unhealthy_but_for_pods_that_have_them(void **state)
+{
+	json_auto_t *observed = yaml(HOST), *both = one("{\"ifNames\":[\"enp11s0f0np0\",\"ib0\"]}");
+	json_auto_t *single = one("{\"ifNames\":[\"enp11s0f0np0\"]}");
+	json_auto_t *lost = yaml("{linkAdminState: down, host: {noLink: true}}");
+	json_auto_t *allocated = yaml("{rdma/x: {'1': ml/a/c}}");
+	json_auto_t *some = NULL, *none = NULL, *held = NULL;
+
+	json_merge_patch(json_array_get(json_at(observed, "interfaces"), 2), lost);
+	some = compute(observed, both, NULL);
+	assert_int_equal(healthy(some, "rdma/x"), 2);
+	assert_says(json_at(resource(some, "rdma/x"), "causes"),
+		    "mlx5_0 (0000:0b:00.0): its port enp11s0f0np0 is down");
+	none = compute(observed, single, NULL);
+	assert_int_equal(healthy(none, "rdma/x"), 0);
+	held = pools_compute(&(struct pools_input){.prefix = "spidernet.io",
+						   .observed = observed,
+						   .shared = single,
+						   .allocated = allocated});
+	assert_text(json_at(resource(held, "rdma/x"), "devices"),
+		    "[{\"healthy\":false,\"id\":\"0\"},{\"healthy\":true,\"id\":\"1\"}]");
+}
+
 /* An article's pod: "limits: tencent.com/rdma: 1 # requesting 1 RDMA device". */
 static void a_resource_of_another_plugins_prefix_is_served(void **state)
 {
@@ -738,6 +762,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tokens_bring_the_files_of_all_that_match),
+		cmocka_unit_test(tokens_without_a_link_are_unhealthy_but_for_pods_that_have_them),
 		cmocka_unit_test(a_resource_of_another_plugins_prefix_is_served),
 		cmocka_unit_test(selectors_are_exact_and_all_have_to_hold),
 		cmocka_unit_test(the_seeds_configuration_gives_what_its_reader_expects),

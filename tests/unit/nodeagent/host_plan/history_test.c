@@ -29,6 +29,8 @@
 
 /* A process: what it has seen so far. */
 static json_t *before;
+/* What it has done. */
+static const json_t *acted_on;
 
 static int forget(void **state)
 {
@@ -44,8 +46,11 @@ static const json_t *look(const char *observed_text, const char *spec_text, int6
 	json_auto_t *unchanged = json_deep_copy(observed), *old = before;
 	json_auto_t *old_unchanged = json_deep_copy(before);
 
-	before = history_merge(&(struct history_input){
-		.observed = observed, .before = old, .spec = spec, .now_ms = now_ms});
+	before = history_merge(&(struct history_input){.observed = observed,
+						       .before = old,
+						       .spec = spec,
+						       .acted = acted_on,
+						       .now_ms = now_ms});
 	assert_true(json_same(observed, unchanged));
 	assert_true(json_same(old, old_unchanged));
 	return before;
@@ -273,8 +278,25 @@ static void a_port_without_link_is_told_so_when_it_lasts(void **state)
 	assert_true(json_is_true(json_at(pf_at(0), "host", "noLink")));
 	(void)look(CARRIER("true"), SPEC_A, 40000);
 	assert_null(json_at(pf_at(0), "host", "noLink"));
+}
+
+static void a_link_that_is_lost_is_told_at_once_unless_we_took_it(void **state)
+{
+	json_auto_t *acted = json_pack("{s:I}", A, (json_int_t)INT64_MAX);
+
+	(void)look(CARRIER("true"), SPEC_A, 40000);
 	(void)look(CARRIER("false"), SPEC_A, 50000);
+	assert_true(json_is_true(json_at(pf_at(0), "host", "noLink")));
+	assert_true(history_is_ours(acted, A, 90000));
+	assert_false(history_is_ours(acted, B, 90000));
+	acted_on = acted;
+	(void)look(CARRIER("true"), SPEC_A, 60000);
+	json_put_int(acted, A, 70000);
+	(void)look(CARRIER("false"), SPEC_A, 80000);
 	assert_true(json_is_false(json_at(pf_at(0), "host", "noLink")));
+	(void)look(CARRIER("false"), SPEC_A, 80000 + HISTORY_NO_LINK_MS);
+	assert_true(json_is_true(json_at(pf_at(0), "host", "noLink")));
+	acted_on = NULL;
 }
 
 int main(void)
@@ -294,6 +316,7 @@ int main(void)
 		CASE(what_is_kept_counts_no_time),
 		CASE(a_pci_error_counts_for_ten_minutes_after_the_last),
 		CASE(a_port_without_link_is_told_so_when_it_lasts),
+		CASE(a_link_that_is_lost_is_told_at_once_unless_we_took_it),
 	};
 
 	json_init();

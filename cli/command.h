@@ -76,6 +76,8 @@ enum cli_flag_index {
 	FLAG_CHECK_TIMEOUT,
 	FLAG_MIN_GBPS,
 	FLAG_MAX_US,
+	FLAG_PATTERN,
+	FLAG_TEST,
 	FLAG_SERVE,
 	FLAG_LISTEN,
 	FLAG_STATE,
@@ -127,6 +129,8 @@ struct cli {
 	/* Of --timeout and --check-timeout, in seconds; NULL: the command's own. */
 	const char *timeout, *check_timeout;
 	const char *min_gbps, *max_us; /* of flags of these names; NULL: no limit */
+	const char *pattern;           /* --pattern: which paths; NULL: the command's own */
+	const char *test;              /* --test: a file with results; NULL: none */
 	bool serve;                    /* --serve: a page that stays up to date */
 	const char *listen;            /* of --listen; NULL: the command's own */
 	const char *state;             /* of --state; NULL: the command's own */

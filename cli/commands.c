@@ -337,7 +337,7 @@ const struct cli_command cli_commands[] = {
 		.args_max = SIZE_MAX,
 		.takes = 1u << FLAG_MESH | 1u << FLAG_RESOURCE | 1u << FLAG_IMAGE |
 			 1u << FLAG_TIMEOUT | 1u << FLAG_CHECK_TIMEOUT | 1u << FLAG_MIN_GBPS |
-			 1u << FLAG_MAX_US,
+			 1u << FLAG_MAX_US | 1u << FLAG_PATTERN,
 		.run = test_run,
 	},
 	{
@@ -349,13 +349,15 @@ const struct cli_command cli_commands[] = {
 			"and "
 			"opened without a network.\n"
 			"--serve prints a URL for the browsers of this machine; ADDRESS: "
-			"127.0.0.1:PORT or [::1]:PORT (default: 127.0.0.1:0, a free port).\n",
+			"127.0.0.1:PORT or [::1]:PORT (default: 127.0.0.1:0, a free port).\n"
+			"--test shows bandwidth and latency of paths, as `orbweaver test -o json` "
+			"has measured them.\n",
 		.kinds = report_kinds,
 		.optional = KIND_NAD,
 		.document = "Report",
 		.fields = report_fields,
 		.args_max = 1,
-		.takes = 1u << FLAG_SERVE,
+		.takes = 1u << FLAG_SERVE | 1u << FLAG_TEST,
 		.run = report_run,
 	},
 	{

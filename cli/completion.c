@@ -133,6 +133,8 @@ static void take_value(struct line *line, const struct cli_flag *flag, const cha
 	case FLAG_CHECK_TIMEOUT:
 	case FLAG_MIN_GBPS:
 	case FLAG_MAX_US:
+	case FLAG_PATTERN:
+	case FLAG_TEST:
 	case FLAG_SERVE:
 	case FLAG_LISTEN:
 	case FLAG_STATE:

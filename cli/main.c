@@ -138,6 +138,12 @@ static int take_flag(struct arguments *a, enum cli_flag_index flag, const char *
 	case FLAG_MAX_US:
 		a->cli.max_us = value;
 		return 0;
+	case FLAG_PATTERN:
+		a->cli.pattern = value;
+		return 0;
+	case FLAG_TEST:
+		a->cli.test = value;
+		return 0;
 	case FLAG_SERVE:
 		a->cli.serve = true;
 		return 0;

@@ -79,6 +79,12 @@ const struct cli_field report_fields[] = {
 	{"policies[].wanted", "integer", "VFs that it asks for"},
 	{"policies[].present", "integer", "VFs that are there"},
 	{"policies[].lines[]", "string", "node by node, where it is not as wanted"},
+	{"test.bandwidth", "object",
+	 "with --test: columns[] (networks), rows[] (from, to, network, cells[]: value in Gbit/s, "
+	 "failed)"},
+	{"test.latency", "object", "likewise, microseconds"},
+	{"test.suspects[]", "object", "as orbweaver test has them"},
+	{"test.ring", "number", "bus bandwidth of a ring, Gbit/s; absent: not known, or none"},
 	{"findings[].level", "string", "error, warning, info"},
 	{"findings[].reason", "string", "the one word for it"},
 	{"findings[].object", "string", "what it is about"},

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The order of things, and what is printed: pods are made on the nodes, each path between two is
- * looked at step by step, pods are removed. Which steps, with which commands, and what their output
- * means is in pathtest/; pods and commands in them are in test_pods.c.
+ * The order of things, and what is printed: pods are made on the nodes, paths between them are
+ * looked at round by round and step by step, pods are removed. Which paths and steps, with which
+ * commands, and what their output means is in pathtest/; pods and commands in them are in
+ * test_pods.c.
  *
- * Paths are measured one after the other: two at a time would share a NIC.
+ * All paths of a round do the same step at the same time.
  */
 #include "cli/test.h"
 
@@ -12,9 +13,12 @@
 #include <string.h>
 
 #include "cli/pathtest/pods.h"
+#include "cli/pathtest/results.h"
+#include "cli/pathtest/rounds.h"
 #include "cli/pathtest/steps.h"
 #include "cli/print.h"
 #include "cli/test_pods.h"
+#include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 
@@ -29,7 +33,6 @@ enum {
 	/* Below those that the kernel assigns. */
 	FIRST_PORT = 18515,
 	LAST_PORT = 28515,
-	MATRIX_COLUMNS_MAX = 32,
 };
 
 const char *const test_kinds[] = {KIND_NAD, KIND_NODE, KIND_NODE_STATE, NULL};
@@ -37,7 +40,11 @@ const char *const test_kinds[] = {KIND_NAD, KIND_NODE, KIND_NODE_STATE, NULL};
 const struct cli_field test_fields[] = {
 	{"items[].from", "string", "node of the client"},
 	{"items[].to", "string", "node of the server"},
-	{"items[].network", "string", "NetworkAttachmentDefinition, NAMESPACE/NAME"},
+	{"items[].network", "string", "of the client: NetworkAttachmentDefinition, NAMESPACE/NAME"},
+	{"items[].toNetwork", "string", "of the server"},
+	{"items[].fromRail", "integer", "rail of the client's NIC; absent: not known, or none"},
+	{"items[].toRail", "integer", "rail of the server's NIC"},
+	{"items[].round", "integer", "paths of one round are measured at the same time"},
 	{"items[].interface", "string", "its name in the client's pod"},
 	{"items[].fromAddress", "string", "address of the client in this network"},
 	{"items[].toAddress", "string", "address of the server in this network"},
@@ -53,15 +60,39 @@ const struct cli_field test_fields[] = {
 	 "microseconds that two bytes take there and back, on average"},
 	{"items[].bandwidth.rdma", "number", "Gbit/s of RDMA writes of 64 KiB, on average"},
 	{"items[].bandwidth.tcp", "number", "Gbit/s of a TCP connection, both ways in turn"},
+	{"suspects[].at", "string",
+	 "what failed paths have in common: node, network, both; else the path"},
+	{"suspects[].failed", "integer", "paths there on which a check failed"},
+	{"suspects[].paths", "integer", "paths there"},
+	{"ring.busGbps", "number",
+	 "with --pattern ring: bus bandwidth of an all-reduce, all networks together"},
+	{"ring.rails[].network", "string", "NetworkAttachmentDefinition"},
+	{"ring.rails[].gbps", "number", "Gbit/s of its slowest link; 0: one is not known"},
+	{"ring.rails[].from", "string", "client of this link"},
+	{"ring.rails[].to", "string", "server of this link"},
 	{0},
 };
 
 struct test {
 	struct test_pods pods;
+	const json_t *world, *networks;
+	enum path_pattern pattern;
+	/* Of each pod, for each network: as JSON of pathtest_interface(), kept for `ends`. */
+	json_t **interfaces;
+	struct path_end *ends;
 	json_t *items;
 	int next_port;
 	int64_t check_s; /* a command has so long in its pod */
 	struct path_limits limits;
+};
+
+/* A path of the round. */
+struct run {
+	struct path path;
+	struct test_pod *from, *to;
+	json_t *item;                       /* borrowed */
+	bool takes_part;                    /* in the step */
+	struct test_command client, server; /* of the step */
 };
 
 /* ---- a step ---------------------------------------------------------------------------------- */
@@ -115,10 +146,10 @@ static int digits_of(double value)
 }
 
 /* What the client printed. */
-static void take_output(const struct test *t, json_t *item, const struct step *step,
-			const struct path *path, const struct test_command *client,
-			const struct test_command *server)
+static void take_output(const struct test *t, const struct step *step, const struct run *run)
 {
+	const struct test_command *client = &run->client, *server = &run->server;
+	json_t *item = run->item;
 	auto_free char *seen = NULL;
 	char beyond[128];
 	bool is_within;
@@ -136,7 +167,8 @@ static void take_output(const struct test *t, json_t *item, const struct step *s
 		return;
 	}
 	put_measure(item, step->measures, value);
-	is_within = path_is_within(&t->limits, path, step->measures, value, beyond, sizeof(beyond));
+	is_within = path_is_within(&t->limits, &run->path, step->measures, value, beyond,
+				   sizeof(beyond));
 	if (step->measures == STEP_RDMA_BANDWIDTH || step->measures == STEP_TCP_BANDWIDTH)
 		seen = str_printf("%.*f Gb/s%s%s", digits_of(value), value, *beyond ? ", " : "",
 				  beyond);
@@ -145,72 +177,114 @@ static void take_output(const struct test *t, json_t *item, const struct step *s
 	add_check(item, step->name, is_within ? "ok" : "failed", seen);
 }
 
-static void start_end(struct test *t, const struct step *step, const struct path *path,
-		      bool is_server, const struct test_pod *pod, struct test_command *ret)
+static void add_end(struct test *t, const struct step *step, struct run *run, bool is_server)
 {
 	auto_free char *seconds = str_printf("%lld", (long long)t->check_s);
 	struct step_words words = {0};
 
 	words.words[words.n++] = seconds;
-	step->words(path, is_server, &words);
-	test_command_start(ret, &t->pods, pod,
-			   step->has_server && !is_server ? path_until_script : path_once_script,
-			   words.words, t->check_s * 1000 + ARRIVES_MS);
+	step->words(&run->path, is_server, &words);
+	test_command_add(is_server ? &run->server : &run->client, &t->pods,
+			 is_server ? run->to : run->from,
+			 step->has_server && !is_server ? path_until_script : path_once_script,
+			 words.words, t->check_s * 1000 + ARRIVES_MS);
+}
+
+/* What the client is told from; -1: the user interrupts. */
+static int end_client(struct test *t, const struct step *step, struct run *run, struct err *err)
+{
+	if (test_command_wait(&run->client, err) < 0) {
+		if (t->pods.interrupted)
+			return -1;
+		add_check(run->item, step->name, "failed", err->text);
+		return 0;
+	}
+	/* What the server has printed helps to understand a failure. */
+	if (step->has_server && run->client.exit_code != 0)
+		(void)test_command_look(&run->server, NULL);
+	take_output(t, step, run);
+	return 0;
+}
+
+/* How long the servers' tasks are on their way says nothing about the paths. */
+static int start_servers(struct test *t, const struct step *step, struct run *runs, size_t n,
+			 struct err *err)
+{
+	for (size_t i = 0; i < n; i++)
+		if (runs[i].takes_part)
+			add_end(t, step, &runs[i], true);
+	test_commands_start(&t->pods);
+	for (size_t i = 0; i < n; i++) {
+		if (!runs[i].takes_part || test_command_wait_begin(&runs[i].server, err) == 0)
+			continue;
+		if (t->pods.interrupted)
+			return -1;
+		add_check(runs[i].item, step->name, "failed", err->text);
+		runs[i].takes_part = false;
+	}
+	return 0;
 }
 
 /* -1: the user interrupts. What goes wrong otherwise is a line of the result. */
-static int run_step(struct test *t, const struct step *step, struct path *path,
-		    const struct test_pod *from, const struct test_pod *to, json_t *item,
+static int run_step(struct test *t, const struct step *step, struct run *runs, size_t n,
 		    struct err *err)
 {
-	struct test_command server = {0}, client = {0};
+	struct run *first = NULL;
+	size_t others = 0;
+	int result = 0;
 
-	snprintf(path->port, sizeof(path->port), "%d", t->next_port);
-	t->next_port = t->next_port < LAST_PORT ? t->next_port + 1 : FIRST_PORT;
-	(void)fprintf(stderr, "orbweaver: %s -> %s: %s\n", from->node, to->node, step->name);
-	/* How long the server's task is on its way says nothing about the path. */
-	if (step->has_server) {
-		start_end(t, step, path, true, to, &server);
-		if (test_command_wait_begin(&server, err) < 0) {
-			if (!t->pods.interrupted)
-				add_check(item, step->name, "failed", err->text);
-			test_command_done(&server);
-			return t->pods.interrupted ? -1 : 0;
-		}
+	for (size_t i = 0; i < n; i++) {
+		if (!runs[i].takes_part)
+			continue;
+		others += first != NULL;
+		first = first ? first : &runs[i];
+		snprintf(runs[i].path.port, sizeof(runs[i].path.port), "%d", t->next_port);
+		t->next_port = t->next_port < LAST_PORT ? t->next_port + 1 : FIRST_PORT;
 	}
-	start_end(t, step, path, false, from, &client);
-	if (test_command_wait(&client, err) == 0) {
-		/* What the server has printed helps to understand a failure. */
-		if (step->has_server && client.exit_code != 0)
-			(void)test_command_look(&server, NULL);
-		take_output(t, item, step, path, &client, &server);
-	} else if (!t->pods.interrupted)
-		add_check(item, step->name, "failed", err->text);
-	test_command_done(&client);
-	test_command_done(&server);
-	return t->pods.interrupted ? -1 : 0;
+	if (!first)
+		return 0;
+	(void)fprintf(stderr, "orbweaver: %s -> %s", first->from->node, first->to->node);
+	if (others > 0)
+		(void)fprintf(stderr, ", and %zu paths beside it", others);
+	(void)fprintf(stderr, ": %s\n", step->name);
+	if (step->has_server)
+		result = start_servers(t, step, runs, n, err);
+	for (size_t i = 0; i < n && result == 0; i++)
+		if (runs[i].takes_part)
+			add_end(t, step, &runs[i], false);
+	test_commands_start(&t->pods);
+	for (size_t i = 0; i < n && result == 0; i++)
+		if (runs[i].takes_part)
+			result = end_client(t, step, &runs[i], err);
+	for (size_t i = 0; i < n; i++) {
+		test_command_done(&runs[i].client);
+		test_command_done(&runs[i].server);
+	}
+	return result;
 }
 
 /* What a trial has found is the result where a longer stream would take too long. */
-static int run_stream(struct test *t, const struct step *step, struct path *path,
-		      const struct test_pod *from, const struct test_pod *to, json_t *item,
+static int run_stream(struct test *t, const struct step *step, struct run *runs, size_t n,
 		      struct err *err)
 {
-	json_auto_t *trial = json_object();
-	double rate;
-
-	path->transfers = PATHTEST_TRIAL;
-	if (run_step(t, step, path, from, to, trial, err) < 0)
+	for (size_t i = 0; i < n; i++)
+		runs[i].path.transfers = PATHTEST_TRIAL;
+	if (run_step(t, step, runs, n, err) < 0)
 		return -1;
-	rate = json_real_value(json_at(trial, "bandwidth", "tcp"));
-	if (rate > 0 && path_transfers(rate) > PATHTEST_TRIAL) {
-		path->transfers = path_transfers(rate);
-		return run_step(t, step, path, from, to, item, err);
+	for (size_t i = 0; i < n; i++) {
+		json_t *rates = json_at(runs[i].item, "bandwidth");
+		json_t *checks = json_at(runs[i].item, "checks");
+		double rate = json_real_value(json_at(rates, "tcp"));
+
+		runs[i].takes_part =
+			runs[i].takes_part && rate > 0 && path_transfers(rate) > PATHTEST_TRIAL;
+		if (!runs[i].takes_part)
+			continue;
+		runs[i].path.transfers = path_transfers(rate);
+		json_object_del(rates, "tcp");
+		json_array_remove(checks, json_array_size(checks) - 1);
 	}
-	if (rate > 0)
-		put_measure(item, step->measures, rate);
-	json_array_append(json_at(item, "checks"), json_array_get(json_at(trial, "checks"), 0));
-	return 0;
+	return run_step(t, step, runs, n, err);
 }
 
 /* ---- a path ---------------------------------------------------------------------------------- */
@@ -250,98 +324,193 @@ static bool is_out_of_reach(const struct path *path)
 	return path->client.facts.is_soft_elsewhere || path->server.facts.is_soft_elsewhere;
 }
 
-/* What one end is, asked in its pod. interface is kept by the caller. */
-static int ask_end(struct test *t, const struct test_pod *pod, const json_t *interface,
-		   const char *master, struct path_end *ret, struct err *err)
+/* What each end is, asked in its pod. */
+static int ask_ends(struct test *t, struct err *err)
 {
-	struct test_command command = {0};
-	int result;
+	size_t networks = json_array_size(t->networks), n = t->pods.n * networks;
+	auto_free struct test_command *commands = mem_calloc(n, sizeof(*commands));
+	int result = 0;
 
-	*ret = (struct path_end){
-		.interface = json_str_at(interface, "interface"),
-		.address = json_str_at(interface, "address"),
-		.control = json_str_or(json_at(interface, "control"), ""),
-	};
-	test_command_start(&command, &t->pods, pod, pathtest_facts_script,
-			   (const char *const[]){ret->interface, NULL},
-			   t->check_s * 1000 + ARRIVES_MS);
-	result = test_command_wait(&command, err);
-	if (result == 0)
-		facts_read(command.output, interface, master, &ret->facts);
-	else
-		(void)err_in(err, "run a command in pod %s/%s on node %s", t->pods.ns, pod->name,
-			     pod->node);
-	test_command_done(&command);
+	for (size_t i = 0; i < n; i++) {
+		const json_t *network = json_array_get(t->networks, i % networks);
+		struct test_pod *pod = &t->pods.pods[i / networks];
+		json_t *interface = pathtest_interface(pod->object, json_str_at(network, "key"));
+
+		t->interfaces[i] = interface;
+		t->ends[i] = (struct path_end){
+			.interface = json_str_at(interface, "interface"),
+			.address = json_str_at(interface, "address"),
+			.control = json_str_or(json_at(interface, "control"), ""),
+		};
+		test_command_add(&commands[i], &t->pods, pod, pathtest_facts_script,
+				 (const char *const[]){t->ends[i].interface, NULL},
+				 t->check_s * 1000 + ARRIVES_MS);
+	}
+	test_commands_start(&t->pods);
+	for (size_t i = 0; i < n && result == 0; i++) {
+		const json_t *network = json_array_get(t->networks, i % networks);
+
+		result = test_command_wait(&commands[i], err);
+		if (result == 0)
+			facts_read(commands[i].output, t->interfaces[i],
+				   json_str_at(network, "master"), &t->ends[i].facts);
+		else
+			(void)err_in(err, "run a command in pod %s/%s on node %s", t->pods.ns,
+				     commands[i].pod->name, commands[i].pod->node);
+	}
+	for (size_t i = 0; i < n; i++)
+		test_command_done(&commands[i]);
 	return result;
 }
 
-static int run_network(struct test *t, const json_t *network, const struct test_pod *from,
-		       const struct test_pod *to, struct err *err)
+/* What the world knows of an end's NIC, or NULL. */
+static const json_t *pf_of(const struct test *t, size_t pod, size_t network)
 {
-	const char *key = json_str_at(network, "key"), *master = json_str_at(network, "master");
-	json_auto_t *client = pathtest_interface(from->object, key);
-	json_auto_t *server = pathtest_interface(to->object, key);
-	struct path path = {0};
+	size_t networks = json_array_size(t->networks);
+
+	return pathtest_pf(t->world, t->pods.pods[pod].node,
+			   t->interfaces[pod * networks + network],
+			   json_str_at(json_array_get(t->networks, network), "master"));
+}
+
+static void begin_run(struct test *t, const struct round_path *at, struct run *run)
+{
+	size_t networks = json_array_size(t->networks);
+	const struct path_end *client = &t->ends[at->from * networks + at->from_network];
+	const struct path_end *server = &t->ends[at->to * networks + at->to_network];
 	json_t *item = json_object();
 	char seen[160];
 	bool is_up;
 
+	*run = (struct run){
+		.path = {.client = *client,
+			 .server = *server,
+			 .margin_s = t->pattern == PATTERN_RING ? PATHTEST_RING_MARGIN_S
+								: PATHTEST_MARGIN_S},
+		.from = &t->pods.pods[at->from],
+		.to = &t->pods.pods[at->to],
+		.item = item,
+	};
 	json_array_append_new(t->items, item);
-	json_put_str(item, "from", from->node);
-	json_put_str(item, "to", to->node);
-	json_put_str(item, "network", key);
-	if (ask_end(t, from, client, master, &path.client, err) < 0 ||
-	    ask_end(t, to, server, master, &path.server, err) < 0)
-		return -1;
-	is_up = path_link_is_up(&path, seen, sizeof(seen));
-	json_put_str(item, "interface", path.client.interface);
-	json_put_str(item, "fromAddress", path.client.address);
-	json_put_str(item, "toAddress", path.server.address);
-	if (*path.client.facts.rdma)
-		json_put_str(item, "fromRdma", path.client.facts.rdma);
-	if (*path.server.facts.rdma)
-		json_put_str(item, "toRdma", path.server.facts.rdma);
+	json_put_str(item, "from", run->from->node);
+	json_put_str(item, "to", run->to->node);
+	json_put_str(item, "network",
+		     json_str_at(json_array_get(t->networks, at->from_network), "key"));
+	json_put_str(item, "toNetwork",
+		     json_str_at(json_array_get(t->networks, at->to_network), "key"));
+	json_put_int(item, "round", (int64_t)at->round);
+	json_put(item, "fromRail",
+		 json_incref(json_at(pf_of(t, at->from, at->from_network), "rail")));
+	json_put(item, "toRail", json_incref(json_at(pf_of(t, at->to, at->to_network), "rail")));
+	json_put_str(item, "interface", client->interface);
+	json_put_str(item, "fromAddress", client->address);
+	json_put_str(item, "toAddress", server->address);
+	if (*client->facts.rdma)
+		json_put_str(item, "fromRdma", client->facts.rdma);
+	if (*server->facts.rdma)
+		json_put_str(item, "toRdma", server->facts.rdma);
+	is_up = path_link_is_up(&run->path, seen, sizeof(seen));
 	add_check(item, "link", is_up ? "ok" : "failed", seen);
-	for (const struct step *step = path_steps; step->name; step++) {
-		const char *why = obstacle(step, &path);
+}
 
-		if (path_mtu(&path) == 0)
-			add_check(item, step->name, "skipped", "there is no interface");
-		else if (why)
-			add_check(item, step->name, "failed", why);
-		else if (step->needs_cm && is_out_of_reach(&path))
-			add_check(item, step->name, "skipped",
-				  "Soft-RoCE below the pod's interface answers rdma_cm in the "
-				  "node's network alone");
-		else if ((step->has_trial ? run_stream : run_step)(t, step, &path, from, to, item,
-								   err) < 0)
+/* Does the path take the step? If not, why is in its item. */
+static bool can_take(const struct step *step, struct run *run)
+{
+	const char *why = obstacle(step, &run->path);
+
+	if (path_mtu(&run->path) == 0)
+		add_check(run->item, step->name, "skipped", "there is no interface");
+	else if (why)
+		add_check(run->item, step->name, "failed", why);
+	else if (step->needs_cm && is_out_of_reach(&run->path))
+		add_check(run->item, step->name, "skipped",
+			  "Soft-RoCE below the pod's interface answers rdma_cm in the node's "
+			  "network alone");
+	else
+		return true;
+	return false;
+}
+
+static int run_round(struct test *t, struct run *runs, size_t n, struct err *err)
+{
+	for (const struct step *step = path_steps; step->name; step++) {
+		if (!path_has_step(t->pattern, step))
+			continue;
+		for (size_t i = 0; i < n; i++)
+			runs[i].takes_part = can_take(step, &runs[i]);
+		if ((step->has_trial ? run_stream : run_step)(t, step, runs, n, err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-/* Each pod with each that stands behind it. */
-static int run_all(struct test *t, const json_t *networks, struct err *err)
+static int run_rounds(struct test *t, const struct round_path *paths, size_t n, struct err *err)
 {
-	json_t *network;
-	size_t n;
+	auto_free struct run *runs = mem_calloc(n, sizeof(*runs));
+	size_t begun = 0;
 
-	for (size_t i = 0; i < t->pods.n; i++)
-		for (size_t k = i + 1; k < t->pods.n; k++)
-			json_array_foreach (networks, n, network)
-				if (run_network(t, network, &t->pods.pods[i], &t->pods.pods[k],
-						err) < 0)
-					return -1;
+	for (size_t i = 0; i < n; i++) {
+		begin_run(t, &paths[i], &runs[i]);
+		if (i + 1 < n && paths[i + 1].round == paths[i].round)
+			continue;
+		if (run_round(t, runs + begun, i + 1 - begun, err) < 0)
+			return -1;
+		begun = i + 1;
+	}
 	return 0;
+}
+
+/* Two ends of a pod share a NIC if they have one PF or one master, or if it is not known. */
+static json_t *nics_of(const struct test *t)
+{
+	size_t networks = json_array_size(t->networks);
+	json_t *nics = json_array();
+
+	for (size_t i = 0; i < t->pods.n * networks; i++) {
+		const json_t *pf = pf_of(t, i / networks, i % networks);
+		const json_t *network = json_array_get(t->networks, i % networks);
+
+		json_array_append_new(
+			nics, json_string(pf ? json_str_or(json_at(pf, "pciAddress"), "")
+					     : json_str_or(json_at(network, "master"), "")));
+	}
+	return nics;
+}
+
+static int run_all(struct test *t, struct err *err)
+{
+	size_t networks = json_array_size(t->networks), n = t->pods.n * networks, paths_n = 0;
+	struct round_path *paths = NULL;
+	json_auto_t *nics = NULL;
+	int result;
+
+	t->interfaces = mem_calloc(n, sizeof(json_t *));
+	t->ends = mem_calloc(n, sizeof(*t->ends));
+	result = ask_ends(t, err);
+	if (result == 0) {
+		nics = nics_of(t);
+		paths = rounds_plan(t->pattern, t->pods.n, networks, nics, &paths_n);
+		result = run_rounds(t, paths, paths_n, err);
+	}
+	for (size_t i = 0; i < n; i++)
+		json_decref(t->interfaces[i]);
+	mem_free(t->interfaces);
+	mem_free(t->ends);
+	mem_free(paths);
+	return result;
 }
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
 static void put_ends(json_t *row, const json_t *item)
 {
+	const char *network = json_str_at(item, "network"), *other = json_str_at(item, "toNetwork");
+
 	json_put_str(row, "from", json_str_at(item, "from"));
 	json_put_str(row, "to", json_str_at(item, "to"));
-	json_put_str(row, "network", json_str_at(item, "network"));
+	json_put(row, "network",
+		 str_eq(network, other) ? json_string(network)
+					: json_fmt("%s -> %s", network, other));
 }
 
 static void add_comparison(json_t *rows, const json_t *item, const char *measure, const char *unit)
@@ -366,45 +535,64 @@ static void add_comparison(json_t *rows, const json_t *item, const char *measure
 	json_array_append_new(rows, row);
 }
 
-/* Bandwidth by RDMA of each pair of nodes (rows) in each network (columns), in Gb/s. */
+/* Bandwidth by RDMA in Gb/s; "!": its check failed. */
 static void print_matrix(struct strbuf *out, const json_t *items)
 {
-	json_auto_t *names = json_object(), *rows = json_object();
-	struct column columns[2 + MATRIX_COLUMNS_MAX] = {{"FROM", "from"}, {"TO", "to"}};
-	size_t n = 2, i;
-	json_t *item;
+	json_auto_t *matrix = results_matrix(items, "bandwidth"), *names = json_array();
+	const json_t *networks = json_at(matrix, "columns"), *rows = json_at(matrix, "rows");
+	bool is_cross = json_at(json_array_get(rows, 0), "network") != NULL;
+	struct column columns[3 + RESULTS_COLUMNS_MAX] = {{"FROM", "from"}, {"TO", "to"}};
+	size_t n = 2, i, k;
+	json_t *row, *cell;
 
-	json_array_foreach (items, i, item) {
-		const char *network = json_str_at(item, "network");
-		auto_free char *pair =
-			str_printf("%s %s", json_str_at(item, "from"), json_str_at(item, "to"));
-		double rate = json_real_value(json_at(item, "bandwidth", "rdma"));
-		json_t *row = json_need_object(rows, pair);
+	if (is_cross)
+		columns[n++] = (struct column){"NETWORK", "network"};
+	json_array_foreach (networks, i, cell) {
+		json_array_append_new(names, json_fmt("cell%zu", i));
+		columns[n++] = (struct column){json_string_value(cell),
+					       json_string_value(json_array_get(names, i))};
+	}
+	json_array_foreach (rows, i, row)
+		json_array_foreach (json_at(row, "cells"), k, cell) {
+			double rate = json_real_value(json_at(cell, "value"));
+			const char *mark = json_at(cell, "failed") ? " !" : "";
 
-		put_ends(row, item);
-		if (!json_object_get(names, network)) {
-			if (n == ARRAY_LEN(columns))
-				continue;
-			json_put(names, network, json_fmt("network%zu", n));
-			columns[n++] = (struct column){
-				network, json_string_value(json_object_get(names, network))};
+			if (rate > 0 || *mark)
+				json_put(row, json_string_value(json_array_get(names, k)),
+					 rate > 0 ? json_fmt("%.*f%s", digits_of(rate), rate, mark)
+						  : json_string("!"));
 		}
-		if (rate > 0)
-			json_put(row, json_str_at(names, network),
-				 json_fmt("%.*f", digits_of(rate), rate));
-	}
-	if (n > 3 || json_object_size(rows) > 1) {
-		json_auto_t *list = json_array();
-		const char *pair;
-
-		json_each (rows, pair, item)
-			json_array_append(list, item);
-		print_part(out, columns, n, list);
-	}
+	if (json_array_size(networks) > 1 || json_array_size(rows) > 1)
+		print_part(out, columns, n, rows);
 }
 
-static void print_tables(struct strbuf *out, const json_t *items)
+static void print_ring(struct strbuf *out, const json_t *ring)
 {
+	static const struct column columns[] = {
+		{"RING", "network"}, {"GB/S", "rate"}, {"SLOWEST FROM", "from"}, {"TO", "to"}};
+	json_t *rows = json_at(ring, "rails"), *all = json_object(), *row;
+	double bus = json_real_value(json_at(ring, "busGbps"));
+	json_auto_t *list = json_deep_copy(rows);
+	size_t i;
+
+	json_put_str(all, "network", "bus bandwidth");
+	json_put(all, "gbps", json_real(bus));
+	json_array_append_new(list, all);
+	json_array_foreach (list, i, row) {
+		double rate = json_real_value(json_at(row, "gbps"));
+
+		json_put(row, "rate",
+			 rate > 0 ? json_fmt("%.*f", digits_of(rate), rate)
+				  : json_string("not known"));
+	}
+	print_part(out, columns, ARRAY_LEN(columns), list);
+}
+
+static void print_tables(struct strbuf *out, const json_t *members)
+{
+	static const struct column suspect_columns[] = {
+		{"FAILED AT", "at"}, {"FAILED", "failed"}, {"PATHS", "paths"}};
+	const json_t *items = json_at(members, "items");
 	static const struct column check_columns[] = {
 		{"FROM", "from"},   {"TO", "to"},       {"NETWORK", "network"},
 		{"CHECK", "check"}, {"STATE", "state"}, {"SEEN", "seen"},
@@ -430,19 +618,9 @@ static void print_tables(struct strbuf *out, const json_t *items)
 	print_part(out, check_columns, ARRAY_LEN(check_columns), checks);
 	print_part(out, columns, ARRAY_LEN(columns), comparisons);
 	print_matrix(out, items);
-}
-
-/* What cannot be tested here, or follows from what failed, is "skipped". */
-static bool nothing_failed(const json_t *items)
-{
-	json_t *item, *check;
-	size_t i, k;
-
-	json_array_foreach (items, i, item)
-		json_array_foreach (json_at(item, "checks"), k, check)
-			if (str_eq(json_str_at(check, "state"), "failed"))
-				return false;
-	return true;
+	if (json_at(members, "ring"))
+		print_ring(out, json_at(members, "ring"));
+	print_part(out, suspect_columns, ARRAY_LEN(suspect_columns), json_at(members, "suspects"));
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -471,36 +649,46 @@ static int read_seconds(const char *flag, const char *value, int64_t *ret_s, str
 int test_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
 	     struct err *err)
 {
-	json_auto_t *networks = NULL, *nodes = NULL, *items = json_array();
-	struct test t = {.items = items, .next_port = FIRST_PORT, .check_s = PATHTEST_STEP_S};
+	json_auto_t *networks = NULL, *nodes = NULL, *items = json_array(), *members = NULL;
+	struct test t = {.world = cli->world,
+			 .items = items,
+			 .next_port = FIRST_PORT,
+			 .check_s = PATHTEST_STEP_S};
 	int64_t ready_s = READY_TIMEOUT_S;
 	int result;
 
 	if (check_usage(cli, err) < 0 || read_seconds("timeout", cli->timeout, &ready_s, err) < 0 ||
 	    read_seconds("check-timeout", cli->check_timeout, &t.check_s, err) < 0 ||
+	    path_pattern_read(cli->pattern, &t.pattern, err) < 0 ||
 	    path_limits_read(cli->min_gbps, cli->max_us, &t.limits, err) < 0)
 		return -1;
-	networks = pathtest_networks(cli->world, cli->args[0], cli->ns, cli->resource, err);
+	t.networks = networks =
+		pathtest_networks(cli->world, cli->args[0], cli->ns, cli->resource, err);
 	if (!networks)
 		return -1;
 	nodes = pathtest_nodes(cli->world, networks, cli->args + 1, cli->args_len - 1, cli->mesh,
 			       err);
-	if (!nodes || test_pods_open(&t.pods, cli, networks, nodes, err) < 0)
+	if (!nodes ||
+	    rounds_check(t.pattern, json_array_size(nodes), json_array_size(networks), err) < 0 ||
+	    test_pods_open(&t.pods, cli, networks, nodes, err) < 0)
 		return -1;
 	result = test_pods_start(&t.pods, cli->image ? cli->image : PATHTEST_IMAGE, ready_s * 1000,
 				 err);
 	if (result == 0)
-		result = run_all(&t, networks, err);
+		result = run_all(&t, err);
 	test_pods_close(&t.pods);
 	if (result < 0) {
 		/* What the API server does not like about a pod is not wrong usage of ours. */
 		err->class = ERR_TRANSIENT;
 		return -1;
 	}
+	members = json_pack("{s:O, s:o}", "items", items, "suspects", results_suspects(items));
+	if (t.pattern == PATTERN_RING)
+		json_put(members, "ring", results_ring(items));
 	if (cli->output != CLI_TABLE)
-		print_items(cli, out, items);
+		print_document(cli, out, members);
 	else
-		print_tables(out, items);
-	*ret_status = nothing_failed(items) ? CLI_OK : CLI_FOUND;
+		print_tables(out, members);
+	*ret_status = json_array_size(json_at(members, "suspects")) == 0 ? CLI_OK : CLI_FOUND;
 	return 0;
 }

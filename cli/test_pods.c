@@ -142,6 +142,7 @@ void test_pods_close(struct test_pods *t)
 		t->interrupted = false;
 		remove_pod(t, &t->pods[i]);
 		json_decref(t->pods[i].object);
+		strbuf_done(&t->pods[i].tasks);
 		mem_free(t->pods[i].name);
 	}
 	mem_free(t->pods);
@@ -246,24 +247,33 @@ int test_pods_start(struct test_pods *t, const char *image, int64_t timeout_ms, 
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
-void test_command_start(struct test_command *command, struct test_pods *t,
-			const struct test_pod *pod, const char *script, const char *const *words,
-			int64_t timeout_ms)
+void test_command_add(struct test_command *command, struct test_pods *t, struct test_pod *pod,
+		      const char *script, const char *const *words, int64_t timeout_ms)
 {
-	const struct kube_write how = {0};
-	struct answer answer = {.loop = t->session.loop};
-	json_auto_t *patch = json_object(), *object = NULL;
-	auto_free char *text = NULL;
-
 	*command = (struct test_command){
 		.pods = t, .pod = pod, .number = ++t->tasks, .until_ms = clock_ms() + timeout_ms};
-	text = task_text(command->number, script, words);
-	json_put_str(json_need_object(json_need_object(patch, "metadata"), "annotations"),
-		     TASK_ANNOTATION, text);
-	object = await(t,
-		       kube_patch(t->session.client, &kube_pods, t->ns, pod->name, KUBE_PATCH_MERGE,
-				  patch, &how, on_object, &answer),
-		       &answer, &command->err);
+	task_add(&pod->tasks, command->number, script, words);
+}
+
+void test_commands_start(struct test_pods *t)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		const struct kube_write how = {0};
+		struct test_pod *pod = &t->pods[i];
+		struct answer answer = {.loop = t->session.loop};
+		json_auto_t *patch = json_object(), *object = NULL;
+
+		if (pod->tasks.len == 0)
+			continue;
+		pod->tasks_err = (struct err){0};
+		json_put_str(json_need_object(json_need_object(patch, "metadata"), "annotations"),
+			     TASK_ANNOTATION, strbuf_str(&pod->tasks));
+		strbuf_done(&pod->tasks);
+		object = await(t,
+			       kube_patch(t->session.client, &kube_pods, t->ns, pod->name,
+					  KUBE_PATCH_MERGE, patch, &how, on_object, &answer),
+			       &answer, &pod->tasks_err);
+	}
 }
 
 struct log_answer {
@@ -327,8 +337,8 @@ static int wait_until(struct test_command *command, const bool *is_so, const cha
 {
 	struct test_pods *t = command->pods;
 
-	if (command->err.class != ERR_NONE) {
-		*err = command->err;
+	if (command->pod->tasks_err.class != ERR_NONE) {
+		*err = command->pod->tasks_err;
 		return -1;
 	}
 	for (;;) {

@@ -16,6 +16,9 @@ struct test_pod {
 	const char *node; /* borrowed */
 	bool asked_for;   /* it may be there, and has to be removed */
 	json_t *object;   /* as it was seen last; NULL: not yet */
+	/* Tasks that are to be started, and why the last ones were not; class ERR_NONE: they were. */
+	struct strbuf tasks;
+	struct err tasks_err;
 };
 
 struct test_pods {
@@ -51,17 +54,17 @@ struct test_command {
 	bool has_begun;
 	bool has_ended;
 	int exit_code;
-	char *output;   /* NULL: its log was not read yet */
-	struct err err; /* why it was not started; class ERR_NONE: it was */
+	char *output; /* NULL: its log was not read yet */
 };
 
-/* Start `sh -c script words…`; words end with NULL. It replaces a task that has not begun. */
-void test_command_start(struct test_command *command, struct test_pods *t,
-			const struct test_pod *pod, const char *script, const char *const *words,
-			int64_t timeout_ms);
+/* A command `sh -c script words…` for the pod; words end with NULL. It waits for the call below. */
+void test_command_add(struct test_command *command, struct test_pods *t, struct test_pod *pod,
+		      const char *script, const char *const *words, int64_t timeout_ms);
+/* Start what was added, all of a pod at once. It replaces tasks that have not begun. */
+void test_commands_start(struct test_pods *t);
 /* Read the pod's log once. Errors: those of the API server, "Interrupted". */
 int test_command_look(struct test_command *command, struct err *err);
-/* Wait until the pod runs it. Errors: as above, "PodFailed", or command->err. */
+/* Wait until the pod runs it. Errors: as above, "PodFailed", or why it was not started. */
 int test_command_wait_begin(struct test_command *command, struct err *err);
 /* Wait for its end. Errors: likewise. */
 int test_command_wait(struct test_command *command, struct err *err);

@@ -57,6 +57,12 @@ const struct cli_flag cli_flags[] = {
 			   "RDMA writes below N Gbit/s, or N% of the NICs' rate, have failed",
 			   true},
 	[FLAG_MAX_US] = {"max-us", 0, "N", "RDMA reads above N microseconds have failed", true},
+	[FLAG_PATTERN] = {"pattern", 0, "rails|cross|ring",
+			  "paths within each network (default), from each to each, or in a ring "
+			  "over all nodes at once",
+			  true},
+	[FLAG_TEST] = {"test", 0, "FILE", "show these results of orbweaver test -o json, too",
+		       true},
 	[FLAG_SERVE] = {"serve", 0, NULL,
 			"serve the page on the loopback until SIGINT or SIGTERM, up to date with "
 			"the cluster or the files",

@@ -396,7 +396,26 @@ json_t *pathtest_interface(const json_t *pod, const char *network)
 						  : json_str_at(interface, "address"));
 		json_put_str(interface, "rdma",
 			     json_str_at(element, "device-info", "pci", "rdma-device"));
+		json_put_str(interface, "pci",
+			     json_str_at(element, "device-info", "pci", "pci-address"));
 		return interface;
 	}
+	return NULL;
+}
+
+const json_t *pathtest_pf(const json_t *world, const char *node, const json_t *interface,
+			  const char *master)
+{
+	const char *key, *pci = json_str_at(interface, "pci");
+	json_t *state, *pf;
+	size_t i;
+
+	json_each (world_kind(world, KIND_NODE_STATE), key, state)
+		json_array_foreach (json_at(state, "status", "interfaces"), i, pf)
+			if (str_eq(json_name(state), node) &&
+			    (pci ? str_eq(json_str_at(pf, "pciAddress"), pci) ||
+					     json_find(json_at(pf, "Vfs"), "pciAddress", pci)
+				 : master && str_eq(json_str_at(pf, "name"), master)))
+				return pf;
 	return NULL;
 }

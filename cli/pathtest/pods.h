@@ -63,9 +63,16 @@ const char *pathtest_complaint(const json_t *events);
 
 /*
  * The pod's interface in the network with this key: { "interface", "address", "control": where
- * perftest finds its other end, "rdma": as network-status says it, if it does }, new.
+ * perftest finds its other end, and, if network-status says them, "rdma" and "pci" }, new.
  * NULL: its network-status has no such one, or without address.
  */
 json_t *pathtest_interface(const json_t *pod, const char *network);
+
+/*
+ * The PF below an interface of pathtest_interface(), as the node's NodeState in the world has it;
+ * master as in pathtest_networks(), or NULL. Borrowed; NULL: not known.
+ */
+const json_t *pathtest_pf(const json_t *world, const char *node, const json_t *interface,
+			  const char *master);
 
 #endif

@@ -90,14 +90,15 @@ static void ping_words(const struct path *path, bool is_server, struct step_word
 {
 	add_all(ret, (const char *const[]){"ping", "-c", NULL});
 	add_number(ret, PATHTEST_ROUNDS);
-	add_all(ret, (const char *const[]){"-i", "0.2", "-W", "2", path->server.address, NULL});
+	add_all(ret, (const char *const[]){"-i", "0.2", "-W", "2", "-I", path->client.address,
+					   path->server.address, NULL});
 }
 
 /* As large as fits, headers of IP and ICMP included, and not to be cut on the way. */
 static void mtu_words(const struct path *path, bool is_server, struct step_words *ret)
 {
-	add_all(ret, (const char *const[]){"ping", "-c", "2", "-i", "0.2", "-W", "2", "-M", "do",
-					   "-s", NULL});
+	add_all(ret, (const char *const[]){"ping", "-c", "2", "-i", "0.2", "-W", "2", "-I",
+					   path->client.address, "-M", "do", "-s", NULL});
 	add_number(ret, path_mtu(path) - (is_v6(path) ? 48 : 28));
 	add(ret, path->server.address);
 }
@@ -133,12 +134,14 @@ static void read_lat_words(const struct path *path, bool is_server, struct step_
 		ret);
 }
 
-/* For so many seconds, so that it is as long on slow and on fast NICs; -f of them do not count. */
+/* By time, so that it is as long on slow and on fast NICs. */
 static void write_bw_words(const struct path *path, bool is_server, struct step_words *ret)
 {
-	add_perftest(path, is_server,
-		     (const char *const[]){"ib_write_bw", "-D", "3", "-f", "1", "-s", BUFFER,
-					   "--report_gbits", NULL},
+	add_all(ret, (const char *const[]){"ib_write_bw", "-D", NULL});
+	add_number(ret, 3 * path->margin_s);
+	add(ret, "-f");
+	add_number(ret, path->margin_s);
+	add_perftest(path, is_server, (const char *const[]){"-s", BUFFER, "--report_gbits", NULL},
 		     ret);
 }
 
@@ -279,10 +282,11 @@ static bool read_ping(const char *output, double *ret)
 }
 
 const struct step path_steps[] = {
-	{.name = "mtu", .tool = "ping", .whose = "iputils", .words = mtu_words},
+	{.name = "mtu", .tool = "ping", .whose = "iputils", .binds = true, .words = mtu_words},
 	{
 		.name = "ping",
 		.tool = "ping",
+		.binds = true,
 		.measures = STEP_ROUND_TRIP,
 		.words = ping_words,
 		.read = read_ping,
@@ -300,6 +304,7 @@ const struct step path_steps[] = {
 		.tool = "ib_read_lat",
 		.has_server = true,
 		.needs_rdma = true,
+		.binds = true,
 		.measures = STEP_RDMA_LATENCY,
 		.words = read_lat_words,
 		.read = read_lat,
@@ -309,6 +314,7 @@ const struct step path_steps[] = {
 		.tool = "ib_write_bw",
 		.has_server = true,
 		.needs_rdma = true,
+		.binds = true,
 		.measures = STEP_RDMA_BANDWIDTH,
 		.words = write_bw_words,
 		.read = read_bw,
@@ -332,6 +338,13 @@ const struct step path_steps[] = {
 	},
 	{0},
 };
+
+bool path_has_step(enum path_pattern pattern, const struct step *step)
+{
+	return pattern == PATTERN_RAILS   ? true
+	       : pattern == PATTERN_CROSS ? step->binds
+					  : step->measures == STEP_RDMA_BANDWIDTH;
+}
 
 /* ---- link ------------------------------------------------------------------------------------ */
 

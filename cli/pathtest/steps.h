@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "cli/pathtest/facts.h"
+#include "cli/pathtest/rounds.h"
 #include "lib/base/err.h"
 
 enum {
@@ -17,6 +18,11 @@ enum {
 	PATHTEST_STEP_S = 90,
 	/* Of 64 KiB, in the stream that finds out how fast the path is. */
 	PATHTEST_TRIAL = 16,
+	/* Of path.margin_s: of paths that are measured alone, and of a ring, whose pods begin up to
+	 * so many seconds after each other.
+	 */
+	PATHTEST_MARGIN_S = 1,
+	PATHTEST_RING_MARGIN_S = 5,
 	/* Echo requests, and round trips of rping. */
 	PATHTEST_ROUNDS = 5,
 	PATHTEST_WORDS_MAX = 32,
@@ -36,6 +42,8 @@ struct path {
 	char port[8];
 	/* What a stream by TCP sends, each way. */
 	int transfers;
+	/* RDMA writes last three times as long; the margins at both ends are not measured. */
+	int margin_s;
 };
 
 enum step_measure {
@@ -87,6 +95,7 @@ struct step {
 	bool needs_rdma;
 	bool needs_cm;  /* connections by rdma_cm */
 	bool has_trial; /* path->transfers says how long it is */
+	bool binds;     /* the client leaves by the path's interface, whatever the routes */
 	enum step_measure measures;
 	void (*words)(const struct path *path, bool is_server, struct step_words *ret);
 	/* Reads a number of what the client printed; false: it is not there. */
@@ -95,6 +104,8 @@ struct step {
 
 /* In the order in which they are made. */
 extern const struct step path_steps[];
+/* Is it made on paths of the pattern? */
+bool path_has_step(enum path_pattern pattern, const struct step *step);
 
 /*
  * So many transfers take three seconds at a rate in Gbit/s that a trial has seen: rstream counts

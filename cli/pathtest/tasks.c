@@ -30,24 +30,23 @@ static void add_quoted(struct strbuf *out, const char *word)
 	strbuf_addc(out, '\'');
 }
 
-char *task_text(int number, const char *script, const char *const *words)
+void task_add(struct strbuf *text, int number, const char *script, const char *const *words)
 {
-	auto_strbuf struct strbuf text = {0};
-
-	assert(number >= 0 && script);
-	/* The first line identifies it. */
-	strbuf_addf(&text, "# %d\necho \"%d begins\"\nout=$(sh -c", number, number);
-	add_quoted(&text, script);
+	assert(text && number >= 0 && script && words);
+	/* The first line identifies the text. */
+	if (text->len == 0)
+		strbuf_addf(text, "# %d\n", number);
+	strbuf_addf(text, "{ echo \"%d begins\"\nout=$(sh -c", number);
+	add_quoted(text, script);
 	for (; *words; words++)
-		add_quoted(&text, *words);
-	strbuf_addf(&text,
+		add_quoted(text, *words);
+	strbuf_addf(text,
 		    " 2>&1)\nstatus=$?\n"
 		    "printf '%%s\\n' \"$out\" | while IFS= read -r line; do\n"
 		    "  printf '%d > %%s\\n' \"$line\"\n"
 		    "done\n"
-		    "echo \"%d ends $status\"\n",
+		    "echo \"%d ends $status\"; } &\n",
 		    number, number);
-	return strbuf_take(&text);
 }
 
 void task_read(const char *log, int number, struct task_report *ret)

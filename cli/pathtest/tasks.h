@@ -24,10 +24,11 @@
 extern const char task_pod_script[];
 
 /*
- * The text of a task: `sh -c script words…`. words end with NULL. number: another one than that of
- * the task before, which is replaced; one that has not begun by then never does. New; free().
+ * Add a task to a text: `sh -c script words…`, beside those that it has. words end with NULL.
+ * number: another one than those before. The text replaces the one that the pod had; what of that
+ * has not begun by then never does.
  */
-char *task_text(int number, const char *script, const char *const *words);
+void task_add(struct strbuf *text, int number, const char *script, const char *const *words);
 
 struct task_report {
 	bool has_begun;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/pathtest/facts.h"
+#include "cli/pathtest/results.h"
 #include "cli/pathtest/steps.h"
 #include "cli/pathtest/tasks.h"
 #include "lib/base/mem.h"
@@ -20,6 +21,23 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	json_init();
 	return 0;
+}
+
+/* Items of a file: any that are JSON make a picture. */
+static void check_results(const char *text, size_t size)
+{
+	json_auto_t *items = json_parse(text, size, NULL), *picture = NULL, *ring = NULL;
+
+	if (!json_is_array(items) || json_array_size(items) > 64)
+		return;
+	picture = results_picture(items);
+	ring = results_ring(items);
+	fuzz_check(json_array_size(json_at(picture, "suspects")) <= json_array_size(items) * 2,
+		   "a path has two suspects at most");
+	fuzz_check(json_array_size(json_at(picture, "bandwidth", "columns")) <= RESULTS_COLUMNS_MAX,
+		   "columns are bounded");
+	fuzz_check(json_array_size(json_at(ring, "rails")) <= json_array_size(items),
+		   "a rail has an item");
 }
 
 static bool is_plain(const char *text)
@@ -65,6 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_check(is_plain(line) && strlen(line) <= 402 && !strchr(line, '\n'),
 		   "a line is short and plain");
 	check_facts(text);
+	check_results(text, strlen(text));
 	task_read(text, 1, &report);
 	fuzz_check(report.exit_code >= 0 && report.exit_code <= 255, "a status is one");
 	fuzz_check(strlen(report.output) <= size, "no more output than log");

@@ -68,6 +68,7 @@ t_ok "a time that is none" says "--timeout soon: must be seconds" 2 c test rail 
 t_ok "nor is this one" says "--check-timeout 0: must be seconds" 2 c test rail --check-timeout 0
 t_ok "a bandwidth that is none" says "--min-gbps 0%: must be Gbit/s" 2 c test rail --min-gbps 0%
 t_ok "a latency that is none" says "--max-us 8us: must be microseconds" 2 c test rail --max-us 8us
+t_ok "a pattern that is none" says "--pattern mesh: must be rails, cross or ring" 2 c test rail --pattern mesh
 t_ok "a flag of others" says "--mesh does not go with status" 2 c status --mesh
 t_ok "nobody schedules the pods" says "for node w1: it is not scheduled: no scheduler has looked at it" 3 c test rail --timeout 1
 t_eq "and they are removed" "" "$(pods)"

@@ -86,6 +86,22 @@ cat >"$tmp/lease.json" <<'END'
 END
 t_ok "who leads is in both" grep -q NoLeader <("$cli" report -f "$tmp/well.json" -f "$tmp/lease.json" -o json)
 
+echo "# results of orbweaver test"
+jq -n --arg name "$hostile" '{kind: "PathTest", ring: {busGbps: 181.5}, items: [
+	{from: "w1", to: "w2", network: "ml/one", toNetwork: "ml/one", bandwidth: {rdma: 97.25}, latency: {rdma: 7}, checks: []},
+	{from: "w1", to: "w2", network: $name, toNetwork: $name, fromRail: 1, bandwidth: {rdma: 12}, checks: [{check: "ib_write_bw", state: "failed"}]}]}' \
+	>"$tmp/test.json"
+t_ok "are in the file" says "1 nodes" 0 "$cli" report -f "$tmp/small.json" --test "$tmp/test.json" "$tmp/test.html"
+t_eq "as a matrix, with what failed" '[[{"value":97.25},{"failed":true,"value":12.0}],181.5,"w1 -> w2, network NAME (rail 1)"]' \
+	"$("$cli" report -f "$tmp/small.json" --test "$tmp/test.json" -o json |
+		jq -c --arg name "$hostile" '.test | [.bandwidth.rows[0].cells, .ring, (.suspects[0].at | split($name) | join("NAME"))]')"
+t_ok "a file of another kind is refused" says "must be what orbweaver test -o json prints" 2 \
+	"$cli" report -f "$tmp/small.json" --test "$tmp/small.json"
+jq '.items = [range(2049) | {}]' "$tmp/test.json" >"$tmp/long.json"
+t_ok "so is one with more paths than a test has" says "must be what" 2 "$cli" report -f "$tmp/small.json" --test "$tmp/long.json"
+t_ok "one that is not there: status 3" says "/no/such" 3 "$cli" report -f "$tmp/small.json" --test /no/such
+t_ok "a served page does not show them" says "--test does not go with --serve" 2 "$cli" report -f "$tmp/small.json" --serve --test "$tmp/test.json"
+
 echo "# in a browser"
 if ! command -v chromium >/dev/null; then
 	t_skip "a browser draws it" "chromium is not installed"
@@ -98,7 +114,7 @@ browser() {
 	grep CONSOLE "$tmp/log" >>"$tmp/console" || true
 }
 : >"$tmp/console"
-for page in small fleet hostile; do
+for page in small fleet hostile test; do
 	browser --dump-dom "file://$tmp/$page.html#dark" >"$tmp/$page.dom"
 done
 sections() { grep -o '<section id="[a-z]*"' "$1" | cut -d'"' -f2 | xargs; }
@@ -110,6 +126,8 @@ t_ok "who has a VF" grep -q "ml/w-0" "$tmp/small.dom"
 t_ok "hostile names did nothing" grep -q "<title>Orbweaver</title>" "$tmp/hostile.dom"
 t_fails "and made no element" grep -qE '<img|<b>' "$tmp/hostile.dom"
 t_ok "but are shown" grep -qF '&lt;/script&gt;&lt;script&gt;document.title' "$tmp/hostile.dom"
+t_eq "paths are a table with words" "Bandwidth by RDMA, Gb/s 12.0 failed" \
+	"$(grep -oE '<caption>Bandwidth[^<]*|12\.0<span class="badge bad"> failed' "$tmp/test.dom" | sed 's/<[^>]*>//g' | xargs)"
 t_eq "no script complained, nothing was refused" "" "$(cat "$tmp/console")"
 for page in small fleet; do
 	for theme in light dark; do

@@ -14,6 +14,8 @@
 
 #include "cli/pathtest/facts.h"
 #include "cli/pathtest/pods.h"
+#include "cli/pathtest/results.h"
+#include "cli/pathtest/rounds.h"
 #include "cli/pathtest/steps.h"
 #include "cli/pathtest/tasks.h"
 #include "lib/base/fs.h"
@@ -362,7 +364,9 @@ static void commands_lead_from_the_client_to_the_server(void **state)
 		bool is_server;
 		const char *want;
 	} rows[] = {
-		{"mtu", false, "ping -c 2 -i 0.2 -W 2 -M do -s 1472 10.0.0.1"},
+		{"mtu", false, "ping -c 2 -i 0.2 -W 2 -I 10.0.0.2 -M do -s 1472 10.0.0.1"},
+		{"ib_write_bw", true,
+		 "ib_write_bw -D 6 -f 2 -s 65536 --report_gbits -F -p 7 -d a -i 1 -x 3"},
 		{"rping", true, "rping -s -a 10.0.0.1 -p 7 -C 5"},
 		{"rping", false, "rping -c -a 10.0.0.1 -p 7 -C 5"},
 		{"ib_read_lat", true, "ib_read_lat -n 1000 -s 2 -F -p 7 -d a -i 1 -x 3"},
@@ -381,6 +385,7 @@ static void commands_lead_from_the_client_to_the_server(void **state)
 			   .facts = {.mtu = 9000, .rdma = "b", .port = 2, .gid = -1}},
 		.port = "7",
 		.transfers = 16,
+		.margin_s = 2,
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -551,11 +556,14 @@ static void end_pod(struct played_pod *pod)
 static void give_task(const struct played_pod *pod, int number, const char *script,
 		      const char *const *words)
 {
-	auto_free char *text = task_text(number, script, words);
+	auto_strbuf struct strbuf text = {0};
 	auto_free char *fresh = str_printf("%s/new", pod->folder);
 	auto_free char *path = str_printf("%s/" TASK_FILE, pod->folder);
 
-	assert_int_equal(fs_write_atomic(AT_FDCWD, fresh, text, strlen(text), 0600, NULL), 0);
+	task_add(&text, number, script, words);
+	/* Others beside it. */
+	task_add(&text, 1000 + number, "echo beside", (const char *const[]){NULL});
+	assert_int_equal(fs_write_atomic(AT_FDCWD, fresh, text.data, text.len, 0600, NULL), 0);
 	assert_int_equal(rename(fresh, path), 0);
 }
 
@@ -594,6 +602,7 @@ static void a_pod_runs_what_it_is_given(void **state)
 	give_task(&pod, 1, "printf '%s\\n' \"$0:$1:$2\"; echo error >&2; exit 3\n",
 		  (const char *const[]){"it's", "$HOME `id`", "a\\b", NULL});
 	await_task(&pod, 1, 3, "it's:$HOME `id`:a\\b\nerror\n");
+	await_task(&pod, 1001, 0, "beside\n");
 	/* One that goes on does not keep the next from running. */
 	give_task(&pod, 2,
 		  "echo began >\"$0/began\"\nuntil [ -e \"$0/end\" ]; do sleep 0.01; done\necho "
@@ -672,6 +681,223 @@ static void the_last_lines_are_for_people(void **state)
 	}
 }
 
+/* ---- rounds ---------------------------------------------------------------------------------- */
+
+enum { NODES_MAX = 9, NETWORKS_MAX = 7 };
+
+/* Each node's NICs by number, or all of them by one name. */
+static json_t *nics_of(size_t nodes, size_t networks, const char *name)
+{
+	json_t *nics = json_array();
+
+	for (size_t i = 0; i < nodes * networks; i++)
+		json_array_append_new(nics,
+				      name ? json_string(name) : json_fmt("%zu", i % networks));
+	return nics;
+}
+
+/* How many rounds there are; no NIC is in use twice in one of them, and each path is there once. */
+static size_t rounds_of(enum path_pattern pattern, size_t nodes, size_t networks, const char *name)
+{
+	json_auto_t *nics = nics_of(nodes, networks, name), *seen = json_object();
+	size_t n = 0, rounds = 0;
+	auto_free struct round_path *paths = rounds_plan(pattern, nodes, networks, nics, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct round_path *p = &paths[i];
+		const size_t ends[][2] = {{p->from, p->from_network}, {p->to, p->to_network}};
+		auto_free char *path = str_printf("path %zu %zu %zu %zu", p->from, p->to,
+						  p->from_network, p->to_network);
+
+		assert_true(p->from != p->to && p->from < nodes && p->to < nodes);
+		assert_true(p->from_network < networks && p->to_network < networks);
+		assert_true(p->round == rounds || (i > 0 && p->round + 1 == rounds));
+		rounds = p->round + 1;
+		assert_null(json_object_get(seen, path));
+		json_put_bool(seen, path, true);
+		for (size_t k = 0; k < 2 && pattern != PATTERN_RING; k++) {
+			auto_free char *end = str_printf("%zu: %zu %zu", p->round, ends[k][0],
+							 name ? 0 : ends[k][1]);
+
+			assert_null(json_object_get(seen, end));
+			json_put_bool(seen, end, true);
+		}
+	}
+	assert_int_equal(n, (pattern == PATTERN_RING ? nodes : nodes * (nodes - 1) / 2) *
+				    (pattern == PATTERN_CROSS ? networks * networks : networks));
+	return rounds;
+}
+
+static void paths_of_a_round_share_no_nic(void **state)
+{
+	for (size_t nodes = 2; nodes <= NODES_MAX; nodes++)
+		for (size_t networks = 1; networks <= NETWORKS_MAX; networks++) {
+			/* The fewest that there can be: with an odd number one node rests. */
+			size_t least = nodes % 2 ? nodes : nodes - 1;
+
+			assert_int_equal(rounds_of(PATTERN_RAILS, nodes, networks, NULL), least);
+			assert_int_equal(rounds_of(PATTERN_CROSS, nodes, networks, NULL),
+					 least * networks);
+			assert_int_equal(rounds_of(PATTERN_RING, nodes, networks, NULL), 1);
+		}
+	/* One NIC for all networks, and NICs of which nothing is known. */
+	assert_int_equal(rounds_of(PATTERN_RAILS, 4, 3, "0000:3b:00.0"), 9);
+	assert_int_equal(rounds_of(PATTERN_CROSS, 2, 3, ""), 9);
+	assert_int_equal(rounds_of(PATTERN_RING, 3, 2, ""), 1);
+}
+
+static void too_many_paths_are_refused(void **state)
+{
+	enum path_pattern pattern;
+	struct err err = {0};
+
+	assert_int_equal(rounds_check(PATTERN_CROSS, 8, 8, &err), 0);
+	assert_int_equal(rounds_check(PATTERN_CROSS, 9, 8, &err), -1);
+	assert_string_equal(err.reason, "TooManyPaths");
+	assert_int_equal(rounds_check(PATTERN_RING, 256, 8, &err), 0);
+	assert_int_equal(rounds_check(PATTERN_RAILS, SIZE_MAX, SIZE_MAX, &err), -1);
+	assert_int_equal(path_pattern_read(NULL, &pattern, &err), 0);
+	assert_int_equal(pattern, PATTERN_RAILS);
+	assert_int_equal(path_pattern_read("ring", &pattern, &err), 0);
+	assert_int_equal(pattern, PATTERN_RING);
+	assert_int_equal(path_pattern_read("mesh", &pattern, &err), -1);
+	assert_string_equal(err.reason, "BadFlag");
+}
+
+static void a_nic_is_found_by_its_vf_or_its_name(void **state)
+{
+	json_auto_t *world = parsed(
+		"{\"sriovnetworknodestates\":{\"s/w1\":{\"metadata\":{\"name\":\"w1\"},\"status\":{"
+		"\"interfaces\":[{\"rail\":0},{\"name\":\"ens2\",\"rail\":1,\"Vfs\":[{"
+		"\"pciAddress\":"
+		"\"0000:3b:00.2\"}]}]}}}}");
+	json_auto_t *vf = parsed("{\"pci\":\"0000:3b:00.2\"}"), *none = parsed("{}");
+
+	assert_int_equal(json_integer_value(json_at(pathtest_pf(world, "w1", vf, NULL), "rail")),
+			 1);
+	assert_non_null(pathtest_pf(world, "w1", none, "ens2"));
+	assert_null(pathtest_pf(world, "w2", vf, NULL));
+	assert_null(pathtest_pf(world, "w1", none, NULL));
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+/* Paths FROM TO NETWORK [TO_NETWORK] with a bandwidth; 0: its check failed, below 1: too slow. */
+static json_t *item_of(const char *from, const char *to, const char *network,
+		       const char *to_network, double gbps)
+{
+	json_t *item =
+		json_pack("{s:s, s:s, s:s, s:s, s:i, s:[{s:s, s:s}]}", "from", from, "to", to,
+			  "network", network, "toNetwork", to_network, "fromRail", 3, "checks",
+			  "check", "ib_write_bw", "state", gbps < 1 ? "failed" : "ok");
+
+	if (gbps > 0)
+		json_put(json_need_object(item, "bandwidth"), "rdma", json_real(gbps));
+	return item;
+}
+
+/* Of three nodes in two networks all paths, slow are those with the node or the network. */
+static json_t *mesh(const char *slow_node, const char *slow_network)
+{
+	static const char *const pairs[][2] = {{"a", "b"}, {"a", "c"}, {"b", "c"}};
+	json_t *items = json_array();
+
+	for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
+		for (const char *network = "1"; network; network = *network == '1' ? "2" : NULL) {
+			bool is_slow = (!slow_node || str_eq(slow_node, pairs[i][0]) ||
+					str_eq(slow_node, pairs[i][1])) &&
+				       (!slow_network || str_eq(slow_network, network));
+
+			json_array_append_new(items, item_of(pairs[i][0], pairs[i][1], network,
+							     network, is_slow ? 0.5 : 9));
+		}
+	return items;
+}
+
+static void what_failed_paths_have_in_common_is_named(void **state)
+{
+	static const struct {
+		const char *node, *network, *want;
+		int failed;
+	} rows[] = {
+		{"b", NULL, "node b", 4},
+		{NULL, "2", "network 2", 3},
+		{"c", "1", "node c, network 1", 2},
+		{NULL, NULL, "all paths", 6},
+	};
+	json_auto_t *one = json_array(), *suspects = NULL, *well = mesh("x", NULL), *none = NULL;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *items = mesh(rows[i].node, rows[i].network);
+		json_t *item;
+		size_t k;
+
+		/* Rails of servers are not known here; both ends are called alike. */
+		json_array_foreach (items, k, item)
+			json_object_del(item, "fromRail");
+		json_auto_t *got = results_suspects(items);
+
+		assert_int_equal(json_array_size(got), 1);
+		assert_string_equal(json_str_at(json_array_get(got, 0), "at"), rows[i].want);
+		assert_int_equal(json_integer_value(json_at(json_array_get(got, 0), "failed")),
+				 rows[i].failed);
+		assert_int_equal(json_integer_value(json_at(json_array_get(got, 0), "paths")),
+				 rows[i].failed);
+	}
+	json_array_append_new(one, item_of("a", "b", "1", "1", 0));
+	json_array_append_new(one, item_of("a", "b", "2", "3", 0.5));
+	json_array_append_new(one, item_of("a", "b", "2", "2", 9));
+	suspects = results_suspects(one);
+	assert_int_equal(json_array_size(suspects), 2);
+	assert_string_equal(json_str_at(json_array_get(suspects, 0), "at"),
+			    "a -> b, network 1 (rail 3)");
+	assert_string_equal(json_str_at(json_array_get(suspects, 1), "at"),
+			    "a -> b, network 2 (rail 3) -> 3");
+	none = results_suspects(well);
+	assert_int_equal(json_array_size(none), 0);
+}
+
+static void a_matrix_has_a_cell_for_each_path(void **state)
+{
+	json_auto_t *items = json_array(), *got = NULL, *latency = NULL;
+	json_auto_t *want = parsed(
+		"{\"columns\":[\"1\",\"2\"],\"rows\":[{\"from\":\"a\",\"to\":\"b\",\"network\":"
+		"\"1\",\"cells\":[{\"value\":9.0},{\"value\":0.5,\"failed\":true}]},{\"from\":"
+		"\"a\","
+		"\"to\":\"b\",\"network\":\"2\",\"cells\":[{},{\"failed\":true}]}]}");
+
+	json_array_append_new(items, item_of("a", "b", "1", "1", 9));
+	json_array_append_new(items, item_of("a", "b", "1", "2", 0.5));
+	json_array_append_new(items, item_of("a", "b", "2", "2", 0));
+	got = results_matrix(items, "bandwidth");
+	assert_true(json_same(got, want));
+	/* Its check did not fail. */
+	latency = results_matrix(items, "latency");
+	assert_null(json_at(
+		json_array_get(json_at(json_array_get(json_at(latency, "rows"), 0), "cells"), 1),
+		"failed"));
+}
+
+static void a_ring_is_as_fast_as_its_slowest_links(void **state)
+{
+	json_auto_t *items = json_array(), *got = NULL, *unknown = NULL;
+	const json_t *rail;
+
+	json_array_append_new(items, item_of("a", "b", "1", "1", 90));
+	json_array_append_new(items, item_of("b", "a", "1", "1", 40));
+	json_array_append_new(items, item_of("a", "b", "2", "2", 80));
+	json_array_append_new(items, item_of("b", "a", "2", "2", 95));
+	got = results_ring(items);
+	assert_true(json_real_value(json_at(got, "busGbps")) == 120);
+	rail = json_array_get(json_at(got, "rails"), 0);
+	assert_string_equal(json_str_at(rail, "from"), "b");
+	assert_true(json_real_value(json_at(rail, "gbps")) == 40);
+	json_array_append_new(items, item_of("c", "a", "2", "2", 0));
+	unknown = results_ring(items);
+	assert_null(json_at(unknown, "busGbps"));
+	assert_string_equal(json_str_at(json_array_get(json_at(unknown, "rails"), 1), "from"), "c");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -694,6 +920,12 @@ int main(void)
 		cmocka_unit_test(a_pod_runs_what_it_is_given),
 		cmocka_unit_test(figures_of_the_tools_are_read),
 		cmocka_unit_test(the_last_lines_are_for_people),
+		cmocka_unit_test(paths_of_a_round_share_no_nic),
+		cmocka_unit_test(too_many_paths_are_refused),
+		cmocka_unit_test(a_nic_is_found_by_its_vf_or_its_name),
+		cmocka_unit_test(what_failed_paths_have_in_common_is_named),
+		cmocka_unit_test(a_matrix_has_a_cell_for_each_path),
+		cmocka_unit_test(a_ring_is_as_fast_as_its_slowest_links),
 	};
 
 	json_init();

@@ -18,65 +18,6 @@
 _Static_assert(RAIL_LIST_MAX == (int)RAILS_MAX, "a label can name any rail");
 _Static_assert(RAIL_LIST_MAX <= (int)TOPOLOGY_GPUS_MAX, "allocate_prefer() takes all rails");
 
-/* All of the first `n` rails. */
-static uint32_t first_rails(size_t n)
-{
-	return n >= RAILS_MAX ? UINT32_MAX : (UINT32_C(1) << n) - 1;
-}
-
-/*
- * Blocks of n neighbours: rails of one socket stay together, and two groups of one size share
- * either all rails or none.
- */
-static uint32_t rails_of_group(const json_t *pod, const char *group, size_t n, size_t count)
-{
-	auto_free char *name = str_printf("%s/%s", json_namespace(pod), group);
-	uint64_t hash = str_hash(name, strlen(name));
-
-	if (n >= count)
-		return first_rails(count);
-	/* By Fibonacci: what a name has twice, as in "team-a/team-a", cancels out in low bits. */
-	hash = (hash ^ hash >> 32) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
-	return first_rails(n) << (hash % (count / n) * n);
-}
-
-uint32_t same_rails_wanted(const json_t *observed, const json_t *pod, const json_t *allocated,
-			   const char *resource)
-{
-	const char *label = json_str_at(pod, "metadata", "labels", RAILS_LABEL);
-	size_t n = str_empty(label) ? 0 : affinity_lacks(pod, allocated, resource);
-	size_t count = json_array_size(json_at(observed, "rails", "list"));
-	uint32_t rails, ret = 0;
-
-	assert(observed && resource);
-	if (n == 0)
-		return 0;
-	rails = rail_list_is(label) ? rail_list_parse(label) : rails_of_group(pod, label, n, count);
-	for (; rails && n > 0; n--) {
-		ret |= rails & -rails;
-		rails &= rails - 1;
-	}
-	return ret;
-}
-
-json_t *same_rails_near(const json_t *observed, uint32_t rails)
-{
-	json_t *list = json_array(), *port;
-	size_t i;
-
-	for (; rails; rails &= rails - 1) {
-		json_t *distances = json_object();
-
-		json_array_foreach (json_at(observed, "interfaces"), i, port)
-			if (json_str_at(port, "pciAddress"))
-				json_put_int(distances, json_str_at(port, "pciAddress"),
-					     rails_bit(port) == (rails & -rails) ? TOPOLOGY_PIX
-										 : TOPOLOGY_SYS);
-		json_array_append_new(list, distances);
-	}
-	return json_pack("{s:o}", "gpus", list);
-}
-
 /* ---- what pods have got ---------------------------------------------------------------------- */
 
 /* {PCI address of a PF or VF: bit of its rail}, new. */
@@ -117,6 +58,91 @@ static uint32_t rails_held(const json_t *rails, const json_t *allocated, const c
 		}
 	return held;
 }
+
+/* ---- what a pod shall get -------------------------------------------------------------------- */
+
+/* All of the first `n` rails. */
+static uint32_t first_rails(size_t n)
+{
+	return n >= RAILS_MAX ? UINT32_MAX : (UINT32_C(1) << n) - 1;
+}
+
+/*
+ * Where the group's rails begin. Blocks of n neighbours: rails of one socket stay together, and two
+ * groups of one size share either all rails or none.
+ */
+static size_t first_of_group(const json_t *pod, const char *group, size_t n, size_t count)
+{
+	auto_free char *name = str_printf("%s/%s", json_namespace(pod), group);
+	uint64_t hash = str_hash(name, strlen(name));
+
+	if (n >= count)
+		return 0;
+	/* By Fibonacci: what a name has twice, as in "team-a/team-a", cancels out in low bits. */
+	hash = (hash ^ hash >> 32) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+	return hash % (count / n) * n;
+}
+
+/* So many of the rails, from the first on and around; those that the pod has come last. */
+static uint32_t take_rails(uint32_t rails, size_t first, size_t n, uint32_t held)
+{
+	uint32_t ret = 0;
+
+	for (size_t i = 0; i < 2 * RAILS_MAX && n > 0; i++) {
+		uint32_t rail = UINT32_C(1) << (first + i) % RAILS_MAX;
+
+		if (!(rails & rail & ~ret) || (i < RAILS_MAX && held & rail))
+			continue;
+		ret |= rail;
+		n--;
+	}
+	return ret;
+}
+
+uint32_t same_rails_wanted(const json_t *observed, const json_t *pod, const json_t *allocated,
+			   const char *resource)
+{
+	const char *label = json_str_at(pod, "metadata", "labels", RAILS_LABEL), *ignored;
+	size_t n = str_empty(label) ? 0 : affinity_lacks(pod, allocated, resource);
+	size_t count = json_array_size(json_at(observed, "rails", "list"));
+	json_t *devices = json_object_get(allocated, resource);
+	json_auto_t *functions = NULL, *others = NULL;
+	auto_free char *key = NULL;
+	uint32_t held;
+
+	assert(observed && resource);
+	if (n == 0)
+		return 0;
+	/* Of this resource only: a kubelet gives a container several ones in any order. */
+	others = json_object();
+	json_put(others, resource, json_incref(devices));
+	functions = rails_by_function(observed);
+	key = json_key(pod);
+	held = rails_held(functions, others, key, &ignored);
+	return rail_list_is(label) ? take_rails(rail_list_parse(label), 0, n, held)
+				   : take_rails(first_rails(count),
+						first_of_group(pod, label, n, count), n, held);
+}
+
+json_t *same_rails_near(const json_t *observed, uint32_t rails)
+{
+	json_t *list = json_array(), *port;
+	size_t i;
+
+	for (; rails; rails &= rails - 1) {
+		json_t *distances = json_object();
+
+		json_array_foreach (json_at(observed, "interfaces"), i, port)
+			if (json_str_at(port, "pciAddress"))
+				json_put_int(distances, json_str_at(port, "pciAddress"),
+					     rails_bit(port) == (rails & -rails) ? TOPOLOGY_PIX
+										 : TOPOLOGY_SYS);
+		json_array_append_new(list, distances);
+	}
+	return json_pack("{s:o}", "gpus", list);
+}
+
+/* ---- what it lacks --------------------------------------------------------------------------- */
 
 /* Why a pod cannot have this rail, a bit. */
 static const char *why_not(const json_t *observed, uint32_t rail)

@@ -13,8 +13,9 @@
 
 /*
  * The rails, a bit each, of which the pod (of the API server) shall get the devices of `resource`
- * that it lacks: as many as it asks for, the first of its list. 0: it has no such label, or lacks
- * none. observed: with rails; allocated: as in affinity.h.
+ * that it lacks: as many as its next container asks for, the first of its list, those of which the
+ * pod has devices last. 0: it has no such label, or lacks none. observed: with rails; allocated: as
+ * in affinity.h.
  */
 uint32_t same_rails_wanted(const json_t *observed, const json_t *pod, const json_t *allocated,
 			   const char *resource);

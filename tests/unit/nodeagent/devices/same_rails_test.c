@@ -72,6 +72,40 @@ static void a_group_has_a_block_of_neighbours(void **state)
 	assert_int_equal(wanted("ml", "train", "1", 0, "{}"), 0);
 }
 
+/* A pod of two containers, as its kubelet gives devices to the second one. */
+static uint32_t wanted_next(const char *label, const char *n, size_t rails, const char *held)
+{
+	json_auto_t *observed = host(rails), *pod = pod_of("ml", label, n), *allocated = yaml(held);
+
+	json_array_append_new(
+		json_at(pod, "spec", "containers"),
+		json_pack("{s:s, s:{s:{s:s}}}", "name", "d", "resources", "limits", R, n));
+	return same_rails_wanted(observed, pod, allocated, R);
+}
+
+static void the_next_container_gets_rails_that_the_pod_lacks(void **state)
+{
+	/* Of eight rails, rail 0 is bus 8. */
+	static const char two[] = R ": {'0000:08:00.1': ml/w/c, '0000:07:00.1': ml/w/c}";
+	static const char group[] = R ": {'0000:04:00.1': ml/w/c, '0000:03:00.1': ml/w/c}";
+	static const char last[] =
+		R ": {'0000:04:00.1': ml/w/c, '0000:03:00.1': ml/w/c, '0000:02:00.1': ml/w/c, "
+		  "'0000:01:00.1': ml/w/c}";
+
+	assert_int_equal(wanted_next("0-3", "2", 8, two), 0xc);
+	/* The list has no more: from the first again. */
+	assert_int_equal(wanted_next("0-2", "2", 8, two), 0x5);
+	assert_int_equal(wanted_next("0-1", "2", 8, two), 0x3);
+	/* Rails 4 and 5 are the group's; around behind the last. */
+	assert_int_equal(wanted_next("train", "2", 8, group), 0xc0);
+	assert_int_equal(wanted_next("train", "2", 8, last), 0x3);
+	/* What others have, and what the pod has of another resource, does not count. */
+	assert_int_equal(wanted_next("0-3", "1", 8,
+				     R ": {'0000:08:00.1': ml/w/c, '0000:07:00.1': ml/x/c}\n"
+				       "spidernet.io/y: {'0000:06:00.1': ml/w/c}"),
+			 0x2);
+}
+
 /* Of 64 groups of these names, with numbers behind, each block of two rails has its share. */
 static void assert_spread(const char *ns_prefix, const char *group_prefix)
 {
@@ -194,6 +228,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_list_names_the_rails),
 		cmocka_unit_test(a_group_has_a_block_of_neighbours),
+		cmocka_unit_test(the_next_container_gets_rails_that_the_pod_lacks),
 		cmocka_unit_test(groups_are_spread_over_all_rails),
 		cmocka_unit_test(devices_are_of_the_rails),
 		cmocka_unit_test(a_pod_that_lacks_a_rail_is_named),

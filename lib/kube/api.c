@@ -121,12 +121,20 @@ static struct kube_call *send_request(struct kube_client *client, struct kube_re
 
 /* ---- verbs ----------------------------------------------------------------------------------- */
 
+struct kube_call *kube_get_within(struct kube_client *client, const char *path, size_t body_max,
+				  kube_object_fn *done, void *arg)
+{
+	struct kube_request request = {
+		.verb = "get", .method = "GET", .path = path, .body_max = body_max};
+
+	assert(client && path && done);
+	return send_request(client, &request, done, arg);
+}
+
 struct kube_call *kube_get_path(struct kube_client *client, const char *path, kube_object_fn *done,
 				void *arg)
 {
-	return send_request(client,
-			    &(struct kube_request){.verb = "get", .method = "GET", .path = path},
-			    done, arg);
+	return kube_get_within(client, path, KUBE_MAX_BODY, done, arg);
 }
 
 struct kube_call *kube_get(struct kube_client *client, const struct kube_resource *resource,

@@ -98,6 +98,9 @@ struct kube_call *kube_delete(struct kube_client *client, const struct kube_reso
 /* A GET of any path that answers JSON ("/version", "/apis"). */
 struct kube_call *kube_get_path(struct kube_client *client, const char *path, kube_object_fn *done,
 				void *arg);
+/* The same; an answer of more than body_max bytes is "BodyTooLarge". */
+struct kube_call *kube_get_within(struct kube_client *client, const char *path, size_t body_max,
+				  kube_object_fn *done, void *arg);
 
 /*
  * metadata.resourceVersion as a number (0: none): etcd revisions, ordered within a resource type.

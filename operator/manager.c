@@ -147,7 +147,8 @@ static void on_look(void *arg, const char *key, const json_t *wanted)
 {
 	const struct job *job = arg;
 
-	live_reads_begin(job->manager->looks, job->id, key, wanted);
+	live_reads_begin(job->manager->looks, job->id, key, wanted,
+			 controllers[job->id].reads_once);
 }
 
 static void on_looked(void *arg, unsigned int of, const char *key, json_t *found,

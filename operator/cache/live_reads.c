@@ -346,8 +346,25 @@ static void begin_look(struct live_reads *looks, unsigned int of, const char *na
 	start_calls(looks);
 }
 
+/* Is all that is wanted being read? */
+static bool reads_all(const struct look *look, const json_t *wanted)
+{
+	size_t i, k;
+	json_t *item;
+
+	json_array_foreach ((json_t *)wanted, i, item) {
+		for (k = 0; k < look->n; k++)
+			if (str_eq(look->readings[k].kind, json_str_at(item, "kind")) &&
+			    str_eq(look->readings[k].key, json_str_at(item, "key")))
+				break;
+		if (k == look->n)
+			return false;
+	}
+	return true;
+}
+
 void live_reads_begin(struct live_reads *looks, unsigned int of, const char *name,
-		      const json_t *wanted)
+		      const json_t *wanted, bool is_once)
 {
 	struct look *running;
 
@@ -355,6 +372,8 @@ void live_reads_begin(struct live_reads *looks, unsigned int of, const char *nam
 	if (json_array_size(wanted) == 0)
 		return;
 	running = map_get(&looks->running, name);
+	if (running && is_once && reads_all(running, wanted))
+		return;
 	if (running)
 		json_replace(&running->again, json_incref((json_t *)wanted));
 	else

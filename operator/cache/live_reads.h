@@ -28,9 +28,9 @@ void live_reads_free(struct live_reads *looks);
  * (reconcilers/ipam/allocate/release.h), and BOX_PODS_OF_NODE: the object is then {"ns/name": pod}
  * of all that are bound to the node `key`, read after all else. `of` and `name` tell the answer. A
  * name that is asked for while it is read is read once more, and has one answer: from after the
- * last question, unless questions do not end.
+ * last question, unless questions do not end. is_once: it is not, where all of it is being read.
  */
 void live_reads_begin(struct live_reads *looks, unsigned int of, const char *name,
-		      const json_t *wanted);
+		      const json_t *wanted, bool is_once);
 
 #endif

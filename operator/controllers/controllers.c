@@ -218,6 +218,7 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 			.after = CONTROLLER_DRAIN,
 			.evicted = drain_evicted,
 			.read = drain_read,
+			.reads_once = true,
 		},
 };
 

@@ -146,6 +146,7 @@ struct controller {
 	controller_reported_fn *reported;
 	controller_evicted_fn *evicted;
 	controller_read_fn *read;
+	bool reads_once; /* a read that is under way serves (live_reads.h) */
 	controller_group_ended_fn *group_ended;
 	void (*overtaken)(const struct controller_sources *from); /* by another writer */
 };

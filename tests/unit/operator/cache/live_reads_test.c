@@ -16,6 +16,7 @@ struct looking {
 	struct scripted server;
 	struct live_reads *looks;
 	int answers;
+	bool is_once;
 	json_t *found; /* of the last one; NULL: it failed */
 };
 
@@ -48,7 +49,7 @@ static void ask(struct looking *l, const char *name, const char *kind, const cha
 {
 	json_auto_t *wanted = json_pack("[{s:s, s:s}]", "kind", kind, "key", key);
 
-	live_reads_begin(l->looks, 7, name, wanted);
+	live_reads_begin(l->looks, 7, name, wanted, l->is_once);
 }
 
 static void reply_with(struct looking *l, const char *request, const char *body)
@@ -161,6 +162,29 @@ static void ask_again(void *arg)
 	ask(arg, "ml/p", KIND_POD, "ml/p");
 }
 
+/* A drain asks in each of its turns for the same nodes and pods. */
+static void what_is_being_read_serves_who_asks_for_it_once(void **state)
+{
+	struct looking l;
+
+	open_looking(&l);
+	l.is_once = true;
+	reply_with(&l, LIST " ", "{\"metadata\":{},\"items\":[]}");
+	ask(&l, "drain", BOX_PODS_OF_NODE, "n1");
+	ask(&l, "drain", BOX_PODS_OF_NODE, "n1");
+	scripted_until(&l.server, &l.answers, 1);
+	/* More than that is read, and has the answer. */
+	reply_with(&l, "GET /api/v1/namespaces/ml/pods/p", "{}");
+	reply_with(&l, "GET /api/v1/nodes/n1", "{}");
+	ask(&l, "drain", KIND_POD, "ml/p");
+	ask(&l, "drain", KIND_NODE, "n1");
+	scripted_until(&l.server, &l.answers, 2);
+	assert_non_null(json_at(l.found, KIND_NODE, "n1"));
+	assert_int_equal(http_script_unexpected(l.server.http), 0);
+	assert_int_equal(http_script_unused(l.server.http), 0);
+	close_looking(&l);
+}
+
 /* Users may change their objects as often as they like. */
 static void questions_without_end_have_an_answer(void **state)
 {
@@ -215,6 +239,7 @@ int main(void)
 		cmocka_unit_test(pods_of_a_node_are_read_page_by_page),
 		cmocka_unit_test(a_list_that_ends_in_its_midst_is_no_answer),
 		cmocka_unit_test(what_is_asked_for_meanwhile_is_read_once_more),
+		cmocka_unit_test(what_is_being_read_serves_who_asks_for_it_once),
 		cmocka_unit_test(questions_without_end_have_an_answer),
 		cmocka_unit_test(what_no_decision_reads_is_dropped),
 	};

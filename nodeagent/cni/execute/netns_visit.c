@@ -5,6 +5,8 @@
  */
 #include "nodeagent/cni/execute/netns_visit.h"
 
+#include <unistd.h>
+
 #include "nodeagent/cni/execute/netns_detect.h"
 #include "nodeagent/cni/execute/netns_execute.h"
 #include "nodeagent/cni/execute/netns_observe.h"
@@ -35,6 +37,8 @@ void netns_visit_announce(int fd, const json_t *announcements)
 {
 	auto_netns struct netns *ns = json_array_size(announcements) ? netns_open(fd, NULL) : NULL;
 
-	if (ns)
-		netns_announce(ns, announcements);
+	if (!ns)
+		return;
+	(void)alarm(NETNS_ANNOUNCE_S);
+	netns_announce(ns, announcements);
 }

@@ -20,7 +20,11 @@ int netns_visit_links(int fd, json_t **ret, struct err *err);
 /* netns_execute() there (netns_execute.h) of steps that concern the pod alone. */
 int netns_visit_execute(int fd, const json_t *steps, struct err *err);
 
-/* netns_announce() there (netns_detect.h). */
+/*
+ * netns_announce() there (netns_detect.h), the last that a process does: the kernel ends it by
+ * SIGALRM when that takes longer than NETNS_ANNOUNCE_S, as nobody waits for it.
+ */
+enum { NETNS_ANNOUNCE_S = 10 };
 void netns_visit_announce(int fd, const json_t *announcements);
 
 #endif

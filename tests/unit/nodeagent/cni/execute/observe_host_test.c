@@ -4,11 +4,15 @@
  */
 #include "tests/support/test.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "lib/base/own_fd.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/netns_observe.h"
+#include "nodeagent/cni/execute/netns_visit.h"
 #include "nodeagent/netlink/netns.h"
 
 static bool make_node(void)
@@ -57,10 +61,22 @@ static void tells_what_the_node_has_and_what_it_reaches_through_a_gateway(void *
 	assert_false(json_list_has(json_at(look, "gateways"), "192.0.2.10"));
 }
 
+/* The runtime has its answer: nobody else would end a worker that hangs then. */
+static void announcements_have_a_deadline(void **state)
+{
+	json_auto_t *list =
+		json_pack("[{s:s, s:[s]}]", "ifname", "none", "addresses", "192.0.2.7/24");
+	auto_close int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+
+	netns_visit_announce(here, list);
+	assert_in_range(alarm(0), 1, NETNS_ANNOUNCE_S);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tells_what_the_node_has_and_what_it_reaches_through_a_gateway),
+		cmocka_unit_test(announcements_have_a_deadline),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

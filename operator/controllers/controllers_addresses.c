@@ -503,6 +503,9 @@ void endpoint_changed(const struct change *c)
 		ipam_book_wait(c->from, c->key);
 	if (!c->now)
 		cache_find(pods, BOUND_POD_BY_MACHINE, c->key, wait_again, (void *)c);
+	/* What was read before may lack the pod that asks now: the next one of the name. */
+	if (c->old && c->now && !same_annotations(c->old, c->now))
+		ipam_book_set(c->from, IPAM_LIVE, c->key, NULL);
 	if (c->now && (!c->old || !same_annotations(c->old, c->now) ||
 		       object_is_terminating(c->old) != object_is_terminating(c->now)))
 		wake(c, CONTROLLER_ENDPOINT, c->key);

@@ -318,6 +318,24 @@ static void pods_that_are_not_mirrored_count_as_ended_once_their_agents_say_so(v
 	expect_ended(t, 1);
 }
 
+/* The pod before had the same name, and was read: its successor waited for a minute. */
+static void what_was_read_before_a_pod_asked_is_read_again(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *live = json_object();
+
+	mirrored_put(t, KIND_ENDPOINT, ENDPOINT_OF("a", "ml", "Deployment"));
+	ipam_book_set(&t->sources, IPAM_LIVE, "ml/a", live);
+	mirrored_put(t, KIND_ENDPOINT, ENDPOINT_OF("a", "ml", "ReplicaSet"));
+	assert_non_null(ipam_book_get(t->sources.addresses, IPAM_LIVE, "ml/a"));
+	free(mirrored_woken(t));
+	mirrored_put(t, KIND_ENDPOINT,
+		     "{metadata: {name: a, namespace: ml, annotations: {orbweaver.io/asks: "
+		     "'{\"uid\": \"next\", \"asks\": [{\"nic\": \"net1\"}]}'}}}");
+	assert_null(ipam_book_get(t->sources.addresses, IPAM_LIVE, "ml/a"));
+	expect_woken(t, "endpoint ml/a;");
+}
+
 static void an_endpoint_that_somebody_deletes_is_looked_at(void **state)
 {
 	struct mirrored_test *t = *state;
@@ -908,6 +926,7 @@ int main(void)
 		mirrored_unit_test(a_pool_is_learned_again_when_one_with_its_addresses_goes),
 		mirrored_unit_test(a_pool_that_is_not_learned_sees_endpoints_with_its_addresses),
 		mirrored_unit_test(a_pool_is_found_by_records_that_a_person_puts_back),
+		mirrored_unit_test(what_was_read_before_a_pod_asked_is_read_again),
 		mirrored_unit_test(an_endpoint_that_somebody_deletes_is_looked_at),
 		mirrored_unit_test(a_config_sees_the_pools_and_the_resource_that_it_names),
 		mirrored_unit_test(

@@ -191,6 +191,12 @@ static void read_live(const struct look *look)
 	json_array_foreach (strays, i, stray)
 		if (!str_empty(json_str_at(stray, "node")))
 			ask_for(wanted, KIND_NODE, json_str_at(stray, "node"));
+	/* No object can have such a name: nothing has to be read to know that there is none. */
+	if (json_array_size(wanted) == 0) {
+		json_decref(wanted);
+		plan_post(look->plan, BOX_LIVE, look->key, json_object());
+		return;
+	}
 	plan_post(look->plan, BOX_LOOK, look->key, wanted);
 }
 

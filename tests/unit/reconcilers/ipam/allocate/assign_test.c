@@ -1946,6 +1946,18 @@ static void records_without_endpoint_are_verified(void **state)
 	expect(strays_reconcile, alive, "p", "post learnedpools p in; requeue -; ");
 }
 
+/* They stayed for ever: nothing was asked for, so no answer came. */
+static void a_record_of_a_pod_that_cannot_exist_is_released(void **state)
+{
+	static const char stray[] =
+		"strays: {ml/../x: [{pool: p, address: 10.0.0.1, uid: u-a}]}\n%s";
+	auto_free char *unread = str_printf(stray, ""), *read = str_printf(stray, "live: {ml/../x: {}}");
+
+	expect(endpoint_reconcile, unread, "ml/../x", "post live ml/../x in; ");
+	expect(endpoint_reconcile, read, "ml/../x",
+	       "post ending ml/../x u-a in; post strays ml/../x out; ");
+}
+
 /* A pool that came back, or whose status was reset, is handed out over living pods otherwise. */
 static void nothing_new_is_given_before_a_pool_was_learned(void **state)
 {
@@ -2926,6 +2938,7 @@ int main(void)
 		cmocka_unit_test(what_users_write_of_a_conflict_fits_into_the_pool),
 		cmocka_unit_test(what_an_agent_says_of_a_conflict_is_looked_at_and_taken_away),
 		cmocka_unit_test(records_without_endpoint_are_verified),
+		cmocka_unit_test(a_record_of_a_pod_that_cannot_exist_is_released),
 		cmocka_unit_test(a_pool_is_not_learned_before_pods_that_are_not_mirrored_were_read),
 		cmocka_unit_test(a_pod_that_was_read_waits_while_its_address_cannot_be_recorded),
 		cmocka_unit_test(an_agent_takes_nothing_of_a_pool_that_no_leader_has_looked_at),

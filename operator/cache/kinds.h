@@ -39,6 +39,7 @@ enum {
 	POD_BY_GROUP = 0,         /* pods by the group that they ask for themselves */
 	POD_BY_NAMESPACE = 1,
 	NODE_MARKED = 0,       /* Nodes that were cordoned by a drain: under MIRROR_DRAINS */
+	NODE_BY_BLOCK = 1,     /* … by blocks of their addresses (ipam/strays.h) */
 	NODE_STATE_DRAINS = 0, /* NodeStates that are drained or want to be: under MIRROR_DRAINS */
 	/* … by what they say of shared resources: SHARED_OFFERS_… (shared_offers.h) */
 	NODE_STATE_OFFERS = 1,

@@ -13,6 +13,7 @@
 #include "reconcilers/ipam/conflict.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/foresight.h"
+#include "reconcilers/ipam/ip_range.h"
 #include "reconcilers/maintenance/drain.h"
 #include "reconcilers/spider/cni_config.h"
 #include "reconcilers/sriov/node_names.h"
@@ -107,6 +108,25 @@ static json_t *kept_annotations(const json_t *annotations)
 	return json_object_size(ret) ? json_incref(ret) : NULL;
 }
 
+/* What ip_pool_add_nodes() reads. New; NULL: there is none. */
+static json_t *kept_addresses(const json_t *addresses)
+{
+	enum { KEPT_MAX = 16 };
+	json_auto_t *ret = json_array();
+	enum ip_family family;
+	ip_number number;
+	json_t *item;
+	size_t i;
+
+	json_array_foreach ((json_t *)addresses, i, item) {
+		const char *text = json_str_or(json_at(item, "address"), "");
+
+		if (i < KEPT_MAX && ip_parse_any(text, &family, &number, NULL) == 0)
+			json_array_append_new(ret, json_pack("{s:s}", "address", text));
+	}
+	return json_array_size(ret) ? json_incref(ret) : NULL;
+}
+
 void project_node(json_t *object)
 {
 	static const char *const kept[] = {
@@ -115,6 +135,7 @@ void project_node(json_t *object)
 	json_t *ready = ready_condition(json_at(object, "status", "conditions"));
 	json_t *resources = node_resources_of(json_at(object, "status", "allocatable"));
 	json_t *drain = kept_annotations(json_at(object, "metadata", "annotations"));
+	json_t *addresses = kept_addresses(json_at(object, "status", "addresses"));
 	bool is_cordoned = json_is_true(json_at(object, "spec", "unschedulable"));
 
 	drop_type(object);
@@ -130,6 +151,8 @@ void project_node(json_t *object)
 		json_put(json_need_object(object, "status"), "conditions", ready);
 	if (resources)
 		json_put(json_need_object(object, "status"), "allocatable", resources);
+	if (addresses)
+		json_put(json_need_object(object, "status"), "addresses", addresses);
 }
 
 void project_namespace(json_t *object)

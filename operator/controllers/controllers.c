@@ -73,7 +73,7 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 			.kind = KIND_IP_POOL,
 			.reconcile = ip_pool_reconcile,
 			.finalizer = IP_POOL_FINALIZER,
-			.needs = {KIND_IP_POOL, KIND_RESERVED_IP},
+			.needs = {KIND_IP_POOL, KIND_RESERVED_IP, KIND_NODE},
 			.gather = pool_gather,
 			.status_waits = true,
 		},

@@ -269,8 +269,10 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 	}
 	if (left > json_object_size(world_kind(world, BOX_WAITING)))
 		json_put_bool(json_need_object(world, "env"), "isPart", true);
-	if (any_pool)
+	if (any_pool) {
 		mirror_add_all(from->mirror, world, KIND_IP_POOL);
+		mirror_add_all(from->mirror, world, KIND_NODE);
+	}
 	/* Those that the pools may overlap: verdicts, which the allocator obeys, depend on them. */
 	named = any_pool ? NULL : json_copy((json_t *)world_kind(world, KIND_IP_POOL));
 	json_each (named, pool, value)
@@ -516,8 +518,35 @@ static void wake_endpoint(void *arg, const char *key)
 	wake(arg, CONTROLLER_ENDPOINT, key);
 }
 
+static void wake_pool(void *arg, const char *pool)
+{
+	wake(arg, CONTROLLER_IP_POOL, pool);
+}
+
+/* The pools that have the Node's addresses count them. */
+static void wake_pools_of(const struct change *c, const json_t *node)
+{
+	enum ip_family family;
+	ip_number number;
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (json_at(node, "status", "addresses"), i, item) {
+		const char *text = json_str_or(json_at(item, "address"), "");
+
+		if (ip_parse_any(text, &family, &number, NULL) == 0)
+			ip_pool_index_find_address(c->from->pools, family, text, wake_pool,
+						   (void *)c);
+	}
+}
+
 void addresses_node_changed(const struct change *c)
 {
+	if (!json_same(json_at(c->old, "status", "addresses"),
+		       json_at(c->now, "status", "addresses"))) {
+		wake_pools_of(c, c->old);
+		wake_pools_of(c, c->now);
+	}
 	if (node_is_gone(c->now))
 		cache_find(mirror_cache(c->from->mirror, KIND_ENDPOINT), ENDPOINT_BY_NODE, c->key,
 			   wake_endpoint, (void *)c);

@@ -9,9 +9,11 @@
 #include "lib/base/clock.h"
 #include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
+#include "operator/cache/kinds.h"
 #include "operator/controllers/ipam_book.h"
 #include "operator/controllers/webhook_setup.h"
 #include "reconcilers/admission/pod_inject.h"
+#include "reconcilers/ipam/allocate/strays.h"
 #include "reconcilers/spider/cni_config.h"
 #include "reconcilers/spider/multus_config_names.h"
 
@@ -71,11 +73,27 @@ void gather_claim_and_pools(const struct controller_sources *from, json_t *world
 	gather_pools(from, world, config);
 }
 
+static void add_node(void *arg, const char *name)
+{
+	const struct narrowing *n = arg;
+
+	mirror_add(n->from->mirror, n->world, KIND_NODE, name);
+}
+
+static void add_nodes_of_block(void *arg, const char *block)
+{
+	const struct narrowing *n = arg;
+
+	cache_find(mirror_cache(n->from->mirror, KIND_NODE), NODE_BY_BLOCK, block, add_node, arg);
+}
+
 void gather_neighbours(const struct controller_sources *from, json_t *world, const json_t *pool)
 {
 	struct narrowing n = {from, world};
 
 	ip_pool_index_find(from->pools, pool, add_pool, &n);
+	if (!strays_visit_blocks(pool, add_nodes_of_block, &n))
+		mirror_add_all(from->mirror, world, KIND_NODE);
 }
 
 const char *gather_target_namespace(const json_t *network)

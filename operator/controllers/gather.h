@@ -28,7 +28,7 @@ void gather_claim_and_pools(const struct controller_sources *from, json_t *world
 /* The pools that a SpiderMultusConfig names. */
 void gather_pools(const struct controller_sources *from, json_t *world, const json_t *config);
 
-/* The SpiderIPPools that may overlap this one. */
+/* The SpiderIPPools that may overlap this one, and the Nodes that have addresses of it. */
 void gather_neighbours(const struct controller_sources *from, json_t *world, const json_t *pool);
 
 /*

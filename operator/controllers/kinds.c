@@ -180,6 +180,15 @@ static void index_endpoint_blocks(const json_t *endpoint, struct cache_values *v
 	strays_visit_blocks_of_endpoint(endpoint, add_block, values);
 }
 
+static void index_node_blocks(const json_t *node, struct cache_values *values)
+{
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (json_at(node, "status", "addresses"), i, item)
+		strays_visit_block(json_str_or(json_at(item, "address"), ""), add_block, values);
+}
+
 static void index_endpoint_of_sets(const json_t *endpoint, struct cache_values *values)
 {
 	auto_free char *down = str_printf(ENDPOINTS_DOWN, json_namespace(endpoint));
@@ -270,7 +279,6 @@ static const splitter_path drop_node[] = {
 	{"status", "volumesInUse"},
 	{"status", "volumesAttached"},
 	/* What heartbeats are made of: without it they are the same text again. */
-	{"status", "addresses"},
 	{"status", "capacity"},
 	{"status", "daemonEndpoints"},
 	{"status", "nodeInfo"},
@@ -368,7 +376,7 @@ const struct operator_kind operator_kinds[] = {
 	{
 		.kind = KIND_NODE,
 		DROP(drop_node),
-		.cache = {.project = project_node, .indexes = {index_marked}},
+		.cache = {.project = project_node, .indexes = {index_marked, index_node_blocks}},
 		.changed = {node_changed, addresses_node_changed, drain_source_changed},
 		.writes = KIND_PATCHED | KIND_STATUS,
 	},

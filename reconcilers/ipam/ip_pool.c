@@ -323,7 +323,8 @@ struct counts {
 	int64_t total;
 	int64_t reserved; /* by SpiderReservedIPs */
 	int64_t withheld; /* ip_pool_withhold() */
-	int64_t left;     /* neither of them */
+	int64_t nodes;    /* ip_pool_add_nodes() */
+	int64_t left;     /* none of them */
 };
 
 /* ", 1 of them kept back by SpiderReservedIPs, 2 never allocated (…)"; "" where all can be. */
@@ -339,6 +340,9 @@ static char *kept_text(const struct counts *counts)
 			    ", %lld of them never allocated (the gateway, or the subnet's first or "
 			    "last address)",
 			    (long long)counts->withheld);
+	if (counts->nodes)
+		strbuf_addf(&text, ", %lld of them never allocated, as nodes have them",
+			    (long long)counts->nodes);
 	return strbuf_take(&text);
 }
 
@@ -423,7 +427,7 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 {
 	auto_problems struct problems problems = {0}, warnings = {0};
 	auto_call(verdict_done) struct verdict ready = {0};
-	auto_ip_set struct ip_set kept = {0}, withheld = {0};
+	auto_ip_set struct ip_set kept = {0}, withheld = {0}, nodes = {0};
 	auto_ip_conflicts struct ip_conflicts conflicts = {0};
 	struct counts counts = {.total = ip_set_count(&addresses->usable)};
 	const json_t *waiting = world_get(world, BOX_SHORT_POOL, key);
@@ -439,9 +443,13 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 		(void)reserved_ip_read(world_kind(world, KIND_RESERVED_IP),
 				       addresses->subnet.family, &kept, &unread);
 	counts.reserved = counts.total - count_without(addresses, &kept);
-	if (addresses->subnet.family != 0)
+	if (addresses->subnet.family != 0) {
 		ip_pool_withhold(pool, addresses, &withheld);
+		ip_pool_add_nodes(world_kind(world, KIND_NODE), addresses->subnet.family, &nodes);
+	}
+	counts.nodes = counts.total - count_without(addresses, &nodes);
 	add_all(&kept, &withheld);
+	add_all(&kept, &nodes);
 	ip_set_settle(&kept);
 	counts.withheld = counts.total - count_without(addresses, &withheld);
 	counts.left = count_without(addresses, &kept);

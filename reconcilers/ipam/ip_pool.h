@@ -3,7 +3,8 @@
  * SpiderIPPool: are the addresses that it promises good, how many are they, may it go.
  *
  * Key: the pool's name. World: KIND_IP_POOL (the pool, and those that may overlap it:
- * ip_pool_index.h finds them), KIND_RESERVED_IP (all). Read of a pool:
+ * ip_pool_index.h finds them), KIND_RESERVED_IP (all), KIND_NODE (with an address of it: their
+ * status.addresses). Read of a pool:
  * metadata.{name,generation,creationTimestamp,deletionTimestamp,labels,finalizers}, spec, status.
  * BOX_SHORT_POOL and BOX_UNWRITTEN of the pool, and in "env" "now", "waitingUnknown" and
  * "ledgerUnsure": true until the ledger was compared with what pods have; allocatedIPCount stays as
@@ -108,6 +109,13 @@ struct ip_pool;
  * ::ffff:0:0/96 (IP_V4_MAPPED). *ret is settled.
  */
 void ip_pool_withhold(const json_t *object, const struct ip_pool *pool, struct ip_set *ret);
+
+/*
+ * Add the addresses of Nodes (status.addresses), {name: Node} or NULL: no pod gets one, as the
+ * network would have it twice, and a node that has a route to the pod would lose the other node.
+ * *ret is settled.
+ */
+void ip_pool_add_nodes(const json_t *nodes, enum ip_family family, struct ip_set *ret);
 
 /*
  * What is wrong with a change from `old` to `object` that is not wrong with the object by itself:

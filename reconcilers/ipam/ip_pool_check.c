@@ -541,6 +541,22 @@ void ip_pool_withhold(const json_t *object, const struct ip_pool *pool, struct i
 	ip_set_settle(ret);
 }
 
+void ip_pool_add_nodes(const json_t *nodes, enum ip_family family, struct ip_set *ret)
+{
+	const char *name;
+	json_t *node, *item;
+	ip_number number;
+	size_t i;
+
+	assert(ret && (family == IP_V4 || family == IP_V6));
+	json_each (nodes, name, node)
+		json_array_foreach (json_at(node, "status", "addresses"), i, item)
+			if (ip_parse(json_str_or(json_at(item, "address"), ""), family, &number,
+				     NULL) == 0)
+				withhold_one(ret, number);
+	ip_set_settle(ret);
+}
+
 void ip_pool_check(const json_t *world, const json_t *object, struct problems *problems)
 {
 	ip_pool_judge(world, object, problems, problems);

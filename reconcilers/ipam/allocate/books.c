@@ -34,6 +34,8 @@ struct books {
 	struct map verdicts;         /* by pool: struct verdict */
 	struct map addresses;        /* by pool: struct ip_pool; empty when it cannot be read */
 	struct ip_pool_index *index; /* of the world's pools; NULL until it is needed */
+	struct ip_set nodes[2];      /* addresses of Nodes, IPv4 and IPv6 */
+	bool has_nodes[2];           /* they were read */
 	bool is_begun;
 	struct note *notes; /* since books_begin */
 	size_t notes_len, notes_cap;
@@ -100,6 +102,8 @@ void books_free(struct books *books)
 	map_done(&books->verdicts);
 	map_done(&books->addresses);
 	ip_pool_index_free(books->index);
+	ip_set_done(&books->nodes[0]);
+	ip_set_done(&books->nodes[1]);
 	forget_notes(books);
 	json_decref(books->short_of);
 	json_decref(books->pods);
@@ -313,6 +317,19 @@ static void judge_among(const json_t *world, const json_t *pool, struct err *ret
 		      text);
 }
 
+static void add_nodes(struct books *books, const struct ledger *ledger, struct ip_set *ret)
+{
+	bool is_v6 = ledger->family == IP_V6;
+	struct ip_set *nodes = &books->nodes[is_v6];
+
+	if (!books->has_nodes[is_v6])
+		ip_pool_add_nodes(world_kind(books->world, KIND_NODE), ledger->family, nodes);
+	books->has_nodes[is_v6] = true;
+	for (size_t i = 0; i < nodes->len; i++)
+		if (ip_range_overlaps(nodes->items[i], ledger->addresses.subnet.range))
+			ip_set_add(ret, nodes->items[i]);
+}
+
 static struct verdict *judge_pool(struct books *books, struct ledger *ledger)
 {
 	struct verdict *verdict = mem_new(struct verdict);
@@ -340,6 +357,7 @@ static struct verdict *judge_pool(struct books *books, struct ledger *ledger)
 	json_each (world_kind(verdict->neighbours, KIND_IP_POOL), name, other)
 		if (!str_eq(name, json_name(ledger->pool)))
 			add_records(&taken, other, ledger->family);
+	add_nodes(books, ledger, &taken);
 	ip_set_settle(&taken);
 	ledger_keep_out(ledger, &taken);
 	return verdict;

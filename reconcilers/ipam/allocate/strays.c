@@ -298,6 +298,19 @@ static ip_number block_of(enum ip_family family, ip_number address)
 	return address >> (family == IP_V4 ? 8 : 64);
 }
 
+void strays_visit_block(const char *address, void (*visit)(void *arg, const char *block), void *arg)
+{
+	enum ip_family family;
+	ip_number number;
+
+	assert(address && visit);
+	if (ip_parse_any(address, &family, &number, NULL) == 0) {
+		auto_free char *block = block_text(family, block_of(family, number));
+
+		visit(arg, block);
+	}
+}
+
 void strays_visit_blocks_of_endpoint(const json_t *endpoint,
 				     void (*visit)(void *arg, const char *block), void *arg)
 {
@@ -307,18 +320,11 @@ void strays_visit_blocks_of_endpoint(const json_t *endpoint,
 
 	json_array_foreach (json_at(endpoint, "status", "current", "ips"), i, item)
 		for (size_t f = 0; f < ARRAY_LEN(fields) && i <= LIMIT_NETWORKS; f++) {
-			enum ip_family family = f == 0 ? IP_V4 : IP_V6;
 			char address[IP_TEXT_SIZE];
-			ip_number number;
 
-			if (ip_print_bare(json_str_or(json_at(item, fields[f]), ""), family,
-					  address) &&
-			    ip_parse(address, family, &number, NULL) == 0) {
-				auto_free char *block =
-					block_text(family, block_of(family, number));
-
-				visit(arg, block);
-			}
+			if (ip_print_bare(json_str_or(json_at(item, fields[f]), ""),
+					  f == 0 ? IP_V4 : IP_V6, address))
+				strays_visit_block(address, visit, arg);
 		}
 }
 

@@ -51,9 +51,11 @@ bool strays_lost(const char *before, const char *after);
 /*
  * Pods may have addresses of a pool from another one that is gone, or has another subnet by now. So
  * endpoints are found by the blocks that their addresses are in: 256 IPv4 addresses, or a /64.
- * Visit those of an endpoint, and of the addresses of a pool, some perhaps twice. False, and none
- * visited: the pool has more than STRAYS_BLOCKS_MAX of them.
+ * Visit that of an address, if the text is one, those of an endpoint, and of the addresses of a
+ * pool, some perhaps twice. False, and none visited: the pool has more than STRAYS_BLOCKS_MAX.
  */
+void strays_visit_block(const char *address, void (*visit)(void *arg, const char *block),
+			void *arg);
 void strays_visit_blocks_of_endpoint(const json_t *endpoint,
 				     void (*visit)(void *arg, const char *block), void *arg);
 bool strays_visit_blocks(const json_t *pool, void (*visit)(void *arg, const char *block),

@@ -318,6 +318,29 @@ static void pods_that_are_not_mirrored_count_as_ended_once_their_agents_say_so(v
 	expect_ended(t, 1);
 }
 
+static void a_pool_sees_the_nodes_that_have_addresses_of_it(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *world = NULL;
+
+	mirrored_put(t, KIND_IP_POOL,
+		     "{metadata: {name: p, uid: p-1}, spec: {subnet: 10.1.0.0/16, ips: "
+		     "[10.1.0.9-10.1.2.3]}}");
+	free(mirrored_woken(t));
+	mirrored_put(t, KIND_NODE,
+		     "{metadata: {name: w1}, status: {addresses: [{address: 10.1.2.1}]}}");
+	assert_non_null(json_at(t->woken, "ip-pool p"));
+	mirrored_put(t, KIND_NODE,
+		     "{metadata: {name: w2}, status: {addresses: [{address: 10.2.2.1}]}}");
+	world = world_of(t, CONTROLLER_IP_POOL, "p");
+	assert_int_equal(json_object_size(json_at(world, KIND_NODE)), 1);
+	assert_string_equal(json_str_at(json_array_get(json_at(world, KIND_NODE, "w1", "status",
+							       "addresses"),
+						       0),
+					"address"),
+			    "10.1.2.1");
+}
+
 /* The pod before had the same name, and was read: its successor waited for a minute. */
 static void what_was_read_before_a_pod_asked_is_read_again(void **state)
 {
@@ -926,6 +949,7 @@ int main(void)
 		mirrored_unit_test(a_pool_is_learned_again_when_one_with_its_addresses_goes),
 		mirrored_unit_test(a_pool_that_is_not_learned_sees_endpoints_with_its_addresses),
 		mirrored_unit_test(a_pool_is_found_by_records_that_a_person_puts_back),
+		mirrored_unit_test(a_pool_sees_the_nodes_that_have_addresses_of_it),
 		mirrored_unit_test(what_was_read_before_a_pod_asked_is_read_again),
 		mirrored_unit_test(an_endpoint_that_somebody_deletes_is_looked_at),
 		mirrored_unit_test(a_config_sees_the_pools_and_the_resource_that_it_names),

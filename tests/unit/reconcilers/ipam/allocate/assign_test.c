@@ -1979,6 +1979,35 @@ static void nothing_new_is_given_before_a_pool_was_learned(void **state)
 			    "\"10.0.0.2\":{\"node\":\"w1\",\"pod\":\"ml/b\",\"podUid\":\"u-b\"}}");
 }
 
+/* A pool of the nodes' own subnet: the network would have the address twice. */
+static void no_pod_gets_the_address_of_a_node(void **state)
+{
+	static const char nodes[] =
+		"nodes: {w2: {status: {addresses: [{type: Hostname, address: w2}, {type: InternalIP, "
+		"address: 10.0.0.1}]}}, w3: {status: {addresses: [{address: 10.9.0.1}]}}}\n";
+	json_auto_t *world = yaml("spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.2", ""));
+	json_auto_t *more = yaml(nodes);
+	auto_books struct books *books = NULL;
+	struct ledger *ledger;
+	auto_plan struct plan plan = {0};
+	const json_t *status;
+	struct err err = {0};
+
+	json_object_update(world, more);
+	books = books_new(world);
+	ledger = books_open(books, "p", &err);
+	assert_int_equal(books_may_take(books, ledger, &err), 0);
+	assert_int_equal(ip_set_count(&ledger->free), 1);
+	assert_false(ip_set_has(&ledger->free, (ip_number)0x0a000001));
+	/* The pool says so. */
+	assert_int_equal(ip_pool_reconcile(world, "p", &plan, &err), 0);
+	status = json_at(json_find(plan.ops, "op", "status"), "status");
+	assert_int_equal(json_integer_value(json_at(status, "freeIPCount")), 1);
+	assert_non_null(strstr(json_str_at(json_find(json_at(status, "conditions"), "type", "Ready"),
+					   "message"),
+			       "1 of them never allocated, as nodes have them"));
+}
+
 static void a_ledger_says_why_it_gives_nothing_yet(void **state)
 {
 	json_auto_t *world =
@@ -2864,6 +2893,7 @@ int main(void)
 		cmocka_unit_test(an_endpoint_claims_nothing_that_its_pod_would_not_get),
 		cmocka_unit_test(each_ledger_is_a_group_that_its_pods_need),
 		cmocka_unit_test(nothing_new_is_given_before_a_pool_was_learned),
+		cmocka_unit_test(no_pod_gets_the_address_of_a_node),
 		cmocka_unit_test(a_ledger_says_why_it_gives_nothing_yet),
 		cmocka_unit_test(pods_that_run_keep_the_addresses_of_their_network_status),
 		cmocka_unit_test(pods_that_run_get_no_address_that_nothing_knows),

@@ -3,7 +3,8 @@
  * Which sockets a process has (/proc/PID/fd), and which connections they are (/proc/PID/net/tcp and
  * tcp6; proc_pid_net(5), Documentation/networking/proc_net_tcp.rst). A worker asks for the
  * kubelet's once when it starts, and remembers the result (worker/addresses.h); the plugin bridge
- * asks for peers before the node gets the address of a gateway.
+ * asks for peers before the node gets the address of a gateway, the coordinator before the node
+ * gets a route to a pod.
  */
 #include "nodeagent/host/connections.h"
 
@@ -22,7 +23,7 @@
 #include "lib/json/json.h"
 
 /* include/net/tcp_states.h */
-#define ESTABLISHED 1
+enum { ESTABLISHED = 1, LISTEN = 10 };
 
 pid_t connections_listener(const char *path)
 {
@@ -42,7 +43,7 @@ pid_t connections_listener(const char *path)
 }
 
 /* Inodes of a process's sockets: { "4711": true }, new. */
-static json_t *sockets_of(const struct host *host, pid_t pid)
+static json_t *sockets_of(int root, pid_t pid)
 {
 	auto_closedir DIR *dir = NULL;
 	const struct dirent *file;
@@ -51,7 +52,7 @@ static json_t *sockets_of(const struct host *host, pid_t pid)
 	int fd;
 
 	(void)snprintf(folder, sizeof(folder), "proc/%d/fd", (int)pid);
-	fd = root_open(host->root, folder, O_RDONLY | O_DIRECTORY, 0);
+	fd = root_open(root, folder, O_RDONLY | O_DIRECTORY, 0);
 	dir = fd < 0 ? NULL : fdopendir(fd);
 	while (dir && (file = readdir(dir))) {
 		char target[64];
@@ -96,14 +97,23 @@ static bool read_address(const char *hex, char ret[INET6_ADDRSTRLEN])
 	return !IN6_IS_ADDR_LOOPBACK(&ip) && inet_ntop(AF_INET6, &ip, ret, INET6_ADDRSTRLEN);
 }
 
-/* One line of the kernel's; false for connections that are not established. */
-static bool read_line(const char *line, char local[33], char remote[33], char inode[24])
-{
+struct line {
+	char local[33], port[9], remote[33], inode[24];
 	unsigned int state;
+};
 
-	return sscanf(line, " %*u: %32[0-9A-F]:%*x %32[0-9A-F]:%*x %x %*s %*s %*s %*u %*u %23s",
-		      local, remote, &state, inode) == 4 &&
-	       state == ESTABLISHED;
+/* One line of the kernel's. */
+static bool read_any_line(const char *line, struct line *ret)
+{
+	return sscanf(line,
+		      " %*u: %32[0-9A-F]:%8[0-9A-F] %32[0-9A-F]:%*x %x %*s %*s %*s %*u %*u %23s",
+		      ret->local, ret->port, ret->remote, &ret->state, ret->inode) == 5;
+}
+
+/* The same; false for connections that are not established. */
+static bool read_line(const char *line, struct line *ret)
+{
+	return read_any_line(line, ret) && ret->state == ESTABLISHED;
 }
 
 /* Line by line: a node may have a hundred thousand connections. NULL: there is no such file. */
@@ -123,19 +133,19 @@ static const char *const files[] = {"tcp", "tcp6"};
 
 json_t *connections_addresses(const struct host *host, pid_t pid)
 {
-	json_auto_t *sockets = sockets_of(host, pid);
+	json_auto_t *sockets = sockets_of(host->root, pid);
 	auto_free char *process = str_printf("%d", (int)pid);
 	json_t *ret = json_array();
 
 	assert(pid > 0);
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		auto_fclose FILE *file = open_file(host->root, process, files[i]);
-		char line[512], local[33], remote[33], inode[24], text[INET6_ADDRSTRLEN];
+		char line[512], text[INET6_ADDRSTRLEN];
+		struct line tcp;
 
 		while (file && fgets(line, sizeof(line), file))
-			if (read_line(line, local, remote, inode) &&
-			    json_object_get(sockets, inode) && read_address(local, text) &&
-			    !json_list_has(ret, text))
+			if (read_line(line, &tcp) && json_object_get(sockets, tcp.inode) &&
+			    read_address(tcp.local, text) && !json_list_has(ret, text))
 				json_array_append_new(ret, json_string(text));
 	}
 	return ret;
@@ -148,7 +158,8 @@ json_t *connections_peers(int root, bool (*is_wanted)(const void *arg, const cha
 
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		auto_fclose FILE *file = open_file(root, "thread-self", files[i]);
-		char line[512], local[33], remote[33], inode[24], text[INET6_ADDRSTRLEN];
+		char line[512], text[INET6_ADDRSTRLEN];
+		struct line tcp;
 
 		/* A node without IPv6 has no second one. */
 		if (!file && i == 0) {
@@ -158,9 +169,46 @@ json_t *connections_peers(int root, bool (*is_wanted)(const void *arg, const cha
 		}
 		while (file && json_array_size(peers) < CONNECTIONS_PEERS_MAX &&
 		       fgets(line, sizeof(line), file))
-			if (read_line(line, local, remote, inode) && read_address(remote, text) &&
+			if (read_line(line, &tcp) && read_address(tcp.remote, text) &&
 			    is_wanted(arg, text) && !json_list_has(peers, text))
 				json_array_append_new(peers, json_string(text));
 	}
 	return take_ptr(peers);
+}
+
+json_t *connections_reached(int root, pid_t pid,
+			    bool (*is_wanted)(const void *arg, const char *address),
+			    const void *arg)
+{
+	json_auto_t *sockets = NULL, *listens = json_object(), *found = json_array();
+	auto_free char *process = str_printf("%d", (int)pid);
+	json_t *ret = json_array(), *one;
+	size_t k;
+
+	assert(pid > 0 && is_wanted);
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		auto_fclose FILE *file = open_file(root, process, files[i]);
+		char line[512], text[INET6_ADDRSTRLEN];
+		struct line tcp;
+
+		while (file && fgets(line, sizeof(line), file)) {
+			if (!read_any_line(line, &tcp))
+				continue;
+			if (tcp.state == LISTEN)
+				json_put_bool(listens, tcp.port, true);
+			else if (tcp.state == ESTABLISHED && read_address(tcp.remote, text) &&
+				 is_wanted(arg, text) &&
+				 json_array_size(found) < CONNECTIONS_PEERS_MAX)
+				json_array_append_new(found, json_pack("{s:s, s:s, s:s}", "address",
+								       text, "port", tcp.port,
+								       "inode", tcp.inode));
+		}
+	}
+	/* Most often there is nothing to ask for. */
+	sockets = json_array_size(found) ? sockets_of(root, pid) : NULL;
+	json_array_foreach (found, k, one)
+		if (json_object_get(sockets, json_str_at(one, "inode")) &&
+		    !json_object_get(listens, json_str_at(one, "port")))
+			json_array_append(ret, json_at(one, "address"));
+	return ret;
 }

@@ -35,4 +35,13 @@ json_t *connections_addresses(const struct host *host, pid_t pid);
 json_t *connections_peers(int root, bool (*is_wanted)(const void *arg, const char *address),
 			  const void *arg, struct err *err);
 
+/*
+ * Of the addresses that `is_wanted` those to which a process has TCP connections that are
+ * established and that it began itself: their local port is none that is listened on. An array of
+ * strings, new; empty when nothing can be read.
+ */
+json_t *connections_reached(int root, pid_t pid,
+			    bool (*is_wanted)(const void *arg, const char *address),
+			    const void *arg);
+
 #endif

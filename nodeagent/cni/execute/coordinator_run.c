@@ -20,6 +20,7 @@
 #include "nodeagent/cni/plan/coordinator.h"
 #include "nodeagent/cni/plan/look.h"
 #include "nodeagent/cni/plan/steps.h"
+#include "nodeagent/host/connections.h"
 
 /* Of the node, hostRuleTable of those versions. */
 #define OLD_TABLE 500
@@ -159,6 +160,30 @@ static int carry_out(const struct plugin_call *call, const char *peer, const jso
 	return -1;
 }
 
+static bool is_among(const void *addresses, const char *address)
+{
+	size_t len = strlen(address), i;
+	const json_t *item;
+
+	json_array_foreach ((json_t *)addresses, i, item) {
+		const char *text = json_str_or(item, "");
+
+		if (strncmp(text, address, len) == 0 && (text[len] == '/' || text[len] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+/* Of the NIC's addresses those that the kubelet is connected to. Returns new. */
+static json_t *find_reached(const struct attach_call *call, const json_t *addresses)
+{
+	const char *dir = call->kubelet_dir;
+	auto_free char *socket = dir ? str_printf("%s/pod-resources/kubelet.sock", dir) : NULL;
+	pid_t kubelet = socket ? connections_listener(socket) : 0;
+
+	return kubelet > 0 ? connections_reached(call->root, kubelet, is_among, addresses) : NULL;
+}
+
 static int plan_and_act(const struct plugin_call *call, const struct coordinator_config *config,
 			struct err *err)
 {
@@ -182,6 +207,7 @@ static int plan_and_act(const struct plugin_call *call, const struct coordinator
 			       &host, err) ||
 	    find_peer(call->pair.host, look_link(pod, role.via), host, &facts.peer, err))
 		return -1;
+	json_put(host, "reached", find_reached(outer, role.nic_addresses));
 	facts.pod = pod;
 	facts.host = host;
 	random_mac(veth_mac);

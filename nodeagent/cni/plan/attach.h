@@ -89,7 +89,8 @@ struct attach_call {
 	 */
 	int *beside;
 	int lock;
-	const json_t *granted; /* addresses that IP pools gave this sandbox: texts; or NULL */
+	const char *kubelet_dir; /* its PodResources tell who the kubelet is; NULL: no kubelet */
+	const json_t *granted;   /* addresses that IP pools gave this sandbox: texts; or NULL */
 	/*
 	 * DEL, CHECK: what ADD saved or kept last; or NULL. ADD: what ATTACH_BEGIN saved; of
 	 * tuning: what another one of its list saved for the same interface.

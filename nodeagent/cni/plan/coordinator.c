@@ -654,7 +654,7 @@ int coordinator_plan(const struct coordinator_config *config, const struct coord
 		source = look_first_address(facts->pod, config->first_nic, 4);
 	plan.source = source;
 	if (find_ends(&plan, err, peer_name) || coordinator_check_table(config, facts, err) ||
-	    coordinator_check_addresses(role, facts, err))
+	    coordinator_check_addresses(config, role, facts, err))
 		return -1;
 	collect_host_addresses(&plan);
 	plan_nic(&plan);

@@ -56,8 +56,12 @@ int coordinator_role_of(const struct coordinator_config *config, const char *ifn
 
 /* What the kernel and chance say besides. */
 struct coordinator_facts {
-	const json_t *pod;  /* look.h, and "sysctls": {path: value} */
-	const json_t *host; /* of netns_observe_host() */
+	const json_t *pod; /* look.h, and "sysctls": {path: value} */
+	/*
+	 * Of netns_observe_host(), and "reached": addresses of the NIC to which the kubelet has
+	 * connections of its own (nodeagent/host/connections.h).
+	 */
+	const json_t *host;
 	/* Addresses that IP pools, which administrators make, gave the sandbox; or NULL. */
 	const json_t *granted;
 	/* Names of interfaces of networks that come next, which `pod` leaves out; or NULL. */
@@ -72,7 +76,8 @@ struct coordinator_facts {
  * Append the steps of ADD (steps.h). ERR_INVALID "NicMissing": podDefaultRouteNic names no
  * interface of the pod, nor one that comes next; "AddressOfNode": a route to an address of the
  * NIC would take the node's own traffic, since the node has it, or routes by it, or reaches it
- * through a gateway and no IP pool gave it to the pod; "BadField": hostRuleTable is a table
+ * through a gateway and no IP pool gave it to the pod, or it is a Service's; ERR_TRANSIENT
+ * "AddressOfNode": the kubelet is connected to it; ERR_INVALID "BadField": hostRuleTable is a table
  * that others use. ERR_HOST "NoPeer": role.via has no other end on the node.
  */
 int coordinator_plan(const struct coordinator_config *config, const struct coordinator_role *role,

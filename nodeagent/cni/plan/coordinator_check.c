@@ -34,9 +34,10 @@ void coordinator_bare_text(const char *text, char ret[ADDR_TEXT_SIZE])
 	*slash = '\0';
 }
 
-static int refuse_address(struct err *err, const char *ifname, const char *address, const char *why)
+static int refuse_address(struct err *err, enum err_class class, const char *ifname,
+			  const char *address, const char *why)
 {
-	return err_set(err, ERR_INVALID, "AddressOfNode",
+	return err_set(err, class, "AddressOfNode",
 		       "coordinator: %s has the address %s, %s: a route to the pod would take the "
 		       "node's own traffic; give the pod another address",
 		       ifname, address, why);
@@ -72,6 +73,20 @@ static bool is_granted(const json_t *granted, const char *address)
 	return false;
 }
 
+static bool is_within(const json_t *networks, const char *bare)
+{
+	struct addr address, network;
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach ((json_t *)networks, i, item)
+		if (addr_parse(bare, &address) &&
+		    addr_parse_prefix(json_string_value(item), &network) &&
+		    addr_contains(&network, &address))
+			return true;
+	return false;
+}
+
 static bool node_has(const json_t *host, const char *address)
 {
 	const json_t *item;
@@ -83,7 +98,8 @@ static bool node_has(const json_t *host, const char *address)
 	return false;
 }
 
-int coordinator_check_addresses(const struct coordinator_role *role,
+int coordinator_check_addresses(const struct coordinator_config *config,
+				const struct coordinator_role *role,
 				const struct coordinator_facts *facts, struct err *err)
 {
 	const json_t *host = facts->host, *item;
@@ -98,12 +114,22 @@ int coordinator_check_addresses(const struct coordinator_role *role,
 
 		coordinator_bare_text(text, bare);
 		if (node_has(host, bare) || (type && type != TYPE_UNICAST))
-			return refuse_address(err, ifname, bare, "which is the node's");
+			return refuse_address(err, ERR_INVALID, ifname, bare,
+					      "which is the node's");
 		if (json_list_has(json_at(host, "gateways"), bare))
-			return refuse_address(err, ifname, bare, "which is a gateway of the node");
+			return refuse_address(err, ERR_INVALID, ifname, bare,
+					      "which is a gateway of the node");
+		if (is_within(config->services, bare))
+			return refuse_address(err, ERR_INVALID, ifname, bare,
+					      "which is in the cluster's network of Services");
+		/* Or it probed the pod that had the address before, a moment ago. */
+		if (json_list_has(json_at(host, "reached"), bare))
+			return refuse_address(err, ERR_TRANSIENT, ifname, bare,
+					      "to which the kubelet is connected, as it is to the "
+					      "API server");
 		if (is_behind_gateway(way) && !is_granted(facts->granted, bare))
 			return refuse_address(
-				err, ifname, bare,
+				err, ERR_INVALID, ifname, bare,
 				"which no IP pool gave it and which the node reaches through a "
 				"gateway");
 	}

@@ -21,6 +21,7 @@ void coordinator_config_done(struct coordinator_config *config)
 {
 	json_decref(config->folded);
 	json_decref(config->cidrs);
+	json_decref(config->services);
 	json_decref(config->routes);
 	*config = (struct coordinator_config){0};
 }
@@ -293,6 +294,7 @@ int coordinator_config_read(const json_t *config, const json_t *settings,
 	auto_coordinator_config struct coordinator_config read = {
 		.folded = config_keys_fold(config, "coordinator"),
 		.cidrs = json_array(),
+		.services = json_array(),
 		.routes = json_array(),
 	};
 	struct sources from = {read.folded, settings};
@@ -308,6 +310,7 @@ int coordinator_config_read(const json_t *config, const json_t *settings,
 	    add_networks(from, "overlayPodCIDR", read.cidrs, err) ||
 	    add_networks(from, "serviceCIDR", read.cidrs, err) ||
 	    add_networks(from, "hijackCIDR", read.cidrs, err) ||
+	    add_networks((struct sources){NULL, settings}, "serviceCIDR", read.services, err) ||
 	    read_policy_routes(from, read.routes, err))
 		return -1;
 	/* The other pod of the machine has the addresses, too. */

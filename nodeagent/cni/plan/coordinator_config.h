@@ -41,7 +41,8 @@ struct coordinator_config {
 	uint8_t mac_prefix[2];
 	/* networks to go by the host: pods', services', hijackCIDR; canonical texts */
 	json_t *cidrs;
-	json_t *routes; /* policyRoutes: [{"dst", "gw"}], canonical */
+	json_t *services; /* of settings alone: no NetworkAttachmentDefinition changes them */
+	json_t *routes;   /* policyRoutes: [{"dst", "gw"}], canonical */
 };
 
 /*

@@ -38,9 +38,11 @@ void coordinator_bare_text(const char *text, char ret[ADDR_TEXT_SIZE]);
  * Whoever chooses the address of a pod (a NetworkAttachmentDefinition, an annotation) must not
  * choose where the node finds the API server. A network that the node has no route to but the
  * default one is common for a fabric of its own: there an administrator's IP pool vouches for it.
- * ERR_INVALID "AddressOfNode".
+ * No pool vouches for a Service's address, nor for one that the kubelet is connected to.
+ * ERR_INVALID "AddressOfNode"; ERR_TRANSIENT where the kubelet may have probed a pod that had it.
  */
-int coordinator_check_addresses(const struct coordinator_role *role,
+int coordinator_check_addresses(const struct coordinator_config *config,
+				const struct coordinator_role *role,
 				const struct coordinator_facts *facts, struct err *err);
 
 /*

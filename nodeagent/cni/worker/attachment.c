@@ -289,6 +289,7 @@ static int run(struct attachment *a, enum attach_command command, const json_t *
 		.netns = a->netns,
 		.host_netns = -1,
 		.root = a->root,
+		.kubelet_dir = a->kubelet_dir,
 		.beside = &a->beside,
 		.lock = a->lock,
 		.config = a->config,

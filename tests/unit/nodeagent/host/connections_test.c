@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/fs.h"
 #include "lib/base/own_fd.h"
@@ -54,10 +55,38 @@ static void peers_are_those_of_connections_that_are_established(void **state)
 	scratch_free(folder);
 }
 
+/* To the API server; from it, and to a pod of another process: not the kubelet's own. */
+static void a_process_reaches_what_it_connected_to_itself(void **state)
+{
+	static const char tcp[] = HEAD "   0: 00000000:280A 00000000:0000 0A" REST
+				       "   1: 050200C0:D2A6 076433C6:192B 01" REST
+				       "   2: 050200C0:280A 086433C6:D2A7 01" REST
+				       "   3: 050200C0:D2A8 0100000A:192B 01" REST
+				       "   4: 050200C0:D2A9 096433C6:192B 01 00000000:00000000 "
+				       "02:00000A5F 00000000     0        0 77 2 0 20 4 30 10 -1\n";
+	char *folder = scratch_new();
+	auto_close int root = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	auto_close int net = -1, fds = -1;
+	json_auto_t *reached = NULL, *none = connections_reached(root, 42, is_not_ten, NULL);
+
+	assert_int_equal(json_array_size(none), 0);
+	assert_int_equal(root_make_dirs(root, "proc/42/net", 0755), 0);
+	assert_int_equal(root_make_dirs(root, "proc/42/fd", 0755), 0);
+	net = root_open(root, "proc/42/net", O_PATH | O_DIRECTORY, 0);
+	fds = root_open(root, "proc/42/fd", O_PATH | O_DIRECTORY, 0);
+	assert_int_equal(fs_write_atomic(net, "tcp", tcp, strlen(tcp), 0600, NULL), 0);
+	assert_int_equal(symlinkat("socket:[1234]", fds, "7"), 0);
+	reached = connections_reached(root, 42, is_not_ten, NULL);
+	assert_int_equal(json_array_size(reached), 1);
+	assert_true(json_list_has(reached, "198.51.100.7"));
+	scratch_free(folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(peers_are_those_of_connections_that_are_established),
+		cmocka_unit_test(a_process_reaches_what_it_connected_to_itself),
 	};
 
 	json_init();

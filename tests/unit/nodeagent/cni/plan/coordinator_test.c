@@ -148,6 +148,8 @@ static void a_nic_that_the_mode_does_not_fit_is_refused(void **state)
 	assert_role("underlay", "eth0", with_veth, "NoAddress");
 }
 
+static const char *services = "[]"; /* networks of plan_on() */
+
 /* ADD of net1 with 198.51.100.7/24 on a node like this. */
 static int plan_on(const char *host_text, const char *granted_text, int64_t table, struct err *err)
 {
@@ -158,8 +160,11 @@ static int plan_on(const char *host_text, const char *granted_text, int64_t tabl
 	json_auto_t *host = yaml(host_text), *steps = json_array();
 	json_auto_t *granted = granted_text ? yaml(granted_text) : NULL;
 	json_auto_t *peer = yaml("{index: 9, name: cali1, mac: '02:00:00:00:00:09'}");
-	const struct coordinator_config config = {
-		.mode = COORDINATOR_OVERLAY, .first_nic = "eth0", .host_table = table};
+	json_auto_t *networks = yaml(services);
+	const struct coordinator_config config = {.mode = COORDINATOR_OVERLAY,
+						  .first_nic = "eth0",
+						  .host_table = table,
+						  .services = networks};
 	auto_coordinator_role struct coordinator_role role = {0};
 	const struct coordinator_facts facts = {.pod = pod,
 						.host = host,
@@ -169,7 +174,8 @@ static int plan_on(const char *host_text, const char *granted_text, int64_t tabl
 						.container_id = "c1"};
 	int rc;
 
-	*err = (struct err){0};
+	if (err)
+		*err = (struct err){0};
 	assert_int_equal(coordinator_role_of(&config, "net1", pod, &role, NULL), 0);
 	rc = coordinator_plan(&config, &role, &facts, steps, err);
 	if (rc < 0)
@@ -205,6 +211,34 @@ static void an_address_that_the_node_needs_is_no_pod_s(void **state)
 	assert_int_equal(plan_on(WAY("{type: 1, dev: ens2}"), NULL, 500, &err), 0);
 	assert_int_equal(plan_on(WAY("{type: 1, dev: veth0, table: 500}"), NULL, 500, &err), 0);
 	assert_int_equal(plan_on("{gateways: [192.0.2.1]}", NULL, 500, &err), 0);
+}
+
+/* A pool over the virtual address of the API server, which may be on the node's link. */
+static void no_pool_vouches_for_the_address_that_the_kubelet_needs(void **state)
+{
+	struct err err;
+
+	assert_int_equal(plan_on("{reached: [198.51.100.7]}", "[198.51.100.7/24]", 500, &err), -1);
+	assert_string_equal(err.reason, "AddressOfNode");
+	/* It may have probed the pod before: the runtime tries again. */
+	assert_int_equal(err.class, ERR_TRANSIENT);
+	assert_int_equal(plan_on("{reached: [198.51.100.70]}", NULL, 500, &err), 0);
+}
+
+static void no_pool_vouches_for_the_address_of_a_service(void **state)
+{
+	services = "[198.51.96.0/20]";
+	for (int i = 0; i < 2; i++) {
+		struct err err;
+
+		assert_int_equal(plan_on("{}", i ? "[198.51.100.7/24]" : NULL, 500, &err), -1);
+		assert_string_equal(err.reason, "AddressOfNode");
+		assert_int_equal(err.class, ERR_INVALID);
+		assert_non_null(strstr(err.text, "network of Services"));
+	}
+	services = "[198.51.101.0/24, 'fd00::/8']";
+	assert_int_equal(plan_on("{}", NULL, 500, NULL), 0);
+	services = "[]";
 }
 
 /* A fabric of its own, which the node knows by its default route only. */
@@ -560,6 +594,8 @@ int main(void)
 		cmocka_unit_test(an_arp_request_asks_all_as_recorded),
 		cmocka_unit_test(an_address_that_the_node_needs_is_no_pod_s),
 		cmocka_unit_test(an_ip_pool_vouches_for_an_address_behind_a_gateway_and_no_other),
+		cmocka_unit_test(no_pool_vouches_for_the_address_that_the_kubelet_needs),
+		cmocka_unit_test(no_pool_vouches_for_the_address_of_a_service),
 		cmocka_unit_test(a_table_that_others_use_is_not_ours),
 		cmocka_unit_test(a_solicitation_goes_to_the_addresses_group),
 		cmocka_unit_test(what_is_announced_is_read_as_a_claim),

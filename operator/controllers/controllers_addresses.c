@@ -648,10 +648,22 @@ void bound_pod_found(const struct change *c, const char *reason)
 void endpoint_read(const struct controller_sources *from, const char *key, json_t *found,
 		   const struct err *err)
 {
-	if (err)
+	/* What no retry mends is reported; other failures pass. */
+	bool is_refused = err && kube_err_is(err, "Forbidden");
+	bool is_news = (is_refused || !err) &&
+		       findings_set(from->findings, KIND_ENDPOINT, key, "",
+				    is_refused ? "OwnerUnreadable" : NULL, err ? err->text : NULL);
+
+	if (is_refused && is_news)
+		log_warn("cannot read the owner of a pod, its addresses stay",
+			 F_STR("reason", "OwnerUnreadable"), F_STR("key", key), F_ERR(err),
+			 F_STR("remedy", "grant the operator's service account the verb get on "
+					 "statefulsets, virtualmachineinstances and "
+					 "virtualmachines (manifests/base/rbac.yaml)"));
+	else if (err)
 		log_debug("cannot read what may have ended, will retry", F_STR("key", key),
 			  F_ERR(err));
-	else
+	if (!err)
 		ipam_book_set(from, IPAM_LIVE, key, found);
 }
 

@@ -375,10 +375,14 @@ static const json_t *live_asker(const struct look *look)
 /* A pod asks that KubeVirt does not list as one of the VirtualMachineInstance, perhaps not yet. */
 static void refuse_successor(const struct look *look, const json_t *pod)
 {
+	bool is_there = live_object(look, KIND_VIRTUAL_MACHINE_INSTANCE, look->key) != NULL;
 	auto_free char *text = str_printf(
-		"pod %s names VirtualMachineInstance %s as its owner, and status.activePods there "
-		"does not have it: it does not get the addresses of that machine",
-		look->asker, look->key);
+		"pod %s names VirtualMachineInstance %s as its owner, and %s: it does not get the "
+		"addresses of that machine",
+		look->asker, look->key,
+		is_there ? "status.activePods there does not have it"
+			 : "there is none, or the API server does not serve kubevirt.io/v1 (see "
+			   "kubectl get --raw /apis/kubevirt.io)");
 	auto_free char *why = str_printf("%s NotPodOfMachine: %s", json_uid(pod), text);
 
 	if (!str_eq(json_str_at(look->endpoint, "metadata", "annotations",

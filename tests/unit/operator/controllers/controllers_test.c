@@ -318,6 +318,27 @@ static void pods_that_are_not_mirrored_count_as_ended_once_their_agents_say_so(v
 	expect_ended(t, 1);
 }
 
+/* Its pods would keep their addresses, and nothing but a debug line would say why. */
+static void an_owner_that_may_not_be_read_is_found(void **state)
+{
+	struct mirrored_test *t = *state;
+	const struct controller *endpoint = &controllers[CONTROLLER_ENDPOINT];
+	json_auto_t *found = json_object();
+	struct err err = {0};
+
+	(void)err_set(&err, ERR_INVALID, "Forbidden", "virtualmachines.kubevirt.io is forbidden");
+	endpoint->read(&t->sources, "ml/vm", NULL, &err);
+	assert_true(findings_has(t->sources.findings, KIND_ENDPOINT, "ml/vm"));
+	/* A failure that passes says nothing about it. */
+	(void)err_set(&err, ERR_TRANSIENT, "ServerUnreachable", "no answer");
+	endpoint->read(&t->sources, "ml/vm", NULL, &err);
+	endpoint->read(&t->sources, "ml/other", NULL, &err);
+	assert_true(findings_has(t->sources.findings, KIND_ENDPOINT, "ml/vm"));
+	assert_false(findings_has(t->sources.findings, KIND_ENDPOINT, "ml/other"));
+	endpoint->read(&t->sources, "ml/vm", found, NULL);
+	assert_false(findings_has(t->sources.findings, KIND_ENDPOINT, "ml/vm"));
+}
+
 static void a_pool_sees_the_nodes_that_have_addresses_of_it(void **state)
 {
 	struct mirrored_test *t = *state;
@@ -334,11 +355,11 @@ static void a_pool_sees_the_nodes_that_have_addresses_of_it(void **state)
 		     "{metadata: {name: w2}, status: {addresses: [{address: 10.2.2.1}]}}");
 	world = world_of(t, CONTROLLER_IP_POOL, "p");
 	assert_int_equal(json_object_size(json_at(world, KIND_NODE)), 1);
-	assert_string_equal(json_str_at(json_array_get(json_at(world, KIND_NODE, "w1", "status",
-							       "addresses"),
-						       0),
-					"address"),
-			    "10.1.2.1");
+	assert_string_equal(
+		json_str_at(
+			json_array_get(json_at(world, KIND_NODE, "w1", "status", "addresses"), 0),
+			"address"),
+		"10.1.2.1");
 }
 
 /* The pod before had the same name, and was read: its successor waited for a minute. */
@@ -949,6 +970,7 @@ int main(void)
 		mirrored_unit_test(a_pool_is_learned_again_when_one_with_its_addresses_goes),
 		mirrored_unit_test(a_pool_that_is_not_learned_sees_endpoints_with_its_addresses),
 		mirrored_unit_test(a_pool_is_found_by_records_that_a_person_puts_back),
+		mirrored_unit_test(an_owner_that_may_not_be_read_is_found),
 		mirrored_unit_test(a_pool_sees_the_nodes_that_have_addresses_of_it),
 		mirrored_unit_test(what_was_read_before_a_pod_asked_is_read_again),
 		mirrored_unit_test(an_endpoint_that_somebody_deletes_is_looked_at),

@@ -86,6 +86,12 @@ void project_object(json_t *object)
 	trim_metadata(object, NULL, LIMIT_ANNOTATIONS_BYTES);
 }
 
+void project_policy(json_t *object)
+{
+	limits_reduce(json_at(object, "spec"));
+	project_object(object);
+}
+
 static json_t *ready_condition(const json_t *conditions)
 {
 	const json_t *ready = json_find(conditions, "type", "Ready");

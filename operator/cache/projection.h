@@ -16,6 +16,13 @@
 void project_object(json_t *object);
 
 /*
+ * The same of kinds that count in trusted namespaces only, and that users of any namespace may
+ * write: their spec within bounds (reconcilers/core/limits.h). A number in the place of a text or
+ * list is a wrong value, so nothing is decided by the rest.
+ */
+void project_policy(json_t *object);
+
+/*
  * Nodes: name, labels, taints, whether it is cordoned, the annotations of drains, of the
  * conditions only Ready's status, the names of the extended resources in status.allocatable
  * (node_resources_of). Their heartbeats then change nothing.

@@ -435,14 +435,14 @@ const struct operator_kind operator_kinds[] = {
 	{
 		.kind = KIND_POLICY,
 		DROP(drop_common),
-		.cache = {.live = true, .project = project_object},
+		.cache = {.live = true, .project = project_policy},
 		.changed = {policy_changed},
 		.writes = KIND_STATUS,
 	},
 	{
 		.kind = KIND_POOL_CONFIG,
 		DROP(drop_common),
-		.cache = {.live = true, .project = project_object},
+		.cache = {.live = true, .project = project_policy},
 		.changed = {pool_config_changed, drain_source_changed},
 		.writes = KIND_PATCHED | KIND_STATUS,
 	},

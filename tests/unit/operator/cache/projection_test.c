@@ -242,9 +242,8 @@ static void no_kind_of_users_keeps_many_large_parts(void **state)
 		void (*project)(json_t *object);
 		size_t max;
 	} kinds[] = {
-		{project_config, 270000},   {project_network, 270000},
-		{project_endpoint, 270000}, {inject_check_project, 70000},
-		{assign_project, 2000},
+		{project_config, 270000},   {project_network, 270000},     {project_policy, 270000},
+		{project_endpoint, 270000}, {inject_check_project, 70000}, {assign_project, 2000},
 	};
 	auto_free char *text = text_of(60000), *name = text_of(300);
 

@@ -498,6 +498,31 @@ static void is_full_before_the_server_refuses_it(void **state)
 	assert_false(ledger_is_full(&no_room));
 }
 
+/* Users choose the names of pods: the longest that Kubernetes has. docs/ipam.md has the number. */
+static void the_longest_names_leave_room_for_3800_addresses(void **state)
+{
+	char names[63 + 1 + 253 + 1], uid[37], address[24];
+	const struct ledger_holder holder = {names, uid, NODE_41};
+	json_auto_t *pool = pool_with(0), *status = NULL;
+	auto_ledger struct ledger ledger = {0};
+	int n = 0;
+
+	memset(names, 'n', sizeof(names) - 1);
+	names[sizeof(names) - 1] = '\0';
+	names[63] = '/';
+	assert_int_equal(ledger_open(pool, NULL, NULL, &ledger, NULL), 0);
+	for (; !ledger_is_full(&ledger); n++) {
+		(void)snprintf(address, sizeof(address), "10.%d.%d.%d", 110 + n / 10000,
+			       100 + n / 100 % 100, 100 + n % 100);
+		(void)snprintf(uid, sizeof(uid), "%036d", n);
+		assert_true(ledger_take_this(&ledger, address, &holder));
+	}
+	assert_in_range(n, 3800, 3900);
+	status = ledger_status(&ledger);
+	json_put(pool, "status", json_incref(status));
+	assert_true(sent_len(pool) < 1536 * 1024 - 2048);
+}
+
 /* Users write endpoints: what pods are said to have must not make a ledger too large either. */
 static void records_of_claims_end_before_the_server_refuses_them(void **state)
 {
@@ -704,6 +729,7 @@ int main(void)
 		cmocka_unit_test(nodes_apart_are_not_believed_after_spiderpool_has_written),
 		cmocka_unit_test(one_that_is_small_again_has_its_nodes_in_its_records),
 		cmocka_unit_test(is_full_before_the_server_refuses_it),
+		cmocka_unit_test(the_longest_names_leave_room_for_3800_addresses),
 		cmocka_unit_test(records_of_claims_end_before_the_server_refuses_them),
 		cmocka_unit_test(addresses_that_rest_do_not_make_it_too_large),
 		cmocka_unit_test(a_long_spec_leaves_less_room),

@@ -190,4 +190,27 @@ SUPPORT void mirrored_sync(struct mirrored_test *t)
 	fail_msg("the mirror is not complete after 5 s");
 }
 
+SUPPORT int mirrored_begin(void **state)
+{
+	struct mirrored_test *t = mem_new(struct mirrored_test);
+
+	mirrored_open(t);
+	*state = t;
+	return 0;
+}
+
+SUPPORT int mirrored_end(void **state)
+{
+	mirrored_close(*state);
+	mem_free(*state);
+	return 0;
+}
+
+SUPPORT void mirrored_wakes(struct mirrored_test *t, const char *want)
+{
+	auto_free char *woken = mirrored_woken(t);
+
+	assert_string_equal(woken, want);
+}
+
 #endif

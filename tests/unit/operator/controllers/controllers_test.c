@@ -33,29 +33,6 @@
 	"{metadata: {name: " name ", namespace: sys}, spec: {nodeName: " node "}}"
 #define NAMESPACE(name, annotations) "{metadata: {name: " name ", annotations: {" annotations "}}}"
 
-static int setup(void **state)
-{
-	struct mirrored_test *t = mem_new(struct mirrored_test);
-
-	mirrored_open(t);
-	*state = t;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	mirrored_close(*state);
-	mem_free(*state);
-	return 0;
-}
-
-static void expect_woken(struct mirrored_test *t, const char *want)
-{
-	auto_free char *woken = mirrored_woken(t);
-
-	assert_string_equal(woken, want);
-}
-
 static json_t *world_of(const struct mirrored_test *t, enum controller_id id, const char *key)
 {
 	json_t *world = json_object();
@@ -83,11 +60,11 @@ static void a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes(void **s
 	free(mirrored_woken(t));
 	mirrored_put(t, KIND_IP_POOL, "{metadata: {name: q}, spec: {subnet: 10.0.0.0/24}}");
 	/* One that was not learned yet is compared with what pods have. */
-	expect_woken(t, "ip-pool q;multus-config net/a;multus-config net/b;strays q;");
+	mirrored_wakes(t, "ip-pool q;multus-config net/a;multus-config net/b;strays q;");
 	mirrored_put(t, KIND_IP_POOL, "{metadata: {name: q}, spec: {subnet: 10.0.1.0/24}}");
-	expect_woken(t, "ip-pool q;strays q;");
+	mirrored_wakes(t, "ip-pool q;strays q;");
 	mirrored_remove(t, KIND_IP_POOL, "q");
-	expect_woken(t, "ip-pool q;multus-config net/a;multus-config net/b;");
+	mirrored_wakes(t, "ip-pool q;multus-config net/a;multus-config net/b;");
 }
 
 #define LEDGER(records)                                                                            \
@@ -280,7 +257,7 @@ static void an_endpoint_sees_how_many_ended_pods_its_namespace_keeps_addresses_o
 	free(mirrored_woken(t));
 	mirrored_put(t, KIND_RESOURCE_QUOTA,
 		     "{metadata: {name: q, namespace: ml}, spec: {hard: {pods: '1'}}}");
-	expect_woken(t, "endpoint ml/web-0;endpoint ml/web-1;endpoint ml/web-2;");
+	mirrored_wakes(t, "endpoint ml/web-0;endpoint ml/web-1;endpoint ml/web-2;");
 	expect_ended(t, 2);
 	/* What is being released makes room at once. */
 	ipam_book_set(&t->sources, IPAM_ENDING, "ml/web-2", ending);
@@ -377,7 +354,7 @@ static void what_was_read_before_a_pod_asked_is_read_again(void **state)
 		     "{metadata: {name: a, namespace: ml, annotations: {orbweaver.io/asks: "
 		     "'{\"uid\": \"next\", \"asks\": [{\"nic\": \"net1\"}]}'}}}");
 	assert_null(ipam_book_get(t->sources.addresses, IPAM_LIVE, "ml/a"));
-	expect_woken(t, "endpoint ml/a;");
+	mirrored_wakes(t, "endpoint ml/a;");
 }
 
 static void an_endpoint_that_somebody_deletes_is_looked_at(void **state)
@@ -389,11 +366,11 @@ static void an_endpoint_that_somebody_deletes_is_looked_at(void **state)
 	mirrored_put(t, KIND_ENDPOINT,
 		     "{metadata: {name: a, namespace: ml, finalizers: [f], deletionTimestamp: "
 		     "'2026-01-31T09:00:00Z'}}");
-	expect_woken(t, "endpoint ml/a;");
+	mirrored_wakes(t, "endpoint ml/a;");
 	mirrored_put(t, KIND_ENDPOINT,
 		     "{metadata: {name: a, namespace: ml, finalizers: [f], deletionTimestamp: "
 		     "'2026-01-31T09:00:00Z'}, status: {current: {uid: u, node: w1, ips: []}}}");
-	expect_woken(t, "");
+	mirrored_wakes(t, "");
 }
 
 static void a_config_sees_the_pools_and_the_resource_that_it_names(void **state)
@@ -427,15 +404,15 @@ static void the_first_and_the_last_node_with_a_resource_wake_the_configs_that_ne
 	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("b", "", "rdmaResourceName: x.io/b"));
 	free(mirrored_woken(t));
 	mirrored_put(t, KIND_NODE, with);
-	expect_woken(t, "multus-config net/a;node-state w1;");
+	mirrored_wakes(t, "multus-config net/a;node-state w1;");
 	mirrored_put(t, KIND_NODE, more);
-	expect_woken(t, ""); /* quantities are nobody's business */
+	mirrored_wakes(t, ""); /* quantities are nobody's business */
 	mirrored_put(t, KIND_NODE, "{metadata: {name: w2}, status: {allocatable: {x.io/a: '4'}}}");
-	expect_woken(t, "node-state w2;");
+	mirrored_wakes(t, "node-state w2;");
 	mirrored_put(t, KIND_NODE, none);
-	expect_woken(t, "node-state w1;");
+	mirrored_wakes(t, "node-state w1;");
 	mirrored_remove(t, KIND_NODE, "w2");
-	expect_woken(t, "multus-config net/a;node-state w2;");
+	mirrored_wakes(t, "multus-config net/a;node-state w2;");
 }
 
 static void a_pod_of_an_agent_wakes_its_node_which_sees_no_other(void **state)
@@ -446,14 +423,14 @@ static void a_pod_of_an_agent_wakes_its_node_which_sees_no_other(void **state)
 	assert_int_equal(json_object_size(json_at(none, KIND_AGENT_POD)), 0);
 	assert_non_null(json_at(none, KIND_AGENT_POD));
 	mirrored_put(t, KIND_AGENT_POD, AGENT_POD("a-1", "w1"));
-	expect_woken(t, "node-state w1;");
+	mirrored_wakes(t, "node-state w1;");
 	mirrored_put(t, KIND_AGENT_POD, AGENT_POD("a-2", "w2"));
-	expect_woken(t, "node-state w2;");
+	mirrored_wakes(t, "node-state w2;");
 	one = world_of(t, CONTROLLER_NODE_STATE, "w1");
 	assert_int_equal(json_object_size(json_at(one, KIND_AGENT_POD)), 1);
 	assert_non_null(json_at(one, KIND_AGENT_POD, "sys/a-1", "spec", "nodeName"));
 	mirrored_remove(t, KIND_AGENT_POD, "sys/a-1");
-	expect_woken(t, "node-state w1;");
+	mirrored_wakes(t, "node-state w1;");
 }
 
 static void a_config_sees_its_masters_once_every_node_reports_links(void **state)
@@ -469,23 +446,23 @@ static void a_config_sees_its_masters_once_every_node_reports_links(void **state
 	before = world_of(t, CONTROLLER_MULTUS_CONFIG, "net/a");
 	assert_null(json_at(before, KIND_NODE_LINK));
 	mirrored_put(t, KIND_NODE_STATE, w1);
-	expect_woken(t, "multus-config net/a;multus-config net/b;node-state w1;");
+	mirrored_wakes(t, "multus-config net/a;multus-config net/b;node-state w1;");
 	after = world_of(t, CONTROLLER_MULTUS_CONFIG, "net/a");
 	assert_non_null(json_at(after, KIND_NODE_LINK, "ens1"));
 	assert_null(json_at(after, KIND_NODE_LINK, "ens2"));
 	assert_int_equal(json_object_size(json_at(after, KIND_NODE_LINK)), 1);
 	mirrored_put(t, KIND_NODE_STATE,
 		     "{metadata: {name: w2, namespace: orbweaver-system}, status: {}}");
-	expect_woken(t, "multus-config net/a;multus-config net/b;node-state w2;");
+	mirrored_wakes(t, "multus-config net/a;multus-config net/b;node-state w2;");
 	unknown = world_of(t, CONTROLLER_MULTUS_CONFIG, "net/a");
 	assert_null(json_at(unknown, KIND_NODE_LINK));
 	mirrored_put(
 		t, KIND_NODE_STATE,
 		"{metadata: {name: w2, namespace: orbweaver-system}, status: {links: [ens3]}}");
-	expect_woken(t, "multus-config net/a;multus-config net/b;node-state w2;");
+	mirrored_wakes(t, "multus-config net/a;multus-config net/b;node-state w2;");
 	mirrored_remove(t, KIND_NODE_STATE, "orbweaver-system/w2");
-	expect_woken(t, "multus-config net/b;node-state w2;shared-offers "
-			"orbweaver-system/" SHARED_CONFIG_NAME ";");
+	mirrored_wakes(t, "multus-config net/b;node-state w2;shared-offers "
+			  "orbweaver-system/" SHARED_CONFIG_NAME ";");
 }
 
 static void a_network_looks_for_its_resource_when_it_comes_and_goes(void **state)
@@ -503,11 +480,11 @@ static void a_network_looks_for_its_resource_when_it_comes_and_goes(void **state
 	assert_non_null(json_at(before, KIND_NODE_RESOURCE));
 	mirrored_put(t, KIND_NODE,
 		     "{metadata: {name: w1}, status: {allocatable: {spidernet.io/a: '4'}}}");
-	expect_woken(t, "node-state w1;sriov-ib-network net/ib;");
+	mirrored_wakes(t, "node-state w1;sriov-ib-network net/ib;");
 	after = world_of(t, CONTROLLER_SRIOV_IB_NETWORK, "net/ib");
 	assert_non_null(json_at(after, KIND_NODE_RESOURCE, "spidernet.io/a"));
 	mirrored_remove(t, KIND_NODE, "w1");
-	expect_woken(t, "node-state w1;sriov-ib-network net/ib;");
+	mirrored_wakes(t, "node-state w1;sriov-ib-network net/ib;");
 }
 
 static void the_rest_of_an_old_stack_is_looked_at(void **state)
@@ -519,7 +496,7 @@ static void the_rest_of_an_old_stack_is_looked_at(void **state)
 	mirrored_put(t, "daemonsets/sriov-network-config-daemon",
 		     "{metadata: {name: d, namespace: net}, spec: {x: y}, "
 		     "status: {desiredNumberScheduled: 3, numberReady: 2}}");
-	expect_woken(t, "leftover daemonsets/sriov-network-config-daemon net/d;");
+	mirrored_wakes(t, "leftover daemonsets/sriov-network-config-daemon net/d;");
 	world = world_of(t, CONTROLLER_LEFTOVER, key);
 	assert_int_equal(json_integer_value(json_at(world, "daemonsets/sriov-network-config-daemon",
 						    "net/d", "status", "replicas")),
@@ -538,16 +515,16 @@ static void a_node_that_has_a_shared_resource_concerns_its_config_map(void **sta
 	json_auto_t *world = NULL;
 
 	mirrored_put(t, KIND_NODE_STATE, SHARED("w1", "0", ""));
-	expect_woken(t, "node-state w1;shared-offers orbweaver-system/" SHARED_CONFIG_NAME ";");
+	mirrored_wakes(t, "node-state w1;shared-offers orbweaver-system/" SHARED_CONFIG_NAME ";");
 	mirrored_put(t, KIND_NODE_STATE, SHARED("w1", "0", "presentVfs: 1, "));
-	expect_woken(t, "node-state w1;");
+	mirrored_wakes(t, "node-state w1;");
 	mirrored_put(t, KIND_NODE_STATE, SHARED("w1", "5", ""));
-	expect_woken(t, "node-state w1;shared-offers orbweaver-system/" SHARED_CONFIG_NAME ";");
+	mirrored_wakes(t, "node-state w1;shared-offers orbweaver-system/" SHARED_CONFIG_NAME ";");
 	mirrored_put(t, LEFTOVER_SHARED_CONFIG,
 		     "{metadata: {name: " SHARED_CONFIG_NAME ", namespace: orbweaver-system}}");
-	expect_woken(t, "leftover " OF_SHARED(
-				"orbweaver-system") ";shared-offers "
-						    "orbweaver-system/" SHARED_CONFIG_NAME ";");
+	mirrored_wakes(t, "leftover " OF_SHARED(
+				  "orbweaver-system") ";shared-offers "
+						      "orbweaver-system/" SHARED_CONFIG_NAME ";");
 	/* Enough of the nodes: who has not reported, the first that lacks it, one that has it. */
 	mirrored_put(t, KIND_NODE_STATE, SHARED("w3", "0", ""));
 	mirrored_put(t, KIND_NODE_STATE, SHARED("w2", "0", ""));
@@ -563,7 +540,7 @@ static void a_node_that_has_a_shared_resource_concerns_its_config_map(void **sta
 	assert_non_null(json_at(world, KIND_NODE_STATE, "orbweaver-system/w5"));
 	mirrored_put(t, LEFTOVER_SHARED_CONFIG,
 		     "{metadata: {name: " SHARED_CONFIG_NAME ", namespace: other}}");
-	expect_woken(t, "leftover " OF_SHARED("other") ";");
+	mirrored_wakes(t, "leftover " OF_SHARED("other") ";");
 #undef SHARED
 #undef OF_SHARED
 }
@@ -582,7 +559,7 @@ static void pods_that_do_not_ask_are_not_kept(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
 		mirrored_put(t, KIND_POD, others[i]);
 	assert_int_equal(cache_len(mirror_cache(t->mirror, KIND_POD)), 0);
-	expect_woken(t, "");
+	mirrored_wakes(t, "");
 }
 
 static void a_pod_sees_its_namespace_and_the_configs_of_its_group(void **state)
@@ -617,19 +594,19 @@ static void what_is_found_on_a_pod_wakes_its_configs(void **state)
 	mirrored_put(t, KIND_POD, POD("x", "ml", RDMA ": g"));
 	free(mirrored_woken(t));
 	found(t, "ml/x", "NotInjected");
-	expect_woken(t, "inject-config net/a;");
+	mirrored_wakes(t, "inject-config net/a;");
 	found(t, "ml/x", "NotInjected");
-	expect_woken(t, "");
+	mirrored_wakes(t, "");
 	/*
 	 * It moves to another group: both have to be looked at, the second once something is found
 	 * there.
 	 */
 	mirrored_put(t, KIND_POD, POD("x", "ml", RDMA ": h"));
-	expect_woken(t, "inject-config net/a;inject-pod ml/x;");
+	mirrored_wakes(t, "inject-config net/a;inject-pod ml/x;");
 	mirrored_remove(t, KIND_POD, "ml/x");
-	expect_woken(t, "inject-config net/b;inject-pod ml/x;");
+	mirrored_wakes(t, "inject-config net/b;inject-pod ml/x;");
 	found(t, "ml/x", NULL);
-	expect_woken(t, "");
+	mirrored_wakes(t, "");
 }
 
 static void put_bound(struct mirrored_test *t, const char *name, const char *more)
@@ -692,9 +669,9 @@ static void a_pod_without_findings_is_no_work_for_configs(void **state)
 	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", RDMA ": g", ""));
 	free(mirrored_woken(t));
 	mirrored_put(t, KIND_POD, POD("x", "ml", RDMA ": g"));
-	expect_woken(t, "inject-pod ml/x;");
+	mirrored_wakes(t, "inject-pod ml/x;");
 	mirrored_remove(t, KIND_POD, "ml/x");
-	expect_woken(t, "inject-pod ml/x;");
+	mirrored_wakes(t, "inject-pod ml/x;");
 }
 
 static void a_config_wakes_the_pods_of_its_groups(void **state)
@@ -707,18 +684,18 @@ static void a_config_wakes_the_pods_of_its_groups(void **state)
 	mirrored_put(t, KIND_POD, POD("z", "all", NETWORK ": net"));
 	free(mirrored_woken(t));
 	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", RDMA ": g", ""));
-	expect_woken(t, "inject-config net/a;inject-pod all/z;inject-pod ml/x;"
-			"multus-config net/a;");
+	mirrored_wakes(t, "inject-config net/a;inject-pod all/z;inject-pod ml/x;"
+			  "multus-config net/a;");
 	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", RDMA ": h", ""));
-	expect_woken(t, "inject-config net/a;inject-pod all/z;inject-pod ml/w;inject-pod ml/x;"
-			"multus-config net/a;");
+	mirrored_wakes(t, "inject-config net/a;inject-pod all/z;inject-pod ml/w;inject-pod ml/x;"
+			  "multus-config net/a;");
 	mirrored_put(t, KIND_MULTUS_CONFIG,
 		     "{metadata: {name: a, namespace: net, annotations: {" RDMA ": h}}, "
 		     "spec: {cniType: macvlan, macvlan: {master: [eth1]}}, "
 		     "status: {conditions: [{type: Ready}]}}");
-	expect_woken(t, "inject-config net/a;multus-config net/a;"); /* status alone: no pods */
+	mirrored_wakes(t, "inject-config net/a;multus-config net/a;"); /* status alone: no pods */
 	mirrored_remove(t, KIND_MULTUS_CONFIG, "net/a");
-	expect_woken(t, "inject-pod ml/w;multus-config net/a;");
+	mirrored_wakes(t, "inject-pod ml/w;multus-config net/a;");
 }
 
 static void a_config_out_of_all_groups_is_not_looked_at_for_pods(void **state)
@@ -726,12 +703,12 @@ static void a_config_out_of_all_groups_is_not_looked_at_for_pods(void **state)
 	struct mirrored_test *t = *state;
 
 	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", "", ""));
-	expect_woken(t, "multus-config net/a;");
+	mirrored_wakes(t, "multus-config net/a;");
 	/* It says something that is not true any more. */
 	mirrored_put(t, KIND_MULTUS_CONFIG,
 		     "{metadata: {name: a, namespace: net}, spec: {cniType: custom}, "
 		     "status: {conditions: [{type: " INJECTED_CONDITION ", status: 'True'}]}}");
-	expect_woken(t, "inject-config net/a;multus-config net/a;");
+	mirrored_wakes(t, "inject-config net/a;multus-config net/a;");
 }
 
 static void a_config_sees_the_pods_of_its_groups_that_lack_something(void **state)
@@ -767,9 +744,10 @@ static void a_namespace_that_asks_for_something_else_wakes_its_pods(void **state
 	free(mirrored_woken(t));
 	/* It is not kept. */
 	mirrored_put(t, KIND_NAMESPACE, NAMESPACE("ml", "other: annotation"));
-	expect_woken(t, "");
+	mirrored_wakes(t, "");
 	mirrored_put(t, KIND_NAMESPACE, NAMESPACE("ml", RDMA ": g"));
-	expect_woken(t, "inject-config net/a;inject-pod ml/x;webhook-setup orbweaver-validating;");
+	mirrored_wakes(t,
+		       "inject-config net/a;inject-pod ml/x;webhook-setup orbweaver-validating;");
 }
 
 static void settings_of_injection_wake_all_pods_that_ask(void **state)
@@ -781,8 +759,8 @@ static void settings_of_injection_wake_all_pods_that_ask(void **state)
 	free(mirrored_woken(t));
 	mirrored_put(t, MIRROR_SPIDERPOOL_CONF,
 		     "{metadata: {name: spiderpool-conf, namespace: spiderpool}}");
-	expect_woken(t, "addresses all;inject-pod ml/w;inject-pod ml/x;"
-			"webhook-setup orbweaver-validating;");
+	mirrored_wakes(t, "addresses all;inject-pod ml/w;inject-pod ml/x;"
+			  "webhook-setup orbweaver-validating;");
 }
 
 static void a_node_wakes_the_pools_that_it_is_a_conflict_between(void **state)
@@ -795,20 +773,20 @@ static void a_node_wakes_the_pools_that_it_is_a_conflict_between(void **state)
 	mirrored_put(t, KIND_POOL_CONFIG, POOL("bad", "nodeSelector: {matchLabels: 5}"));
 	free(mirrored_woken(t));
 	mirrored_put(t, KIND_NODE, NODE("n1", "a: x"));
-	expect_woken(t, "node-state n1;");
+	mirrored_wakes(t, "node-state n1;");
 	mirrored_put(t, KIND_NODE, NODE("n1", "b: x"));
-	expect_woken(t, "node-state n1;");
+	mirrored_wakes(t, "node-state n1;");
 	mirrored_put(t, KIND_NODE, NODE("n1", "a: x, b: x"));
-	expect_woken(t, "node-state n1;pool-config sys/a;pool-config sys/b;");
+	mirrored_wakes(t, "node-state n1;pool-config sys/a;pool-config sys/b;");
 	mirrored_put(t, KIND_NODE, NODE("n1", "a: x, b: x, other: x"));
-	expect_woken(t, "node-state n1;");
+	mirrored_wakes(t, "node-state n1;");
 	mirrored_put(t, KIND_NODE, NODE("n1", "a: x, c: x"));
-	expect_woken(t, "node-state n1;pool-config sys/a;pool-config sys/b;pool-config sys/c;");
+	mirrored_wakes(t, "node-state n1;pool-config sys/a;pool-config sys/b;pool-config sys/c;");
 	mirrored_remove(t, KIND_NODE, "n1");
-	expect_woken(t, "node-state n1;pool-config sys/a;pool-config sys/c;");
+	mirrored_wakes(t, "node-state n1;pool-config sys/a;pool-config sys/c;");
 }
 
-#define mirrored_unit_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define mirrored_unit_test(f) cmocka_unit_test_setup_teardown(f, mirrored_begin, mirrored_end)
 
 /* The pods of one pass, as gathered, leave the book as if they had been served. */
 static json_t *pass_over(struct mirrored_test *t)
@@ -957,7 +935,7 @@ static void the_end_of_what_could_never_be_read_wakes_by_its_key(void **state)
 
 		assert_true(cache_put_unreadable(cache, cases[i].key, 9));
 		assert_false(cache_remove(cache, cases[i].key, UINT64_MAX));
-		expect_woken(t, cases[i].woken);
+		mirrored_wakes(t, cases[i].woken);
 	}
 }
 
@@ -995,18 +973,19 @@ int main(void)
 		mirrored_unit_test(settings_of_injection_wake_all_pods_that_ask),
 		mirrored_unit_test(a_node_wakes_the_pools_that_it_is_a_conflict_between),
 		mirrored_unit_test(the_end_of_what_could_never_be_read_wakes_by_its_key),
-		cmocka_unit_test_setup_teardown(endings_come_in_turns, setup, teardown),
+		cmocka_unit_test_setup_teardown(endings_come_in_turns, mirrored_begin,
+						mirrored_end),
 		mirrored_unit_test(a_pool_sees_addresses_of_endpoints_and_no_more),
 		cmocka_unit_test_setup_teardown(
 			an_endpoint_sees_how_many_ended_pods_its_namespace_keeps_addresses_of,
-			setup, teardown),
+			mirrored_begin, mirrored_end),
 		cmocka_unit_test_setup_teardown(
-			pods_that_are_not_mirrored_count_as_ended_once_their_agents_say_so, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(large_pods_keep_no_small_one_waiting, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(a_pod_of_many_small_ones_is_in_the_next_pass, setup,
-						teardown),
+			pods_that_are_not_mirrored_count_as_ended_once_their_agents_say_so,
+			mirrored_begin, mirrored_end),
+		cmocka_unit_test_setup_teardown(large_pods_keep_no_small_one_waiting,
+						mirrored_begin, mirrored_end),
+		cmocka_unit_test_setup_teardown(a_pod_of_many_small_ones_is_in_the_next_pass,
+						mirrored_begin, mirrored_end),
 	};
 
 	json_init();

@@ -8,29 +8,6 @@
 #include "reconcilers/ipam/allocate/lifecycle.h"
 #include "reconcilers/ipam/ip_pool.h"
 
-static int setup(void **state)
-{
-	struct mirrored_test *t = mem_new(struct mirrored_test);
-
-	mirrored_open(t);
-	*state = t;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	mirrored_close(*state);
-	mem_free(*state);
-	return 0;
-}
-
-static void expect_woken(struct mirrored_test *t, const char *want)
-{
-	auto_free char *woken = mirrored_woken(t);
-
-	assert_string_equal(woken, want);
-}
-
 static void set(struct mirrored_test *t, enum ipam_entry entry, const char *key)
 {
 	json_auto_t *value = json_true();
@@ -63,9 +40,9 @@ static void each_message_wakes_the_keys_that_see_it(void **state)
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		ipam_book_posted(&t->sources, cases[i].box, cases[i].key, value, UINT64_MAX);
-		expect_woken(t, cases[i].set);
+		mirrored_wakes(t, cases[i].set);
 		ipam_book_posted(&t->sources, cases[i].box, cases[i].key, NULL, UINT64_MAX);
-		expect_woken(t, cases[i].removed);
+		mirrored_wakes(t, cases[i].removed);
 	}
 }
 
@@ -101,13 +78,13 @@ static void a_term_of_leadership_begins_without_the_pauses_of_an_earlier_one(voi
 	const struct err failed = {.class = ERR_TRANSIENT, .reason = "InternalError"};
 
 	ipam_book_lead(&t->sources);
-	expect_woken(t, "");
+	mirrored_wakes(t, "");
 	for (size_t i = 0; i < 4; i++)
 		controllers[CONTROLLER_ADDRESSES].group_ended(&t->sources, KIND_IP_POOL,
 							      i % 2 ? "p" : "q", &failed);
 	free(mirrored_woken(t));
 	ipam_book_lead(&t->sources);
-	expect_woken(t, "addresses all;ip-pool p;ip-pool q;");
+	mirrored_wakes(t, "addresses all;ip-pool p;ip-pool q;");
 	assert_null(ipam_book_all(t->sources.addresses, IPAM_UNWRITTEN));
 }
 
@@ -178,8 +155,9 @@ static void decisions_of_an_earlier_term_are_made_again(void **state)
 	free(mirrored_woken(t));
 
 	ipam_book_lead(&t->sources);
-	expect_woken(t, "addresses all;endpoint ml/a;endpoint ml/asks;endpoint ml/c;endpoint ml/d;"
-			"endpoint ml/e;endpoint ml/f;endpoint ml/vm;strays p;strays q;strays r;");
+	mirrored_wakes(t,
+		       "addresses all;endpoint ml/a;endpoint ml/asks;endpoint ml/c;endpoint ml/d;"
+		       "endpoint ml/e;endpoint ml/f;endpoint ml/vm;strays p;strays q;strays r;");
 	assert_int_equal(json_object_size(ipam_book_all(book, IPAM_WAITING)), 2);
 	assert_non_null(ipam_book_get(book, IPAM_WAITING, "ml/a"));
 	assert_non_null(ipam_book_get(book, IPAM_WAITING, "ml/launcher"));
@@ -201,7 +179,7 @@ static void an_endpoint_that_is_written_is_looked_at_when_something_waits_for_it
 		set(t, waits[i], "ml/a");
 		free(mirrored_woken(t));
 		ipam_book_set(&t->sources, IPAM_DECIDED, "ml/a", NULL);
-		expect_woken(t, "endpoint ml/a;");
+		mirrored_wakes(t, "endpoint ml/a;");
 		/* What was read while the endpoint could not be written is old. */
 		assert_null(ipam_book_get(t->sources.addresses, IPAM_LIVE, "ml/a"));
 		ipam_book_set(&t->sources, waits[i], "ml/a", NULL);
@@ -235,7 +213,7 @@ static void the_first_pass_wakes_the_pools_that_say_that_pods_wait(void **state)
 	mirrored_put(t, KIND_IP_POOL, "{metadata: {name: q}, spec: {subnet: 10.1.0.0/24}}");
 	free(mirrored_woken(t));
 	set(t, IPAM_PASSED, ADDRESSES_KEY);
-	expect_woken(t, "ip-pool p;");
+	mirrored_wakes(t, "ip-pool p;");
 }
 
 static json_t *gathered(const struct mirrored_test *t, enum controller_id id, const char *key)
@@ -268,7 +246,7 @@ static void the_last_settings_that_could_be_read_stay(void **state)
 		json_auto_t *world = NULL;
 
 		mirrored_put(t, MIRROR_SPIDERPOOL_CONF, text);
-		expect_woken(t, "addresses all;webhook-setup orbweaver-validating;");
+		mirrored_wakes(t, "addresses all;webhook-setup orbweaver-validating;");
 		world = gathered(t, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
 		assert_string_equal(
 			json_str_at(world, MIRROR_SPIDERPOOL_CONF, key, "data", "conf.yml"),
@@ -334,7 +312,7 @@ static void snapshots_of_passes_change_nothing(void **state)
 	assert_true(json_is_true(json_at(first, "env", "isPart")));
 }
 
-#define book_unit_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define book_unit_test(f) cmocka_unit_test_setup_teardown(f, mirrored_begin, mirrored_end)
 
 int main(void)
 {

@@ -89,6 +89,8 @@ static void put_interface(const struct view *view, const struct rtnl_interface *
 	json_put_str(host, "operState", oper_state(interface->oper_state));
 	if (interface->has_carrier)
 		json_put_bool(host, "carrier", interface->carrier);
+	if (interface->carrier_changes >= 0)
+		json_put_int(host, "carrierChanges", interface->carrier_changes);
 	json_put_str(host, "master", master ? master->name : NULL);
 }
 

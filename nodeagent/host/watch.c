@@ -120,8 +120,11 @@ void watch_decode(enum watch_source source, const void *bytes, size_t len, watch
 	case WATCH_LINK:
 		while ((message = netlink_next(bytes, len, &at))) {
 			struct nlattr *attrs[IFLA_PARENT_DEV_NAME + 1];
-			struct watch_event event = {.source = WATCH_LINK};
+			struct watch_event event = {.source = WATCH_LINK, .carrier_changes = -1};
+			const struct ifinfomsg *info = NLMSG_DATA(message);
 			char name[IFNAMSIZ], address[PCI_ADDRESS_SIZE];
+			uint32_t changes;
+			uint8_t carrier;
 
 			if ((message->nlmsg_type != RTM_NEWLINK &&
 			     message->nlmsg_type != RTM_DELLINK) ||
@@ -134,6 +137,11 @@ void watch_decode(enum watch_source source, const void *bytes, size_t len, watch
 			if (netlink_str(attrs[IFLA_PARENT_DEV_NAME], address, sizeof(address)) &&
 			    pci_address_is_valid(address))
 				event.address = address;
+			event.has_link = message->nlmsg_type == RTM_NEWLINK &&
+					 netlink_u8(attrs[IFLA_CARRIER], &carrier);
+			event.is_up = event.has_link && carrier && (info->ifi_flags & IFF_UP);
+			if (netlink_u32(attrs[IFLA_CARRIER_CHANGES], &changes))
+				event.carrier_changes = changes;
 			fn(arg, &event);
 		}
 		break;

@@ -150,6 +150,8 @@ bool rtnl_decode_interface(const struct nlmsghdr *message, struct rtnl_interface
 	ret->oper_state = netlink_u8(attrs[IFLA_OPERSTATE], &byte) ? byte : -1;
 	ret->has_carrier = netlink_u8(attrs[IFLA_CARRIER], &byte);
 	ret->carrier = ret->has_carrier && byte != 0;
+	ret->carrier_changes =
+		netlink_u32(attrs[IFLA_CARRIER_CHANGES], &number) ? (int64_t)number : -1;
 	(void)netlink_u32(attrs[IFLA_MTU], &ret->mtu);
 	(void)netlink_u32(attrs[IFLA_MIN_MTU], &ret->min_mtu);
 	(void)netlink_u32(attrs[IFLA_MAX_MTU], &ret->max_mtu);

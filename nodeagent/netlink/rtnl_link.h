@@ -46,6 +46,7 @@ struct rtnl_interface {
 	bool up;            /* as the administrator set it */
 	uint8_t xdp;        /* XDP_ATTACHED_…: a load balancer, AF_XDP sockets; 0: no program */
 	bool has_carrier, carrier;
+	int64_t carrier_changes;        /* losses and returns; -1: not said */
 	int oper_state;                 /* IF_OPER_…, -1 when unknown */
 	uint32_t mtu, min_mtu, max_mtu; /* 0 when unknown */
 	uint32_t txqlen;

@@ -405,6 +405,40 @@ static void hears_which_device_an_event_is_about(void **state)
 	assert_int_equal(heard.n, 4);
 }
 
+static const unsigned char link_lost[] = {
+	60, 0, 0, 0, RTM_NEWLINK, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, /* nlmsghdr */
+	/* ifinfomsg: index 3, IFF_UP */
+	0, 0, 1, 0, 3, 0, 0, 0, 3, 16, 0, 0, 0, 0, 0, 0, 9, 0, 3, 0, 'e', 't', 'h', '0', 0, 0, 0, 0,
+	5, 0, 33, 0, 0, 0, 0, 0, /* IFLA_CARRIER 0 */
+	8, 0, 35, 0, 7, 0, 0, 0, /* IFLA_CARRIER_CHANGES 7 */
+};
+
+static void hear_link(void *arg, const struct watch_event *what)
+{
+	*(struct watch_event *)arg = *what;
+}
+
+static void hears_of_the_link_and_how_often_it_changed(void **state)
+{
+	_Alignas(4) unsigned char bytes[sizeof(link_lost)];
+	struct watch_event heard = {0};
+
+	memcpy(bytes, link_lost, sizeof(bytes));
+	watch_decode(WATCH_LINK, bytes, sizeof(bytes), hear_link, &heard);
+	assert_true(heard.has_link && !heard.is_up);
+	assert_int_equal(heard.carrier_changes, 7);
+	bytes[48] = 1;
+	watch_decode(WATCH_LINK, bytes, sizeof(bytes), hear_link, &heard);
+	assert_true(heard.is_up);
+	/* A carrier of an interface that is set down is no link. */
+	bytes[24] = 0;
+	watch_decode(WATCH_LINK, bytes, sizeof(bytes), hear_link, &heard);
+	assert_true(heard.has_link && !heard.is_up);
+	watch_decode(WATCH_LINK, pf_with_vf, sizeof(pf_with_vf), hear_link, &heard);
+	assert_false(heard.has_link);
+	assert_int_equal(heard.carrier_changes, -1);
+}
+
 static void does_not_hear_what_is_not_for_us(void **state)
 {
 	struct heard heard = {0};
@@ -459,6 +493,7 @@ int main(void)
 		cmocka_unit_test(an_index_of_another_namespace_is_none_of_ours),
 		cmocka_unit_test(survives_every_cut_of_a_message),
 		cmocka_unit_test(hears_which_device_an_event_is_about),
+		cmocka_unit_test(hears_of_the_link_and_how_often_it_changed),
 		cmocka_unit_test(does_not_hear_what_is_not_for_us),
 		cmocka_unit_test(reads_modprobe_options_as_modprobe_does),
 	};

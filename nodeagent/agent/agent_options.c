@@ -87,6 +87,10 @@ const char agent_options_help[] =
 	"  --rdma-metrics-exclude LIST\n"
 	"                            RDMA devices, interfaces or PCI addresses that are not read,\n"
 	"                            with commas; patterns such as mlx5_bond_*\n"
+	"  --link-limits LIMITS      when a link is degraded (default\n"
+	"                            flaps=3,window=600,errors-ib=120,errors-eth=36,recover=600):\n"
+	"                            losses within a window, errors an hour for each 100 Gbit/s;\n"
+	"                            well again after; times in seconds\n"
 	"  --allow-primary-nic       let a policy make VFs on the NIC that the node itself needs\n"
 	"  --allow-firmware          let a policy turn SR-IOV on, and raise the number of VFs, in "
 	"a "
@@ -200,6 +204,13 @@ static int take_scope(void *options, const char *value, struct err *err)
 				 "--rdma-metrics %s: must be off, pf, pods or all", value);
 }
 
+static int take_link_limits(void *options, const char *value, struct err *err)
+{
+	struct agent_options *o = options;
+
+	return link_limits_read(value, &o->metrics.links, err);
+}
+
 #define STRING(name_, field_)                                                                      \
 	{                                                                                          \
 		(name_), FLAG_STRING, offsetof(struct agent_options, field_), NULL                 \
@@ -234,6 +245,7 @@ static const struct flag flags[] = {
 	{"cni-timeout", FLAG_TAKEN, 0, take_cni_timeout},
 	{"profile", FLAG_TAKEN, 0, take_profile},
 	{"rdma-metrics", FLAG_TAKEN, 0, take_scope},
+	{"link-limits", FLAG_TAKEN, 0, take_link_limits},
 	{"remove-plugins", FLAG_BOOL, offsetof(struct agent_options, remove_plugins), NULL},
 	{"no-kubelet", FLAG_BOOL, offsetof(struct agent_options, no_kubelet), NULL},
 	{"is-ready", FLAG_BOOL, offsetof(struct agent_options, is_ready), NULL},
@@ -339,6 +351,7 @@ int agent_options_parse(int argc, char *const *argv, const char *(*env)(const ch
 		.cni.conf_dir = "/etc/cni/net.d",
 		.cni.timeout = SERVER_ADD_MS / 1000,
 		.metrics.scope = EXPOSITION_PODS,
+		.metrics.links = link_limits_default,
 		.cdi_dir = "/var/run/cdi",
 		.metrics.addr = "127.0.0.1:9810",
 		.parallel_nics = 4,

@@ -12,6 +12,7 @@
 #include "nodeagent/agent/offers.h"
 #include "nodeagent/cni/meta/profile.h"
 #include "nodeagent/devices/exposition.h"
+#include "nodeagent/host_plan/link_history.h"
 
 /* Which CNI there is, and where. Folders and files are below host_root. */
 struct agent_cni_options {
@@ -57,6 +58,7 @@ struct agent_options {
 		const char *addr;
 		enum exposition_scope scope; /* what is counted of which devices */
 		const char *excluded;        /* exposition_is_excluded(); NULL: none */
+		struct link_limits links;    /* when a link is degraded */
 	} metrics;
 	bool help, version;
 };

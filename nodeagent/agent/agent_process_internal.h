@@ -16,6 +16,7 @@
 #include "nodeagent/agent/counter_collector.h"
 #include "nodeagent/agent/gid_reader.h"
 #include "nodeagent/agent/host_events.h"
+#include "nodeagent/agent/link_health.h"
 #include "nodeagent/agent/node_state.h"
 #include "nodeagent/agent/offers.h"
 #include "nodeagent/agent/pod_events.h"
@@ -60,6 +61,7 @@ struct agent_counters {
 	struct scrapes *scrapes;
 	struct pod_owners *owners;
 	struct counter_collector *collector; /* NULL: of no device */
+	struct link_health *links;           /* judged by them, among others */
 };
 
 struct agent_process {

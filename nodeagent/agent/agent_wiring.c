@@ -77,6 +77,7 @@ static json_t *compose_status(void *arg, const json_t *before, const char *now)
 		.attachments = p->attachments ? attachments_list(p->attachments) : NULL,
 		.gids = gid_reader_found(p->gids),
 		.networks = networks,
+		.links = link_health_status(p->counters.links),
 		.container = p->found.unfit,
 		.before = before,
 		.now = now,
@@ -142,12 +143,28 @@ static void on_attached(void *arg)
 	report_status(arg);
 }
 
+/* Before the NodeState is known an agent before us may know more of them. */
+static void judge_links(struct agent_process *p)
+{
+	struct agent_view view = agent_view(p->agent);
+	json_auto_t *wanted = NULL;
+
+	if (!view.observed || !p->api.heard)
+		return;
+	wanted = link_history_wanted(view.offered, p->offers ? offers_resources(p->offers) : NULL,
+				     view.observed);
+	link_health_looked(p->counters.links, &(struct link_health_look){.observed = view.observed,
+									 .wanted = wanted,
+									 .acted = view.acted});
+}
+
 static void on_looked(void *arg)
 {
 	struct agent_process *p = arg;
 	struct agent_view view = agent_view(p->agent);
 
 	offer_pools(p);
+	judge_links(p);
 	check_resources(p);
 	ask_for_gids(p);
 	readiness_set(p->readiness, "host", view.observed != NULL, "not looked at yet");
@@ -274,6 +291,7 @@ static void on_host_event(void *arg, const struct watch_event *event)
 {
 	struct agent_process *p = arg;
 
+	link_health_event(p->counters.links, event);
 	if (event->lost || event->source == WATCH_RDMA || event->address ||
 	    (event->name && agent_knows_interface(p->agent, event->name)))
 		agent_wake(p->agent);
@@ -300,8 +318,10 @@ static void on_node_state(void *arg, const json_t *object)
 		p->api.reported_restart = true;
 	}
 	p->api.heard = true;
+	link_health_heard(p->counters.links, json_at(object, "status", "linkHealth"));
 	agent_set_node_state(p->agent, object);
 	offer_pools(p);
+	judge_links(p);
 	check_resources(p);
 	readiness_set(p->readiness, "nodestate", true, NULL);
 }
@@ -367,9 +387,19 @@ static const json_t *on_rails(void *arg)
 	return json_at(agent_view(p->agent).observed, "rails", "list");
 }
 
-static void on_gathered(void *arg, size_t size_bytes)
+static void on_count(void *arg)
+{
+	const struct agent_process *p = arg;
+
+	if (p->counters.collector)
+		(void)counter_collector_refresh(p->counters.collector);
+}
+
+static void on_gathered(void *arg, size_t size_bytes, const json_t *devices)
 {
 	struct agent_process *p = arg;
+
+	link_health_counted(p->counters.links, devices);
 
 	scrapes_fresh(p->counters.scrapes, size_bytes);
 	timer_start(p->tidying, TIDY_MS);
@@ -442,6 +472,16 @@ static void start_host(struct agent_process *p)
 					      .arg = p,
 					      .metrics = p->metrics,
 				      });
+	p->counters.links = link_health_new(&(struct link_health_config){
+		.loop = p->loop,
+		.node = p->options->node,
+		.limits = p->options->metrics.links,
+		.changed = report_status,
+		.emit = emit_event,
+		.count = on_count,
+		.arg = p,
+		.metrics = p->metrics,
+	});
 	p->gids = gid_reader_new(&(struct gid_reader_config){
 		.loop = p->loop, .hostd = p->hostd, .changed = report_status, .arg = p});
 	p->agent = agent_new(&(struct agent_config){
@@ -593,6 +633,7 @@ void agent_wiring_done(struct agent_process *p)
 	host_events_free(p->events);
 	hostd_free(p->hostd);
 	gid_reader_free(p->gids);
+	link_health_free(p->counters.links);
 	pod_events_free(p->api.pod_events);
 	recorder_free(p->api.recorder);
 	kube_client_free(p->api.client);

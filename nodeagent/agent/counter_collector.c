@@ -134,6 +134,7 @@ static void forget_gathering(struct counter_collector *counting)
 /* The last thing that a callback does. outcome: why there is no list, or NULL. */
 static void finish_gathering(struct counter_collector *counting, const char *outcome)
 {
+	json_auto_t *devices = json_incref(counting->entries);
 	bool is_partial = false;
 	json_t *entry;
 	size_t size, i;
@@ -155,7 +156,7 @@ static void finish_gathering(struct counter_collector *counting, const char *out
 	counting->state = RESTING;
 	counting->has_gathered = true;
 	counting->gathered_ms = clock_ms();
-	counting->config.gathered(counting->config.arg, size);
+	counting->config.gathered(counting->config.arg, size, devices);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

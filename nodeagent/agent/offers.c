@@ -635,6 +635,11 @@ const json_t *offers_allocated(const struct offers *offers)
 	return offers->held;
 }
 
+const json_t *offers_resources(const struct offers *offers)
+{
+	return json_at(offers->pools, "resources");
+}
+
 const char *offers_why_not_up(const struct offers *offers)
 {
 	if (!pool_sources_are_known(offers->sources))

@@ -96,6 +96,9 @@ void offers_free(struct offers *offers);
 void offers_set(struct offers *offers, const json_t *spec, const json_t *observed, bool is_known,
 		const json_t *given);
 
+/* "resources" of pools_compute(), borrowed until the loop turns; NULL: not computed yet. */
+const json_t *offers_resources(const struct offers *offers);
+
 /*
  * Resources that the Node gives by claims (dra_choice_read()), borrowed. With `dra` nothing is
  * offered before: it is unknown by which of both ways.

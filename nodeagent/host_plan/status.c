@@ -244,6 +244,36 @@ static void put_networks(json_t *list, const struct status_input *in)
 		      &v);
 }
 
+/*
+ * Ports that are wanted, and whether all of them are healthy: not part of Ready, which is about
+ * what the agent can do.
+ */
+static void put_links(json_t *list, const struct status_input *in)
+{
+	const json_t *ports = json_at(in->links, "ports"), *port;
+	auto_verdict struct verdict v = {0};
+	bool is_bad;
+	size_t i;
+
+	if (!in->links) {
+		/* Nothing is judged any more. */
+		for (i = json_array_size(list); in->observed && i-- > 0;)
+			if (str_eq(json_str_at(json_array_get(list, i), "type"), "LinksHealthy"))
+				json_array_remove(list, i);
+		return;
+	}
+	json_array_foreach (ports, i, port)
+		if (!str_eq(json_str_at(port, "verdict"), "healthy"))
+			add_trouble(&v, port);
+	finish_troubles(&v);
+	is_bad = v.named > 0;
+	if (!is_bad) {
+		take_reason(&v, "LinkHealthy");
+		strbuf_addf(&v.message, "all %zu ports are healthy", json_array_size(ports));
+	}
+	put_condition(list, in, "LinksHealthy", is_bad ? CONDITION_FALSE : CONDITION_TRUE, &v);
+}
+
 /* Conditions of others stay. */
 static json_t *conditions_of(const struct status_input *in, const struct verdict *trouble,
 			     const struct verdict *progressing)
@@ -273,6 +303,7 @@ static json_t *conditions_of(const struct status_input *in, const struct verdict
 		     "nothing waits for a pod to end");
 	put_reboot(list, in);
 	put_networks(list, in);
+	put_links(list, in);
 	return list;
 }
 
@@ -532,6 +563,9 @@ json_t *status_compose(const struct status_input *input)
 	put_observed(ret, input);
 	put_rails(ret, input->observed);
 	put_topology(ret, input->observed);
+	if (input->observed)
+		(void)json_object_del(ret, "linkHealth");
+	json_put(ret, "linkHealth", json_incref((json_t *)input->links));
 	put_vfs(ret, input->plan);
 	/* It is of this plan or of none: what an earlier one cost is nothing to act upon. */
 	(void)json_object_del(ret, "impact");

@@ -6,7 +6,7 @@
  * is wrong, with the first trouble in lastSyncError; it stays so while that is tried again.
  * "InProgress" while steps are left, and while a pod or a reboot is waited for: nothing is broken
  * then. "Succeeded" when the plan that followed a fresh look is empty and there is no trouble.
- * Conditions Ready, Progressing, Degraded, Blocked, RebootRequired, PodNetworks carry
+ * Conditions Ready, Progressing, Degraded, Blocked, RebootRequired, PodNetworks, LinksHealthy carry
  * observedGeneration.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_PLAN_STATUS_H
@@ -44,6 +44,8 @@ struct status_input {
 	 * so that the condition PodNetworks stays as it was.
 	 */
 	const json_t *networks;
+	/* link_history_status(); NULL: no port is judged. */
+	const json_t *links;
 	/* What is missing in the agent's container: [{"reason", "message"}]; or NULL. */
 	const json_t *container;
 	/* The status on the server; conditions keep their lastTransitionTime. */

@@ -5,13 +5,14 @@
  * has just come is not put back, and before the kubelet was heard no VF that is there is touched.
  *
  * Input: {"observed", "before", "spec", "found", "nowMs"}, members of struct history_input and
- * planner_input.
+ * planner_input; "linkHealth" of a status, and "devices" as counters have them.
  */
 #include <stdint.h>
 #include <string.h>
 
 #include "lib/json/json.h"
 #include "nodeagent/host_plan/history.h"
+#include "nodeagent/host_plan/link_history.h"
 #include "nodeagent/host_plan/planner.h"
 #include "nodeagent/model/observed.h"
 #include "tests/fuzz/fuzz.h"
@@ -101,6 +102,22 @@ static void check_plan(const struct planner_input *in)
 		check_step(in, json_at(entry, "step"));
 }
 
+static void check_links(const json_t *input, const json_t *observed, int64_t now_ms)
+{
+	json_auto_t *links = link_history_restore(json_at(input, "linkHealth"), "boot", now_ms);
+	json_auto_t *wanted = link_history_wanted(json_at(input, "spec"), NULL, observed);
+	json_auto_t *status = NULL, *restored = NULL, *again = NULL;
+
+	link_history_look(links, observed, NULL, now_ms);
+	link_history_counted(links, json_at(input, "devices"), NULL, now_ms);
+	(void)link_history_judge(links, wanted, &link_limits_default, NULL, now_ms);
+	status = link_history_status(links, "boot");
+	fuzz_check(json_array_size(json_at(status, "ports")) <= LINK_PORTS_MAX, "few ports");
+	restored = link_history_restore(status, "boot", now_ms);
+	again = link_history_status(restored, "boot");
+	fuzz_check(json_same(status, again), "what is written is read");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	json_auto_t *input = json_parse((const char *)data, size, NULL);
@@ -120,6 +137,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_check(json_same(input, unchanged), "the input is not changed");
 	check_missing(first);
 	check_protected(in.observed, first);
+	check_links(input, first, in.now_ms);
 	check_plan(&(struct planner_input){.spec = in.spec,
 					   .observed = first,
 					   .found = json_at(input, "found"),

@@ -68,6 +68,8 @@ static inline void reason_may_stand(const char *reason, const char *type, const 
 		{"Draining", "False", {"draining"}},
 		{"PodNetworks", "True", {"networks"}},
 		{"PodNetworks", "False", {"networks"}},
+		{"LinksHealthy", "True", {"links"}},
+		{"LinksHealthy", "False", {"links"}},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

@@ -110,6 +110,18 @@ static void takes_the_name_of_the_operators_lease(void **state)
 	assert_non_null(strstr(err.text, "--lease Blue: must be 1 to 63 lower-case letters"));
 }
 
+static void takes_when_a_link_is_degraded(void **state)
+{
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(parse("--link-limits", "flaps=5", &o, &err), 0);
+	assert_int_equal(o.metrics.links.flaps, 5);
+	assert_int_equal(o.metrics.links.window_ms, link_limits_default.window_ms);
+	assert_int_equal(parse("--link-limits", "flaps=0", &o, &err), -1);
+	assert_string_equal(err.reason, "BadFlag");
+}
+
 static void takes_how_many_nics_are_configured_side_by_side(void **state)
 {
 	static const char *const bad[] = {"0", "9", "-1", "two", ""};
@@ -237,6 +249,7 @@ int main(void)
 		cmocka_unit_test(takes_lists_of_the_privileged_side),
 		cmocka_unit_test(takes_a_profile_and_names_all_of_them),
 		cmocka_unit_test(takes_the_name_of_the_operators_lease),
+		cmocka_unit_test(takes_when_a_link_is_degraded),
 		cmocka_unit_test(takes_how_many_nics_are_configured_side_by_side),
 		cmocka_unit_test(takes_what_an_add_may_take),
 		cmocka_unit_test(needs_only_the_file_to_say_whether_an_agent_is_ready),

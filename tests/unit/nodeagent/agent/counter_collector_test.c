@@ -52,6 +52,7 @@ struct fixture {
 	struct counter_collector *counting;
 	json_t *allocated, *owners;
 	int gathered, lost;
+	size_t n_devices; /* of the last gathering */
 	size_t size;
 };
 
@@ -75,11 +76,12 @@ static const json_t *on_owners(void *arg, const json_t *pods)
 	return ((struct fixture *)arg)->owners;
 }
 
-static void on_gathered(void *arg, size_t size)
+static void on_gathered(void *arg, size_t size, const json_t *devices)
 {
 	struct fixture *f = arg;
 
 	f->gathered++;
+	f->n_devices = json_array_size(devices);
 	f->size = size;
 }
 

@@ -135,6 +135,40 @@ static void says_whether_pods_get_networks(void **state)
 			    "False");
 }
 
+static void says_how_the_links_are(void **state)
+{
+	json_auto_t *plan = yaml("{" NOTHING "}"), *observed = yaml("{'interfaces': []}");
+	json_auto_t *well = yaml("{bootID: b, ports: [{pciAddress: '0000:3b:00.0', verdict: "
+				 "healthy, reason: LinkHealthy, message: m}]}");
+	json_auto_t *lost =
+		yaml("{bootID: b, ports: [{pciAddress: '0000:3b:00.0', verdict: failed, "
+		     "reason: LinkDown, message: ens1 has no link}]}");
+	struct status_input in = {
+		.generation = 7, .observed = observed, .plan = plan, .links = well, .now = NOW};
+	json_auto_t *first = compose_kept(&in), *second = NULL, *third = NULL;
+	const json_t *list = json_at(first, "conditions");
+
+	assert_string_equal(condition_status_of(list, "LinksHealthy"), "True");
+	assert_true(json_same(json_at(first, "linkHealth"), well));
+	in.links = lost;
+	in.before = first;
+	second = compose_kept(&in);
+	list = json_at(second, "conditions");
+	assert_string_equal(condition_status_of(list, "LinksHealthy"), "False");
+	assert_string_equal(json_str_at(condition_find(list, "LinksHealthy"), "reason"),
+			    "LinkDown");
+	assert_string_equal(json_str_at(condition_find(list, "LinksHealthy"), "message"),
+			    "0000:3b:00.0: ens1 has no link");
+	/* What the agent does is done all the same. */
+	assert_string_equal(condition_status_of(list, "Ready"), "True");
+	/* Nothing is wanted any more. */
+	in.links = NULL;
+	in.before = second;
+	third = compose_kept(&in);
+	assert_null(json_at(third, "linkHealth"));
+	assert_null(condition_find(json_at(third, "conditions"), "LinksHealthy"));
+}
+
 static void lists_each_problem_with_the_nic_that_it_is_about(void **state)
 {
 	json_auto_t *plan = yaml(
@@ -467,6 +501,7 @@ int main(void)
 		cmocka_unit_test(why_no_boot_comes_is_said_before_that_one_is_needed),
 		cmocka_unit_test(says_in_each_situation_what_is_the_case),
 		cmocka_unit_test(says_whether_pods_get_networks),
+		cmocka_unit_test(says_how_the_links_are),
 		cmocka_unit_test(lists_each_problem_with_the_nic_that_it_is_about),
 		cmocka_unit_test(many_held_vfs_of_one_nic_leave_room_for_the_others),
 		cmocka_unit_test(says_what_is_wrong_with_a_configuration_without_failing),

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Looks, notifications and counters come in from agent_wiring.c; after each of them all wanted
+ * ports are judged anew, which costs little: a node has few.
+ */
+#include "nodeagent/agent/link_health.h"
+
+#include <assert.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "nodeagent/host_plan/history.h"
+
+struct link_health {
+	struct link_health_config config;
+	struct timer *again, *count;
+	json_t *earlier; /* what an agent before us said; NULL: nothing, or taken */
+	bool has_heard;
+	char *boot;
+	json_t *links;  /* the history */
+	json_t *wanted; /* of the last look */
+	json_t *acted;  /* likewise */
+	json_t *status; /* reported last */
+	struct metric *state, *flaps, *speed;
+};
+
+static int64_t now_ms(void)
+{
+	return clock_wall_us() / 1000;
+}
+
+/* Ports on which we act, or just did. New. */
+static json_t *own_ports(const struct link_health *health)
+{
+	json_t *own = json_object(), *port;
+	const char *address;
+
+	json_each (health->links, address, port)
+		if (history_is_ours(health->acted, address, clock_ms()))
+			json_put_bool(own, address, true);
+	return own;
+}
+
+static void show_metrics(struct link_health *health)
+{
+	const json_t *port;
+	size_t i;
+
+	metric_clear(health->state);
+	metric_clear(health->flaps);
+	metric_clear(health->speed);
+	json_array_foreach (json_at(health->status, "ports"), i, port) {
+		const char *name = json_str_or(json_at(port, "name"), "");
+		const char *address = json_str_at(port, "pciAddress");
+		const json_t *speed = json_at(health->links, address, "speed");
+
+		metric_set(health->state, 1, health->config.node, name, address,
+			   json_str_or(json_at(port, "verdict"), ""),
+			   json_str_or(json_at(port, "reason"), ""));
+		metric_add(health->flaps, (double)json_integer_value(json_at(port, "flaps")),
+			   health->config.node, name, address);
+		if (speed)
+			metric_set(health->speed, (double)json_integer_value(speed) * 1e6 / 8,
+				   health->config.node, name, address);
+	}
+}
+
+static void emit_news(const struct link_health *health, const json_t *before)
+{
+	const json_t *port;
+	size_t i;
+
+	json_array_foreach (json_at(health->status, "ports"), i, port) {
+		const json_t *was = json_find(json_at(before, "ports"), "pciAddress",
+					      json_str_at(port, "pciAddress"));
+		const char *reason = json_str_at(port, "reason");
+		bool is_well = str_eq(reason, "LinkHealthy");
+
+		if (str_eq(reason, json_str_at(was, "reason")) || (is_well && !was))
+			continue;
+		health->config.emit(health->config.arg, !is_well, reason,
+				    json_str_at(port, "message"));
+	}
+}
+
+static void judge(struct link_health *health)
+{
+	json_auto_t *own = own_ports(health), *before = health->status;
+	int64_t again_ms = link_history_judge(health->links, health->wanted, &health->config.limits,
+					      own, now_ms());
+
+	health->status = link_history_status(health->links, health->boot);
+	if (again_ms == INT64_MAX)
+		timer_stop(health->again);
+	else
+		timer_start(health->again, again_ms > now_ms() ? again_ms - now_ms() : 1);
+	show_metrics(health);
+	if (json_same(before, health->status))
+		return;
+	emit_news(health, before);
+	health->config.changed(health->config.arg);
+}
+
+static void on_again(void *arg)
+{
+	judge(arg);
+}
+
+static void on_count(void *arg)
+{
+	struct link_health *health = arg;
+
+	timer_start(health->count, LINK_HEALTH_COUNT_MS);
+	if (health->status)
+		health->config.count(health->config.arg);
+}
+
+void link_health_heard(struct link_health *health, const json_t *status)
+{
+	if (health->has_heard)
+		return;
+	health->has_heard = true;
+	health->earlier = json_incref((json_t *)status);
+}
+
+void link_health_looked(struct link_health *health, const struct link_health_look *look)
+{
+	const char *boot = json_str_at(look->observed, "node", "bootId");
+	json_auto_t *own = NULL;
+
+	assert(look->observed && look->wanted);
+	str_replace(&health->boot, boot ? str_dup(boot) : NULL);
+	if (health->earlier) {
+		json_replace(&health->links, link_history_restore(health->earlier, boot, now_ms()));
+		/* What it said is no news. */
+		json_replace(&health->status, health->earlier);
+		health->earlier = NULL;
+	}
+	json_replace(&health->wanted, json_incref((json_t *)look->wanted));
+	json_replace(&health->acted, json_deep_copy(look->acted));
+	own = own_ports(health);
+	link_history_look(health->links, look->observed, own, now_ms());
+	judge(health);
+}
+
+void link_health_event(struct link_health *health, const struct watch_event *event)
+{
+	struct link_event change = {event->address, event->is_up, event->carrier_changes};
+	json_auto_t *own = NULL;
+	const char *address;
+	json_t *port;
+
+	if (event->source != WATCH_LINK || event->lost || !event->has_link)
+		return;
+	/* Linux before 5.14 names the interface only. */
+	json_each (health->links, address, port)
+		if (!change.address && str_eq(json_str_at(port, "name"), event->name))
+			change.address = address;
+	own = own_ports(health);
+	if (change.address && link_history_event(health->links, &change, own, now_ms()))
+		judge(health);
+}
+
+void link_health_counted(struct link_health *health, const json_t *devices)
+{
+	json_auto_t *own = own_ports(health);
+
+	link_history_counted(health->links, devices, own, now_ms());
+	judge(health);
+}
+
+const json_t *link_health_status(const struct link_health *health)
+{
+	return health->status;
+}
+
+struct link_health *link_health_new(const struct link_health_config *config)
+{
+	struct link_health *health = mem_new(struct link_health);
+
+	assert(config->node && config->changed && config->emit && config->count);
+	health->config = *config;
+	health->links = json_object();
+	health->wanted = json_object();
+	health->again = timer_new(config->loop, on_again, health);
+	health->count = timer_new(config->loop, on_count, health);
+	health->state = metric_gauge(config->metrics, "orbweaver_link_state",
+				     "1 for each port that is judged, with its verdict.",
+				     "node_name,net_dev_name,pci_address,verdict,reason");
+	health->flaps = metric_counter(config->metrics, "orbweaver_link_flaps_total",
+				       "How often the port lost its link by itself.",
+				       "node_name,net_dev_name,pci_address");
+	health->speed = metric_gauge(config->metrics, "orbweaver_link_speed_bytes",
+				     "Bytes a second that the link carries.",
+				     "node_name,net_dev_name,pci_address");
+	timer_start(health->count, LINK_HEALTH_COUNT_MS);
+	return health;
+}
+
+void link_health_free(struct link_health *health)
+{
+	if (!health)
+		return;
+	timer_free(health->again);
+	timer_free(health->count);
+	json_decref(health->earlier);
+	json_decref(health->links);
+	json_decref(health->wanted);
+	json_decref(health->acted);
+	json_decref(health->status);
+	mem_free(health->boot);
+	mem_free(health);
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The links of the node's NIC ports as they go: keeps their history
+ * (nodeagent/host_plan/link_history.h), judges the ports that are wanted, and says when a verdict
+ * changes.
+ */
+#ifndef ORBWEAVER_NODEAGENT_AGENT_LINK_HEALTH_H
+#define ORBWEAVER_NODEAGENT_AGENT_LINK_HEALTH_H
+
+#include "lib/base/metrics.h"
+#include "lib/loop/loop.h"
+#include "nodeagent/host/watch.h"
+#include "nodeagent/host_plan/link_history.h"
+
+enum {
+	/* Counters are read that often without a scrape. */
+	LINK_HEALTH_COUNT_MS = 60000,
+};
+
+struct link_health;
+
+struct link_health_config {
+	struct loop *loop;
+	const char *node; /* name of the Node, for metrics; borrowed */
+	struct link_limits limits;
+	/* What link_health_status() says is another. From the loop. */
+	void (*changed)(void *arg);
+	/* Emit an event: the reason and message of a verdict. */
+	void (*emit)(void *arg, bool warning, const char *reason, const char *message);
+	/* Read counters: link_health_counted() is due. */
+	void (*count)(void *arg);
+	void *arg;
+	struct metrics *metrics; /* may be NULL */
+};
+
+struct link_health *link_health_new(const struct link_health_config *config);
+/* Accepts NULL. */
+void link_health_free(struct link_health *health);
+
+/* status.linkHealth of an agent before us, at the first call; NULL: none. Borrowed. */
+void link_health_heard(struct link_health *health, const json_t *status);
+
+/* A look; all borrowed. wanted: link_history_wanted(). acted: of history_is_ours(), clock_ms(). */
+struct link_health_look {
+	const json_t *observed, *wanted, *acted;
+};
+void link_health_looked(struct link_health *health, const struct link_health_look *look);
+
+/* A notification of the kernel about any interface. */
+void link_health_event(struct link_health *health, const struct watch_event *event);
+
+/* exposition_input.devices, borrowed; NULL: could not be had. */
+void link_health_counted(struct link_health *health, const json_t *devices);
+
+/* status.linkHealth; NULL: nothing is judged. Borrowed until the loop turns. */
+const json_t *link_health_status(const struct link_health *health);
+
+#endif

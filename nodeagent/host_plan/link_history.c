@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Events, looks and counters are added to the history of each port as they come; losses of the link
+ * by our own actions are remembered and marked, so that no verdict counts them.
+ * agent/link_health.c keeps the history and reports what comes of it.
+ */
+#include "nodeagent/host_plan/link_history.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "lib/base/pci_address.h"
+#include "lib/base/rfc3339.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+
+static int64_t number_of(const json_t *port, const char *key)
+{
+	return json_integer_value(json_object_get(port, key));
+}
+
+static void add_to(json_t *port, const char *key, int64_t n)
+{
+	int64_t before = number_of(port, key);
+
+	json_put_int(port, key, n > INT64_MAX - before ? INT64_MAX : before + n);
+}
+
+/* ---- changes of the link --------------------------------------------------------------------- */
+
+static void add_change(json_t *port, bool is_up, int64_t times, bool is_own, int64_t now_ms)
+{
+	json_t *changes = json_object_get(port, "changes"), *change = json_object();
+
+	if (!changes) {
+		changes = json_array();
+		json_put(port, "changes", changes);
+	}
+	json_put_int(change, "ms", now_ms);
+	json_put_bool(change, "up", is_up);
+	if (times > 1)
+		json_put_int(change, "times", times);
+	if (is_own)
+		json_put_bool(change, "own", true);
+	json_array_append_new(changes, change);
+	while (json_array_size(changes) > LINK_CHANGES_MAX)
+		json_array_remove(changes, 0);
+	if (!is_up && !is_own)
+		add_to(port, "flaps", times);
+}
+
+/*
+ * The port's link is so now. The kernel counts each loss and each return: what came and went
+ * between two messages is known by the number alone.
+ */
+static bool note_link(json_t *port, bool is_up, int64_t carrier_changes, bool is_own,
+		      int64_t now_ms)
+{
+	const json_t *up = json_object_get(port, "up"),
+		     *last = json_object_get(port, "carrierChanges");
+	bool was_up = json_is_true(up);
+	int64_t n = last && carrier_changes >= 0 ? carrier_changes - json_integer_value(last) : 0;
+	int64_t losses;
+
+	/* Counted anew: the driver has made another interface. */
+	if (n < 0) {
+		json_put_int(port, "quietMs", now_ms + LINK_QUIET_MS);
+		(void)json_object_del(port, "fastest");
+		n = 0;
+	}
+	is_own |= now_ms < number_of(port, "quietMs");
+	losses = was_up ? (n + 1) / 2 : n / 2;
+	if (was_up && !is_up && losses == 0)
+		losses = 1;
+	if (carrier_changes >= 0)
+		json_put_int(port, "carrierChanges", carrier_changes);
+	json_put_bool(port, "up", is_up);
+	if (!up || (losses == 0 && was_up == is_up))
+		return false;
+	if (losses > 0)
+		add_change(port, false, losses, is_own, now_ms);
+	if (is_up)
+		add_change(port, true, 1, is_own, now_ms);
+	return true;
+}
+
+bool link_history_event(json_t *links, const struct link_event *event, const json_t *own,
+			int64_t now_ms)
+{
+	json_t *port = json_object_get(links, event->address);
+
+	assert(json_is_object(links));
+	return port && note_link(port, event->is_up, event->carrier_changes,
+				 json_object_get(own, event->address) != NULL, now_ms);
+}
+
+/* Its RDMA device's first port; NULL: none. */
+static const json_t *rdma_port(const json_t *observed, const char *address)
+{
+	return json_array_get(
+		json_at(json_find(json_at(observed, "rdma", "devices"), "pciAddress", address),
+			"ports"),
+		0);
+}
+
+static void look_at_port(json_t *port, const json_t *entry, const json_t *observed, bool is_own,
+			 int64_t now_ms)
+{
+	const json_t *carrier = json_at(entry, "host", "carrier"),
+		     *changes = json_at(entry, "host", "carrierChanges");
+	const char *state =
+		json_str_at(rdma_port(observed, json_str_at(entry, "pciAddress")), "state");
+	const char *speed = json_str_at(entry, "linkSpeed"), *type = json_str_at(entry, "linkType");
+	bool is_ib = str_eq(type, "IB");
+	bool is_down = str_eq(json_str_at(entry, "linkAdminState"), "down");
+	int64_t mbps = speed ? strtoll(speed, NULL, 10) : 0;
+
+	json_put_str(port, "name", json_str_at(entry, "name"));
+	json_put_str(port, "type", type);
+	json_put_bool(port, "adminDown", is_down);
+	/* InfiniBand: a cable is not enough, the subnet manager has to set the port up. */
+	if (json_is_boolean(carrier) || is_down || (is_ib && state))
+		(void)note_link(port,
+				!is_down && !json_is_false(carrier) &&
+					(!is_ib || !state || str_eq(state, "ACTIVE")),
+				json_is_integer(changes) ? json_integer_value(changes) : -1, is_own,
+				now_ms);
+	if (mbps > 0) {
+		json_put_int(port, "speed", mbps);
+		if (is_own || mbps > number_of(port, "fastest"))
+			json_put_int(port, "fastest", mbps);
+	}
+}
+
+void link_history_look(json_t *links, const json_t *observed, const json_t *own, int64_t now_ms)
+{
+	const json_t *entries = json_at(observed, "interfaces"), *entry;
+	const char *address;
+	json_t *port;
+	size_t i;
+	void *next;
+
+	assert(json_is_object(links));
+	json_array_foreach (entries, i, entry) {
+		address = json_str_at(entry, "pciAddress");
+		if (!address || !pci_address_is_valid(address))
+			continue;
+		port = json_object_get(links, address);
+		if (!port) {
+			port = json_object();
+			json_put_int(port, "quietMs", now_ms + LINK_QUIET_MS);
+			json_put(links, address, port);
+		}
+		look_at_port(port, entry, observed, json_object_get(own, address) != NULL, now_ms);
+	}
+	json_object_foreach_safe(
+		links, next, address,
+		port) if (!json_find(entries, "pciAddress", address) &&
+			  !json_find(json_at(observed, "missing"), "pciAddress", address))(void)
+		json_object_del(links, address);
+}
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+/* What a cable or module that goes bad makes, by the parts of counters_read(). */
+static int64_t errors_of(const json_t *counted)
+{
+	static const struct {
+		const char *part, *name;
+	} counters[] = {
+		{"port", "symbol_error"},
+		{"port", "link_error_recovery"},
+		{"port", "local_link_integrity_errors"},
+		{"port", "port_errors_received"},
+		{"ethernet", "rx_crc_errors_phy"},
+		{"ethernet", "rx_symbol_err_phy"},
+		{"ethernet", "rx_crc_errors.nic"},
+		{"ethernet", "rx_crc_errors"},
+		{"ethernet", "rx_fcs_err_frames"},
+	};
+	int64_t sum = -1;
+
+	for (size_t i = 0; i < ARRAY_LEN(counters); i++) {
+		const json_t *value = json_at(counted, counters[i].part, counters[i].name);
+		int64_t n = json_integer_value(value);
+
+		if (json_is_integer(value) && n >= 0)
+			sum = sum < 0 ? n : n > INT64_MAX - sum ? INT64_MAX : sum + n;
+	}
+	return sum;
+}
+
+static void take_sample(json_t *errors, int64_t now_ms)
+{
+	json_t *samples = json_object_get(errors, "samples"), *sample;
+	size_t n;
+
+	if (!samples) {
+		samples = json_array();
+		json_put(errors, "samples", samples);
+	}
+	n = json_array_size(samples);
+	if (n > 0 && now_ms - number_of(json_array_get(samples, n - 1), "ms") < LINK_SAMPLE_MS)
+		return;
+	sample = json_object();
+	json_put_int(sample, "ms", now_ms);
+	json_put_int(sample, "total", number_of(errors, "total"));
+	json_array_append_new(samples, sample);
+	if (json_array_size(samples) > LINK_ERRORS_MS / LINK_SAMPLE_MS + 1)
+		json_array_remove(samples, 0);
+}
+
+void link_history_counted(json_t *links, const json_t *devices, const json_t *own, int64_t now_ms)
+{
+	const json_t *device, *counted;
+	size_t i;
+
+	assert(json_is_object(links));
+	json_array_foreach (devices, i, device) {
+		const char *address = json_str_at(device, "device", "pciAddress");
+		json_t *port = address ? json_object_get(links, address) : NULL, *errors;
+		bool counts = port && !json_object_get(own, address) &&
+			      now_ms >= number_of(port, "quietMs");
+		int64_t sum, downs;
+
+		counted = json_at(device, "counted");
+		if (!port || !counted)
+			continue;
+		sum = errors_of(counted);
+		if (sum >= 0) {
+			errors = json_need_object(port, "errors");
+			if (counts && json_object_get(errors, "last") &&
+			    sum > number_of(errors, "last"))
+				add_to(errors, "total", sum - number_of(errors, "last"));
+			json_put_int(errors, "last", sum);
+			take_sample(errors, now_ms);
+		}
+		downs = json_integer_value(json_at(counted, "port", "link_downed"));
+		/* An InfiniBand port without an interface counts its losses here alone. */
+		if (!json_object_get(port, "carrierChanges") && counts &&
+		    json_object_get(port, "downs") && downs > number_of(port, "downs"))
+			add_change(port, false, downs - number_of(port, "downs"), false, now_ms);
+		json_put_int(port, "downs", downs);
+	}
+}
+
+/* ---- which ports matter ---------------------------------------------------------------------- */
+
+json_t *link_history_wanted(const json_t *spec, const json_t *resources, const json_t *observed)
+{
+	json_auto_t *ids = json_object();
+	json_t *ret = json_object(), *entry, *item;
+	size_t i, k;
+
+	json_array_foreach (json_at(spec, "interfaces"), i, entry)
+		json_put_bool(ids, json_str_or(json_at(entry, "pciAddress"), ""), true);
+	json_array_foreach (resources, i, entry) {
+		json_array_foreach (json_at(entry, "selected"), k, item)
+			json_put_bool(ids, json_str_or(item, ""), true);
+		if (!json_at(entry, "selected"))
+			json_array_foreach (json_at(entry, "devices"), k, item)
+				json_put_bool(ids, json_str_or(json_at(item, "id"), ""), true);
+	}
+	json_array_foreach (json_at(observed, "interfaces"), i, entry) {
+		const char *address = json_str_or(json_at(entry, "pciAddress"), "");
+		bool is_wanted = json_object_get(ids, address) != NULL;
+
+		json_array_foreach (json_at(entry, "Vfs"), k, item)
+			is_wanted |= json_object_get(ids, json_str_or(json_at(item, "pciAddress"),
+								      "-")) != NULL;
+		if (is_wanted)
+			json_put_bool(ret, address, true);
+	}
+	return ret;
+}
+
+/* ---- the NodeState --------------------------------------------------------------------------- */
+
+static void put_time(json_t *ret, const char *key, int64_t ms)
+{
+	char text[RFC3339_SIZE];
+
+	rfc3339_write(ms * 1000, text);
+	json_put_str(ret, key, text);
+}
+
+static json_t *status_of(const char *address, const json_t *port)
+{
+	static const char *const told[] = {"verdict", "reason", "message"};
+	const json_t *verdict = json_object_get(port, "verdict"), *change;
+	json_t *ret = json_object(), *changes = json_array();
+	size_t i;
+
+	json_put_str(ret, "pciAddress", address);
+	json_put_str(ret, "name", json_str_at(port, "name"));
+	for (i = 0; i < ARRAY_LEN(told); i++)
+		json_put_str(ret, told[i], json_str_at(verdict, told[i]));
+	put_time(ret, "since", number_of(verdict, "sinceMs"));
+	json_put_int(ret, "flaps", number_of(port, "flaps"));
+	if (json_object_get(port, "carrierChanges"))
+		json_put_int(ret, "carrierChanges", number_of(port, "carrierChanges"));
+	json_array_foreach (json_object_get(port, "changes"), i, change) {
+		json_t *copy = json_copy((json_t *)change);
+
+		(void)json_object_del(copy, "ms");
+		put_time(copy, "time", number_of(change, "ms"));
+		json_array_append_new(changes, copy);
+	}
+	json_put(ret, "changes", changes);
+	return ret;
+}
+
+json_t *link_history_status(const json_t *links, const char *boot)
+{
+	json_t *ret, *list = json_array(), *port;
+	json_auto_t *names = json_array();
+	const char *address;
+	size_t i, n = 0;
+
+	json_each (links, address, port) {
+		if (!json_object_get(port, "verdict"))
+			continue;
+		for (i = 0; i < n; i++)
+			if (pci_address_compare(address,
+						json_string_value(json_array_get(names, i))) < 0)
+				break;
+		json_array_insert_new(names, i, json_string(address));
+		n++;
+	}
+	for (i = 0; i < n && i < LINK_PORTS_MAX; i++) {
+		address = json_string_value(json_array_get(names, i));
+		json_array_append_new(list, status_of(address, json_object_get(links, address)));
+	}
+	if (n == 0) {
+		json_decref(list);
+		return NULL;
+	}
+	ret = json_object();
+	json_put_str(ret, "bootID", boot);
+	json_put(ret, "ports", list);
+	return ret;
+}
+
+static bool read_time(const json_t *entry, const char *key, int64_t *ret_ms)
+{
+	const char *text = json_str_at(entry, key);
+	int64_t us;
+
+	if (!text || !rfc3339_read(text, &us))
+		return false;
+	*ret_ms = us / 1000;
+	return true;
+}
+
+static json_t *restore_port(const json_t *entry, bool same_boot)
+{
+	const json_t *carrier = json_at(entry, "carrierChanges"), *change;
+	const json_t *flaps = json_at(entry, "flaps");
+	json_t *port = json_object(), *verdict;
+	bool is_up = true;
+	int64_t ms;
+	size_t i;
+
+	json_array_foreach (json_at(entry, "changes"), i, change) {
+		int64_t times = json_integer_value(json_at(change, "times"));
+
+		if (!json_is_boolean(json_at(change, "up")) || !read_time(change, "time", &ms))
+			continue;
+		is_up = json_is_true(json_at(change, "up"));
+		/* Those before a boot are told, and count no more. */
+		add_change(port, is_up, times < 1 ? 1 : times,
+			   !same_boot || json_is_true(json_at(change, "own")), ms);
+	}
+	json_put_str(port, "name", json_str_at(entry, "name"));
+	json_put_int(port, "flaps", json_integer_value(flaps) > 0 ? json_integer_value(flaps) : 0);
+	if (!same_boot)
+		return port;
+	if (json_is_integer(carrier) && json_integer_value(carrier) >= 0)
+		json_put_int(port, "carrierChanges", json_integer_value(carrier));
+	json_put_bool(port, "up", is_up);
+	if (json_str_at(entry, "verdict") && json_str_at(entry, "reason") &&
+	    json_str_at(entry, "message") && read_time(entry, "since", &ms)) {
+		verdict = json_object();
+		json_put_str(verdict, "verdict", json_str_at(entry, "verdict"));
+		json_put_str(verdict, "reason", json_str_at(entry, "reason"));
+		json_put_str(verdict, "message", json_str_at(entry, "message"));
+		json_put_int(verdict, "sinceMs", ms);
+		json_put_int(verdict, "badMs", ms);
+		json_put(port, "verdict", verdict);
+	}
+	return port;
+}
+
+json_t *link_history_restore(const json_t *status, const char *boot, int64_t now_ms)
+{
+	bool same_boot = boot && str_eq(json_str_at(status, "bootID"), boot);
+	json_t *ret = json_object();
+	const json_t *entry;
+	size_t i;
+
+	json_array_foreach (json_at(status, "ports"), i, entry) {
+		const char *address = json_str_at(entry, "pciAddress");
+
+		if (address && pci_address_is_valid(address) && i < LINK_PORTS_MAX) {
+			json_t *port = restore_port(entry, same_boot);
+
+			/* After a boot links come up one by one. */
+			if (!same_boot)
+				json_put_int(port, "quietMs", now_ms + LINK_QUIET_MS);
+			json_put(ret, address, port);
+		}
+	}
+	return ret;
+}

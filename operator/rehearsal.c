@@ -149,6 +149,19 @@ static void judge_part(struct rehearsal_op *ret, const json_t *present, const ch
 	json_merge_patch((json_t *)ret->after, patch);
 }
 
+static void judge_meta(struct rehearsal_op *ret, const json_t *present, const json_t *op)
+{
+	json_t *after;
+
+	judge_part(ret, present, "metadata", json_at(op, "metadata"), "patch");
+	if (!present || !json_at(op, "status"))
+		return;
+	after = ret->after ? (json_t *)ret->after : json_deep_copy(present);
+	plan_put_condition(after, op);
+	ret->does = "patch";
+	ret->after = after;
+}
+
 /* As the applier would. before and after are new. */
 static struct rehearsal_op judge_op(const json_t *op, const json_t *present)
 {
@@ -162,7 +175,7 @@ static struct rehearsal_op judge_op(const json_t *op, const json_t *present)
 	else if (str_eq(what, "status-part"))
 		judge_part(&ret, present, "status", json_at(op, "status"), "status");
 	else if (str_eq(what, "meta"))
-		judge_part(&ret, present, "metadata", json_at(op, "metadata"), "patch");
+		judge_meta(&ret, present, op);
 	else if (str_eq(what, "cordon"))
 		judge_part(&ret, present, "spec", json_at(op, "spec"), "patch");
 	else if (str_eq(what, "delete") && present &&

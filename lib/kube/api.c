@@ -220,6 +220,8 @@ static const char *patch_type(enum kube_patch type)
 	switch (type) {
 	case KUBE_PATCH_MERGE:
 		return "application/merge-patch+json";
+	case KUBE_PATCH_STRATEGIC:
+		return "application/strategic-merge-patch+json";
 	case KUBE_PATCH_JSON:
 		return "application/json-patch+json";
 	case KUBE_PATCH_APPLY:

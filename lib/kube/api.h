@@ -40,9 +40,10 @@ void kube_path_encode(struct strbuf *out, const char *s);
 json_t *kube_object_new(const struct kube_resource *resource, const char *ns, const char *name);
 
 enum kube_patch {
-	KUBE_PATCH_MERGE, /* RFC 7386 */
-	KUBE_PATCH_JSON,  /* RFC 6902: body is an array */
-	KUBE_PATCH_APPLY, /* server-side apply */
+	KUBE_PATCH_MERGE,     /* RFC 7386 */
+	KUBE_PATCH_STRATEGIC, /* lists of kinds of Kubernetes merge by key */
+	KUBE_PATCH_JSON,      /* RFC 6902: body is an array */
+	KUBE_PATCH_APPLY,     /* server-side apply */
 };
 
 /* How a write is made. `{0}` is an ordinary one. */

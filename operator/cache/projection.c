@@ -16,6 +16,7 @@
 #include "reconcilers/ipam/ip_range.h"
 #include "reconcilers/maintenance/drain.h"
 #include "reconcilers/spider/cni_config.h"
+#include "reconcilers/sriov/node_health.h"
 #include "reconcilers/sriov/node_names.h"
 #include "reconcilers/sriov/node_state.h"
 #include "reconcilers/sriov/pool_config.h"
@@ -92,21 +93,29 @@ void project_policy(json_t *object)
 	project_object(object);
 }
 
-static json_t *ready_condition(const json_t *conditions)
+/* Whether the Node is Ready, and our own one. New; NULL: it has neither. */
+static json_t *kept_conditions(const json_t *conditions)
 {
+	static const char *const members[] = {
+		"type", "status", "reason", "message", "lastTransitionTime", NULL};
 	const json_t *ready = json_find(conditions, "type", "Ready");
+	const json_t *ours = json_find(conditions, "type", NODE_HEALTH_CONDITION);
+	json_t *ret = ready || ours ? json_array() : NULL;
 
-	if (!ready)
-		return NULL;
-	return json_pack("[{s:s, s:s}]", "type", "Ready", "status",
-			 json_str_or(json_at(ready, "status"), "Unknown"));
+	if (ready)
+		json_array_append_new(ret,
+				      json_pack("{s:s, s:s}", "type", "Ready", "status",
+						json_str_or(json_at(ready, "status"), "Unknown")));
+	if (ours)
+		json_array_append_new(ret, json_pick(ours, members));
+	return ret;
 }
 
-/* Of a Node: those of drains (reconcilers/maintenance). New; NULL: there is none. */
+/* Of a Node: those of drains (reconcilers/maintenance), and of its links. New; NULL: there is none. */
 static json_t *kept_annotations(const json_t *annotations)
 {
 	static const char *const kept[] = {DRAIN_NODE_STATE, DRAIN_CORDONED_ANNOTATION,
-					   POOL_ALLOW_REBOOT};
+					   POOL_ALLOW_REBOOT, NODE_HEALTH_ANNOTATION};
 	json_auto_t *ret = json_object();
 
 	for (size_t i = 0; i < ARRAY_LEN(kept); i++)
@@ -138,7 +147,7 @@ void project_node(json_t *object)
 	static const char *const kept[] = {
 		"name", "uid", "resourceVersion", "labels", "deletionTimestamp", NULL};
 	json_t *taints = json_incref(json_at(object, "spec", "taints"));
-	json_t *ready = ready_condition(json_at(object, "status", "conditions"));
+	json_t *conditions = kept_conditions(json_at(object, "status", "conditions"));
 	json_t *resources = node_resources_of(json_at(object, "status", "allocatable"));
 	json_t *drain = kept_annotations(json_at(object, "metadata", "annotations"));
 	json_t *addresses = kept_addresses(json_at(object, "status", "addresses"));
@@ -153,8 +162,8 @@ void project_node(json_t *object)
 		json_put_bool(json_need_object(object, "spec"), "unschedulable", true);
 	if (taints)
 		json_put(json_need_object(object, "spec"), "taints", taints);
-	if (ready)
-		json_put(json_need_object(object, "status"), "conditions", ready);
+	if (conditions)
+		json_put(json_need_object(object, "status"), "conditions", conditions);
 	if (resources)
 		json_put(json_need_object(object, "status"), "allocatable", resources);
 	if (addresses)

@@ -472,8 +472,8 @@ static bool send_patch(struct run *run, const struct kube_resource *resource, co
 		return overtaken == OVERTAKEN_RUN;
 	return note_sent(run, verb,
 			 kube_patch(run->applier->config.client, resource, json_namespace(present),
-				    json_name(present), KUBE_PATCH_MERGE, body, &how, on_written,
-				    run));
+				    json_name(present), applier_patch_type(resource, body), body,
+				    &how, on_written, run));
 }
 
 static bool patch_status(struct run *run, const struct kube_resource *resource,
@@ -524,12 +524,12 @@ static bool labels_are_held_back(struct run *run, const struct kube_resource *re
 
 static bool op_meta(struct run *run, const struct kube_resource *resource, const json_t *present)
 {
-	const json_t *wanted = json_at(run->op, "metadata");
+	const json_t *wanted = json_at(run->op, "metadata"), *status = json_at(run->op, "status");
 	json_auto_t *patch = NULL;
 
-	if (!present || !json_merge_changes(json_at(present, "metadata"), wanted))
+	if (!present || (!status && !json_merge_changes(json_at(present, "metadata"), wanted)))
 		return false;
-	patch = json_pack("{s:o}", "metadata", json_deep_copy(wanted));
+	patch = json_pack("{s:o, s:O*}", "metadata", json_deep_copy(wanted), "status", status);
 	if (is_labels(run) && labels_are_held_back(run, resource, present, patch))
 		return false;
 	return send_patch(run, resource, present, "meta", json_str_at(run->op, "subresource"),

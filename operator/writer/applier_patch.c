@@ -102,3 +102,11 @@ json_t *applier_patch(const json_t *present, const json_t *wanted)
 		return NULL;
 	return applier_patch_conditional(json_incref(patch), present);
 }
+
+enum kube_patch applier_patch_type(const struct kube_resource *resource, const json_t *patch)
+{
+	assert(resource && patch);
+	return str_eq(resource->plural, kube_nodes.plural) && json_at(patch, "status")
+		       ? KUBE_PATCH_STRATEGIC
+		       : KUBE_PATCH_MERGE;
+}

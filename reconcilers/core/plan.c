@@ -96,6 +96,37 @@ void plan_node_labels(struct plan *plan, const char *key, json_t *labels)
 	json_put(json_need_object(entry, "metadata"), "labels", labels);
 }
 
+void plan_node_status(struct plan *plan, const char *key, json_t *annotations, json_t *condition)
+{
+	json_t *entry = append_for(plan, "meta", KIND_NODE, key);
+
+	assert(key && (annotations || condition));
+	json_put_str(entry, "subresource", "status");
+	json_put(json_need_object(entry, "metadata"), "annotations", annotations);
+	if (condition)
+		json_put(entry, "status", json_pack("{s:[o]}", "conditions", condition));
+}
+
+void plan_put_condition(json_t *object, const json_t *op)
+{
+	json_t *condition = json_array_get(json_at(op, "status", "conditions"), 0);
+	const char *type = json_str_at(condition, "type");
+	json_t *list = json_array();
+	const json_t *old;
+	size_t i;
+
+	assert(json_is_object(object));
+	json_array_foreach (json_at(object, "status", "conditions"), i, old)
+		if (!str_eq(json_str_at(old, "type"), type))
+			json_array_append(list, (json_t *)old);
+	if (condition && !json_at(condition, "$patch"))
+		json_array_append(list, condition);
+	if (condition)
+		json_put(json_need_object(object, "status"), "conditions", list);
+	else
+		json_decref(list);
+}
+
 void plan_cordon(struct plan *plan, const char *key, bool is_cordoned, json_t *metadata)
 {
 	json_t *entry = append_for(plan, "cordon", KIND_NODE, key);

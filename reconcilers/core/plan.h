@@ -11,7 +11,8 @@
  *	{ "op": "status", "kind": ID, "key": KEY, "status": {…} }
  *	{ "op": "status-part", "kind": ID, "key": KEY, "status": {…} }
  *	{ "op": "meta",   "kind": ID, "key": KEY, "metadata": {labels/annotations/finalizers, null
- *                        removes}, "subresource": "status" or absent }
+ *                        removes}, "subresource": "status" or absent, "status":
+ *                        {"conditions": [one]} or absent }
  *	{ "op": "cordon", "kind": ID, "key": KEY, "spec": {unschedulable, null removes it},
  *                        "metadata": as above }
  *	{ "op": "delete", "kind": ID, "key": KEY, "uid": UID }
@@ -77,6 +78,15 @@ void plan_meta(struct plan *plan, const char *kind, const char *key, json_t *met
  * (pkg/registry/core/node/strategy.go, nodeStatusStrategy: spec stays as it is). Takes labels.
  */
 void plan_node_labels(struct plan *plan, const char *key, json_t *labels);
+
+/*
+ * Annotations of the Node `key`, merged as by plan_meta(), and a condition of it, which replaces
+ * the one of its type ("$patch": "delete" removes that), in the same way. Takes both; either may be
+ * NULL.
+ */
+void plan_node_status(struct plan *plan, const char *key, json_t *annotations, json_t *condition);
+/* The condition of such an operation, put into the object that it is about, as a server does. */
+void plan_put_condition(json_t *object, const json_t *op);
 
 /*
  * Whether new pods may come to the Node `key`, in one write with what is said about it in its

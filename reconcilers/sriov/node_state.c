@@ -14,6 +14,7 @@
 #include "reconcilers/core/edit.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/sriov/node_agent.h"
+#include "reconcilers/sriov/node_health.h"
 #include "reconcilers/sriov/node_labels.h"
 #include "reconcilers/sriov/node_rails.h"
 #include "reconcilers/sriov/node_report.h"
@@ -491,7 +492,7 @@ bool node_state_resource_is_withheld(const json_t *state, const json_t *resource
 }
 
 /*
- * Labels of the Node. They are removed when the DaemonSet has no pod on the node any more: after
+ * Labels of the Node, and what is said of its links. Labels are removed when the DaemonSet has no pod on the node any more: after
  * NODE_LABELS_KEPT_S, or at once if the NodeState is deleted. While an agent fails or is out of
  * reach they stay: an update that fails everywhere must not take them from all nodes.
  */
@@ -500,6 +501,7 @@ static void plan_labels(struct plan *plan, const json_t *world, const json_t *no
 {
 	int64_t now, left_us = 0;
 
+	node_health_plan(plan, node, state, agent->is_gone, world_env(world, "now"));
 	if (state && !agent->is_gone) {
 		node_labels_plan(plan, node, state);
 		return;

@@ -76,9 +76,10 @@ static inline void cluster_carry_out_op(json_t *world, const json_t *op)
 		json_object_set(object, "status", json_at(op, "status"));
 	else if (str_eq(what, "status-part"))
 		json_merge_patch(json_need_object(object, "status"), json_at(op, "status"));
-	else if (str_eq(what, "meta"))
+	else if (str_eq(what, "meta")) {
 		json_merge_patch(json_need_object(object, "metadata"), json_at(op, "metadata"));
-	else if (str_eq(what, "cordon")) {
+		plan_put_condition(object, op);
+	} else if (str_eq(what, "cordon")) {
 		json_merge_patch(json_need_object(object, "spec"), json_at(op, "spec"));
 		json_merge_patch(json_need_object(object, "metadata"), json_at(op, "metadata"));
 	} else if (str_eq(what, "delete") && str_eq(json_uid(object), json_str_at(op, "uid")))

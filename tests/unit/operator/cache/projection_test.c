@@ -10,6 +10,7 @@
 #include "reconcilers/admission/inject_check.h"
 #include "reconcilers/core/limits.h"
 #include "reconcilers/ipam/allocate/assign.h"
+#include "reconcilers/sriov/node_health.h"
 
 static char *text_of(size_t len)
 {
@@ -104,6 +105,26 @@ static void no_kind_of_users_keeps_many_annotations(void **state)
 		if (strlen(text) > kinds[i].max)
 			fail_msg("kind %zu keeps %zu bytes", i, strlen(text));
 	}
+}
+
+static void a_node_keeps_what_it_says_of_its_links(void **state)
+{
+	json_auto_t *node = json_pack(
+		"{s:{s:s, s:{s:s, s:s}}, s:{s:[{s:s, s:s}, {s:s, s:s}, {s:s, s:s, s:s}]}}",
+		"metadata", "name", "a", "annotations", NODE_HEALTH_ANNOTATION, "0=LinkDown", "x",
+		"y", "status", "conditions", "type", "DiskPressure", "status", "False", "type",
+		"Ready", "status", "True", "type", NODE_HEALTH_CONDITION, "status", "False",
+		"reason", "LinkDown");
+
+	project_node(node);
+	assert_int_equal(json_array_size(json_at(node, "status", "conditions")), 2);
+	assert_string_equal(json_str_at(json_find(json_at(node, "status", "conditions"), "type",
+						  NODE_HEALTH_CONDITION),
+					"reason"),
+			    "LinkDown");
+	assert_string_equal(json_str_at(node, "metadata", "annotations", NODE_HEALTH_ANNOTATION),
+			    "0=LinkDown");
+	assert_null(json_at(node, "metadata", "annotations", "x"));
 }
 
 /* Else a definition would never be seen to be as it is wanted. */
@@ -290,6 +311,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_kind_keeps_what_is_too_large),
 		cmocka_unit_test(no_kind_of_users_keeps_many_annotations),
+		cmocka_unit_test(a_node_keeps_what_it_says_of_its_links),
 		cmocka_unit_test(a_definition_keeps_what_its_config_gave_it),
 		cmocka_unit_test(no_kind_of_users_keeps_many_large_parts),
 		cmocka_unit_test(no_kind_of_users_keeps_metadata_that_is_too_large),

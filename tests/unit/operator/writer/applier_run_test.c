@@ -486,6 +486,22 @@ static void labels_of_nodes_are_written_with_the_status(void **state)
 	assert_string_equal(strbuf_str(&f.groups), "labels ok; ");
 }
 
+/* Conditions of the kubelet and of others stay: a merge patch would replace the list. */
+static void a_condition_of_a_node_merges_with_those_of_others(void **state)
+{
+	mirrored_put(&f.t, KIND_NODE, "{metadata: {name: w1}}");
+	answer_labels("w1", 200, "{metadata: {name: w1, resourceVersion: '50'}}");
+	plan_node_status(&f.plan, "w1", NULL,
+			 mirrored_yaml("{type: RdmaNetworkReady, status: 'True'}"));
+	plan_group(&f.plan, 0, "health", NULL);
+	f.ended = 0;
+	carry_out();
+	assert_int_equal(f.err.class, ERR_NONE);
+	assert_string_equal(strbuf_str(&f.groups), "health ok; ");
+	assert_non_null(strstr(http_script_request(f.t.server.http, 0),
+			       "\r\nContent-Type: application/strategic-merge-patch+json\r\n"));
+}
+
 #define NO_RIGHT "{kind: Status, status: Failure, reason: Forbidden, message: 'no', code: 403}"
 
 static void one_refused_label_holds_back_those_of_all_nodes(void **state)
@@ -719,6 +735,7 @@ int main(void)
 		with_applier(who_leads_no_more_writes_no_other_group),
 		with_applier(a_patch_that_is_undone_again_and_again_is_held_back),
 		with_applier(labels_of_nodes_are_written_with_the_status),
+		with_applier(a_condition_of_a_node_merges_with_those_of_others),
 		with_applier(one_refused_label_holds_back_those_of_all_nodes),
 		with_applier(labels_in_flight_are_told_once_and_one_alone_tries_again),
 		with_applier(plans_of_other_writes_go_on_while_labels_are_refused),

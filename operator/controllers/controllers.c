@@ -19,6 +19,7 @@
 #include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/ipam/reserved_ip.h"
 #include "reconcilers/maintenance/drain.h"
+#include "reconcilers/maintenance/health_taint.h"
 #include "reconcilers/spider/coordinator.h"
 #include "reconcilers/spider/multus_config.h"
 #include "reconcilers/sriov/node_agent.h"
@@ -219,6 +220,17 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 			.evicted = drain_evicted,
 			.read = drain_read,
 			.reads_once = true,
+		},
+	/* The same: counting taints and setting one. */
+	[CONTROLLER_HEALTH_TAINT] =
+		{
+			.name = "health-taint",
+			.kind = KIND_NODE,
+			.reconcile = health_taint_reconcile,
+			.needs = {KIND_NODE, KIND_POOL_CONFIG},
+			.gather = health_taint_gather,
+			.every_ms = 1000,
+			.after = CONTROLLER_NODE_STATE,
 		},
 };
 

@@ -9,6 +9,9 @@
 #include "operator/controllers/controllers_internal.h"
 #include "reconcilers/core/leftovers.h"
 #include "reconcilers/maintenance/drain.h"
+#include "reconcilers/maintenance/health_taint.h"
+#include "reconcilers/sriov/node_health.h"
+#include "reconcilers/sriov/pool_config.h"
 
 /* While nothing has to end, nodes and pools do not matter, but for nodes that are left cordoned. */
 void drain_gather(const struct controller_sources *from, const struct controller *self,
@@ -52,6 +55,29 @@ void drain_state_changed(const struct change *c)
 {
 	if ((c->old && drain_concerns(c->old)) || (c->now && drain_concerns(c->now)))
 		wake(c, CONTROLLER_DRAIN, DRAIN_KEY);
+}
+
+/* ---- taints ---------------------------------------------------------------------------------- */
+
+void health_taint_gather(const struct controller_sources *from, const struct controller *self,
+			 const char *key, json_t *world)
+{
+	mirror_add_all(from->mirror, world, KIND_NODE);
+	mirror_add_all(from->mirror, world, KIND_POOL_CONFIG);
+}
+
+static bool concerns_taints(const json_t *object)
+{
+	return health_taint_is_on(object) ||
+	       json_find(json_at(object, "status", "conditions"), "type", NODE_HEALTH_CONDITION) ||
+	       json_at(object, "metadata", "annotations", POOL_TAINT_DEGRADED);
+}
+
+/* A node or a pool. */
+void health_source_changed(const struct change *c)
+{
+	if ((c->old && concerns_taints(c->old)) || (c->now && concerns_taints(c->now)))
+		wake(c, CONTROLLER_HEALTH_TAINT, HEALTH_TAINT_KEY);
 }
 
 /* ---- answers of the API server --------------------------------------------------------------- */

@@ -68,7 +68,9 @@ controller_gather_fn shared_offers_gather;
 void shared_config_changed(const struct change *c);
 
 controller_gather_fn drain_gather;
+controller_gather_fn health_taint_gather;
 void drain_source_changed(const struct change *c);
+void health_source_changed(const struct change *c);
 void drain_state_changed(const struct change *c);
 controller_evicted_fn drain_evicted;
 controller_read_fn drain_read;

@@ -377,7 +377,8 @@ const struct operator_kind operator_kinds[] = {
 		.kind = KIND_NODE,
 		DROP(drop_node),
 		.cache = {.project = project_node, .indexes = {index_marked, index_node_blocks}},
-		.changed = {node_changed, addresses_node_changed, drain_source_changed},
+		.changed = {node_changed, addresses_node_changed, drain_source_changed,
+			    health_source_changed},
 		.writes = KIND_PATCHED | KIND_STATUS,
 	},
 	{
@@ -443,7 +444,7 @@ const struct operator_kind operator_kinds[] = {
 		.kind = KIND_POOL_CONFIG,
 		DROP(drop_common),
 		.cache = {.live = true, .project = project_policy},
-		.changed = {pool_config_changed, drain_source_changed},
+		.changed = {pool_config_changed, drain_source_changed, health_source_changed},
 		.writes = KIND_PATCHED | KIND_STATUS,
 	},
 	{

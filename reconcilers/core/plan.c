@@ -137,6 +137,15 @@ void plan_cordon(struct plan *plan, const char *key, bool is_cordoned, json_t *m
 	json_put(entry, "metadata", metadata);
 }
 
+void plan_taints(struct plan *plan, const char *key, json_t *taints)
+{
+	json_t *entry = append_for(plan, "cordon", KIND_NODE, key);
+
+	assert(key && json_is_array(taints));
+	json_put(json_need_object(entry, "spec"), "taints", taints);
+	json_put(entry, "metadata", json_object());
+}
+
 void plan_release(struct plan *plan, const char *kind, const char *key, const json_t *object,
 		  const char *finalizer)
 {

@@ -13,7 +13,7 @@
  *	{ "op": "meta",   "kind": ID, "key": KEY, "metadata": {labels/annotations/finalizers, null
  *                        removes}, "subresource": "status" or absent, "status":
  *                        {"conditions": [one]} or absent }
- *	{ "op": "cordon", "kind": ID, "key": KEY, "spec": {unschedulable, null removes it},
+ *	{ "op": "cordon", "kind": ID, "key": KEY, "spec": {unschedulable, null removes it, or taints},
  *                        "metadata": as above }
  *	{ "op": "delete", "kind": ID, "key": KEY, "uid": UID }
  *	{ "op": "evict",  "kind": ID, "key": KEY, "uid": UID }
@@ -93,6 +93,9 @@ void plan_put_condition(json_t *object, const json_t *op);
  * metadata: who did it. Takes metadata.
  */
 void plan_cordon(struct plan *plan, const char *key, bool is_cordoned, json_t *metadata);
+
+/* All taints of the Node `key`, in the same way. Takes taints. */
+void plan_taints(struct plan *plan, const char *key, json_t *taints);
 
 /* Take this one out of the object's finalizers, if it is among them; others stay. */
 void plan_release(struct plan *plan, const char *kind, const char *key, const json_t *object,

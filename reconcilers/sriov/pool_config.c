@@ -134,21 +134,40 @@ static bool read_percent(const char *text, int64_t *ret)
 	return str_ends(text, "%") && str_to_int(number, 1, 100, ret);
 }
 
+static bool read_share(const char *text, size_t nodes, size_t *ret)
+{
+	int64_t percent;
+
+	if (!read_percent(text, &percent))
+		return false;
+	*ret = nodes * (size_t)percent / 100;
+	if (*ret == 0)
+		*ret = 1;
+	return true;
+}
+
 bool pool_config_max_unavailable(const json_t *pool, size_t nodes, size_t *ret)
 {
 	const json_t *max = json_at(pool, "spec", "maxUnavailable");
-	int64_t number = json_integer_value(max), percent;
+	int64_t number = json_integer_value(max);
 
 	assert(ret);
 	if (json_is_integer(max) && number >= 0) {
 		*ret = (size_t)number;
 		return true;
 	}
-	if (!read_percent(json_str_or(max, ""), &percent))
-		return false;
-	*ret = nodes * (size_t)percent / 100;
-	if (*ret == 0)
-		*ret = 1;
+	return read_share(json_str_or(max, ""), nodes, ret);
+}
+
+bool pool_config_taint_limit(const json_t *pool, size_t nodes, size_t *ret)
+{
+	const char *text = json_str_at(pool, "metadata", "annotations", POOL_TAINT_DEGRADED);
+	int64_t number;
+
+	assert(ret);
+	if (!text || !str_to_int(text, 0, INT32_MAX, &number))
+		return text && read_share(text, nodes, ret);
+	*ret = (size_t)number;
 	return true;
 }
 
@@ -362,6 +381,7 @@ void pool_config_check(const json_t *pool, struct problems *problems)
 	const json_t *value;
 	const char *text;
 	int64_t seconds;
+	size_t limit;
 	const json_t *mode;
 	const char *mode_text;
 
@@ -386,6 +406,15 @@ void pool_config_check(const json_t *pool, struct problems *problems)
 			    "metadata.annotations[" POOL_DRAIN_TIMEOUT "]",
 			    "\"%.*s\" must be a number with s, m or h, such as \"30m\"; until then "
 			    "drains have no deadline",
+			    (int)str_clip(text, strlen(text), QUOTE_MAX), text);
+
+	text = json_str_at(pool, "metadata", "annotations", POOL_TAINT_DEGRADED);
+	if (text && !pool_config_taint_limit(pool, 0, &limit))
+		problem_add(problems, "BadTaintLimit",
+			    "metadata.annotations[" POOL_TAINT_DEGRADED "]",
+			    "\"%.*s\" must be a number of nodes, or a percentage such as \"10%%\"; "
+			    "until "
+			    "then no node is tainted",
 			    (int)str_clip(text, strlen(text), QUOTE_MAX), text);
 
 	mode = json_at(pool, "spec", "rdmaMode");
@@ -469,6 +498,7 @@ static struct pool_verdict judge_crew(const json_t *pool, const struct crew *cre
 	bool sets_nothing = str_empty(json_str_at(pool, "spec", "rdmaMode")) &&
 			    !json_at(pool, "spec", "guidPool") &&
 			    !json_at(pool, "spec", "maxUnavailable") &&
+			    !json_at(pool, "metadata", "annotations", POOL_TAINT_DEGRADED) &&
 			    json_array_size(json_at(pool, "spec", "rails")) == 0;
 
 	if (crew->nodes == 0)

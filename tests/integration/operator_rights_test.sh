@@ -175,6 +175,37 @@ t_wait 30 "without the right to label nodes the log says so" o_logged op '.level
 	(.error | contains("nodes/status"))'
 t_fails "and the right to drain them does not do" labelled 7
 o_rights
+
+echo "# links of nodes"
+# links_are VERDICT REASON: as an agent says.
+links_are() {
+	o_curl PATCH "$states/labelled/status" "{\"status\":{\"linkHealth\":{\"bootID\":\"b\",\"ports\":[{\"pciAddress\":\"0000:3b:00.0\",
+		\"verdict\":\"$1\",\"reason\":\"$2\",\"message\":\"m\"}]}}}" >/dev/null
+}
+# links_said STATUS: and what the kubelet said is still there.
+links_said() {
+	o_curl GET "$nodes/labelled" | jq -e --arg status "$1" '.status.conditions | length == 2 and
+		any(.type == "RdmaNetworkReady" and .status == $status) and any(.type == "DiskPressure")' >/dev/null
+}
+tainted() {
+	o_curl GET "$nodes/labelled" | jq -e '[.spec.taints[]? | select(.key != "node.kubernetes.io/not-ready") | "\(.key):\(.effect)"] ==
+		["orbweaver.io/rdma-degraded:NoSchedule"]' >/dev/null
+}
+untainted() {
+	! tainted
+}
+o_curl PATCH "$nodes/labelled/status" '{"status":{"conditions":[{"type":"DiskPressure","status":"False"}]}}' >/dev/null
+links_are healthy LinkHealthy
+t_wait 30 "a node says that its links are good, beside what its kubelet says" links_said True
+links_are failed LinkDown
+t_wait 30 "and that one is not" links_said False
+o_curl PATCH "$nodes/labelled" '{"metadata":{"labels":{"kubernetes.io/os":"linux"}}}' >/dev/null
+t_fails "no pool asks for a taint" tainted
+o_curl PATCH "$pool_configs/all" '{"metadata":{"annotations":{"orbweaver.io/taint-degraded":"1"}}}' >/dev/null
+t_wait 30 "the pool does, and the node is tainted" tainted
+links_are healthy LinkHealthy
+t_wait 30 "a link that is good again takes it back" untainted
+t_wait 30 "and the condition" links_said True
 o_curl DELETE "$states/labelled" >/dev/null
 o_curl DELETE "$nodes/labelled" >/dev/null
 

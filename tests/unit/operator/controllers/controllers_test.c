@@ -487,6 +487,29 @@ static void a_network_looks_for_its_resource_when_it_comes_and_goes(void **state
 	mirrored_wakes(t, "node-state w1;sriov-ib-network net/ib;");
 }
 
+static void what_is_said_of_links_and_who_wants_taints_wakes_their_decision(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *world = NULL;
+
+	mirrored_put(t, KIND_NODE, "{metadata: {name: w1}}");
+	expect_woken(t, "node-state w1;");
+	mirrored_put(t, KIND_NODE,
+		     "{metadata: {name: w1}, status: {conditions: [{type: RdmaNetworkReady, "
+		     "status: 'False'}]}}");
+	expect_woken(t, "health-taint health-taint;node-state w1;");
+	mirrored_put(t, KIND_NODE,
+		     "{metadata: {name: w2}, spec: {taints: [{key: orbweaver.io/rdma-degraded}]}}");
+	expect_woken(t, "health-taint health-taint;node-state w2;");
+	mirrored_put(t, KIND_POOL_CONFIG,
+		     "{metadata: {name: p, namespace: orbweaver-system, annotations: "
+		     "{orbweaver.io/taint-degraded: '1'}}}");
+	assert_non_null(json_at(t->woken, "health-taint health-taint"));
+	world = world_of(t, CONTROLLER_HEALTH_TAINT, "health-taint");
+	assert_int_equal(json_object_size(json_at(world, KIND_NODE)), 2);
+	assert_int_equal(json_object_size(json_at(world, KIND_POOL_CONFIG)), 1);
+}
+
 static void the_rest_of_an_old_stack_is_looked_at(void **state)
 {
 	static const char key[] = "daemonsets/sriov-network-config-daemon net/d";
@@ -958,6 +981,7 @@ int main(void)
 		mirrored_unit_test(a_pod_of_an_agent_wakes_its_node_which_sees_no_other),
 		mirrored_unit_test(a_config_sees_its_masters_once_every_node_reports_links),
 		mirrored_unit_test(a_network_looks_for_its_resource_when_it_comes_and_goes),
+		mirrored_unit_test(what_is_said_of_links_and_who_wants_taints_wakes_their_decision),
 		mirrored_unit_test(the_rest_of_an_old_stack_is_looked_at),
 		mirrored_unit_test(a_node_that_has_a_shared_resource_concerns_its_config_map),
 		mirrored_unit_test(pods_that_do_not_ask_are_not_kept),

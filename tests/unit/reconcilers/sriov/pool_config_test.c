@@ -211,6 +211,40 @@ static void a_drain_timeout_is_a_number_with_a_unit(void **state)
 	}
 }
 
+static void so_many_nodes_may_be_tainted(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t limit;
+		bool is_good;
+	} rows[] = {{"3", 3, true}, {"0", 0, true},     {"10%", 2, true}, {"1%", 1, true},
+		    {"", 7, false}, {"many", 7, false}, {"-1", 7, false}, {"101%", 7, false}};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_free char *pools = str_printf(
+			"{sys/a: {metadata: {annotations: {" POOL_TAINT_DEGRADED ": '%s'}}, "
+			"spec: {}}}",
+			rows[i].text);
+		auto_free char *wrong = str_printf(
+			"pool sys/a: metadata.annotations[" POOL_TAINT_DEGRADED "]: \"%s\" must be "
+			"a number of nodes, or a percentage such as \"10%%\"; until then no node "
+			"is "
+			"tainted",
+			rows[i].text);
+		json_auto_t *world = world_with(pools);
+		size_t limit = 7;
+
+		assert_int_equal(pool_config_taint_limit(json_at(world, KIND_POOL_CONFIG, "sys/a"),
+							 20, &limit),
+				 rows[i].is_good);
+		assert_int_equal(limit, rows[i].limit);
+		if (rows[i].is_good)
+			assert_ready(world, "True", "InEffect", "2 of 2 nodes follow");
+		else
+			assert_ready(world, "False", "BadTaintLimit", wrong);
+	}
+}
+
 static void selectors_follow_the_api_reference(void **state)
 {
 	static const struct {
@@ -345,6 +379,7 @@ int main(void)
 		cmocka_unit_test(many_conflicts_are_counted),
 		cmocka_unit_test(what_is_wrong_is_named_with_the_remedy),
 		cmocka_unit_test(a_drain_timeout_is_a_number_with_a_unit),
+		cmocka_unit_test(so_many_nodes_may_be_tainted),
 		cmocka_unit_test(selectors_follow_the_api_reference),
 		cmocka_unit_test(the_mode_changes_only_when_there_is_one_answer),
 		cmocka_unit_test(the_block_of_guids_changes_only_when_there_is_one_answer),

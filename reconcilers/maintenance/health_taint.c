@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Nodes are parted by pool, then each pool is decided by itself: who loses the taint, which rails
+ * have a common cause, who gets it.
+ */
+#include "reconcilers/maintenance/health_taint.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/sriov/node_health.h"
+#include "reconcilers/sriov/pool_config.h"
+
+enum {
+	RAILS_MAX = 64,
+	/* In the message of the finding. */
+	RAIL_NAMES_SIZE = 128,
+};
+
+enum links { LINKS_GOOD, LINKS_BAD, LINKS_UNKNOWN };
+
+struct patient {
+	const char *name, *since; /* RFC 3339 of the condition */
+	const json_t *node, *pool;
+	enum links links;
+	bool is_tainted;
+	uint64_t rails, bad_rails; /* bits */
+};
+
+struct ward {
+	struct patient *patients; /* by pool and name */
+	size_t n;
+	size_t limit, tainted;
+	uint64_t common; /* rails that are bad for all */
+};
+
+bool health_taint_is_on(const json_t *node)
+{
+	return json_find(json_at(node, "spec", "taints"), "key", HEALTH_TAINT) != NULL;
+}
+
+/* "0=LinkHealthy,3=LinkDown" */
+static void read_rails(const char *text, struct patient *patient)
+{
+	while (text && *text) {
+		char *end;
+		unsigned long rail = strtoul(text, &end, 10);
+		size_t len = strcspn(text, ",");
+
+		if (end > text && *end == '=' && rail < RAILS_MAX) {
+			patient->rails |= UINT64_C(1) << rail;
+			if (strncmp(end, "=LinkHealthy", (size_t)(text + len - end)) != 0)
+				patient->bad_rails |= UINT64_C(1) << rail;
+		}
+		text += len + (text[len] == ',');
+	}
+}
+
+static struct patient read_patient(const json_t *world, const char *name, const json_t *node)
+{
+	const json_t *condition =
+		json_find(json_at(node, "status", "conditions"), "type", NODE_HEALTH_CONDITION);
+	const char *status = json_str_at(condition, "status");
+	struct patient ret = {
+		.name = name,
+		.since = json_str_or(json_at(condition, "lastTransitionTime"), ""),
+		.node = node,
+		.pool = pool_config_of(world, json_at(node, "metadata", "labels")),
+		.is_tainted = health_taint_is_on(node),
+	};
+
+	if (str_eq(status, "False"))
+		ret.links = LINKS_BAD;
+	else if (str_eq(status, "Unknown"))
+		ret.links = LINKS_UNKNOWN;
+	read_rails(json_str_at(node, "metadata", "annotations", NODE_HEALTH_ANNOTATION), &ret);
+	return ret;
+}
+
+static void plan_taint(struct plan *plan, struct patient *patient, bool is_on)
+{
+	const json_t *taint;
+	json_t *taints = json_array();
+	size_t i;
+
+	assert(patient->is_tainted != is_on);
+	json_array_foreach (json_at(patient->node, "spec", "taints"), i, taint)
+		if (!str_eq(json_str_at(taint, "key"), HEALTH_TAINT))
+			json_array_append(taints, (json_t *)taint);
+	if (is_on)
+		json_array_append_new(taints, json_pack("{s:s, s:s}", "key", HEALTH_TAINT, "effect",
+							"NoSchedule"));
+	plan_taints(plan, patient->name, taints);
+	patient->is_tainted = is_on;
+}
+
+/* ---- one pool -------------------------------------------------------------------------------- */
+
+static int compare_failures(const void *a, const void *b)
+{
+	const struct patient *one = *(struct patient *const *)a;
+	const struct patient *other = *(struct patient *const *)b;
+	int order = strcmp(one->since, other->since);
+
+	return order ? order : strcmp(one->name, other->name);
+}
+
+static void find_common(struct ward *ward)
+{
+	for (int rail = 0; rail < RAILS_MAX; rail++) {
+		uint64_t bit = UINT64_C(1) << rail;
+		size_t having = 0, bad = 0;
+
+		for (size_t i = 0; i < ward->n; i++) {
+			having += (ward->patients[i].rails & bit) != 0;
+			bad += (ward->patients[i].bad_rails & bit) != 0;
+		}
+		if (bad >= HEALTH_TAINT_COMMON && (bad * 4 > having || bad > 4 * ward->limit))
+			ward->common |= bit;
+	}
+}
+
+/* True when one was taken back. */
+static bool take_back(struct ward *ward, struct patient **bad, size_t n_bad, struct plan *plan)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < ward->n; i++) {
+		struct patient *patient = &ward->patients[i];
+
+		if (patient->is_tainted && patient->links == LINKS_GOOD) {
+			plan_taint(plan, patient, false);
+			any = true;
+		}
+		ward->tainted += patient->is_tainted;
+	}
+	/* Who failed last goes first, then those whose links are not known. */
+	for (size_t i = n_bad; i-- > 0 && ward->tainted > ward->limit;) {
+		if (!bad[i]->is_tainted)
+			continue;
+		plan_taint(plan, bad[i], false);
+		ward->tainted--;
+		any = true;
+	}
+	for (size_t i = ward->n; i-- > 0 && ward->tainted > ward->limit;) {
+		if (!ward->patients[i].is_tainted)
+			continue;
+		plan_taint(plan, &ward->patients[i], false);
+		ward->tainted--;
+		any = true;
+	}
+	return any;
+}
+
+static void tell_common(const struct ward *ward, const char *pool, struct plan *plan)
+{
+	char rails[RAIL_NAMES_SIZE] = "";
+	auto_free char *message = NULL;
+
+	for (int rail = 0; rail < RAILS_MAX; rail++) {
+		size_t len = strlen(rails);
+
+		if (ward->common & UINT64_C(1) << rail && len + 8 < sizeof(rails))
+			(void)snprintf(rails + len, sizeof(rails) - len, "%s%d", len ? ", " : "",
+				       rail);
+	}
+	if (ward->common)
+		message =
+			str_printf("rail %s: links are bad on many nodes of the pool at once; look "
+				   "at its switches, the nodes are not tainted for it",
+				   rails);
+	plan_finding(plan, KIND_POOL_CONFIG, pool, message ? "RailDown" : NULL, message);
+}
+
+static void decide_pool(struct ward *ward, struct plan *plan)
+{
+	auto_free struct patient **bad = mem_calloc(ward->n + 1, sizeof(struct patient *));
+	const json_t *pool = ward->patients[0].pool;
+	auto_free char *key = pool ? json_key(pool) : NULL;
+	size_t n_bad = 0;
+
+	if (!pool || !pool_config_taint_limit(pool, ward->n, &ward->limit))
+		ward->limit = 0;
+	for (size_t i = 0; i < ward->n; i++)
+		if (ward->patients[i].links == LINKS_BAD)
+			bad[n_bad++] = &ward->patients[i];
+	qsort(bad, n_bad, sizeof(struct patient *), compare_failures);
+	if (json_at(pool, "metadata", "annotations", POOL_TAINT_DEGRADED))
+		find_common(ward);
+	if (key)
+		tell_common(ward, key, plan);
+	if (take_back(ward, bad, n_bad, plan))
+		return;
+	for (size_t i = 0; i < n_bad && ward->tainted < ward->limit; i++) {
+		uint64_t own = bad[i]->bad_rails & ~ward->common;
+
+		/* Ports that are no rails count for the node alone. */
+		if (bad[i]->is_tainted || (bad[i]->bad_rails && !own))
+			continue;
+		plan_taint(plan, bad[i], true);
+		ward->tainted++;
+	}
+	assert(ward->tainted <= ward->limit);
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static int compare_patients(const void *a, const void *b)
+{
+	const struct patient *one = a, *other = b;
+	auto_free char *mine = one->pool ? json_key(one->pool) : str_dup("");
+	auto_free char *theirs = other->pool ? json_key(other->pool) : str_dup("");
+	int order = strcmp(mine, theirs);
+
+	return order ? order : strcmp(one->name, other->name);
+}
+
+int health_taint_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
+{
+	const json_t *nodes = world_kind(world, KIND_NODE), *node;
+	auto_free struct patient *all =
+		mem_calloc(json_object_size(nodes) + 1, sizeof(struct patient));
+	size_t n = 0, end;
+	const char *name;
+
+	assert(plan);
+	if (!str_eq(key, HEALTH_TAINT_KEY))
+		return err_set(err, ERR_BUG, "BadKey", "\"%s\" is not " HEALTH_TAINT_KEY, key);
+	json_each (nodes, name, node)
+		all[n++] = read_patient(world, name, node);
+	qsort(all, n, sizeof(struct patient), compare_patients);
+	for (size_t begin = 0; begin < n; begin = end) {
+		struct ward ward = {.patients = &all[begin]};
+
+		for (end = begin + 1; end < n && all[end].pool == all[begin].pool;)
+			end++;
+		ward.n = end - begin;
+		decide_pool(&ward, plan);
+	}
+	return 0;
+}

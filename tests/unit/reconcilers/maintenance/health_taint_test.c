@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Taints of nodes with bad links: one by one, and in a world that changes at random, where they are
+ * never more than a pool allows, and never stay where they should not.
+ */
+#include "tests/support/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/json/json.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/maintenance/health_taint.h"
+#include "reconcilers/sriov/node_health.h"
+#include "reconcilers/sriov/pool_config.h"
+#include "tests/fakes/cluster.h"
+#include "tests/support/yaml.h"
+
+#define NODES 12
+
+static json_t *world;
+static char finding[256]; /* of the pool, as said last */
+
+static int tear_down(void **state)
+{
+	json_decref(world);
+	world = NULL;
+	return 0;
+}
+
+/* A pool of all nodes, w0 … w11 of them. limit: NULL for no taints. */
+static void begin(int nodes, const char *limit)
+{
+	world = yaml("{env: {namespace: orbweaver-system, now: '2026-01-31T10:00:00Z'}, nodes: {}, "
+		     "sriovnetworkpoolconfigs: {orbweaver-system/all: {metadata: {name: all, "
+		     "namespace: orbweaver-system, annotations: {}}, spec: {nodeSelector: "
+		     "{matchLabels: {rdma: 'yes'}}}}}}");
+	json_put_str(
+		json_at(world, KIND_POOL_CONFIG, "orbweaver-system/all", "metadata", "annotations"),
+		POOL_TAINT_DEGRADED, limit);
+	for (int i = 0; i < nodes; i++) {
+		auto_free char *name = str_printf("w%d", i);
+
+		json_put(json_at(world, KIND_NODE), name,
+			 json_pack("{s:{s:s, s:{s:s}, s:{}}, s:{}}", "metadata", "name", name,
+				   "labels", "rdma", "yes", "annotations", "status"));
+	}
+}
+
+/* status: of the condition, NULL: none. rails: of the annotation. */
+static void set_links(int i, const char *status, const char *since, const char *rails)
+{
+	auto_free char *name = str_printf("w%d", i);
+	json_t *node = json_at(world, KIND_NODE, name);
+
+	(void)json_object_del(json_at(node, "status"), "conditions");
+	if (status)
+		json_put(json_at(node, "status"), "conditions",
+			 json_pack("[{s:s, s:s, s:s}]", "type", NODE_HEALTH_CONDITION, "status",
+				   status, "lastTransitionTime", since));
+	(void)json_object_del(json_at(node, "metadata", "annotations"), NODE_HEALTH_ANNOTATION);
+	json_put_str(json_at(node, "metadata", "annotations"), NODE_HEALTH_ANNOTATION, rails);
+}
+
+static bool is_tainted(int i)
+{
+	auto_free char *name = str_printf("w%d", i);
+
+	return health_taint_is_on(json_at(world, KIND_NODE, name));
+}
+
+/* One decision, its writes one by one; each of them keeps the budget. Returns how many there are. */
+static size_t decide(size_t limit, bool keeps_budget)
+{
+	struct plan plan = {0};
+	struct err err = {0};
+	size_t n = 0, i;
+	json_t *op;
+
+	assert_int_equal(health_taint_reconcile(world, HEALTH_TAINT_KEY, &plan, &err), 0);
+	json_array_foreach (plan.ops, i, op) {
+		size_t tainted = 0;
+
+		if (str_eq(json_str_at(op, "op"), "finding")) {
+			(void)snprintf(finding, sizeof(finding), "%s %s",
+				       json_str_or(json_at(op, "reason"), ""),
+				       json_str_or(json_at(op, "message"), ""));
+			continue;
+		}
+		n++;
+		cluster_carry_out_op(world, op);
+		for (int k = 0; k < NODES; k++)
+			tainted += is_tainted(k);
+		if (keeps_budget)
+			assert_true(tainted <= limit);
+	}
+	plan_done(&plan);
+	return n;
+}
+
+static void assert_taints(const char *want)
+{
+	auto_strbuf struct strbuf got = {0};
+
+	while (decide(0, false) > 0)
+		;
+	for (int i = 0; i < NODES; i++)
+		if (is_tainted(i))
+			strbuf_addf(&got, "w%d ", i);
+	assert_string_equal(strbuf_str(&got), want);
+}
+
+static void who_failed_first_is_tainted_until_it_is_well(void **state)
+{
+	begin(4, "2");
+	set_links(0, "False", "2026-01-31T09:03:00Z", "0=LinkDown");
+	set_links(1, "False", "2026-01-31T09:01:00Z", "1=LinkDown");
+	set_links(2, "False", "2026-01-31T09:02:00Z", "2=LinkFlapping");
+	set_links(3, "True", "2026-01-31T09:00:00Z", "0=LinkHealthy");
+	assert_taints("w1 w2 ");
+	set_links(1, "True", "2026-01-31T09:10:00Z", "1=LinkHealthy");
+	assert_taints("w0 w2 ");
+	/* Nobody knows: it stays, and counts. */
+	set_links(2, "Unknown", "2026-01-31T09:11:00Z", "2=LinkFlapping");
+	set_links(3, "False", "2026-01-31T09:12:00Z", "3=LinkDown");
+	assert_taints("w0 w2 ");
+	/* Its agent is gone for good. */
+	set_links(2, NULL, NULL, NULL);
+	assert_taints("w0 w3 ");
+}
+
+static void taints_of_others_stay(void **state)
+{
+	json_auto_t *taints = yaml("[{key: other, effect: NoExecute, value: x}]");
+
+	begin(1, "1");
+	json_put(json_need_object(json_at(world, KIND_NODE, "w0"), "spec"), "taints",
+		 json_deep_copy(taints));
+	set_links(0, "False", "2026-01-31T09:03:00Z", NULL);
+	assert_taints("w0 ");
+	assert_int_equal(json_array_size(json_at(world, KIND_NODE, "w0", "spec", "taints")), 2);
+	set_links(0, "True", "2026-01-31T09:04:00Z", NULL);
+	assert_taints("");
+	assert_true(json_same(json_at(world, KIND_NODE, "w0", "spec", "taints"), taints));
+}
+
+static void a_pool_that_asks_for_none_or_fewer_gets_them_back(void **state)
+{
+	json_t *annotations;
+
+	begin(4, "3");
+	set_links(0, "False", "2026-01-31T09:01:00Z", "0=LinkDown");
+	set_links(1, "False", "2026-01-31T09:02:00Z", "1=LinkDown");
+	assert_taints("w0 w1 ");
+	annotations =
+		json_at(world, KIND_POOL_CONFIG, "orbweaver-system/all", "metadata", "annotations");
+	json_put_str(annotations, POOL_TAINT_DEGRADED, "25%");
+	assert_taints("w0 ");
+	json_put_str(annotations, POOL_TAINT_DEGRADED, "many");
+	assert_taints("");
+	json_put_str(annotations, POOL_TAINT_DEGRADED, "2");
+	assert_taints("w0 w1 ");
+	(void)json_object_del(annotations, POOL_TAINT_DEGRADED);
+	assert_taints("");
+}
+
+static void what_many_nodes_have_is_said_once_and_taints_none(void **state)
+{
+	begin(NODES, "2");
+	for (int i = 0; i < 4; i++)
+		set_links(i, "False", "2026-01-31T09:01:00Z", "0=LinkHealthy,3=LinkDown");
+	for (int i = 4; i < NODES; i++)
+		set_links(i, "True", "2026-01-31T09:00:00Z", "0=LinkHealthy,3=LinkHealthy");
+	assert_taints("");
+	assert_string_equal(
+		finding, "RailDown rail 3: links are bad on many nodes of the pool at once; look "
+			 "at its switches, the nodes are not tainted for it");
+	/* One that has a fault of its own besides. */
+	set_links(2, "False", "2026-01-31T09:01:00Z", "0=LinkErrors,3=LinkDown");
+	assert_taints("w2 ");
+	(void)json_object_del(
+		json_at(world, KIND_POOL_CONFIG, "orbweaver-system/all", "metadata", "annotations"),
+		POOL_TAINT_DEGRADED);
+	assert_taints("");
+	assert_string_equal(finding, " ");
+	json_put_str(
+		json_at(world, KIND_POOL_CONFIG, "orbweaver-system/all", "metadata", "annotations"),
+		POOL_TAINT_DEGRADED, "2");
+	assert_taints("w2 ");
+	assert_string_not_equal(finding, " ");
+	for (int i = 0; i < 4; i++)
+		set_links(i, "True", "2026-01-31T09:05:00Z", "0=LinkHealthy,3=LinkHealthy");
+	assert_taints("");
+	assert_string_equal(finding, " ");
+}
+
+/* 100 of 1000 nodes lose rail 3. */
+static void a_switch_of_a_tenth_of_all_nodes_is_a_common_cause(void **state)
+{
+	begin(1000, "10");
+	for (int i = 0; i < 1000; i++)
+		set_links(i, i % 10 ? "True" : "False", "2026-01-31T09:01:00Z",
+			  i % 10 ? "3=LinkHealthy" : "3=LinkDown");
+	set_links(5, "False", "2026-01-31T09:01:00Z", "2=LinkDown,3=LinkHealthy");
+	assert_taints("w5 ");
+	assert_true(strstr(finding, "RailDown rail 3:") == finding);
+}
+
+/* ---- at random ------------------------------------------------------------------------------- */
+
+static void change_at_random(size_t *limit)
+{
+	static const char *const statuses[] = {"True", "False", "False", "Unknown", NULL};
+	static const char *const reasons[] = {"LinkHealthy", "LinkDown", "LinkFlapping"};
+	json_t *annotations =
+		json_at(world, KIND_POOL_CONFIG, "orbweaver-system/all", "metadata", "annotations");
+	auto_free char *since = str_printf("2026-01-31T09:%02d:00Z", rand() % 60);
+	auto_free char *rails = str_printf("%d=%s,%d=%s", rand() % 4, reasons[rand() % 3],
+					   4 + rand() % 4, reasons[rand() % 3]);
+
+	if (rand() % 50 == 0) {
+		auto_free char *text = NULL;
+
+		*limit = (size_t)(rand() % 5);
+		text = str_printf("%zu", *limit);
+		json_put_str(annotations, POOL_TAINT_DEGRADED, text);
+		/* Those that are too many go; from then on the budget holds. */
+		(void)decide(*limit, false);
+		return;
+	}
+	set_links(rand() % NODES, statuses[rand() % 5], since, rand() % 3 ? rails : NULL);
+}
+
+static void never_too_many_and_never_stuck(void **state)
+{
+	int steps = getenv("LONG") ? 1000000 : 5000;
+	size_t limit = 3;
+
+	srand(7);
+	begin(NODES, "3");
+	for (int step = 0; step < steps; step++) {
+		int turns = 0;
+
+		change_at_random(&limit);
+		/* A write may be lost, and a decision come late. */
+		if (rand() % 4 == 0)
+			continue;
+		while (decide(limit, true) > 0)
+			assert_true(++turns < 4);
+		for (int i = 0; i < NODES; i++) {
+			auto_free char *name = str_printf("w%d", i);
+			const json_t *condition = json_at(
+				json_array_get(
+					json_at(world, KIND_NODE, name, "status", "conditions"), 0),
+				"status");
+			const char *status = json_string_value(condition);
+
+			assert_false(is_tainted(i) && (!status || str_eq(status, "True")));
+		}
+	}
+	/* All is well: nothing is left. */
+	for (int i = 0; i < NODES; i++)
+		set_links(i, "True", "2026-01-31T09:00:00Z", "0=LinkHealthy");
+	assert_taints("");
+}
+
+#define CASE(name) cmocka_unit_test_teardown(name, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(who_failed_first_is_tainted_until_it_is_well),
+		CASE(taints_of_others_stay),
+		CASE(a_pool_that_asks_for_none_or_fewer_gets_them_back),
+		CASE(what_many_nodes_have_is_said_once_and_taints_none),
+		CASE(a_switch_of_a_tenth_of_all_nodes_is_a_common_cause),
+		CASE(never_too_many_and_never_stuck),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

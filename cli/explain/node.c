@@ -134,6 +134,29 @@ static void add_networks(json_t *chain, const json_t *state)
 			  json_str_or(json_at(condition, "message"), ""));
 }
 
+static void add_links(json_t *chain, const json_t *state)
+{
+	const json_t *ports = json_at(state, "status", "linkHealth", "ports"), *port;
+	size_t i, n = 0;
+
+	json_array_foreach (ports, i, port) {
+		const char *verdict = json_str_at(port, "verdict");
+
+		if (str_eq(verdict, "healthy"))
+			continue;
+		n++;
+		chain_add(chain, "link", str_eq(verdict, "failed") ? LINK_BROKEN : LINK_WAITS,
+			  json_str_at(port, "reason"), "%s (%s), since %s, lost %lld times in all",
+			  json_str_or(json_at(port, "message"), "?"),
+			  json_str_or(json_at(port, "pciAddress"), "?"),
+			  json_str_or(json_at(port, "since"), "?"),
+			  (long long)json_integer_value(json_at(port, "flaps")));
+	}
+	if (n == 0 && json_array_size(ports) > 0)
+		chain_add(chain, "link", LINK_HOLDS, NULL, "all %zu ports are healthy",
+			  json_array_size(ports));
+}
+
 static void add_resources(json_t *chain, const json_t *world, const char *name, const json_t *state)
 {
 	json_t *offer;
@@ -198,6 +221,7 @@ json_t *explain_node_chain(const json_t *world, const char *name, struct err *er
 			  "no SriovNetworkNodePolicy selects it");
 	add_conditions(chain, state);
 	add_networks(chain, state);
+	add_links(chain, state);
 	add_resources(chain, world, name, state);
 	return chain;
 }

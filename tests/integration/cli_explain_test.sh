@@ -107,6 +107,16 @@ edit '.node.status.conditions = [{type: "Ready", status: "Unknown", reason: "Nod
 t_ok "it is off, and therefore its agent" says "node w1: node: NodeStatusUnknown: its condition Ready is Unknown since 2026-01-31T10:00:00Z: " 1 \
 	"$cli" explain node w1 -f "$tmp/edited.json"
 chain "no agent" "agent NoAgent" '.state.status = {}' node w1
+# port VERDICT REASON: what the agent says of a NIC port.
+port() {
+	echo ".state.status.linkHealth.ports = [{pciAddress: \"0000:3b:00.0\", verdict: \"$1\", reason: \"$2\", message: \"ens1: m\",
+		since: \"2026-01-31T10:00:00Z\", flaps: 7}]"
+}
+chain "a port without a link" "link LinkDown" "$(port failed LinkDown)" node w1
+edit "$(port failed LinkDown)"
+t_ok "is told with its address and past" says "ens1: m (0000:3b:00.0), since 2026-01-31T10:00:00Z, lost 7 times in all" 1 \
+	"$cli" explain node w1 -f "$tmp/edited.json"
+chain "one that flaps still works" "none -" "$(port degraded LinkFlapping)" node w1
 chain "an agent that went away" "agent NoAgent" '.state.status.conditions = [{type: "Ready", status: "False", reason: "NoAgent", message: "m"}]' \
 	node w1
 # The agent's own pod; withdrawn: what the Node then has.

@@ -36,6 +36,25 @@ static void random_mac(char ret[18])
 		       o[5]);
 }
 
+struct sysctls {
+	struct netns *pod;
+	const char *const *paths; /* ends with NULL */
+	json_t *values;           /* those that there are */
+};
+
+/* Inside of the namespace, which is entered once for all. */
+static int read_sysctls(void *context, struct err *err)
+{
+	const struct sysctls *sysctls = context;
+	char value[32];
+
+	for (size_t i = 0; sysctls->paths[i]; i++)
+		if (netns_read_sysctl(sysctls->pod, sysctls->paths[i], value, sizeof(value),
+				      NULL) == 0)
+			json_put_str(sysctls->values, sysctls->paths[i], value);
+	return 0;
+}
+
 static int look_at_pod(const struct plugin_call *call, unsigned int more, json_t **ret,
 		       struct err *err)
 {
@@ -48,20 +67,16 @@ static int look_at_pod(const struct plugin_call *call, unsigned int more, json_t
 		"net/ipv6/conf/all/disable_ipv6",
 		ignore,
 		announce,
+		NULL,
 	};
-	json_t *sysctls;
+	struct sysctls sysctls = {.pod = pod, .paths = paths};
 
 	if (netns_observe(pod, NETNS_LINKS | NETNS_ADDRESSES | NETNS_ROUTES | NETNS_RULES | more,
 			  ret, err))
 		return -1;
 	look_leave_out(*ret, call->call->later);
-	sysctls = json_need_object(*ret, "sysctls");
-	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
-		char value[32];
-
-		if (netns_read_sysctl(pod, paths[i], value, sizeof(value), NULL) == 0)
-			json_put_str(sysctls, paths[i], value);
-	}
+	sysctls.values = json_need_object(*ret, "sysctls");
+	(void)netns_within(pod, read_sysctls, &sysctls, NULL);
 	return 0;
 }
 

@@ -470,40 +470,31 @@ static void drop_link_local(json_t *look)
 int netns_observe_host(struct netns *ns, const json_t *addresses, unsigned int table, json_t **ret,
 		       struct err *err)
 {
-	struct rtmsg header = {.rtm_family = AF_INET};
-	json_auto_t *look = NULL;
-	size_t i;
-	json_t *address, *ways;
-	json_auto_t *all = NULL;
-	json_t *gateways, *route, *hop;
-	size_t k;
+	json_auto_t *look = NULL, *all = NULL;
+	json_t *address, *ways, *gateways, *routes, *route, *hop;
+	size_t i, k;
 
-	if (netns_observe(ns, NETNS_ADDRESSES | NETNS_RULES | NETNS_NEIGHBOURS, &look, err))
+	if (netns_observe(ns, NETNS_ADDRESSES | NETNS_ROUTES | NETNS_RULES | NETNS_NEIGHBOURS,
+			  &look, err))
 		return -1;
+	all = json_incref(json_at(look, "routes"));
+	routes = json_array();
+	json_put(look, "routes", routes);
+	gateways = json_array();
+	json_put(look, "gateways", gateways);
 	ways = json_need_object(look, "ways");
 	keep_neighbours(look, addresses);
 	drop_link_local(look);
-	for (int family = 0; family < 2; family++) {
-		struct nl_msg *msg;
-
-		header.rtm_family = family ? AF_INET6 : AF_INET;
-		msg = dump_request(RTM_GETROUTE, &header, sizeof(header));
-		netlink_put_u32(msg, RTA_TABLE, table);
-		/* A table that is not there yet is an error of its own. */
-		(void)ask_kernel(ns, msg, look, NULL);
-	}
-	json_array_foreach (addresses, i, address)
-		if (ask_way(ns, json_string_value(address), json_at(look, "sources"), ways, err))
-			return -1;
-	gateways = json_array();
-	json_put(look, "gateways", gateways);
-	if (netns_observe(ns, NETNS_ROUTES, &all, err))
-		return -1;
-	json_array_foreach (json_at(all, "routes"), i, route) {
+	json_array_foreach (all, i, route) {
+		if (look_number(route, "table") == table)
+			json_array_append(routes, route);
 		add_gateway(gateways, route);
 		json_array_foreach (json_at(route, "nexthops"), k, hop)
 			add_gateway(gateways, hop);
 	}
+	json_array_foreach (addresses, i, address)
+		if (ask_way(ns, json_string_value(address), json_at(look, "sources"), ways, err))
+			return -1;
 	if (name_devices(ns, look, "addresses", err) || name_devices(ns, look, "neighbours", err))
 		return -1;
 	*ret = take_ptr(look);

@@ -29,7 +29,7 @@ static int sync_folder(int dir, const char *folder)
 }
 
 int atomic_file_write(int dir, const char *folder, const char *name, const void *data, size_t len,
-		      bool sync)
+		      bool sync, int *ret_fd)
 {
 	auto_free char *draft = atomic_file_of(folder, name), *path = str_below(folder, name);
 	auto_close int fd =
@@ -38,8 +38,11 @@ int atomic_file_write(int dir, const char *folder, const char *name, const void 
 
 	assert(folder && name && (data || len == 0));
 	if (fd >= 0 && fs_write_all(fd, data, len) == 0 && (!sync || fsync(fd) == 0) &&
-	    renameat(dir, draft, dir, path) == 0)
+	    renameat(dir, draft, dir, path) == 0) {
+		if (ret_fd)
+			*ret_fd = take_fd(&fd);
 		return sync ? sync_folder(dir, folder) : 0;
+	}
 	failed = errno;
 	(void)unlinkat(dir, draft, 0);
 	errno = failed;

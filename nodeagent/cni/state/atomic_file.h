@@ -12,9 +12,13 @@
 
 #define ATOMIC_FILE_SUFFIX ".draft"
 
-/* folder/name below dir, of mode 0600. sync: on the disk when it returns. -1 with errno set. */
+/*
+ * folder/name below dir, of mode 0600. sync: on the disk when it returns. ret_fd, which may be
+ * NULL, gets a descriptor of the file, also where only the folder could not be synced; else it
+ * stays. -1 with errno set.
+ */
 int atomic_file_write(int dir, const char *folder, const char *name, const void *data, size_t len,
-		      bool sync);
+		      bool sync, int *ret_fd);
 
 /* The file, and a draft of it; none is fine. -1 with errno set. */
 int atomic_file_remove(int dir, const char *folder, const char *name, bool sync);

@@ -154,7 +154,7 @@ static int write_owner(int state, const char *name, const json_t *owner)
 {
 	auto_free char *text = json_text(owner);
 
-	return atomic_file_write(state, FOLDER, name, text, strlen(text), true);
+	return atomic_file_write(state, FOLDER, name, text, strlen(text), true, NULL);
 }
 
 int device_claim(int state, const char *address, const char *container, const char *ifname,

@@ -3,6 +3,9 @@
  * Read, change in memory, replace, all under a lock on the file that is replaced: whoever waited
  * for it opens the name again. Two files per sandbox at most: the current one, and the last that
  * was synced while the current one is not.
+ *
+ * A worker asks for its sandbox many times: what was read or written last is kept while the file
+ * has not been replaced. Its descriptor stays open, so that no other file has its number.
  */
 #include "nodeagent/cni/state/sandboxes.h"
 
@@ -41,6 +44,76 @@ static char *path_of(const char *container)
 static char *synced_path_of(const char *container)
 {
 	return str_printf(FOLDER "/.%s" SUFFIX ".synced", container);
+}
+
+/* ---- what was read or written last ----------------------------------------------------------- */
+
+static struct {
+	char *container;
+	int fd; /* of the file; 0: nothing is kept */
+	dev_t device;
+	ino_t inode;
+	json_t *sandbox;
+	bool is_newer; /* than the file */
+} kept;
+
+/*
+ * Files that were replaced, as many as the changes of a pod with some NICs: the kernel frees them
+ * when the process ends, for which no runtime waits.
+ */
+static int replaced[128];
+static size_t n_replaced;
+
+static void close_later(int fd)
+{
+	if (fd <= 0)
+		return;
+	if (n_replaced == ARRAY_LEN(replaced))
+		(void)close(replaced[--n_replaced]);
+	replaced[n_replaced++] = fd;
+}
+
+/* fd is taken. What is not written yet stays before what is known of others. */
+static void keep_sandbox(const char *container, int fd, json_t *sandbox)
+{
+	struct stat file;
+
+	if (kept.is_newer && !str_eq(kept.container, container)) {
+		close_later(fd);
+		return;
+	}
+	str_replace(&kept.container, str_dup(container));
+	close_later(kept.fd);
+	json_decref(kept.sandbox);
+	if (fd <= 0 || fstat(fd, &file) < 0)
+		memset(&file, 0, sizeof(file));
+	kept.fd = fd;
+	kept.device = file.st_dev;
+	kept.inode = file.st_ino;
+	kept.sandbox = json_incref(sandbox);
+	kept.is_newer = false;
+}
+
+/* Its content, new, where it is this file's; NULL: it is not known. */
+static json_t *kept_of(const struct stat *file)
+{
+	bool is_same = kept.inode == file->st_ino && kept.device == file->st_dev;
+
+	return kept.inode && is_same ? json_incref(kept.sandbox) : NULL;
+}
+
+/* As much of it anew as a change may touch: others have what they read. */
+static json_t *copy_for_change(json_t *sandbox)
+{
+	json_t *copy = json_copy(sandbox), *records = json_array(), *record;
+	size_t i;
+
+	json_array_foreach (json_at(sandbox, "attachments"), i, record)
+		json_array_append_new(records, json_copy(record));
+	json_put(copy, "attachments", records);
+	json_put(copy, "netns", json_deep_copy(json_at(sandbox, "netns")));
+	json_decref(sandbox);
+	return copy;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -154,15 +227,22 @@ static int read_either(int state, const char *container, int fd, json_t **ret, s
 json_t *sandbox_read(int state, const char *container, struct err *err)
 {
 	auto_free char *path = path_of(container);
-	auto_close int fd = openat(state, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	json_t *sandbox = NULL;
+	struct stat file = {0};
+	json_t *sandbox =
+		fstatat(state, path, &file, AT_SYMLINK_NOFOLLOW) == 0 ? kept_of(&file) : NULL;
+	auto_close int fd = -1;
 
+	if (sandbox)
+		return sandbox;
+	fd = openat(state, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 && errno == ENOENT)
 		return NULL;
 	if (fd < 0)
 		(void)err_sys(err, "SandboxUnreadable", "open %s", path);
 	else if (read_either(state, container, fd, &sandbox, err) < 0)
 		(void)err_in(err, "%s", path);
+	else if (sandbox)
+		keep_sandbox(container, take_fd(&fd), sandbox);
 	return sandbox;
 }
 
@@ -231,17 +311,17 @@ json_t *sandboxes_list(int state, struct err *err)
  * Open and lock the file of that name, made when it is missing. Whoever had the lock before may
  * have replaced or removed it: then once more.
  */
-static int open_locked(int state, const char *path)
+static int open_locked(int state, const char *path, struct stat *ret)
 {
 	for (;;) {
 		auto_close int fd =
 			openat(state, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-		struct stat ours, now;
+		struct stat now;
 
-		if (fd < 0 || flock(fd, LOCK_EX) < 0 || fstat(fd, &ours) < 0)
+		if (fd < 0 || flock(fd, LOCK_EX) < 0 || fstat(fd, ret) < 0)
 			return -1;
 		if (fstatat(state, path, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    now.st_dev == ours.st_dev && now.st_ino == ours.st_ino)
+		    now.st_dev == ret->st_dev && now.st_ino == ret->st_ino)
 			return take_fd(&fd);
 	}
 }
@@ -271,6 +351,7 @@ static int write_file(int state, const char *container, json_t *sandbox, bool is
 {
 	auto_free char *name = str_printf("%s" SUFFIX, container);
 	auto_strbuf struct strbuf text = {0};
+	int fd = -1, rc;
 
 	if (sync)
 		(void)json_object_del(sandbox, UNSYNCED);
@@ -283,7 +364,10 @@ static int write_file(int state, const char *container, json_t *sandbox, bool is
 		errno = EFBIG;
 		return -1;
 	}
-	return atomic_file_write(state, FOLDER, name, text.data, text.len, sync);
+	rc = atomic_file_write(state, FOLDER, name, text.data, text.len, sync, &fd);
+	if (fd >= 0)
+		keep_sandbox(container, fd, sandbox);
+	return rc;
 }
 
 static int remove_file(int state, const char *container, bool sync)
@@ -297,20 +381,51 @@ static int remove_file(int state, const char *container, bool sync)
 	return atomic_file_remove(state, FOLDER, name, sync);
 }
 
-int sandbox_change(int state, const char *container, bool sync, sandbox_change_fn *change,
-		   void *arg, struct err *err)
+/* In memory alone; false: the file has to be written. */
+static bool change_kept(int state, const char *path, sandbox_change_fn *change, void *arg)
+{
+	json_auto_t *sandbox = NULL;
+	struct stat file;
+
+	if (fstatat(state, path, &file, AT_SYMLINK_NOFOLLOW) < 0 || !(sandbox = kept_of(&file)))
+		return false;
+	sandbox = copy_for_change(sandbox);
+	if (!change(arg, sandbox))
+		return true;
+	if (json_array_size(json_at(sandbox, "attachments")) == 0)
+		return false;
+	json_decref(kept.sandbox);
+	kept.sandbox = json_incref(sandbox);
+	kept.is_newer = true;
+	return true;
+}
+
+/* The file is replaced, and its lock nobody's. */
+static void leave(int *fd)
+{
+	(void)flock(*fd, LOCK_UN);
+	close_later(take_fd(fd));
+}
+
+int sandbox_change(int state, const char *container, enum sandbox_write write,
+		   sandbox_change_fn *change, void *arg, struct err *err)
 {
 	auto_free char *path = path_of(container);
-	auto_close int fd = open_locked(state, path);
 	json_auto_t *sandbox = NULL;
-	bool is_new, is_changed;
+	bool is_new, is_changed, sync = write == SANDBOX_SYNCED;
+	auto_close int fd = -1;
 	struct err why = {0};
+	struct stat file;
 	int rc = 0;
 
 	assert(state >= 0 && container && change);
+	if (write == SANDBOX_LATER && change_kept(state, path, change, arg))
+		return 0;
+	fd = open_locked(state, path, &file);
 	if (fd < 0)
 		return err_sys(err, "SandboxNotWritten", "lock %s", path);
-	if (read_either(state, container, fd, &sandbox, &why) < 0) {
+	sandbox = kept_of(&file);
+	if (!sandbox && read_either(state, container, fd, &sandbox, &why) < 0) {
 		auto_free char *aside = str_printf("%s.unreadable", path);
 
 		if (is_unknown(&why))
@@ -327,10 +442,14 @@ int sandbox_change(int state, const char *container, bool sync, sandbox_change_f
 		json_put_int(sandbox, "version", VERSION);
 		json_put_str(sandbox, "container", container);
 		json_put(sandbox, "attachments", json_array());
+	} else {
+		sandbox = copy_for_change(sandbox);
 	}
 	is_changed = change(arg, sandbox);
 	if (json_array_size(json_at(sandbox, "attachments")) == 0) {
 		rc = remove_file(state, container, sync && !is_new);
+		if (rc == 0)
+			keep_sandbox(container, 0, NULL);
 	} else if (is_changed) {
 		/* The lock is the old file's. */
 		rc = write_file(state, container, sandbox, is_new, sync);
@@ -340,7 +459,23 @@ int sandbox_change(int state, const char *container, bool sync, sandbox_change_f
 			       "what is known of the sandbox would have more than %u bytes: give "
 			       "the pod fewer networks, or smaller ones",
 			       SANDBOX_MAX);
-	return rc < 0 ? err_sys(err, "SandboxNotWritten", "write %s", path) : 0;
+	if (rc < 0)
+		return err_sys(err, "SandboxNotWritten", "write %s", path);
+	leave(&fd);
+	return 0;
+}
+
+static bool change_no_more(void *arg, json_t *sandbox)
+{
+	return true;
+}
+
+int sandbox_flush(int state, const char *container, struct err *err)
+{
+	assert(state >= 0 && container);
+	if (!kept.is_newer || !str_eq(kept.container, container))
+		return 0;
+	return sandbox_change(state, container, SANDBOX_WRITTEN, change_no_more, NULL, err);
 }
 
 static bool change_nothing(void *arg, json_t *sandbox)
@@ -351,7 +486,7 @@ static bool change_nothing(void *arg, json_t *sandbox)
 /* One without attachments has no file. */
 void sandbox_remove_empty(int state, const char *container)
 {
-	(void)sandbox_change(state, container, false, change_nothing, NULL, NULL);
+	(void)sandbox_change(state, container, SANDBOX_WRITTEN, change_nothing, NULL, NULL);
 }
 
 int sandboxes_prepare(int state, struct err *err)

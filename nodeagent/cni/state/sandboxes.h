@@ -40,7 +40,8 @@ struct sandbox_key {
 };
 
 /*
- * The file as it is, new; NULL with err ERR_NONE: there is none. ERR_HOST "SandboxUnreadable".
+ * The file as it is, new, and not to be changed: later calls may return the same. NULL with err
+ * ERR_NONE: there is none. ERR_HOST "SandboxUnreadable".
  * `state` is the descriptor of the state's folder, here and below.
  */
 json_t *sandbox_read(int state, const char *container, struct err *err);
@@ -62,16 +63,24 @@ json_t *sandbox_parse(const char *text, size_t len, struct err *err);
 json_t *sandbox_find(const json_t *sandbox, const struct sandbox_key *key);
 
 /*
+ * How long a change lives. LATER: until this process ends, unless another change or sandbox_flush()
+ * writes it; for what is only known better by it. WRITTEN: longer than the process; a power cut may
+ * take it along, and nothing that was there before it. SYNCED: it is on the disk.
+ */
+enum sandbox_write { SANDBOX_LATER, SANDBOX_WRITTEN, SANDBOX_SYNCED };
+
+/*
  * Change the file: `change` gets the sandbox, an empty object when there is none, and says by true
- * that it is to be written. Without attachments the file is removed. sync: on the disk when it
- * returns; else a power cut may take the change along, and nothing that was there before it.
+ * that it is to be written. It may be called twice. Without attachments the file is removed.
  * ERR_HOST "SandboxNotWritten"; nothing is changed then. A file that is no sandbox is put
  * aside; one that cannot be read now is left, "SandboxUnreadable". ERR_INVALID
  * "SandboxTooLarge": it would be larger than SANDBOX_MAX.
  */
 typedef bool sandbox_change_fn(void *arg, json_t *sandbox);
-int sandbox_change(int state, const char *container, bool sync, sandbox_change_fn *change,
-		   void *arg, struct err *err);
+int sandbox_change(int state, const char *container, enum sandbox_write write,
+		   sandbox_change_fn *change, void *arg, struct err *err);
+/* Write what changes have left for later, if they did. Errors as above. */
+int sandbox_flush(int state, const char *container, struct err *err);
 
 /* Remove a file that says nothing: a crash left it, before or after what was in it. */
 void sandbox_remove_empty(int state, const char *container);

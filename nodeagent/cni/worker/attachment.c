@@ -73,16 +73,28 @@ static void spiderpool_delete(struct attachment *a)
 
 /* ---- services for the planners --------------------------------------------------------------- */
 
+static bool takes_device(const char *plugin)
+{
+	return !str_eq(plugin, "coordinator") && !str_eq(plugin, SPIDERPOOL) &&
+	       !str_eq(plugin, META_PLUGIN) &&
+	       (!attach_is_common(plugin) || str_eq(plugin, "host-device"));
+}
+
 static int save(void *context, const json_t *state, struct err *err)
 {
 	const struct attachment *a = context;
 
-	/* A DEL without a record has one as soon as something has to wait. */
+	/*
+	 * A DEL without a record has one as soon as something has to wait. Who has no device to
+	 * give up is done once nothing is saved.
+	 */
 	return attachment_record_put(
 		a,
 		(struct record_change){.phase = a->is_going ? "deleting" : "adding",
 				       .saved = state,
 				       .has_saved = true,
+				       .is_gone = !state && a->is_going &&
+						  !takes_device(a->key.plugin),
 				       .must_exist = !state},
 		true, err);
 }
@@ -321,13 +333,6 @@ bool attachment_stacks(const char *plugin)
 bool attachment_begins(const char *plugin)
 {
 	return str_eq(plugin, "ib-sriov");
-}
-
-static bool takes_device(const char *plugin)
-{
-	return !str_eq(plugin, "coordinator") && !str_eq(plugin, SPIDERPOOL) &&
-	       !str_eq(plugin, META_PLUGIN) &&
-	       (!attach_is_common(plugin) || str_eq(plugin, "host-device"));
 }
 
 /*
@@ -648,7 +653,9 @@ int attachment_delete(struct attachment *a, struct err *err)
 			*err = why;
 		return -1;
 	}
-	if (record && !str_eq(json_str_at(record, "phase"), "deleting"))
+	/* That all of the pod go, the meta plugin's record says already. */
+	if (record && !str_eq(json_str_at(record, "phase"), "deleting") &&
+	    (!a->shared || takes_device(a->key.plugin)))
 		(void)attachment_record_put(
 			&then, (struct record_change){.phase = "deleting", .must_exist = true},
 			true, NULL);

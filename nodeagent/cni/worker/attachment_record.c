@@ -54,7 +54,9 @@ static void describe_sandbox(json_t *sandbox, const struct attachment *a)
 	has_netns = a->netns >= 0 && fstat(a->netns, &st) == 0;
 	is_same = has_netns && sandbox_is_of(sandbox, &st, path, uid);
 	if (json_object_get(sandbox, "boot") &&
-	    (a->is_going || !has_netns || (is_same && has_netns_open(sandbox, a))))
+	    (a->is_going || !has_netns ||
+	     (is_same &&
+	      (str_eq(json_str_at(sandbox, "netns", "path"), path) || has_netns_open(sandbox, a)))))
 		return;
 	boot = boot_id();
 	if (*boot || !json_object_get(sandbox, "boot"))
@@ -180,9 +182,14 @@ int attachment_record_put(const struct attachment *a, struct record_change what,
 			  struct err *err)
 {
 	struct change change = {.attachment = a, .what = &what};
+	/* Without it the attachment would be undone, once more: that it is there, that it is not. */
+	bool is_better = !outlives_power(a) && (what.is_gone || str_eq(what.phase, "added"));
 
-	if (sandbox_change(a->state, a->container, sync && outlives_power(a), change_record,
-			   &change, err) < 0)
+	if (sandbox_change(a->state, a->container,
+			   is_better                   ? SANDBOX_LATER
+			   : sync && outlives_power(a) ? SANDBOX_SYNCED
+						       : SANDBOX_WRITTEN,
+			   change_record, &change, err) < 0)
 		return -1;
 	if (change.is_too_large)
 		return err_set(err, ERR_INVALID, "SandboxTooLarge",

@@ -259,7 +259,12 @@ static int carry_out(const struct sandbox_job *job, struct worker_channel *line,
 		return attachment_check(&attachment, err);
 	if (begin_anew(job, line, steps, err) < 0)
 		return -1;
-	return attachment_add(&attachment, ret_result, err);
+	if (attachment_add(&attachment, ret_result, err) < 0)
+		return -1;
+	if (sandbox_flush(job->state, job->what.container, err) == 0)
+		return 0;
+	(void)attachment_delete(&attachment, NULL);
+	return -1;
 }
 
 static bool has_left(const json_t *sandbox)
@@ -281,6 +286,8 @@ static void run_sandbox_job(const struct sandbox_job *job, struct worker_channel
 		rc = tidy_up(job, line, steps, &err);
 	if (rc == 0 && job->what.note)
 		notes_remove(job->state, job->what.note);
+	if (sandbox_flush(job->state, job->what.container, rc == 0 ? &err : NULL) < 0)
+		rc = -1;
 	json_put(done, "result", result);
 	if (rc < 0)
 		json_put(done, "error", ask_error_new(&err));

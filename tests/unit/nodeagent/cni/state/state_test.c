@@ -101,13 +101,13 @@ static void a_sandbox_is_there_until_its_last_attachment_goes(void **state)
 	const struct stand *s = *state;
 	json_auto_t *sandbox = NULL, *list = NULL, *after = NULL;
 
-	assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, NULL), 0);
+	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_SYNCED, add_one, NULL, NULL), 0);
 	sandbox = sandbox_read(s->state, "c1", NULL);
 	assert_non_null(sandbox_find(sandbox, &key));
 	assert_null(sandbox_find(sandbox, &(struct sandbox_key){"sriov", "rail0", "net2"}));
 	list = sandboxes_list(s->state, NULL);
 	assert_int_equal(json_array_size(list), 1);
-	assert_int_equal(sandbox_change(s->state, "c1", true, remove_all, NULL, NULL), 0);
+	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_SYNCED, remove_all, NULL, NULL), 0);
 	after = sandboxes_list(s->state, NULL);
 	assert_int_equal(json_array_size(after), 0);
 }
@@ -121,7 +121,7 @@ static void what_cannot_be_read_is_put_aside(void **state)
 	put(s, "sandboxes/c1.json", "{\"container\": \"c1\", \"attachments\": [{}]}");
 	assert_null(sandbox_read(s->state, "c1", &err));
 	assert_string_equal(err.reason, "BadSandbox");
-	assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, NULL), 0);
+	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_SYNCED, add_one, NULL, NULL), 0);
 	aside = get(s, "sandboxes/c1.json.unreadable");
 	assert_non_null(aside);
 }
@@ -136,20 +136,25 @@ static void what_was_synced_survives_the_loss_of_what_was_not(void **state)
 		json_auto_t *sandbox = NULL;
 		auto_free char *left = NULL, *aside = NULL;
 
-		assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, NULL), 0);
+		assert_int_equal(
+			sandbox_change(s->state, "c1", SANDBOX_SYNCED, add_one, NULL, NULL), 0);
 		/* Twice: what was not synced is no replacement for what was. */
-		assert_int_equal(sandbox_change(s->state, "c1", false, touch, NULL, NULL), 0);
-		assert_int_equal(sandbox_change(s->state, "c1", false, touch, NULL, NULL), 0);
+		assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_WRITTEN, touch, NULL, NULL),
+				 0);
+		assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_WRITTEN, touch, NULL, NULL),
+				 0);
 		put(s, "sandboxes/c1.json", lost[i]);
 		sandbox = sandbox_read(s->state, "c1", NULL);
 		assert_non_null(sandbox_find(sandbox, &key));
-		assert_int_equal(sandbox_change(s->state, "c1", true, touch, NULL, NULL), 0);
+		assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_SYNCED, touch, NULL, NULL),
+				 0);
 		json_decref(sandbox);
 		sandbox = sandbox_read(s->state, "c1", NULL);
 		assert_non_null(sandbox_find(sandbox, &key));
 		aside = get(s, "sandboxes/c1.json.unreadable");
 		assert_null(aside);
-		assert_int_equal(sandbox_change(s->state, "c1", true, remove_all, NULL, NULL), 0);
+		assert_int_equal(
+			sandbox_change(s->state, "c1", SANDBOX_SYNCED, remove_all, NULL, NULL), 0);
 		left = get(s, "sandboxes/.c1.json.synced");
 		assert_null(left);
 	}
@@ -162,11 +167,11 @@ static void the_last_synced_one_counts_and_no_older_one(void **state)
 	json_auto_t *sandbox = NULL;
 
 	put(s, "sandboxes/.c1.json.synced", "{\"container\": \"c1\", \"attachments\": []}");
-	assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, NULL), 0);
-	assert_int_equal(sandbox_change(s->state, "c1", false, touch, NULL, NULL), 0);
+	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_SYNCED, add_one, NULL, NULL), 0);
+	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_WRITTEN, touch, NULL, NULL), 0);
 	put(s, "sandboxes/c1.json", "");
 	/* What was read from the second name is no synced file either. */
-	assert_int_equal(sandbox_change(s->state, "c1", false, touch, NULL, NULL), 0);
+	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_WRITTEN, touch, NULL, NULL), 0);
 	put(s, "sandboxes/c1.json", "");
 	sandbox = sandbox_read(s->state, "c1", NULL);
 	assert_non_null(sandbox_find(sandbox, &key));
@@ -186,7 +191,7 @@ static void a_file_that_says_nothing_is_no_sandbox(void **state)
 	left = get(s, "sandboxes/c1.json");
 	assert_null(left);
 	/* One that says something stays. */
-	assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, NULL), 0);
+	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_SYNCED, add_one, NULL, NULL), 0);
 	sandbox_remove_empty(s->state, "c1");
 	left = get(s, "sandboxes/c1.json");
 	assert_non_null(left);
@@ -200,7 +205,7 @@ static void a_file_that_cannot_be_opened_is_an_error(void **state)
 	assert_int_equal(symlinkat("/etc/passwd", s->state, "sandboxes/c1.json"), 0);
 	assert_null(sandbox_read(s->state, "c1", &err));
 	assert_string_equal(err.reason, "SandboxUnreadable");
-	assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, &err), -1);
+	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_SYNCED, add_one, NULL, &err), -1);
 	assert_string_equal(err.reason, "SandboxNotWritten");
 }
 
@@ -213,15 +218,15 @@ static void a_file_that_cannot_be_read_now_is_left_where_it_is(void **state)
 	struct err err = {0};
 	int rc = 0, n = 0;
 
-	assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, NULL), 0);
-	assert_int_equal(sandbox_change(s->state, "c1", false, touch, NULL, NULL), 0);
+	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_SYNCED, add_one, NULL, NULL), 0);
+	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_WRITTEN, touch, NULL, NULL), 0);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	/* One more each time, from none that is free on. */
 	for (rlim_t i = 0; i < 64; i++) {
 		few = (struct rlimit){i, limit.rlim_max};
 		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 		err = (struct err){0};
-		rc = sandbox_change(s->state, "c1", true, touch, NULL, &err);
+		rc = sandbox_change(s->state, "c1", SANDBOX_SYNCED, touch, NULL, &err);
 		if (rc == 0)
 			break;
 		n++;
@@ -242,9 +247,10 @@ static void one_that_would_be_too_large_to_be_read_is_not_written(void **state)
 	auto_free char *before = NULL, *after = NULL;
 	struct err err = {0};
 
-	assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, NULL), 0);
+	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_SYNCED, add_one, NULL, NULL), 0);
 	before = get(s, "sandboxes/c1.json");
-	assert_int_equal(sandbox_change(s->state, "c1", true, add_too_much, NULL, &err), -1);
+	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_SYNCED, add_too_much, NULL, &err),
+			 -1);
 	assert_string_equal(err.reason, "SandboxTooLarge");
 	after = get(s, "sandboxes/c1.json");
 	assert_string_equal(after, before);
@@ -308,7 +314,8 @@ static void a_file_of_a_newer_version_stays_as_it_is(void **state)
 		assert_null(sandbox_read(s->state, "c1", &err));
 		assert_string_equal(err.reason, "SandboxTooNew");
 		assert_int_equal(sandbox_load(s->state, "c1", &loaded, &err), -1);
-		assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, &err), -1);
+		assert_int_equal(
+			sandbox_change(s->state, "c1", SANDBOX_SYNCED, add_one, NULL, &err), -1);
 		assert_string_equal(err.reason, "SandboxUnreadable");
 		assert_non_null(strstr(err.text, "downgrade"));
 		sandbox_remove_empty(s->state, "c1");
@@ -383,7 +390,7 @@ static void an_owner_that_is_still_to_be_deleted_has_its_device_back(void **stat
 	const char *vf = "0000:03:00.2";
 
 	lock_and_let_go(s);
-	assert_int_equal(sandbox_change(s->state, "c1", false, add_one, NULL, NULL), 0);
+	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_WRITTEN, add_one, NULL, NULL), 0);
 	assert_int_equal(device_claim(s->state, vf, "c1", "net1", NULL), 0);
 	/* The ADD of the next pod fails. */
 	assert_int_equal(device_claim(s->state, vf, "c2", "net1", NULL), 0);
@@ -406,7 +413,7 @@ static void an_owner_of_an_earlier_boot_has_nothing_to_put_back(void **state)
 	assert_int_equal(device_is_owned(s->state, vf, "c1", NULL), 1);
 
 	/* It is not the owner again either, though its file is still there. */
-	assert_int_equal(sandbox_change(s->state, "c1", false, add_one, NULL, NULL), 0);
+	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_WRITTEN, add_one, NULL, NULL), 0);
 	put(s, "devices/0000:03:00.2.json",
 	    "{\"container\": \"c1\", \"ifname\": \"net1\", \"boot\": \"an earlier one\"}");
 	assert_int_equal(device_claim(s->state, vf, "c2", "net1", NULL), 0);

@@ -237,6 +237,7 @@ static _Noreturn void be_worker(struct node *node, int fd, const char *command)
 	if (node->has_netns)
 		json_put(done, "tables", tables_of(attachment.netns));
 	if (rc < 0)
+	assert_int_equal(sandbox_flush(node->state, "c1", NULL), 0);
 		json_put(done, "error", ask_error_new(&err));
 	worker_channel_send(&line, "done", done);
 	_exit(0);
@@ -1018,7 +1019,8 @@ static void leaves_devices_to_the_pod_of_the_same_name_that_is_there_still(void 
 	json_array_append_new(node->devices,
 			      json_pack("{s:s,s:s,s:[s,s]}", "container", "c", "resource",
 					"x.io/vf", "ids", "0000:01:10.0", "0000:01:10.1"));
-	assert_int_equal(sandbox_change(node->state, "c0", true, add_living_pod_before, NULL, NULL),
+	assert_int_equal(sandbox_change(node->state, "c0", SANDBOX_SYNCED, add_living_pod_before,
+					NULL, NULL),
 			 0);
 	assert_int_equal(root_make_dirs(node->root, "/run/netns", 0755), 0);
 	assert_int_equal(root_write_atomic(node->root, "/run/netns/c0", "", 0, 0644, NULL), 0);

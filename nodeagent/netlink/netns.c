@@ -23,6 +23,9 @@ struct netns {
 	bool is_inside;      /* the thread; always, where the namespace is simulated */
 	const char *sysctls; /* folder */
 	struct netlink *netlink;
+	dev_t device;
+	ino_t inode;
+	struct netns *next; /* of a list */
 };
 
 /* ---- inside ---------------------------------------------------------------------------------- */
@@ -80,11 +83,22 @@ static struct netns *new_netns(const char *sysctls)
 	return ns;
 }
 
+static void set_namespace(struct netns *ns, int fd)
+{
+	struct stat st = {0};
+
+	ns->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (ns->fd >= 0)
+		(void)fstat(ns->fd, &st);
+	ns->device = st.st_dev;
+	ns->inode = st.st_ino;
+}
+
 struct netns *netns_open_door(int fd, netlink_exchange_fn *exchange, void *ctx, const char *sysctls)
 {
 	struct netns *ns = new_netns(sysctls);
 
-	ns->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	set_namespace(ns, fd);
 	ns->is_inside = true;
 	netlink_set_door(ns->netlink, exchange, ctx);
 	return ns;
@@ -99,7 +113,7 @@ struct netns *netns_open(int fd, struct err *err)
 		(void)err_sys(err, "BadNetns", "open /proc/self/ns/net");
 		return NULL;
 	}
-	ns->fd = fcntl(fd < 0 ? ns->home : fd, F_DUPFD_CLOEXEC, 3);
+	set_namespace(ns, fd < 0 ? ns->home : fd);
 	if (ns->fd < 0) {
 		(void)err_sys(err, "BadNetns", "keep the network namespace open");
 		return NULL;
@@ -113,12 +127,15 @@ struct netns *netns_open(int fd, struct err *err)
 
 void netns_close(struct netns *ns)
 {
-	if (!ns)
-		return;
-	own_close_p(&ns->fd);
-	own_close_p(&ns->home);
-	netlink_free(ns->netlink);
-	free(ns);
+	while (ns) {
+		struct netns *next = ns->next;
+
+		own_close_p(&ns->fd);
+		own_close_p(&ns->home);
+		netlink_free(ns->netlink);
+		free(ns);
+		ns = next;
+	}
 }
 
 int netns_fd(const struct netns *ns)
@@ -126,12 +143,30 @@ int netns_fd(const struct netns *ns)
 	return ns->fd;
 }
 
+static bool is_of(const struct netns *ns, int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_dev == ns->device && st.st_ino == ns->inode;
+}
+
 bool netns_is_same(const struct netns *a, const struct netns *b)
 {
-	struct stat first, second;
+	return a == b || is_of(a, b->fd);
+}
 
-	return fstat(a->fd, &first) == 0 && fstat(b->fd, &second) == 0 &&
-	       first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+struct netns *netns_keep(struct netns **list, int fd, struct err *err)
+{
+	struct netns *ns;
+
+	assert(list);
+	for (ns = *list; ns && !is_of(ns, fd < 0 ? ns->home : fd);)
+		ns = ns->next;
+	if (ns || !(ns = netns_open(fd, err)))
+		return ns;
+	ns->next = *list;
+	*list = ns;
+	return ns;
 }
 
 /* ---- sysctl ---------------------------------------------------------------------------------- */

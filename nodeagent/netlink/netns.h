@@ -34,6 +34,11 @@ struct netns *netns_open(int fd, struct err *err);
  */
 struct netns *netns_open_door(int fd, netlink_exchange_fn *exchange, void *ctx,
 			      const char *sysctls);
+/*
+ * The same, kept for the questions that follow: a namespace of the list is not opened again,
+ * whatever descriptor names it. *list is NULL at first, and closed like one namespace. Borrowed.
+ */
+struct netns *netns_keep(struct netns **list, int fd, struct err *err);
 void netns_close(struct netns *ns);
 OWN_DEFINE(struct netns, netns_close)
 #define auto_netns auto_call(netns_close_p)

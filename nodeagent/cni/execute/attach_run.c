@@ -68,17 +68,22 @@ static int read_previous(const struct plugin *plugin, const struct attach_call *
 	return 0;
 }
 
+static int64_t kernel_us(const struct netns_pair *pair)
+{
+	return netlink_kernel_us(netns_netlink(pair->pod)) +
+	       netlink_kernel_us(netns_netlink(pair->host));
+}
+
 static int plugin_add(const struct plugin *plugin, const struct plugin_call *call,
 		      const char *version, json_t **ret_result, struct err *err)
 {
 	const struct attach_services *services = call->call->services;
+	int64_t before_us = kernel_us(&call->pair);
 	json_auto_t *result = NULL;
 
 	if (plugin->add(call, &result, err))
 		return -1;
-	services->took(services->context,
-		       netlink_kernel_us(netns_netlink(call->pair.pod)) +
-			       netlink_kernel_us(netns_netlink(call->pair.host)));
+	services->took(services->context, kernel_us(&call->pair) - before_us);
 	*ret_result = result_write(result, version);
 	return 0;
 }
@@ -93,7 +98,9 @@ int attach_run(const struct attach_call *call, json_t **ret_result, struct err *
 	};
 	const struct plugin *plugin = plugin_of(call->type);
 	const char *version = result_version_of(call->config);
-	auto_netns struct netns *pod = NULL, *host = NULL;
+	auto_netns struct netns *own = NULL;
+	struct netns **namespaces = call->worker ? &call->worker->namespaces : &own;
+	struct netns *pod = NULL, *host;
 	json_auto_t *previous = NULL;
 	struct plugin_call inner = {.call = call};
 	struct err why = {0};
@@ -109,11 +116,11 @@ int attach_run(const struct attach_call *call, json_t **ret_result, struct err *
 	if (call->command != ATTACH_DEL && (check_version(version, names[call->command], err) ||
 					    read_previous(plugin, call, version, &previous, err)))
 		return -1;
-	host = netns_open(call->host_netns, err);
+	host = netns_keep(namespaces, call->host_netns, err);
 	if (!host)
 		return -1;
 	if (call->netns >= 0) {
-		pod = netns_open(call->netns, &why);
+		pod = netns_keep(namespaces, call->netns, &why);
 		/* DEL: what is no namespace any more is a namespace that is gone. */
 		if (!pod && (call->command != ATTACH_DEL || why.class != ERR_INVALID)) {
 			if (err)
@@ -124,11 +131,9 @@ int attach_run(const struct attach_call *call, json_t **ret_result, struct err *
 		return err_set(err, ERR_INVALID, "BadEnvironment", "%s needs CNI_NETNS",
 			       names[call->command]);
 	}
-	if (pod && netns_is_same(pod, host) && call->command == ATTACH_DEL) {
-		/* By the number of a process that has ended: the pod's is gone. */
-		netns_close(pod);
+	/* By the number of a process that has ended: the pod's is gone. */
+	if (pod && netns_is_same(pod, host) && call->command == ATTACH_DEL)
 		pod = NULL;
-	}
 	if (pod && netns_is_same(pod, host))
 		return err_set(err, ERR_INVALID, "BadNetns",
 			       "CNI_NETNS is the node's own network namespace");

@@ -85,11 +85,12 @@ static bool is_wanted(const json_t *nic, const json_t *settings, struct coordina
 	       ret->mode != COORDINATOR_DISABLED && (ret->detect_conflict || ret->detect_gateway);
 }
 
-json_t *coordinator_detect(int netns, const json_t *nics, const json_t *settings)
+json_t *coordinator_detect(struct netns **namespaces, int netns, const json_t *nics,
+			   const json_t *settings)
 {
 	auto_free struct detect_request *requests =
 		mem_calloc(json_array_size(nics), sizeof(*requests));
-	auto_netns struct netns *pod = NULL;
+	struct netns *pod = NULL;
 	json_auto_t *look = NULL;
 	json_t *findings = json_object();
 	const json_t *nic;
@@ -102,7 +103,7 @@ json_t *coordinator_detect(int netns, const json_t *nics, const json_t *settings
 		if (!is_wanted(nic, settings, &config))
 			continue;
 		if (!look &&
-		    (!(pod = netns_open(netns, NULL)) ||
+		    (!(pod = netns_keep(namespaces, netns, NULL)) ||
 		     netns_observe(pod, NETNS_LINKS | NETNS_ADDRESSES | NETNS_ROUTES, &look, NULL)))
 			break;
 		if (can_be_asked(look, ifname))

@@ -23,8 +23,9 @@ json_t *coordinator_detect_one(struct netns *pod, const char *ifname,
  * {interface: its finding}, new, of nics: [{"ifname", "config": stdin of its coordinator}]. Left
  * out, for its own call to find out or to refuse: a NIC that is down, is not there or has no
  * address, and a configuration that asks for nothing or cannot be read. netns: descriptor of the
- * pod's namespace.
+ * pod's namespace, of or for the list (netns_keep()).
  */
-json_t *coordinator_detect(int netns, const json_t *nics, const json_t *settings);
+json_t *coordinator_detect(struct netns **namespaces, int netns, const json_t *nics,
+			   const json_t *settings);
 
 #endif

@@ -27,10 +27,11 @@ bool ipam_is_wanted(const struct plugin_call *call)
 
 void ipam_announce(const struct plugin_call *call, const json_t *addresses)
 {
-	json_array_append_new(call->call->announcements,
-			      json_pack("{s:s, s:O, s:b}", "ifname", call->call->ifname,
-					"addresses", addresses, "hasLateLink",
-					call->has_late_link));
+	if (call->call->worker)
+		json_array_append_new(call->call->worker->announcements,
+				      json_pack("{s:s, s:O, s:b}", "ifname", call->call->ifname,
+						"addresses", addresses, "hasLateLink",
+						call->has_late_link));
 }
 
 int ipam_configure(const struct plugin_call *call, const json_t *result, json_t *done,

@@ -15,6 +15,8 @@
 
 #include "lib/base/err.h"
 
+struct netns; /* nodeagent/netlink/netns.h */
+
 /*
  * ATTACH_BEGIN: what of ADD may go on beside others of the same pod, and whose end ADD waits for:
  * the start of a VF's driver.
@@ -58,6 +60,16 @@ struct attach_services {
 	void (*took)(void *context, int64_t kernel_us);
 };
 
+/*
+ * What the calls of one worker share: namespaces that stay open (netns_keep()), NULL at first; and
+ * what netns_announce() takes (nodeagent/cni/execute/netns_detect.h), once the runtime has its
+ * answer: an array, to which is appended. Owned by the worker.
+ */
+struct attach_worker {
+	struct netns *namespaces;
+	json_t *announcements;
+};
+
 /* Borrowed, all of it. */
 struct attach_call {
 	enum attach_command command;
@@ -77,11 +89,7 @@ struct attach_call {
 	 * (nodeagent/cni/execute/coordinator_detect.h). NULL: none; nothing was looked for yet.
 	 */
 	const json_t *later, *finding;
-	/*
-	 * The caller announces addresses once the runtime has its answer: what netns_announce()
-	 * takes (nodeagent/cni/execute/netns_detect.h) is appended here. NULL: it does not.
-	 */
-	json_t *announcements;
+	struct attach_worker *worker; /* NULL: this call is alone */
 	/*
 	 * Where ATTACH_BEGIN leaves the process that goes on; ADD of the same worker is given it.
 	 * -1: there could be none; 0: nothing has begun. lock: descriptor that holds the lock of

@@ -193,7 +193,7 @@ static json_t *links_of_node(const struct search *search)
 	json_t *look = NULL;
 	struct err why = {0};
 
-	if (netns_visit_links(-1, &look, &why) < 0)
+	if (netns_visit_links(&look, &why) < 0)
 		(void)unknown(search->unknown, "interfaces of the node", why.text);
 	return look;
 }

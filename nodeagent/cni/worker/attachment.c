@@ -287,7 +287,6 @@ static int run(struct attachment *a, enum attach_command command, const json_t *
 	const struct attach_call call = {
 		.granted = granted,
 		.later = a->later,
-		.announcements = a->announcements,
 		.finding = a->shared ? json_at(a->shared->findings, a->key.ifname) : NULL,
 		.command = command,
 		.type = a->key.plugin,
@@ -300,6 +299,7 @@ static int run(struct attachment *a, enum attach_command command, const json_t *
 		.pod_uid = json_str_at(a->pod, "uid"),
 		.netns = a->netns,
 		.host_netns = -1,
+		.worker = a->worker,
 		.root = a->root,
 		.kubelet_dir = a->kubelet_dir,
 		.beside = &a->beside,
@@ -359,7 +359,8 @@ static void detect_for_pod(struct attachment *a, const json_t *settings)
 	struct attachment_shared *shared = a->shared;
 
 	if (shared && !shared->findings && str_eq(a->key.plugin, "coordinator"))
-		shared->findings = coordinator_detect(a->netns, shared->nics, settings);
+		shared->findings = coordinator_detect(&a->worker->namespaces, a->netns,
+						      shared->nics, settings);
 }
 
 /*

@@ -61,12 +61,12 @@ struct attachment {
 	struct program_limits *limits; /* of the worker */
 	bool is_going;                 /* attachment_delete() sets it */
 	bool is_handed_over;           /* another sandbox has its device next; addresses stay */
-	bool has_no_ipam;      /* the IPAM program could not be started: there is nothing to undo */
-	json_t *steps;         /* array: what was done, {"step", "seconds", "ok"} */
-	json_t *kept;          /* of attach_services, until its record has it; NULL at first */
-	json_t *announcements; /* as attach_call has them */
-	int beside;            /* of attach_call: what attachment_begin() has begun; 0 at first */
-	int lock;              /* the same, while the device is locked */
+	bool has_no_ipam; /* the IPAM program could not be started: there is nothing to undo */
+	json_t *steps;    /* array: what was done, {"step", "seconds", "ok"} */
+	json_t *kept;     /* of attach_services, until its record has it; NULL at first */
+	struct attach_worker *worker; /* as attach_call has it */
+	int beside; /* of attach_call: what attachment_begin() has begun; 0 at first */
+	int lock;   /* the same, while the device is locked */
 	struct attachment_shared *shared; /* NULL: called alone */
 	const json_t *later;              /* as attach_call has it */
 };

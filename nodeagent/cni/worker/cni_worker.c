@@ -21,6 +21,7 @@
 #include "lib/json/frame_io.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/netns_visit.h"
+#include "nodeagent/cni/plan/attach.h"
 #include "nodeagent/cni/plugin/wire.h"
 #include "nodeagent/cni/state/attachment_index.h"
 #include "nodeagent/cni/state/notes.h"
@@ -32,7 +33,7 @@ struct sandbox_job {
 	int state, root; /* descriptors: of the state's folder, of the host's root */
 	const struct cni_worker_config *config;
 	struct program_limits *limits;
-	json_t *announcements; /* of an ADD: they go out after its answer */
+	struct attach_worker *worker;
 };
 
 /* ---- all of a sandbox ------------------------------------------------------------------------ */
@@ -118,6 +119,7 @@ static int tidy_up(const struct sandbox_job *job, struct worker_channel *line, j
 			.env = json_at(record, "env"),
 			.pod = json_at(sandbox, "pod"),
 			.netns = netns,
+			.worker = job->worker,
 			.plugin_types = job->config->plugin_types,
 			.conf_dir = job->config->conf_dir,
 			.bin_dir = job->config->bin_dir,
@@ -219,6 +221,7 @@ static struct attachment attachment_of(const struct sandbox_job *job, struct wor
 		.env = call->env,
 		.pod = pod,
 		.netns = call->netns,
+		.worker = job->worker,
 		.plugin_types = job->config->plugin_types,
 		.conf_dir = job->config->conf_dir,
 		.bin_dir = job->config->bin_dir,
@@ -226,7 +229,6 @@ static struct attachment attachment_of(const struct sandbox_job *job, struct wor
 		.has_plugin = job->what.has_plugin,
 		.limits = job->limits,
 		.steps = steps,
-		.announcements = job->announcements,
 	};
 }
 
@@ -284,10 +286,10 @@ static void run_sandbox_job(const struct sandbox_job *job, struct worker_channel
 		rc = carry_out(job, line, steps, &result, &err);
 	else
 		rc = tidy_up(job, line, steps, &err);
-	if (rc == 0 && job->what.note)
-		notes_remove(job->state, job->what.note);
 	if (sandbox_flush(job->state, job->what.container, rc == 0 ? &err : NULL) < 0)
 		rc = -1;
+	if (rc == 0 && job->what.note)
+		notes_remove(job->state, job->what.note);
 	json_put(done, "result", result);
 	if (rc < 0)
 		json_put(done, "error", ask_error_new(&err));
@@ -302,7 +304,8 @@ static void run_sandbox_job(const struct sandbox_job *job, struct worker_channel
 	 * socket is closed: the runtime waits for neither.
 	 */
 	if (rc == 0 && job->what.call)
-		netns_visit_announce(job->what.call->netns, job->announcements);
+		netns_visit_announce(&job->worker->namespaces, job->what.call->netns,
+				     job->worker->announcements);
 }
 
 /* ---- a job comes ----------------------------------------------------------------------------- */
@@ -411,9 +414,8 @@ static void run_job(struct worker_channel *line, const json_t *message, int netn
 {
 	auto_close int root = -1, state = -1;
 	struct program_limits limits = {0};
-	json_auto_t *announcements = json_array();
-	struct sandbox_job job = {
-		.config = config, .limits = &limits, .announcements = announcements};
+	struct attach_worker worker = {.announcements = json_array()};
+	struct sandbox_job job = {.config = config, .limits = &limits, .worker = &worker};
 	struct cni_call call = {.netns = netns};
 	enum cni_job_kind kind;
 	struct err err = {0};
@@ -438,6 +440,8 @@ static void run_job(struct worker_channel *line, const json_t *message, int netn
 		run_cluster_job(&job, line);
 	else
 		run_sandbox_job(&job, line);
+	netns_visit_end(&worker.namespaces);
+	json_decref(worker.announcements);
 	cni_call_done(&call);
 }
 

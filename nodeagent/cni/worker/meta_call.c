@@ -154,7 +154,7 @@ static json_t *decide(const struct attachment *a, const json_t *known, struct er
 		.served = json_at(known, "served"),
 	};
 
-	if (!devices || netns_visit(a->netns, &look, err) < 0)
+	if (!devices || netns_visit(&a->worker->namespaces, a->netns, NETNS_LINKS, &look, err) < 0)
 		return NULL;
 	links = names_of(look);
 	in.links = links;
@@ -414,10 +414,11 @@ static int move_default_route(const struct meta_call *m, json_t *results, struct
 
 	if (json_array_size(changes) == 0)
 		return 0;
-	if (netns_visit(m->a->netns, &look, err) < 0)
+	if (netns_visit(&m->a->worker->namespaces, m->a->netns, NETNS_LINKS | NETNS_ROUTES, &look,
+			err) < 0)
 		return -1;
 	steps = default_route_steps(changes, look);
-	return netns_visit_execute(m->a->netns, steps, err);
+	return netns_visit_execute(&m->a->worker->namespaces, m->a->netns, steps, err);
 }
 
 /* The agent writes the annotation and the events; ADD goes on when that takes long. */

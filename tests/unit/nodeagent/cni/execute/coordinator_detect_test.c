@@ -79,12 +79,13 @@ static void finds_out_about_all_nics_of_a_pod_together(void **state)
 	json_auto_t *settings = json_pack("{s:s, s:b, s:[], s:[]}", "mode", "auto", "tunePodRoutes",
 					  1, "overlayPodCIDR", "serviceCIDR");
 	json_auto_t *list = nics(), *findings = NULL;
+	auto_netns struct netns *namespaces = NULL;
 	auto_close int netns = -1;
 
 	if (!make_pod())
 		skip();
 	netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-	findings = coordinator_detect(netns, list, settings);
+	findings = coordinator_detect(&namespaces, netns, list, settings);
 	(void)kill(network, SIGKILL);
 	(void)waitpid(network, NULL, 0);
 	assert_int_equal(json_object_size(json_at(findings, "net1")), 0);

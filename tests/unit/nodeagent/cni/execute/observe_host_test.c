@@ -67,9 +67,11 @@ static void announcements_have_a_deadline(void **state)
 	json_auto_t *list =
 		json_pack("[{s:s, s:[s]}]", "ifname", "none", "addresses", "192.0.2.7/24");
 	auto_close int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	struct netns *namespaces = NULL;
 
-	netns_visit_announce(here, list);
+	netns_visit_announce(&namespaces, here, list);
 	assert_in_range(alarm(0), 1, NETNS_ANNOUNCE_S);
+	netns_visit_end(&namespaces);
 }
 
 int main(void)

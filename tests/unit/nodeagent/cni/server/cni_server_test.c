@@ -93,7 +93,7 @@ int attach_run(const struct attach_call *call, json_t **ret_result, struct err *
 	if (call->command == ATTACH_CHECK)
 		return json_str_at(call->saved, "was") ? 0 : -1;
 	/* What it would announce goes out after the answer. */
-	assert_true(json_is_array(call->announcements));
+	assert_true(json_is_array(call->worker->announcements));
 	if (call->saved)
 		(void)touch("beside");
 	if (str_eq(does, "crashes")) {

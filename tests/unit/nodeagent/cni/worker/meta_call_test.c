@@ -23,6 +23,7 @@
 #include "lib/json/frame_io.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/netns_visit.h"
+#include "nodeagent/cni/plan/attach.h"
 #include "nodeagent/cni/state/devices.h"
 #include "nodeagent/cni/state/sandboxes.h"
 #include "nodeagent/cni/worker/attachment.h"
@@ -168,13 +169,15 @@ static bool can_have_namespaces(void)
 }
 
 /* {interface: the table that its default route is in}, new. */
-static json_t *tables_of(int netns)
+static json_t *tables_of(struct attach_worker *worker, int netns)
 {
 	json_auto_t *look = NULL;
 	json_t *tables = json_object(), *route;
 	size_t i;
 
-	assert_int_equal(netns_visit(netns, &look, NULL), 0);
+	assert_int_equal(
+		netns_visit(&worker->namespaces, netns, NETNS_LINKS | NETNS_ROUTES, &look, NULL),
+		0);
 	json_array_foreach (json_at(look, "routes"), i, route)
 		if (str_eq(json_str_at(route, "dst"), "0.0.0.0/0"))
 			json_put(tables, json_str_at(route, "dev"),
@@ -201,8 +204,10 @@ static _Noreturn void be_worker(struct node *node, int fd, const char *command)
 				"/opt/cni/bin");
 	json_t *pod = json_pack("{s:s,s:s,s:s}", "namespace", "ml", "name", "p", "uid", "u1");
 	struct program_limits limits = {0};
+	struct attach_worker worker = {.announcements = json_array()};
 	struct attachment attachment = {
 		.line = &line,
+		.worker = &worker,
 		.limits = &limits,
 		.state = node->state,
 		.root = node->root,
@@ -232,12 +237,12 @@ static _Noreturn void be_worker(struct node *node, int fd, const char *command)
 		rc = attachment_check(&attachment, &err);
 	else
 		rc = attachment_delete(&attachment, &err);
+	assert_int_equal(sandbox_flush(node->state, "c1", NULL), 0);
 	json_put(done, "result", result);
 	json_put_bool(done, "hadChildren", had_children(&before));
 	if (node->has_netns)
-		json_put(done, "tables", tables_of(attachment.netns));
+		json_put(done, "tables", tables_of(&worker, attachment.netns));
 	if (rc < 0)
-	assert_int_equal(sandbox_flush(node->state, "c1", NULL), 0);
 		json_put(done, "error", ask_error_new(&err));
 	worker_channel_send(&line, "done", done);
 	_exit(0);

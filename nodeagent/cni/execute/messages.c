@@ -79,6 +79,16 @@ static struct nl_msg *link_message(const json_t *step, int index)
 	put_mac(msg, IFLA_ADDRESS, step, "mac");
 	put_number(msg, IFLA_MTU, step, "mtu");
 	put_number(msg, IFLA_TXQLEN, step, "txqlen");
+	put_number(msg, IFLA_GROUP, step, "group");
+	return msg;
+}
+
+/* By number, or all of a group, which the kernel takes down together (rtnl_group_dellink()). */
+static struct nl_msg *unlink_message(const json_t *step, int index)
+{
+	struct nl_msg *msg = rtnl_link_request(RTM_DELLINK, 0, index);
+
+	put_number(msg, IFLA_GROUP, step, "group");
 	return msg;
 }
 
@@ -525,7 +535,7 @@ struct nl_msg *message_of_step(const json_t *step, int index, int other, struct 
 	else if (str_eq(what, "vf"))
 		msg = vf_message(step, index);
 	else if (str_eq(what, "unlink"))
-		msg = rtnl_link_request(RTM_DELLINK, 0, index);
+		msg = unlink_message(step, index);
 	else if (str_eq(what, "ipoib"))
 		msg = ipoib_message(step);
 	else if (str_eq(what, "upper"))

@@ -11,6 +11,9 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/meta/plugin_call.h"
+#include "nodeagent/cni/plan/coordinator.h"
+#include "nodeagent/cni/plan/look.h"
+#include "nodeagent/cni/plan/steps.h"
 
 /*
  * They look at their own interface and at what its configuration names on the host, at nothing else
@@ -133,4 +136,98 @@ bool plugin_order_may_delete(const json_t *delegates, const bool *there, size_t 
 		    (i == 0 || !is_alone(delegate) || !is_alone(json_array_get(delegates, k))))
 			return false;
 	return true;
+}
+
+/* ---- interfaces that go at once -------------------------------------------------------------- */
+
+static const json_t *record_of(const json_t *records, const char *type, const char *ifname)
+{
+	const json_t *record;
+	size_t i;
+
+	json_array_foreach (records, i, record)
+		if (str_eq(json_str_at(record, "plugin"), type) &&
+		    str_eq(json_str_at(record, "ifname"), ifname))
+			return record;
+	return NULL;
+}
+
+static bool has_word(const char *const *words, size_t n, const char *word)
+{
+	for (size_t i = 0; i < n; i++)
+		if (str_eq(words[i], word))
+			return true;
+	return false;
+}
+
+/* Is all that DEL of the network does in the pod to remove interfaces? */
+static bool only_unlinks(const json_t *delegate, const json_t *records)
+{
+	static const char *const makers[] = {"macvlan", "ipvlan", "vlan",
+					     "dummy",   "bridge", "coordinator"};
+	static const char *const ipam[] = {NULL, "spiderpool", "static", "host-local"};
+	const char *ifname = json_str_at(delegate, "interface");
+
+	for (size_t i = 0; i < delegate_plugins(delegate); i++) {
+		const char *type = delegate_plugin_type(delegate, i);
+		const json_t *record = record_of(records, type, ifname);
+
+		if (!record || !has_word(makers, ARRAY_LEN(makers), type) ||
+		    !has_word(ipam, ARRAY_LEN(ipam), json_str_at(record, "config", "ipam", "type")))
+			return false;
+	}
+	return true;
+}
+
+static bool is_removed_by(const json_t *record, const json_t *link)
+{
+	const char *type = json_str_at(record, "plugin"), *kind = json_str_at(link, "kind");
+	const char *name = json_str_at(link, "name");
+	/* The other end is the node's. */
+	bool is_end = json_at(record, "saved", "peer") && str_eq(kind, "veth");
+
+	if (str_eq(type, "coordinator"))
+		return is_end && str_eq(name, COORDINATOR_VETH);
+	return str_eq(name, json_str_at(record, "ifname")) &&
+	       (str_eq(type, "bridge") ? is_end : str_eq(type, kind));
+}
+
+static bool is_removed(const json_t *delegates, const json_t *records, const json_t *link)
+{
+	json_t *delegate;
+	size_t i;
+
+	json_array_foreach ((json_t *)delegates, i, delegate)
+		for (size_t k = 0; k < delegate_plugins(delegate); k++)
+			if (only_unlinks(delegate, records) &&
+			    is_removed_by(record_of(records, delegate_plugin_type(delegate, k),
+						    json_str_at(delegate, "interface")),
+					  link))
+				return true;
+	return false;
+}
+
+json_t *plugin_order_unlink(const json_t *delegates, const json_t *records, const json_t *look,
+			    uint32_t group)
+{
+	json_t *steps = json_array(), *link, *step;
+	size_t i;
+
+	assert(group != 0);
+	/* The cluster's network needs none of the others. */
+	for (i = 1; i < json_array_size(delegates); i++)
+		if (!is_alone(json_array_get(delegates, i)))
+			return steps;
+	json_array_foreach (json_at(look, "links"), i, link) {
+		if (!is_removed(delegates, records, link))
+			continue;
+		step = steps_add(steps, "pod", "link", json_str_at(link, "name"));
+		json_put_int(step, "index", look_number(link, "index"));
+		json_put_int(step, "group", group);
+	}
+	if (json_array_size(steps) < 2)
+		json_array_clear(steps);
+	else
+		json_put_int(steps_add(steps, "pod", "unlink", NULL), "group", group);
+	return steps;
 }

@@ -14,6 +14,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * May the next plugin of delegate i (delegates.h) be called on ADD? done[k] is how many plugins of
@@ -28,5 +29,17 @@ bool plugin_order_may_add(const json_t *delegates, const size_t *done, size_t i)
  * of, the cluster's network is the last.
  */
 bool plugin_order_may_delete(const json_t *delegates, const bool *there, size_t i);
+
+/*
+ * Before DEL: steps (nodeagent/cni/plan/steps.h), new, that remove the pod's interfaces at once
+ * which the DELs of our plugins would remove one by one; for each the kernel would wait until no
+ * processor uses it any more. Networks with a plugin that has no record, or has more to do with its
+ * interface than to remove it, are left out; so are all where one needs others' interfaces. No
+ * steps for fewer than two.
+ * records: of the sandbox (nodeagent/cni/state/sandboxes.h); look: links of the pod (look.h);
+ * group: a number that no link of the pod has for its group.
+ */
+json_t *plugin_order_unlink(const json_t *delegates, const json_t *records, const json_t *look,
+			    uint32_t group);
 
 #endif

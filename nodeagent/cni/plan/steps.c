@@ -211,11 +211,12 @@ char *step_text(const json_t *step)
 	static const struct {
 		const char *key, *word;
 	} words[] = {
-		{"dst", " "},       {"address", " "},     {"path", " "},
-		{"value", " = "},   {"from", " from "},   {"to", " to "},
-		{"mark", " mark "}, {"gw", " via "},      {"dev", " dev "},
-		{"peer", " peer "}, {"table", " table "}, {"priority", " priority "},
-		{"mac", " mac "},   {"mtu", " mtu "},     {"txqlen", " txqlen "},
+		{"dst", " "},         {"address", " "},     {"path", " "},
+		{"value", " = "},     {"from", " from "},   {"to", " to "},
+		{"mark", " mark "},   {"gw", " via "},      {"dev", " dev "},
+		{"peer", " peer "},   {"table", " table "}, {"priority", " priority "},
+		{"mac", " mac "},     {"mtu", " mtu "},     {"txqlen", " txqlen "},
+		{"group", " group "},
 	};
 	struct strbuf text = {0};
 

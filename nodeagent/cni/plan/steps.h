@@ -8,8 +8,8 @@
  * touched.
  *
  *   link         dev, and any of up (bool), promisc, allmulti (bool), deaf (true: neither of
- *                these, as an administrator sets them), mac, mtu, txqlen, master (index); was:
- *                the same, for the way back
+ *                these, as an administrator sets them), mac, mtu, txqlen, master (index), group;
+ *                was: the same, for the way back
  *   veth         dev, peer, mac, peerMac, mtu: a pair, whose peer is in the other namespace; up:
  *                false: dev stays down; exclusive: a pair that is there is a failure
  *   bridge       dev, mtu, filtering (bool: by VLAN)
@@ -21,7 +21,7 @@
  *   upper        dev, kind ("macvlan", "ipvlan", "vlan", "dummy"), lower (index), mode, vlan,
  *                queue, mac, mtu: an interface upon another one, without lower by itself; to: it
  *                is made in the other namespace
- *   unlink       dev
+ *   unlink       dev, or group: all of its links at once
  *   address, unaddress      dev, address; broadcast: with that of its network, if IPv4 has one
  *   route, unroute          family, table, dst; gw, dev, src, scope, metric, mtu, flags;
  *                beside: others may lead there, too

@@ -15,6 +15,7 @@
 #include "lib/base/log.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/pci_address.h"
+#include "lib/base/random.h"
 #include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/ask.h"
@@ -25,6 +26,7 @@
 #include "nodeagent/cni/meta/meta_run.h"
 #include "nodeagent/cni/meta/multus_state.h"
 #include "nodeagent/cni/meta/network_status.h"
+#include "nodeagent/cni/meta/plugin_order.h"
 #include "nodeagent/cni/plugin/deadlines.h"
 #include "nodeagent/cni/state/devices.h"
 #include "nodeagent/cni/state/sandboxes.h"
@@ -564,6 +566,27 @@ static int repeat(const struct meta_call *m, const char *command, const json_t *
 }
 
 /*
+ * Best effort: what stays, and all else of the networks, is left to the DELs of their plugins. The
+ * record on the disk says already that all of them go.
+ */
+static void unlink_together(const struct meta_call *m)
+{
+	const struct attachment *a = m->a;
+	json_auto_t *sandbox = NULL, *look = NULL, *steps = NULL;
+	uint32_t group;
+
+	if (a->netns < 0 || json_array_size(m->delegates) < 2 ||
+	    sandbox_load(a->state, a->container, &sandbox, NULL) < 0 ||
+	    netns_visit(&a->worker->namespaces, a->netns, NETNS_LINKS, &look, NULL) < 0)
+		return;
+	random_bytes(&group, sizeof(group));
+	steps = plugin_order_unlink(m->delegates, json_at(sandbox, "attachments"), look,
+				    group >> 1 | 1U << 30);
+	if (json_array_size(steps) > 0)
+		(void)netns_visit_execute(&a->worker->namespaces, a->netns, steps, NULL);
+}
+
+/*
  * What is on the disk says what there was. Without it the sandbox is of before us: a Multus set it
  * up, or the runtime called the cluster's network itself.
  */
@@ -575,6 +598,7 @@ static int delete (struct meta_call *m, const json_t *results, struct err *err)
 		return -1;
 	if (!m->delegates && !(m->delegates = of_the_cluster(m, &found, err)))
 		return -1;
+	unlink_together(m);
 	if (repeat(m, "DEL", found, err) < 0)
 		return -1;
 	remove_device_infos(m);

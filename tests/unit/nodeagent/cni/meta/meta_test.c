@@ -447,6 +447,67 @@ static void gives_the_effective_default_route_out_in_order(void **state)
 	assert_string_equal(second, "23");
 }
 
+/*
+ * Interfaces that go at once, and their group, where all plugins have records but those of type
+ * `missing`. The pod has made net9 itself.
+ */
+static char *gone_at_once(const char *text, const char *missing)
+{
+	json_auto_t *delegates = chains(text), *records = json_array(), *steps = NULL;
+	json_auto_t *look = yaml("{'links':[{'name':'net0','index':2,'kind':'veth'},"
+				 "{'name':'net1','index':3,'kind':'macvlan'},"
+				 "{'name':'net2','index':4,'kind':'ipvlan'},"
+				 "{'name':'net3','index':5,'kind':'veth'},"
+				 "{'name':'veth0','index':6,'kind':'veth'},"
+				 "{'name':'net9','index':7,'kind':'macvlan'}]}");
+	auto_strbuf struct strbuf out = {0};
+	json_t *delegate, *step;
+	size_t i;
+
+	json_array_foreach (delegates, i, delegate)
+		for (size_t k = 0; k < delegate_plugins(delegate); k++)
+			if (!str_eq(delegate_plugin_type(delegate, k), missing))
+				json_array_append_new(
+					records, json_pack("{s:s, s:O, s:O, s:{s:s}}", "plugin",
+							   delegate_plugin_type(delegate, k),
+							   "ifname", json_at(delegate, "interface"),
+							   "config", json_at(delegate, "config"),
+							   "saved", "peer", "owp"));
+	steps = plugin_order_unlink(delegates, records, look, 77);
+	json_array_foreach (steps, i, step) {
+		assert_int_equal(json_integer_value(json_at(step, "group")), 77);
+		strbuf_addf(&out, "%s %s\n", json_str_at(step, "do"),
+			    json_str_or(json_at(step, "dev"), ""));
+	}
+	return strbuf_take(&out);
+}
+
+static void expect_gone(const char *text, const char *missing, const char *want)
+{
+	auto_free char *got = gone_at_once(text, missing);
+
+	assert_string_equal(got, want);
+}
+
+static void removes_interfaces_of_our_plugins_at_once(void **state)
+{
+	expect_gone("bridge/macvlan,coordinator/ipvlan", NULL,
+		    "link net0\nlink net1\nlink net2\nlink veth0\nunlink \n");
+	/* Of the cluster's network, a program of the node, nothing is known. */
+	expect_gone("calico/macvlan,coordinator/ipvlan", "calico",
+		    "link net1\nlink net2\nlink veth0\nunlink \n");
+	expect_gone("calico/macvlan", "calico", "");
+	/* A program of the node made it, or has to look at it. */
+	expect_gone("bridge/macvlan/ipvlan", "macvlan", "link net0\nlink net2\nunlink \n");
+	expect_gone("bridge/macvlan,sbr/ipvlan", "sbr", "link net0\nlink net2\nunlink \n");
+	/* Settings are put back while it is there. */
+	expect_gone("bridge/macvlan,tuning/ipvlan", NULL, "link net0\nlink net2\nunlink \n");
+	/* The pod has another one in its place, or moved. */
+	expect_gone("bridge/ipvlan/ipvlan", NULL, "link net0\nlink net2\nunlink \n");
+	/* A bond gives its ports back first. */
+	expect_gone("bridge/macvlan/ipvlan/bond", NULL, "");
+}
+
 /* ---- a run ----------------------------------------------------------------------------------- */
 
 /* Run; plugins named "bad" fail on ADD, "stuck" on DEL. What was called, as "ADD 1.0 …". */
@@ -801,6 +862,7 @@ int main(void)
 		cmocka_unit_test(lets_coordinators_follow_each_other_in_order),
 		cmocka_unit_test(lets_a_plugin_that_may_look_at_others_wait),
 		cmocka_unit_test(gives_the_effective_default_route_out_in_order),
+		cmocka_unit_test(removes_interfaces_of_our_plugins_at_once),
 		cmocka_unit_test(undoes_what_was_called_and_nothing_else),
 		cmocka_unit_test(deletes_behind_failures_and_the_clusters_network_last),
 		cmocka_unit_test(deletes_a_bond_before_what_it_is_made_of),

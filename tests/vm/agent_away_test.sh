@@ -4,7 +4,8 @@
 # away for a minute, with all of its processes, while pods with VFs and pods on a macvlan rail are deleted and created again. Those
 # that are deleted go; the new ones wait, and an event says for what; all start once the agent is back; nothing of the others is
 # left: no VF, no RDMA device, no address, no rule, no file.
-# AWAY=N: for so many seconds (60).
+# AWAY=N: for so many seconds (60). PREVIOUS=FILE: an image of an earlier version, with which the 20 pods start; the agent is then
+# updated from it, taken back to it, and updated once more.
 # shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
 set -euo pipefail
 
@@ -207,6 +208,19 @@ running() {
 	records
 }
 
+# update WHAT [IMAGE]: to another pod, of the image where one is named; the pods that run notice nothing.
+update() {
+	local uid
+
+	uid=$(agent_uid)
+	[[ -z ${2:-} ]] || t_ok "$1: its image" hack/node image "$a_node" "$2"
+	t_ok "$1" k rollout restart -n "$POD_NAMESPACE" daemonset/orbweaver-agent
+	t_wait "$a_wait_s" "another one is there" agent_is_another "$uid"
+	t_wait 60 "and offers the VFs" offered "$vfs"
+	t_wait "$a_wait_s" "which are as they should be" a_done "$vfs"
+	t_ok "no interface, address, route, rule, VF, RDMA device or file of a pod has changed" nothing_has_changed
+}
+
 nothing_has_changed() {
 	running >"$tmp/now"
 	diff "$tmp/running" "$tmp/now"
@@ -239,7 +253,8 @@ a_begin away --pfs 2 --roce --exclusive --append ib_core.netns_mode=0 --memory 1
 # kubelet 1.20 does not get over a Node without status; it makes one of its own.
 k delete node "$a_node" >/dev/null
 t_ok "kubelet and containerd" hack/node kubelet "$a_node"
-t_ok "the agent's image" hack/node image "$a_node" "${BUILD:-build}/images/orbweaver-agent.tar"
+image=${BUILD:-build}/images/orbweaver-agent.tar
+t_ok "the agent's image" hack/node image "$a_node" "${PREVIOUS:-$image}"
 t_need
 node 'ip link set enp2s0 up'
 t_ok "the agent, which sets up all networks" install
@@ -267,18 +282,13 @@ kept=$(addresses | grep -E '^(named|kept)-0 ')
 
 running >"$tmp/running"
 echo "# $(wc -l <"$tmp/running") lines of $pods pods and their node are compared"
-uid=$(agent_uid)
-t_ok "the agent is updated" k rollout restart -n "$POD_NAMESPACE" daemonset/orbweaver-agent
-t_wait "$a_wait_s" "another one is there" agent_is_another "$uid"
-t_wait 60 "and offers the VFs" offered "$vfs"
-t_wait "$a_wait_s" "which are as they should be" a_done "$vfs"
-t_ok "no interface, address, route, rule, VF, RDMA device or file of a pod has changed" nothing_has_changed
-uid=$(agent_uid)
-t_ok "it is killed, and updated once more" eval "node 'pkill -KILL -x ow-supervisor' &&
-	k rollout restart -n $POD_NAMESPACE daemonset/orbweaver-agent"
-t_wait "$a_wait_s" "another one is there" agent_is_another "$uid"
-t_wait "$a_wait_s" "VFs are as they should be" a_done "$vfs"
-t_ok "nothing has changed" nothing_has_changed
+if [[ -n ${PREVIOUS:-} ]]; then
+	update "the agent is updated from the version before" "$image"
+	update "it is taken back to that" "$PREVIOUS"
+fi
+update "the agent is updated" ${PREVIOUS:+"$image"}
+t_ok "it is killed" node 'pkill -KILL -x ow-supervisor'
+update "it is updated once more"
 k scale deployment rail --replicas=2 >/dev/null
 pods=$few
 t_wait 120 "most pods go" all_run

@@ -112,6 +112,68 @@ static void a_sandbox_is_there_until_its_last_attachment_goes(void **state)
 	assert_int_equal(json_array_size(after), 0);
 }
 
+static bool add_mark(void *arg, json_t *sandbox)
+{
+	json_put_str(sandbox, "mark", arg);
+	return true;
+}
+
+static void expect_file(const struct stand *s, const char *part, bool is_there)
+{
+	auto_free char *text = get(s, "sandboxes/c1.json");
+
+	assert_non_null(text);
+	assert_int_equal(strstr(text, part) != NULL, is_there);
+}
+
+static void what_is_left_for_later_is_read_at_once(void **state)
+{
+	const struct stand *s = *state;
+	json_auto_t *before = NULL, *after = NULL, *other = NULL, *gone = NULL;
+
+	assert_int_equal(sandbox_change(s->state, "c2", SANDBOX_SYNCED, add_one, NULL, NULL), 0);
+	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_SYNCED, add_one, NULL, NULL), 0);
+	before = sandbox_read(s->state, "c1", NULL);
+	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_LATER, add_mark, "m1", NULL), 0);
+	assert_null(json_at(before, "mark"));
+	expect_file(s, "m1", false);
+	/* That of another sandbox does not take its place. */
+	other = sandbox_read(s->state, "c2", NULL);
+	after = sandbox_read(s->state, "c1", NULL);
+	assert_string_equal(json_str_at(after, "mark"), "m1");
+	assert_int_equal(sandbox_flush(s->state, "c2", NULL), 0);
+	expect_file(s, "m1", false);
+	assert_int_equal(sandbox_flush(s->state, "c1", NULL), 0);
+	expect_file(s, "m1", true);
+	/* The next change that is written takes it along. */
+	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_LATER, add_mark, "m2", NULL), 0);
+	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_WRITTEN, touch, NULL, NULL), 0);
+	expect_file(s, "m2", true);
+	/* Without attachments there is no file. */
+	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_LATER, remove_all, NULL, NULL), 0);
+	gone = sandbox_read(s->state, "c1", NULL);
+	assert_null(gone);
+	assert_int_equal(sandbox_flush(s->state, "c1", NULL), 0);
+	assert_null(get(s, "sandboxes/c1.json"));
+}
+
+static void a_file_of_another_process_counts(void **state)
+{
+	const struct stand *s = *state;
+	json_auto_t *sandbox = NULL;
+
+	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_SYNCED, add_one, NULL, NULL), 0);
+	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_LATER, add_mark, "m1", NULL), 0);
+	put(s, "sandboxes/c1.json",
+	    "{\"container\": \"c1\", \"attachments\": [{\"plugin\": \"a\", \"network\": \"b\", "
+	    "\"ifname\": \"c\"}], \"mark\": \"m2\"}");
+	sandbox = sandbox_read(s->state, "c1", NULL);
+	assert_string_equal(json_str_at(sandbox, "mark"), "m2");
+	assert_int_equal(sandbox_flush(s->state, "c1", NULL), 0);
+	expect_file(s, "m2", true);
+	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_SYNCED, remove_all, NULL, NULL), 0);
+}
+
 static void what_cannot_be_read_is_put_aside(void **state)
 {
 	const struct stand *s = *state;
@@ -790,6 +852,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(a_sandbox_is_there_until_its_last_attachment_goes),
+		TEST(what_is_left_for_later_is_read_at_once),
+		TEST(a_file_of_another_process_counts),
 		TEST(what_was_synced_survives_the_loss_of_what_was_not),
 		TEST(the_last_synced_one_counts_and_no_older_one),
 		TEST(what_cannot_be_read_is_put_aside),

@@ -51,9 +51,11 @@ NEWER_TESTS := operator_seeds $(if $(LONG),apply operator_agent operator_webhook
 # Those that take minutes begin first, so that none of them ends alone.
 INTEGRATION_FIRST := $(patsubst %,tests/integration/%_test.sh,operator_drain dashboards operator_alerts release ipam_endings kubelet \
 	operator_inject operator_removal ipam_churn operator_agent operator_leak cli_report_live operator_outage cli_pathtest ipam)
+# Once more on a node on which no CNI program but ours is installed.
+INTEGRATION_OWN := tests/integration/guides_test.sh@own
 # The load of the core is enough for admission, the thousands of pods are for LONG=1.
 INTEGRATION_SMALL := tests/integration/operator_webhook_test.sh
-INTEGRATION_RUN = $(INTEGRATION_FIRST) $(if $(LONG),,$(INTEGRATION_SMALL:%=%@core)) $(NEWER_TESTS:%=tests/integration/%_test.sh@$(NEWER)) \
+INTEGRATION_RUN = $(INTEGRATION_FIRST) $(INTEGRATION_OWN) $(if $(LONG),,$(INTEGRATION_SMALL:%=%@core)) $(NEWER_TESTS:%=tests/integration/%_test.sh@$(NEWER)) \
 	$(filter-out $(INTEGRATION_FIRST) $(if $(LONG),,$(INTEGRATION_LONG) $(INTEGRATION_SMALL)),$(sort $(wildcard tests/integration/*_test.sh)))
 JOBS ?= $(shell nproc)
 # Unit tests mostly wait for timers; each integration test has a control plane of its own, and waits for half of its time.

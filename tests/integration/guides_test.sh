@@ -3,6 +3,8 @@
 # Pods of the guides that users follow, in real network namespaces: an operator that leads, an agent as the meta plugin of its
 # node, an API server, the plugins macvlan and ptp of containernetworking-plugins. What the guides say is quoted. A VF is a
 # macvlan that a folder calls one; who has it says a kubelet of ours.
+#
+# STAGE=own: no CNI program but ours is on the node; the cluster's network is bridge with host-local.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 
@@ -73,9 +75,15 @@ mkdir "$tmp/bin"
 for type in orbweaver spiderpool coordinator sriov rdma; do
 	ln -s "$plugin" "$tmp/bin/$type"
 done
-for type in macvlan ptp host-local; do
-	ln -s "/usr/lib/cni/$type" "$tmp/bin/$type"
-	ln -s "/usr/lib/cni/$type" "$host/opt/cni/bin/$type"
+cluster_type=bridge
+[[ ${STAGE:-} == own ]] || cluster_type=ptp
+for type in macvlan "$cluster_type" host-local; do
+	if [[ ${STAGE:-} == own ]]; then
+		ln -s "$plugin" "$tmp/bin/$type"
+	else
+		ln -s "/usr/lib/cni/$type" "$tmp/bin/$type"
+		ln -s "/usr/lib/cni/$type" "$host/opt/cni/bin/$type"
+	fi
 done
 export ORBWEAVER_CNI_SOCKET=$host/run/orbweaver/cni.sock ORBWEAVER_CNI_STATE=$host/var/lib/orbweaver/cni
 ip netns add router
@@ -89,7 +97,7 @@ ip route add default via 10.1.20.1
 wire ens6f0np0 172.81.0.1/16
 make_vfs
 cat >"$conf/10-calico.conflist" <<END
-{ "cniVersion": "0.3.1", "name": "k8s-pod-network", "plugins": [ { "type": "ptp",
+{ "cniVersion": "0.3.1", "name": "k8s-pod-network", "plugins": [ { "type": "$cluster_type", "isGateway": true,
 	"ipam": { "type": "host-local", "dataDir": "$tmp/host-local", "subnet": "10.233.64.0/18",
 		"routes": [ { "dst": "0.0.0.0/0" } ] } } ] }
 END
@@ -98,10 +106,21 @@ o_agent_user
 o_offer mellanoxroce 1018
 o_coordinator_ready '{"mode": "auto", "podCIDRType": "none", "tunePodRoutes": true}' >/dev/null
 
+foreign_programs() {
+	local file
+
+	for file in "$host"/opt/cni/bin/* "$tmp"/bin/*; do
+		cmp -s "$file" "$plugin" || echo "$file"
+	done
+}
+
 o_start op --policy-namespaces kube-system
 o_spawn a "$o_programs/orbweaver-agent" "${o_offer_flags[@]}" --profile auto
 t_wait 60 "plugins can ask the node's server" test -S "$ORBWEAVER_CNI_SOCKET"
 t_wait 30 "the cluster's network is behind ours" test -s "$conf/00-orbweaver.conflist"
+if [[ ${STAGE:-} == own ]]; then
+	t_eq "no plugin of the node is another program's" "" "$(foreign_programs)"
+fi
 t_need
 
 # --- pods -----------------------------------------------------------------------------------------------------------------

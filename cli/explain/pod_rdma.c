@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Facts of all interfaces are collected first, one row each; variables follow from the rows.
- *
- * Source of what variables mean: NCCL user guide, "Environment Variables"; how NCCL chooses a GID
- * itself: ncclIbGetGidIndex() in src/transport/net_ib of github.com/NVIDIA/nccl.
+ * Facts of all interfaces are collected first, one row each; variables follow from the rows
+ * (reconcilers/core/rdma_variables.h).
  */
 #include "cli/explain/pod_rdma.h"
 
@@ -16,10 +14,8 @@
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/limits.h"
 #include "reconcilers/core/networks.h"
+#include "reconcilers/core/rdma_variables.h"
 #include "reconcilers/core/reconcile.h"
-
-#define TRAFFIC_CLASS     "NCCL_IB_TC"
-#define CLUSTER_INTERFACE "eth0"
 
 enum { DEVICE_NAME_MAX = 63 };
 
@@ -195,64 +191,6 @@ json_t *explain_pod_interfaces(const json_t *world, const json_t *pod)
 
 /* ---- variables ------------------------------------------------------------------------------- */
 
-/* The GID to use: RoCE v2, of an IPv4 address if there is one, since switches route both. */
-static const json_t *best_gid(const json_t *row)
-{
-	const json_t *best = NULL, *gid;
-	size_t i;
-
-	json_array_foreach (json_at(row, "gids"), i, gid) {
-		bool is_v4 = !strchr(json_str_or(json_at(gid, "address"), ":"), ':');
-
-		if (json_integer_value(json_at(gid, "version")) == 2 && (!best || is_v4))
-			best = gid;
-		if (best == gid && is_v4)
-			break;
-	}
-	return best;
-}
-
-/* What is known of all rows with a device. */
-struct rdma_summary {
-	struct strbuf devices; /* "mlx5_0:1,mlx5_1:1" */
-	size_t n, with_gid, without_v2;
-	int64_t index; /* of all GIDs; -1: they differ */
-	bool is_v6, is_infiniband;
-};
-
-static void rdma_summary_done(struct rdma_summary *summary)
-{
-	strbuf_done(&summary->devices);
-}
-
-static void sum_up(const json_t *rows, struct rdma_summary *ret)
-{
-	const json_t *row;
-	size_t i;
-
-	json_array_foreach (rows, i, row) {
-		const json_t *gid = best_gid(row), *addresses = json_at(row, "addresses");
-		const char *address = json_str_at(gid, "address");
-		int64_t port = gid ? json_integer_value(json_at(gid, "port")) : 1;
-		int64_t index = json_integer_value(json_at(gid, "index"));
-
-		if (!json_at(row, "rdmaDevice"))
-			continue;
-		strbuf_addf(&ret->devices, "%s%s:%lld", ret->n > 0 ? "," : "",
-			    json_str_at(row, "rdmaDevice"), (long long)port);
-		if (!address)
-			address = json_string_value(json_array_get(addresses, 0));
-		ret->n++;
-		ret->is_v6 |= address && strchr(address, ':');
-		ret->is_infiniband |= json_is_true(json_at(row, "infiniband"));
-		ret->without_v2 += json_at(row, "gids") && !gid;
-		if (!gid)
-			continue;
-		ret->index = ret->with_gid == 0 || ret->index == index ? index : -1;
-		ret->with_gid++;
-	}
-}
-
 /* A number that a container of the pod sets; "": none does. */
 static const char *traffic_class_of(const json_t *pod)
 {
@@ -262,42 +200,13 @@ static const char *traffic_class_of(const json_t *pod)
 
 	json_array_foreach (json_at(pod, "spec", "containers"), i, container) {
 		const json_t *variable =
-			json_find(json_at(container, "env"), "name", TRAFFIC_CLASS);
+			json_find(json_at(container, "env"), "name", RDMA_TRAFFIC_CLASS);
 		const char *value = json_str_at(variable, "value");
 
 		if (str_to_int(value, 0, 255, &class))
 			return value;
 	}
 	return "";
-}
-
-static json_t *variables_of(const struct rdma_summary *summary, const json_t *pod)
-{
-	json_t *variables = json_object();
-	const char *traffic_class = traffic_class_of(pod);
-
-	json_put(variables, "NCCL_IB_HCA", json_fmt("=%s", strbuf_str(&summary->devices)));
-	json_put_str(variables, "UCX_NET_DEVICES", strbuf_str(&summary->devices));
-	if (summary->is_infiniband) {
-		/* GIDs are not chosen there. */
-	} else if (summary->with_gid == summary->n && summary->index >= 0) {
-		json_put(variables, "NCCL_IB_GID_INDEX",
-			 json_fmt("%lld", (long long)summary->index));
-		json_put(variables, "UCX_IB_GID_INDEX",
-			 json_fmt("%lld", (long long)summary->index));
-	} else {
-		json_put_str(variables, "NCCL_IB_ADDR_FAMILY",
-			     summary->is_v6 ? "AF_INET6" : "AF_INET");
-		json_put_str(variables, "NCCL_IB_ROCE_VERSION_NUM", "2");
-	}
-	/* To find each other they need no RDMA: the cluster's network is there in any pod. */
-	json_put_str(variables, "NCCL_SOCKET_IFNAME", "=" CLUSTER_INTERFACE);
-	json_put_str(variables, "GLOO_SOCKET_IFNAME", CLUSTER_INTERFACE);
-	if (*traffic_class) {
-		json_put_str(variables, TRAFFIC_CLASS, traffic_class);
-		json_put_str(variables, "UCX_IB_TRAFFIC_CLASS", traffic_class);
-	}
-	return variables;
 }
 
 /* ---- notes ----------------------------------------------------------------------------------- */
@@ -352,13 +261,8 @@ static json_t *notes_of(const struct rdma_summary *summary, const json_t *rows, 
 			notes,
 			json_fmt("%zu interfaces have RoCE v1 GIDs only: see orbweaver doctor",
 				 summary->without_v2));
-	if (summary->with_gid > 1 && summary->index < 0)
-		json_array_append_new(
-			notes,
-			json_string(
-				"the GID indices differ, and NCCL_IB_GID_INDEX is one for all "
-				"devices: start a process for each device with its own "
-				"NCCL_IB_HCA and NCCL_IB_GID_INDEX, or use RDMA mode exclusive"));
+	if (rdma_summary_differs(summary))
+		json_array_append_new(notes, json_string(RDMA_INDICES_DIFFER));
 	/* Without a device of the pod there is nothing to look for. */
 	if (summary->n > 0 ? summary->with_gid + summary->without_v2 == summary->n
 			   : !has_devices(pod))
@@ -379,10 +283,10 @@ void explain_pod_rdma(json_t *chain, const json_t *world, const json_t *pod)
 
 	if (json_array_size(rows) == 0)
 		return;
-	sum_up(rows, &summary);
+	rdma_summarize(rows, &summary);
 	json_put(chain, "interfaces", json_incref(rows));
 	if (summary.n > 0)
-		json_put(chain, "variables", variables_of(&summary, pod));
+		json_put(chain, "variables", rdma_variables(&summary, traffic_class_of(pod)));
 	notes = notes_of(&summary, rows, pod);
 	if (json_array_size(notes))
 		json_put(chain, "notes", json_incref(notes));

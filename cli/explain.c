@@ -99,6 +99,7 @@ const struct cli_field explain_pod_fields[] = {
 	{"interfaces[].rail", "integer", "rail of its NIC, where the node reports one"},
 	{"interfaces[].infiniband", "boolean", "true: the link layer of its NIC is InfiniBand"},
 	{"interfaces[].rdmaDevice", "string", "name of its RDMA device"},
+	{"interfaces[].trafficClass", "string", "NCCL_IB_TC, where a container of the pod sets it"},
 	{"interfaces[].addresses[]", "string", "an IP address"},
 	{"interfaces[].gids[].port", "integer", "port of the RDMA device"},
 	{"interfaces[].gids[].index", "integer", "index in the GID table of the port"},
@@ -317,9 +318,15 @@ int explain_pool(const struct cli *cli, struct strbuf *out, enum cli_status *ret
 static void print_rdma(const json_t *chain, struct strbuf *out)
 {
 	static const struct column columns[] = {
-		{"INTERFACE", "interface"},    {"NETWORK", "network"}, {"RAIL", "rail"},
-		{"RDMA DEVICE", "rdmaDevice"}, {"PORT", "port"},       {"ADDRESS", "address"},
-		{"GID INDEX", "index"},        {"ROCE", "version"},
+		{"INTERFACE", "interface"},
+		{"NETWORK", "network"},
+		{"RAIL", "rail"},
+		{"RDMA DEVICE", "rdmaDevice"},
+		{"PORT", "port"},
+		{"ADDRESS", "address"},
+		{"GID INDEX", "index"},
+		{"ROCE", "version"},
+		{"TRAFFIC CLASS", "trafficClass"},
 	};
 	json_auto_t *rows = json_array();
 	json_t *interface, *part;

@@ -280,13 +280,19 @@ void explain_pod_rdma(json_t *chain, const json_t *world, const json_t *pod)
 {
 	auto_call(rdma_summary_done) struct rdma_summary summary = {0};
 	json_auto_t *rows = explain_pod_interfaces(world, pod), *notes = NULL;
+	const char *traffic_class = traffic_class_of(pod);
+	json_t *row;
+	size_t i;
 
 	if (json_array_size(rows) == 0)
 		return;
 	rdma_summarize(rows, &summary);
+	json_array_foreach (rows, i, row)
+		if (json_at(row, "rdmaDevice") && *traffic_class)
+			json_put_str(row, "trafficClass", traffic_class);
 	json_put(chain, "interfaces", json_incref(rows));
 	if (summary.n > 0)
-		json_put(chain, "variables", rdma_variables(&summary, traffic_class_of(pod)));
+		json_put(chain, "variables", rdma_variables(&summary, traffic_class));
 	notes = notes_of(&summary, rows, pod);
 	if (json_array_size(notes))
 		json_put(chain, "notes", json_incref(notes));

@@ -103,6 +103,8 @@ static void an_exclusive_device_is_asked_in_its_pod(void **state)
 		"{NCCL_IB_HCA: '=mlx5_4:1', UCX_NET_DEVICES: 'mlx5_4:1', NCCL_IB_ADDR_FAMILY: "
 		"AF_INET6, NCCL_IB_ROCE_VERSION_NUM: '2', " SOCKETS ", NCCL_IB_TC: '106', "
 		"UCX_IB_TRAFFIC_CLASS: '106'}");
+	is_json(json_at(chain, "interfaces"), "[{interface: net1, rdmaDevice: mlx5_4, "
+					      "trafficClass: '106', addresses: ['fd00::1']}]");
 	is_json(json_at(chain, "notes"),
 		"[\"GID indices that are not shown here, and their devices: kubectl exec "
 		"-n ml w -- sh -c 'grep -F -e fd00:0000:0000:0000:0000:0000:0000:0001 "

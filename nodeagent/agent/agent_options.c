@@ -15,6 +15,7 @@
 #include "nodeagent/cni/plugin/deadlines.h"
 #include "nodeagent/cni/plugin/wire.h"
 #include "nodeagent/devices/pools_paths.h"
+#include "nodeagent/model/job_folder.h"
 #include "nodeagent/process/client.h"
 #include "nodeagent/process/sandbox.h"
 
@@ -120,6 +121,9 @@ const char agent_options_help[] =
 	"                            /dev/infiniband and /dev/vfio, /dev/vhost-net and "
 	"/dev/net/tun,\n"
 	"                            with commas; patterns such as /dev/video*\n"
+	"  --job-files LIST          resources whose pods get variables for NCCL and UCX, and a\n"
+	"                            topology, as files in /run/orbweaver (docs/nccl.md), with\n"
+	"                            commas; patterns such as spidernet.io/*\n"
 	"  --dra                     experimental, Kubernetes 1.34 and later: let claims (dynamic\n"
 	"                            resource allocation) have the resources that the annotation\n"
 	"                            orbweaver.io/dra of the Node names\n"
@@ -232,6 +236,7 @@ static const struct flag flags[] = {
 	STRING("device-config", offers.device_config),
 	STRING("dev-files", offers.dev_files),
 	STRING("device-paths", device_paths),
+	STRING("job-files", offers.job_files),
 	STRING("ready-file", ready_file),
 	STRING("cdi-dir", cdi_dir),
 	{"dra", FLAG_BOOL, offsetof(struct agent_options, dra), NULL},
@@ -329,7 +334,8 @@ static int check(const struct agent_options *o, struct err *err)
 	    check_source("shared-config", o->offers.shared_config, err) < 0 ||
 	    check_source("device-config", o->offers.device_config, err) < 0 ||
 	    check_source("dev-files", o->offers.dev_files, err) < 0 ||
-	    pools_paths_check(o->device_paths, err) < 0)
+	    pools_paths_check(o->device_paths, err) < 0 ||
+	    job_folder_check(o->offers.job_files, err) < 0)
 		return -1;
 	return flags_check_prefix("resource-prefix", o->offers.resource_prefix, err);
 }

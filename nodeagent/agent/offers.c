@@ -317,6 +317,7 @@ void offers_set(struct offers *offers, const json_t *spec, const json_t *observe
 		.allocated = offers->held,
 		.before = before,
 		.packed = offers->config.options.packed,
+		.job_files = offers->config.options.job_files,
 	});
 	offers->is_sure = is_sure(offers, is_known);
 	json_replace(&offers->observed, json_incref((json_t *)observed));

@@ -26,6 +26,7 @@ struct offers_options {
 	const char *device_config; /* the SR-IOV device plugin's resourceList: config.json */
 	const char *dev_files;     /* smarter-device-manager's list: conf.yaml */
 	bool packed; /* preferred allocations fill one PF after the other instead of spreading */
+	const char *job_files; /* resources whose pods get a folder (model/job_folder.h), or NULL */
 };
 
 struct offers_config {

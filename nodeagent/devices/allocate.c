@@ -13,6 +13,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/model/job_folder.h"
 #include "nodeagent/model/topology.h"
 
 /* ---- the devices of a resource, by id -------------------------------------------------------- */
@@ -189,11 +190,25 @@ static void put_env(json_t *env, const char *name, const json_t **found, size_t 
 	json_put_str(env, info_name, escaped);
 }
 
+/* The runtime makes a folder that is not there; the CNI worker writes into it. */
+static void put_job_folder(json_t *allocation, const json_t *resource, const char *const *ids,
+			   size_t n)
+{
+	auto_free char *name = json_is_true(json_at(resource, "jobFiles"))
+				       ? job_folder_name(name_of(resource), ids, n)
+				       : NULL;
+
+	if (name)
+		json_put(allocation, "mounts",
+			 json_pack("[{s:s, s:o}]", "path", JOB_FOLDER_IN_POD, "hostPath",
+				   json_fmt(JOB_FOLDER "/%s", name)));
+}
+
 json_t *allocate_devices(const json_t *resource, const char *const *ids, size_t n, struct err *err)
 {
 	auto_free const json_t **found = NULL;
 	const char *name = json_str_at(resource, "env");
-	json_t *env;
+	json_t *env, *allocation;
 
 	assert(ids || n == 0);
 	/* Before anything is made for them. */
@@ -209,7 +224,9 @@ json_t *allocate_devices(const json_t *resource, const char *const *ids, size_t 
 	env = json_object();
 	if (name)
 		put_env(env, name, found, n);
-	return json_pack("{s:o,s:o}", "env", env, "nodes", nodes_of(resource, found, n));
+	allocation = json_pack("{s:o,s:o}", "env", env, "nodes", nodes_of(resource, found, n));
+	put_job_folder(allocation, resource, ids, n);
+	return allocation;
 }
 
 /* ---- GetPreferredAllocation ------------------------------------------------------------------ */

@@ -12,8 +12,9 @@
 
 /*
  * `resource`: an entry of "resources" (pools.h); its devices may be in any order, sorted ones are
- * quicker. Returns new: {"env": {name: value}, "nodes": [{"path", "hostPath", "permissions"}]},
- * each device node once, sorted by path. NULL with err ERR_INVALID "UnknownDevice",
+ * quicker. Returns new: {"env": {name: value}, "nodes": [{"path", "hostPath", "permissions"}],
+ * "mounts": [{"path", "hostPath"}]}, each device node once, sorted by path; mounts are read-only
+ * and absent where the resource has no files for jobs. NULL with err ERR_INVALID "UnknownDevice",
  * "DeviceUnhealthy", "BadRequest".
  *
  * Time grows with the devices of the resource, and with the request times its logarithm.

@@ -11,6 +11,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/devices/pools_internal.h"
+#include "nodeagent/model/job_folder.h"
 
 /* A node with every NIC misconfigured still has a status that can be read. */
 #define CAUSES_MAX   8
@@ -145,6 +146,8 @@ static struct pool *pool_new(struct pools *pools, const char *name, const char *
 	json_put_str(pool->resource, "kind", kind);
 	json_put_str(pool->resource, "policy", pools->input->packed ? "packed" : "spread");
 	json_put_str(pool->resource, "permissions", "rw");
+	if (job_folder_is_for(pools->input->job_files, name))
+		json_put_bool(pool->resource, "jobFiles", true);
 	json_put(pool->resource, "causes", json_array());
 	json_put(pool->resource, "devices", pool->devices);
 	map_set(&pools->pools, name, pool);

@@ -54,14 +54,15 @@ struct pools_input {
 	 * stays.
 	 */
 	const json_t *before;
-	bool packed; /* preferred allocation fills one PF after the other; else spreads */
+	bool packed;           /* preferred allocation fills one PF after the other; else spreads */
+	const char *job_files; /* resources whose pods get a folder (model/job_folder.h), or NULL */
 };
 
 /*
  * Returns new, never NULL; resources sorted by name, devices by id (as bytes):
  *
- *	{"resources": [{"name", "kind", "policy", "wanted", "causes", "gpus", "env",
- *			"permissions", "nodes", "devices": [{"id", "healthy", "cause", "numa",
+ *	{"resources": [{"name", "kind", "policy", "wanted", "causes", "gpus", "jobFiles",
+ *			"env", "permissions", "nodes", "devices": [{"id", "healthy", "cause", "numa",
  *			"pf", "nodes", "details", "info"}]}],
  *	 "problems": [{"resource", "reason", "message", "source"}]}
  *
@@ -75,6 +76,7 @@ struct pools_input {
  *	gpus		true: the node has GPUs or several rails, and devices are on several NICs,
  *			so that it matters which of them a pod gets (affinity.h, same_rails.h); else
  *			absent
+ *	jobFiles	true: containers get a folder with what their job needs to know; else absent
  *	env		only of kind "sriov"; variable with the list of ids:
  *			"PCIDEVICE_SPIDERNET_IO_MELLANOXRDMA"
  *	permissions	"rw": of all device nodes

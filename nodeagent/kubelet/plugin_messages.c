@@ -101,6 +101,26 @@ static void add_nodes(DevicePlugin__ContainerAllocateResponse *message, const js
 	message->n_devices = n;
 }
 
+static void add_mounts(DevicePlugin__ContainerAllocateResponse *message, const json_t *mounts)
+{
+	size_t n = json_array_size(mounts);
+
+	if (n == 0)
+		return;
+	message->mounts = POINTERS(n);
+	for (size_t i = 0; i < n; i++) {
+		const json_t *item = json_array_get(mounts, i);
+		DevicePlugin__Mount *mount =
+			MESSAGE_NEW(DevicePlugin__Mount, device_plugin__mount__init);
+
+		mount->container_path = text_of(json_at(item, "path"));
+		mount->host_path = text_of(json_at(item, "hostPath"));
+		mount->read_only = true;
+		message->mounts[i] = mount;
+	}
+	message->n_mounts = n;
+}
+
 DevicePlugin__ContainerAllocateResponse *plugin_message_allocation(const json_t *allocation)
 {
 	DevicePlugin__ContainerAllocateResponse *message =
@@ -109,6 +129,7 @@ DevicePlugin__ContainerAllocateResponse *plugin_message_allocation(const json_t 
 
 	add_env(message, json_at(allocation, "env"));
 	add_nodes(message, json_at(allocation, "nodes"));
+	add_mounts(message, json_at(allocation, "mounts"));
 	return message;
 }
 

@@ -120,7 +120,7 @@ make_devices() {
 
 pools() {
 	jq -n --argjson n "$1" --arg name "$resource" '{problems: [], resources: [{name: $name, kind: "sriov", policy: "spread",
-		wanted: $n, env: "PCIDEVICE_SPIDERNET_IO_X", causes: [], devices: [range($n) | {id: "0000:3b:00.\(.)", healthy: true,
+		wanted: $n, env: "PCIDEVICE_SPIDERNET_IO_X", causes: [], jobFiles: true, devices: [range($n) | {id: "0000:3b:00.\(.)", healthy: true,
 		numa: 0, pf: "0000:3a:00.0", nodes: ["/dev/infiniband/uverbs\(.)"], env: {}, info: {type: "pci", version: "1.1.0",
 		pci: {"pci-address": "0000:3b:00.\(.)"}}}]}]}' >"$tmp/pools.json"
 }
@@ -465,11 +465,18 @@ t_wait 60 "the node is Ready" is_ready
 t_wait 30 "the pool is allocatable" has_allocatable "$devices"
 t_need
 
-t_ok "a pod that wants one" pod one 1 'env; ls -l /dev/infiniband; sleep 3600'
+# The CNI worker writes it; this pod has none. Folders of other devices do not exist, and the runtime makes them.
+job=/run/orbweaver/jobs/spidernet.io_x_0000-3b-00.0
+inside mkdir -p "$job"
+inside sh -c "echo 'export NCCL_IB_HCA==mlx5_2:1' >$job/nccl.env"
+t_ok "a pod that wants one" pod one 1 'env; ls -l /dev/infiniband; . /run/orbweaver/nccl.env; echo $NCCL_IB_HCA;
+	touch /run/orbweaver/x || echo read-only; sleep 3600'
 t_wait 60 "runs" has_phase one Running
 t_wait 10 "it has its variable" grep -qx 'PCIDEVICE_SPIDERNET_IO_X=0000:3b:00.0' <(pod_log one)
 t_eq "and its device, and no other" "1, 3 /dev/infiniband/uverbs0" \
 	"$(pod_log one | awk '/uverbs/ { n++; line = $5 " " $6 " /dev/infiniband/" $NF } END { print n == 1 ? line : n }')"
+t_eq "and the files of its allocation, which it cannot change" "=mlx5_2:1 read-only" \
+	"$(pod_log one | grep -xF -e =mlx5_2:1 -e read-only | paste -sd ' ')"
 t_wait 10 "the kubelet says whose it is" tool_knows a '{"allocated":{"spidernet.io/x":{"0000:3b:00.0":"default/one/c"}}}'
 t_eq "and has written it down with the pod's UID, beside what is on offer, as nodeagent/cni/meta/checkpoint.h reads it" \
 	"$(kubectl get pod one -o 'jsonpath={.metadata.uid}') 0000:3b:00.0 $devices" \

@@ -259,9 +259,11 @@ t_eq "spiderpoolAgent.prometheus.enabledRdmaMetric is on unless it is switched o
 t_eq "folders of nodes" "--cni-bin-dir=/a/bin --cni-conf-dir=/a/net.d /h /k" "$(agent_args --set=cniBinDir=/a/bin --set=cniConfDir=/a/net.d |
 	grep -e '--cni' | paste -sd ' ') $(chart "$namespace" policy/v1 --set=hostRoot=/h --set=kubeletRootDir=/k |
 	jq -r '.spec.template.spec.volumes[]?.hostPath.path // empty' | paste -sd ' ')"
-t_eq "lists of what may run, and what pods may get" "--cni-plugin-types=acme,x-* --device-paths=/dev/kvm,/dev/video*" "$(agent_args \
-	'--set=cniPluginTypes={acme,x-*}' '--set=deviceFiles.paths={/dev/kvm,/dev/video*}' | grep -e '--cni-plugin' -e '--device-p' | paste -sd ' ')"
+t_eq "lists of what may run, and what pods may get" "--cni-plugin-types=acme,x-* --device-paths=/dev/kvm,/dev/video* --job-files=a.b/c,spidernet.io/*" "$(agent_args \
+	'--set=cniPluginTypes={acme,x-*}' '--set=deviceFiles.paths={/dev/kvm,/dev/video*}' '--set=jobFiles.resources={a.b/c,spidernet.io/*}' |
+	grep -e '--cni-plugin' -e '--device-p' -e '--job-f' | paste -sd ' ')"
 t_ok "no path of a program" refuses "cniPluginTypes" '--set=cniPluginTypes={/bin/sh}'
+t_ok "no resource that is a path" refuses "jobFiles.resources" '--set=jobFiles.resources={../x}'
 t_ok "no file outside of /dev" refuses "deviceFiles.paths" '--set=deviceFiles.paths={/etc/shadow}'
 t_eq "by Spiderpool's names, too" "--cni-bin-dir=/a/bin --cni-conf-dir=/a/net.d" "$(agent_args --set=global.cniBinHostPath=/a/bin \
 	--set=global.cniConfHostPath=/a/net.d | grep -e '--cni' | paste -sd ' ')"

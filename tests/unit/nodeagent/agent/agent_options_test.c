@@ -78,6 +78,9 @@ static void takes_lists_of_the_privileged_side(void **state)
 	assert_non_null(strstr(err.text,
 			       "--device-paths \"/etc/shadow\": \"/etc/shadow\" must be a "
 			       "path below /dev"));
+	assert_int_equal(parse("--job-files", "spidernet.io/*", &o, &err), 0);
+	assert_string_equal(o.offers.job_files, "spidernet.io/*");
+	assert_int_equal(parse("--job-files", "a b", &o, &err), -1);
 	assert_int_equal(parse("--cni-plugin-types", "/bin/sh", &o, &err), -1);
 	assert_non_null(strstr(err.text, "--cni-plugin-types \"/bin/sh\": must be names"));
 }

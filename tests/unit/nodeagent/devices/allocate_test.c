@@ -345,11 +345,24 @@ static void devices_near_a_free_gpu_are_preferred_on_one_node(void **state)
 	}
 }
 
+static void a_resource_with_files_for_jobs_brings_a_folder(void **state)
+{
+	json_auto_t *pool = yaml(POOL), *without = allocate(pool, "b", NULL), *answer = NULL;
+
+	assert_null(json_at(without, "mounts"));
+	json_put_bool(pool, "jobFiles", true);
+	answer = allocate(pool, "ba", NULL);
+	assert_text(json_at(answer, "mounts"),
+		    "[{\"hostPath\":\"/run/orbweaver/jobs/spidernet.io_x_a\",\"path\":\"/run/"
+		    "orbweaver\"}]");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nodes_come_once_and_variables_in_the_order_of_the_request),
 		cmocka_unit_test(a_node_may_have_another_name_on_the_host),
+		cmocka_unit_test(a_resource_with_files_for_jobs_brings_a_folder),
 		cmocka_unit_test(a_token_brings_what_all_bring),
 		cmocka_unit_test(what_cannot_be_given_says_why),
 		cmocka_unit_test(devices_are_found_in_any_order),

@@ -94,6 +94,15 @@ static void an_allocation_is_the_recorded_bytes(void **state)
 				 "12172f6465762f696e66696e6962616e642f72646d615f636d1a027277");
 }
 
+static void a_mount_is_read_only(void **state)
+{
+	json_auto_t *allocation =
+		parse("{\"mounts\": [{\"path\": \"/run/orbweaver\", \"hostPath\": \"/h\"}]}");
+
+	assert_wire(&plugin_message_allocation(allocation)->base,
+		    "1216 0a0e 2f72756e2f6f7262776561766572 1202 2f68 1801");
+}
+
 static void a_preference_is_the_recorded_bytes(void **state)
 {
 	const char *ids[] = {"b", "a"};
@@ -108,6 +117,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lists_are_the_recorded_bytes),
 		cmocka_unit_test(an_allocation_is_the_recorded_bytes),
+		cmocka_unit_test(a_mount_is_read_only),
 		cmocka_unit_test(a_preference_is_the_recorded_bytes),
 	};
 

@@ -285,7 +285,7 @@ static void give_rdma_here(struct host *host, const struct visit *visit, const j
 
 		if (search->mode != RDMA_MODE_EXCLUSIVE && is_function)
 			continue;
-		if (rdma_list_ports(host, device, &err) < 0)
+		if (rdma_list_ports(host->netlink, device, &err) < 0)
 			continue;
 		address = function_of(search, device, owners);
 		give_rdma(find_here(visit, address), device, true);

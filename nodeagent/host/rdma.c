@@ -101,14 +101,14 @@ void rdma_decode_ports(const void *bytes, size_t len, struct rdma_device *device
 			device->n_ports++;
 }
 
-int rdma_list_ports(struct host *host, struct rdma_device *device, struct err *err)
+int rdma_list_ports(struct netlink *netlink, struct rdma_device *device, struct err *err)
 {
 	auto_nl_msg struct nl_msg *msg =
 		netlink_request(NLDEV_TYPE(RDMA_NLDEV_CMD_PORT_GET), NLM_F_DUMP, NULL, 0);
 	auto_strbuf struct strbuf answer = {0};
 
 	netlink_put_u32(msg, RDMA_NLDEV_ATTR_DEV_INDEX, device->index);
-	if (netlink_ask(host->netlink, NETLINK_RDMA, msg, &answer, err) < 0)
+	if (netlink_ask(netlink, NETLINK_RDMA, msg, &answer, err) < 0)
 		return -1;
 	rdma_decode_ports(answer.data, answer.len, device);
 	return 0;
@@ -134,7 +134,7 @@ int rdma_list(struct host *host, struct rdma_devices *ret, struct err *err)
 		return -1;
 	/* EINVAL: the device went away between the two questions; it then has no ports. */
 	for (size_t i = 0; i < ret->n; i++)
-		(void)rdma_list_ports(host, &ret->items[i], &gone);
+		(void)rdma_list_ports(host->netlink, &ret->items[i], &gone);
 	return 0;
 }
 

@@ -47,7 +47,7 @@ void rdma_devices_done(struct rdma_devices *devices);
 int rdma_list(struct host *host, struct rdma_devices *ret, struct err *err);
 /* The same without ports, and the ports of one of them. */
 int rdma_list_names(struct netlink *netlink, struct rdma_devices *ret, struct err *err);
-int rdma_list_ports(struct host *host, struct rdma_device *device, struct err *err);
+int rdma_list_ports(struct netlink *netlink, struct rdma_device *device, struct err *err);
 void rdma_decode_devices(const void *bytes, size_t len, struct rdma_devices *ret);
 void rdma_decode_ports(const void *bytes, size_t len, struct rdma_device *device);
 

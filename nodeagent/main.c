@@ -160,6 +160,7 @@ static void be_cni_worker(int fd, void *arg)
 				   .host_root = options->host_root,
 				   .plugin_types = options->cni.plugins,
 				   .kubelet_dir = options->no_kubelet ? NULL : options->kubelet_dir,
+				   .job_files = options->offers.job_files,
 				   .bin_dir = options->cni.bin_dir,
 				   .program = options->cni.program,
 				   .conf_dir = options->cni.conf_dir,

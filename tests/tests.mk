@@ -18,7 +18,7 @@ $(VIRTUAL_TIME:%=$(OUT)/tests/unit/%_test): $(OUT)/tests/fakes/virtual_time.o
 STEPS := -Wl,--wrap=renameat,--wrap=unlinkat,--wrap=fsync
 $(OUT)/tests/unit/nodeagent/cni/server/crash_test: private EXTRA_LIBS = $(STEPS)
 $(OUT)/tests/unit/nodeagent/cni/server/crash_test: $(OUT)/tests/support/steps.o
-$(OUT)/tests/unit/nodeagent/cni/server/crash_test $(OUT)/tests/unit/nodeagent/cni/server/cni_server_test: $(OUT)/tests/support/cni_stand.o $(OUT)/tests/support/workers_stand.o
+$(OUT)/tests/unit/nodeagent/cni/server/crash_test $(OUT)/tests/unit/nodeagent/cni/server/cni_server_test $(OUT)/tests/unit/nodeagent/cni/server/job_files_test: $(OUT)/tests/support/cni_stand.o $(OUT)/tests/support/workers_stand.o
 $(OUT)/tests/unit/nodeagent/cni/server/node_keeper_test: $(OUT)/tests/support/workers_stand.o
 
 .PHONY: unit-build

@@ -14,6 +14,7 @@
 #include "nodeagent/agent/agent_process_internal.h"
 #include "nodeagent/devices/dra_choice.h"
 #include "nodeagent/host_plan/status.h"
+#include "nodeagent/model/topology.h"
 
 enum {
 	/* Memory is trimmed this long after a report, unless the next one follows. */
@@ -395,6 +396,13 @@ static void on_count(void *arg)
 		(void)counter_collector_refresh(p->counters.collector);
 }
 
+static json_t *on_topology(void *arg)
+{
+	const struct agent_process *p = arg;
+
+	return topology_compose(agent_view(p->agent).observed);
+}
+
 static void on_gathered(void *arg, size_t size_bytes, const json_t *devices)
 {
 	struct agent_process *p = arg;
@@ -558,6 +566,7 @@ static void start_api(struct agent_process *p)
 		.connect = on_connect_cni,
 		.changed = on_attached,
 		.look_at_devices = on_look_at_devices,
+		.topology = on_topology,
 		.arg = p,
 		.metrics = p->metrics,
 	});

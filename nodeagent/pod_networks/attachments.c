@@ -299,6 +299,10 @@ static void on_question(struct attachments *a, const json_t *message)
 		refuse_question(q, &err);
 	} else if (is_about_one_pod(what) && str_empty(json_str_at(pod, "uid"))) {
 		start_without_uid(q, what);
+	} else if (str_eq(what, "topology")) {
+		json_t *topology = a->config.topology(a->config.arg);
+
+		reply_to(q, topology ? topology : json_object(), NULL);
 	} else if (str_eq(what, "coordinator")) {
 		ask_settings(q, pod);
 	} else if (str_eq(what, "addresses")) {

@@ -42,6 +42,8 @@ struct attachments_config {
 	 * it is unknown.
 	 */
 	void (*look_at_devices)(void *arg);
+	/* Of topology_compose() (nodeagent/model), new; NULL: nothing is known of the host. */
+	json_t *(*topology)(void *arg);
 	void *arg;
 	struct metrics *metrics; /* the server's are shown with them; may be NULL */
 };

@@ -88,6 +88,9 @@ apply multi-rail/job.yaml
 k patch configmap -n orbweaver-system spiderpool-conf --type=merge --patch-file=crds/examples/multi-rail/environment.yaml >/dev/null 2>&1 ||
 	k apply -f crds/examples/multi-rail/environment.yaml >/dev/null
 t_ok "multi-rail: the job is accepted" has '.spec.template.metadata.annotations["orbweaver.io/environment"] == "nccl"' get job train
+apply multi-rail/job-files.yaml
+t_ok "multi-rail: so is the job with the node's files" has '.spec.template.spec.containers[0].args[0] | startswith(". /run/orbweaver/nccl.env")' \
+	get job train-files
 t_ok "multi-rail: the template is there" has '.data["environment.yml"] | startswith("nccl:")' get configmap -n orbweaver-system spiderpool-conf
 k get configmap rdma-env -o json | jq -r '.data["rdma-env.sh"]' | sed "s|/sys/|$tmp/sys/|" >"$tmp/rdma-env.sh"
 # gid DEVICE INDEX ADDRESS TYPE

@@ -98,6 +98,7 @@ static void work(int fd, void *arg)
 				   .host_root = s->folder,
 				   .kubelet_dir = s->folder,
 				   .plugin_types = s->plugin_types ? s->plugin_types : "*",
+				   .job_files = s->job_files,
 				   .node_netns = s->node_netns,
 				   .bin_dir = "/bin",
 				   .program = s->program,

@@ -49,6 +49,7 @@ struct cni_stand {
 	 */
 	const char *program;
 	const char *plugin_types; /* of workers; NULL: all */
+	const char *job_files;    /* of workers; NULL: none */
 	uint64_t node_netns;      /* the same: the node's network namespace; 0: not known */
 };
 

@@ -66,3 +66,27 @@ json_t *checkpoint_pods_of(const json_t *checkpoint, const char *device)
 			json_array_append(pods, json_at(entry, "PodUID"));
 	return pods;
 }
+
+json_t *checkpoint_devices_of(const json_t *checkpoint, const char *pod_uid)
+{
+	const json_t *entries = json_at(checkpoint, "Data", "PodDeviceEntries"), *entry;
+	json_t *devices = json_array();
+	size_t i;
+
+	assert(pod_uid);
+	json_array_foreach ((json_t *)entries, i, entry) {
+		json_t *ids = json_at(entry, "DeviceIDs"), *all, *list;
+		const char *resource = json_str_at(entry, "ResourceName"), *node;
+
+		if (!str_eq(json_str_at(entry, "PodUID"), pod_uid) || !resource)
+			continue;
+		all = json_array();
+		if (json_is_array(ids))
+			json_array_extend(all, ids);
+		json_each (ids, node, list)
+			json_array_extend(all, list);
+		json_array_append_new(devices,
+				      json_pack("{s:s, s:o}", "resource", resource, "ids", all));
+	}
+	return devices;
+}

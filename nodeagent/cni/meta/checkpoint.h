@@ -32,4 +32,10 @@ enum checkpoint_holder checkpoint_holder_of(const json_t *checkpoint, const char
  */
 json_t *checkpoint_pods_of(const json_t *checkpoint, const char *device);
 
+/*
+ * What the containers of a pod were given: [ { "resource", "ids": [id, …] } ], an entry for each
+ * container and resource, new.
+ */
+json_t *checkpoint_devices_of(const json_t *checkpoint, const char *pod_uid);
+
 #endif

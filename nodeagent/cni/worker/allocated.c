@@ -459,6 +459,17 @@ int allocated_is_given(const char *kubelet_dir, const char *device, const char *
 	return checkpoint && checkpoint_holder_of(checkpoint, device, pod_uid) == CHECKPOINT_OF_POD;
 }
 
+int allocated_devices(const char *kubelet_dir, const char *pod_uid, json_t **ret, struct err *err)
+{
+	json_auto_t *checkpoint = NULL;
+
+	if (kubelet_dir && !str_empty(pod_uid) &&
+	    read_checkpoint(kubelet_dir, &checkpoint, err) < 0)
+		return -1;
+	*ret = checkpoint ? checkpoint_devices_of(checkpoint, pod_uid) : json_array();
+	return 0;
+}
+
 int allocated_check_delegates(const char *kubelet_dir, int root, const json_t *delegates,
 			      const json_t *pod, struct err *err)
 {

@@ -43,4 +43,10 @@ int allocated_check_delegates(const char *kubelet_dir, int root, const json_t *d
 int allocated_is_given(const char *kubelet_dir, const char *device, const char *pod_uid,
 		       struct err *err);
 
+/*
+ * checkpoint_devices_of() this pod: *ret is new, empty without a kubelet (NULL) or a UID. -1 as
+ * above.
+ */
+int allocated_devices(const char *kubelet_dir, const char *pod_uid, json_t **ret, struct err *err);
+
 #endif

@@ -26,6 +26,7 @@
 #include "nodeagent/cni/state/attachment_index.h"
 #include "nodeagent/cni/state/notes.h"
 #include "nodeagent/cni/worker/attachment.h"
+#include "nodeagent/cni/worker/job_files.h"
 #include "nodeagent/cni/worker/node_job.h"
 
 struct sandbox_job {
@@ -263,8 +264,10 @@ static int carry_out(const struct sandbox_job *job, struct worker_channel *line,
 		return -1;
 	if (attachment_add(&attachment, ret_result, err) < 0)
 		return -1;
-	if (sandbox_flush(job->state, job->what.container, err) == 0)
+	if (sandbox_flush(job->state, job->what.container, err) == 0) {
+		job_files_write(&attachment, job->config->job_files);
 		return 0;
+	}
 	(void)attachment_delete(&attachment, NULL);
 	return -1;
 }
@@ -297,6 +300,8 @@ static void run_sandbox_job(const struct sandbox_job *job, struct worker_channel
 	json_put_bool(done, "left", known < 0 || has_left(sandbox));
 	if (known == 0)
 		json_put(done, "attachments", attachment_index_describe(sandbox));
+	if (known == 0 && json_array_size(json_at(sandbox, "attachments")) == 0)
+		job_files_remove(job->root, job->what.container);
 	json_put(done, "steps", steps);
 	worker_channel_send(line, "done", done);
 	/*

@@ -15,6 +15,7 @@ struct cni_worker_config {
 	const char *host_root;
 	const char *plugin_types; /* cni/meta/plugin_types.h; NULL: none besides */
 	const char *kubelet_dir;  /* allocated.h; NULL: no kubelet */
+	const char *job_files;    /* resources, as job_files.h has them; NULL: none */
 	/* Of profile_keeper.h. */
 	const char *bin_dir, *program, *conf_dir, *shared_spaces;
 	bool isolates;

@@ -19,6 +19,7 @@
 #include "nodeagent/cni/state/notes.h"
 #include "nodeagent/cni/state/result_cache.h"
 #include "nodeagent/cni/state/sandboxes.h"
+#include "nodeagent/cni/worker/job_files.h"
 #include "nodeagent/cni/worker/profile_keeper.h"
 
 struct node_job {
@@ -88,6 +89,7 @@ static void survey(const struct node_job *n)
 		fail(n, &err);
 		return;
 	}
+	job_files_sweep(n->root, n->state);
 	json_array_foreach (containers, i, name)
 		tell_sandbox(n, json_string_value(name));
 }

@@ -55,10 +55,33 @@ static void tells_whose_a_device_is(void **state)
 	}
 }
 
+static void lists_what_a_pod_was_given(void **state)
+{
+	static const struct {
+		const char *checkpoint, *devices;
+	} rows[] = {
+		{NEW, "[{resource: x/y, ids: ['0000:3b:00.2', '0000:3b:00.3']}]"},
+		{OLD, "[{resource: x/y, ids: ['0000:3b:00.2']}]"},
+		{"{Data: {PodDeviceEntries: [7, {PodUID: u1}, {PodUID: u1, ResourceName: a, "
+		 "DeviceIDs: 7}]}}",
+		 "[{resource: a, ids: []}]"},
+		{"[]", "[]"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *checkpoint = yaml(rows[i].checkpoint), *want = yaml(rows[i].devices);
+		json_auto_t *got = checkpoint_devices_of(checkpoint, "u1");
+
+		if (!json_same(got, want))
+			fail_msg("row %zu", i);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tells_whose_a_device_is),
+		cmocka_unit_test(lists_what_a_pod_was_given),
 	};
 
 	json_init();

@@ -185,8 +185,9 @@ sandboxes_known() {
 	[[ $(node 'ls /var/lib/orbweaver/cni/sandboxes | grep -c "json$"') == "$pods" ]]
 }
 
-# All that a pod may leave, of the cluster's network, too; but for the rule that all pods share and the first one makes, and for what
-# the bridge plugin masquerades with: it takes that down only with the interface, in a namespace that is gone by then.
+# All that a pod may leave, of the cluster's network, too; but for the rule that all pods share and the first one makes, for copies
+# of the node's plugins, which the next pod runs, and for what the bridge plugin masquerades with: it takes that down only with the
+# interface, in a namespace that is gone by then.
 seen() {
 	node '{
 		udevadm settle
@@ -196,7 +197,7 @@ seen() {
 		ip rule | grep -v " lookup 500"
 		ls /run/netns
 		find /var/lib/cni/networks /var/lib/cni/results -type f ! -name "last_reserved_ip*" ! -name lock
-		find /var/lib/orbweaver/cni -type f ! -name "*.lock"
+		find /var/lib/orbweaver/cni -type f ! -name "*.lock" ! -path "*/programs/*"
 	} 2>/dev/null' | sort
 }
 

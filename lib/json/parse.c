@@ -10,6 +10,7 @@
 
 #include "lib/base/own.h"
 #include "lib/json/json.h"
+#include "lib/json/parse_within.h"
 
 /*
  * Documents about many things of one kind say the same short strings again and again: drivers,
@@ -25,6 +26,9 @@ struct parser {
 	json_t *shared[SHARED_SLOTS];
 	struct strbuf scratch; /* strings without their escapes, numbers with a NUL behind them */
 	struct err *err;
+	/* json_parse_within(): depth of an object's members; 0: no bounds */
+	size_t objects_at;
+	size_t left, left_of_all; /* values of this object, of all */
 };
 
 /* Bytes of a string: of the text, or of the scratch buffer until the next string. */
@@ -381,6 +385,21 @@ static json_t *string_of(struct parser *p, const struct span *string)
 	return *slot;
 }
 
+/* ---- bounds ---------------------------------------------------------------------------------- */
+
+/* Is there room for one more value in the array or object that is being read? */
+static bool has_room(struct parser *p)
+{
+	if (p->objects_at == 0 || p->depth < p->objects_at)
+		return true;
+	if (p->left > 0) {
+		p->left--;
+		return true;
+	}
+	/* Members of an object and of its spec stay; what is in these has no room, either. */
+	return p->depth < p->objects_at + 2;
+}
+
 /* ---- values ---------------------------------------------------------------------------------- */
 
 static json_t *parse_value(struct parser *p);
@@ -388,6 +407,7 @@ static json_t *parse_value(struct parser *p);
 static json_t *parse_array(struct parser *p)
 {
 	json_auto_t *array = json_array();
+	json_int_t n = 0, crowded = 0; /* crowded: it is to be a number */
 
 	p->at++;
 	skip_blanks(p);
@@ -398,10 +418,14 @@ static json_t *parse_array(struct parser *p)
 
 		if (!value)
 			return NULL;
+		n++;
 		json_array_append_new(array, value);
+		crowded |= !has_room(p);
+		if (crowded)
+			json_array_clear(array);
 		skip_blanks(p);
 		if (take_byte(p, ']'))
-			return take_ptr(array);
+			return crowded ? json_integer(n) : take_ptr(array);
 		if (!take_byte(p, ',')) {
 			unexpected(p, p->at, "comma or ]");
 			return NULL;
@@ -442,6 +466,7 @@ static int parse_member(struct parser *p, json_t *object)
 static json_t *parse_object(struct parser *p)
 {
 	json_auto_t *object = json_object();
+	json_int_t n = 0, crowded = 0;
 
 	p->at++;
 	skip_blanks(p);
@@ -450,9 +475,13 @@ static json_t *parse_object(struct parser *p)
 	for (;;) {
 		if (parse_member(p, object) < 0)
 			return NULL;
+		n++;
+		crowded |= !has_room(p);
+		if (crowded)
+			json_object_clear(object);
 		skip_blanks(p);
 		if (take_byte(p, '}'))
-			return take_ptr(object);
+			return crowded ? json_integer(n) : take_ptr(object);
 		if (!take_byte(p, ',')) {
 			unexpected(p, p->at, "comma or }");
 			return NULL;
@@ -463,7 +492,9 @@ static json_t *parse_object(struct parser *p)
 
 static json_t *parse_nested(struct parser *p)
 {
+	bool is_whole = p->depth + 1 == p->objects_at;
 	json_t *value = NULL;
+	size_t left;
 
 	if (p->depth == JSON_MAX_DEPTH) {
 		auto_free char *what = str_printf("nested deeper than %d levels", JSON_MAX_DEPTH);
@@ -471,9 +502,17 @@ static json_t *parse_nested(struct parser *p)
 		fail_parsing(p, p->at, what);
 		return NULL;
 	}
+	if (is_whole)
+		p->left = p->left_of_all < PARSE_WITHIN_MAX ? p->left_of_all : PARSE_WITHIN_MAX;
+	left = p->left;
 	p->depth++;
 	value = *p->at == '{' ? parse_object(p) : parse_array(p);
 	p->depth--;
+	/* Its values went; those behind it have their room. */
+	if (json_is_integer(value))
+		p->left = left;
+	if (is_whole)
+		p->left_of_all -= left - p->left;
 	return value;
 }
 
@@ -518,19 +557,38 @@ static json_t *parse_value(struct parser *p)
 	return NULL;
 }
 
+static json_t *parse_text(struct parser *p)
+{
+	json_auto_t *value = NULL;
+
+	skip_blanks(p);
+	value = parse_value(p);
+	skip_blanks(p);
+	if (value && p->at < p->end) {
+		unexpected(p, p->at, "end of text");
+		json_decref(take_ptr(value));
+	}
+	strbuf_done(&p->scratch);
+	return take_ptr(value);
+}
+
 json_t *json_parse(const char *text, size_t len, struct err *err)
 {
 	struct parser p = {.text = text, .at = text, .end = text + len, .err = err};
-	json_auto_t *value = NULL;
 
 	assert(text);
-	skip_blanks(&p);
-	value = parse_value(&p);
-	skip_blanks(&p);
-	if (value && p.at < p.end) {
-		unexpected(&p, p.at, "end of text");
-		json_decref(take_ptr(value));
-	}
-	strbuf_done(&p.scratch);
-	return take_ptr(value);
+	return parse_text(&p);
+}
+
+json_t *json_parse_within(const char *text, size_t len, bool is_list, struct err *err)
+{
+	struct parser p = {.text = text,
+			   .at = text,
+			   .end = text + len,
+			   .err = err,
+			   .objects_at = is_list ? 3 : 1,
+			   .left_of_all = PARSE_WITHIN_OBJECTS * (size_t)PARSE_WITHIN_MAX};
+
+	assert(text);
+	return parse_text(&p);
 }

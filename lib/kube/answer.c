@@ -100,7 +100,6 @@ bool answer_header(struct answer *answer, const char *bytes, size_t len, int sta
 bool answer_body(struct answer *answer, const char *bytes, size_t len)
 {
 	const struct kube_request *request = answer->request;
-	size_t max = request && request->body_max ? request->body_max : KUBE_MAX_BODY;
 
 	assert(request);
 	if (answer->status / 100 != 2) {
@@ -114,10 +113,10 @@ bool answer_body(struct answer *answer, const char *bytes, size_t len)
 		answer->delivered = true;
 		return request->on_bytes(request->arg, bytes, len, &answer->err) == 0;
 	}
-	if (len > max - answer->body.len) {
+	if (len > KUBE_MAX_BODY - answer->body.len) {
 		err_set(&answer->err, ERR_TRANSIENT, "BodyTooLarge",
-			"%s %s: the answer has more than %zu bytes", request->method, request->path,
-			max);
+			"%s %s: the answer has more than %d bytes", request->method, request->path,
+			KUBE_MAX_BODY);
 		return false;
 	}
 	strbuf_add(&answer->body, bytes, len);

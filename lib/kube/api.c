@@ -9,6 +9,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
+#include "lib/json/parse_within.h"
 
 const struct kube_resource kube_pods = {"", "v1", "pods", "Pod", true};
 const struct kube_resource kube_nodes = {"", "v1", "nodes", "Node", false};
@@ -87,6 +88,7 @@ uint64_t kube_resource_version(const json_t *object)
 struct waiting {
 	kube_object_fn *done;
 	void *arg;
+	json_t *(*parse)(const char *text, size_t len, struct err *err);
 };
 
 static void on_answer(void *arg, const struct kube_response *response, const struct err *err)
@@ -96,7 +98,7 @@ static void on_answer(void *arg, const struct kube_response *response, const str
 	struct err parse = {0};
 
 	if (!err) {
-		object = json_parse(response->body, response->body_len, &parse);
+		object = w->parse(response->body, response->body_len, &parse);
 		if (!object) {
 			err_in(&parse, "the API server's answer");
 			parse.class = ERR_TRANSIENT;
@@ -106,35 +108,46 @@ static void on_answer(void *arg, const struct kube_response *response, const str
 	w->done(w->arg, object, err);
 }
 
-static struct kube_call *send_request(struct kube_client *client, struct kube_request *request,
-				      kube_object_fn *done, void *arg)
+static struct kube_call *send_and_parse(struct kube_client *client, struct kube_request *request,
+					json_t *(*parse)(const char *text, size_t len,
+							 struct err *err),
+					kube_object_fn *done, void *arg)
 {
 	struct waiting *w = mem_new(struct waiting);
 
 	w->done = done;
 	w->arg = arg;
+	w->parse = parse;
 	request->done = on_answer;
 	request->arg = w;
 	request->free_arg = mem_free;
 	return kube_call(client, request);
 }
 
-/* ---- verbs ----------------------------------------------------------------------------------- */
-
-struct kube_call *kube_get_within(struct kube_client *client, const char *path, size_t body_max,
-				  kube_object_fn *done, void *arg)
+static struct kube_call *send_request(struct kube_client *client, struct kube_request *request,
+				      kube_object_fn *done, void *arg)
 {
-	struct kube_request request = {
-		.verb = "get", .method = "GET", .path = path, .body_max = body_max};
-
-	assert(client && path && done);
-	return send_request(client, &request, done, arg);
+	return send_and_parse(client, request, json_parse, done, arg);
 }
+
+static json_t *parse_object_within(const char *text, size_t len, struct err *err)
+{
+	return json_parse_within(text, len, false, err);
+}
+
+static json_t *parse_list_within(const char *text, size_t len, struct err *err)
+{
+	return json_parse_within(text, len, true, err);
+}
+
+/* ---- verbs ----------------------------------------------------------------------------------- */
 
 struct kube_call *kube_get_path(struct kube_client *client, const char *path, kube_object_fn *done,
 				void *arg)
 {
-	return kube_get_within(client, path, KUBE_MAX_BODY, done, arg);
+	return send_request(client,
+			    &(struct kube_request){.verb = "get", .method = "GET", .path = path},
+			    done, arg);
 }
 
 struct kube_call *kube_get(struct kube_client *client, const struct kube_resource *resource,
@@ -155,6 +168,28 @@ struct kube_call *kube_list(struct kube_client *client, const struct kube_resour
 	return send_request(client,
 			    &(struct kube_request){.verb = "list", .method = "GET", .path = path},
 			    done, arg);
+}
+
+struct kube_call *kube_get_within(struct kube_client *client, const struct kube_resource *resource,
+				  const char *ns, const char *name, kube_object_fn *done, void *arg)
+{
+	auto_free char *path = kube_path(resource, ns, name, NULL, NULL);
+
+	assert(done);
+	return send_and_parse(client,
+			      &(struct kube_request){.verb = "get", .method = "GET", .path = path},
+			      parse_object_within, done, arg);
+}
+
+struct kube_call *kube_list_within(struct kube_client *client, const struct kube_resource *resource,
+				   const char *query, kube_object_fn *done, void *arg)
+{
+	auto_free char *path = kube_path(resource, NULL, NULL, NULL, query);
+
+	assert(done);
+	return send_and_parse(client,
+			      &(struct kube_request){.verb = "list", .method = "GET", .path = path},
+			      parse_list_within, done, arg);
 }
 
 static char *write_query(const struct kube_write *how)

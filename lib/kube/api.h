@@ -72,6 +72,16 @@ struct kube_call *kube_get(struct kube_client *client, const struct kube_resourc
 struct kube_call *kube_list(struct kube_client *client, const struct kube_resource *resource,
 			    const char *ns, const char *query, kube_object_fn *done, void *arg);
 
+/*
+ * The same for objects that users write, who choose how large they are: a number may stand in the
+ * place of a part (lib/json/parse_within.h). The list is of all namespaces.
+ */
+struct kube_call *kube_get_within(struct kube_client *client, const struct kube_resource *resource,
+				  const char *ns, const char *name, kube_object_fn *done,
+				  void *arg);
+struct kube_call *kube_list_within(struct kube_client *client, const struct kube_resource *resource,
+				   const char *query, kube_object_fn *done, void *arg);
+
 /* metadata.name (or generateName) and metadata.namespace say where. */
 struct kube_call *kube_create(struct kube_client *client, const struct kube_resource *resource,
 			      const json_t *object, const struct kube_write *how,
@@ -99,9 +109,6 @@ struct kube_call *kube_delete(struct kube_client *client, const struct kube_reso
 /* A GET of any path that answers JSON ("/version", "/apis"). */
 struct kube_call *kube_get_path(struct kube_client *client, const char *path, kube_object_fn *done,
 				void *arg);
-/* The same; an answer of more than body_max bytes is "BodyTooLarge". */
-struct kube_call *kube_get_within(struct kube_client *client, const char *path, size_t body_max,
-				  kube_object_fn *done, void *arg);
 
 /*
  * metadata.resourceVersion as a number (0: none): etcd revisions, ordered within a resource type.

@@ -100,7 +100,6 @@ struct kube_request {
 	size_t body_len;
 	/* the whole call, retries included; 0: KUBE_CALL_TIMEOUT_MS; -1: none */
 	int64_t timeout_ms;
-	size_t body_max; /* bytes of the answer, "BodyTooLarge" beyond them; 0: KUBE_MAX_BODY */
 	/* a stream that is silent this long fails with "Stalled"; 0: no limit */
 	int64_t silence_ms;
 	bool once;               /* never retry */

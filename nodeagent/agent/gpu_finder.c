@@ -46,7 +46,7 @@ struct search {
 struct gpu_finder {
 	struct gpu_finder_config config; /* socket is ours */
 	struct search *searches;
-	char *path;            /* of the list of the node's pods with the label */
+	char *query;           /* for the node's pods with the label */
 	int64_t lists_from_ms; /* it is sent from then on */
 	json_t *on_rails;      /* of gpu_finder_on_rails() */
 };
@@ -200,14 +200,12 @@ static void on_listed(void *arg)
 	json_array_foreach (search->is_unsure ? NULL : pods, i, pod) {
 		const char *name = json_string_value(pod), *slash = strchr(name, '/');
 		auto_free char *ns = slash ? str_ndup(name, (size_t)(slash - name)) : NULL;
-		auto_free char *path =
-			kube_path(&kube_pods, ns ? ns : "", slash ? slash + 1 : name, NULL, NULL);
 
 		search->n_open++;
 		search->readings[i].search = search;
 		search->readings[i].call =
-			kube_get_within(search->finder->config.client, path, GPU_FINDER_BODY_MAX,
-					on_pod, &search->readings[i]);
+			kube_get_within(search->finder->config.client, &kube_pods, ns ? ns : "",
+					slash ? slash + 1 : name, on_pod, &search->readings[i]);
 	}
 	finish_with_all(search);
 }
@@ -247,8 +245,8 @@ void gpu_finder_find(struct gpu_finder *finder, int64_t id, const char *resource
 	timer_start(search->late, GPU_FINDER_MS);
 	if (json_array_size(json_at(observed, "rails", "list")) > 1 &&
 	    clock_ms() >= finder->lists_from_ms)
-		search->list = kube_get_within(finder->config.client, finder->path,
-					       GPU_FINDER_BODY_MAX, on_labelled, search);
+		search->list = kube_list_within(finder->config.client, &kube_pods, finder->query,
+						on_labelled, search);
 	search->resources = pod_resources_new(
 		finder->config.loop, &(struct pod_resources_config){
 					     .socket = finder->config.socket,
@@ -277,8 +275,7 @@ struct gpu_finder *gpu_finder_new(const struct gpu_finder_config *config)
 	strbuf_adds(&query, "&labelSelector=");
 	kube_path_encode(&query, RAILS_LABEL);
 	strbuf_addf(&query, "&limit=%d&resourceVersion=0", GPU_FINDER_PODS_MAX);
-	finder->path = kube_path(&kube_pods, NULL, NULL, NULL, strbuf_str(&query));
-	strbuf_done(&query);
+	finder->query = strbuf_take(&query);
 	finder->on_rails = json_object();
 	return finder;
 }
@@ -290,7 +287,7 @@ void gpu_finder_free(struct gpu_finder *finder)
 	while (finder->searches)
 		search_free(finder->searches);
 	mem_free((char *)finder->config.socket);
-	mem_free(finder->path);
+	mem_free(finder->query);
 	json_decref(finder->on_rails);
 	mem_free(finder);
 }

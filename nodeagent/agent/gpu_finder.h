@@ -29,11 +29,6 @@ enum {
 	GPU_FINDER_PAUSE_MS = 10000,
 	/* More pods with GPUs and without our devices are not read. */
 	GPU_FINDER_PODS_MAX = 16,
-	/*
-	 * Users choose how large pods are: an answer with more bytes, of 16 pods or one, counts as
-	 * none.
-	 */
-	GPU_FINDER_BODY_MAX = 1024 * 1024,
 	/* Pods whose rails are remembered. */
 	GPU_FINDER_NOTED_MAX = 64,
 };

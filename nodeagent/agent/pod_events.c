@@ -72,8 +72,8 @@ void pod_events_emit(struct pod_events *events, const char *pod, const char *rea
 	waiting->message = str_dup(message);
 	waiting->next = events->waiting;
 	events->waiting = waiting;
-	waiting->call = kube_get(events->client, &kube_pods, waiting->ns, waiting->name, NULL,
-				 on_pod, waiting);
+	waiting->call = kube_get_within(events->client, &kube_pods, waiting->ns, waiting->name,
+					on_pod, waiting);
 }
 
 struct pod_events *pod_events_new(struct kube_client *client, struct recorder *recorder)

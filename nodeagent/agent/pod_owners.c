@@ -58,7 +58,7 @@ static void ask_next(struct pod_owners *owners)
 	assert(slash && !owners->asked);
 	ns = str_ndup(pod, (size_t)(slash - pod));
 	owners->asked = str_dup(pod);
-	owners->call = kube_get(owners->client, &kube_pods, ns, slash + 1, NULL, on_pod, owners);
+	owners->call = kube_get_within(owners->client, &kube_pods, ns, slash + 1, on_pod, owners);
 }
 
 const json_t *pod_owners_of(struct pod_owners *owners, const json_t *pods)

@@ -69,9 +69,10 @@ void resource_claims_read(struct resource_claims *claims, const json_t *wanted)
 	reading->next = claims->readings;
 	claims->readings = reading;
 	/* It ends before the kubelet's patience does: 45 s, pkg/kubelet/cm/dra of Kubernetes. */
-	reading->call = kube_get(claims->config.client, &claim_resource,
-				 json_str_or(json_at(wanted, "namespace"), ""),
-				 json_str_or(json_at(wanted, "name"), ""), NULL, on_claim, reading);
+	reading->call =
+		kube_get_within(claims->config.client, &claim_resource,
+				json_str_or(json_at(wanted, "namespace"), ""),
+				json_str_or(json_at(wanted, "name"), ""), on_claim, reading);
 }
 
 struct resource_claims *resource_claims_new(const struct resource_claims_config *config)

@@ -88,8 +88,8 @@ static void begin_read(void *arg)
 	}
 	foresight->reads++;
 	foresight->begun_ms = clock_ms();
-	foresight->call = kube_get(config->client, &addresses_endpoint, foresight->ns,
-				   foresight->name, NULL, on_read, foresight);
+	foresight->call = kube_get_within(config->client, &addresses_endpoint, foresight->ns,
+					  foresight->name, on_read, foresight);
 }
 
 static struct foresight *foresight_new(struct addresses *addresses, const char *ns,

@@ -155,8 +155,8 @@ static void read_lease(struct leader *leader)
 	const struct addresses_config *config = &leader->addresses->config;
 
 	if (!leader->call)
-		leader->call = kube_get(config->client, &kube_leases, config->ns, config->lease,
-					NULL, on_lease, leader);
+		leader->call = kube_get_within(config->client, &kube_leases, config->ns,
+					       config->lease, on_lease, leader);
 }
 
 static void on_due(void *arg)

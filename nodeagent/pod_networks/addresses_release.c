@@ -147,8 +147,8 @@ static void send_get(struct release *release, enum release_state state,
 {
 	assert(!release->call && !release->question);
 	release->state = state;
-	release->call = kube_get(release->addresses->config.client, resource, release->ns, name,
-				 NULL, on_answer, release);
+	release->call = kube_get_within(release->addresses->config.client, resource, release->ns,
+					name, on_answer, release);
 }
 
 static void send_list(struct release *release)
@@ -426,9 +426,9 @@ static void begin_release(void *arg)
 		return;
 	}
 	release->state = RELEASE_ASKING_POD;
-	release->call =
-		kube_get(release->addresses->config.client, &kube_pods, ns,
-			 release->pod + len + (release->pod[len] == '/'), NULL, on_answer, release);
+	release->call = kube_get_within(release->addresses->config.client, &kube_pods, ns,
+					release->pod + len + (release->pod[len] == '/'), on_answer,
+					release);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

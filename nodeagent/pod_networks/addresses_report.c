@@ -60,8 +60,8 @@ static void begin_report(struct report *report)
 {
 	assert(!report->call);
 	report->state = REPORT_READING_NAMED;
-	report->call = kube_get(report->addresses->config.client, &addresses_endpoint, report->ns,
-				report->name, NULL, on_answer, report);
+	report->call = kube_get_within(report->addresses->config.client, &addresses_endpoint,
+				       report->ns, report->name, on_answer, report);
 }
 
 /* Addresses of other IPAM plugins are in no endpoint. */

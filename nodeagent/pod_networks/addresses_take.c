@@ -412,8 +412,8 @@ static void read_pool(struct take *take, const char *pool)
 {
 	assert(!take->call);
 	take->reading = pool;
-	take->call = kube_get(take->addresses->config.client, &addresses_pool, NULL, pool, NULL,
-			      on_pool, take);
+	take->call = kube_get_within(take->addresses->config.client, &addresses_pool, NULL, pool,
+				     on_pool, take);
 }
 
 /* One that no leader has compared with the others, as it is now, needs them all. */
@@ -526,24 +526,25 @@ static void read_next(struct take *take)
 		take->step++;
 	switch (take->step) {
 	case READ_CONFIG:
-		take->call =
-			kube_get(client, &kube_config_maps, addresses_config_ns(take->addresses),
-				 IPAM_CONFIG_MAP, NULL, on_read, take);
+		take->call = kube_get_within(client, &kube_config_maps,
+					     addresses_config_ns(take->addresses), IPAM_CONFIG_MAP,
+					     on_read, take);
 		break;
 	case READ_POD:
 		take->call =
-			kube_get(client, &kube_pods, take->ns, take->name, NULL, on_read, take);
+			kube_get_within(client, &kube_pods, take->ns, take->name, on_read, take);
 		break;
 	case READ_ENDPOINT:
-		take->call = kube_get(client, &addresses_endpoint, take->ns,
-				      strchr(take->key, '/') + 1, NULL, on_read, take);
+		take->call = kube_get_within(client, &addresses_endpoint, take->ns,
+					     strchr(take->key, '/') + 1, on_read, take);
 		break;
 	case READ_NAMESPACE:
 		take->call =
-			kube_get(client, &namespace_resource, NULL, take->ns, NULL, on_read, take);
+			kube_get_within(client, &namespace_resource, NULL, take->ns, on_read, take);
 		break;
 	case READ_NODE:
-		take->call = kube_get(client, &kube_nodes, NULL, config->node, NULL, on_read, take);
+		take->call =
+			kube_get_within(client, &kube_nodes, NULL, config->node, on_read, take);
 		break;
 	case READ_RESERVED:
 		take->call = kube_list(client, &reserved_resource, NULL, NULL, on_read, take);

@@ -375,9 +375,9 @@ static void on_pod(void *arg, json_t *pod, const struct err *err)
 	want->is_unforeseen = !assign_wants(pod);
 	str_replace(&want->machine, pod_machine(pod) ? str_dup(pod_machine(pod)) : NULL);
 	if (want->machine && !str_eq(want->machine, want->name))
-		want->call = kube_get(config->client, &kube_config_maps,
-				      addresses_config_ns(want->addresses), IPAM_CONFIG_MAP, NULL,
-				      on_config, want);
+		want->call = kube_get_within(config->client, &kube_config_maps,
+					     addresses_config_ns(want->addresses), IPAM_CONFIG_MAP,
+					     on_config, want);
 	else
 		watch_for_answer(want);
 }
@@ -404,8 +404,8 @@ static void on_endpoint(void *arg, json_t *object, const struct err *err)
 		return;
 	}
 	if (str_eq(want->endpoint, want->name))
-		want->call = kube_get(want->addresses->config.client, &kube_pods, want->ns,
-				      want->name, NULL, on_pod, want);
+		want->call = kube_get_within(want->addresses->config.client, &kube_pods, want->ns,
+					     want->name, on_pod, want);
 	else
 		watch_for_answer(want);
 }
@@ -415,8 +415,8 @@ static void read_endpoint(struct addresses_want *want)
 	assert(!want->call);
 	want->state = WANT_READING;
 	want->read_begun_ms = clock_ms();
-	want->call = kube_get(want->addresses->config.client, &addresses_endpoint, want->ns,
-			      want->endpoint, NULL, on_endpoint, want);
+	want->call = kube_get_within(want->addresses->config.client, &addresses_endpoint, want->ns,
+				     want->endpoint, on_endpoint, want);
 }
 
 static const json_t *find_recent(const struct addresses_want *want)

@@ -256,8 +256,8 @@ static void read_definitions(struct networks_question *q, const json_t *wanted)
 
 		reading->question = q;
 		reading->key = str_dup(key);
-		reading->call = kube_get(q->networks->config.client, &definitions, ns, slash + 1,
-					 NULL, on_definition, reading);
+		reading->call = kube_get_within(q->networks->config.client, &definitions, ns,
+						slash + 1, on_definition, reading);
 	}
 }
 
@@ -405,8 +405,8 @@ struct networks_question *networks_ask(struct networks *networks, const json_t *
 	} else if (str_eq(json_str_at(question, "kind"), "status")) {
 		write_status(q);
 	} else {
-		q->call = kube_get(networks->config.client, &kube_pods, pod_ns(q), pod_name(q),
-				   NULL, on_pod, q);
+		q->call = kube_get_within(networks->config.client, &kube_pods, pod_ns(q),
+					  pod_name(q), on_pod, q);
 	}
 	return q;
 }

@@ -172,13 +172,14 @@ static struct reading *reading_new(struct settings_reader *reader, const char *c
 	reading->n_open = PARTS;
 	for (size_t i = 0; i < PARTS; i++)
 		parts[i].reading = reading;
-	parts[PART_POD].call = kube_get(config->client, &kube_pods, json_str_at(pod, "namespace"),
-					json_str_at(pod, "name"), NULL, on_read, &parts[PART_POD]);
+	parts[PART_POD].call =
+		kube_get_within(config->client, &kube_pods, json_str_at(pod, "namespace"),
+				json_str_at(pod, "name"), on_read, &parts[PART_POD]);
 	parts[PART_COORDINATORS].call = kube_list(config->client, &coordinators, NULL, NULL,
 						  on_read, &parts[PART_COORDINATORS]);
 	parts[PART_CONFIG_MAP].call =
-		kube_get(config->client, &kube_config_maps, reading->config_ns, IPAM_CONFIG_MAP,
-			 NULL, on_read, &parts[PART_CONFIG_MAP]);
+		kube_get_within(config->client, &kube_config_maps, reading->config_ns,
+				IPAM_CONFIG_MAP, on_read, &parts[PART_CONFIG_MAP]);
 	return reading;
 }
 

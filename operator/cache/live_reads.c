@@ -21,7 +21,7 @@
 #include "reconcilers/core/plan.h"
 #include "reconcilers/ipam/allocate/release.h"
 
-/* An object has 3 MiB at most as it is sent, and several times as much once it is read. */
+/* An object has 3 MiB at most as it is sent, and 4 MB once it is read (json_parse_within()). */
 enum {
 	CALLS_MAX = 32,
 	PAGE = 5, /* pods of a node in one answer */
@@ -90,10 +90,6 @@ static const struct {
 	const char *kind, *part, *member; /* member NULL: the whole part */
 } drops[] = {
 	{KIND_POD, "metadata", "managedFields"},
-	{KIND_POD, "spec", "containers"},
-	{KIND_POD, "spec", "initContainers"},
-	{KIND_POD, "spec", "ephemeralContainers"},
-	{KIND_POD, "spec", "volumes"},
 	{KIND_NODE, "metadata", "managedFields"},
 	{KIND_NODE, "status", "images"},
 	{KIND_STATEFUL_SET, "metadata", "managedFields"},
@@ -108,6 +104,20 @@ static const struct {
 	{KIND_VIRTUAL_MACHINE, "spec", NULL},
 };
 
+/* Of a pod's spec decisions read a node's name, a policy, a switch: no list, no object. */
+static void drop_parts(json_t *spec)
+{
+	const char *name;
+	json_t *value;
+	void *next;
+
+	json_object_foreach_safe(spec, next, name, value)
+	{
+		if (json_is_array(value) || json_is_object(value))
+			(void)json_object_del(spec, name);
+	}
+}
+
 static void trim(const char *kind, json_t *object)
 {
 	for (size_t i = 0; i < ARRAY_LEN(drops); i++) {
@@ -118,6 +128,8 @@ static void trim(const char *kind, json_t *object)
 		else
 			json_object_del(object, drops[i].part);
 	}
+	if (str_eq(kind, KIND_POD))
+		drop_parts(json_object_get(object, "spec"));
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -260,8 +272,8 @@ static void read_page(struct reading *reading, const char *after)
 		strbuf_adds(&query, "&continue=");
 		kube_path_encode(&query, after);
 	}
-	reading->call = kube_list(reading->look->looks->client, &pods, NULL, strbuf_str(&query),
-				  on_page, reading);
+	reading->call = kube_list_within(reading->look->looks->client, &pods, strbuf_str(&query),
+					 on_page, reading);
 }
 
 static void start_call(struct reading *reading)
@@ -284,9 +296,9 @@ static void start_call(struct reading *reading)
 	is_found = find_resource(reading->kind, &resource);
 	assert(is_found);
 	(void)is_found;
-	reading->call = kube_get(looks->client, &resource, resource.namespaced ? ns : NULL,
-				 resource.namespaced && slash ? slash + 1 : reading->key, NULL,
-				 on_read, reading);
+	reading->call = kube_get_within(looks->client, &resource, resource.namespaced ? ns : NULL,
+					resource.namespaced && slash ? slash + 1 : reading->key,
+					on_read, reading);
 }
 
 /* A list that has to wait for another one keeps nothing else waiting. */

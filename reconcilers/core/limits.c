@@ -87,6 +87,8 @@ int limits_check_pod(const json_t *pod, struct err *err)
 		json_is_integer(labels) ? (size_t)json_integer_value(labels) : labels_size(labels);
 	size_t together = 0;
 
+	if (limits_check_reduced(annotations, err) < 0)
+		return err_in(err, "metadata.annotations");
 	for (size_t i = 0; pod_annotations[i]; i++) {
 		const json_t *value = json_at(annotations, pod_annotations[i]);
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lib/json/json.h"
+#include "lib/json/parse_within.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -88,10 +89,16 @@ static json_t *parse(const char *text, size_t len)
 {
 	struct err err = {0};
 	json_t *value = json_parse(text, len, &err);
+	json_auto_t *object = json_parse_within(text, len, false, NULL);
+	json_auto_t *list = json_parse_within(text, len, true, NULL);
 
 	fuzz_check(!value == (err.class == ERR_INVALID), "an error comes exactly without a value");
 	fuzz_check(!strchr(err.text, '\n'), "an error is one line");
 	check_against_jansson(text, len, value, &err);
+	fuzz_check(!value || (object && list), "what is read is read within bounds");
+	if (len <= PARSE_WITHIN_MAX)
+		fuzz_check(json_same(value, object) && json_same(value, list),
+			   "what is small is read as it is");
 	if (value)
 		check_round_trip(value);
 	return value;

@@ -220,7 +220,8 @@ static bool node_is_gone_live(const struct look *look, const char *node)
 
 /*
  * Is the pod being deleted, and does the kubelet report a container of it that runs? Its grace
- * period may be long, and users may write into its SpiderEndpoint that it is down.
+ * period may be long, and users may write into its SpiderEndpoint that it is down. One of so many
+ * that they were not read may run.
  */
 static bool still_ends(const json_t *pod)
 {
@@ -231,10 +232,15 @@ static bool still_ends(const json_t *pod)
 
 	if (!object_is_terminating(pod) || pod_has_terminated(pod))
 		return false;
-	for (size_t k = 0; k < ARRAY_LEN(lists); k++)
-		json_array_foreach (json_at(pod, "status", lists[k]), i, container)
+	for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
+		const json_t *list = json_at(pod, "status", lists[k]);
+
+		if (json_is_integer(list))
+			return true;
+		json_array_foreach ((json_t *)list, i, container)
 			if (json_at(container, "state", "running"))
 				return true;
+	}
 	return false;
 }
 

@@ -35,13 +35,14 @@ static int64_t integer_at(const json_t *value, int64_t otherwise)
 
 /*
  * May another pod of the instance than this one have its addresses? status.activePods has all that
- * are left of it, and KubeVirt keeps the instance until none is.
+ * are left of it, and KubeVirt keeps the instance until none is. A number is too many to be read.
  */
 static bool has_another_pod(const json_t *instance, const char *uid)
 {
 	const json_t *pods = json_at(instance, "status", "activePods");
 
-	return json_object_size(pods) > (json_object_get(pods, uid) ? 1 : 0);
+	return json_is_integer(pods) ||
+	       json_object_size(pods) > (json_object_get(pods, uid) ? 1 : 0);
 }
 
 static bool is_kept_by_owner(const json_t *world, const char *key, const char *uid,

@@ -7,6 +7,7 @@
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "lib/json/keys.h"
+#include "lib/json/parse_within.h"
 
 static json_t *parse(const char *text)
 {
@@ -476,6 +477,86 @@ static void objects_have_keys(void **state)
 	assert_string_equal(json_namespace(node), "");
 }
 
+static size_t count_values(const json_t *value)
+{
+	size_t n = 1, i;
+	const char *key;
+	json_t *part;
+
+	json_each (value, key, part)
+		n += count_values(part);
+	json_array_foreach ((json_t *)value, i, part)
+		n += count_values(part);
+	return n;
+}
+
+/* "LIST,LIST,…" with n times the element. */
+static void add_many(struct strbuf *text, const char *element, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		strbuf_addf(text, "%s%s", i ? "," : "", element);
+}
+
+/* API servers store what users write: 390,000 empty objects in one list, or spread over many. */
+static void of_an_object_that_is_too_large_the_small_parts_are_read(void **state)
+{
+	static const struct {
+		const char *element, *begin, *end;
+		size_t n;
+	} cases[] = {
+		{"{}", "[", "]", 390000},
+		{"{\"a\":[{},{},{},{}]}", "[", "]", 60000},
+		{"[[],[]]", "[[[", "]]]", 100000},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_strbuf struct strbuf text = {0};
+		json_auto_t *value = NULL;
+
+		strbuf_addf(&text,
+			    "{\"metadata\":{\"name\":\"p\",\"labels\":{\"a\":\"b\"}},"
+			    "\"spec\":{\"large\":%s",
+			    cases[i].begin);
+		add_many(&text, cases[i].element, cases[i].n);
+		strbuf_addf(&text,
+			    "%s,\"node\":\"n1\",\"small\":[1,2]},\"status\":"
+			    "{\"phase\":\"Running\",\"list\":[{\"a\":1}]}}",
+			    cases[i].end);
+		value = json_parse_within(text.data, text.len, false, NULL);
+		assert_in_range(count_values(value), 1, PARSE_WITHIN_MAX);
+		assert_string_equal(json_str_at(value, "metadata", "labels", "a"), "b");
+		assert_string_equal(json_str_at(value, "spec", "node"), "n1");
+		assert_int_equal(json_array_size(json_at(value, "spec", "small")), 2);
+		assert_string_equal(json_str_at(value, "status", "phase"), "Running");
+		assert_int_equal(json_array_size(json_at(value, "status", "list")), 1);
+		if (i == 0)
+			assert_int_equal(json_integer_value(json_at(value, "spec", "large")),
+					 390000);
+	}
+}
+
+/* Each has its room, and all together. */
+static void so_are_those_of_each_object_of_a_list(void **state)
+{
+	auto_strbuf struct strbuf text = {0};
+	json_auto_t *value = NULL, *few = NULL;
+
+	strbuf_adds(&text, "{\"metadata\":{\"resourceVersion\":\"9\"},\"items\":[");
+	for (size_t i = 0; i < 4 * PARSE_WITHIN_OBJECTS; i++) {
+		strbuf_addf(&text, "%s{\"spec\":{\"large\":[", i ? "," : "");
+		add_many(&text, "{}", i ? 10000 : 20000);
+		strbuf_adds(&text, "],\"small\":[1]}}");
+	}
+	strbuf_adds(&text, "]}");
+	value = json_parse_within(text.data, text.len, true, NULL);
+	assert_in_range(count_values(value), 1, (PARSE_WITHIN_OBJECTS + 1) * PARSE_WITHIN_MAX);
+	few = json_incref(json_at(value, "items"));
+	assert_int_equal(json_array_size(few), 4 * PARSE_WITHIN_OBJECTS);
+	assert_true(json_is_integer(json_at(json_array_get(few, 0), "spec", "large")));
+	assert_int_equal(json_array_size(json_at(json_array_get(few, 0), "spec", "small")), 1);
+	assert_int_equal(json_array_size(json_at(json_array_get(few, 1), "spec", "large")), 10000);
+}
+
 static int init(void **state)
 {
 	json_init();
@@ -505,6 +586,8 @@ int main(void)
 		cmocka_unit_test(long_values_are_quoted_in_part_and_on_one_line),
 		cmocka_unit_test(put_skips_what_is_not_there_and_repairs_text),
 		cmocka_unit_test(objects_have_keys),
+		cmocka_unit_test(of_an_object_that_is_too_large_the_small_parts_are_read),
+		cmocka_unit_test(so_are_those_of_each_object_of_a_list),
 	};
 
 	return cmocka_run_group_tests(tests, init, NULL);

@@ -353,27 +353,6 @@ static void more_pods_with_labels_than_are_read_get_any(void **state)
 	assert_int_equal(json_object_size(gpu_finder_on_rails(s.finder)), GPU_FINDER_PODS_MAX);
 }
 
-/* With or without the label, of one pod or of many: the agent has less memory than users pods. */
-static void answers_that_are_too_large_are_none(void **state)
-{
-	auto_free char *filler = mem_zalloc(GPU_FINDER_BODY_MAX), *large = NULL;
-
-	memset(filler, 'x', GPU_FINDER_BODY_MAX - 1);
-	number_rails();
-	with_labels("{a: '1.3'}", filler);
-	assert_gets("ml/a", 2, "0000:0b:00.1 0000:1b:00.1");
-	assert_noted("{}");
-	kubelet_node_give_gpu(s.node, "ml/b", "GPU-3");
-	large = str_printf("{\"metadata\": {\"namespace\": \"ml\", \"name\": \"b\", "
-			   "\"annotations\": {\"a\": \"%s\"}}, \"spec\": {\"containers\": "
-			   "[{\"name\": \"c\", \"resources\": {\"limits\": {\"" X "\": \"1\"}}}]}}",
-			   filler);
-	http_script_add(s.api.http, "GET /api/v1/namespaces/ml/pods/b",
-			&(struct http_reply){.body = large});
-	with_labels("{}", "");
-	assert_gets("ml/b", 1, "0000:0b:00.2");
-}
-
 /* PodResources do not say which of them has the devices. */
 static void the_next_pod_of_a_name_has_its_own_rails(void **state)
 {
@@ -434,7 +413,6 @@ int main(void)
 		TEST(pods_that_want_different_rails_get_any),
 		TEST(more_pods_with_labels_than_are_read_get_any),
 		TEST(an_api_server_that_hangs_keeps_one_pod_waiting),
-		TEST(answers_that_are_too_large_are_none),
 		TEST(the_next_pod_of_a_name_has_its_own_rails),
 		TEST(a_pod_with_gpus_is_known_by_them),
 		TEST(nobody_is_asked_where_there_is_no_choice),

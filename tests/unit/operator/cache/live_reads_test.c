@@ -206,7 +206,8 @@ static void what_no_decision_reads_is_dropped(void **state)
 	} cases[] = {
 		{KIND_POD, "/api/v1/namespaces/ml/pods/x",
 		 "{\"metadata\":{\"uid\":\"u\",\"managedFields\":[1]},\"spec\":{\"nodeName\":\"n\","
-		 "\"containers\":[1],\"initContainers\":[1],\"volumes\":[1]}}",
+		 "\"containers\":[1],\"initContainers\":[1],\"volumes\":[1],"
+		 "\"imagePullSecrets\":[{}],\"nodeSelector\":{\"a\":\"b\"}}}",
 		 "{\"metadata\":{\"uid\":\"u\"},\"spec\":{\"nodeName\":\"n\"}}"},
 		{KIND_STATEFUL_SET, "/apis/apps/v1/namespaces/ml/statefulsets/x",
 		 "{\"metadata\":{\"annotations\":{\"a\":\"b\"}},\"spec\":{\"replicas\":2,"

@@ -185,17 +185,21 @@ static void leave_places(struct cache *cache, struct entry *entry)
 	entry->n_places = 0;
 }
 
+void cache_find_some(const struct cache *cache, size_t index, const char *value, size_t max,
+		     void (*fn)(void *arg, const char *key), void *arg)
+{
+	const struct crowd *crowd = map_get(&cache->index[index], value);
+	const struct place *place = crowd ? LIST_FIRST(&crowd->places) : NULL;
+
+	assert(index < CACHE_MAX_INDEXES && fn);
+	for (; place && max > 0; place = LIST_NEXT(place, link), max--)
+		fn(arg, place->entry->key);
+}
+
 void cache_find(const struct cache *cache, size_t index, const char *value,
 		void (*fn)(void *arg, const char *key), void *arg)
 {
-	const struct crowd *crowd = map_get(&cache->index[index], value);
-	const struct place *place = NULL;
-
-	assert(index < CACHE_MAX_INDEXES && fn);
-	if (!crowd)
-		return;
-	LIST_FOREACH(place, &crowd->places, link)
-	fn(arg, place->entry->key);
+	cache_find_some(cache, index, value, SIZE_MAX, fn, arg);
 }
 
 /* ---- objects --------------------------------------------------------------------------------- */

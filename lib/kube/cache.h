@@ -140,6 +140,9 @@ json_t *cache_all(const struct cache *cache);
  */
 void cache_find(const struct cache *cache, size_t index, const char *value,
 		void (*fn)(void *arg, const char *key), void *arg);
+/* The same for at most `max` of them, where users choose how many there are. */
+void cache_find_some(const struct cache *cache, size_t index, const char *value, size_t max,
+		     void (*fn)(void *arg, const char *key), void *arg);
 
 /*
  * A new list begins / ended: objects that were not put between the two calls, and are not newer

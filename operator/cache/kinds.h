@@ -25,8 +25,9 @@ enum {
 		0, /* "Kind/namespace/name" of the controlling owner, whether it exists or not */
 	NAD_BY_NETWORK =
 		1, /* the annotation that names a SriovNetwork, SriovIBNetwork or OVSNetwork */
-	CONFIG_BY_NAD = 0,   /* SpiderMultusConfigs by the key of the NAD that they claim */
-	CONFIG_BY_GROUP = 1, /* … by the groups of pod injection that they are in */
+	CONFIG_BY_NAD = 0, /* SpiderMultusConfigs by the key of the NAD that they claim */
+	/* … by their namespace and the groups of pod injection that they are in */
+	CONFIG_BY_GROUP = 1,
 	CONFIG_BY_POOL = 2, /* … by the SpiderIPPools that they name, whether those exist or not */
 	CONFIG_BY_RESOURCE = 3, /* … by the resource that pods need for them */
 	/* … by the interfaces of nodes that they are over; all, by NODE_LINKS_REPORTED as well */
@@ -36,7 +37,8 @@ enum {
 	NETWORK_BY_RESOURCE = 2,  /* … by spec.resourceName */
 	NAMESPACE_ASKING = 0,     /* namespaces that ask for pod injection: under MIRROR_ASKING */
 	NAMESPACE_BY_GROUP = 1,   /* … by the group that they ask for */
-	POD_BY_GROUP = 0,         /* pods by the group that they ask for themselves */
+	/* pods by the group that they ask for themselves, alone and with their namespace */
+	POD_BY_GROUP = 0,
 	POD_BY_NAMESPACE = 1,
 	NODE_MARKED = 0,       /* Nodes that were cordoned by a drain: under MIRROR_DRAINS */
 	NODE_BY_BLOCK = 1,     /* … by blocks of their addresses (ipam/strays.h) */

@@ -404,10 +404,16 @@ static void add_found(void *arg, const char *key)
 	mirror_add(adding->mirror, adding->world, adding->kind, key);
 }
 
-void mirror_add_indexed(const struct mirror *mirror, json_t *world, const char *kind, size_t index,
-			const char *value)
+void mirror_add_some(const struct mirror *mirror, json_t *world, const char *kind, size_t index,
+		     const char *value, size_t max)
 {
 	struct adding adding = {mirror, world, kind};
 
-	cache_find(mirror_cache(mirror, kind), index, value, add_found, &adding);
+	cache_find_some(mirror_cache(mirror, kind), index, value, max, add_found, &adding);
+}
+
+void mirror_add_indexed(const struct mirror *mirror, json_t *world, const char *kind, size_t index,
+			const char *value)
+{
+	mirror_add_some(mirror, world, kind, index, value, SIZE_MAX);
 }

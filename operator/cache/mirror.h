@@ -80,6 +80,9 @@ void mirror_learn(struct mirror *mirror, const char *kind, json_t *object);
  */
 void mirror_add(const struct mirror *mirror, json_t *world, const char *kind, const char *key);
 void mirror_add_all(const struct mirror *mirror, json_t *world, const char *kind);
+/* At most `max` of those under this value. */
+void mirror_add_some(const struct mirror *mirror, json_t *world, const char *kind, size_t index,
+		     const char *value, size_t max);
 void mirror_add_indexed(const struct mirror *mirror, json_t *world, const char *kind, size_t index,
 			const char *value);
 

@@ -15,6 +15,7 @@
 #include "operator/controllers/controllers_internal.h"
 #include "operator/controllers/gather.h"
 #include "operator/controllers/ipam_book.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/core/networks.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/ipam/allocate/assign.h"
@@ -96,12 +97,22 @@ static void add_pod_of_machine(void *arg, const char *key)
 	add_pod(c->from, c->world, key);
 }
 
-/* Those that a record or an endpoint of this name may be about. */
+static void count_pod(void *arg, const char *key)
+{
+	*(size_t *)arg += 1;
+}
+
+/* Those that a record or an endpoint of this name may be about. Users may write owners into pods. */
 static void add_pods_named(struct collecting *c, const char *key)
 {
+	const struct cache *pods = mirror_cache(c->from->mirror, KIND_BOUND_POD);
+	size_t n = 0;
+
 	add_pod(c->from, c->world, key);
-	cache_find(mirror_cache(c->from->mirror, KIND_BOUND_POD), BOUND_POD_BY_MACHINE, key,
-		   add_pod_of_machine, c);
+	cache_find_some(pods, BOUND_POD_BY_MACHINE, key, LIMIT_MACHINE_PODS, add_pod_of_machine, c);
+	cache_find_some(pods, BOUND_POD_BY_MACHINE, key, LIMIT_MACHINE_PODS + 1, count_pod, &n);
+	if (n > LIMIT_MACHINE_PODS)
+		json_put_bool(json_need_object(c->world, BOX_CROWDED), key, true);
 }
 
 static void add_named_pool(void *arg, const char *name)

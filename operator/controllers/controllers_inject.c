@@ -3,6 +3,8 @@
  * Pods that asked for injection, and the configs that they should have got: what they look at, and
  * who is woken by what.
  */
+#include <string.h>
+
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "operator/controllers/controllers_internal.h"
@@ -45,8 +47,9 @@ static void wake_asking(void *arg, const char *key)
 static void wake_group_pods(void *arg, const char *group)
 {
 	const struct change *c = arg;
+	auto_free char *ns = str_ndup(c->key, strcspn(c->key, "/"));
 
-	gather_visit_asking(c->from, group, wake_asking, arg);
+	gather_visit_asking(c->from, group, ns, wake_asking, arg);
 }
 
 static void wake_injected(void *arg, const char *key)
@@ -60,8 +63,7 @@ static void wake_pod_configs(const struct change *c, const json_t *pod, const js
 	auto_free char *group = pod ? pod_inject_group(pod, namespace) : NULL;
 
 	if (group)
-		cache_find(mirror_cache(c->from->mirror, KIND_MULTUS_CONFIG), CONFIG_BY_GROUP,
-			   group, wake_injected, (void *)c);
+		gather_visit_group(c->from, group, json_namespace(pod), wake_injected, (void *)c);
 }
 
 /* What was found on it before counts for its group of then no more. */

@@ -8,6 +8,7 @@
 #include "operator/controllers/gather.h"
 #include "operator/controllers/ipam_book.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/spider/cni_config.h"
 #include "reconcilers/spider/coordinator.h"
@@ -63,7 +64,19 @@ void config_gather(const struct controller_sources *from, const struct controlle
 	gather_masters(from, world, config);
 }
 
-/* The config, and its rivals for the name it has or had. */
+static void wake_rival(void *arg, const char *key)
+{
+	wake(arg, CONTROLLER_MULTUS_CONFIG, key);
+}
+
+/* Configs that claim this NetworkAttachmentDefinition. */
+static void wake_rivals(const struct change *c, const char *nad)
+{
+	cache_find_some(mirror_cache(c->from->mirror, KIND_MULTUS_CONFIG), CONFIG_BY_NAD, nad,
+			LIMIT_CONFIGS, wake_rival, (void *)c);
+}
+
+/* The config, and its rivals for the name it has or had, where that is another one now. */
 void config_changed(const struct change *c)
 {
 	const json_t *versions[] = {c->old, c->now};
@@ -71,14 +84,18 @@ void config_changed(const struct change *c)
 	wake(c, CONTROLLER_MULTUS_CONFIG, c->key);
 	/* One of which nothing was known may have had the name that is its own. */
 	if (!c->old && !c->now)
-		controllers_wake_configs(c, CONFIG_BY_NAD, c->key);
+		wake_rivals(c, c->key);
+	if (c->old && c->now && str_eq(json_uid(c->old), json_uid(c->now)) &&
+	    str_eq(cni_nad_name(c->old), cni_nad_name(c->now)) &&
+	    object_is_terminating(c->old) == object_is_terminating(c->now))
+		return;
 	for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
 		auto_free char *nad = NULL;
 
 		if (!versions[i])
 			continue;
 		nad = str_printf("%s/%s", json_namespace(versions[i]), cni_nad_name(versions[i]));
-		controllers_wake_configs(c, CONFIG_BY_NAD, nad);
+		wake_rivals(c, nad);
 	}
 }
 
@@ -97,7 +114,7 @@ void config_nad_changed(const struct change *c)
 				 json_str_or(json_at(owner, "name"), ""));
 		wake(c, CONTROLLER_MULTUS_CONFIG, key);
 	}
-	controllers_wake_configs(c, CONFIG_BY_NAD, c->key);
+	wake_rivals(c, c->key);
 }
 
 /* ---- SpiderIPPool ---------------------------------------------------------------------------- */

@@ -5,14 +5,18 @@
 #include "operator/controllers/gather.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/rfc3339.h"
+#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "operator/cache/kinds.h"
 #include "operator/controllers/ipam_book.h"
 #include "operator/controllers/webhook_setup.h"
 #include "reconcilers/admission/pod_inject.h"
+#include "reconcilers/core/limits.h"
+#include "reconcilers/core/trust.h"
 #include "reconcilers/ipam/allocate/strays.h"
 #include "reconcilers/spider/cni_config.h"
 #include "reconcilers/spider/multus_config_names.h"
@@ -41,7 +45,7 @@ void gather_claim(const struct controller_sources *from, json_t *world, const js
 	auto_free char *nad = str_printf("%s/%s", json_namespace(config), cni_nad_name(config));
 
 	mirror_add(from->mirror, world, KIND_NAD, nad);
-	mirror_add_indexed(from->mirror, world, KIND_MULTUS_CONFIG, CONFIG_BY_NAD, nad);
+	mirror_add_some(from->mirror, world, KIND_MULTUS_CONFIG, CONFIG_BY_NAD, nad, LIMIT_CONFIGS);
 }
 
 /* What the visitors of names get. */
@@ -183,9 +187,62 @@ void gather_masters(const struct controller_sources *from, json_t *world, const 
 	multus_config_masters(config, add_master, &masters);
 }
 
-void gather_group(const struct controller_sources *from, json_t *world, const char *group)
+/* Of one group, or of pods that ask for one. */
+struct visiting {
+	const struct controller_sources *from;
+	const char *group, *ns; /* ns: NULL: of any */
+	void (*visit)(void *arg, const char *key);
+	void *arg;
+};
+
+char *gather_group_value(const char *group, const char *ns)
 {
-	mirror_add_indexed(from->mirror, world, KIND_MULTUS_CONFIG, CONFIG_BY_GROUP, group);
+	assert(group && ns);
+	return str_printf("%s %s", ns, group);
+}
+
+static void visit_group_of(void *arg, const char *ns)
+{
+	const struct visiting *v = arg;
+	auto_free char *value = gather_group_value(v->group, ns);
+
+	cache_find_some(mirror_cache(v->from->mirror, KIND_MULTUS_CONFIG), CONFIG_BY_GROUP, value,
+			LIMIT_CONFIGS + 1, v->visit, v->arg);
+}
+
+static void visit_group_of_trusted(void *arg, const char *ns)
+{
+	const struct visiting *v = arg;
+
+	if (!str_eq(ns, v->ns))
+		visit_group_of(arg, ns);
+}
+
+void gather_visit_group(const struct controller_sources *from, const char *group, const char *ns,
+			void (*visit)(void *arg, const char *key), void *arg)
+{
+	struct visiting v = {from, group, ns, visit, arg};
+	json_auto_t *world = json_object();
+
+	assert(ns && visit);
+	gather_env(from, world);
+	visit_group_of(&v, ns);
+	trusted_visit(world, visit_group_of_trusted, &v);
+}
+
+static void add_config(void *arg, const char *key)
+{
+	const struct narrowing *n = arg;
+
+	mirror_add(n->from->mirror, n->world, KIND_MULTUS_CONFIG, key);
+}
+
+void gather_group(const struct controller_sources *from, json_t *world, const char *group,
+		  const char *ns)
+{
+	struct narrowing n = {from, world};
+
+	gather_visit_group(from, group, ns, add_config, &n);
 }
 
 void gather_asked(const struct controller_sources *from, json_t *world, const json_t *pod,
@@ -196,7 +253,7 @@ void gather_asked(const struct controller_sources *from, json_t *world, const js
 	mirror_add(from->mirror, world, KIND_NAMESPACE, ns);
 	group = pod_inject_group(pod, world_get(world, KIND_NAMESPACE, ns));
 	if (group)
-		gather_group(from, world, group);
+		gather_group(from, world, group, ns);
 }
 
 void gather_injection(const struct controller_sources *from, json_t *world)
@@ -223,38 +280,42 @@ static void add_uninjected(void *arg, const char *key)
 
 static void add_uninjected_group(void *arg, const char *group)
 {
-	const struct narrowing *n = arg;
+	const struct visiting *v = arg;
 
-	gather_visit_asking(n->from, group, add_uninjected, arg);
+	gather_visit_asking(v->from, group, v->ns, add_uninjected, v->arg);
 }
 
 void gather_uninjected(const struct controller_sources *from, json_t *world, const json_t *config)
 {
 	struct narrowing n = {from, world};
+	struct visiting v = {.from = from, .ns = json_namespace(config), .arg = &n};
 
-	pod_inject_groups(config, add_uninjected_group, &n);
+	pod_inject_groups(config, add_uninjected_group, &v);
 }
-
-struct visiting {
-	const struct cache *pods;
-	void (*visit)(void *arg, const char *key);
-	void *arg;
-};
 
 static void visit_namespace(void *arg, const char *ns)
 {
 	const struct visiting *v = arg;
 
-	cache_find(v->pods, POD_BY_NAMESPACE, ns, v->visit, v->arg);
+	if (!v->ns || str_eq(ns, v->ns))
+		cache_find(mirror_cache(v->from->mirror, KIND_POD), POD_BY_NAMESPACE, ns, v->visit,
+			   v->arg);
 }
 
-void gather_visit_asking(const struct controller_sources *from, const char *group,
+void gather_visit_asking(const struct controller_sources *from, const char *group, const char *ns,
 			 void (*visit)(void *arg, const char *key), void *arg)
 {
-	struct visiting v = {mirror_cache(from->mirror, KIND_POD), visit, arg};
+	json_auto_t *world = json_object();
+	struct visiting v = {from, group, ns, visit, arg};
+	auto_free char *value = gather_group_value(group, ns);
 
-	assert(group && visit);
-	cache_find(v.pods, POD_BY_GROUP, group, visit, arg);
+	assert(visit);
+	gather_env(from, world);
+	/* A config of a trusted namespace reaches all others. */
+	if (namespace_is_trusted(world, ns))
+		v.ns = NULL;
+	cache_find(mirror_cache(from->mirror, KIND_POD), POD_BY_GROUP, v.ns ? value : group, visit,
+		   arg);
 	cache_find(mirror_cache(from->mirror, KIND_NAMESPACE), NAMESPACE_BY_GROUP, group,
 		   visit_namespace, &v);
 }

@@ -17,7 +17,8 @@ void gather_env(const struct controller_sources *from, json_t *world);
 void gather_passed(const struct controller_sources *from, json_t *world);
 
 /*
- * The NetworkAttachmentDefinition that a SpiderMultusConfig claims, and all configs that claim it.
+ * The NetworkAttachmentDefinition that a SpiderMultusConfig claims, and configs that claim it: all
+ * up to LIMIT_CONFIGS.
  */
 void gather_claim(const struct controller_sources *from, json_t *world, const json_t *config);
 
@@ -56,8 +57,18 @@ void gather_network_resource(const struct controller_sources *from, json_t *worl
  */
 void gather_masters(const struct controller_sources *from, json_t *world, const json_t *config);
 
-/* The SpiderMultusConfigs of a group ("KEY=VALUE", reconcilers/admission/pod_inject.h). */
-void gather_group(const struct controller_sources *from, json_t *world, const char *group);
+/*
+ * Visit SpiderMultusConfigs of a group ("KEY=VALUE", reconcilers/admission/pod_inject.h) that a pod
+ * of the namespace may have: its own, and those of trusted namespaces, of each up to one more than
+ * LIMIT_CONFIGS.
+ */
+void gather_visit_group(const struct controller_sources *from, const char *group, const char *ns,
+			void (*visit)(void *arg, const char *key), void *arg);
+/* Add these. */
+void gather_group(const struct controller_sources *from, json_t *world, const char *group,
+		  const char *ns);
+/* The value under which CONFIG_BY_GROUP and POD_BY_GROUP have it. Returns new; free(). */
+char *gather_group_value(const char *group, const char *ns);
 
 /* A pod's namespace, and the SpiderMultusConfigs of the group that it asks for. */
 void gather_asked(const struct controller_sources *from, json_t *world, const json_t *pod,
@@ -73,10 +84,10 @@ void gather_injection(const struct controller_sources *from, json_t *world);
 void gather_uninjected(const struct controller_sources *from, json_t *world, const json_t *config);
 
 /*
- * Visit the pods that may ask for a group: by their own annotation, or in a namespace that asks for
- * it. Some come twice.
+ * Visit the pods that may ask for a group, and have a config of this namespace: by their own
+ * annotation, or in a namespace that asks for it. Some come twice.
  */
-void gather_visit_asking(const struct controller_sources *from, const char *group,
+void gather_visit_asking(const struct controller_sources *from, const char *group, const char *ns,
 			 void (*visit)(void *arg, const char *key), void *arg);
 
 #endif

@@ -82,14 +82,24 @@ static void index_config_nad(const json_t *config, struct cache_values *values)
 	cache_index_value(values, key);
 }
 
+struct grouping {
+	const char *ns;
+	struct cache_values *values;
+};
+
 static void index_group(void *arg, const char *group)
 {
-	cache_index_value(arg, group);
+	const struct grouping *g = arg;
+	auto_free char *value = gather_group_value(group, g->ns);
+
+	cache_index_value(g->values, value);
 }
 
 static void index_config_group(const json_t *config, struct cache_values *values)
 {
-	pod_inject_groups(config, index_group, values);
+	struct grouping g = {json_namespace(config), values};
+
+	pod_inject_groups(config, index_group, &g);
 }
 
 static void index_pool(void *arg, const char *pool)
@@ -125,9 +135,12 @@ static void index_config_masters(const json_t *config, struct cache_values *valu
 static void index_asked_group(const json_t *object, struct cache_values *values)
 {
 	auto_free char *group = pod_inject_group(object, NULL);
+	struct grouping g = {json_namespace(object), values};
 
-	if (group)
-		cache_index_value(values, group);
+	if (!group)
+		return;
+	cache_index_value(values, group);
+	index_group(&g, group);
 }
 
 static void index_namespace(const json_t *object, struct cache_values *values)

@@ -60,7 +60,7 @@ struct webhook {
 	 * job come in a burst and ask for the same; parsing eight configs again for each would take
 	 * longer than all the rest of an answer.
 	 */
-	char *group;     /* NULL: none */
+	char *group;     /* with the namespace; NULL: none */
 	json_t *configs; /* { key: config } */
 	struct metric *requests, *seconds, *expiry;
 	void (*done)(void *arg);
@@ -100,17 +100,19 @@ static void forget_group(struct webhook *webhook)
 	json_decref(take_ptr(webhook->configs));
 }
 
-static void add_group(struct webhook *webhook, json_t *world, const char *group)
+static void add_group(struct webhook *webhook, json_t *world, const char *group, const char *ns)
 {
-	if (str_eq(webhook->group, group)) {
+	auto_free char *value = gather_group_value(group, ns);
+
+	if (str_eq(webhook->group, value)) {
 		json_put(world, KIND_MULTUS_CONFIG, json_incref(webhook->configs));
 		return;
 	}
-	gather_group(webhook->sources, world, group);
+	gather_group(webhook->sources, world, group, ns);
 	if (json_object_size(json_at(world, KIND_MULTUS_CONFIG)) > KEPT_MAX)
 		return;
 	forget_group(webhook);
-	webhook->group = str_dup(group);
+	webhook->group = take_ptr(value);
 	webhook->configs = json_incref(json_need_object(world, KIND_MULTUS_CONFIG));
 }
 
@@ -138,7 +140,7 @@ static json_t *judge_inject(struct webhook *webhook, const struct admission_requ
 	namespace = world_get(world, KIND_NAMESPACE, request->ns);
 	group = pod_inject_group(pod, namespace);
 	if (group)
-		add_group(webhook, world, group);
+		add_group(webhook, world, group, request->ns);
 	if (pod_inject_looks_at_networks(&webhook->inject, pod, namespace))
 		network_resources_visit(pod, request->ns, add_nad, &naming);
 	return pod_inject(world, &webhook->inject, request);

@@ -16,6 +16,7 @@
 #include "reconcilers/admission/pod_edit.h"
 #include "reconcilers/admission/pod_environment.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/core/names.h"
 #include "reconcilers/core/networks.h"
 #include "reconcilers/core/owner.h"
@@ -205,6 +206,28 @@ static bool is_younger(const json_t *config, const json_t *pod)
 	return *pod_time && strcmp(config_time, pod_time) > 0;
 }
 
+/* A namespace's users choose how many configs a group has; the world has one more than are read. */
+static bool are_readable(const json_t *world, const char *ns, const struct group *group,
+			 struct problems *problems)
+{
+	auto_free char *field = str_printf("metadata.annotations[%s]", group->key);
+	size_t own = 0, trusted = 0;
+	const char *key;
+	json_t *config;
+
+	json_each (world_kind(world, KIND_MULTUS_CONFIG), key, config)
+		if (str_eq(group_of_config(config, group->key), group->value))
+			*(str_eq(json_namespace(config), ns) ? &own : &trusted) += 1;
+	if (own <= LIMIT_CONFIGS && trusted <= LIMIT_CONFIGS)
+		return true;
+	if (problems)
+		problem_add(problems, "TooLarge", field,
+			    "\"%.64s\" has more than %d SpiderMultusConfigs, at most so many are "
+			    "read: make several groups",
+			    group->value, LIMIT_CONFIGS);
+	return false;
+}
+
 /*
  * The configs of the group that pods of the namespace can get, or could when `pod` came (NULL: does
  * not matter); those that cannot be injected go into problems, which may be NULL. A config brings
@@ -219,6 +242,8 @@ static struct matches find_matches(const json_t *world, const char *ns, const st
 	const char *key;
 	json_t *config;
 
+	if (!are_readable(world, ns, group, problems))
+		return matches;
 	matches.items = mem_calloc(json_object_size(configs) + 1, sizeof(*matches.items));
 	json_each (configs, key, config)
 		if (str_eq(group_of_config(config, group->key), group->value) &&

@@ -4,6 +4,8 @@
  */
 #include "reconcilers/core/trust.h"
 
+#include <assert.h>
+
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/reconcile.h"
@@ -33,18 +35,40 @@ bool object_is_trusted(const json_t *world, const json_t *object)
 	return namespace_is_trusted(world, json_namespace(object));
 }
 
-char *trusted_namespaces(const json_t *world)
+void trusted_visit(const json_t *world, void (*visit)(void *arg, const char *ns), void *arg)
 {
-	auto_strbuf struct strbuf text = {0};
+	const char *own = world_env(world, "namespace");
 	const json_t *name;
 	size_t i;
 
-	strbuf_adds(&text, world_env(world, "namespace"));
+	assert(visit);
+	visit(arg, own);
 	for (i = 0; i < ARRAY_LEN(always_trusted); i++)
-		if (!str_eq(world_env(world, "namespace"), always_trusted[i]))
-			strbuf_addf(&text, ", %s", always_trusted[i]);
-	json_array_foreach (json_at(world, "env", "policyNamespaces"), i, name)
-		strbuf_addf(&text, ", %s", json_str_or(name, ""));
+		if (!str_eq(own, always_trusted[i]))
+			visit(arg, always_trusted[i]);
+	json_array_foreach (json_at(world, "env", "policyNamespaces"), i, name) {
+		const char *ns = json_str_or(name, "");
+		bool is_known = str_eq(ns, own);
+
+		for (size_t k = 0; k < ARRAY_LEN(always_trusted); k++)
+			is_known |= str_eq(ns, always_trusted[k]);
+		if (!is_known)
+			visit(arg, ns);
+	}
+}
+
+static void add_name(void *arg, const char *ns)
+{
+	struct strbuf *text = arg;
+
+	strbuf_addf(text, "%s%s", text->len ? ", " : "", ns);
+}
+
+char *trusted_namespaces(const json_t *world)
+{
+	auto_strbuf struct strbuf text = {0};
+
+	trusted_visit(world, add_name, &text);
 	return strbuf_take(&text);
 }
 

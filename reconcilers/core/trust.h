@@ -21,10 +21,10 @@ bool namespace_is_trusted(const json_t *world, const char *ns);
 /* namespace_is_trusted of the object's namespace. */
 bool object_is_trusted(const json_t *world, const json_t *object);
 
-/*
- * "orbweaver-system, kube-system, spiderpool, …": where an object would count; for messages.
- * Returns new; free().
- */
+/* Each of them once: where an object would count. */
+void trusted_visit(const json_t *world, void (*visit)(void *arg, const char *ns), void *arg);
+
+/* The same as "orbweaver-system, kube-system, spiderpool, …", for messages. Returns new; free(). */
 char *trusted_namespaces(const json_t *world);
 
 /* Add NamespaceNotTrusted, with the remedy, when the object's namespace is not trusted. */

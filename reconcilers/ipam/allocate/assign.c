@@ -391,6 +391,17 @@ static const json_t *endpoint_of(const struct pass *pass, const json_t *pod)
 	return place ? world_get(pass->world, KIND_ENDPOINT, place) : NULL;
 }
 
+static int check_crowd(const struct pass *pass, const char *place, struct err *err)
+{
+	if (!world_get(pass->world, BOX_CROWDED, place))
+		return 0;
+	return err_set(
+		err, ERR_INVALID, "TooLarge",
+		"more than %d pods name VirtualMachineInstance %s as their owner, at most so "
+		"many are read: delete those that are not of it",
+		LIMIT_MACHINE_PODS, place);
+}
+
 /* The status that the pod's endpoint gets; NULL when it gets none. Returns new. */
 static json_t *serve_pod(struct pass *pass, const char *key, const json_t *pod)
 {
@@ -420,7 +431,7 @@ static json_t *serve_pod(struct pass *pass, const char *key, const json_t *pod)
 			stop_waiting(pass, key, NULL);
 		return NULL;
 	}
-	if (!asks ||
+	if (!asks || check_crowd(pass, place, &err) < 0 ||
 	    ipam_allocate(pass->books, pod, endpoint, asks, &pass->settings, &status, &err) < 0) {
 		record_what_it_has(pass, pod, endpoint, asks);
 		/* That passes by itself, as soon as the pool's endpoints were looked at. */

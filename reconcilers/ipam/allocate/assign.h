@@ -53,6 +53,12 @@
 #define BOX_LEARNING "learningpools"
 /* By pod: true, from a claim for it (BOX_CLAIMED) until a pass has looked at the pod. */
 #define BOX_CLAIMANTS "claimants"
+/*
+ * By SpiderEndpoint: true, more than LIMIT_MACHINE_PODS pods name its virtual machine as their
+ * owner, and not all of them are in the world: of what they have nothing is given back, and they
+ * get nothing.
+ */
+#define BOX_CROWDED "crowded"
 
 /*
  * By the key of the pass: true, once one since the start has seen all that wait. Until then nobody

@@ -53,6 +53,12 @@ static const json_t *pod_with(const json_t *pods, const char *uid)
 	return NULL;
 }
 
+/* One of the pods that are not known may live. */
+static bool is_crowded(const struct look *look)
+{
+	return world_get(look->world, BOX_CROWDED, look->key) != NULL;
+}
+
 static bool is_living(const struct look *look, const char *uid)
 {
 	return pod_is_alive(pod_with(world_kind(look->world, KIND_POD), uid));
@@ -278,6 +284,8 @@ static bool may_release(const struct look *look, const char *uid, bool is_down)
 	const json_t *pod = live_pod(look, uid);
 	auto_free char *text = NULL;
 
+	if (is_crowded(look))
+		return false;
 	if (release_is_due(look->live, look->key, uid, pod, look->endpoint, is_down, &settings))
 		return true;
 	settings.keeps_stateful_sets = false;
@@ -446,6 +454,10 @@ static void look_at_unwritten(const struct look *look, const json_t *object)
 {
 	const char *uid = endpoint_uid(object);
 
+	if (is_crowded(look)) {
+		plan_requeue(look->plan, LIFECYCLE_AGAIN_MS);
+		return;
+	}
 	if (!look->live) {
 		read_live(look);
 		return;
@@ -465,7 +477,7 @@ static bool stray_is_over(const struct look *look, const json_t *stray)
 {
 	const char *uid = json_str_or(json_at(stray, "uid"), "");
 
-	if (live_object(look, KIND_VIRTUAL_MACHINE_INSTANCE, look->key) ||
+	if (is_crowded(look) || live_object(look, KIND_VIRTUAL_MACHINE_INSTANCE, look->key) ||
 	    still_ends(live_pod(look, uid)))
 		return false;
 	/* The owner's next pod has other addresses, so this one keeps none for it. */

@@ -8,9 +8,11 @@
 #include "operator/controllers/ipam_book.h"
 #include "reconcilers/admission/pod_inject.h"
 #include "reconcilers/core/leftovers.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/ipam/allocate/assign.h"
 #include "reconcilers/ipam/allocate/assign_slice.h"
 #include "reconcilers/ipam/allocate/release.h"
+#include "reconcilers/spider/cni_config.h"
 #include "reconcilers/spider/multus_config.h"
 #include "reconcilers/sriov/node_agent.h"
 #include "reconcilers/sriov/shared_offers.h"
@@ -685,6 +687,27 @@ static void a_pod_that_waits_sees_who_shares_its_endpoint(void **state)
 	}
 }
 
+/* Each of them would be read for each of them, and asked of the API server. */
+static void of_many_pods_of_one_machine_few_are_looked_at(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *few = NULL, *many = NULL;
+
+	for (int i = 0; i <= LIMIT_MACHINE_PODS; i++) {
+		auto_free char *name = str_printf("p%d", i);
+
+		few = few                       ? few
+		      : i == LIMIT_MACHINE_PODS ? world_of(t, CONTROLLER_ENDPOINT, "ml/vm")
+						: NULL;
+		put_bound(t, name, OF_VM);
+	}
+	many = world_of(t, CONTROLLER_ENDPOINT, "ml/vm");
+	assert_int_equal(json_object_size(json_at(few, KIND_POD)), LIMIT_MACHINE_PODS);
+	assert_null(json_at(few, BOX_CROWDED, "ml/vm"));
+	assert_int_equal(json_object_size(json_at(many, KIND_POD)), LIMIT_MACHINE_PODS);
+	assert_true(json_is_true(json_at(many, BOX_CROWDED, "ml/vm")));
+}
+
 static void a_pod_without_findings_is_no_work_for_configs(void **state)
 {
 	struct mirrored_test *t = *state;
@@ -719,6 +742,62 @@ static void a_config_wakes_the_pods_of_its_groups(void **state)
 	mirrored_wakes(t, "inject-config net/a;multus-config net/a;"); /* status alone: no pods */
 	mirrored_remove(t, KIND_MULTUS_CONFIG, "net/a");
 	mirrored_wakes(t, "inject-pod ml/w;multus-config net/a;");
+}
+
+#define MANY 300
+
+/* Of one tenant, with these annotations. */
+static void put_many_configs(struct mirrored_test *t, const char *ns, const char *annotations)
+{
+	for (int i = 0; i < MANY; i++) {
+		auto_free char *text = str_printf("{metadata: {name: c%d, namespace: %s, "
+						  "annotations: {%s}}, spec: {cniType: macvlan, "
+						  "macvlan: {master: [eth1]}}}",
+						  i, ns, annotations);
+
+		mirrored_put(t, KIND_MULTUS_CONFIG, text);
+	}
+}
+
+static size_t count_configs(struct mirrored_test *t, enum controller_id id, const char *key)
+{
+	json_auto_t *world = world_of(t, id, key);
+
+	return json_object_size(json_at(world, KIND_MULTUS_CONFIG));
+}
+
+/* Groups have one name for all: what a tenant has in one costs others nothing. */
+static void a_pod_sees_no_configs_of_other_tenants(void **state)
+{
+	struct mirrored_test *t = *state;
+
+	put_many_configs(t, "evil", RDMA ": g");
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", RDMA ": g", ""));
+	mirrored_put(t, KIND_POD, POD("x", "ml", RDMA ": g"));
+	mirrored_put(t, KIND_POD, POD("y", "evil", RDMA ": g"));
+	assert_int_equal(count_configs(t, CONTROLLER_INJECT_POD, "ml/x"), 1);
+	assert_int_equal(count_configs(t, CONTROLLER_INJECT_POD, "evil/y"), 2 + LIMIT_CONFIGS);
+	free(mirrored_woken(t));
+	mirrored_remove(t, KIND_MULTUS_CONFIG, "evil/c1");
+	expect_woken(t, "inject-pod evil/y;multus-config evil/c1;");
+	found(t, "ml/x", "NotInjected");
+	expect_woken(t, "inject-config net/a;");
+}
+
+/* Each looks at the others: so at a few, and only when one has come, gone, or has another name. */
+static void configs_that_claim_one_name_are_few_for_each_other(void **state)
+{
+	struct mirrored_test *t = *state;
+
+	put_many_configs(t, "evil", CNI_ANNOTATION_NAD_NAME ": a");
+	assert_int_equal(count_configs(t, CONTROLLER_MULTUS_CONFIG, "evil/c1"), 1 + LIMIT_CONFIGS);
+	free(mirrored_woken(t));
+	mirrored_put(t, KIND_MULTUS_CONFIG,
+		     "{metadata: {name: c1, namespace: evil, annotations: "
+		     "{" CNI_ANNOTATION_NAD_NAME ": a}}, spec: {cniType: ovs}}");
+	expect_woken(t, "multus-config evil/c1;");
+	mirrored_remove(t, KIND_MULTUS_CONFIG, "evil/c1");
+	assert_int_equal(json_object_size(t->woken), 1 + LIMIT_CONFIGS);
 }
 
 static void a_config_out_of_all_groups_is_not_looked_at_for_pods(void **state)
@@ -992,6 +1071,9 @@ int main(void)
 		mirrored_unit_test(a_pod_without_findings_is_no_work_for_configs),
 		mirrored_unit_test(a_config_wakes_the_pods_of_its_groups),
 		mirrored_unit_test(a_config_out_of_all_groups_is_not_looked_at_for_pods),
+		mirrored_unit_test(a_pod_sees_no_configs_of_other_tenants),
+		mirrored_unit_test(of_many_pods_of_one_machine_few_are_looked_at),
+		mirrored_unit_test(configs_that_claim_one_name_are_few_for_each_other),
 		mirrored_unit_test(a_config_sees_the_pods_of_its_groups_that_lack_something),
 		mirrored_unit_test(a_namespace_that_asks_for_something_else_wakes_its_pods),
 		mirrored_unit_test(settings_of_injection_wake_all_pods_that_ask),

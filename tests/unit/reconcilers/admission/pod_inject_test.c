@@ -151,6 +151,39 @@ static void a_pod_gets_no_more_networks_than_it_can_have(void **state)
 	}
 }
 
+/* A namespace's users choose how many; beyond the bound nothing is computed. */
+static void a_group_has_no_more_configs_than_are_read(void **state)
+{
+	for (int n = LIMIT_CONFIGS; n <= LIMIT_CONFIGS + 1; n++) {
+		json_auto_t *world = json_object(),
+			    *configs = json_need_object(world, KIND_MULTUS_CONFIG);
+		json_auto_t *pod = yaml(POD(RDMA ": many", "")), *answer = NULL;
+		json_auto_t *review = review_new(KIND_POD, "CREATE", pod, NULL);
+		json_auto_t *config_map = yaml(conf);
+		auto_inject_settings struct inject_settings settings = {0};
+		auto_admission_request struct admission_request request = {0};
+		const char *message;
+
+		json_incref(configs);
+		for (int i = 0; i < n; i++) {
+			auto_free char *key = str_printf("ml/c%d", i);
+			auto_free char *text = str_printf("{metadata: {name: c%d, namespace: ml, "
+							  "annotations: {" RDMA ": many}}, spec: "
+							  "{cniType: ib-sriov, disableIPAM: true, "
+							  "ibsriov: {resourceName: x/vf}}}",
+							  i);
+
+			json_put(configs, key, yaml(text));
+		}
+		assert_int_equal(inject_settings_read(config_map, &settings, NULL), 0);
+		assert_int_equal(admission_read(review, &request, NULL), 0);
+		answer = pod_inject(world, &settings, &request);
+		message = json_str_at(answer, "response", "status", "message");
+		assert_int_equal(strstr(message, "128 SpiderMultusConfigs") != NULL,
+				 n > LIMIT_CONFIGS);
+	}
+}
+
 static void a_pod_gets_all_of_its_group(void **state)
 {
 	static const struct {
@@ -453,6 +486,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_pod_gets_no_more_networks_than_it_can_have),
+		cmocka_unit_test(a_group_has_no_more_configs_than_are_read),
 		cmocka_unit_test(a_pod_gets_all_of_its_group),
 		cmocka_unit_test(a_pod_that_cannot_have_it_is_refused),
 		cmocka_unit_test(other_pods_are_left_alone),

@@ -1075,6 +1075,19 @@ static void what_looks_ended_is_read_before_it_is_given_back(void **state)
 	       "ml/a", "requeue -; ");
 }
 
+/* Users may write a machine into any number of pods: one that was not looked at may live. */
+static void of_pods_that_are_too_many_nothing_is_given_back(void **state)
+{
+	expect(endpoint_reconcile,
+	       NODE_THERE ENDPOINT("u-a", DOWN) "crowded: {ml/a: true}\n"
+						"live: {ml/a: {pods: {ml/a: null}}}\n",
+	       "ml/a", "requeue -; ");
+	expect(endpoint_reconcile,
+	       "crowded: {ml/a: true}\nstrays: {ml/a: [{pool: p, address: 10.0.0.1, uid: u-a}]}\n"
+	       "live: {ml/a: {pods: {ml/a: null}}}\n",
+	       "ml/a", "post strays ml/a out; ");
+}
+
 /* docs/ipam.md: "when the pod has ended". Grace periods may be long, and users write endpoints. */
 static void a_pod_that_is_deleted_and_still_runs_keeps_its_addresses(void **state)
 {
@@ -1091,6 +1104,9 @@ static void a_pod_that_is_deleted_and_still_runs_keeps_its_addresses(void **stat
 	expect(endpoint_reconcile,
 	       ENDS("phase: Pending, initContainerStatuses: [{state: {running: {}}}]"), "ml/a",
 	       running);
+	/* So many that they were not read: one may run. */
+	expect(endpoint_reconcile, ENDS("phase: Running, containerStatuses: 70000"), "ml/a",
+	       running);
 	/* The kubelet has ended them, or never began. */
 	expect(endpoint_reconcile,
 	       ENDS("phase: Running, containerStatuses: [{state: {terminated: {}}}]"), "ml/a",
@@ -1104,9 +1120,6 @@ static void a_pod_that_is_deleted_and_still_runs_keeps_its_addresses(void **stat
 	       "{ml/a: {metadata: {name: a, uid: u-a, deletionTimestamp: x}, status: "
 	       "{containerStatuses: [{state: {running: {}}}]}}}}}\n",
 	       "ml/a", "post strays ml/a out; ");
-	/* So many that they were not read: one may run. */
-	expect(endpoint_reconcile, ENDS("phase: Running, containerStatuses: 70000"), "ml/a",
-	       running);
 }
 
 static void a_sandbox_that_is_made_again_ends_nothing(void **state)
@@ -2944,6 +2957,7 @@ int main(void)
 		cmocka_unit_test(a_pod_that_was_read_for_one_pass_is_not_served_by_the_next),
 		cmocka_unit_test(nothing_is_given_back_before_the_agent_has_said_so),
 		cmocka_unit_test(what_looks_ended_is_read_before_it_is_given_back),
+		cmocka_unit_test(of_pods_that_are_too_many_nothing_is_given_back),
 		cmocka_unit_test(a_pod_that_is_deleted_and_still_runs_keeps_its_addresses),
 		cmocka_unit_test(a_sandbox_that_is_made_again_ends_nothing),
 		cmocka_unit_test(a_node_that_is_gone_needs_no_word),

@@ -649,6 +649,10 @@ static bool carry_out_op(struct run *run)
 		return false;
 	}
 	present = cache_get(mirror_cache(config->mirror, kind), op_str(run->op, "key"));
+	/* As an answer of 404 (on_written()): the rest of the plan may build on this write. */
+	if (!present && group_of(run) && !str_eq(op, "delete") &&
+	    is_overtaken(run) != OVERTAKEN_NOT)
+		return false;
 	for (size_t i = 0; i < ARRAY_LEN(ops); i++)
 		if (str_eq(op, ops[i].op))
 			return ops[i].run(run, mirror_resource(config->mirror, kind), present);

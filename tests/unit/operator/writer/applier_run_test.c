@@ -370,6 +370,24 @@ static void a_pool_that_is_gone_gives_nothing(void **state)
 	assert_string_equal(strbuf_str(&f.posted), "ml/of-b; ");
 }
 
+static void somebody_deletes_the_second_pool(void *arg)
+{
+	mirrored_remove(&f.t, KIND_IP_POOL, "b");
+}
+
+/* docs/ipam.md: a SpiderEndpoint "says what the ledgers say". */
+static void a_pool_that_goes_while_another_is_written_gives_nothing(void **state)
+{
+	plan_three_ledgers();
+	reply("PATCH " POOLS "a/status", "{metadata: {name: a, resourceVersion: '90'}, spec: {}}",
+	      somebody_deletes_the_second_pool);
+	accept("c");
+	carry_out();
+	assert_int_equal(f.err.class, ERR_NONE);
+	assert_string_equal(strbuf_str(&f.groups), "a ok; b Overtaken; c ok; ");
+	assert_string_equal(strbuf_str(&f.posted), "ml/of-a; ml/of-a-and-c; ");
+}
+
 static void who_leads_no_more_writes_no_other_group(void **state)
 {
 	plan_three_ledgers();
@@ -732,6 +750,7 @@ int main(void)
 		with_applier(groups_whose_webhook_is_away_leave_the_others_alone),
 		with_applier(a_server_that_fails_ends_the_run),
 		with_applier(a_pool_that_is_gone_gives_nothing),
+		with_applier(a_pool_that_goes_while_another_is_written_gives_nothing),
 		with_applier(who_leads_no_more_writes_no_other_group),
 		with_applier(a_patch_that_is_undone_again_and_again_is_held_back),
 		with_applier(labels_of_nodes_are_written_with_the_status),

@@ -198,6 +198,14 @@ static json_t *links_of_node(const struct search *search)
 	return look;
 }
 
+static bool has_interface(const struct search *search, const char *name)
+{
+	auto_free char *path = str_printf("sys/class/net/%s", name);
+	struct stat st;
+
+	return root_stat(search->root, path, &st) == 0;
+}
+
 /* only_vf: a PF carries many pods' interfaces. False: the node has no such interface. */
 static bool add_function(const struct search *search, const char *interface, bool only_vf)
 {
@@ -206,7 +214,7 @@ static bool add_function(const struct search *search, const char *interface, boo
 	const char *address = link && strrchr(link, '/') ? strrchr(link, '/') + 1 : "";
 
 	if (!pci_address_is_valid(address))
-		return link;
+		return link || has_interface(search, interface);
 	physfn = str_printf("sys/bus/pci/devices/%s/physfn", address);
 	pf = sysfs_link_text(search, physfn);
 	if (pf || !only_vf)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The last stop of an error on its way to the runtime: cni_server.c answers the plugin with the
+ * The last stop of an error on its way to the runtime: cni_tasks.c answers the plugin with the
  * object made here. Reasons that CNI has a code for come first, then the class decides.
  */
 #include "nodeagent/cni/server/cni_error.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A worker is ordered (nodeagent/process/orders.h); when it has come it gets one byte with the
- * descriptor, then its job; after that both sides send frames. Between cni_server.c, node_keeper.c
+ * descriptor, then its job; after that both sides send frames. Between cni_tasks.c, node_keeper.c
  * and the supervisor.
  */
 #include "nodeagent/cni/server/worker_process.h"

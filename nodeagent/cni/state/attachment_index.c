@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A map from container to attachments, filled from the disk when cnid starts, and by each worker's
- * result. cni_server.c sends the list to the agent and asks the questions below it; the files of
+ * result. cni_tasks.c sends the list to the agent and asks the questions below it; the files of
  * sandboxes.c remain the truth.
  */
 #include "nodeagent/cni/state/attachment_index.h"

@@ -147,12 +147,21 @@ t_wait 60 "and a condition" has '.status.conditions | any(.type == "Degraded" an
 	get sriovnetworknodestate gpu-1 -n orbweaver-system
 t_ok "topo says which is missing" bash -c "'$orbweaver' topo gpu-1 --kubeconfig '$state/kubeconfig' | grep -q 'rail 1: NIC eth9 is not there'"
 
+k patch sriovnetworkpoolconfig gpus -n orbweaver-system --type merge -p '{"spec":{"rails":["0000:0b:00.0","enp11s0f0np0"]}}' >/dev/null
+t_wait 60 "two names of one NIC are a condition, too" has '.status.conditions | any(.type == "Degraded" and .reason == "RailTwice" and
+	(.message | contains("rail 1: \"enp11s0f0np0\" of SriovNetworkPoolConfig orbweaver-system/gpus is NIC enp11s0f0np0, which is rail 0 already")))' \
+	get sriovnetworknodestate gpu-1 -n orbweaver-system
+twice=$(k patch sriovnetworkpoolconfig gpus -n orbweaver-system --type merge \
+	-p '{"spec":{"rails":["enp12s0f0np0","enp12s0f0np0"]}}' 2>&1 >/dev/null || true)
+t_ok "a name twice is refused, and named" grep -qF 'spec.rails: entry 1, "enp12s0f0np0", is listed before; name each NIC once' <<<"$twice"
+
 k delete sriovnetworkpoolconfig gpus -n orbweaver-system >/dev/null
 k delete sriovnetworknodepolicy rails -n orbweaver-system >/dev/null
 t_wait 60 "without them PCI order counts again" rails_are "0 enp11s0f0np0,1 enp12s0f0np0,2 ens6f0np0"
 "$orbweaver" simulate break gpu-1/enp11s0f0np0 pf-missing --state "$state" >/dev/null
 t_wait 60 "a NIC that vanishes keeps its rail" rails_are "0 enp11s0f0np0*,1 enp12s0f0np0,2 ens6f0np0"
-t_wait 60 "which is said" has '.status.conditions | any(.type == "Degraded" and .reason == "RailMissing")' \
+t_wait 60 "which is said" has '.status.conditions | any(.type == "Degraded" and .reason == "RailMissing" and
+	(.message | contains("rail 0: NIC enp11s0f0np0 has vanished; bring it back")))' \
 	get sriovnetworknodestate gpu-1 -n orbweaver-system
 "$orbweaver" simulate repair gpu-1/enp11s0f0np0 --state "$state" >/dev/null
 t_wait 60 "and has it again" rails_are "0 enp11s0f0np0,1 enp12s0f0np0,2 ens6f0np0"

@@ -16,16 +16,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 tool=$(realpath -m "${BUILD:-build}/${VARIANT:-asan}/tests/kubelet-tool")
 rounds=${ROUNDS:-$((${LONG:-0} ? 50 : 3))}
-cache=${ORBWEAVER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/orbweaver}
 # Short: sockets have to be reached below it.
 tmp=$(mktemp -d /tmp/kubelet.XXXXXX)
 export ORBWEAVER_RUN=$tmp/run
+# shellcheck source=tests/integration/real_kubelet.sh
+. tests/integration/real_kubelet.sh
 plugins=/var/lib/kubelet/device-plugins
 resource=spidernet.io/x
 devices=6
-cgroup=orbweaver-test-$$
-node_pid=""
-init=""
 watch_pid=""
 # Times are compared with what a slow machine needs many times over.
 bound_ms=10000
@@ -36,74 +34,12 @@ clean_up() {
 	stop_watching || true
 	# A kubelet that is still stopped has stopped its nsenter, which would not reap it.
 	[[ ! -s $tmp/kubelet.pid ]] || kill -CONT "$(ps -o ppid= -p "$(<"$tmp/kubelet.pid")" | tr -d ' ')" 2>/dev/null || true
-	[[ -z $init ]] || kill -KILL "$init" 2>/dev/null || true
-	[[ -z $node_pid ]] || wait "$node_pid" 2>/dev/null || true
-	remove_cgroups
+	end_node
 	[[ ! -e $tmp/made-dev ]] || rmdir /dev/infiniband 2>/dev/null || true
 	hack/cluster down c >/dev/null 2>&1 || true
 	rm -rf "$tmp"
 }
 trap clean_up EXIT
-
-cgroup_roots() {
-	if [[ -e /sys/fs/cgroup/cgroup.controllers ]]; then
-		echo /sys/fs/cgroup
-	else
-		find /sys/fs/cgroup -mindepth 1 -maxdepth 1 -type d
-	fi
-}
-
-make_cgroups() {
-	local root
-
-	for root in $(cgroup_roots); do
-		[[ ! -e $root/cgroup.procs ]] || mkdir -p "$root/$cgroup"
-	done
-}
-
-# What was in them has been killed; the kernel may need a moment until they are empty.
-remove_cgroups() {
-	local root left deadline=$((SECONDS + 20))
-
-	while :; do
-		left=0
-		for root in $(cgroup_roots); do
-			[[ -d $root/$cgroup ]] || continue
-			find "$root/$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null || left=1
-		done
-		((left && SECONDS < deadline)) || return 0
-		sleep 0.2
-	done
-}
-
-start_node() {
-	# Covered inside; the place has to be there outside.
-	[[ -d /dev/infiniband ]] || { mkdir /dev/infiniband && touch "$tmp/made-dev"; }
-	unshare --mount --pid --fork --mount-proc --kill-child tests/integration/kubelet_node.sh "$tmp" >"$tmp/node.log" 2>&1 &
-	node_pid=$!
-}
-
-inside() {
-	nsenter --mount --pid --target "$init" "$@"
-}
-
-child_of() {
-	ps -o pid= --ppid "$1" | tr -d ' '
-}
-
-# start NAME COMMAND...: inside, in the background; its pid, as this namespace knows it, is kept in a file, because functions
-# run in subshells.
-start() {
-	local name=$1 parent
-
-	shift
-	(exec nsenter --mount --pid --target "$init" "$@") &
-	parent=$!
-	disown
-	until child_of "$parent" >"$tmp/$name.pid" && [[ -s $tmp/$name.pid ]]; do
-		kill -0 "$parent" || return 1
-	done
-}
 
 kubectl() {
 	"$ORBWEAVER_RUN/c/kubectl" "$@"
@@ -123,33 +59,6 @@ pools() {
 		wanted: $n, env: "PCIDEVICE_SPIDERNET_IO_X", causes: [], jobFiles: true, devices: [range($n) | {id: "0000:3b:00.\(.)", healthy: true,
 		numa: 0, pf: "0000:3a:00.0", nodes: ["/dev/infiniband/uverbs\(.)"], env: {}, info: {type: "pci", version: "1.1.0",
 		pci: {"pci-address": "0000:3b:00.\(.)"}}}]}]}' >"$tmp/pools.json"
-}
-
-kubelet_config() {
-	cat >"$tmp/kubelet.yaml" <<END
-apiVersion: kubelet.config.k8s.io/v1beta1
-kind: KubeletConfiguration
-authentication: { anonymous: { enabled: true }, webhook: { enabled: false } }
-authorization: { mode: AlwaysAllow }
-address: 127.0.0.1
-port: $((20000 + $$ % 10000))
-healthzPort: 0
-readOnlyPort: 0
-cgroupDriver: cgroupfs
-cgroupRoot: /$cgroup
-enforceNodeAllocatable: []
-failSwapOn: false
-nodeStatusUpdateFrequency: 1s
-evictionHard: { memory.available: 20Mi }
-imageGCHighThresholdPercent: 100
-resolvConf: /etc/resolv.conf
-END
-}
-
-start_kubelet() {
-	start kubelet "$cache"/k8s-*/bin/kubelet --config "$tmp/kubelet.yaml" --kubeconfig "$(hack/cluster kubeconfig c)" \
-		--container-runtime remote --container-runtime-endpoint unix:///run/containerd/containerd.sock \
-		--hostname-override k --v 2 >>"$tmp/kubelet.log" 2>&1
 }
 
 # start_tool NAME
@@ -451,10 +360,13 @@ t_need
 # shellcheck disable=SC2046 # an option or none
 t_ok "a control plane" hack/cluster up c $([[ ${STAGE:-} != core ]] || echo --no-controllers)
 t_need
+# Covered inside; the place has to be there outside.
+[[ -d /dev/infiniband ]] || { mkdir /dev/infiniband && touch "$tmp/made-dev"; }
 start_node
 t_wait 30 "containerd serves" test -e "$tmp/ready"
 t_need
 init=$(child_of "$node_pid")
+kubelet_kubeconfig=$(hack/cluster kubeconfig c)
 kubelet_config
 make_cgroups
 t_ok "devices" make_devices

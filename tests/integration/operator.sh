@@ -181,9 +181,10 @@ o_agent_user() {
 	agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
 }
 
-# A node of files without NICs, its root in $host, and the folders of a kubelet.
+# A node of files without NICs, its root in $host, and the folders of a kubelet: o_host [ROOT].
+# shellcheck disable=SC2120 # the root is an option
 o_host() {
-	host=$tmp/host
+	host=${1:-$tmp/host}
 	mkdir -p "$host"/{run,dev,etc/cni/net.d,opt/cni/bin,var/lib,sys/bus/pci/{devices,drivers/mlx5_core},sys/class/infiniband,proc/{1,sys/kernel/random}} \
 		"$tmp"/kubelet/{device-plugins,pod-resources}
 	ln -s ../run "$host/var/run"

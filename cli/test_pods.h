@@ -16,7 +16,9 @@ struct test_pod {
 	const char *node; /* borrowed */
 	bool asked_for;   /* it may be there, and has to be removed */
 	json_t *object;   /* as it was seen last; NULL: not yet */
-	/* Tasks that are to be started, and why the last ones were not; class ERR_NONE: they were. */
+	/*
+	 * Tasks that are to be started, and why the last ones were not; class ERR_NONE: they were.
+	 */
 	struct strbuf tasks;
 	struct err tasks_err;
 };

@@ -12,8 +12,9 @@
  * Add to the chain of a pod that is on a node; nothing where no interface is known:
  *
  *	"interfaces": [ { "interface": "net1", "network": "ml/rail1", "rail": 0, "rdmaDevice":
- *	    "mlx5_0", "trafficClass": "106", "addresses": ["10.6.0.1"], "gids": [ { "port", "index", "version", "address" }
- *	    ] } ]	in order of rails, where each has one, else of the pod's networks
+ *	    "mlx5_0", "trafficClass": "106", "addresses": ["10.6.0.1"], "gids":
+ *	    [ { "port", "index", "version", "address" } ] } ]
+ *		in order of rails, where each has one, else of the pod's networks
  *	"variables": { "NCCL_IB_HCA": "=mlx5_0:1", … }	absent: no RDMA device is known
  *	"notes": [ sentences ]	what the variables cannot say, and what to do
  *

@@ -20,8 +20,8 @@ bool results_has_failed(const json_t *item, const char *check);
  * { "columns": [network], "rows": [{ "from", "to", "network", "cells": [{ "value", "failed" }] }]
  * }, new. A row for each pair of nodes, and for each network of the client where paths lead from
  * network to network, which "network" says; a column for each network of the server. measure:
- * "bandwidth" (Gbit/s) or "latency" (microseconds), by RDMA. Without "value" it is not known; "failed":
- * its check did. An empty cell: there is no such path.
+ * "bandwidth" (Gbit/s) or "latency" (microseconds), by RDMA. Without "value" it is not known;
+ * "failed": its check did. An empty cell: there is no such path.
  */
 json_t *results_matrix(const json_t *items, const char *measure);
 

@@ -48,8 +48,8 @@ struct counter_collector_config {
 	/* "list" of nodeagent/model/rails.h, likewise. */
 	const json_t *(*rails)(void *arg);
 	/*
-	 * What counter_collector_refresh() asked for is shown now; size of it all, and what was read
-	 * (exposition_input.devices), borrowed; NULL: nothing. From the loop.
+	 * What counter_collector_refresh() asked for is shown now; size of it all, and what was
+	 * read (exposition_input.devices), borrowed; NULL: nothing. From the loop.
 	 */
 	void (*gathered)(void *arg, size_t size_bytes, const json_t *devices);
 	/* The supervisor is gone. Once. */

@@ -62,8 +62,8 @@ struct pools_input {
  * Returns new, never NULL; resources sorted by name, devices by id (as bytes):
  *
  *	{"resources": [{"name", "kind", "policy", "wanted", "causes", "gpus", "jobFiles",
- *			"env", "permissions", "nodes", "devices": [{"id", "healthy", "cause", "numa",
- *			"pf", "nodes", "details", "info"}]}],
+ *			"env", "permissions", "nodes", "devices": [{"id", "healthy", "cause",
+ *			"numa", "pf", "nodes", "details", "info"}]}],
  *	 "problems": [{"resource", "reason", "message", "source"}]}
  *
  * Of a resource:

@@ -13,8 +13,9 @@
 #include "nodeagent/host/sysfs.h"
 
 /*
- * Counters of a port, which sysfs alone has (Documentation/ABI/stable/sysfs-class-infiniband), under
- * the names of node_exporter. The kernel says "N/A (no PMA)" for what a driver does not count.
+ * Counters of a port, which sysfs alone has (Documentation/ABI/stable/sysfs-class-infiniband),
+ * under the names of node_exporter. The kernel says "N/A (no PMA)" for what a driver does not
+ * count.
  */
 static const struct {
 	const char *file, *name;

@@ -76,9 +76,9 @@ int link_limits_read(const char *text, struct link_limits *ret, struct err *err)
 
 /*
  * {"verdict": "healthy", "degraded" or "failed", "reason", "message", "sinceMs", "badMs"}, new.
- * reason: LinkHealthy, LinkDown, LinkFlapping, LinkErrors, LinkSlow. before: what it was, or NULL; it
- * stays while the port is quiet or `is_own`, so that NULL may return NULL. *ret_again_ms: when time
- * alone may change it, or INT64_MAX.
+ * reason: LinkHealthy, LinkDown, LinkFlapping, LinkErrors, LinkSlow. before: what it was, or NULL;
+ * it stays while the port is quiet or `is_own`, so that NULL may return NULL. *ret_again_ms: when
+ * time alone may change it, or INT64_MAX.
  */
 json_t *link_verdict(const json_t *port, const json_t *before, const struct link_limits *limits,
 		     bool is_own, int64_t now_ms, int64_t *ret_again_ms);

@@ -12,9 +12,9 @@
 #include "nodeagent/host_plan/link_history.h"
 
 /*
- * Errors: InfiniBand names 10^-12 as bit error rate, 360 errors an hour at 100 Gbit/s; a third of it
- * tells a cable that goes bad before it is out of range. Ethernet counts frames that forward error
- * correction could not save, of which a good link has a few a day.
+ * Errors: InfiniBand names 10^-12 as bit error rate, 360 errors an hour at 100 Gbit/s; a third of
+ * it tells a cable that goes bad before it is out of range. Ethernet counts frames that forward
+ * error correction could not save, of which a good link has a few a day.
  */
 const struct link_limits link_limits_default = {
 	.flaps = 3,

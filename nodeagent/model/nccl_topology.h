@@ -4,9 +4,9 @@
  * switch, and with which GPUs. Pure.
  *
  * Source of the format: src/graph/xml.cc and topo.cc of github.com/NVIDIA/nccl. NCCL finds a <net>
- * by its name and a GPU by its bus, fills in what it sees itself, and needs "arch" of a CPU, "class",
- * "link_speed" and "link_width" of a PCI function to be there. Attributes that it does not know are
- * passed over.
+ * by its name and a GPU by its bus, fills in what it sees itself, and needs "arch" of a CPU,
+ * "class", "link_speed" and "link_width" of a PCI function to be there. Attributes that it does not
+ * know are passed over.
  */
 #ifndef ORBWEAVER_NODEAGENT_MODEL_NCCL_TOPOLOGY_H
 #define ORBWEAVER_NODEAGENT_MODEL_NCCL_TOPOLOGY_H
@@ -26,8 +26,8 @@ json_t *nccl_topology_switches(const char *path);
  *	functions  [{"busid", "class": "0x030200", "numaNode", "path", "net": {"name": "mlx5_0",
  *	           "speed": Mbit/s, "rail"}}]; "net" is absent for GPUs, its members but the name
  *	           where they are not known
- *	links      {PCI address: {"speed": "32.0 GT/s PCIe", "width": 16}} of functions and switches,
- *	           absent where that is not known
+ *	links      {PCI address: {"speed": "32.0 GT/s PCIe", "width": 16}} of functions and
+ *	           switches, absent where that is not known
  */
 char *nccl_topology_text(const json_t *cpu, const json_t *functions, const json_t *links);
 

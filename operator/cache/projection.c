@@ -111,7 +111,9 @@ static json_t *kept_conditions(const json_t *conditions)
 	return ret;
 }
 
-/* Of a Node: those of drains (reconcilers/maintenance), and of its links. New; NULL: there is none. */
+/*
+ * Of a Node: those of drains (reconcilers/maintenance), and of its links. New; NULL: there is none.
+ */
 static json_t *kept_annotations(const json_t *annotations)
 {
 	static const char *const kept[] = {DRAIN_NODE_STATE, DRAIN_CORDONED_ANNOTATION,

@@ -75,10 +75,7 @@ static void add_settings(const struct controller_sources *from, json_t *world)
 			 json_incref((json_t *)good));
 }
 
-/*
- * Pods are mirrored twice, for different purposes; in worlds of addresses they are those that are
- * bound.
- */
+/* Pods are mirrored twice; in worlds of addresses they are those that are bound. */
 static void add_pod(const struct controller_sources *from, json_t *world, const char *key)
 {
 	json_t *pod = NULL;
@@ -102,7 +99,7 @@ static void count_pod(void *arg, const char *key)
 	*(size_t *)arg += 1;
 }
 
-/* Those that a record or an endpoint of this name may be about. Users may write owners into pods. */
+/* Those that a record or an endpoint of this name may be about: users may write owners. */
 static void add_pods_named(struct collecting *c, const char *key)
 {
 	const struct cache *pods = mirror_cache(c->from->mirror, KIND_BOUND_POD);
@@ -661,16 +658,15 @@ void endpoint_read(const struct controller_sources *from, const char *key, json_
 {
 	/* What no retry mends is reported; other failures pass. */
 	bool is_refused = err && kube_err_is(err, "Forbidden");
-	bool is_news = (is_refused || !err) &&
-		       findings_set(from->findings, KIND_ENDPOINT, key, "",
-				    is_refused ? "OwnerUnreadable" : NULL, err ? err->text : NULL);
+	const char *reason = is_refused ? "OwnerUnreadable" : NULL;
+	bool is_news = (is_refused || !err) && findings_set(from->findings, KIND_ENDPOINT, key, "",
+							    reason, err ? err->text : NULL);
 
 	if (is_refused && is_news)
-		log_warn("cannot read the owner of a pod, its addresses stay",
-			 F_STR("reason", "OwnerUnreadable"), F_STR("key", key), F_ERR(err),
-			 F_STR("remedy", "grant the operator's service account the verb get on "
-					 "statefulsets, virtualmachineinstances and "
-					 "virtualmachines (manifests/base/rbac.yaml)"));
+		log_warn(
+			"cannot read the owner of a pod, its addresses stay",
+			F_STR("reason", reason), F_STR("key", key), F_ERR(err),
+			F_STR("remedy", "grant the operator get on it (manifests/base/rbac.yaml)"));
 	else if (err)
 		log_debug("cannot read what may have ended, will retry", F_STR("key", key),
 			  F_ERR(err));
@@ -687,14 +683,11 @@ void addresses_ledger_written(const struct controller_sources *from, const char 
 	json_auto_t *trouble = NULL;
 	char until[RFC3339_SIZE];
 
-	if (!str_eq(kind, KIND_IP_POOL))
-		return;
-	if (!err && !before)
+	if (!str_eq(kind, KIND_IP_POOL) || (!err && !before))
 		return;
 	if (again_ms < LEDGER_AGAIN_MS || !kube_err_is(err, "InternalError"))
 		again_ms = LEDGER_AGAIN_MS;
-	if (again_ms > LEDGER_AGAIN_MAX_MS)
-		again_ms = LEDGER_AGAIN_MAX_MS;
+	again_ms = again_ms > LEDGER_AGAIN_MAX_MS ? LEDGER_AGAIN_MAX_MS : again_ms;
 	rfc3339_write(clock_wall_us() + again_ms * INT64_C(1000), until);
 	if (err)
 		trouble = json_pack("{s:s, s:s, s:s, s:I}", "reason", err->reason, "text",

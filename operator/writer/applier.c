@@ -297,8 +297,8 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 		config->learning(config->arg, false);
 	}
 	/*
-	 * The object that was to be deleted, or written to, is not there any more: nothing left to
-	 * do. What needs the group of this write would build on it, so there it is a failure.
+	 * The object is not there any more: nothing left to do. What needs the group of this write
+	 * would build on it, so there it is a failure.
 	 */
 	if (err &&
 	    !(kube_err_is(err, "NotFound") && !str_eq(run->verb, "create") && !group_of(run))) {
@@ -353,12 +353,10 @@ static enum overtaken is_overtaken(struct run *run)
 static void emit_event(const struct run *run, const struct kube_resource *resource,
 		       const json_t *present, bool warning, const char *reason, const char *message)
 {
-	const struct event_object object = {
-		.resource = resource,
-		.ns = json_namespace(present),
-		.name = json_name(present),
-		.uid = json_uid(present),
-	};
+	const struct event_object object = {.resource = resource,
+					    .ns = json_namespace(present),
+					    .name = json_name(present),
+					    .uid = json_uid(present)};
 
 	recorder_emit(run->applier->config.recorder, &object, warning, reason, message);
 }
@@ -510,9 +508,7 @@ static bool op_status_part(struct run *run, const struct kube_resource *resource
 static bool labels_are_held_back(struct run *run, const struct kube_resource *resource,
 				 const json_t *present, const json_t *patch)
 {
-	/*
-	 * What the Node is not any more is not an attempt; send_patch() makes the decision again.
-	 */
+	/* What the Node is not any more is not an attempt; send_patch() decides again. */
 	if (version_now(run, run->op) != run->versions[run->next - 1])
 		return false;
 	if (labels_wait(run) || is_held_back(run, resource, present, patch))
@@ -632,8 +628,7 @@ static bool carry_out_op(struct run *run)
 		{"finding", op_finding}, {"status-part", op_status_part}, {"evict", op_evict},
 	};
 	const struct applier_config *config = &run->applier->config;
-	const char *op = op_str(run->op, "op");
-	const char *kind = op_str(run->op, "kind");
+	const char *op = op_str(run->op, "op"), *kind = op_str(run->op, "kind");
 	json_auto_t *present = NULL;
 
 	if (str_eq(op, "requeue")) {
@@ -650,8 +645,7 @@ static bool carry_out_op(struct run *run)
 	}
 	present = cache_get(mirror_cache(config->mirror, kind), op_str(run->op, "key"));
 	/* As an answer of 404 (on_written()): the rest of the plan may build on this write. */
-	if (!present && group_of(run) && !str_eq(op, "delete") &&
-	    is_overtaken(run) != OVERTAKEN_NOT)
+	if (!present && group_of(run) && !str_eq(op, "delete") && is_overtaken(run))
 		return false;
 	for (size_t i = 0; i < ARRAY_LEN(ops); i++)
 		if (str_eq(op, ops[i].op))

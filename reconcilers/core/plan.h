@@ -13,8 +13,8 @@
  *	{ "op": "meta",   "kind": ID, "key": KEY, "metadata": {labels/annotations/finalizers, null
  *                        removes}, "subresource": "status" or absent, "status":
  *                        {"conditions": [one]} or absent }
- *	{ "op": "cordon", "kind": ID, "key": KEY, "spec": {unschedulable, null removes it, or taints},
- *                        "metadata": as above }
+ *	{ "op": "cordon", "kind": ID, "key": KEY, "spec": {unschedulable, null removes it, or
+ *                        taints}, "metadata": as above }
  *	{ "op": "delete", "kind": ID, "key": KEY, "uid": UID }
  *	{ "op": "evict",  "kind": ID, "key": KEY, "uid": UID }
  *	{ "op": "event",  "kind": ID, "key": KEY, "type": "Normal"|"Warning", "reason": …,

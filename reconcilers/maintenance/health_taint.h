@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which Nodes with bad links get no new pods: a taint, on nodes of pools that ask for it, on so many
- * at once as the pool allows. What fails on many nodes at once is a switch or a rail, not the nodes:
- * it is said once, and taints none. docs/health.md, "Taints".
+ * Which Nodes with bad links get no new pods: a taint, on nodes of pools that ask for it, on so
+ * many at once as the pool allows. What fails on many nodes at once is a switch or a rail, not the
+ * nodes: it is said once, and taints none. docs/health.md, "Taints".
  *
  * The state is in the Nodes: the taint itself, and the condition of node_health.h. Recovery takes
  * the taint back, and so does a pool that asks for none any more.
@@ -29,8 +29,8 @@ enum {
 /*
  * World: all nodes and pools, what trust.h needs. A node whose condition is Unknown stays as it is,
  * and counts when it is tainted. Plan: taints go first; a pool that gives one back gets none in the
- * same plan, so that no order of writes exceeds the budget. Of tainted nodes that are too many those
- * that failed last lose theirs; of those that wait the one that failed first gets it.
+ * same plan, so that no order of writes exceeds the budget. Of tainted nodes that are too many
+ * those that failed last lose theirs; of those that wait the one that failed first gets it.
  */
 int health_taint_reconcile(const json_t *world, const char *key, struct plan *plan,
 			   struct err *err);

@@ -492,9 +492,10 @@ bool node_state_resource_is_withheld(const json_t *state, const json_t *resource
 }
 
 /*
- * Labels of the Node, and what is said of its links. Labels are removed when the DaemonSet has no pod on the node any more: after
- * NODE_LABELS_KEPT_S, or at once if the NodeState is deleted. While an agent fails or is out of
- * reach they stay: an update that fails everywhere must not take them from all nodes.
+ * Labels of the Node, and what is said of its links. Labels are removed when the DaemonSet has no
+ * pod on the node any more: after NODE_LABELS_KEPT_S, or at once if the NodeState is deleted. While
+ * an agent fails or is out of reach they stay: an update that fails everywhere must not take them
+ * from all nodes.
  */
 static void plan_labels(struct plan *plan, const json_t *world, const json_t *node,
 			const json_t *state, const struct node_agent *agent)

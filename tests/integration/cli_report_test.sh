@@ -92,9 +92,9 @@ jq -n --arg name "$hostile" '{kind: "PathTest", ring: {busGbps: 181.5}, items: [
 	{from: "w1", to: "w2", network: $name, toNetwork: $name, fromRail: 1, bandwidth: {rdma: 12}, checks: [{check: "ib_write_bw", state: "failed"}]}]}' \
 	>"$tmp/test.json"
 t_ok "are in the file" says "1 nodes" 0 "$cli" report -f "$tmp/small.json" --test "$tmp/test.json" "$tmp/test.html"
-t_eq "as a matrix, with what failed" '[[{"value":97.25},{"failed":true,"value":12.0}],181.5,"w1 -> w2, network NAME (rail 1)"]' \
+t_eq "as a matrix, with what failed" '[[{"value":97.25},{"failed":true,"value":12}],181.5,"w1 -> w2, network NAME (rail 1)"]' \
 	"$("$cli" report -f "$tmp/small.json" --test "$tmp/test.json" -o json |
-		jq -c --arg name "$hostile" '.test | [.bandwidth.rows[0].cells, .ring, (.suspects[0].at | split($name) | join("NAME"))]')"
+		jq -cS --arg name "$hostile" '.test | [.bandwidth.rows[0].cells, .ring, (.suspects[0].at | split($name) | join("NAME"))]')"
 t_ok "a file of another kind is refused" says "must be what orbweaver test -o json prints" 2 \
 	"$cli" report -f "$tmp/small.json" --test "$tmp/small.json"
 jq '.items = [range(2049) | {}]' "$tmp/test.json" >"$tmp/long.json"

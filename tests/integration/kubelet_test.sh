@@ -381,6 +381,7 @@ t_need
 job=/run/orbweaver/jobs/spidernet.io_x_0000-3b-00.0
 inside mkdir -p "$job"
 inside sh -c "echo 'export NCCL_IB_HCA==mlx5_2:1' >$job/nccl.env"
+# shellcheck disable=SC2016 # the pod expands it
 t_ok "a pod that wants one" pod one 1 'env; ls -l /dev/infiniband; . /run/orbweaver/nccl.env; echo $NCCL_IB_HCA;
 	touch /run/orbweaver/x || echo read-only; sleep 3600'
 t_wait 60 "runs" has_phase one Running

@@ -167,16 +167,7 @@ o_curl POST "$states" "$(object sriovnetwork.openshift.io/v1 SriovNetworkNodeSta
 rails_are 8
 t_wait 30 "a node is labelled without the right to drain it" labelled 8
 o_rights
-k delete clusterrolebinding orbweaver-operator-node-labels >/dev/null
-# The server learns of it after a moment.
-t_wait 10 "the right to label is taken away, the one to drain is back" may_only_drain
-rails_are 7
-t_wait 30 "without the right to label nodes the log says so" o_logged op '.level == "error" and .kind == "nodes" and
-	(.error | contains("nodes/status"))'
-t_fails "and the right to drain them does not do" labelled 7
-o_rights
-
-echo "# links of nodes"
+# Links: by the same right, and taints by that of drains. (After a refusal the operator would pause.)
 # links_are VERDICT REASON: as an agent says.
 links_are() {
 	o_curl PATCH "$states/labelled/status" "{\"status\":{\"linkHealth\":{\"bootID\":\"b\",\"ports\":[{\"pciAddress\":\"0000:3b:00.0\",
@@ -206,6 +197,14 @@ t_wait 30 "the pool does, and the node is tainted" tainted
 links_are healthy LinkHealthy
 t_wait 30 "a link that is good again takes it back" untainted
 t_wait 30 "and the condition" links_said True
+k delete clusterrolebinding orbweaver-operator-node-labels >/dev/null
+# The server learns of it after a moment.
+t_wait 10 "the right to label is taken away, the one to drain is back" may_only_drain
+rails_are 7
+t_wait 30 "without the right to label nodes the log says so" o_logged op '.level == "error" and .kind == "nodes" and
+	(.error | contains("nodes/status"))'
+t_fails "and the right to drain them does not do" labelled 7
+o_rights
 o_curl DELETE "$states/labelled" >/dev/null
 o_curl DELETE "$nodes/labelled" >/dev/null
 

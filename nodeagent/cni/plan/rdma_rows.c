@@ -7,7 +7,6 @@
 #include "nodeagent/cni/plan/rdma_rows.h"
 
 #include <assert.h>
-#include <linux/if_arp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +21,8 @@
 
 #define OWNER_LINE "# sandbox "
 
-enum { ROCE_V2 = 2 };
+/* The link's type is ARPHRD_INFINIBAND of linux/if_arp.h. */
+enum { ROCE_V2 = 2, LINK_INFINIBAND = 32 };
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
@@ -81,7 +81,7 @@ json_t *rdma_rows_wanted(const json_t *look)
 		const char *name = interface_of(link), *function = function_of(link);
 		json_auto_t *own = name ? addresses_of(look, name) : NULL;
 
-		if (own && look_number(link, "type") != ARPHRD_INFINIBAND)
+		if (own && look_number(link, "type") != LINK_INFINIBAND)
 			json_array_extend(addresses, own);
 		if (own && function)
 			json_array_append_new(functions, json_string(function));
@@ -155,7 +155,7 @@ json_t *rdma_rows(const json_t *look, const json_t *ports, const json_t *gids, b
 		json_put_str(row, "function", function_of(link));
 		if (is_plain(device))
 			json_put_str(row, "rdmaDevice", device);
-		if (look_number(link, "type") == ARPHRD_INFINIBAND)
+		if (look_number(link, "type") == LINK_INFINIBAND)
 			json_put_bool(row, "infiniband", true);
 		put_gids(row, gids);
 		if (json_at(row, "rdmaDevice"))

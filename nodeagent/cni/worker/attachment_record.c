@@ -182,7 +182,9 @@ int attachment_record_put(const struct attachment *a, struct record_change what,
 			  struct err *err)
 {
 	struct change change = {.attachment = a, .what = &what};
-	/* Without it the attachment would be undone, once more: that it is there, that it is not. */
+	/*
+	 * Without it the attachment would be undone, once more: that it is there, that it is not.
+	 */
 	bool is_better = !outlives_power(a) && (what.is_gone || str_eq(what.phase, "added"));
 
 	if (sandbox_change(a->state, a->container,

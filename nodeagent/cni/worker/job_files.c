@@ -175,7 +175,6 @@ static void put_cpu_line(json_t *cpu, const char *text, const char *key, const c
 
 static json_t *cpu_of(const struct host *host)
 {
-	auto_strbuf struct strbuf text = {0};
 	json_t *cpu = json_object();
 	struct utsname names;
 	char part[CPU_MAX];

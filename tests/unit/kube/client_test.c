@@ -764,6 +764,7 @@ static void verbs_say_what_they_mean(void **state)
 	};
 	static const char *const types[] = {
 		"\r\nContent-Type: application/merge-patch+json\r\n",
+		"\r\nContent-Type: application/strategic-merge-patch+json\r\n",
 		"\r\nContent-Type: application/json-patch+json\r\n",
 		"\r\nContent-Type: application/apply-patch+yaml\r\n",
 	};

@@ -12,7 +12,9 @@ static void walks_up_as_nccl_does(void **state)
 	static const struct {
 		const char *path, *switches;
 	} rows[] = {
-		/* A root port alone, a switch, two switches, and a root port above half a switch. */
+		/*
+		 * A root port alone, a switch, two switches, and a root port above half a switch.
+		 */
 		{"pci0000:15/0000:15:01.0", "[]"},
 		{"pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0", "['0000:16:00.0']"},
 		{"pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0/0000:19:00.0",

@@ -501,7 +501,7 @@ static void is_full_before_the_server_refuses_it(void **state)
 /* Users choose the names of pods: the longest that Kubernetes has. docs/ipam.md has the number. */
 static void the_longest_names_leave_room_for_3800_addresses(void **state)
 {
-	char names[63 + 1 + 253 + 1], uid[37], address[24];
+	char names[63 + 1 + 253 + 1], uid[37], address[IP_TEXT_SIZE];
 	const struct ledger_holder holder = {names, uid, NODE_41};
 	json_auto_t *pool = pool_with(0), *status = NULL;
 	auto_ledger struct ledger ledger = {0};

@@ -69,7 +69,9 @@ static bool is_tainted(int i)
 	return health_taint_is_on(json_at(world, KIND_NODE, name));
 }
 
-/* One decision, its writes one by one; each of them keeps the budget. Returns how many there are. */
+/*
+ * One decision, its writes one by one; each of them keeps the budget. Returns how many there are.
+ */
 static size_t decide(size_t limit, bool keeps_budget)
 {
 	struct plan plan = {0};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Files for jobs, from the runtime's ADD to its DEL, with real workers: whose folder it is, and what
- * is in it. What the kernel says of RDMA devices is the test's own.
+ * Files for jobs, from the runtime's ADD to its DEL, with real workers: whose folder it is, and
+ * what is in it. What the kernel says of RDMA devices is the test's own.
  */
 #include "tests/support/test.h"
 

@@ -29,8 +29,8 @@ enum {
 	LIMIT_CONFIG_BYTES = 64 * 1024,
 	/* json_weight() of JSON in a string, values in a list: at most 0.6 MB once it is read. */
 	LIMIT_JSON_NODES = 4096,
-	/* Pods that name one virtual machine as their owner. */
-	LIMIT_MACHINE_PODS = 64,
+	/* Pods that name one virtual machine as their owner: a migration leaves one that has ended. */
+	LIMIT_MACHINE_PODS = 256,
 	/* SpiderMultusConfigs of one namespace in one group, or for one name of a network. */
 	LIMIT_CONFIGS = 128,
 	/* Pools that are named for one NIC and family; a pattern counts once. */

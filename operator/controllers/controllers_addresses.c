@@ -119,13 +119,10 @@ static void add_named_pool(void *arg, const char *name)
 	mirror_add(c->from->mirror, c->world, KIND_IP_POOL, name);
 }
 
-/* Pools that may account for an address whose own pool does not (books_pool_of()). */
-static void add_pools_around(struct collecting *c, enum ip_family family, const char *address)
-{
-	ip_pool_index_find_address(c->from->pools, family, address, add_named_pool, c);
-}
-
-/* What the pod's present addresses are from: they may be taken over. */
+/*
+ * What the pod's present addresses are from: they may be taken over. And the pools that may account
+ * for them (books_pool_of()).
+ */
 static void add_present_pools(struct collecting *c, const json_t *endpoint)
 {
 	static const struct {
@@ -144,10 +141,9 @@ static void add_present_pools(struct collecting *c, const json_t *endpoint)
 				continue;
 			add_named_pool(c, pool);
 			if (ip_print_bare(json_str_or(json_at(item, fields[f].address), ""),
-					  fields[f].family, address) &&
-			    !ip_pool_spans(world_get(c->world, KIND_IP_POOL, pool),
-					   fields[f].family, address))
-				add_pools_around(c, fields[f].family, address);
+					  fields[f].family, address))
+				ip_pool_index_find_address(c->from->pools, fields[f].family,
+							   address, add_named_pool, c);
 		}
 }
 
@@ -454,9 +450,8 @@ void strays_gather(const struct controller_sources *from, const struct controlle
 	findings_visit(from->findings, KIND_BOUND_POD, STRAYS_TWICE, add_twice, &c);
 	strays_visit(world_get(world, KIND_IP_POOL, key), add_named, &c);
 	cache_find(endpoints, ENDPOINT_BY_POOL, key, add_named, &c);
-	if (ipam_book_get(from->addresses, IPAM_LEARNED, key))
-		return;
-	if (!strays_visit_blocks(world_get(world, KIND_IP_POOL, key), add_block, &c))
+	if (!ipam_book_get(from->addresses, IPAM_LEARNED, key) &&
+	    !strays_visit_blocks(world_get(world, KIND_IP_POOL, key), add_block, &c))
 		while ((name = cache_next(endpoints, &i)))
 			add_named(&c, name);
 	json_each (world_kind(world, KIND_ENDPOINT), name, value)
@@ -583,13 +578,23 @@ static void unlearn(void *arg, const char *pool)
 	wake(c, CONTROLLER_STRAYS, pool);
 }
 
-/* Pods may have addresses of it still: other pools that have these account for them now. */
+/*
+ * Pods may have addresses still that its spec or its ledger had before: other pools that have these
+ * account for them now.
+ */
 static void unlearn_around(const struct change *c)
 {
-	const char *before = json_str_at(c->old, "spec", "subnet");
+	const char *text = json_str_or(json_at(c->old, "status", "allocatedIPs"), ""), *address;
+	json_auto_t *records = json_parse(text, strlen(text), NULL);
+	enum ip_family family;
+	ip_number number;
+	json_t *record;
 
-	if (c->old && !(c->now && str_eq(before, json_str_at(c->now, "spec", "subnet"))))
-		ip_pool_index_find(c->from->pools, c->old, unlearn, (void *)c);
+	ip_pool_index_find(c->from->pools, c->old, unlearn, (void *)c);
+	json_each (json_is_object(records) ? records : NULL, address, record)
+		if (ip_parse_any(address, &family, &number, NULL) == 0)
+			ip_pool_index_find_address(c->from->pools, family, address, unlearn,
+						   (void *)c);
 }
 
 /*
@@ -611,8 +616,9 @@ void addresses_pool_changed(const struct change *c)
 	    (!(c->from->own_write && *c->from->own_write) && strays_lost(before, after))) {
 		ipam_book_set(c->from, IPAM_LEARNED, c->key, NULL);
 		ipam_book_set(c->from, IPAM_LEARNING, c->key, NULL);
+		if (c->old)
+			unlearn_around(c);
 	}
-	unlearn_around(c);
 	addresses_source_changed(c);
 	if (!ipam_book_get(c->from->addresses, IPAM_PASSED, ADDRESSES_KEY) &&
 	    ip_pool_says_waiting(c->now))

@@ -96,9 +96,6 @@ size_t ip_pool_ledger_room(const json_t *object);
  */
 bool ip_pool_is_judged(const json_t *object);
 
-/* Is the address in the subnet of the pool? False for NULL, and for a text that is no address. */
-bool ip_pool_spans(const json_t *object, enum ip_family family, const char *address);
-
 struct ip_pool;
 
 /*

@@ -492,16 +492,6 @@ void ip_pool_check_change(const json_t *world, const json_t *old, const json_t *
 		}
 }
 
-bool ip_pool_spans(const json_t *object, enum ip_family family, const char *address)
-{
-	struct ip_subnet subnet;
-	ip_number number;
-
-	return object && read_subnet(json_at(object, "spec"), &subnet, NULL) &&
-	       subnet.family == family && ip_parse(address, family, &number, NULL) == 0 &&
-	       ip_range_has(subnet.range, number);
-}
-
 static bool lists_alone(const json_t *spec, enum ip_family family, ip_number address)
 {
 	json_t *entry;

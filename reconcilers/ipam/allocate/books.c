@@ -32,7 +32,7 @@ struct books {
 	const json_t *world;
 	struct map ledgers;          /* by pool */
 	struct map verdicts;         /* by pool: struct verdict */
-	struct map addresses;        /* by pool: struct ip_pool; empty when it cannot be read */
+	struct map accounts;         /* by pool: struct account */
 	struct ip_pool_index *index; /* of the world's pools; NULL until it is needed */
 	struct ip_set nodes[2];      /* addresses of Nodes, IPv4 and IPv6 */
 	bool has_nodes[2];           /* they were read */
@@ -60,10 +60,19 @@ static void verdict_delete(void *value)
 	free(verdict);
 }
 
-static void addresses_delete(void *value)
+/* What a pool has and had; both empty when it cannot be read. */
+struct account {
+	struct ip_pool spec;
+	struct ip_set records;
+};
+
+static void account_delete(void *value)
 {
-	ip_pool_done(value);
-	free(value);
+	struct account *account = value;
+
+	ip_pool_done(&account->spec);
+	ip_set_done(&account->records);
+	free(account);
 }
 
 static void ledger_delete(void *value)
@@ -83,7 +92,7 @@ struct books *books_new(const json_t *world)
 	books->paced_ms = -1;
 	books->ledgers.free_value = ledger_delete;
 	books->verdicts.free_value = verdict_delete;
-	books->addresses.free_value = addresses_delete;
+	books->accounts.free_value = account_delete;
 	return books;
 }
 
@@ -100,7 +109,7 @@ void books_free(struct books *books)
 	assert(!books->is_begun);
 	map_done(&books->ledgers);
 	map_done(&books->verdicts);
-	map_done(&books->addresses);
+	map_done(&books->accounts);
 	ip_pool_index_free(books->index);
 	ip_set_done(&books->nodes[0]);
 	ip_set_done(&books->nodes[1]);
@@ -244,51 +253,6 @@ static json_t *neighbourhood(struct books *books, const json_t *pool)
 	return n.world;
 }
 
-/* Users choose how often: each pool is read once. */
-static const struct ip_pool *addresses_of(struct books *books, const json_t *pool)
-{
-	struct ip_pool *addresses = map_get(&books->addresses, json_name(pool));
-
-	if (addresses)
-		return addresses;
-	addresses = mem_new(struct ip_pool);
-	(void)ip_pool_read(pool, addresses, NULL);
-	map_set(&books->addresses, json_name(pool), addresses);
-	return addresses;
-}
-
-/* The oldest pool that has an address. */
-struct owner {
-	struct books *books;
-	enum ip_family family;
-	ip_number address;
-	const json_t *found; /* NULL: none */
-};
-
-static void find_owner(void *arg, const char *name)
-{
-	struct owner *owner = arg;
-	const json_t *pool = world_get(owner->books->world, KIND_IP_POOL, name);
-	const struct ip_pool *addresses = addresses_of(owner->books, pool);
-
-	if (addresses->subnet.family == owner->family &&
-	    ip_set_has(&addresses->usable, owner->address) &&
-	    (!owner->found || object_precedes(pool, owner->found)))
-		owner->found = pool;
-}
-
-const char *books_pool_of(struct books *books, const char *named, enum ip_family family,
-			  const char *address)
-{
-	struct owner owner = {.books = books, .family = family};
-
-	if (ip_pool_spans(world_get(books->world, KIND_IP_POOL, named), family, address) ||
-	    ip_parse(address, family, &owner.address, NULL) < 0)
-		return named;
-	ip_pool_index_find_address(index_of(books), family, address, find_owner, &owner);
-	return owner.found ? json_name(owner.found) : named;
-}
-
 static void add_records(struct ip_set *set, const json_t *pool, enum ip_family family)
 {
 	const char *text = json_str_or(json_at(pool, "status", "allocatedIPs"), ""), *address;
@@ -301,6 +265,68 @@ static void add_records(struct ip_set *set, const json_t *pool, enum ip_family f
 		if (ip_range_parse(address, family, &range, NULL) == 0)
 			ip_set_add(set, range);
 	}
+}
+
+/* Users choose how often: each pool is read once. */
+static const struct account *account_of(struct books *books, const json_t *pool)
+{
+	struct account *account = map_get(&books->accounts, json_name(pool));
+
+	if (account)
+		return account;
+	account = mem_new(struct account);
+	if (ip_pool_read(pool, &account->spec, NULL))
+		add_records(&account->records, pool, account->spec.subnet.family);
+	ip_set_settle(&account->records);
+	map_set(&books->accounts, json_name(pool), account);
+	return account;
+}
+
+/* The pool that accounts for an address. */
+struct owner {
+	struct books *books;
+	const char *named;
+	enum ip_family family;
+	ip_number address;
+	const json_t *found; /* NULL: none */
+	int rank;            /* of what was found */
+};
+
+/* A record is somebody's already; then the pool's own name counts, then its age. */
+static void find_owner(void *arg, const char *name)
+{
+	struct owner *owner = arg;
+	const json_t *pool = world_get(owner->books->world, KIND_IP_POOL, name);
+	const struct account *account = pool ? account_of(owner->books, pool) : NULL;
+	int rank;
+
+	if (!account || account->spec.subnet.family != owner->family)
+		return;
+	if (ip_set_has(&account->records, owner->address))
+		rank = 4;
+	else if (ip_set_has(&account->spec.usable, owner->address))
+		rank = 2;
+	else
+		return;
+	rank += str_eq(name, owner->named);
+	if (rank > owner->rank || (rank == owner->rank && object_precedes(pool, owner->found))) {
+		owner->found = pool;
+		owner->rank = rank;
+	}
+}
+
+const char *books_pool_of(struct books *books, const char *named, enum ip_family family,
+			  const char *address)
+{
+	struct owner owner = {.books = books, .named = named, .family = family};
+
+	if (ip_parse(address, family, &owner.address, NULL) < 0)
+		return named;
+	find_owner(&owner, named);
+	/* No other one comes before its own record. */
+	if (owner.rank < 5)
+		ip_pool_index_find_address(index_of(books), family, address, find_owner, &owner);
+	return owner.found ? json_name(owner.found) : named;
 }
 
 /* What the rules say of a pool among these. */

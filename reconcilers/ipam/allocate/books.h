@@ -82,9 +82,9 @@ void books_keep(struct books *books);
 void books_cancel(struct books *books);
 
 /*
- * The pool that accounts for an address which an endpoint has from pool `named`: that one; where it
- * is gone, or has another subnet by now, the oldest pool of the world whose spec has the address.
- * Borrowed; `named` when there is none.
+ * The pool of the world that accounts for an address which an endpoint has from pool `named`: one
+ * whose ledger has a record of it, else one whose spec has it; of several, `named`, else the
+ * oldest. Borrowed; `named` when there is none.
  */
 const char *books_pool_of(struct books *books, const char *named, enum ip_family family,
 			  const char *address);

@@ -38,6 +38,7 @@ struct search {
 	const json_t *world;
 	const char *pool;
 	const struct ledger *ledger;
+	struct books *books;
 	json_t *living, *strays;
 	json_t *pods; /* by UID, also those that have ended */
 	struct plan *plan;
@@ -144,14 +145,13 @@ static void look_at_claim(struct search *search, const char *key, const json_t *
 /* Is an address that an endpoint has from pool `named` for this pool to account for? */
 static bool is_ours(const struct search *search, const char *named, const char *address)
 {
+	enum ip_family family = search->ledger->family;
 	ip_number number;
 
-	if (str_eq(named, search->pool))
-		return true;
-	return ip_parse(address, search->ledger->family, &number, NULL) == 0 &&
-	       ip_set_has(&search->ledger->addresses.usable, number) &&
-	       !ip_pool_spans(world_get(search->world, KIND_IP_POOL, named), search->ledger->family,
-			      address);
+	return str_eq(named, search->pool) ||
+	       (ip_parse(address, family, &number, NULL) == 0 &&
+		ip_set_has(&search->ledger->addresses.usable, number) &&
+		str_eq(books_pool_of(search->books, named, family, address), search->pool));
 }
 
 /* Addresses of a pod of which the ledger knows nothing. */
@@ -242,11 +242,13 @@ int strays_reconcile(const json_t *world, const char *key, struct plan *plan, st
 	const char *learned = json_string_value(world_get(world, BOX_LEARNED, key)), *name;
 	const char *learning = json_string_value(world_get(world, BOX_LEARNING, key));
 	auto_ledger struct ledger ledger = {0};
+	auto_books struct books *books = books_new(world);
 	json_auto_t *strays = json_object(), *living = pods_by_uid(world, true);
 	json_auto_t *pods = pods_by_uid(world, false), *twice = json_object();
 	struct search search = {.world = world,
 				.pool = key,
 				.ledger = &ledger,
+				.books = books,
 				.living = living,
 				.pods = pods,
 				.strays = strays,

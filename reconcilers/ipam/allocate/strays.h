@@ -35,7 +35,7 @@ enum {
  *
  * Key: the pool. World: KIND_IP_POOL, and KIND_ENDPOINT, KIND_POD of the names in its records, of
  * endpoints that name it, and of machines of these names, as far as they are known; until it is
- * learned also of endpoints with an address in its blocks, and the pools that these name;
+ * learned also of endpoints with an address in its blocks; the pools that all these name;
  * BOX_STRAYS of the names, BOX_TWICE, BOX_CLAIMED of the pool, BOX_CLAIMANTS, BOX_LEARNED,
  * BOX_LEARNING, BOX_UNWRITTEN, "namespace" and "now" in "env". A ledger that cannot be read is a
  * condition of the pool (ipam/ip_pool.h) and nothing is decided here.
@@ -49,8 +49,8 @@ reconcile_fn strays_reconcile;
 bool strays_lost(const char *before, const char *after);
 
 /*
- * Pods may have addresses of a pool from another one that is gone, or has another subnet by now. So
- * endpoints are found by the blocks that their addresses are in: 256 IPv4 addresses, or a /64.
+ * Pods may have addresses of a pool from another one that is gone, or does not have them any more.
+ * So endpoints are found by the blocks that their addresses are in: 256 IPv4 addresses, or a /64.
  * Visit that of an address, if the text is one, those of an endpoint, and of the addresses of a
  * pool, some perhaps twice. False, and none visited: the pool has more than STRAYS_BLOCKS_MAX.
  */

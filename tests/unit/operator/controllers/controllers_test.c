@@ -107,38 +107,54 @@ static void a_pool_that_can_be_read_again_is_learned_again(void **state)
 #define IS_LEARNED(t_, pool_) (ipam_book_get((t_)->sources.addresses, IPAM_LEARNED, pool_) != NULL)
 
 /* Pods have its addresses still, by endpoints that name a pool which is not there any more. */
-static void a_pool_is_learned_again_when_one_with_its_addresses_goes(void **state)
+static void a_pool_is_learned_again_when_another_leaves_it_its_addresses(void **state)
 {
 	static const char young[] = "{metadata: {name: young, uid: q-2, generation: 1}, spec: "
 				    "{subnet: 10.0.0.0/24, ips: [10.0.0.1-10.0.0.9]}}";
-	static const char old[] = "{metadata: {name: old, uid: q-1, generation: 1}, spec: {subnet: "
-				  "10.0.0.0/24, ips: [10.0.0.1]}}";
-	static const char moved[] = "{metadata: {name: old, uid: q-1, generation: 2}, spec: "
-				    "{subnet: 10.9.0.0/24, ips: [10.9.0.1]}}";
 	static const char other[] = "{metadata: {name: other, uid: q-3, generation: 1}, spec: "
 				    "{subnet: 10.0.0.0/24, ips: [10.0.0.20]}}";
+#define OLD(uid_, generation_, spec_, records_)                                                    \
+	"{metadata: {name: old, uid: " uid_ ", generation: " generation_ "}, spec: {" spec_        \
+	"}, status: {allocatedIPs: '{" records_ "}'}}"
+#define IN_ONE     "subnet: 10.0.0.0/24, ips: [10.0.0.1]"
+#define IN_ANOTHER "subnet: 10.0.0.0/24, ips: [10.0.0.30]"
+	static const char old[] = OLD("q-1", "1", IN_ONE, "");
+	static const char edited[] = OLD("q-1", "1", IN_ANOTHER, RECORD("10.0.0.1", "a"));
+	static const struct {
+		const char *before, *after; /* NULL: it is deleted */
+	} cases[] = {
+		{old, NULL},
+		{old, OLD("q-1", "2", "subnet: 10.9.0.0/24, ips: [10.9.0.1]", "")},
+		{old, OLD("q-1", "2", IN_ANOTHER, "")},
+		{old, OLD("q-1", "2", IN_ONE ", excludeIPs: [10.0.0.1]", "")},
+		{old, OLD("q-4", "1", IN_ANOTHER, "")},
+		{edited, NULL},
+		{edited, OLD("q-1", "1", IN_ANOTHER, "")},
+		{edited, OLD("q-4", "1", IN_ANOTHER, "")},
+	};
 	struct mirrored_test *t = *state;
 
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		json_auto_t *uid = json_string("q-2"), *of_other = json_string("q-3");
 
-		mirrored_put(t, KIND_IP_POOL, old);
+		mirrored_put(t, KIND_IP_POOL, cases[i].before);
 		mirrored_put(t, KIND_IP_POOL, young);
 		mirrored_put(t, KIND_IP_POOL, other);
 		ipam_book_set(&t->sources, IPAM_LEARNED, "young", uid);
 		ipam_book_set(&t->sources, IPAM_LEARNED, "other", of_other);
 		free(mirrored_woken(t));
-		if (i)
-			mirrored_put(t, KIND_IP_POOL, moved);
+		if (cases[i].after)
+			mirrored_put(t, KIND_IP_POOL, cases[i].after);
 		else
 			mirrored_remove(t, KIND_IP_POOL, "old");
-		assert_false(IS_LEARNED(t, "young"));
-		assert_true(IS_LEARNED(t, "other"));
-		assert_non_null(json_at(t->woken, "strays young"));
+		if (IS_LEARNED(t, "young") || !IS_LEARNED(t, "other") ||
+		    !json_at(t->woken, "strays young"))
+			fail_msg("case %zu", i);
 		mirrored_remove(t, KIND_IP_POOL, "young");
 		mirrored_remove(t, KIND_IP_POOL, "other");
+		if (cases[i].after)
+			mirrored_remove(t, KIND_IP_POOL, "old");
 	}
-	mirrored_remove(t, KIND_IP_POOL, "old");
 }
 
 static void a_pool_that_is_not_learned_sees_endpoints_with_its_addresses(void **state)
@@ -154,6 +170,11 @@ static void a_pool_that_is_not_learned_sees_endpoints_with_its_addresses(void **
 		     "{metadata: {name: a, namespace: ml}, status: {current: {uid: u-a, ips: "
 		     "[{interface: net1, ipv4: 10.0.0.5/24, ipv4Pool: gone}, {interface: net2, "
 		     "ipv4: 10.0.0.6/24, ipv4Pool: there}]}}}");
+	mirrored_put(t, KIND_IP_POOL, "{metadata: {name: also}, spec: {subnet: 10.0.0.0/24}}");
+	mirrored_put(t, KIND_ENDPOINT,
+		     "{metadata: {name: b, namespace: ml}, status: {current: {uid: u-b, ips: "
+		     "[{interface: net1, ipv4: 10.9.0.5/24, ipv4Pool: p}, {interface: net2, "
+		     "ipv4: 10.0.0.7/24, ipv4Pool: also}]}}}");
 	for (int learned = 0; learned < 2; learned++) {
 		json_auto_t *world = NULL;
 
@@ -162,8 +183,11 @@ static void a_pool_that_is_not_learned_sees_endpoints_with_its_addresses(void **
 		assert_int_equal(json_at(world, KIND_ENDPOINT, "ml/a") != NULL, !learned);
 		/* Else it would be taken for one that is gone. */
 		assert_int_equal(json_at(world, KIND_IP_POOL, "there") != NULL, !learned);
+		assert_non_null(json_at(world, KIND_IP_POOL, "also"));
 	}
 	mirrored_remove(t, KIND_ENDPOINT, "ml/a");
+	mirrored_remove(t, KIND_ENDPOINT, "ml/b");
+	mirrored_remove(t, KIND_IP_POOL, "also");
 	mirrored_remove(t, KIND_IP_POOL, "p");
 	mirrored_remove(t, KIND_IP_POOL, "there");
 }
@@ -925,6 +949,28 @@ static void put_waiting(struct mirrored_test *t, const char *name, const char *n
 	ipam_book_set(&t->sources, IPAM_WAITING, key, mirrored);
 }
 
+/* Whatever pool its endpoint names. */
+static void a_pod_that_waits_sees_the_pools_that_have_its_addresses(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *world = NULL;
+
+	mirrored_put(t, KIND_IP_POOL,
+		     "{metadata: {name: named}, spec: {subnet: 10.0.0.0/24, ips: [10.0.0.20]}}");
+	mirrored_put(t, KIND_IP_POOL,
+		     "{metadata: {name: has}, spec: {subnet: 10.0.0.0/24, ips: [10.0.0.5]}}");
+	mirrored_put(t, KIND_IP_POOL,
+		     "{metadata: {name: lacks}, spec: {subnet: 10.0.0.0/24, ips: [10.0.0.6]}}");
+	mirrored_put(t, KIND_ENDPOINT,
+		     "{metadata: {name: a, namespace: ml}, status: {current: {uid: u-a, ips: "
+		     "[{interface: net1, ipv4: 10.0.0.5/24, ipv4Pool: named}]}}}");
+	put_waiting(t, "a", "net");
+	world = world_of(t, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
+	assert_non_null(json_at(world, KIND_IP_POOL, "named"));
+	assert_non_null(json_at(world, KIND_IP_POOL, "has"));
+	assert_null(json_at(world, KIND_IP_POOL, "lacks"));
+}
+
 static void large_pods_keep_no_small_one_waiting(void **state)
 {
 	struct mirrored_test *t = *state;
@@ -1055,7 +1101,7 @@ int main(void)
 		mirrored_unit_test(a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes),
 		mirrored_unit_test(a_pool_that_lost_a_record_is_learned_again),
 		mirrored_unit_test(a_pool_that_can_be_read_again_is_learned_again),
-		mirrored_unit_test(a_pool_is_learned_again_when_one_with_its_addresses_goes),
+		mirrored_unit_test(a_pool_is_learned_again_when_another_leaves_it_its_addresses),
 		mirrored_unit_test(a_pool_that_is_not_learned_sees_endpoints_with_its_addresses),
 		mirrored_unit_test(a_pool_is_found_by_records_that_a_person_puts_back),
 		mirrored_unit_test(an_owner_that_may_not_be_read_is_found),
@@ -1096,6 +1142,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			pods_that_are_not_mirrored_count_as_ended_once_their_agents_say_so,
 			mirrored_begin, mirrored_end),
+		mirrored_unit_test(a_pod_that_waits_sees_the_pools_that_have_its_addresses),
 		cmocka_unit_test_setup_teardown(large_pods_keep_no_small_one_waiting,
 						mirrored_begin, mirrored_end),
 		cmocka_unit_test_setup_teardown(a_pod_of_many_small_ones_is_in_the_next_pass,

@@ -2331,8 +2331,8 @@ static void a_pool_is_learned_once_a_pass_has_looked_at_who_has_its_addresses(vo
 }
 
 #define FROM_OLD                                                                                   \
-	"spiderendpoints: {ml/a: {metadata: {name: a, namespace: ml}, status: {current: {uid: "    \
-	"u-a, node: w1, ips: [{interface: net1, ipv4: 10.0.0.1/24, ipv4Pool: old}]}}}}\n"
+	"spiderendpoints:\n  ml/a: {metadata: {name: a, namespace: ml}, status: {current: {uid: "  \
+	"u-a, node: w1, ips: [{interface: net1, ipv4: 10.0.0.1/24, ipv4Pool: old}]}}}\n"
 #define A_HAS_ONE "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/a\",\"podUid\":\"u-a\"}"
 
 /* Or it is handed out over living pods: they have addresses of a pool that is gone. */
@@ -2342,6 +2342,10 @@ static void a_pool_of_another_name_learns_what_pods_have_of_its_addresses(void *
 		"",
 		"  old: {metadata: {name: old}, spec: {subnet: 10.9.0.0/24, ips: [10.9.0.1]}}\n",
 		"  old: {metadata: {name: old}, spec: {subnet: nonsense}}\n",
+		/* In the same subnet, made again or edited. */
+		POOL("old", "10.0.0.20-10.0.0.29", ""),
+		"  old: {metadata: {name: old}, spec: {subnet: 10.0.0.0/24, ips: "
+		"[10.0.0.1-10.0.0.1, 10.0.0.20], excludeIPs: [10.0.0.1]}}\n",
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(olds); i++) {
@@ -2376,12 +2380,64 @@ static void a_pool_leaves_addresses_of_another_that_has_them_to_that_one(void **
 {
 	expect(strays_reconcile,
 	       "pods:\n" POD("a", "u-a", "") FROM_OLD
-	       "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", "") POOL("old", "10.0.0.20", ""),
+	       "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", "") POOL("old", "10.0.0.1", ""),
+	       "p", "post learnedpools p in; ");
+	/* Its ledger accounts for what its spec lacks by now. */
+	expect(strays_reconcile,
+	       "pods:\n" POD("a", "u-a", "") FROM_OLD
+	       "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", "")
+		       POOL("old", "10.0.0.20", A_RECORD),
 	       "p", "post learnedpools p in; ");
 	/* And those that it does not have to nobody. */
 	expect(strays_reconcile,
 	       "pods:\n" POD("a", "u-a", "") FROM_OLD "spiderippools:\n" POOL("p", "10.0.0.2", ""),
 	       "p", "post learnedpools p in; ");
+}
+
+/* Each pool has the addresses that pods have of the other. */
+static void pools_that_change_their_ranges_for_each_others_learn_both(void **state)
+{
+	json_auto_t *world = yaml(
+		"env: {learns: true, now: '2026-01-01T00:00:00Z'}\npods:\n" POD("a", "u-a", "")
+			POD("b", "u-b", "") POD("c", "u-c", "") FROM_OLD
+		"  ml/b: {metadata: {name: b, namespace: ml}, status: {current: {uid: u-b, node: "
+		"w1, ips: [{interface: net1, ipv4: 10.0.0.20/24, ipv4Pool: p}]}}}\n" NETWORK
+		"waiting: {ml/c: true}\nspiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", "")
+			POOL("old", "10.0.0.20-10.0.0.29", ""));
+
+	for (int k = 0; k < 3; k++) {
+		go_on(strays_reconcile, world, "p");
+		go_on(strays_reconcile, world, "old");
+		go_on(assign_reconcile, world, "all");
+	}
+	assert_true(is_learned(world, "p") && is_learned(world, "old"));
+	assert_string_equal(json_str_at(world, "spiderippools", "p", "status", "allocatedIPs"),
+			    "{" A_HAS_ONE ",\"10.0.0.2\":{\"node\":\"w1\",\"pod\":\"ml/c\","
+			    "\"podUid\":\"u-c\"}}");
+	assert_string_equal(json_str_at(world, "spiderippools", "old", "status", "allocatedIPs"),
+			    "{\"10.0.0.20\":{\"node\":\"w1\",\"pod\":\"ml/b\",\"podUid\":"
+			    "\"u-b\"}}");
+}
+
+/* Killed between the two writes, and an older pool has the address since. */
+static void what_a_pool_has_recorded_stays_with_it_until_the_endpoint_says_so(void **state)
+{
+	static const char *const olds[] = {
+		"",
+		POOL("old", "10.0.0.20", ""),
+		POOL("old", "10.0.0.1", ""),
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(olds); i++) {
+		auto_free char *text = str_printf(
+			"waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") FROM_OLD NETWORK
+			"spiderippools:\n%s" POOL("older", "10.0.0.1", "")
+				POOL("p", "10.0.0.1-10.0.0.9", A_RECORD),
+			olds[i]);
+
+		expect(assign_reconcile, text, "all",
+		       "post decided ml/a in; finding ml/a; post waiting ml/a out; ");
+	}
 }
 
 /* A pod that ends before its endpoint was written again. */
@@ -3009,6 +3065,8 @@ int main(void)
 		cmocka_unit_test(a_pool_is_learned_once_a_pass_has_looked_at_who_has_its_addresses),
 		cmocka_unit_test(a_pool_of_another_name_learns_what_pods_have_of_its_addresses),
 		cmocka_unit_test(a_pool_leaves_addresses_of_another_that_has_them_to_that_one),
+		cmocka_unit_test(pools_that_change_their_ranges_for_each_others_learn_both),
+		cmocka_unit_test(what_a_pool_has_recorded_stays_with_it_until_the_endpoint_says_so),
 		cmocka_unit_test(what_another_pool_had_goes_back_to_the_pool_that_recorded_it),
 		cmocka_unit_test(endpoints_are_found_by_blocks_of_their_addresses),
 		cmocka_unit_test(a_pool_is_not_learned_while_the_server_refuses_its_ledger),

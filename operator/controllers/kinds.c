@@ -314,8 +314,8 @@ static const splitter_path drop_bound_pod[] = {
 	{"spec", "tolerations"},       {"spec", "affinity"},
 	{"spec", "securityContext"},   {"status", "containerStatuses"},
 	{"status", "conditions"},      {"status", "initContainerStatuses"},
-	{"status", "podIP"},           {"status", "podIPs"},
-	{"status", "hostIP"},          {"status", "startTime"},
+	{"status", "startTime"},       {"status", "podIPs"},
+	{"status", "hostIP"},
 };
 static const splitter_path drop_quota[] = {{"metadata", "managedFields"}, {"status"}};
 static const splitter_path drop_agent_pod[] = {

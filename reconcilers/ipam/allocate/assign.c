@@ -95,7 +95,7 @@ void assign_project(json_t *pod)
 	static const char *const metadata[] = {
 		"name", "namespace", "uid", "deletionTimestamp", "resourceVersion", NULL};
 	static const char *const spec[] = {"nodeName", "restartPolicy", NULL};
-	static const char *const status[] = {"phase", "reason", NULL};
+	static const char *const status[] = {"phase", "podIP", "reason", NULL};
 	static const char *const owner_of[] = {"apiVersion", "kind",       "name",
 					       "uid",        "controller", NULL};
 	json_t *annotations = limits_pod_annotations(json_at(pod, "metadata", "annotations"));
@@ -288,6 +288,13 @@ static void end_pod(struct pass *pass, const char *key, const json_t *ended)
 
 /* ---- handing out ----------------------------------------------------------------------------- */
 
+/* Its CNI call is over, also while its init containers run: the kubelet has its first address. */
+static bool has_sandbox(const json_t *pod)
+{
+	return str_eq(json_str_at(pod, "status", "phase"), "Running") ||
+	       !str_empty(json_str_at(pod, "status", "podIP"));
+}
+
 /*
  * What the pod's NICs ask with: foreseen, or asked by its node's agent, who knows better. A pod
  * that runs has its addresses: of what is foreseen, it gets those that are known, and no new ones.
@@ -299,7 +306,7 @@ static json_t *asks_of(const struct pass *pass, const json_t *pod, const json_t 
 	json_auto_t *unknown = NULL, *asked = endpoint_asks(endpoint, json_uid(pod));
 	json_auto_t *foreseen = foresee(pass->world, pod, &pass->settings, &unknown, err);
 	json_t *asks, *ask;
-	bool runs = str_eq(json_str_at(pod, "status", "phase"), "Running");
+	bool runs = has_sandbox(pod);
 	size_t i;
 
 	if (!foreseen && !asked)

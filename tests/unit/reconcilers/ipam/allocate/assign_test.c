@@ -2161,16 +2161,21 @@ static void pods_that_run_keep_the_addresses_of_their_network_status(void **stat
 /* Its CNI call is over: an address that it does not have would be made up. */
 static void pods_that_run_get_no_address_that_nothing_knows(void **state)
 {
-#define RUNS(more_)                                                                                \
+#define IS(status_, more_)                                                                         \
 	"waiting: {ml/a: true}\npods:\n  ml/a: {metadata: {name: a, namespace: ml, uid: u-a, "     \
-	"annotations: {k8s.v1.cni.cncf.io/networks: net}}, spec: {nodeName: w1}, status: {phase: " \
-	"Running}" more_ "}\n" NETWORK
+	"annotations: {k8s.v1.cni.cncf.io/networks: net}}, spec: {nodeName: w1}, status: "         \
+	"{phase: " status_ "}" more_ "}\n" NETWORK
+#define RUNS(more_)   IS("Running", more_)
 #define HAS(address_) ", addresses: {net1: ['" address_ "']}"
 	static const char pool[] = "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.2", "");
 	static const struct {
 		const char *text, *said;
 	} cases[] = {
 		{RUNS(""), "finding ml/a AddressUnknown; "},
+		/* Its init containers run. */
+		{IS("Pending, podIP: 10.244.0.9", ""), "finding ml/a AddressUnknown; "},
+		{IS("Pending", ""),
+		 "status p; post decided ml/a in; finding ml/a; post waiting ml/a out; "},
 		{RUNS(HAS("10.9.9.9")), "finding ml/a AddressUnknown; "},
 		{RUNS(HAS("10.0.0.2")),
 		 "status p; post decided ml/a in; finding ml/a; post waiting ml/a out; "},
@@ -2943,12 +2948,12 @@ static void only_pods_that_can_need_addresses_are_kept_trimmed(void **state)
 		     "annotations: {k8s.v1.cni.cncf.io/networks: net, other: z}, "
 		     "ownerReferences: [{kind: ReplicaSet, name: r, controller: true}]}\n"
 		     "spec: {nodeName: w1, containers: [{name: c}]}\n"
-		     "status: {phase: Running, podIP: 10.1.1.1}\n");
+		     "status: {phase: Running, podIP: 10.1.1.1, podIPs: [{ip: 10.1.1.1}]}\n");
 	json_auto_t *want =
 		yaml("metadata: {name: a, namespace: ml, uid: u, labels: {x: y}, "
 		     "annotations: {k8s.v1.cni.cncf.io/networks: net}, "
 		     "ownerReferences: [{kind: ReplicaSet, name: r, controller: true}]}\n"
-		     "spec: {nodeName: w1}\nstatus: {phase: Running}\n");
+		     "spec: {nodeName: w1}\nstatus: {phase: Running, podIP: 10.1.1.1}\n");
 	json_auto_t *plain = yaml("metadata: {name: a}\nspec: {nodeName: w1}\n");
 	json_auto_t *host = yaml("metadata: {annotations: {k8s.v1.cni.cncf.io/networks: net}}\n"
 				 "spec: {nodeName: w1, hostNetwork: true}\n");

@@ -87,7 +87,7 @@ static void plan_taint(struct plan *plan, struct patient *patient, bool is_on)
 {
 	const json_t *taint;
 	json_t *taints = json_array();
-	size_t i;
+	size_t i, first = json_array_size(plan->ops);
 
 	assert(patient->is_tainted != is_on);
 	json_array_foreach (json_at(patient->node, "spec", "taints"), i, taint)
@@ -97,6 +97,8 @@ static void plan_taint(struct plan *plan, struct patient *patient, bool is_on)
 		json_array_append_new(taints, json_pack("{s:s, s:s}", "key", HEALTH_TAINT, "effect",
 							"NoSchedule"));
 	plan_taints(plan, patient->name, taints);
+	/* A Node that may not be written keeps no other one from its turn. */
+	plan_group(plan, first, patient->name, NULL);
 	patient->is_tainted = is_on;
 }
 

@@ -208,6 +208,27 @@ static void a_switch_of_a_tenth_of_all_nodes_is_a_common_cause(void **state)
 	assert_true(strstr(finding, "RailDown rail 3:") == finding);
 }
 
+/* An admission policy refuses one Node for good. */
+static void a_write_that_fails_holds_up_no_other_node(void **state)
+{
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+	size_t n = 0, i;
+	json_t *op;
+
+	begin(4, "2");
+	for (int k = 0; k < 2; k++)
+		set_links(k, "False", "2026-01-31T09:01:00Z", "0=LinkDown");
+	assert_int_equal(health_taint_reconcile(world, HEALTH_TAINT_KEY, &plan, &err), 0);
+	json_array_foreach (plan.ops, i, op) {
+		if (str_eq(json_str_at(op, "op"), "finding"))
+			continue;
+		assert_string_equal(json_str_at(op, "group"), json_str_at(op, "key"));
+		n++;
+	}
+	assert_int_equal(n, 2);
+}
+
 /* ---- at random ------------------------------------------------------------------------------- */
 
 static void change_at_random(size_t *limit)
@@ -276,6 +297,7 @@ int main(void)
 		CASE(a_pool_that_asks_for_none_or_fewer_gets_them_back),
 		CASE(what_many_nodes_have_is_said_once_and_taints_none),
 		CASE(a_switch_of_a_tenth_of_all_nodes_is_a_common_cause),
+		CASE(a_write_that_fails_holds_up_no_other_node),
 		CASE(never_too_many_and_never_stuck),
 	};
 

@@ -128,7 +128,13 @@ static void find_common(struct ward *ward)
 	}
 }
 
-/* True when one was taken back. */
+/* Ports that are no rails count for the node alone. */
+static bool is_common_alone(const struct ward *ward, const struct patient *patient)
+{
+	return patient->bad_rails && !(patient->bad_rails & ~ward->common);
+}
+
+/* True when one was taken back: also of those that were the first when a rail failed. */
 static bool take_back(struct ward *ward, struct patient **bad, size_t n_bad, struct plan *plan)
 {
 	bool any = false;
@@ -136,7 +142,9 @@ static bool take_back(struct ward *ward, struct patient **bad, size_t n_bad, str
 	for (size_t i = 0; i < ward->n; i++) {
 		struct patient *patient = &ward->patients[i];
 
-		if (patient->is_tainted && patient->links == LINKS_GOOD) {
+		if (patient->is_tainted &&
+		    (patient->links == LINKS_GOOD ||
+		     (patient->links == LINKS_BAD && is_common_alone(ward, patient)))) {
 			plan_taint(plan, patient, false);
 			any = true;
 		}
@@ -200,10 +208,7 @@ static void decide_pool(struct ward *ward, struct plan *plan)
 	if (take_back(ward, bad, n_bad, plan))
 		return;
 	for (size_t i = 0; i < n_bad && ward->tainted < ward->limit; i++) {
-		uint64_t own = bad[i]->bad_rails & ~ward->common;
-
-		/* Ports that are no rails count for the node alone. */
-		if (bad[i]->is_tainted || (bad[i]->bad_rails && !own))
+		if (bad[i]->is_tainted || is_common_alone(ward, bad[i]))
 			continue;
 		plan_taint(plan, bad[i], true);
 		ward->tainted++;

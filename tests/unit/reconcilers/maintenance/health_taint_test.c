@@ -196,6 +196,22 @@ static void what_many_nodes_have_is_said_once_and_taints_none(void **state)
 	assert_string_equal(finding, " ");
 }
 
+/* Agents report one after the other. */
+static void who_was_tainted_before_the_rail_was_known_gets_it_back(void **state)
+{
+	begin(NODES, "2");
+	for (int i = 0; i < NODES; i++)
+		set_links(i, "True", "2026-01-31T09:00:00Z", "3=LinkHealthy");
+	set_links(0, "False", "2026-01-31T09:01:00Z", "3=LinkDown");
+	assert_taints("w0 ");
+	for (int i = 1; i < 4; i++)
+		set_links(i, "False", "2026-01-31T09:01:01Z", "3=LinkDown");
+	assert_taints("");
+	/* The port that is no rail is its own. */
+	set_links(5, "False", "2026-01-31T09:02:00Z", "3=LinkHealthy");
+	assert_taints("w5 ");
+}
+
 /* 100 of 1000 nodes lose rail 3. */
 static void a_switch_of_a_tenth_of_all_nodes_is_a_common_cause(void **state)
 {
@@ -296,6 +312,7 @@ int main(void)
 		CASE(taints_of_others_stay),
 		CASE(a_pool_that_asks_for_none_or_fewer_gets_them_back),
 		CASE(what_many_nodes_have_is_said_once_and_taints_none),
+		CASE(who_was_tainted_before_the_rail_was_known_gets_it_back),
 		CASE(a_switch_of_a_tenth_of_all_nodes_is_a_common_cause),
 		CASE(a_write_that_fails_holds_up_no_other_node),
 		CASE(never_too_many_and_never_stuck),

@@ -61,19 +61,32 @@ static int64_t pause_after(unsigned int times)
 	return pause < REVERT_BACKOFF_PAUSE_MAX_MS ? pause : REVERT_BACKOFF_PAUSE_MAX_MS;
 }
 
+/* A patch with the time of its decision, as conditions have it, is never the same as text. */
+static char *text_without_times(const json_t *patch)
+{
+	json_auto_t *copy = json_deep_copy(patch);
+	json_t *condition;
+	size_t i;
+
+	json_object_del(json_at(copy, "metadata"), "resourceVersion");
+	json_array_foreach (json_at(copy, "status", "conditions"), i, condition) {
+		json_object_del(condition, "lastHeartbeatTime");
+		json_object_del(condition, "lastTransitionTime");
+	}
+	return json_text(copy);
+}
+
 int64_t revert_backoff_pause_ms(struct revert_backoff *rewrites, const char *kind, const char *key,
 				const json_t *patch, int64_t now_ms)
 {
 	auto_free char *name = str_printf("%s %s", kind, key);
 	struct rewrite *rewrite = map_get(&rewrites->objects, name);
-	json_auto_t *copy = json_deep_copy(patch);
 	auto_free char *text = NULL;
 	int64_t due_ms = 0;
 	uint64_t hash;
 
 	assert(json_is_object(patch));
-	json_object_del(json_at(copy, "metadata"), "resourceVersion");
-	text = json_text(copy);
+	text = text_without_times(patch);
 	hash = str_hash(text, strlen(text));
 	if (!rewrite) {
 		if (rewrites->objects.len >= REVERT_BACKOFF_MAX)

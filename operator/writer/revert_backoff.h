@@ -34,7 +34,7 @@ void revert_backoff_free(struct revert_backoff *rewrites);
 /*
  * The patch, a merge patch or a new object, is about to be sent. Return 0 if it may go now; it is
  * remembered then. Else return the milliseconds to wait, and ask again. metadata.resourceVersion
- * does not count.
+ * and the times of conditions do not count.
  */
 int64_t revert_backoff_pause_ms(struct revert_backoff *rewrites, const char *kind, const char *key,
 				const json_t *patch, int64_t now_ms);

@@ -51,6 +51,21 @@ static void the_same_patch_waits_longer_each_time(void **state)
 	assert_int_equal(ask("a", "{spec: 1, metadata: {}}"), REVERT_BACKOFF_PAUSE_MAX_MS);
 }
 
+static void times_of_a_condition_make_no_other_patch(void **state)
+{
+	for (int i = 0; i < REVERT_BACKOFF_FREE; i++) {
+		auto_free char *patch =
+			str_printf("{status: {conditions: [{type: A, lastHeartbeatTime: '%d', "
+				   "lastTransitionTime: '%d'}]}}",
+				   i, i);
+
+		assert_int_equal(ask("a", patch), 0);
+	}
+	assert_int_equal(ask("a", "{status: {conditions: [{type: A}]}}"),
+			 REVERT_BACKOFF_PAUSE_FIRST_MS);
+	assert_int_equal(ask("a", "{status: {conditions: [{type: A, status: 'True'}]}}"), 0);
+}
+
 static void another_patch_or_another_object_goes_at_once(void **state)
 {
 	use_up_the_free_ones("a", "{spec: 1}");
@@ -102,6 +117,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		with_rewrites(the_same_patch_waits_longer_each_time),
+		with_rewrites(times_of_a_condition_make_no_other_patch),
 		with_rewrites(another_patch_or_another_object_goes_at_once),
 		with_rewrites(an_hour_of_peace_is_a_new_beginning),
 		with_rewrites(the_answer_says_who_else_writes),

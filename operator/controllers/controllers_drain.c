@@ -73,10 +73,13 @@ static bool concerns_taints(const json_t *object)
 	       json_at(object, "metadata", "annotations", POOL_TAINT_DEGRADED);
 }
 
-/* A node or a pool. */
+/* A node or a pool: one that asks for no taints may select the nodes of one that does. */
 void health_source_changed(const struct change *c)
 {
-	if ((c->old && concerns_taints(c->old)) || (c->now && concerns_taints(c->now)))
+	bool is_pool = str_eq(c->kind, KIND_POOL_CONFIG);
+
+	if ((is_pool && !controllers_same_spec(c->old, c->now)) ||
+	    (c->old && concerns_taints(c->old)) || (c->now && concerns_taints(c->now)))
 		wake(c, CONTROLLER_HEALTH_TAINT, HEALTH_TAINT_KEY);
 }
 

@@ -539,6 +539,11 @@ static void what_is_said_of_links_and_who_wants_taints_wakes_their_decision(void
 		     "{metadata: {name: p, namespace: orbweaver-system, annotations: "
 		     "{orbweaver.io/taint-degraded: '1'}}}");
 	assert_non_null(json_at(t->woken, "health-taint health-taint"));
+	/* Of nodes in both no pool decides. */
+	mirrored_remove(t, KIND_POOL_CONFIG, "orbweaver-system/p");
+	free(mirrored_woken(t));
+	mirrored_put(t, KIND_POOL_CONFIG, "{metadata: {name: p, namespace: orbweaver-system}}");
+	assert_non_null(json_at(t->woken, "health-taint health-taint"));
 	world = world_of(t, CONTROLLER_HEALTH_TAINT, "health-taint");
 	assert_int_equal(json_object_size(json_at(world, KIND_NODE)), 2);
 	assert_int_equal(json_object_size(json_at(world, KIND_POOL_CONFIG)), 1);

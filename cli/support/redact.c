@@ -83,9 +83,9 @@ static const char *const metadata_paths[] = {
 
 /* Our programs read annotations of these domains. */
 static const char *const domains[] = {
-	"k8s.v1.cni.cncf.io/", "v1.multus-cni.io/",           "ipam.spidernet.io/",
-	"cni.spidernet.io/",   "multus.spidernet.io/",        "sriovnetwork.openshift.io/",
-	"orbweaver.io/",       "kubernetes.io/config.mirror",
+	"k8s.v1.cni.cncf.io/", "v1.multus-cni.io/",    "ipam.spidernet.io/",
+	"cni.spidernet.io/",   "multus.spidernet.io/", "sriovnetwork.openshift.io/",
+	"orbweaver.io/",       "rdma.orbweaver.io/",   "kubernetes.io/config.mirror",
 };
 
 static bool is_read(const char *annotation)

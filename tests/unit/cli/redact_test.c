@@ -79,8 +79,9 @@ static void only_what_is_read_of_an_object_is_kept(void **state)
 			     "{app: PLANTED}}}"},
 		{KIND_NODE,
 		 "{metadata: {name: w1, labels: {a: KEPT}, annotations: {flannel.io/key: PLANTED, "
-		 "sriovnetwork.openshift.io/state: KEPT}}, spec: {taints: [{key: KEPT}], podCIDR: "
-		 "PLANTED}, status: {addresses: [{address: PLANTED}], images: [{names: "
+		 "sriovnetwork.openshift.io/state: KEPT, rdma.orbweaver.io/rail-health: KEPT}}, "
+		 "spec: {taints: [{key: KEPT}], podCIDR: PLANTED}, status: {addresses: [{address: "
+		 "PLANTED}], images: [{names: "
 		 "[PLANTED]}], "
 		 "nodeInfo: {kernelVersion: KEPT, machineID: PLANTED, systemUUID: PLANTED}, "
 		 "allocatable: {x.io/KEPT: 2}, conditions: [{type: Ready, status: KEPT}]}}"},

@@ -23,9 +23,9 @@ void project_object(json_t *object);
 void project_policy(json_t *object);
 
 /*
- * Nodes: name, labels, taints, whether it is cordoned, the annotations of drains, of the
- * conditions only Ready's status, the names of the extended resources in status.allocatable
- * (node_resources_of). Their heartbeats then change nothing.
+ * Nodes: name, labels, taints, whether it is cordoned, the annotations of drains and of links, of
+ * the conditions Ready's status and our own, IP addresses, the names of the extended resources in
+ * status.allocatable (node_resources_of). Their heartbeats then change nothing.
  */
 void project_node(json_t *object);
 

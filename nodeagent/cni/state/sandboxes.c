@@ -54,7 +54,7 @@ static struct {
 	dev_t device;
 	ino_t inode;
 	json_t *sandbox;
-	bool is_newer; /* than the file */
+	json_t *written; /* what the file has, where `sandbox` is newer; NULL: the same */
 } kept;
 
 /*
@@ -78,20 +78,30 @@ static void keep_sandbox(const char *container, int fd, json_t *sandbox)
 {
 	struct stat file;
 
-	if (kept.is_newer && !str_eq(kept.container, container)) {
+	if (kept.written && !str_eq(kept.container, container)) {
 		close_later(fd);
 		return;
 	}
 	str_replace(&kept.container, str_dup(container));
 	close_later(kept.fd);
 	json_decref(kept.sandbox);
+	json_decref(take_ptr(kept.written));
 	if (fd <= 0 || fstat(fd, &file) < 0)
 		memset(&file, 0, sizeof(file));
 	kept.fd = fd;
 	kept.device = file.st_dev;
 	kept.inode = file.st_ino;
 	kept.sandbox = json_incref(sandbox);
-	kept.is_newer = false;
+}
+
+/* Newer than the file, taken. */
+static void keep_later(json_t *sandbox)
+{
+	if (kept.written)
+		json_decref(kept.sandbox);
+	else
+		kept.written = kept.sandbox;
+	kept.sandbox = sandbox;
 }
 
 /* Its content, new, where it is this file's; NULL: it is not known. */
@@ -114,6 +124,42 @@ static json_t *copy_for_change(json_t *sandbox)
 	json_put(copy, "netns", json_deep_copy(json_at(sandbox, "netns")));
 	json_decref(sandbox);
 	return copy;
+}
+
+static json_t *find_same(const json_t *sandbox, const json_t *record)
+{
+	return sandbox_find(sandbox, &(struct sandbox_key){json_str_at(record, "plugin"),
+							   json_str_at(record, "network"),
+							   json_str_at(record, "ifname")});
+}
+
+/*
+ * Another process has replaced the file, as a plugin does that is called within a call: `sandbox`
+ * is what it has by now. The same with the records that are left for later, new; NULL: none are.
+ */
+static json_t *with_later(const char *container, const json_t *sandbox)
+{
+	json_t *ret, *records, *record;
+	size_t i;
+
+	if (!sandbox || sandbox == kept.sandbox || !kept.written ||
+	    !str_eq(kept.container, container))
+		return NULL;
+	ret = json_copy((json_t *)sandbox);
+	records = json_array();
+	json_array_foreach (json_at(sandbox, "attachments"), i, record) {
+		json_t *before = find_same(kept.written, record);
+		json_t *later = find_same(kept.sandbox, record);
+
+		if (later || !before)
+			json_array_append(records,
+					  later && !json_equal(later, before) ? later : record);
+	}
+	json_array_foreach (json_at(kept.sandbox, "attachments"), i, record)
+		if (!find_same(sandbox, record) && !find_same(kept.written, record))
+			json_array_append(records, record);
+	json_put(ret, "attachments", records);
+	return ret;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -231,6 +277,7 @@ json_t *sandbox_read(int state, const char *container, struct err *err)
 	json_t *sandbox =
 		fstatat(state, path, &file, AT_SYMLINK_NOFOLLOW) == 0 ? kept_of(&file) : NULL;
 	auto_close int fd = -1;
+	json_t *later;
 
 	if (sandbox)
 		return sandbox;
@@ -241,8 +288,14 @@ json_t *sandbox_read(int state, const char *container, struct err *err)
 		(void)err_sys(err, "SandboxUnreadable", "open %s", path);
 	else if (read_either(state, container, fd, &sandbox, err) < 0)
 		(void)err_in(err, "%s", path);
-	else if (sandbox)
-		keep_sandbox(container, take_fd(&fd), sandbox);
+	if (!sandbox)
+		return NULL;
+	later = with_later(container, sandbox);
+	keep_sandbox(container, take_fd(&fd), sandbox);
+	if (later) {
+		keep_later(json_incref(later));
+		json_replace(&sandbox, later);
+	}
 	return sandbox;
 }
 
@@ -394,9 +447,7 @@ static bool change_kept(int state, const char *path, sandbox_change_fn *change, 
 		return true;
 	if (json_array_size(json_at(sandbox, "attachments")) == 0)
 		return false;
-	json_decref(kept.sandbox);
-	kept.sandbox = json_incref(sandbox);
-	kept.is_newer = true;
+	keep_later(json_incref(sandbox));
 	return true;
 }
 
@@ -412,6 +463,7 @@ int sandbox_change(int state, const char *container, enum sandbox_write write,
 {
 	auto_free char *path = path_of(container);
 	json_auto_t *sandbox = NULL;
+	json_t *later;
 	bool is_new, is_changed, sync = write == SANDBOX_SYNCED;
 	auto_close int fd = -1;
 	struct err why = {0};
@@ -436,6 +488,9 @@ int sandbox_change(int state, const char *container, enum sandbox_write write,
 			  F_STR("file", path), F_ERR(&why));
 		(void)renameat(state, path, state, aside);
 	}
+	later = with_later(container, sandbox);
+	if (later)
+		json_replace(&sandbox, later);
 	is_new = !sandbox;
 	if (is_new) {
 		sandbox = json_object();
@@ -473,7 +528,7 @@ static bool change_no_more(void *arg, json_t *sandbox)
 int sandbox_flush(int state, const char *container, struct err *err)
 {
 	assert(state >= 0 && container);
-	if (!kept.is_newer || !str_eq(kept.container, container))
+	if (!kept.written || !str_eq(kept.container, container))
 		return 0;
 	return sandbox_change(state, container, SANDBOX_WRITTEN, change_no_more, NULL, err);
 }

@@ -174,6 +174,76 @@ static void a_file_of_another_process_counts(void **state)
 	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_SYNCED, remove_all, NULL, NULL), 0);
 }
 
+static json_t *record_new(const char *ifname, const char *phase)
+{
+	return json_pack("{s:s, s:s, s:s, s:s}", "plugin", "macvlan", "network", "n", "ifname",
+			 ifname, "phase", phase);
+}
+
+static bool add_two(void *arg, json_t *sandbox)
+{
+	json_array_append_new(json_at(sandbox, "attachments"), record_new("net1", "adding"));
+	json_array_append_new(json_at(sandbox, "attachments"), record_new("net2", "adding"));
+	return true;
+}
+
+/* net1 is there, net2 has gone, net3 is new. */
+static bool know_better(void *arg, json_t *sandbox)
+{
+	json_put_str(json_array_get(json_at(sandbox, "attachments"), 0), "phase", "added");
+	(void)json_array_remove(json_at(sandbox, "attachments"), 1);
+	json_array_append_new(json_at(sandbox, "attachments"), record_new("net3", "added"));
+	return true;
+}
+
+static void expect_both(const json_t *sandbox)
+{
+	const json_t *records = json_at(sandbox, "attachments");
+
+	assert_int_equal(json_array_size(records), 3);
+	assert_string_equal(json_str_at(json_find(records, "ifname", "net1"), "phase"), "added");
+	assert_non_null(json_find(records, "ifname", "net3"));
+	assert_non_null(json_find(records, "ifname", "net4"));
+}
+
+/* By a plugin of another project that calls one of ours while the meta plugin runs it. */
+static void add_in_another_process(const struct stand *s)
+{
+	auto_free char *text = get(s, "sandboxes/c1.json"), *after = NULL;
+	json_auto_t *sandbox = json_parse(text, strlen(text), NULL);
+
+	json_array_append_new(json_at(sandbox, "attachments"), record_new("net4", "added"));
+	after = json_text(sandbox);
+	put(s, "sandboxes/c1.json", after);
+}
+
+static void what_is_left_for_later_outlives_a_file_of_another_process(void **state)
+{
+	const struct stand *s = *state;
+
+	/* The file is read next, or changed next. */
+	for (int is_read = 0; is_read < 2; is_read++) {
+		auto_free char *text = NULL;
+		json_auto_t *file = NULL, *now = NULL;
+
+		assert_int_equal(
+			sandbox_change(s->state, "c1", SANDBOX_SYNCED, add_two, NULL, NULL), 0);
+		assert_int_equal(
+			sandbox_change(s->state, "c1", SANDBOX_LATER, know_better, NULL, NULL), 0);
+		add_in_another_process(s);
+		if (is_read) {
+			now = sandbox_read(s->state, "c1", NULL);
+			expect_both(now);
+		}
+		assert_int_equal(sandbox_flush(s->state, "c1", NULL), 0);
+		text = get(s, "sandboxes/c1.json");
+		file = json_parse(text, strlen(text), NULL);
+		expect_both(file);
+		assert_int_equal(
+			sandbox_change(s->state, "c1", SANDBOX_SYNCED, remove_all, NULL, NULL), 0);
+	}
+}
+
 static void what_cannot_be_read_is_put_aside(void **state)
 {
 	const struct stand *s = *state;
@@ -857,6 +927,7 @@ int main(void)
 		TEST(a_sandbox_is_there_until_its_last_attachment_goes),
 		TEST(what_is_left_for_later_is_read_at_once),
 		TEST(a_file_of_another_process_counts),
+		TEST(what_is_left_for_later_outlives_a_file_of_another_process),
 		TEST(what_was_synced_survives_the_loss_of_what_was_not),
 		TEST(the_last_synced_one_counts_and_no_older_one),
 		TEST(what_cannot_be_read_is_put_aside),

@@ -146,16 +146,20 @@ void link_health_looked(struct link_health *health, const struct link_health_loo
 
 void link_health_event(struct link_health *health, const struct watch_event *event)
 {
-	struct link_event change = {event->address, event->is_up, event->carrier_changes};
+	struct link_event change = {NULL, event->is_up, event->carrier_changes};
 	json_auto_t *own = NULL;
 	const char *address;
 	json_t *port;
 
 	if (event->source != WATCH_LINK || event->lost || !event->has_link)
 		return;
-	/* Linux before 5.14 names the interface only. */
+	/*
+	 * Linux before 5.14 names the interface only; representors of VFs and children of an IPoIB
+	 * interface have the address of the port, too.
+	 */
 	json_each (health->links, address, port)
-		if (!change.address && str_eq(json_str_at(port, "name"), event->name))
+		if (str_eq(json_str_at(port, "name"), event->name) &&
+		    (!event->address || str_eq(address, event->address)))
 			change.address = address;
 	own = own_ports(health);
 	if (change.address && link_history_event(health->links, &change, own, now_ms()))

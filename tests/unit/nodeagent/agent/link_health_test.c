@@ -80,15 +80,20 @@ static void looked(const char *carrier, const json_t *acted)
 	link_health_looked(health, &(struct link_health_look){observed, wanted, acted});
 }
 
-static void event(const char *address, bool is_up, int64_t carrier_changes)
+static void event_of(const char *name, const char *address, bool is_up, int64_t carrier_changes)
 {
 	link_health_event(health, &(struct watch_event){.source = WATCH_LINK,
 							.action = "change",
 							.address = address,
-							.name = "ens1",
+							.name = name,
 							.has_link = true,
 							.is_up = is_up,
 							.carrier_changes = carrier_changes});
+}
+
+static void event(const char *address, bool is_up, int64_t carrier_changes)
+{
+	event_of("ens1", address, is_up, carrier_changes);
 }
 
 static const char *reason(void)
@@ -151,6 +156,8 @@ static void other_interfaces_and_messages_say_nothing(void **state)
 	heard(BEFORE);
 	looked("{carrier: true, carrierChanges: 2}", NULL);
 	event("0000:99:00.0", false, 3);
+	/* A representor of a VF: its parent is the port's function. */
+	event_of("ens1_0", A, false, 3);
 	link_health_event(health, &(struct watch_event){.lost = true});
 	link_health_event(health, &(struct watch_event){.source = WATCH_LINK, .name = "ens1"});
 	assert_string_equal(reason(), "LinkHealthy");

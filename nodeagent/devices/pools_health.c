@@ -15,14 +15,19 @@ static char *port_fault(const struct pools *pools, const json_t *port, bool has_
 	const json_t *devices = pools_rdma_of(pools, json_str_or(json_at(port, "pciAddress"), ""));
 	const json_t *ports = json_at(json_array_get(devices, 0), "ports");
 	const char *state = json_str_at(json_array_get(ports, 0), "state");
+	bool is_ib = str_eq(json_str_at(port, "linkType"), "IB");
 
-	/* InfiniBand: a cable is not enough, the subnet manager has to set the port up. */
-	if (!str_eq(json_str_at(port, "linkType"), "IB") || str_eq(state, "ACTIVE"))
-		state = NULL;
+	/*
+	 * InfiniBand: a cable is not enough, the subnet manager has to set the port up; the
+	 * interface, which is of IPoIB, need not be.
+	 */
+	if (is_ib && str_eq(state, "ACTIVE"))
+		return NULL;
 	if (!json_is_true(json_at(port, "host", "noLink")))
-		return state ? str_printf("its port %s is %s; is a subnet manager running?", name,
-					  state)
-			     : NULL;
+		return is_ib && state
+			       ? str_printf("its port %s is %s; is a subnet manager running?", name,
+					    state)
+			       : NULL;
 	if (str_eq(json_str_at(port, "linkAdminState"), "down"))
 		return has_to_be_up
 			       ? str_printf("its port %s is down; ip link set %s up", name, name)

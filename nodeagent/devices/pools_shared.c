@@ -236,8 +236,10 @@ static void add_device(struct gathering *g, const struct candidate *c, const jso
 		return;
 	}
 	g->usable++;
+	/* Of a bond the kernel says ACTIVE while one of its ports has a link. */
 	if (c->function)
-		unwell = pools_unwell(g->pools, c->function, false, true);
+		unwell = pools_unwell(g->pools, c->function,
+				      str_eq(json_str_at(port, "state"), "ACTIVE"), true);
 	if (unwell)
 		pool_cause(g->pool, "%s (%s): %s", name, c->id, unwell);
 	else

@@ -90,8 +90,10 @@ bool link_history_event(json_t *links, const struct link_event *event, const jso
 	json_t *port = json_object_get(links, event->address);
 
 	assert(json_is_object(links));
-	return port && note_link(port, event->is_up, event->carrier_changes,
-				 json_object_get(own, event->address) != NULL, now_ms);
+	/* InfiniBand: the state of the port counts, which the next look has. */
+	return port && !str_eq(json_str_at(port, "type"), "IB") &&
+	       note_link(port, event->is_up, event->carrier_changes,
+			 json_object_get(own, event->address) != NULL, now_ms);
 }
 
 /* Its RDMA device's first port; NULL: none. */
@@ -111,20 +113,22 @@ static void look_at_port(json_t *port, const json_t *entry, const json_t *observ
 	const char *state =
 		json_str_at(rdma_port(observed, json_str_at(entry, "pciAddress")), "state");
 	const char *speed = json_str_at(entry, "linkSpeed"), *type = json_str_at(entry, "linkType");
-	bool is_ib = str_eq(type, "IB");
-	bool is_down = str_eq(json_str_at(entry, "linkAdminState"), "down");
+	bool is_ib = str_eq(type, "IB") && state;
+	bool is_down = !is_ib && str_eq(json_str_at(entry, "linkAdminState"), "down");
 	int64_t mbps = speed ? strtoll(speed, NULL, 10) : 0;
 
 	json_put_str(port, "name", json_str_at(entry, "name"));
 	json_put_str(port, "type", type);
 	json_put_bool(port, "adminDown", is_down);
-	/* InfiniBand: a cable is not enough, the subnet manager has to set the port up. */
-	if (json_is_boolean(carrier) || is_down || (is_ib && state))
-		(void)note_link(port,
-				!is_down && !json_is_false(carrier) &&
-					(!is_ib || !state || str_eq(state, "ACTIVE")),
-				json_is_integer(changes) ? json_integer_value(changes) : -1, is_own,
-				now_ms);
+	/*
+	 * InfiniBand: a cable is not enough, the subnet manager has to set the port up; the
+	 * interface, which is of IPoIB, need not be.
+	 */
+	if (json_is_boolean(carrier) || is_down || is_ib)
+		(void)note_link(
+			port, is_ib ? str_eq(state, "ACTIVE") : !is_down && !json_is_false(carrier),
+			json_is_integer(changes) ? json_integer_value(changes) : -1, is_own,
+			now_ms);
 	if (mbps > 0) {
 		json_put_int(port, "speed", mbps);
 		if (is_own || mbps > number_of(port, "fastest"))

@@ -125,31 +125,35 @@ static void a_vf_that_can_do_no_work_is_unhealthy(void **state)
 {
 	static const struct {
 		const char *pf, *vf, *cause;
-		bool is_held;
+		bool is_held, is_active;
 	} cases[] = {
-		{"{host: {carrier: true}, linkAdminState: up}", "{}", "", false},
+		{"{host: {carrier: true}, linkAdminState: up}", "{}", "", false, false},
 		/* It may be back in a moment. */
-		{"{host: {carrier: false}}", "{}", "", false},
+		{"{host: {carrier: false}}", "{}", "", false, false},
 		{"{host: {carrier: false, noLink: true}}", "{}",
-		 "0000:3b:00.2: its port ens1f0 has no link; check cable and switch", false},
+		 "0000:3b:00.2: its port ens1f0 has no link; check cable and switch", false, false},
 		{"{linkAdminState: down, host: {noLink: true}}", "{}",
-		 "0000:3b:00.2: its port ens1f0 is down; ip link set ens1f0 up", false},
+		 "0000:3b:00.2: its port ens1f0 is down; ip link set ens1f0 up", false, false},
 		/* A pod that has it can start again before the link is there. */
-		{"{host: {carrier: false, noLink: true}}", "{}", "", true},
+		{"{host: {carrier: false, noLink: true}}", "{}", "", true, false},
 		{"{host: {healthErrors: [fw_fatal]}}", "{}",
 		 "0000:3b:00.2: 0000:3b:00.0 reports an error of its fw_fatal; see devlink health "
 		 "show pci/0000:3b:00.0",
-		 true},
+		 true, false},
 		{"{}", "{host: {healthErrors: [vnic]}}",
 		 "0000:3b:00.2: 0000:3b:00.2 reports an error of its vnic; see devlink health show "
 		 "pci/0000:3b:00.2",
-		 false},
+		 false, false},
 		{"{host: {brokenMs: 5}}", "{}",
 		 "0000:3b:00.2: 0000:3b:00.0 had a fatal PCI Express error in the last ten "
 		 "minutes; see dmesg, and its slot",
-		 true},
+		 true, false},
 		{"{linkType: IB, host: {carrier: true}}", "{}",
-		 "0000:3b:00.2: its port ens1f0 is INIT; is a subnet manager running?", false},
+		 "0000:3b:00.2: its port ens1f0 is INIT; is a subnet manager running?", false,
+		 false},
+		/* IPoIB is not used. */
+		{"{linkType: IB, linkAdminState: down, host: {carrier: false, noLink: true}}", "{}",
+		 "", false, true},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -168,7 +172,7 @@ static void a_vf_that_can_do_no_work_is_unhealthy(void **state)
 				json_at(json_array_get(json_at(observed, "rdma", "devices"), 0),
 					"ports"),
 				0),
-			"state", "INIT");
+			"state", cases[i].is_active ? "ACTIVE" : "INIT");
 		pools = compute((struct pools_input){
 			.spec = wanted, .observed = observed, .allocated = allocated});
 		assert_int_equal(

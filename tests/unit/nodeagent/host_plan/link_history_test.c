@@ -173,19 +173,23 @@ static void a_port_that_is_gone_is_forgotten_and_a_missing_one_is_not(void **sta
 
 static void a_port_of_infiniband_is_up_when_it_is_active(void **state)
 {
-	static const char *const states[] = {"INIT", "ACTIVE"};
+	static const char *const states[] = {"INIT", "ACTIVE", "ACTIVE"};
 
 	for (size_t i = 0; i < ARRAY_LEN(states); i++) {
-		auto_free char *text =
-			str_printf("{interfaces: [{pciAddress: '" A "', name: ib0, linkType: IB, "
-				   "linkAdminState: up, host: {carrier: true}}], rdma: {devices: "
-				   "[{name: mlx5_0, pciAddress: '" A "', ports: [{state: %s}]}]}}",
-				   states[i]);
+		auto_free char *text = str_printf(
+			"{interfaces: [{pciAddress: '" A "', name: ib0, linkType: IB, "
+			"linkAdminState: %s}], rdma: {devices: [{name: mlx5_0, "
+			"pciAddress: '" A "', ports: [{state: %s}]}]}}",
+			i == 2 ? "down, host: {carrier: false}" : "up, host: {carrier: true}",
+			states[i]);
 		json_auto_t *observed = yaml(text);
 
 		link_history_look(links, observed, own, T0 + (int64_t)i * LINK_QUIET_MS);
-		assert_int_equal(json_is_true(json_at(port(), "up")), i == 1);
+		assert_int_equal(json_is_true(json_at(port(), "up")), i > 0);
 	}
+	/* That of IPoIB was set down. */
+	assert_false(event(false, -1, LATE + LINK_QUIET_MS));
+	assert_verdict(LATE + 2 * LINK_QUIET_MS, "healthy", "LinkHealthy");
 }
 
 /* ---- what is judged -------------------------------------------------------------------------- */

@@ -361,7 +361,8 @@ static json_t *restore_port(const json_t *entry, bool same_boot)
 	const json_t *carrier = json_at(entry, "carrierChanges"), *change;
 	const json_t *flaps = json_at(entry, "flaps");
 	json_t *port = json_object(), *verdict;
-	bool is_up = true;
+	/* One that was down when it was first seen has no change. */
+	bool is_up = !str_eq(json_str_at(entry, "reason"), "LinkDown");
 	int64_t ms;
 	size_t i;
 

@@ -407,6 +407,20 @@ static void a_history_outlives_its_process(void **state)
 			    json_at(json_array_get(json_at(other, "ports"), 0), "changes")) > 6);
 }
 
+static void a_port_that_was_always_down_has_lost_nothing(void **state)
+{
+	json_auto_t *status = NULL;
+
+	look("host: {carrier: false, carrierChanges: 1}", T0);
+	assert_verdict(LATE, "failed", "LinkDown");
+	status = link_history_status(links, "boot-1");
+	json_decref(links);
+	links = link_history_restore(status, "boot-1", LATE + 1000);
+	look("host: {carrier: false, carrierChanges: 1}", LATE + 2000);
+	assert_int_equal(flaps(), 0);
+	assert_int_equal(json_array_size(json_at(port(), "changes")), 0);
+}
+
 static void a_status_of_strangers_is_read_with_care(void **state)
 {
 	static const char *const statuses[] = {
@@ -454,6 +468,7 @@ int main(void)
 		CASE(ports_are_wanted_by_policies_and_resources),
 		CASE(limits_are_read_as_the_flag_has_them),
 		CASE(a_history_outlives_its_process),
+		CASE(a_port_that_was_always_down_has_lost_nothing),
 		CASE(a_status_of_strangers_is_read_with_care),
 	};
 

@@ -29,7 +29,7 @@ enum {
 	LIMIT_CONFIG_BYTES = 64 * 1024,
 	/* json_weight() of JSON in a string, values in a list: at most 0.6 MB once it is read. */
 	LIMIT_JSON_NODES = 4096,
-	/* Pods that name one virtual machine as their owner: a migration leaves one that has ended. */
+	/* Pods that name one virtual machine as their owner; a migration leaves one behind. */
 	LIMIT_MACHINE_PODS = 256,
 	/* SpiderMultusConfigs of one namespace in one group, or for one name of a network. */
 	LIMIT_CONFIGS = 128,

@@ -166,8 +166,11 @@ void link_history_look(json_t *links, const json_t *observed, const json_t *own,
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
-/* What a cable or module that goes bad makes, by the parts of counters_read(). */
-static int64_t errors_of(const json_t *counted)
+/*
+ * Errors since each counter was read last: what a cable or module that goes bad makes, by the parts
+ * of counters_read(). One that cannot be read now is compared when it can. -1: none is there.
+ */
+static int64_t new_errors(json_t *last, const json_t *counted)
 {
 	static const struct {
 		const char *part, *name;
@@ -186,10 +189,15 @@ static int64_t errors_of(const json_t *counted)
 
 	for (size_t i = 0; i < ARRAY_LEN(counters); i++) {
 		const json_t *value = json_at(counted, counters[i].part, counters[i].name);
-		int64_t n = json_integer_value(value);
+		const json_t *before = json_object_get(last, counters[i].name);
+		int64_t n = json_integer_value(value), more = 0;
 
-		if (json_is_integer(value) && n >= 0)
-			sum = sum < 0 ? n : n > INT64_MAX - sum ? INT64_MAX : sum + n;
+		if (!json_is_integer(value) || n < 0)
+			continue;
+		if (before && n > json_integer_value(before))
+			more = n - json_integer_value(before);
+		sum = sum < 0 ? more : more > INT64_MAX - sum ? INT64_MAX : sum + more;
+		json_put_int(last, counters[i].name, n);
 	}
 	return sum;
 }
@@ -225,26 +233,27 @@ void link_history_counted(json_t *links, const json_t *devices, const json_t *ow
 		json_t *port = address ? json_object_get(links, address) : NULL, *errors;
 		bool counts = port && !json_object_get(own, address) &&
 			      now_ms >= number_of(port, "quietMs");
-		int64_t sum, downs;
+		const json_t *downs;
+		int64_t more;
 
 		counted = json_at(device, "counted");
 		if (!port || !counted)
 			continue;
-		sum = errors_of(counted);
-		if (sum >= 0) {
-			errors = json_need_object(port, "errors");
-			if (counts && json_object_get(errors, "last") &&
-			    sum > number_of(errors, "last"))
-				add_to(errors, "total", sum - number_of(errors, "last"));
-			json_put_int(errors, "last", sum);
+		errors = json_need_object(port, "errors");
+		more = new_errors(json_need_object(errors, "last"), counted);
+		if (more > 0 && counts)
+			add_to(errors, "total", more);
+		if (more >= 0)
 			take_sample(errors, now_ms);
-		}
-		downs = json_integer_value(json_at(counted, "port", "link_downed"));
+		downs = json_at(counted, "port", "link_downed");
+		if (!json_is_integer(downs))
+			continue;
+		more = json_integer_value(downs) - number_of(port, "downs");
 		/* An InfiniBand port without an interface counts its losses here alone. */
 		if (!json_object_get(port, "carrierChanges") && counts &&
-		    json_object_get(port, "downs") && downs > number_of(port, "downs"))
-			add_change(port, false, downs - number_of(port, "downs"), false, now_ms);
-		json_put_int(port, "downs", downs);
+		    json_object_get(port, "downs") && more > 0)
+			add_change(port, false, more, false, now_ms);
+		json_put_int(port, "downs", json_integer_value(downs));
 	}
 }
 

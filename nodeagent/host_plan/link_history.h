@@ -10,7 +10,7 @@
  *	changes[]       {"ms", "up", "times" (absent: 1), "own"}, oldest first, LINK_CHANGES_MAX
  *	flaps           how often the link was lost, without our own actions
  *	quietMs         until then nothing counts: the interface is new
- *	errors          {"last", "total", "samples": [{"ms", "total"}]}
+ *	errors          {"last": {counter: value}, "total", "samples": [{"ms", "total"}]}
  *	downs           link_downed of an InfiniBand port, as read last
  *	verdict         of link_verdict(); absent: not judged
  *

@@ -305,6 +305,26 @@ static void counters_that_are_reset_or_ours_are_no_errors(void **state)
 			 LINK_ERRORS_MS / LINK_SAMPLE_MS + 1);
 }
 
+static void counters_that_cannot_be_read_for_a_while_are_no_errors(void **state)
+{
+	static const char *const all = "{port: {symbol_error: 5, link_downed: 4}, ethernet: "
+				       "{rx_crc_errors_phy: 90000}}";
+
+	look("linkType: IB, host: {carrier: true}", T0);
+	counted(all, LATE);
+	/* The interface, then the RDMA device, is with a pod, or does not answer. */
+	counted("{port: {symbol_error: 5, link_downed: 4}, ethernet: {}}", LATE + 1);
+	counted("{ethernet: {rx_crc_errors_phy: 90000}}", LATE + 2);
+	counted(all, LATE + 3);
+	assert_int_equal(json_integer_value(json_at(port(), "errors", "total")), 0);
+	assert_int_equal(flaps(), 0);
+	/* What came meanwhile counts. */
+	counted("{ethernet: {rx_crc_errors_phy: 90002}}", LATE + 4);
+	counted("{port: {symbol_error: 6, link_downed: 5}}", LATE + 5);
+	assert_int_equal(json_integer_value(json_at(port(), "errors", "total")), 3);
+	assert_int_equal(flaps(), 1);
+}
+
 static void link_downed_counts_where_no_interface_does(void **state)
 {
 	look("linkType: IB, host: {carrier: true}", T0);
@@ -463,6 +483,7 @@ int main(void)
 		CASE(errors_are_counted_by_the_hour_and_speed),
 		CASE(errors_have_to_halve_and_time_to_pass),
 		CASE(counters_that_are_reset_or_ours_are_no_errors),
+		CASE(counters_that_cannot_be_read_for_a_while_are_no_errors),
 		CASE(link_downed_counts_where_no_interface_does),
 		CASE(a_link_that_is_slower_than_it_was_is_degraded),
 		CASE(ports_are_wanted_by_policies_and_resources),

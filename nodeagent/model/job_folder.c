@@ -7,13 +7,17 @@
 
 #include <assert.h>
 #include <fnmatch.h>
+#include <limits.h>
 #include <string.h>
 
 #include "lib/base/names.h"
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 
-enum { RESOURCE_MAX = 180, ID_MAX = 32 };
+/* With two '_' a name that a folder can have; a kubelet takes names of 63. */
+enum { DOMAIN_MAX = 158, RESOURCE_MAX = 63, ID_MAX = 32 };
+
+_Static_assert(DOMAIN_MAX + RESOURCE_MAX + ID_MAX + 2 <= NAME_MAX, "no folder has a longer name");
 
 static bool is_of(const char *text, size_t len, const char *more, size_t max)
 {
@@ -42,7 +46,7 @@ int job_folder_check(const char *patterns, struct err *err)
 
 	while ((pattern = strsep(&rest, ","))) {
 		pattern = str_trim(pattern);
-		if (!is_of(pattern, strlen(pattern), "-_./*?[]", RESOURCE_MAX))
+		if (!is_of(pattern, strlen(pattern), "-_./*?[]", DOMAIN_MAX + RESOURCE_MAX))
 			return err_set(err, ERR_INVALID, "BadFlag",
 				       "--job-files \"%s\": \"%s\" must be the name of a resource, "
 				       "such as spidernet.io/rails, which may have *, ? and [a-z]",
@@ -61,8 +65,8 @@ char *job_folder_name(const char *resource, const char *const *ids, size_t n)
 		if (!first || strcmp(ids[i], first) < 0)
 			first = ids[i];
 	if (!first || !slash || !is_of(first, strlen(first), ":.-", ID_MAX) ||
-	    !is_of(resource, (size_t)(slash - resource), ".-", RESOURCE_MAX) ||
-	    !is_of(slash + 1, strlen(slash + 1), "._-", RESOURCE_MAX / 3))
+	    !is_of(resource, (size_t)(slash - resource), ".-", DOMAIN_MAX) ||
+	    !is_of(slash + 1, strlen(slash + 1), "._-", RESOURCE_MAX))
 		return NULL;
 	name = str_printf("%.*s_%s_%s", (int)(slash - resource), resource, slash + 1, first);
 	for (char *p = name; *p; p++)

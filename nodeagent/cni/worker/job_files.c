@@ -32,7 +32,7 @@
 #define TOPOLOGY_FILE "nccl-topo.xml"
 
 /* How long ADD waits for the agent, which knows rails and GPUs. */
-enum { TOPOLOGY_MS = 1000, CPU_MAX = 4096, DEVICE_MAX = 64 };
+enum { TOPOLOGY_MS = 1000, CPU_MAX = 4096 };
 
 /* ---- folders --------------------------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 /* The folder of an allocation: one name for both sides, and no name that leads elsewhere. */
 #include "tests/support/test.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "lib/base/own.h"
@@ -72,12 +73,28 @@ static void the_first_device_names_it(void **state)
 	}
 }
 
+/* Else the runtime cannot make it, and no container starts. */
+static void its_name_is_one_that_a_folder_can_have(void **state)
+{
+	const char *const ids[] = {"0123456789abcdef-0123456789abcde"};
+
+	for (int domain = 1; domain <= 253; domain++) {
+		auto_free char *resource = str_printf("%0*d/%063d", domain, 1, 1);
+		auto_free char *name = job_folder_name(resource, ids, 1);
+
+		if (domain < 100)
+			assert_non_null(name);
+		assert_true(!name || strlen(name) <= NAME_MAX);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(is_for_the_resources_that_patterns_name),
 		cmocka_unit_test(checks_patterns),
 		cmocka_unit_test(the_first_device_names_it),
+		cmocka_unit_test(its_name_is_one_that_a_folder_can_have),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -303,8 +303,12 @@ done
 t_need
 watch
 
-# A traffic class, and a device that does not answer.
+# Counters of a port, a traffic class, and a device that does not answer.
 read -r _ root <"$tmp/train.out"
+mkdir -p "$root/sys/class/infiniband/mlx5_0/ports/1/counters"
+for counter in port_{rcv,xmit}_data port_rcv_errors symbol_error link_error_recovery port_xmit_wait; do
+	echo 4096 >"$root/sys/class/infiniband/mlx5_0/ports/1/counters/$counter"
+done
 mkdir -p "$root/sys/class/infiniband/mlx5_0/tc/1"
 echo 'Global tclass=106' >"$root/sys/class/infiniband/mlx5_0/tc/1/traffic_class"
 mkdir -p "$root/sys/class/infiniband/mlx5_2/tc/1"

@@ -108,6 +108,8 @@ struct addresses_request {
  *                                              reason, if it gave one
  *	ERR_INVALID "PodNotFound"	there is no pod of this name and UID any more
  *	ERR_INVALID "PodEnded"	the pod is there and gets no addresses any more
+ *	ERR_INVALID "AddressNotAdmitted"	the endpoint gives the pod an address that no
+ *                                              ledger has for it (ipam/allocate/claim.h)
  *	ERR_INVALID	those of ipam_allocate(), when nobody leads and the agent took addresses
  *                      itself
  *	ERR_TRANSIENT	those of lib/kube/client.h, when the API server does not answer until the

@@ -26,6 +26,7 @@
 #include "reconcilers/core/names.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/allocate/allocate.h"
+#include "reconcilers/ipam/allocate/claim.h"
 #include "reconcilers/ipam/conflict.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/ip_pool.h"
@@ -172,9 +173,16 @@ static void end_round(struct take *take, const struct err *err)
 static void on_endpoint_written(void *arg, json_t *object, const struct err *err)
 {
 	struct take *take = arg;
+	const json_t *status = json_at(object, "status");
+	const struct claim claim = {take->ns, strchr(take->key, '/') + 1, take->uid, take->asks,
+				    status};
+	struct err own = {0};
 
 	take->call = NULL;
-	end_take(take, err ? NULL : json_at(object, "status"), err);
+	/* What the endpoint had of a pool that is gone is in it still. */
+	if (!err && claim_compare_all(&claim, take->addresses->shelf->pools, &own) < 0)
+		err = &own;
+	end_take(take, err ? NULL : status, err);
 }
 
 static void write_endpoint(struct take *take)

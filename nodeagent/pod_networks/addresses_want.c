@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A request is a state machine: it reads the endpoint that the leader should have written, watches
- * it, asks the leader or takes its turn in a round, and ends with an answer or at its deadline.
+ * it, asks the leader or takes its turn in a round, compares what it found with the pools' ledgers,
+ * and ends with an answer or at its deadline.
  * addresses_recent.c and _foresight.c spare it the read, _leader.c begins rounds, _take.c
  * allocates.
  */
@@ -11,6 +12,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/names.h"
 #include "lib/json/json.h"
 #include "lib/kube/cache.h"
 #include "lib/kube/informer.h"
@@ -18,6 +20,7 @@
 #include "nodeagent/pod_networks/addresses_internal.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/ipam/allocate/assign.h"
+#include "reconcilers/ipam/allocate/claim.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/ipam_settings.h"
 #include "reconcilers/ipam/pod_controller.h"
@@ -32,13 +35,21 @@ static const struct kube_write by_agent = {.field_manager = AGENT_NAME};
  *	CLEARING	the word that nothing is left, from the sandbox before this one
  *	WATCHING	until the endpoint has what is needed
  *	TAKING		no operator leads
+ *	COMPARING	the endpoint has what is needed: its pools, one after the other
  */
-enum want_state { WANT_WAITING, WANT_READING, WANT_CLEARING, WANT_WATCHING, WANT_TAKING };
+enum want_state {
+	WANT_WAITING,
+	WANT_READING,
+	WANT_CLEARING,
+	WANT_WATCHING,
+	WANT_TAKING,
+	WANT_COMPARING,
+};
 
 struct addresses_want {
 	TAILQ_ENTRY(addresses_want) link;
 	struct addresses *addresses;
-	enum want_state state;
+	enum want_state state, found_in; /* found_in: before COMPARING */
 	char *ns, *name, *uid;
 	char *endpoint; /* its name */
 	char *machine;  /* of which the pod is; NULL: of none, or not known yet */
@@ -47,6 +58,7 @@ struct addresses_want {
 	addresses_done_fn *done;
 	void *arg;
 	json_t *object;         /* the endpoint as read last; NULL: there is none */
+	json_t *compared;       /* { pool: true }, while COMPARING */
 	int64_t read_begun_ms;  /* of that read */
 	struct kube_call *call; /* of the state */
 	struct kube_call *asking;
@@ -77,21 +89,30 @@ static void stop_watching(struct addresses_want *want)
 	mem_free(take_ptr(want->selector));
 }
 
+static void stop_taking(struct addresses_want *want)
+{
+	if (!want->take)
+		return;
+	take_cancel(take_ptr(want->take));
+	/* Not from here: who ends requests may end more of them. */
+	timer_start(want->addresses->next_take, 0);
+}
+
 static void want_free(struct addresses_want *want)
 {
 	struct addresses *addresses = want->addresses;
-	bool was_taking = want->take != NULL;
 
 	TAILQ_REMOVE(&addresses->wants, want, link);
 	kube_call_cancel(want->call);
 	kube_call_cancel(want->asking);
-	take_cancel(want->take);
+	stop_taking(want);
 	stop_watching(want);
 	deferred_free(want->look);
 	timer_free(want->deadline);
 	timer_free(want->ask_due);
 	timer_free(want->again);
 	json_decref(want->object);
+	json_decref(want->compared);
 	json_decref(want->seen);
 	json_decref(want->asks);
 	mem_free(want->ns);
@@ -100,9 +121,6 @@ static void want_free(struct addresses_want *want)
 	mem_free(want->endpoint);
 	mem_free(want->machine);
 	mem_free(want);
-	/* Not from here: who ends requests may end more of them. */
-	if (was_taking)
-		timer_start(addresses->next_take, 0);
 }
 
 void addresses_want_cancel(struct addresses_want *want)
@@ -116,10 +134,11 @@ static void finish_want(struct addresses_want *want, const json_t *status, const
 	static const char *const found[] = {"foreseen", "foreseen", "kept", "waited for", "taken"};
 	struct addresses *addresses = want->addresses;
 	json_auto_t *kept = json_incref((json_t *)status);
+	enum want_state state = want->state == WANT_COMPARING ? want->found_in : want->state;
 
 	if (addresses->wait) {
 		metric_observe(addresses->wait, (double)(clock_ms() - want->begun_ms) / 1e3);
-		metric_add(addresses->outcomes, 1, err ? err->reason : found[want->state]);
+		metric_add(addresses->outcomes, 1, err ? err->reason : found[state]);
 	}
 	want->done(want->arg, kept, err);
 	want_free(want);
@@ -154,7 +173,75 @@ static void on_deadline(void *arg)
 	finish_want(want, NULL, &err);
 }
 
+/* ---- comparing ------------------------------------------------------------------------------- */
+
+static void compare_next(struct addresses_want *want);
+
+static struct claim claim_of(const struct addresses_want *want)
+{
+	return (struct claim){want->ns, want->endpoint, want->uid, want->asks,
+			      json_at(want->object, "status")};
+}
+
+static void compare_pool(struct addresses_want *want, const char *pool, const json_t *object)
+{
+	const struct claim claim = claim_of(want);
+	struct err err = {0};
+
+	if (claim_compare(&claim, pool, object, &err) < 0) {
+		finish_want(want, NULL, &err);
+		return;
+	}
+	json_put_bool(want->compared, pool, true);
+	compare_next(want);
+}
+
+static void on_pool(void *arg, json_t *object, const struct err *err)
+{
+	struct addresses_want *want = arg;
+	const struct claim claim = claim_of(want);
+
+	want->call = NULL;
+	if (err && !kube_err_is(err, "NotFound")) {
+		want->trouble = *err;
+		timer_start(want->again, ADDRESSES_RETRY_MS);
+		return;
+	}
+	compare_pool(want, claim_next_pool(&claim, want->compared), object);
+}
+
+static void compare_next(struct addresses_want *want)
+{
+	const struct claim claim = claim_of(want);
+	const char *pool = claim_next_pool(&claim, want->compared);
+
+	assert(want->state == WANT_COMPARING && !want->call);
+	if (!pool)
+		finish_want(want, json_at(want->object, "status"), NULL);
+	else if (name_is_dns_subdomain(pool))
+		want->call = kube_get_within(want->addresses->config.client, &addresses_pool, NULL,
+					     pool, on_pool, want);
+	else
+		compare_pool(want, pool, NULL);
+}
+
+/* Users may write endpoints: only ledgers say which addresses the pod has. */
+static void begin_comparing(struct addresses_want *want)
+{
+	assert(want->object && want->state != WANT_COMPARING);
+	stop_taking(want);
+	want->found_in = want->state;
+	want->state = WANT_COMPARING;
+	want->compared = json_object();
+	compare_next(want);
+}
+
 /* ---- the endpoint ---------------------------------------------------------------------------- */
+
+static void remember_object(struct addresses_want *want, json_t *object)
+{
+	json_replace(&want->object, object);
+}
 
 static void on_cleared(void *arg, json_t *object, const struct err *err)
 {
@@ -167,7 +254,8 @@ static void on_cleared(void *arg, json_t *object, const struct err *err)
 		timer_start(want->again, ADDRESSES_RETRY_MS);
 		return;
 	}
-	finish_want(want, json_at(object, "status"), NULL);
+	remember_object(want, json_incref(object));
+	begin_comparing(want);
 }
 
 /* The pod's interfaces are about to be there again. */
@@ -193,13 +281,8 @@ static bool answer_want(struct addresses_want *want)
 	if (endpoint_is_down(want->object, want->uid))
 		clear_word(want);
 	else
-		finish_want(want, json_at(want->object, "status"), NULL);
+		begin_comparing(want);
 	return true;
-}
-
-static void remember_object(struct addresses_want *want, json_t *object)
-{
-	json_replace(&want->object, object);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -400,7 +483,7 @@ static void on_endpoint(void *arg, json_t *object, const struct err *err)
 		    json_array_size(want->asks))
 			recent_keep(want->addresses, want->uid, want->object, want->read_begun_ms,
 				    ADDRESSES_RECENT_MS);
-		finish_want(want, json_at(want->object, "status"), NULL);
+		begin_comparing(want);
 		return;
 	}
 	if (str_eq(want->endpoint, want->name))
@@ -430,12 +513,17 @@ static void read_again(void *arg)
 	struct addresses_want *want = arg;
 	const json_t *recent = find_recent(want);
 
+	if (want->state == WANT_COMPARING) {
+		compare_next(want);
+		return;
+	}
 	if (want->state != WANT_READING || want->call)
 		return;
 	if (!endpoint_is_down(recent, want->uid) &&
 	    endpoint_answers(recent, want->uid, want->asks)) {
 		recent_used(want->addresses, want->uid);
-		finish_want(want, json_at(recent, "status"), NULL);
+		remember_object(want, json_incref((json_t *)recent));
+		begin_comparing(want);
 		return;
 	}
 	read_endpoint(want);

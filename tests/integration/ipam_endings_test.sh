@@ -252,6 +252,36 @@ o_kill agent KILL
 
 t_eq "no address went to a pod before the one that had it was gone" "" "$(o_given_twice)"
 
+echo "# a tenant writes the SpiderEndpoint of a pod of his own, that names no network and waits for a volume"
+# forge ADDRESS POOL
+forge() {
+	o_curl DELETE "$spider/namespaces/tenant/spiderendpoints/f" >/dev/null 2>&1 || true
+	o_curl POST "$spider/namespaces/tenant/spiderendpoints" "$(jq -nc --arg uid "${uid[f]}" --arg address "$1/24" --arg pool "$2" '{
+		apiVersion: "spiderpool.spidernet.io/v2beta1", kind: "SpiderEndpoint", metadata: { name: "f" },
+		status: { current: { $uid, node: "n1", ips: [{ interface: "net1", vlan: 0, ipv4: $address, ipv4Pool: $pool }] },
+			ownerControllerType: "Pod", ownerControllerName: "f" } }')" >/dev/null
+}
+not_admitted() {
+	local said
+
+	! said=$(w n1 tenant f "${uid[f]}" get) && echo "$said" && [[ $said == *"AddressNotAdmitted: SpiderEndpoint tenant/f: address $1 "* ]]
+}
+pool victims 10.6.11 3
+pool tenant 10.6.12 3
+uid[v-0]=$(pod victims v-0 n1)
+uid[f]=$(pod tenant f n1 "" "" "" "")
+t_wait 30 "another tenant's pod has an address" has_address victims v-0
+victim=$(address_of victims v-0)
+for claim in "$victim victims" "10.6.11.3 victims" "10.6.11.254 victims" "10.99.9.9 none"; do
+	read -r address of <<<"$claim"
+	t_ok "it says that the pod has $address of pool $of" forge "$address" "$of"
+	t_ok "the node's agent does not give it to the pod" not_admitted "$address"
+done
+t_eq "the victim's record is as it was" "$victim victims/v-0" "$(records victims)"
+o_curl DELETE "$spider/namespaces/tenant/spiderendpoints/f" >/dev/null
+t_ok "without that endpoint the pod gets an address" w n1 tenant f "${uid[f]}" get --pool tenant
+t_ok "of the pool that its network names" has_address tenant f
+
 echo "# a virtual machine: its addresses are its own, whichever pod it is in"
 pool machines 10.6.6 5
 machine machines vm

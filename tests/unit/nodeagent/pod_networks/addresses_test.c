@@ -80,11 +80,34 @@ static void on_got(void *arg, const json_t *status, const struct err *err)
 		got.err = *err;
 }
 
+#define POOLS           "/apis/spiderpool.spidernet.io/v2beta1/spiderippools"
+#define LEDGER(RECORDS) "{\"metadata\": {}, \"status\": {\"allocatedIPs\": \"{" RECORDS "}\"}}"
+#define RECORD(ADDRESS, POD, UID)                                                                  \
+	"\\\"" ADDRESS "\\\": {\\\"pod\\\": \\\"ml/" POD "\\\", \\\"podUid\\\": \\\"" UID "\\\"}"
+
+/* What the pools' ledgers have, unless a test has said something else of them before. */
+static void admit(void)
+{
+	http_script_add(s.http, "GET " POOLS "/a ",
+			&(struct http_reply){.body = LEDGER(RECORD("10.6.0.10", "p", "u-1")),
+					     .always = true});
+	http_script_add(s.http, "GET " POOLS "/b ",
+			&(struct http_reply){.body = LEDGER(RECORD("10.7.0.10", "p", "u-1")),
+					     .always = true});
+}
+
+/* How many requests there were, besides those of ledgers. */
+static size_t requests(void)
+{
+	return http_script_count(s.http, "") - http_script_count(s.http, "GET " POOLS "/");
+}
+
 /* Much later than scripted_until() waits: nothing here may wait for the deadline. */
 static void want_for(const char *nic)
 {
 	json_auto_t *asks = json_pack("[{s:s}]", "nic", nic);
 
+	admit();
 	got.calls = 0;
 	json_decref(take_ptr(got.status));
 	(void)addresses_want(addresses,
@@ -188,7 +211,62 @@ static void addresses_that_are_there_need_no_look_at_the_pod(void **state)
 	reply("GET " ENDPOINT, 200, ANSWERS);
 	want();
 	assert_string_equal(json_str_at(got.status, "current", "uid"), "u-1");
+	assert_int_equal(requests(), 1);
+}
+
+/* ---- endpoints that users write -------------------------------------------------------------- */
+
+static void assert_not_admitted(const char *why)
+{
+	assert_null(got.status);
+	assert_int_equal(got.err.class, ERR_INVALID);
+	assert_string_equal(got.err.reason, "AddressNotAdmitted");
+	assert_non_null(strstr(got.err.text, why));
+	assert_int_equal(http_script_unused(s.http), 0);
+	assert_int_equal(http_script_unexpected(s.http), 0);
+}
+
+static void an_address_that_no_ledger_has_for_the_pod_is_refused(void **state)
+{
+	reply("GET " ENDPOINT, 200, ANSWERS);
+	reply("GET " POOLS "/a", 200, LEDGER(RECORD("10.6.0.10", "victim", "u-2")));
+	want();
+	assert_not_admitted("SpiderEndpoint ml/p: address 10.6.0.10 is of pool \"a\", whose "
+			    "ledger has it for pod ml/victim with UID u-2; ");
+	/* Once the record is there again it is admitted: nothing was remembered. */
+	memset(&got.err, 0, sizeof(got.err));
+	reply("GET " ENDPOINT, 200, ANSWERS);
+	want();
+	assert_int_equal(got.err.class, ERR_NONE);
+	assert_string_equal(json_str_at(got.status, "current", "uid"), "u-1");
+}
+
+static void so_is_one_of_a_pool_that_does_not_exist(void **state)
+{
+	reply("GET " ENDPOINT, 200, ANSWERS);
+	reply("GET " POOLS "/a", 404, NO_OBJECT);
+	want();
+	assert_not_admitted("pool \"a\", which does not exist");
+}
+
+static void a_name_that_is_none_of_a_pool_is_not_asked_for(void **state)
+{
+	reply("GET " ENDPOINT, 200,
+	      "{" META("e") ", \"status\": {\"current\": {\"uid\": \"u-1\", \"ips\": ["
+			    "{\"interface\": \"net1\", \"ipv4\": \"10.6.0.10/24\", "
+			    "\"ipv4Pool\": \"../../../../api/v1/nodes\"}]}}}");
+	want();
+	assert_not_admitted("which does not exist");
 	assert_int_equal(http_script_count(s.http, ""), 1);
+}
+
+static void a_ledger_that_cannot_be_read_admits_nothing_until_it_can(void **state)
+{
+	reply("GET " ENDPOINT, 200, ANSWERS);
+	reply("GET " POOLS "/a", 403, "{\"kind\": \"Status\", \"reason\": \"Forbidden\"}");
+	want();
+	assert_int_equal(got.err.class, ERR_NONE);
+	assert_int_equal(http_script_count(s.http, "GET " POOLS "/a"), 2);
 }
 
 /* ---- several NICs ---------------------------------------------------------------------------- */
@@ -210,7 +288,7 @@ static void one_read_serves_the_nics_of_a_pod(void **state)
 	want_for("net1");
 	want_for("net2");
 	assert_string_equal(json_str_at(got.status, "current", "uid"), "u-1");
-	assert_int_equal(http_script_count(s.http, ""), 1);
+	assert_int_equal(requests(), 1);
 	/* What it does not have is looked for. */
 	reply("GET " ENDPOINT, 200, ANSWERS);
 	reply("GET /api/v1/namespaces/ml/pods/p", 200, ENDED);
@@ -221,7 +299,7 @@ static void one_read_serves_the_nics_of_a_pod(void **state)
 static void foresee(const char *uid, size_t reads)
 {
 	addresses_foresee(addresses, "ml", "p", uid);
-	while (http_script_count(s.http, "") < reads)
+	while (requests() < reads)
 		scripted_for(&s, 10);
 	scripted_for(&s, 50);
 }
@@ -232,7 +310,7 @@ static void a_read_before_the_first_nic_asks_serves_it(void **state)
 	foresee("u-1", 1);
 	want_for("net1");
 	want_for("net2");
-	assert_int_equal(http_script_count(s.http, ""), 1);
+	assert_int_equal(requests(), 1);
 }
 
 static void nobody_is_served_by_a_read_that_began_before_a_release_ended(void **state)
@@ -242,15 +320,15 @@ static void nobody_is_served_by_a_read_that_began_before_a_release_ended(void **
 	reply("GET " ENDPOINT, 200, TWO_NICS);
 	reply("PATCH " ENDPOINT, 200, TWO_NICS);
 	addresses_foresee(addresses, "ml", "p", "u-1");
-	while (http_script_count(s.http, "") == 0)
+	while (requests() == 0)
 		scripted_for(&s, 1);
 	addresses_release(addresses, "ml", "p", "u-1", on_released, NULL);
 	scripted_until(&s, &got.calls, 1);
-	assert_int_equal(http_script_count(s.http, ""), 3);
+	assert_int_equal(requests(), 3);
 	scripted_for(&s, 500);
 	reply("GET " ENDPOINT, 200, TWO_NICS);
 	want_for("net1");
-	assert_int_equal(http_script_count(s.http, ""), 4);
+	assert_int_equal(requests(), 4);
 	assert_int_equal(http_script_unused(s.http), 0);
 }
 
@@ -275,7 +353,7 @@ static void a_read_serves_for_a_second(void **state)
 	scripted_for(&s, 1500);
 	reply("GET " ENDPOINT, 200, TWO_NICS);
 	want_for("net2");
-	assert_int_equal(http_script_count(s.http, ""), 2);
+	assert_int_equal(requests(), 2);
 }
 
 static void a_read_is_of_no_use_once_something_was_said_of_the_pod(void **state)
@@ -311,6 +389,7 @@ static void the_addresses_of_a_machine_are_found_under_its_name(void **state)
 	reply("GET /api/v1/namespaces/ml/pods/p", 200, MACHINES_POD);
 	reply(CONFIG, 200, SWITCH("true"));
 	reply("GET " ENDPOINTS "/vm", 200, MACHINES("u-1"));
+	reply("GET " POOLS "/a", 200, LEDGER(RECORD("10.6.0.10", "vm", "u-1")));
 	want();
 	assert_string_equal(json_str_at(got.status, "current", "uid"), "u-1");
 	assert_int_equal(http_script_unexpected(s.http), 0);
@@ -330,6 +409,7 @@ static void a_machine_that_migrates_is_asked_for_by_the_name_of_its_pod(void **s
 	      "\"spiderpool.spidernet.io/v2beta1\", \"kind\": \"SpiderEndpoint\", \"metadata\": "
 	      "{\"namespace\": \"ml\", \"name\": \"vm\", \"resourceVersion\": \"10\"}, " STATUS(
 		      "u-1") "}}\n");
+	reply("GET " POOLS "/a", 200, LEDGER(RECORD("10.6.0.10", "vm", "u-1")));
 	want();
 	assert_string_equal(json_str_at(got.status, "current", "uid"), "u-1");
 	assert_int_equal(http_script_count(s.http, "PATCH " ENDPOINTS "/vm"), 1);
@@ -358,7 +438,7 @@ static void the_word_about_a_machine_goes_where_its_record_says(void **state)
 	reply("GET " ENDPOINTS "/p", 404, NO_OBJECT);
 	reply("GET " ENDPOINTS "?labelSelector", 200, LIST_OF(""));
 	reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
-	reply("GET /apis/spiderpool.spidernet.io/v2beta1/spiderippools", 200,
+	reply("GET " POOLS, 200,
 	      LIST_OF("{\"metadata\": {\"name\": \"a\"}, \"status\": {\"allocatedIPs\": "
 		      "\"{\\\"10.6.0.10\\\": {\\\"pod\\\": \\\"ml/vm\\\", \\\"podUid\\\": "
 		      "\\\"u-1\\\"}}\"}}"));
@@ -384,7 +464,7 @@ static void who_gives_back_does_not_vouch_for_the_other_records(void **state)
 	reply("GET " ENDPOINTS "/p", 404, NO_OBJECT);
 	reply("GET " ENDPOINTS "?labelSelector", 200, LIST_OF(""));
 	reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
-	reply("GET /apis/spiderpool.spidernet.io/v2beta1/spiderippools", 200, LIST_OF(POOL_OF_P));
+	reply("GET " POOLS, 200, LIST_OF(POOL_OF_P));
 	reply("PUT " POOL_STATUS, 200, POOL_OF_P);
 	addresses_release(addresses, "ml", "p", "u-1", on_released, NULL);
 	scripted_until(&s, &got.calls, 1);
@@ -392,8 +472,6 @@ static void who_gives_back_does_not_vouch_for_the_other_records(void **state)
 	assert_null(strstr(http_script_request(s.http, 4), "allocatedIPCount"));
 }
 
-#define RECORD(ADDRESS, POD, UID)                                                                  \
-	"\\\"" ADDRESS "\\\": {\\\"pod\\\": \\\"ml/" POD "\\\", \\\"podUid\\\": \\\"" UID "\\\"}"
 #define POOL_OF(VERSION, RECORDS)                                                                  \
 	"{\"metadata\": {\"name\": \"a\", \"resourceVersion\": \"" VERSION                         \
 	"\"}, \"spec\": {\"subnet\": \"10.6.0.0/24\", \"ips\": [\"10.6.0.10-10.6.0.12\"]}, "       \
@@ -412,7 +490,7 @@ static void the_records_of_several_pods_are_given_back_one_after_the_other(void 
 				.status = 404, .body = NO_OBJECT, .delay_ms = 50, .always = true});
 	http_script_add(s.http, "GET " ENDPOINTS "/",
 			&(struct http_reply){.status = 404, .body = NO_OBJECT, .always = true});
-	reply("GET /apis/spiderpool.spidernet.io/v2beta1/spiderippools", 200,
+	reply("GET " POOLS, 200,
 	      LIST_OF(POOL_OF(
 		      "7", RECORD("10.6.0.10", "p", "u-1") "," RECORD(
 				   "10.6.0.11", "q", "u-2") "," RECORD("10.6.0.12", "r", "u-3"))));
@@ -433,7 +511,7 @@ static void a_pool_that_is_deleted_meanwhile_is_passed_over(void **state)
 	reply("GET " ENDPOINT, 404, NO_OBJECT);
 	reply("GET " ENDPOINTS "?labelSelector", 200, LIST_OF(""));
 	reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
-	reply("GET /apis/spiderpool.spidernet.io/v2beta1/spiderippools", 200, LIST_OF(POOL_OF_P));
+	reply("GET " POOLS, 200, LIST_OF(POOL_OF_P));
 	reply("PUT " POOL_STATUS, 404, NO_OBJECT);
 	addresses_release(addresses, "ml", "p", "u-1", on_released, NULL);
 	scripted_until(&s, &got.calls, 1);
@@ -446,7 +524,7 @@ static void the_records_are_given_back_where_the_endpoint_goes_before_the_word(v
 	reply("GET " ENDPOINT, 200, ANSWERS);
 	reply("PATCH " ENDPOINT, 404, NO_OBJECT);
 	reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
-	reply("GET /apis/spiderpool.spidernet.io/v2beta1/spiderippools", 200, LIST_OF(POOL_OF_P));
+	reply("GET " POOLS, 200, LIST_OF(POOL_OF_P));
 	reply("PUT " POOL_STATUS, 200, POOL_OF("8", ""));
 	addresses_release(addresses, "ml", "p", "u-1", on_released, NULL);
 	scripted_until(&s, &got.calls, 1);
@@ -962,6 +1040,7 @@ static void a_pod_asks_again_when_the_endpoint_that_it_asked_in_is_deleted(void 
 	json_auto_t *asks = json_pack("[{s:s}]", "nic", "net1");
 
 	open_with(NULL);
+	admit();
 	reply("GET " ENDPOINT, 200, OF_POD_BEFORE);
 	reply("GET /api/v1/namespaces/ml/pods/p", 200, ALIVE);
 	reply("GET " ENDPOINTS "?", 200, LIST_OF(OF_POD_BEFORE));
@@ -1017,6 +1096,10 @@ int main(void)
 		TEST(a_sandbox_that_is_made_again_takes_back_the_word_and_keeps_the_addresses),
 		TEST(where_the_word_cannot_be_taken_back_the_endpoint_is_read_again),
 		TEST(addresses_that_are_there_need_no_look_at_the_pod),
+		TEST(an_address_that_no_ledger_has_for_the_pod_is_refused),
+		TEST(so_is_one_of_a_pool_that_does_not_exist),
+		TEST(a_name_that_is_none_of_a_pool_is_not_asked_for),
+		TEST(a_ledger_that_cannot_be_read_admits_nothing_until_it_can),
 		TEST(one_read_serves_the_nics_of_a_pod),
 		TEST(a_read_before_the_first_nic_asks_serves_it),
 		TEST(nobody_is_served_by_a_read_that_began_before_a_release_ended),

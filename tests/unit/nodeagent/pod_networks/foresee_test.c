@@ -17,6 +17,7 @@
 #define POD      "GET /api/v1/namespaces/ml/pods/p"
 #define NAD      "GET /apis/k8s.cni.cncf.io/v1/namespaces/ml/network-attachment-definitions/rail"
 #define ENDPOINT "GET /apis/spiderpool.spidernet.io/v2beta1/namespaces/ml/spiderendpoints/p"
+#define POOLS    "/apis/spiderpool.spidernet.io/v2beta1/spiderippools"
 #define LIST     "GET /apis/spiderpool.spidernet.io/v2beta1/spidercoordinators"
 #define CONFIG   "GET /api/v1/namespaces/spiderpool/configmaps/spiderpool-conf"
 
@@ -76,6 +77,20 @@ static void on_heard(void *arg, const json_t *message)
 	answer = json_incref((json_t *)message);
 }
 
+/* Whatever the pools are asked for. */
+static void admit(void)
+{
+	for (int i = 0; i < 2; i++)
+		http_script_add(
+			s.http, i ? "GET " POOLS "/b" : "GET " POOLS "/a",
+			&(struct http_reply){
+				.body = "{\"status\": {\"allocatedIPs\": \"{\\\"10.6.0.10\\\": "
+					"{\\\"pod\\\": \\\"ml/p\\\", \\\"podUid\\\": "
+					"\\\"u-1\\\"}, \\\"10.7.0.10\\\": {\\\"pod\\\": "
+					"\\\"ml/p\\\", \\\"podUid\\\": \\\"u-1\\\"}}\"}}",
+				.always = true});
+}
+
 static int set_up(void **state)
 {
 	int pair[2];
@@ -88,6 +103,7 @@ static int set_up(void **state)
 	answer = NULL;
 	server = channel_new(&(struct channel_config){
 		.loop = s.loop, .fd = pair[1], .heard = on_heard, .lost = lost});
+	admit();
 	addresses = addresses_new(&(struct addresses_config){
 		.loop = s.loop,
 		.client = s.client,
@@ -186,7 +202,7 @@ static void where_coordinators_ask_one_is_expected_behind_an_address(void **stat
 {
 	reply(ENDPOINT, 200, ANSWERS);
 	ask_addresses();
-	assert_int_equal(http_script_count(s.http, ""), 1);
+	assert_int_equal(http_script_count(s.http, ""), 2);
 	reply_settings();
 	ask_coordinator();
 	reply(ENDPOINT, 200, ANSWERS);
@@ -213,7 +229,7 @@ static void one_answer_has_the_addresses_of_all_nics_that_ask(void **state)
 	assert_string_equal(
 		json_str_at(json_array_get(json_at(results, "net2", "ips"), 0), "address"),
 		"10.7.0.10/24");
-	assert_int_equal(http_script_count(s.http, ""), 1);
+	assert_int_equal(http_script_count(s.http, ENDPOINT), 1);
 }
 
 int main(void)

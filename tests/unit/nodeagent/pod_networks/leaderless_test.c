@@ -40,6 +40,7 @@ enum { PODS = 3 };
 static struct scripted s;
 static struct addresses *addresses;
 static int ended;
+static struct err ended_by;
 
 static void reply(const char *start, int status, const char *body)
 {
@@ -70,6 +71,7 @@ static int tear_down(void **state)
 
 static void on_got(void *arg, const json_t *status, const struct err *err)
 {
+	ended_by = err ? *err : (struct err){0};
 	ended++;
 }
 
@@ -202,6 +204,54 @@ static void what_another_pod_of_a_machine_has_waits_for_a_leader(void **state)
 	assert_int_equal(ended, PODS - 1);
 }
 
+#define TWO_NICS                                                                                   \
+	"{\"metadata\": {\"namespace\": \"ml\", \"name\": \"p-0\", \"resourceVersion\": \"7\"}, "  \
+	"\"status\": {\"current\": {\"uid\": \"u-0\", \"node\": \"n1\", \"ips\": ["                \
+	"{\"interface\": \"net1\", \"ipv4\": \"10.6.0.11/24\", \"ipv4Pool\": \"a\"}, "             \
+	"{\"interface\": \"net2\", \"ipv4\": \"10.9.0.1/24\", \"ipv4Pool\": \"gone\"}]}}}"
+#define POOL_WITH(RECORDS, COUNT)                                                                  \
+	"{\"metadata\": {\"name\": \"a\", \"uid\": \"a\", \"resourceVersion\": \"5\", "            \
+	"\"generation\": 1}, \"spec\": {\"subnet\": \"10.6.0.0/24\", "                             \
+	"\"ips\": [\"10.6.0.10-10.6.0.11\"]}, \"status\": {\"conditions\": [{\"type\": "           \
+	"\"Ready\", \"status\": \"True\", \"observedGeneration\": 1}], "                           \
+	"\"allocatedIPCount\": " COUNT ", \"allocatedIPs\": \"{" RECORDS "}\"}}"
+#define RECORD(ADDRESS, POD, UID)                                                                  \
+	"\\\"" ADDRESS "\\\": {\\\"pod\\\": \\\"ml/" POD "\\\", \\\"podUid\\\": \\\"" UID "\\\"}"
+
+/* net1 gets an address; what a user wrote of net2 is of a pool that no ledger can speak for. */
+static void what_an_endpoint_had_before_is_compared_as_well(void **state)
+{
+	json_auto_t *asks = json_pack("[{s:s, s:[s]}, {s:s, s:[s]}]", "nic", "net1", "ipv4", "a",
+				      "nic", "net2", "ipv4", "a");
+
+	reply("GET " ENDPOINTS "/p-0", 200,
+	      "{\"metadata\": {\"namespace\": \"ml\", \"name\": \"p-0\", \"resourceVersion\": "
+	      "\"6\"}, \"status\": {\"current\": {\"uid\": \"u-0\", \"node\": \"n1\", \"ips\": ["
+	      "{\"interface\": \"net2\", \"ipv4\": \"10.9.0.1/24\", \"ipv4Pool\": "
+	      "\"gone\"}]}}}");
+	reply("PATCH " ENDPOINTS "/p-0", 200, TWO_NICS);
+	reply(LEASE, 200, LEASE_OF("7", "1"));
+	reply("GET " POOLS "/a", 200, POOL_WITH(RECORD("10.6.0.10", "x", "u-x"), "1"));
+	reply("GET " POOLS "/gone", 404, NO_OBJECT);
+	reply("PUT " POOLS "/a/status", 200,
+	      POOL_WITH(RECORD("10.6.0.10", "x", "u-x") "," RECORD("10.6.0.11", "p-0", "u-0"),
+			"2"));
+	script_pods();
+	(void)addresses_want(addresses,
+			     &(struct addresses_request){
+				     .ns = "ml",
+				     .name = "p-0",
+				     .uid = "u-0",
+				     .asks = asks,
+				     .deadline_ms = clock_ms() + 3600000,
+			     },
+			     on_got, NULL);
+	scripted_until(&s, &ended, 1);
+	assert_int_equal(http_script_count(s.http, "PUT " POOLS "/a/status"), 1);
+	assert_string_equal(ended_by.reason, "AddressNotAdmitted");
+	assert_non_null(strstr(ended_by.text, "10.9.0.1"));
+}
+
 static void a_leader_is_believed_as_long_as_its_lease_says(void **state)
 {
 	script_pods();
@@ -247,6 +297,7 @@ int main(void)
 		TEST(pools_that_no_leader_has_compared_are_listed_once_for_all_pods),
 		TEST(so_are_those_that_a_pattern_may_mean_page_by_page),
 		TEST(what_another_pod_of_a_machine_has_waits_for_a_leader),
+		TEST(what_an_endpoint_had_before_is_compared_as_well),
 		TEST(a_leader_is_believed_as_long_as_its_lease_says),
 		TEST(an_agent_without_an_answer_ends_the_round),
 		TEST(pods_that_end_together_list_the_pools_once),

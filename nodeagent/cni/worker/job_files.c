@@ -16,6 +16,7 @@
 #include "lib/base/fs.h"
 #include "lib/base/log.h"
 #include "lib/base/own_fd.h"
+#include "lib/base/pci_address.h"
 #include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -228,8 +229,9 @@ static void add_function(const struct host *host, const json_t *seen, const char
 static void add_nic(const struct host *host, const json_t *nic, const json_t *row,
 		    json_t *functions, json_t *links)
 {
+	const char *name = json_str_or(json_at(nic, "name"), "-");
 	auto_free char *speed_path =
-		str_printf("sys/class/net/%s/speed", json_str_or(json_at(nic, "name"), "-"));
+		str_printf("sys/class/net/%s/speed", strchr(name, '/') ? "-" : name);
 	bool is_ib = json_is_true(json_at(row, "infiniband"));
 	json_t *net = json_object();
 	int64_t speed;
@@ -262,8 +264,9 @@ static char *topology_text(const struct host *host, const json_t *rows, const js
 	}
 	if (json_array_size(functions) == 0 || json_array_size(json_at(topology, "gpus")) == 0)
 		return NULL;
+	/* The agent's word, which has no privileges: names of files are looked at twice. */
 	json_array_foreach (json_at(topology, "gpus"), i, gpu)
-		if (json_str_at(gpu, "pciAddress"))
+		if (pci_address_is_valid(json_str_or(json_at(gpu, "pciAddress"), "")))
 			add_function(host, gpu, json_str_at(gpu, "pciAddress"), "0x030200", NULL,
 				     functions, links);
 	cpu = cpu_of(host);

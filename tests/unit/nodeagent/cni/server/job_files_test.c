@@ -69,7 +69,8 @@ static json_t *answer(const json_t *question, struct err *err)
 	return str_eq(json_str_at(question, "kind"), "topology")
 		       ? yaml("{nics: [{pciAddress: '0000:03:00.0', name: ens1, rail: 4, numaNode: "
 			      "0, path: pci0000:00/0000:00:01.0}], gpus: [{pciAddress: "
-			      "'0000:04:00.0', numaNode: 0, path: pci0000:00/0000:00:02.0}]}")
+			      "'0000:04:00.0', numaNode: 0, path: pci0000:00/0000:00:02.0}, "
+			      "{pciAddress: ../../proc}]}")
 		       : json_object();
 }
 
@@ -154,6 +155,7 @@ static void a_pod_has_its_files_from_add_to_del(void **state)
 	assert_non_null(strstr(topology, "<net name=\"mlx5_2\" rail=\"4\"/>"));
 	assert_non_null(strstr(topology, "<pci busid=\"0000:04:00.0\" class=\"0x030200\""));
 	assert_non_null(strstr(topology, "<cpu numaid=\"0\" arch="));
+	assert_null(strstr(topology, "proc"));
 	path = str_below(stand.folder, FOLDER "/nccl.env");
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0444);

@@ -552,13 +552,18 @@ static const json_t *waiting_pod(const json_t *world, const char *key, const jso
 	return json_is_object(value) ? value : world_get(world, KIND_POD, key);
 }
 
-/* Those that run already are recorded before others take what they have. */
-static bool has_addresses(const struct pass *pass, const json_t *pod)
+/*
+ * When the pod's turn comes. Those that have addresses are recorded before others take them; first
+ * those of which the kubelet says so, as users may write endpoints.
+ */
+static int turn_of(const struct pass *pass, const json_t *pod)
 {
 	const json_t *endpoint = endpoint_of(pass, pod);
 
-	return json_at(pod, "addresses") ||
-	       (endpoint && str_eq(endpoint_uid(endpoint), json_uid(pod)));
+	if (!json_at(pod, "addresses") &&
+	    (!endpoint || !str_eq(endpoint_uid(endpoint), json_uid(pod))))
+		return 2;
+	return has_sandbox(pod) ? 0 : 1;
 }
 
 static bool has_unended_addresses(const struct pass *pass, const json_t *pod)
@@ -646,12 +651,10 @@ int assign_reconcile(const json_t *world, const char *key, struct plan *plan, st
 	pass.followers = json_object();
 	json_each (world_kind(world, BOX_ENDING), of, value)
 		end_pod(&pass, of, value);
-	json_each (world_kind(world, BOX_WAITING), of, value)
-		if (has_addresses(&pass, waiting_pod(world, of, value)))
-			serve_one(&pass, of, value);
-	json_each (world_kind(world, BOX_WAITING), of, value)
-		if (!has_addresses(&pass, waiting_pod(world, of, value)))
-			serve_one(&pass, of, value);
+	for (int turn = 0; turn < 3; turn++)
+		json_each (world_kind(world, BOX_WAITING), of, value)
+			if (turn_of(&pass, waiting_pod(world, of, value)) == turn)
+				serve_one(&pass, of, value);
 	books_plan(pass.books, &ledgers);
 	say_repairs(&pass, &ledgers);
 	plan_in_order(&pass, &ledgers, plan);

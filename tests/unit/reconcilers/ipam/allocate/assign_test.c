@@ -2539,6 +2539,25 @@ static void what_a_pod_has_is_recorded_though_it_cannot_have_more(void **state)
 	assert_non_null(strstr(after_twice, record));
 }
 
+/* A ledger was lost, and a user has written another pod's address into an endpoint meanwhile. */
+static void who_runs_is_recorded_before_who_waits(void **state)
+{
+	static const char world[] = "waiting: {ml/a: true, ml/web: true}\npods:\n" POD(
+		"a", "u-a",
+		"") "  ml/web: {metadata: {name: web, namespace: ml, uid: u-web}, spec: "
+		    "{nodeName: w1}, status: {phase: Running, podIP: 192.0.2.7}}\n"
+		    "spiderendpoints:\n"
+		    "  ml/a: {metadata: {name: a, namespace: ml}, status: {current: {uid: u-a, "
+		    "ips: [{interface: net1, ipv4: 10.0.0.1/24, ipv4Pool: p}]}}}\n"
+		    "  ml/web: {metadata: {name: web, namespace: ml}, status: {current: {uid: "
+		    "u-web, ips: [{interface: net1, ipv4: 10.0.0.1/24, ipv4Pool: p}]}}}\n"
+		    "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", "");
+	auto_free char *after = ledger_after(world, "p");
+
+	assert_non_null(strstr(after, "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/web\""));
+	assert_null(strstr(after, "ml/a"));
+}
+
 /* Spiderpool's agents leave no asks behind, and a network may be gone. */
 static void what_a_pod_has_is_recorded_though_nobody_knows_its_networks(void **state)
 {
@@ -3046,6 +3065,7 @@ int main(void)
 		cmocka_unit_test(a_machine_keeps_its_addresses_whatever_pools_were_chosen_since),
 		cmocka_unit_test(
 			a_machine_that_has_its_addresses_is_recorded_before_others_get_them),
+		cmocka_unit_test(who_runs_is_recorded_before_who_waits),
 		cmocka_unit_test(what_a_machine_had_stays_while_one_of_its_pods_may_use_it),
 		cmocka_unit_test(the_record_of_a_machine_is_accounted_for_by_its_pod),
 		cmocka_unit_test(a_pod_gets_another_address_for_one_that_somebody_else_has),

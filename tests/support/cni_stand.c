@@ -247,7 +247,7 @@ int cni_stand_call(struct cni_stand *s, const char *plugin, const char *command,
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
-void cni_stand_open(struct cni_stand *s, bool with_agent)
+void cni_stand_prepare(struct cni_stand *s)
 {
 	auto_free char *kernel = NULL, *netns = NULL;
 
@@ -262,6 +262,11 @@ void cni_stand_open(struct cni_stand *s, bool with_agent)
 	/* Of this process; below the root, where the server looks, nothing has this name. */
 	netns = str_below(s->folder, "netns");
 	assert_int_equal(symlink("/proc/self/ns/net", netns), 0);
+}
+
+void cni_stand_open(struct cni_stand *s, bool with_agent)
+{
+	cni_stand_prepare(s);
 	cni_stand_start_server(s, with_agent);
 }
 

@@ -53,6 +53,8 @@ struct cni_stand {
 	uint64_t node_netns;      /* the same: the node's network namespace; 0: not known */
 };
 
+/* All but the server, for files that it is to find. */
+void cni_stand_prepare(struct cni_stand *s);
 /* With a server, and an agent if so. */
 void cni_stand_open(struct cni_stand *s, bool with_agent);
 void cni_stand_close(struct cni_stand *s);

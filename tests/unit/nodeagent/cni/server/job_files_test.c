@@ -103,7 +103,7 @@ static bool is_there(const char *name)
 
 static int set_up(void **state)
 {
-	cni_stand_open(&stand, true);
+	cni_stand_prepare(&stand);
 	stand.answer = answer;
 	stand.job_files = "spidernet.io/*";
 	is_unknown = false;
@@ -118,9 +118,8 @@ static int set_up(void **state)
 }
 
 /* Workers are forked by the server's supervisor: what they are to know has to be known before. */
-static void start_again(void)
+static void start(void)
 {
-	cni_stand_kill_server(&stand);
 	cni_stand_start_server(&stand, true);
 }
 
@@ -142,7 +141,7 @@ static void a_pod_has_its_files_from_add_to_del(void **state)
 	auto_free char *env = NULL, *rails = NULL, *topology = NULL, *path = NULL;
 	struct stat st;
 
-	start_again();
+	start();
 	call("ADD");
 	env = text_of(FOLDER "/nccl.env");
 	rails = text_of(FOLDER "/rails.json");
@@ -169,7 +168,7 @@ static void a_pod_has_its_files_from_add_to_del(void **state)
 static void nobody_gets_files_who_has_no_such_resource(void **state)
 {
 	stand.job_files = "other.io/y";
-	start_again();
+	start();
 	call("ADD");
 	assert_false(is_there("run/orbweaver/jobs"));
 }
@@ -179,7 +178,7 @@ static void what_is_not_known_is_no_file_and_no_failure(void **state)
 	write_file(FOLDER "/nccl.env", "# sandbox earlier\n");
 	write_file(FOLDER "/rails.json", "[]");
 	is_unknown = true;
-	start_again();
+	start();
 	call("ADD");
 	assert_true(is_there(FOLDER));
 	assert_false(is_there(FOLDER "/nccl.env"));
@@ -188,7 +187,7 @@ static void what_is_not_known_is_no_file_and_no_failure(void **state)
 
 static void the_next_pods_files_stay_at_a_late_del(void **state)
 {
-	start_again();
+	start();
 	call("ADD");
 	write_file(FOLDER "/nccl.env", "# sandbox c2\n");
 	call("DEL");
@@ -199,7 +198,7 @@ static void files_of_sandboxes_that_are_gone_go_when_the_server_starts(void **st
 {
 	write_file("run/orbweaver/jobs/spidernet.io_rails_1/nccl.env", "# sandbox gone\n");
 	write_file("run/orbweaver/jobs/spidernet.io_rails_1/.nccl.env.draft", "");
-	start_again();
+	start();
 	while (is_there("run/orbweaver/jobs/spidernet.io_rails_1")) {
 		cni_stand_turn(&stand);
 		(void)usleep(WAIT_US);
@@ -212,7 +211,7 @@ static void files_of_other_sandboxes_and_of_nobody_stay(void **state)
 	auto_close int root = open(stand.folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	auto_close int records = -1;
 
-	start_again();
+	start();
 	call("ADD");
 	write_file("run/orbweaver/jobs/spidernet.io_rails_1/nccl.env", "# sandbox gone\n");
 	write_file("run/orbweaver/jobs/spidernet.io_rails_2/else", "");
@@ -230,7 +229,7 @@ static void a_link_in_a_folders_place_is_not_followed(void **state)
 	write_file("run/orbweaver/jobs/x/keep", "");
 	write_file("away/keep", "");
 	assert_int_equal(symlink("../../../away", path), 0);
-	start_again();
+	start();
 	call("ADD");
 	assert_false(is_there("away/nccl.env"));
 	call("DEL");

@@ -448,6 +448,7 @@ int explain_reason(const struct cli *cli, struct strbuf *out, enum cli_status *r
 		{"draining", "on the condition Draining"},
 		{"injected", "on the condition Injected"},
 		{"networks", "on the condition PodNetworks"},
+		{"links", "on the condition LinksHealthy"},
 	};
 
 	for (size_t i = 0; *entry == ' ' && i < ARRAY_LEN(sorts); i++)

@@ -16,6 +16,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # The node's end of each pod's NIC and the API server's address are of this namespace.
 ip link set lo up
 mount -t tmpfs tmpfs /run/netns 2>/dev/null || { mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns; }
+own=
+[[ ${STAGE:-} != own ]] || { own=1 && STAGE=; }
 # shellcheck source=tests/integration/operator.sh
 . tests/integration/operator.sh
 
@@ -76,9 +78,9 @@ for type in orbweaver spiderpool coordinator sriov rdma; do
 	ln -s "$plugin" "$tmp/bin/$type"
 done
 cluster_type=bridge
-[[ ${STAGE:-} == own ]] || cluster_type=ptp
+[[ -n $own ]] || cluster_type=ptp
 for type in macvlan "$cluster_type" host-local; do
-	if [[ ${STAGE:-} == own ]]; then
+	if [[ -n $own ]]; then
 		ln -s "$plugin" "$tmp/bin/$type"
 	else
 		ln -s "/usr/lib/cni/$type" "$tmp/bin/$type"
@@ -118,7 +120,7 @@ o_start op --policy-namespaces kube-system
 o_spawn a "$o_programs/orbweaver-agent" "${o_offer_flags[@]}" --profile auto
 t_wait 60 "plugins can ask the node's server" test -S "$ORBWEAVER_CNI_SOCKET"
 t_wait 30 "the cluster's network is behind ours" test -s "$conf/00-orbweaver.conflist"
-if [[ ${STAGE:-} == own ]]; then
+if [[ -n $own ]]; then
 	t_eq "no plugin of the node is another program's" "" "$(foreign_programs)"
 fi
 t_need

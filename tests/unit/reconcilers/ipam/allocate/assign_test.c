@@ -2006,6 +2006,27 @@ static void nothing_new_is_given_before_a_pool_was_learned(void **state)
 			    "\"10.0.0.2\":{\"node\":\"w1\",\"pod\":\"ml/b\",\"podUid\":\"u-b\"}}");
 }
 
+/* A user has written the address of a pod that runs into its endpoint, and the ledger is lost. */
+static void who_waits_is_recorded_once_a_pool_was_learned(void **state)
+{
+	static const char world[] =
+		"env: {learns: true}\nlearnedpools: {p: %s}\nwaiting: {ml/a: true}\npods: {ml/a: "
+		"{metadata: {name: a, namespace: ml, uid: u-a}, spec: {nodeName: w1}, status: "
+		"{phase: Pending%s}}}\n" ENDPOINT("u-a",
+						  "") "spiderippools: {p: {metadata: {name: "
+						      "p, uid: u-p}, spec: {ipVersion: 4, subnet: "
+						      "10.0.0.0/24, ips: [10.0.0.1]}}}\n";
+	auto_free char *unknown = str_printf(world, "u-before", "");
+	auto_free char *has_sandbox = str_printf(world, "u-before", ", podIP: 192.0.2.7");
+	auto_free char *known = str_printf(world, "u-p", "");
+	auto_free char *none = ledger_after(unknown, "p"), *one = ledger_after(has_sandbox, "p");
+	auto_free char *then = ledger_after(known, "p");
+
+	assert_string_equal(none, "");
+	assert_non_null(strstr(one, "ml/a"));
+	assert_non_null(strstr(then, "ml/a"));
+}
+
 /* A pool of the nodes' own subnet: the network would have the address twice. */
 static void no_pod_gets_the_address_of_a_node(void **state)
 {
@@ -3001,6 +3022,7 @@ int main(void)
 		cmocka_unit_test(an_endpoint_claims_nothing_that_its_pod_would_not_get),
 		cmocka_unit_test(each_ledger_is_a_group_that_its_pods_need),
 		cmocka_unit_test(nothing_new_is_given_before_a_pool_was_learned),
+		cmocka_unit_test(who_waits_is_recorded_once_a_pool_was_learned),
 		cmocka_unit_test(no_pod_gets_the_address_of_a_node),
 		cmocka_unit_test(a_ledger_says_why_it_gives_nothing_yet),
 		cmocka_unit_test(pods_that_run_keep_the_addresses_of_their_network_status),

@@ -190,7 +190,7 @@ static void add_end(struct test *t, const struct step *step, struct run *run, bo
 			 words.words, t->check_s * 1000 + ARRIVES_MS);
 }
 
-/* What the client is told from; -1: the user interrupts. */
+/* Add the checks of the client, from its answer; -1: the user interrupts. */
 static int end_client(struct test *t, const struct step *step, struct run *run, struct err *err)
 {
 	if (test_command_wait(&run->client, err) < 0) {

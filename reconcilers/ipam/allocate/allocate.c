@@ -240,12 +240,10 @@ static int restore_record(struct allocate_call *call, const struct allocation_fa
 	if (record)
 		return 0;
 	/* Users may write endpoints: who waits has its turn once all that runs is recorded. */
-	if (ledger->is_unsure && str_eq(json_str_at(call->pod, "status", "phase"), "Pending") &&
-	    str_empty(json_str_at(call->pod, "status", "podIP")))
-		return err_set(err, ERR_TRANSIENT, "PoolNotLearned",
-			       "pool %s is new, or its status was reset: the operator's leader "
-			       "looks first at what pods that run have of it",
-			       pool);
+	if (str_eq(json_str_at(call->pod, "status", "phase"), "Pending") &&
+	    str_empty(json_str_at(call->pod, "status", "podIP")) &&
+	    books_check_learned(ledger, err) < 0)
+		return -1;
 	if (allocation_check_claim(call, family, item, ledger, address, err) < 0)
 		return -1;
 	books_note(call->books, ledger, address);

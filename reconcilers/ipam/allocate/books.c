@@ -410,16 +410,24 @@ static int answer_with(const struct err *verdict, struct err *err)
 	return -1;
 }
 
+int books_check_learned(const struct ledger *ledger, struct err *err)
+{
+	assert(ledger->pool);
+	if (!ledger->is_unsure)
+		return 0;
+	return err_set(err, ERR_TRANSIENT, "PoolNotLearned",
+		       "pool %s is new, or its status was reset: the operator's leader looks first "
+		       "at what pods have of it",
+		       json_name(ledger->pool));
+}
+
 int books_may_take(struct books *books, struct ledger *ledger, struct err *err)
 {
 	struct verdict *verdict;
 
 	assert(ledger->pool && ledger->records);
-	if (ledger->is_unsure)
-		return err_set(err, ERR_TRANSIENT, "PoolNotLearned",
-			       "pool %s is new, or its status was reset: the operator's leader "
-			       "looks first at what pods have of it",
-			       json_name(ledger->pool));
+	if (books_check_learned(ledger, err) < 0)
+		return -1;
 	verdict = verdict_of(books, ledger);
 	if (!verdict->is_opened) {
 		auto_ip_set struct ip_set taken = {0};

@@ -64,6 +64,9 @@ struct ledger *books_open(struct books *books, const char *pool, struct err *err
  */
 int books_may_take(struct books *books, struct ledger *ledger, struct err *err);
 
+/* 0; -1 with ERR_TRANSIENT "PoolNotLearned", as above. */
+int books_check_learned(const struct ledger *ledger, struct err *err);
+
 /*
  * The same for an address that a living pod has, and that has no record: also before the pool is
  * learned, and while it overlaps an older one. Unrecorded, it would be given to another pod once

@@ -6,13 +6,17 @@
 #	allowed    when a SriovNetworkPoolConfig first came to have maxUnavailable, other than 0; null: none did
 #	evictions  pods that were asked to end, by anybody
 #	nodes      writes to Nodes by the operator, whatever its account, but for labels, which it writes with the status
-#	before     those of both that came before it was allowed, as text, 5 at most
+#	before     those of both that came before they were allowed, as text, 5 at most; a write to a Node is also allowed
+#	           by the annotation that asks for taints
 #
 # Only what succeeded counts. A reboot needs no line of its own: its node was cordoned before.
 def is_done: .stage == "ResponseComplete" and (.responseStatus.code // 500) < 300;
 
 def allows: .objectRef.resource == "sriovnetworkpoolconfigs" and
 	any(.requestObject | .. | objects; .maxUnavailable | . != null and . != 0 and . != "0" and . != "0%");
+
+def allows_taints: .objectRef.resource == "sriovnetworkpoolconfigs" and
+	(.requestObject.metadata.annotations["orbweaver.io/taint-degraded"]? // null) != null;
 
 def is_eviction: .objectRef.subresource == "eviction" and .verb == "create" and (.requestURI | contains("dryRun=") | not);
 
@@ -25,10 +29,14 @@ def is_node_write: .objectRef.resource == "nodes" and .objectRef.subresource != 
 def text: "\(.verb) \([.objectRef | .resource, .subresource // empty] | join("/")) " +
 	"\([.objectRef | .namespace // empty, .name // empty] | join("/")) at \(.requestReceivedTimestamp)";
 
+def earlier($since; $line): [$since, $line.requestReceivedTimestamp] | map(strings) | min;
+
 reduce (inputs | fromjson? | select(is_done)) as $line ({ evictions: 0, nodes: 0, done: [] };
 	($line | is_eviction) as $evicts | ($line | is_node_write) as $writes |
-	if $line | allows then .allowed = ([.allowed, $line.requestReceivedTimestamp] | map(strings) | min) else . end |
+	if $line | allows then .allowed = earlier(.allowed; $line) else . end |
+	if $line | allows_taints then .taints = earlier(.taints; $line) else . end |
 	if $evicts then .evictions += 1 else . end | if $writes then .nodes += 1 else . end |
-	if $evicts or $writes then .done += [{ at: $line.requestReceivedTimestamp, text: ($line | text) }] else . end) |
-.allowed as $allowed |
-{ allowed: $allowed, evictions, nodes, before: (.done | map(select($allowed == null or .at < $allowed).text) | .[:5]) }
+	if $evicts or $writes then .done += [{ at: $line.requestReceivedTimestamp, $evicts, text: ($line | text) }] else . end) |
+.allowed as $allowed | ([$allowed, .taints] | map(strings) | min) as $writable |
+{ allowed: $allowed, evictions, nodes, before: (.done |
+	map((if .evicts then $allowed else $writable end) as $since | select($since == null or .at < $since).text) | .[:5]) }

@@ -51,6 +51,13 @@ says "by when it was asked for, not by when it was answered" '[]' .before < <(
 	line 3 $operator patch nodes
 	pool 2 '"10%"' patch
 )
+says "the annotation that asks for taints allows no eviction" '[null,["patch nodes a at 1","create pods/eviction a at 4"]]' \
+	'[.allowed, .before]' < <(
+	line 1 $operator patch nodes
+	line 2 admin patch sriovnetworkpoolconfigs "" '{"metadata":{"annotations":{"orbweaver.io/taint-degraded":"1"}}}'
+	line 3 $operator patch nodes
+	line 4 $operator create pods/eviction
+)
 says "a pool with 0 allows nothing" '[null,1]' '[.allowed, (.before | length)]' < <(
 	pool 1 0
 	line 2 $operator patch nodes

@@ -11,7 +11,6 @@
 #include <assert.h>
 #include <nghttp2/nghttp2.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/grpc/message.h"
 
@@ -22,10 +21,9 @@ struct grpc_call {
 	const struct grpc_method *method; /* NULL until the header fields were good */
 	struct ProtobufCMessage *request; /* until the handler has seen it */
 	struct timer *timer;              /* NULL: no deadline */
-	int64_t deadline_ms;
-	bool is_handled;   /* the handler knows of it */
-	bool is_streaming; /* the response has begun, more may come */
-	bool is_over;      /* answered, or cut off */
+	bool is_handled;                  /* the handler knows of it */
+	bool is_streaming;                /* the response has begun, more may come */
+	bool is_over;                     /* answered, or cut off */
 	void (*ended)(void *arg, enum grpc_code why);
 	void *ended_arg;
 };
@@ -168,7 +166,6 @@ static void on_headers(void *arg, const struct grpc_headers *h)
 	call->method = method;
 	if (h->timeout) {
 		call->timer = timer_new(call->dispatch->loop, on_deadline, call);
-		call->deadline_ms = clock_ms() + timeout_ms;
 		timer_start(call->timer, timeout_ms);
 	}
 }
@@ -288,14 +285,6 @@ void grpc_call_on_end(struct grpc_call *call, void (*ended)(void *arg, enum grpc
 	call->ended_arg = arg;
 }
 
-int64_t grpc_call_time_left_ms(const struct grpc_call *call)
-{
-	int64_t left = call->timer ? call->deadline_ms - clock_ms() : -1;
-
-	assert(call);
-	return call->timer && left < 0 ? 0 : left;
-}
-
 size_t grpc_call_queued_bytes(const struct grpc_call *call)
 {
 	assert(call);
@@ -313,51 +302,16 @@ void grpc_call_reply(struct grpc_call *call, const struct ProtobufCMessage *resp
 	answer_call(call, "200", &status);
 }
 
-void grpc_call_begin(struct grpc_call *call)
-{
-	assert(!call->is_over);
-	call->is_streaming = true;
-	grpc_stream_begin(call->stream);
-}
-
-static int encode(struct grpc_call *call, const struct ProtobufCMessage *message,
-		  struct strbuf *ret, struct err *err)
-{
-	struct grpc_status status;
-
-	assert(!call->is_over);
-	if (grpc_message_encode(message, call->dispatch->message_max, ret, &status) < 0)
-		return err_set(err, ERR_INVALID, "MessageTooLarge", "%s: %s", call->method->path,
-			       status.text);
-	return 0;
-}
-
-int grpc_call_send(struct grpc_call *call, const struct ProtobufCMessage *message, struct err *err)
-{
-	auto_strbuf struct strbuf frame = {0};
-	size_t queued;
-
-	assert(call && message);
-	if (encode(call, message, &frame, err) < 0)
-		return -1;
-	queued = grpc_stream_queued(call->stream);
-	if (queued > 0 && queued + frame.len > GRPC_QUEUE_MAX)
-		return err_set(err, ERR_TRANSIENT, "QueueFull",
-			       "%s: %zu bytes wait for a client that does not read",
-			       call->method->path, queued);
-	call->is_streaming = true;
-	grpc_stream_send(call->stream, frame.data, frame.len);
-	return 0;
-}
-
 int grpc_call_send_latest(struct grpc_call *call, const struct ProtobufCMessage *message,
 			  struct err *err)
 {
 	auto_strbuf struct strbuf frame = {0};
+	struct grpc_status status;
 
-	assert(call && message);
-	if (encode(call, message, &frame, err) < 0)
-		return -1;
+	assert(call && message && !call->is_over);
+	if (grpc_message_encode(message, call->dispatch->message_max, &frame, &status) < 0)
+		return err_set(err, ERR_INVALID, "MessageTooLarge", "%s: %s", call->method->path,
+			       status.text);
 	call->is_streaming = true;
 	grpc_stream_unsend(call->stream);
 	grpc_stream_send(call->stream, frame.data, frame.len);

@@ -9,7 +9,6 @@
 #include "lib/grpc/client.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <nghttp2/nghttp2.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -273,15 +272,6 @@ struct grpc_client_call *grpc_client_call(struct grpc_client *client,
 	return call;
 }
 
-void grpc_client_cancel(struct grpc_client_call *call)
-{
-	assert(call);
-	if (!grpc_conn_error(call->client->conn))
-		grpc_stream_reset(call->stream, NGHTTP2_CANCEL);
-	call_unhook(call);
-	call_release(call);
-}
-
 /* ---- the connection -------------------------------------------------------------------------- */
 
 static void on_conn_closed(void *arg, const struct err *why)
@@ -343,9 +333,6 @@ struct grpc_client *grpc_client_new(struct loop *loop, const struct grpc_client_
 	conn_config = (struct grpc_conn_config){
 		.message_max = client->message_max,
 		.ready_ms = config->connect_ms ? config->connect_ms : GRPC_CONNECT_MS,
-		.keepalive_ms = config->keepalive_ms,
-		.keepalive_timeout_ms = config->keepalive_timeout_ms ? config->keepalive_timeout_ms
-								     : GRPC_KEEPALIVE_TIMEOUT_MS,
 		.ops = &conn_ops,
 		.arg = client,
 	};

@@ -46,13 +46,6 @@ struct grpc_client_config {
 	int64_t connect_ms;    /* 0 is GRPC_CONNECT_MS */
 	size_t message_max;    /* in both directions; 0 is GRPC_MESSAGE_MAX */
 	/*
-	 * Silence during a call after which a PING is sent; 0 is never. Go's servers refuse a
-	 * client that pings more often than every 5 minutes (grpc/grpc, doc/keepalive.md).
-	 */
-	int64_t keepalive_ms;
-	/* further silence that ends it; 0 is GRPC_KEEPALIVE_TIMEOUT_MS */
-	int64_t keepalive_timeout_ms;
-	/*
 	 * The connection is gone; all calls have ended. Optional. The client may be freed here.
 	 */
 	void (*closed)(void *arg, const struct err *why);
@@ -98,10 +91,4 @@ struct grpc_request {
  */
 struct grpc_client_call *grpc_client_call(struct grpc_client *client,
 					  const struct grpc_request *request, struct err *err);
-/*
- * Cancel; no callback of this call comes after it. Also from its callbacks, but not from `done` or
- * after it.
- */
-void grpc_client_cancel(struct grpc_client_call *call);
-
 #endif

@@ -13,7 +13,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 
@@ -31,11 +30,9 @@ struct grpc_conn {
 	struct grpc_session *session;
 	struct poller *poller;
 	struct deferred *flusher;
-	struct timer *alive;
+	struct timer *ready_timer;
 	struct strbuf out;
 	size_t out_sent;
-	int64_t last_heard_ms;
-	int64_t pinged_ms; /* 0: no PING is waiting for its answer */
 	bool is_ready;
 	bool is_closed;
 	bool is_freed;
@@ -77,10 +74,10 @@ static void close_socket(struct grpc_conn *conn)
 {
 	poller_free(conn->poller);
 	deferred_free(conn->flusher);
-	timer_free(conn->alive);
+	timer_free(conn->ready_timer);
 	conn->poller = NULL;
 	conn->flusher = NULL;
-	conn->alive = NULL;
+	conn->ready_timer = NULL;
 	if (conn->fd >= 0)
 		close(conn->fd);
 	conn->fd = -1;
@@ -215,7 +212,6 @@ static int read_some(struct grpc_conn *conn, struct err *err)
 			return lost(err, "reading from the peer");
 		if (n < 0)
 			continue;
-		conn->last_heard_ms = clock_ms();
 		if (grpc_session_receive(conn->session, buf, (size_t)n, err) < 0)
 			return -1;
 		if ((size_t)n < sizeof(buf))
@@ -251,67 +247,22 @@ static void on_event(void *arg, int events)
 	leave(conn);
 }
 
-/* ---- is the peer alive? ---------------------------------------------------------------------- */
+/* ---- does the peer speak HTTP/2? ------------------------------------------------------------- */
 
-static void plan_next_look(struct grpc_conn *conn)
-{
-	int64_t keepalive = conn->config.keepalive_ms;
-
-	if (!conn->is_ready)
-		return;
-	if (conn->pinged_ms)
-		timer_start(conn->alive,
-			    conn->pinged_ms + conn->config.keepalive_timeout_ms - clock_ms());
-	else if (keepalive)
-		timer_start(conn->alive, conn->last_heard_ms + keepalive - clock_ms());
-}
-
-static void look_at_silence(struct grpc_conn *conn)
-{
-	int64_t now = clock_ms();
-
-	if (conn->pinged_ms && conn->last_heard_ms >= conn->pinged_ms)
-		conn->pinged_ms = 0;
-	if (!conn->config.keepalive_ms || conn->pinged_ms ||
-	    now - conn->last_heard_ms < conn->config.keepalive_ms)
-		return;
-	/* Servers dislike a client that pings without a call (grpc/grpc, doc/keepalive.md). */
-	if (!conn->config.is_server && grpc_session_n_streams(conn->session) == 0) {
-		conn->last_heard_ms = now;
-		return;
-	}
-	conn->pinged_ms = now;
-	grpc_session_ping(conn->session);
-}
-
-static int judge_session(struct grpc_conn *conn, struct err *err)
-{
-	if (!conn->is_ready)
-		return err_set(err, ERR_TRANSIENT, "NoHttp2",
-			       "the peer sent no HTTP/2 SETTINGS within %lld ms",
-			       (long long)conn->config.ready_ms);
-	if (conn->pinged_ms && conn->last_heard_ms < conn->pinged_ms &&
-	    clock_ms() - conn->pinged_ms >= conn->config.keepalive_timeout_ms)
-		return err_set(err, ERR_TRANSIENT, "PeerSilent",
-			       "the peer did not answer a PING within %lld ms",
-			       (long long)conn->config.keepalive_timeout_ms);
-	return 0;
-}
-
-static void on_alive(void *arg)
+static void on_ready_timeout(void *arg)
 {
 	struct grpc_conn *conn = arg;
 	struct err err = {0};
 
 	enter(conn);
 	/* It may be us who slept: timers come before sockets in a turn of the loop. */
-	if (read_some(conn, &err) < 0 || (!conn->is_closed && judge_session(conn, &err) < 0))
+	if (read_some(conn, &err) < 0 || (!conn->is_closed && !conn->is_ready &&
+					  err_set(&err, ERR_TRANSIENT, "NoHttp2",
+						  "the peer sent no HTTP/2 SETTINGS within %lld ms",
+						  (long long)conn->config.ready_ms) < 0))
 		fail_conn(conn, &err);
-	if (!conn->is_closed) {
-		look_at_silence(conn);
-		plan_next_look(conn);
+	if (!conn->is_closed)
 		deferred_run(conn->flusher);
-	}
 	leave(conn);
 }
 
@@ -322,8 +273,7 @@ static void on_ready(void *arg)
 	if (conn->is_closed)
 		return;
 	conn->is_ready = true;
-	timer_stop(conn->alive);
-	plan_next_look(conn);
+	timer_stop(conn->ready_timer);
 }
 
 /* ---- beginning ------------------------------------------------------------------------------- */
@@ -363,12 +313,11 @@ struct grpc_conn *grpc_conn_new(struct loop *loop, int fd, const struct grpc_con
 	assert(loop && fd >= 0 && config);
 	conn->config = *config;
 	conn->fd = fd;
-	conn->last_heard_ms = clock_ms();
 	conn->poller = poller_new(loop, fd, on_event, conn);
 	conn->flusher = deferred_new(loop, flush_session, conn);
-	conn->alive = timer_new(loop, on_alive, conn);
+	conn->ready_timer = timer_new(loop, on_ready_timeout, conn);
 	conn->session = grpc_session_new(&session_config);
-	timer_start(conn->alive, config->ready_ms);
+	timer_start(conn->ready_timer, config->ready_ms);
 	poller_want(conn->poller, POLL_READ);
 	deferred_run(conn->flusher); /* the preface and SETTINGS */
 	return conn;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A session on a connected socket: reading, writing, keepalive, and the end. Internal to lib/grpc.
+ * A session on a connected socket: reading, writing, and the end. Internal to lib/grpc.
  *
  * The descriptor is polled through lib/loop and not wrapped in a uv_pipe_t: nghttp2 produces bytes
  * when it is asked, which is what readiness is for; and libuv's pipe would raise SIGPIPE, cut a
@@ -32,9 +32,7 @@ struct grpc_conn_ops {
 struct grpc_conn_config {
 	bool is_server;
 	size_t message_max;
-	int64_t ready_ms;             /* the peer's SETTINGS have to be here by then */
-	int64_t keepalive_ms;         /* silence after which we send a PING; 0: never */
-	int64_t keepalive_timeout_ms; /* further silence after which the connection is given up */
+	int64_t ready_ms; /* the peer's SETTINGS have to be here by then */
 	const struct grpc_conn_ops *ops;
 	void *arg;
 };

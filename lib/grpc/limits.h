@@ -17,8 +17,6 @@
 #define GRPC_DECODED_FACTOR 16
 /* Bytes of all incomplete messages of one connection. */
 #define GRPC_RECEIVE_MAX (16 * 1024 * 1024)
-/* Bytes that a streaming call may have queued when another message is added. */
-#define GRPC_QUEUE_MAX (8 * 1024 * 1024)
 
 /* Calls that one client may have open at once; more are refused, well-behaved clients wait. */
 #define GRPC_STREAMS_MAX 100
@@ -38,11 +36,6 @@
  */
 #define GRPC_PREFACE_MS 10000
 #define GRPC_CONNECT_MS 10000
-/*
- * After a PING without an answer a connection is given up so much later, unless configured
- * otherwise.
- */
-#define GRPC_KEEPALIVE_TIMEOUT_MS 20000
 
 /*
  * Longest path of a socket in bytes: sun_path of unix(7); a server's name is a little longer while

@@ -187,8 +187,6 @@ static void adopt(struct grpc_server *server, int fd)
 		.is_server = true,
 		.message_max = server->config.message_max,
 		.ready_ms = GRPC_PREFACE_MS,
-		.keepalive_ms = server->config.keepalive_ms,
-		.keepalive_timeout_ms = server->config.keepalive_timeout_ms,
 		.ops = &conn_ops,
 		.arg = peer,
 	};
@@ -254,8 +252,6 @@ static struct grpc_server *server_new(struct loop *loop, const struct grpc_serve
 		server->config.message_max = GRPC_MESSAGE_MAX;
 	if (!server->config.connections_max)
 		server->config.connections_max = GRPC_CONNECTIONS_MAX;
-	if (!server->config.keepalive_timeout_ms)
-		server->config.keepalive_timeout_ms = GRPC_KEEPALIVE_TIMEOUT_MS;
 	server->path = str_dup(config->path);
 	server->config.path = NULL;
 	server->config.metrics = NULL;
@@ -321,12 +317,6 @@ int grpc_server_listen_again(struct grpc_server *server, struct err *err)
 	server->poller = poller_new(server->loop, fd, on_listener, server);
 	poller_want(server->poller, POLL_READ);
 	return 0;
-}
-
-size_t grpc_server_n_connections(const struct grpc_server *server)
-{
-	assert(server);
-	return server->n_peers;
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

@@ -56,12 +56,10 @@ struct grpc_server_config {
 	unsigned int mode;                 /* its permissions; 0 is 0600 */
 	const struct grpc_method *methods; /* borrowed as long as the server lives */
 	size_t n_methods;
-	void *arg;                    /* for the handlers */
-	size_t message_max;           /* in both directions; 0 is GRPC_MESSAGE_MAX */
-	size_t connections_max;       /* 0 is GRPC_CONNECTIONS_MAX */
-	int64_t keepalive_ms;         /* silence after which a PING is sent; 0 is never */
-	int64_t keepalive_timeout_ms; /* 0 is GRPC_KEEPALIVE_TIMEOUT_MS */
-	struct metrics *metrics;      /* grpc_server_calls_total{method,code}; may be NULL */
+	void *arg;               /* for the handlers */
+	size_t message_max;      /* in both directions; 0 is GRPC_MESSAGE_MAX */
+	size_t connections_max;  /* 0 is GRPC_CONNECTIONS_MAX */
+	struct metrics *metrics; /* grpc_server_calls_total{method,code}; may be NULL */
 };
 
 /*
@@ -91,7 +89,6 @@ int grpc_server_listen_again(struct grpc_server *server, struct err *err);
 
 /* Does the path still lead to the socket that we listen to? */
 bool grpc_server_owns_path(const struct grpc_server *server);
-size_t grpc_server_n_connections(const struct grpc_server *server);
 
 /* ---- calls: for handlers --------------------------------------------------------------------- */
 
@@ -103,22 +100,9 @@ size_t grpc_server_n_connections(const struct grpc_server *server);
 void grpc_call_on_end(struct grpc_call *call, void (*ended)(void *arg, enum grpc_code why),
 		      void *arg);
 
-/* Milliseconds until the client's deadline, at least 0; -1 when it set none. */
-int64_t grpc_call_time_left_ms(const struct grpc_call *call);
-
 /* The answer of a unary call. A message above the limit becomes ResourceExhausted. */
 void grpc_call_reply(struct grpc_call *call, const struct ProtobufCMessage *response);
 
-/*
- * Streaming: send the response's header, for a client that waits for it before the first message.
- */
-void grpc_call_begin(struct grpc_call *call);
-/*
- * Streaming: queue one more message. -1 with err, and the call as it was: ERR_TRANSIENT
- * "QueueFull" when the client does not read and GRPC_QUEUE_MAX is reached (try again when
- * less is queued), ERR_INVALID "MessageTooLarge".
- */
-int grpc_call_send(struct grpc_call *call, const struct ProtobufCMessage *message, struct err *err);
 /*
  * Streaming, for messages that are a whole state each: what is queued and has not begun to leave
  * is forgotten, then this one is queued. However slow the client is, at most two messages wait. -1

@@ -394,13 +394,6 @@ bool grpc_session_is_going_away(struct grpc_session *session)
 	return session->peer_goes_away;
 }
 
-void grpc_session_ping(struct grpc_session *session)
-{
-	assert(!session->is_abandoned);
-	grpc_h2_must(nghttp2_submit_ping(session->h2, NGHTTP2_FLAG_NONE, NULL));
-	grpc_wants_send(session);
-}
-
 void grpc_session_announce_end(struct grpc_session *session)
 {
 	assert(session->config.is_server);

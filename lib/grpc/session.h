@@ -70,8 +70,6 @@ bool grpc_session_is_over(struct grpc_session *session);
 size_t grpc_session_n_streams(const struct grpc_session *session);
 /* True when the peer has announced the end (GOAWAY): a client can open no new stream then. */
 bool grpc_session_is_going_away(struct grpc_session *session);
-/* Send a PING; the peer answers it by itself. */
-void grpc_session_ping(struct grpc_session *session);
 /*
  * Server: announce the end; streams that exist go on, and those that are on their way still come.
  */

@@ -211,10 +211,8 @@ static int serve(const char *path)
 
 struct caller {
 	struct grpc_client *client;
-	struct grpc_client_call *call;
 	int messages;
 	size_t devices;
-	int cancel_after; /* messages */
 };
 
 static void on_list(void *arg, const struct ProtobufCMessage *message)
@@ -223,16 +221,6 @@ static void on_list(void *arg, const struct ProtobufCMessage *message)
 
 	caller->messages++;
 	caller->devices = ((const DevicePlugin__ListAndWatchResponse *)message)->n_devices;
-	if (caller->messages != caller->cancel_after)
-		return;
-	grpc_client_cancel(caller->call);
-	printf("cancelled after %d messages\n", caller->messages);
-	/*
-	 * The reset has to leave before the connection ends: the server is asked for one more
-	 * thing.
-	 */
-	caller->cancel_after = 0;
-	caller->call = NULL;
 }
 
 static void on_empty(void *arg, const struct ProtobufCMessage *message)
@@ -306,12 +294,6 @@ static struct grpc_client_call *begin(struct caller *caller, const char *what, s
 		return call_watch(caller, "/v1beta1.DevicePlugin/Fly", err);
 	if (strcmp(what, "huge") == 0)
 		return call_watch(caller, "/v1beta1.DevicePlugin/Huge", err);
-	if (strcmp(what, "cancel") == 0) {
-		caller->cancel_after = 2;
-		caller->call = call_watch(caller, "/v1beta1.DevicePlugin/Forever", err);
-		/* Ends the program when the stream has been cancelled for long. */
-		return caller->call ? call_register(caller, "slow/slow", 1000, err) : NULL;
-	}
 	err_set(err, ERR_INVALID, "UnknownCase", "unknown case \"%s\"", what);
 	return NULL;
 }

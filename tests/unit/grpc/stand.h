@@ -37,7 +37,6 @@ struct stand {
 	int handled;
 	int ended;
 	enum grpc_code ended_why;
-	int64_t time_left_ms;
 };
 
 /* What became of a call. */
@@ -48,7 +47,6 @@ struct outcome {
 	struct grpc_status status;
 	/* to do within the callbacks */
 	struct stand *free_client_on_message;
-	struct grpc_client_call **cancel_on_message;
 };
 
 static inline PluginRegistration__RegistrationStatus text_message(const char *text)
@@ -79,7 +77,6 @@ static void handle_echo(struct grpc_call *call, const struct ProtobufCMessage *r
 	struct stand *s = arg;
 
 	s->handled++;
-	s->time_left_ms = grpc_call_time_left_ms(call);
 	reply_text(call, text_of(request));
 }
 
@@ -101,38 +98,14 @@ static void on_held_end(void *arg, enum grpc_code why)
 	s->ended_why = why;
 }
 
-/* No answer until the test gives one. */
+/* No answer until the test gives one, and no message of a stream. */
 static void handle_hold(struct grpc_call *call, const struct ProtobufCMessage *request, void *arg)
 {
 	struct stand *s = arg;
 
 	s->handled++;
 	s->held = call;
-	s->time_left_ms = grpc_call_time_left_ms(call);
 	grpc_call_on_end(call, on_held_end, s);
-}
-
-/* A stream that the test feeds. */
-static void handle_watch(struct grpc_call *call, const struct ProtobufCMessage *request, void *arg)
-{
-	handle_hold(call, request, arg);
-	grpc_call_begin(call);
-}
-
-/* So many messages. */
-static void handle_count(struct grpc_call *call, const struct ProtobufCMessage *request, void *arg)
-{
-	int n = (int)strtol(text_of(request), NULL, 10);
-	struct err err = {0};
-
-	for (int i = 0; i < n; i++) {
-		char text[16];
-		PluginRegistration__RegistrationStatus message = text_message(text);
-
-		snprintf(text, sizeof(text), "%d.", i);
-		assert_int_equal(grpc_call_send(call, &message.base, &err), 0);
-	}
-	grpc_call_finish(call);
 }
 
 /* A text of so many bytes. */
@@ -163,10 +136,9 @@ static void handle_close(struct grpc_call *call, const struct ProtobufCMessage *
 }
 
 static const struct grpc_method stand_methods[] = {
-	{"/t/Echo", TEXT_TYPE, handle_echo},   {"/t/Fail", TEXT_TYPE, handle_fail},
-	{"/t/Hold", TEXT_TYPE, handle_hold},   {"/t/Watch", TEXT_TYPE, handle_watch},
-	{"/t/Count", TEXT_TYPE, handle_count}, {"/t/Big", TEXT_TYPE, handle_big},
-	{"/t/Close", TEXT_TYPE, handle_close},
+	{"/t/Echo", TEXT_TYPE, handle_echo}, {"/t/Fail", TEXT_TYPE, handle_fail},
+	{"/t/Hold", TEXT_TYPE, handle_hold}, {"/t/Watch", TEXT_TYPE, handle_hold},
+	{"/t/Big", TEXT_TYPE, handle_big},   {"/t/Close", TEXT_TYPE, handle_close},
 };
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -179,8 +151,6 @@ static void on_outcome_message(void *arg, const struct ProtobufCMessage *message
 	strbuf_adds(&o->text, text_of(message));
 	if (o->free_client_on_message)
 		grpc_client_free(take_ptr(o->free_client_on_message->client));
-	if (o->cancel_on_message && *o->cancel_on_message)
-		grpc_client_cancel(take_ptr(*o->cancel_on_message));
 }
 
 static void on_outcome_done(void *arg, const struct grpc_status *status)

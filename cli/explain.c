@@ -6,7 +6,6 @@
  */
 #include "cli/explain.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/explain/chain.h"

@@ -4,7 +4,6 @@
  *
  * Flags, the table of commands, and exit statuses; what a command does is in its own file.
  */
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>

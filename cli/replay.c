@@ -5,8 +5,6 @@
  */
 #include "cli/replay.h"
 
-#include <string.h>
-
 #include "cli/print.h"
 #include "cli/rehearsed.h"
 #include "cli/source.h"

@@ -7,7 +7,6 @@
 #include "cli/support_dump.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/source.h"
 #include "cli/support_internal.h"

@@ -5,7 +5,6 @@
  */
 #include "cli/table.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/mem.h"

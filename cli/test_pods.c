@@ -8,7 +8,6 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/pathtest/pods.h"
 #include "cli/pathtest/tasks.h"

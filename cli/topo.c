@@ -6,8 +6,6 @@
  */
 #include "cli/topo.h"
 
-#include <string.h>
-
 #include "cli/print.h"
 #include "cli/source.h"
 #include "lib/json/json.h"

@@ -6,7 +6,6 @@
 #include "operator/informer_reports.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "lib/base/log.h"
 #include "lib/base/str.h"

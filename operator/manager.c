@@ -7,7 +7,6 @@
 #include "operator/manager.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"

@@ -11,7 +11,6 @@
 
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
-#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/json/yaml.h"
 #include "lib/kube/api.h"

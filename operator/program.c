@@ -2,11 +2,9 @@
 /*
  * The operator: reads its flags, wires the libraries together, runs the loop, leaves in order.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"

@@ -6,8 +6,6 @@
  */
 #include "operator/rehearsal.h"
 
-#include <string.h>
-
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"

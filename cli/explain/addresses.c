@@ -6,8 +6,6 @@
  */
 #include "cli/explain/addresses.h"
 
-#include <string.h>
-
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"

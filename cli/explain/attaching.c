@@ -6,8 +6,6 @@
  */
 #include "cli/explain/attaching.h"
 
-#include <string.h>
-
 #include "cli/explain/chain.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"

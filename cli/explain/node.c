@@ -2,7 +2,6 @@
 /*
  * The chain of a node: operator, agent, what is wanted, what is there, what the kubelet offers.
  */
-#include <string.h>
 
 #include "cli/doctor/away.h"
 #include "cli/explain/agent.h"

@@ -9,7 +9,6 @@
 
 #include <assert.h>
 #include <libwebsockets.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "lib/base/mem.h"

@@ -13,7 +13,6 @@
 #include <strings.h>
 
 #include "lib/base/gid.h"
-#include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 

@@ -6,7 +6,6 @@
 #include "cli/pathtest/results.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/base/str.h"

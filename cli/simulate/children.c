@@ -6,7 +6,6 @@
 #include "cli/simulate/children.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>

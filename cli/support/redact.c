@@ -5,7 +5,6 @@
  */
 #include "cli/support/redact.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/str.h"

@@ -4,8 +4,6 @@
  */
 #include "lib/base/rail_list.h"
 
-#include <stddef.h>
-
 #include "lib/base/str.h"
 
 static bool is_digit(char c)

@@ -6,11 +6,9 @@
 
 #include <arpa/inet.h>
 #include <assert.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
 
-#include "lib/base/own.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 

@@ -3,7 +3,6 @@
  * jansson's values to text, straight into a buffer: bodies of requests and what caches keep.
  */
 #include <assert.h>
-#include <string.h>
 
 #include "lib/json/json.h"
 

@@ -9,7 +9,6 @@
 #include "lib/kube/call.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"

@@ -6,7 +6,6 @@
 #include "lib/kube/informer.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"

@@ -8,8 +8,6 @@
  */
 #include "lib/kube/lease.h"
 
-#include <assert.h>
-
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"

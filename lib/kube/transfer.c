@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/kube/transfer.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"

@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/devices/dra_names.h"

@@ -7,7 +7,6 @@
 #include "nodeagent/devices/dra_claims.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/base/own.h"

@@ -7,7 +7,6 @@
  * pkg/netdevice), since applications read them.
  */
 #include <assert.h>
-#include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"

@@ -2,7 +2,6 @@
 /*
  * Files that pods were given, and whether they are still those of their devices. See pools.h.
  */
-#include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"

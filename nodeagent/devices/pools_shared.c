@@ -3,7 +3,6 @@
  * Shared RDMA pools: tokens, each of which brings the device files of all RDMA devices that the
  * entry selects.
  */
-#include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"

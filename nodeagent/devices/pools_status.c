@@ -2,7 +2,6 @@
 /*
  * Which pods have a resource's devices, beside what the device plugins say of it.
  */
-#include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"

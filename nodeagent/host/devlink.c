@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <linux/devlink.h>
 #include <linux/genetlink.h>
-#include <string.h>
 
 #include "lib/json/json.h"
 #include "nodeagent/host/pci.h"

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/base/root.h"
 #include "nodeagent/host/holders.h"
 #include "nodeagent/host/view.h"
 

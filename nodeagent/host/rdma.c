@@ -9,7 +9,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <rdma/rdma_netlink.h>
-#include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"

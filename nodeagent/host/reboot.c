@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "lib/base/log.h"
-#include "lib/base/mem.h"
 #include "lib/base/root.h"
 #include "nodeagent/host/program.h"
 #include "nodeagent/host/sysfs.h"

@@ -7,7 +7,6 @@
 #include "nodeagent/host/sysfs.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -8,8 +8,6 @@
 
 #include "nodeagent/host_plan/planner_internal.h"
 
-#include <string.h>
-
 #define INTERFACES_MAX 1024
 
 /* ---- the shape of spec ----------------------------------------------------------------------- */

@@ -16,8 +16,6 @@
  */
 #include "nodeagent/host_plan/planner_internal.h"
 
-#include <stdarg.h>
-
 /* ---- records of reboots ---------------------------------------------------------------------- */
 
 static const json_t *asked_boots(const struct planning *p)

@@ -5,7 +5,6 @@
  */
 #include "nodeagent/kubelet/devinfo.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>

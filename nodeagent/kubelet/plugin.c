@@ -11,7 +11,6 @@
 #include "nodeagent/kubelet/plugin.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"

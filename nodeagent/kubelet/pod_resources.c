@@ -6,7 +6,6 @@
 #include "nodeagent/kubelet/pod_resources.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"

@@ -6,7 +6,6 @@
 #include "nodeagent/model/text.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "lib/base/str.h"

@@ -11,7 +11,6 @@
  * only records say that it was, the leader writes one that asks (ENDPOINT_LOST_PREFIX).
  */
 #include <assert.h>
-#include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"

@@ -11,7 +11,6 @@
 #include <sched.h>
 #include <seccomp.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>

@@ -3,7 +3,6 @@
  * Steps for the drivers of VFs (Documentation/ABI/testing/sysfs-bus-pci, driver_override). Only
  * VFs: run_vf refuses everything else.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

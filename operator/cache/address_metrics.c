@@ -7,7 +7,6 @@
 #include "operator/cache/address_metrics.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"

@@ -8,7 +8,6 @@
 #include <assert.h>
 
 #include "lib/base/str.h"
-#include "lib/json/json.h"
 #include "operator/cache/kinds.h"
 #include "reconcilers/admission/pod_inject.h"
 #include "reconcilers/ipam/allocate/assign.h"

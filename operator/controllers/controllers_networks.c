@@ -10,7 +10,6 @@
 #include "operator/controllers/controllers_internal.h"
 #include "operator/controllers/gather.h"
 #include "reconcilers/core/kinds.h"
-#include "reconcilers/sriov/sriov_network.h"
 
 static const struct {
 	enum controller_id id;

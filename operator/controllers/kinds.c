@@ -26,7 +26,6 @@
 #include "reconcilers/sriov/node_agent.h"
 #include "reconcilers/sriov/node_names.h"
 #include "reconcilers/sriov/shared_offers.h"
-#include "reconcilers/sriov/sriov_network.h"
 
 /* ---- indexes --------------------------------------------------------------------------------- */
 

@@ -5,7 +5,6 @@
 #include "reconcilers/sriov/node_names.h"
 
 #include <assert.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "lib/base/map.h"

@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/condition.h"
 #include "lib/json/json.h"

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "cli/simulate/host/host_tree.h"
-#include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "tests/fakes/kubelet.h"

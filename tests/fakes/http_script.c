@@ -8,7 +8,6 @@
 #include <assert.h>
 #include <netinet/in.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/queue.h>
 #include <uv.h>
 

@@ -6,8 +6,6 @@
 
 #include "tests/fakes/scripted.h"
 
-#include <string.h>
-
 #include "lib/base/str.h"
 
 const struct kube_resource scripted_widgets = {

@@ -5,9 +5,7 @@
  */
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/state/attachment_index.h"

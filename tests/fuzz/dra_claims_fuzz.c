@@ -7,7 +7,6 @@
  * are no change once they are there.
  */
 #include <stdint.h>
-#include <string.h>
 
 #include "lib/json/json.h"
 #include "nodeagent/devices/dra_choice.h"

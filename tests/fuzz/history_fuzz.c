@@ -8,7 +8,6 @@
  * planner_input; "linkHealth" of a status, and "devices" as counters have them.
  */
 #include <stdint.h>
-#include <string.h>
 
 #include "lib/json/json.h"
 #include "nodeagent/host_plan/history.h"

@@ -6,7 +6,6 @@
  */
 #include <string.h>
 
-#include "lib/base/own.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/bridge.h"
 #include "nodeagent/cni/plan/host_device.h"

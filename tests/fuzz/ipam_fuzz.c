@@ -7,7 +7,6 @@
  *
  * Input: {"world": {…}, "pod": KEY, "asks": […]}.
  */
-#include <string.h>
 
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/ipam/allocate/allocate.h"

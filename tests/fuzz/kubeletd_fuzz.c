@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "lib/base/log.h"
-#include "lib/base/mem.h"
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
 #include "nodeagent/kubelet/kubeletd_client.h"

@@ -5,7 +5,6 @@
  * nodes before it as they were, and is one line.
  */
 #include <stdint.h>
-#include <string.h>
 
 #include "cli/simulate/decide/node_spec.h"
 #include "lib/base/own.h"

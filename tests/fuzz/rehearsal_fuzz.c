@@ -6,7 +6,6 @@
  * Input: { plural: { key: object } }.
  */
 #include <stdint.h>
-#include <string.h>
 
 #include "lib/json/json.h"
 #include "operator/rehearsal.h"

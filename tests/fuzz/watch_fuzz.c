@@ -10,7 +10,6 @@
  */
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"

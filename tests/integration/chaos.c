@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "lib/kube/auth/config.h"
 #include "lib/kube/status.h"

@@ -10,7 +10,6 @@
  * what is there already has a say in a decision. The operator's own path from event to write
  * (caches, queues, applier) has no part in the answer.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "lib/base/clock.h"

@@ -7,7 +7,6 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/json/json.h"

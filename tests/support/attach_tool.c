@@ -11,7 +11,6 @@
  * coordinator. CNI_ARGS, CNI_CONTAINERID: as a runtime has them. Prints the result, or the error;
  * exit 1 then.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
 #include "lib/base/own.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"

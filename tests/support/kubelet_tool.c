@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"

@@ -4,8 +4,6 @@
  */
 #include "tests/support/recording.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/fs.h"

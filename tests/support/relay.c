@@ -11,19 +11,16 @@
  * A process per connection: cutting it is killing that process.
  */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/base/own.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 

@@ -6,7 +6,6 @@
 #include "cli/simulate/api/garbage.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"

@@ -5,7 +5,6 @@
  */
 #include "cli/simulate/api/protobuf.h"
 
-#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 

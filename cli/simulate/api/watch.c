@@ -6,7 +6,6 @@
 #include "cli/simulate/api/watch.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "cli/simulate/objects/failure.h"
 #include "lib/base/mem.h"

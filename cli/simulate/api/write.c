@@ -7,7 +7,6 @@
 #include "cli/simulate/api/write.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "cli/simulate/api/garbage.h"
 #include "cli/simulate/api/prepare.h"

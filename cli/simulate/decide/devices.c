@@ -5,8 +5,6 @@
  */
 #include "cli/simulate/decide/devices.h"
 
-#include <string.h>
-
 #include "cli/simulate/decide/quantity.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"

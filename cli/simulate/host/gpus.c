@@ -4,7 +4,6 @@
  */
 #include "cli/simulate/host/gpus.h"
 
-#include "lib/base/own.h"
 #include "lib/base/str.h"
 
 const char *const simulated_gpu_names[] = {"a100", "b200",     "gb200",  "h100",

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <rdma/rdma_netlink.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "cli/simulate/host/host_tree_internal.h"

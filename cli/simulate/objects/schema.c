@@ -5,8 +5,6 @@
  */
 #include "cli/simulate/objects/schema.h"
 
-#include <string.h>
-
 #include "cli/simulate/objects/limits.h"
 #include "cli/simulate/objects/schema_internal.h"
 #include "cli/simulate/objects/shape.h"

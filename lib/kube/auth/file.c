@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "lib/base/own.h"
 #include "lib/base/own_fd.h"
 
 static struct file_id id_of(const struct stat *st)

@@ -6,7 +6,6 @@
 #include "nodeagent/cni/execute/device_use.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "lib/base/own.h"
 #include "lib/base/root.h"

@@ -26,7 +26,6 @@
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/cni/plan/frame.h"
-#include "nodeagent/cni/plan/look.h"
 #include "nodeagent/model/text.h"
 
 #define PROBES             3

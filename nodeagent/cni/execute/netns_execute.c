@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <string.h>
 #include <time.h>
 
 #include "lib/base/mem.h"

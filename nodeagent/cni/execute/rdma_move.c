@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <rdma/rdma_netlink.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/device.h"

@@ -2,7 +2,6 @@
 /*
  * The plugin static, which has no state: nodeagent/cni/plan/static_ipam.h is all of it.
  */
-#include "lib/base/own.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/plugins.h"
 #include "nodeagent/cni/plan/static_ipam.h"

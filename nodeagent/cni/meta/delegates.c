@@ -16,7 +16,6 @@
 #include "nodeagent/cni/meta/devices.h"
 #include "nodeagent/cni/meta/network_config.h"
 #include "nodeagent/cni/meta/plugin_call.h"
-#include "reconcilers/core/names.h"
 #include "reconcilers/core/networks.h"
 
 #define CNI_DEVINFO_DIR "/var/run/k8s.cni.cncf.io/devinfo/cni"

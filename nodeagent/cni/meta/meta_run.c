@@ -7,7 +7,6 @@
 #include "nodeagent/cni/meta/meta_run.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/base/str.h"

@@ -8,7 +8,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "lib/base/pci_address.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/config_keys.h"

@@ -9,7 +9,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "lib/base/own.h"
 #include "lib/base/pci_address.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"

@@ -7,7 +7,6 @@
 #include "nodeagent/cni/plan/interface.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "lib/base/own.h"
 #include "lib/base/str.h"

@@ -6,7 +6,6 @@
 
 #include <assert.h>
 
-#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/result.h"
 

@@ -5,8 +5,6 @@
  */
 #include "nodeagent/cni/plan/plugin_rules.h"
 
-#include <assert.h>
-
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"

@@ -6,7 +6,6 @@
 #include "nodeagent/cni/plan/upper.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "lib/base/own.h"
 #include "lib/base/str.h"

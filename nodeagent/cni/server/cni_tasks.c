@@ -7,7 +7,6 @@
 #include "nodeagent/cni/server/cni_tasks.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"

@@ -5,7 +5,6 @@
  */
 #include "nodeagent/cni/worker/attachment_record.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -2,11 +2,9 @@
 /* Children: what they have of their parent, and what ends them. */
 #include "tests/support/test.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>

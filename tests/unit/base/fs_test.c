@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "lib/base/fs.h"
-#include "lib/base/own.h"
 #include "lib/base/own_fd.h"
 
 static char dir_path[] = "/tmp/orbweaver-fs-XXXXXX";

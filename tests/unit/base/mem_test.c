@@ -4,11 +4,6 @@
  */
 #include "tests/support/test.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "lib/base/fs.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "cli/support/redact.h"
-#include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "lib/json/yaml.h"
 #include "reconcilers/core/kinds.h"

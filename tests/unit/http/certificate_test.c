@@ -5,8 +5,6 @@
  */
 #include "tests/support/test.h"
 
-#include <stdbool.h>
-
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>

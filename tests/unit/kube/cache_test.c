@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "lib/kube/cache.h"
 

@@ -12,7 +12,6 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
 #include "lib/json/json.h"
 #include "lib/kube/cache.h"

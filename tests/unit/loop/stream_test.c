@@ -2,7 +2,6 @@
 /* A stream whose other side the test plays; its frames are tested with channels and exchanges. */
 #include "tests/support/test.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -6,7 +6,6 @@
 #include "tests/support/test.h"
 
 #include <arpa/inet.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

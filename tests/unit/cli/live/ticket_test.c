@@ -5,7 +5,6 @@
  */
 #include "tests/support/test.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/live/ticket.h"

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mount.h>

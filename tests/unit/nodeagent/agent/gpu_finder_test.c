@@ -6,11 +6,9 @@
  */
 #include "tests/support/test.h"
 
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "nodeagent/agent/gpu_finder.h"
 #include "nodeagent/kubelet/kubeletd_client.h"

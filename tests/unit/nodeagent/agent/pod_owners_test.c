@@ -4,8 +4,6 @@
  */
 #include "tests/support/test.h"
 
-#include <string.h>
-
 #include "lib/json/json.h"
 #include "nodeagent/agent/pod_owners.h"
 #include "tests/fakes/scripted.h"

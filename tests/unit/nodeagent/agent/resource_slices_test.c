@@ -5,7 +5,6 @@
  */
 #include "tests/support/test.h"
 
-#include <string.h>
 #include <time.h>
 
 #include "lib/base/clock.h"

@@ -5,8 +5,6 @@
  */
 #include "tests/support/test.h"
 
-#include <string.h>
-
 #include "lib/json/json.h"
 #include "nodeagent/host_plan/history.h"
 #include "nodeagent/model/observed.h"

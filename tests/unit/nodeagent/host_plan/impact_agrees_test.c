@@ -7,7 +7,6 @@
 #include "tests/support/test.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "lib/base/err.h"
 #include "lib/base/str.h"

@@ -5,8 +5,6 @@
  */
 #include "tests/support/test.h"
 
-#include <string.h>
-
 #include "lib/base/err.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"

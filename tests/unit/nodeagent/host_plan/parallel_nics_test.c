@@ -2,9 +2,6 @@
 /* Which steps run side by side, and which never do. */
 #include "tests/support/test.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"

@@ -4,8 +4,6 @@
  */
 #include "tests/support/test.h"
 
-#include <string.h>
-
 #include "lib/base/own.h"
 #include "lib/json/json.h"
 #include "nodeagent/pod_networks/settings_reader.h"

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "lib/base/own.h"
 #include "lib/json/json.h"
 #include "nodeagent/pod_networks/settings.h"
 

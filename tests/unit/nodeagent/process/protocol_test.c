@@ -2,7 +2,6 @@
 /* Requests and replies between agent and hostd. */
 #include "tests/support/test.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "lib/json/json.h"

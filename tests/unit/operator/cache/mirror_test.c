@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "operator/cache/mirror.h"
 #include "tests/fakes/scripted.h"

@@ -2,8 +2,6 @@
 /* Numbers follow objects as they come, change and go. */
 #include "tests/support/test.h"
 
-#include <stdlib.h>
-
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "operator/cache/object_counts.h"

@@ -2,8 +2,6 @@
 /* Which policies hear of a node's report, and what they read afterwards. */
 #include "tests/support/test.h"
 
-#include <string.h>
-
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "operator/cache/policy_reports.h"

@@ -2,8 +2,6 @@
 /* The difference that the applier sends, for objects as the cache holds them. */
 #include "tests/support/test.h"
 
-#include <string.h>
-
 #include "lib/base/own.h"
 #include "lib/json/json.h"
 #include "operator/cache/projection.h"

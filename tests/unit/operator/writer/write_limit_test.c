@@ -4,7 +4,6 @@
  */
 #include "tests/support/test.h"
 
-#include "lib/base/own.h"
 #include "operator/writer/write_limit.h"
 
 enum { MAX = 64 };

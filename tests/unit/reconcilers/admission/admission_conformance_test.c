@@ -7,7 +7,6 @@
 #include "tests/support/test.h"
 
 #include <fcntl.h>
-#include <string.h>
 
 #include "lib/base/fs.h"
 #include "lib/json/yaml.h"

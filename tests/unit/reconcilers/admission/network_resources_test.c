@@ -3,9 +3,7 @@
  * Resources, node labels and /etc/podnetinfo for pods that name networks themselves, and the
  * settings of that.
  */
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include <setjmp.h>
 

@@ -2,9 +2,7 @@
 /*
  * Templates of variables: how they are read, which pods get them, and what they leave alone.
  */
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include <setjmp.h>
 

@@ -5,8 +5,6 @@
  */
 #include "tests/support/test.h"
 
-#include <string.h>
-
 #include "reconcilers/admission/pod_inject.h"
 #include "reconcilers/core/kinds.h"
 #include "tests/fakes/json_patch.h"

@@ -5,8 +5,6 @@
  */
 #include "tests/support/test.h"
 
-#include <string.h>
-
 #include "lib/json/json.h"
 #include "reconcilers/sriov/node_names.h"
 #include "tests/support/yaml.h"

@@ -4,8 +4,6 @@
  */
 #include "tests/support/test.h"
 
-#include <string.h>
-
 #include "lib/json/json.h"
 #include "reconcilers/core/conditions.h"
 #include "reconcilers/core/kinds.h"

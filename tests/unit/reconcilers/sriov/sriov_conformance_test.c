@@ -5,8 +5,6 @@
  */
 #include "tests/support/test.h"
 
-#include <errno.h>
-
 #include "lib/base/own.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"

@@ -5,7 +5,6 @@
 #include "tests/support/test.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"

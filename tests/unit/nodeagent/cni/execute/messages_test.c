@@ -7,7 +7,6 @@
 #include <arpa/inet.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
-#include <string.h>
 
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/messages.h"

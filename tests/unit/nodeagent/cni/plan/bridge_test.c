@@ -3,9 +3,7 @@
  * bridge: what its configuration asks for, the steps to it, and what CHECK compares.
  */
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include <cmocka.h>

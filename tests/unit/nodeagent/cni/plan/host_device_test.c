@@ -3,9 +3,7 @@
  * host-device: which interface is asked for, which ones the node keeps, and the steps.
  */
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include <cmocka.h>

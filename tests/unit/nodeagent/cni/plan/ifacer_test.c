@@ -3,9 +3,7 @@
  * ifacer: what its configuration asks for, and the steps from whatever is there to that.
  */
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include <cmocka.h>

@@ -3,9 +3,7 @@
  * What our plugins refuse of a network, without its pod and node: nothing that either may bring.
  */
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include <cmocka.h>

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "lib/base/own.h"
-#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/rdma_rows.h"
 #include "tests/support/yaml.h"

@@ -4,9 +4,7 @@
  * back, and what CHECK compares.
  */
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include <cmocka.h>

@@ -3,7 +3,6 @@
 #include "tests/support/test.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "lib/base/own.h"
 #include "nodeagent/cni/plugin/wire.h"

@@ -6,7 +6,6 @@
 #include "tests/support/test.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>

@@ -38,7 +38,7 @@ arm64: cross-arm64
 
 # Unit tests of the code that parses and decides. Without those that need more than the emulator has: it knows no openat2 (a root,
 # and the simulated host in it), and gives a program one descriptor too many where a message is cut (packet).
-PURE := base json reconcilers $(addprefix nodeagent/,cni/plugin devices cni/meta host_plan)
+PURE := base json reconcilers $(addprefix nodeagent/,cni/plugin devices cni/plan host_plan)
 NOT_EMULATED := $(patsubst %,tests/unit/%_test,base/netns_life base/packet base/root nodeagent/devices/affinity \
 	$(addprefix nodeagent/host_plan/,planner_boots planner_host vendor))
 PURE_TESTS := $(filter-out $(NOT_EMULATED),$(patsubst %.c,%,$(filter $(PURE:%=tests/unit/%/%),$(UNIT_SOURCES))))

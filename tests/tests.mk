@@ -171,7 +171,7 @@ bench-build:
 # ---- programs of tests/support, and what unit and integration tests share -------------------------------------------------
 $(OUT)/tests/unit/reconcilers/sriov/sriov_conformance_test $(OUT)/tests/integration/recorded: $(OUT)/tests/support/recording.o
 $(foreach t,admission/pods admission/admission ipam/ipam spider/spider sriov/sriov,$(OUT)/tests/unit/reconcilers/$(t)_conformance_test) \
-	$(OUT)/tests/unit/nodeagent/cni/meta/multus_conformance_test $(OUT)/tests/integration/recorded: $(OUT)/tests/support/conformance.o
+	$(OUT)/tests/unit/nodeagent/cni/plan/multus_conformance_test $(OUT)/tests/integration/recorded: $(OUT)/tests/support/conformance.o
 $(OUT)/tests/unit/reconcilers/ipam/ipam_conformance_test: $(OUT)/tests/support/ipam_recording.o
 test-build: $(OUT)/tests/integration/recorded $(OUT)/tests/relay
 

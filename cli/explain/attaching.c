@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The meta plugin's own function decides (nodeagent/cni/meta/delegates.h), on what the cluster
+ * The meta plugin's own function decides (nodeagent/cni/plan/delegates.h), on what the cluster
  * says. What only the node knows (the cluster's network, configurations in its folder) stands there
  * by its name.
  */
@@ -9,7 +9,7 @@
 #include "cli/explain/chain.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/cni/meta/delegates.h"
+#include "nodeagent/cni/plan/delegates.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/limits.h"
 #include "reconcilers/core/networks.h"

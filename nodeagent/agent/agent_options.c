@@ -11,7 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/base/own.h"
 #include "lib/base/str.h"
-#include "nodeagent/cni/meta/plugin_types.h"
+#include "nodeagent/cni/plan/plugin_types.h"
 #include "nodeagent/cni/plugin/deadlines.h"
 #include "nodeagent/cni/plugin/wire.h"
 #include "nodeagent/devices/pools_paths.h"

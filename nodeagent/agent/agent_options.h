@@ -10,7 +10,7 @@
 
 #include "lib/base/err.h"
 #include "nodeagent/agent/offers.h"
-#include "nodeagent/cni/meta/profile.h"
+#include "nodeagent/cni/plan/profile.h"
 #include "nodeagent/devices/exposition.h"
 #include "nodeagent/host_plan/link_history.h"
 
@@ -21,7 +21,7 @@ struct agent_cni_options {
 	const char *program;  /* the plugin, as we see it */
 	const char *conf_dir; /* the runtime's CNI folder */
 	const char *shared;   /* pods get networks of these namespaces, if isolates */
-	const char *plugins;  /* run besides (cni/meta/plugin_types.h); or NULL */
+	const char *plugins;  /* run besides (cni/plan/plugin_types.h); or NULL */
 	bool isolates;        /* besides, of their own namespace only */
 	int64_t timeout;      /* what an ADD may take, seconds */
 };

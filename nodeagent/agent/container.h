@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "nodeagent/cni/meta/profile.h"
+#include "nodeagent/cni/plan/profile.h"
 
 enum {
 	/* A CNI call has three descriptors, a network namespace of the node one. */

@@ -18,7 +18,7 @@
 #include "lib/kube/cache.h"
 #include "lib/kube/informer.h"
 #include "lib/kube/status.h"
-#include "nodeagent/cni/meta/profile.h"
+#include "nodeagent/cni/plan/profile.h"
 #include "nodeagent/devices/dra_names.h"
 
 static const struct kube_resource state_resource = {

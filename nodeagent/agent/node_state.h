@@ -52,7 +52,7 @@ struct node_state_config {
 	 */
 	void (*node_is)(void *arg, const char *uid, const char *dra);
 	/*
-	 * The label of nodeagent/cni/meta/profile.h on our Node, NULL without it or without a Node:
+	 * The label of nodeagent/cni/plan/profile.h on our Node, NULL without it or without a Node:
 	 * once the server has said, and when it changes. A Node that is gone leaves it as it was.
 	 * May be NULL.
 	 */

@@ -40,7 +40,7 @@ struct status_input {
 	/* What is wrong with users' configurations of devices: [{"reason", "message"}]; or NULL. */
 	const json_t *offers;
 	/*
-	 * {"serves", "fault", "reason", "message"} (nodeagent/cni/meta/profile.h); NULL: not known,
+	 * {"serves", "fault", "reason", "message"} (nodeagent/cni/plan/profile.h); NULL: not known,
 	 * so that the condition PodNetworks stays as it was.
 	 */
 	const json_t *networks;

@@ -6,7 +6,7 @@
  *
  * Allocate comes before CNI and does not say for which pod it is. So the folder is called by what
  * both sides know: the device plugin from the request, the CNI worker from the kubelet's checkpoint
- * (nodeagent/cni/meta/checkpoint.h). Nothing that a tenant names is in it. Pure.
+ * (nodeagent/cni/plan/checkpoint.h). Nothing that a tenant names is in it. Pure.
  */
 #ifndef ORBWEAVER_NODEAGENT_MODEL_JOB_FOLDER_H
 #define ORBWEAVER_NODEAGENT_MODEL_JOB_FOLDER_H

@@ -16,7 +16,7 @@
 #include "lib/kube/client.h"
 #include "lib/kube/recorder.h"
 #include "lib/loop/loop.h"
-#include "nodeagent/cni/meta/profile.h"
+#include "nodeagent/cni/plan/profile.h"
 #include "nodeagent/pod_networks/addresses.h"
 
 enum {

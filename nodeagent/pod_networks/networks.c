@@ -14,7 +14,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/kube/api.h"
-#include "nodeagent/cni/meta/delegates.h"
+#include "nodeagent/cni/plan/delegates.h"
 #include "reconcilers/core/networks.h"
 
 static const struct kube_resource definitions = {

@@ -3,7 +3,7 @@
  * The networks of a pod as its node names and numbers their interfaces: one place for what is
  * foreseen, filtered, and mirrored.
  *
- * Names without a namespace follow the node's rule (nodeagent/cni/meta/delegates.h): those of the
+ * Names without a namespace follow the node's rule (nodeagent/cni/plan/delegates.h): those of the
  * annotation are in the pod's, that of default-network in Multus' namespace. Which one that is says
  * the setting; without it Multus' own default, and the ConfigMap's, which Spiderpool's chart sets.
  */

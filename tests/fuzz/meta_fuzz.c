@@ -12,12 +12,12 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/cni/meta/default_route.h"
-#include "nodeagent/cni/meta/delegates.h"
-#include "nodeagent/cni/meta/meta_run.h"
-#include "nodeagent/cni/meta/network_config.h"
-#include "nodeagent/cni/meta/network_status.h"
-#include "nodeagent/cni/meta/plugin_call.h"
+#include "nodeagent/cni/plan/default_route.h"
+#include "nodeagent/cni/plan/delegates.h"
+#include "nodeagent/cni/plan/meta_run.h"
+#include "nodeagent/cni/plan/network_config.h"
+#include "nodeagent/cni/plan/network_status.h"
+#include "nodeagent/cni/plan/plugin_call.h"
 #include "reconcilers/core/cni_rules.h"
 #include "tests/fuzz/fuzz.h"
 

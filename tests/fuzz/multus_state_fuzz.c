@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/cni/meta/multus_state.h"
+#include "nodeagent/cni/plan/multus_state.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

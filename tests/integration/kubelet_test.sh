@@ -391,7 +391,7 @@ t_eq "and its device, and no other" "1, 3 /dev/infiniband/uverbs0" \
 t_eq "and the files of its allocation, which it cannot change" "=mlx5_2:1 read-only" \
 	"$(pod_log one | grep -xF -e =mlx5_2:1 -e read-only | paste -sd ' ')"
 t_wait 10 "the kubelet says whose it is" tool_knows a '{"allocated":{"spidernet.io/x":{"0000:3b:00.0":"default/one/c"}}}'
-t_eq "and has written it down with the pod's UID, beside what is on offer, as nodeagent/cni/meta/checkpoint.h reads it" \
+t_eq "and has written it down with the pod's UID, beside what is on offer, as nodeagent/cni/plan/checkpoint.h reads it" \
 	"$(kubectl get pod one -o 'jsonpath={.metadata.uid}') 0000:3b:00.0 $devices" \
 	"$(inside cat "$plugins/kubelet_internal_checkpoint" | jq -r --arg resource "$resource" '.Data | "\(.PodDeviceEntries[0].PodUID) \(
 		.PodDeviceEntries[0].DeviceIDs[][]) \(.RegisteredDevices[$resource] | length)"')"

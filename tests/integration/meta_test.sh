@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The meta plugin, with everything real but the cluster's networks: the plugin's binary, the server of the node, the agent, an
-# API server, namespaces. Plugins behind it are a recorder. tests/unit/nodeagent/cni/meta replays the recorded cases of Multus.
+# API server, namespaces. Plugins behind it are a recorder. tests/unit/nodeagent/cni/plan replays the recorded cases of Multus.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 

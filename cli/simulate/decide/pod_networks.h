@@ -2,7 +2,7 @@
 /*
  * The networks of a simulated pod: what plugins would have answered that are not called. Pure.
  *
- * Delegates are those of nodeagent/cni/meta/delegates.h; addresses of SpiderIPPools are the pod's
+ * Delegates are those of nodeagent/cni/plan/delegates.h; addresses of SpiderIPPools are the pod's
  * own, as the operator has given them.
  */
 #ifndef ORBWEAVER_CLI_SIMULATE_DECIDE_POD_NETWORKS_H

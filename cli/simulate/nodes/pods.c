@@ -22,8 +22,8 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
-#include "nodeagent/cni/meta/delegates.h"
-#include "nodeagent/cni/meta/network_status.h"
+#include "nodeagent/cni/plan/delegates.h"
+#include "nodeagent/cni/plan/network_status.h"
 #include "nodeagent/cni/worker/spiderpool.h"
 #include "nodeagent/devices/pools.h"
 

@@ -17,7 +17,7 @@
  * "adding": [UIDs]} whenever they change, {"adding"} alone before a call begins to give a pod
  * something, {"event": {"pod", "reason", "message"}}, {"metrics": "…"}; from it replies, and
  * {"profile": "auto"} once it has read its Node, and when that changes. "podNetworks"
- * (nodeagent/cni/meta/profile.h) stands beside "attachments".
+ * (nodeagent/cni/plan/profile.h) stands beside "attachments".
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_SERVER_CNI_SERVER_H
 #define ORBWEAVER_NODEAGENT_CNI_SERVER_CNI_SERVER_H
@@ -28,7 +28,7 @@
 
 #include "lib/base/err.h"
 #include "lib/loop/loop.h"
-#include "nodeagent/cni/meta/profile.h"
+#include "nodeagent/cni/plan/profile.h"
 #include "nodeagent/cni/plugin/deadlines.h"
 #include "nodeagent/cni/state/notes.h"
 #include "nodeagent/process/orders.h"

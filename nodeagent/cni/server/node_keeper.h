@@ -14,7 +14,7 @@
 #include <jansson.h>
 
 #include "lib/loop/loop.h"
-#include "nodeagent/cni/meta/profile.h"
+#include "nodeagent/cni/plan/profile.h"
 #include "nodeagent/process/orders.h"
 
 struct watch;

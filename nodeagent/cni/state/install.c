@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Programs are told apart by a mark in their bytes. profile_keeper.c looks, asks
- * nodeagent/cni/meta/profile.c what each name should be, and calls the two functions that bring it
+ * nodeagent/cni/plan/profile.c what each name should be, and calls the two functions that bring it
  * about; the first name is written, the others become links to it.
  */
 #include "nodeagent/cni/state/install.h"

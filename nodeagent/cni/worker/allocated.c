@@ -18,9 +18,9 @@
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/device.h"
 #include "nodeagent/cni/execute/netns_visit.h"
-#include "nodeagent/cni/meta/checkpoint.h"
-#include "nodeagent/cni/meta/network_config.h"
-#include "nodeagent/cni/meta/plugin_call.h"
+#include "nodeagent/cni/plan/checkpoint.h"
+#include "nodeagent/cni/plan/network_config.h"
+#include "nodeagent/cni/plan/plugin_call.h"
 #include "nodeagent/host/holders.h"
 #include "nodeagent/host/pci.h"
 

@@ -14,7 +14,7 @@
 
 /*
  * May the pod have all devices that a plugin's configuration names, by the kubelet's record
- * (nodeagent/cni/meta/checkpoint.h), and by the claims that kubeletd has prepared, which that
+ * (nodeagent/cni/plan/checkpoint.h), and by the claims that kubeletd has prepared, which that
  * record does not have (nodeagent/model/dra_state.h)? A PF that host-device takes leaves its VFs
  * without one, so these are looked up, too. By address, or, VFs, by interface of the node (name,
  * alternative name, MAC, path); keys in any case, as Go reads them; those of plugins that this one
@@ -30,7 +30,7 @@ int allocated_check(const char *kubelet_dir, int root, const json_t *config, con
 		    struct err *err);
 
 /*
- * The same for all plugins of these delegates (nodeagent/cni/meta/delegates.h), before the first
+ * The same for all plugins of these delegates (nodeagent/cni/plan/delegates.h), before the first
  * one runs.
  */
 int allocated_check_delegates(const char *kubelet_dir, int root, const json_t *delegates,

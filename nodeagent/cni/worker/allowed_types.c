@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The list of common plugins first; the node's files are read only for what is not on it. Between
- * meta_call.c, external_ipam.c and nodeagent/cni/meta/plugin_types.c.
+ * meta_call.c, external_ipam.c and nodeagent/cni/plan/plugin_types.c.
  */
 #include "nodeagent/cni/worker/allowed_types.h"
 
@@ -14,8 +14,8 @@
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/cni/meta/meta_conf.h"
-#include "nodeagent/cni/meta/plugin_types.h"
+#include "nodeagent/cni/plan/meta_conf.h"
+#include "nodeagent/cni/plan/plugin_types.h"
 #include "nodeagent/cni/plugin/wire.h"
 #include "nodeagent/cni/state/sandboxes.h"
 #include "nodeagent/cni/worker/conf.h"

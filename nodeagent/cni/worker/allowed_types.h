@@ -12,7 +12,7 @@
 #include "lib/base/err.h"
 #include "nodeagent/cni/worker/attachment.h"
 
-/* All plugins of these delegates (cni/meta/delegates.h). ERR_INVALID "PluginNotAllowed". */
+/* All plugins of these delegates (cni/plan/delegates.h). ERR_INVALID "PluginNotAllowed". */
 int allowed_types_check(const struct attachment *a, const json_t *delegates, struct err *err);
 
 /*

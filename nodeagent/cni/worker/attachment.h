@@ -48,7 +48,7 @@ struct attachment {
 	const json_t *env; /* CNI_… of the call, as it was made or is made now */
 	const json_t *pod; /* {"namespace", "name", "uid"}, each where it is known */
 	int netns;         /* -1: gone */
-	/* Of others, which may run besides (cni/meta/plugin_types.h); NULL: none. */
+	/* Of others, which may run besides (cni/plan/plugin_types.h); NULL: none. */
 	const char *plugin_types;
 	const char *conf_dir;    /* the runtime's CNI folder, below root; NULL: META_CONF_DIR */
 	const char *bin_dir;     /* the runtime's folder of plugins, below root; NULL: none */

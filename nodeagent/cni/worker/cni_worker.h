@@ -13,7 +13,7 @@
 /* What a worker knows for itself, of the command line and of its node. Borrowed. */
 struct cni_worker_config {
 	const char *host_root;
-	const char *plugin_types; /* cni/meta/plugin_types.h; NULL: none besides */
+	const char *plugin_types; /* cni/plan/plugin_types.h; NULL: none besides */
 	const char *kubelet_dir;  /* allocated.h; NULL: no kubelet */
 	const char *job_files;    /* resources, as job_files.h has them; NULL: none */
 	/* Of profile_keeper.h. */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Our file in the runtime's CNI folder (nodeagent/cni/meta/meta_conf.h), kept as it should be:
+ * Our file in the runtime's CNI folder (nodeagent/cni/plan/meta_conf.h), kept as it should be:
  * written when the server of plugins can be asked, anew when the cluster's network changes, put
  * back when another program removes or changes it. It stays when we end: a node that boots finds
  * its networks as they were.
  *
  * What a Multus is configured with is kept in our state, so that ours goes on with it once that
- * Multus has gone (nodeagent/cni/meta/takeover.h). Delete /var/lib/orbweaver/cni/multus.conf and
+ * Multus has gone (nodeagent/cni/plan/takeover.h). Delete /var/lib/orbweaver/cni/multus.conf and
  * restart the agent to forget it.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_CONF_H
@@ -16,7 +16,7 @@
 #include <stdbool.h>
 
 #include "lib/base/err.h"
-#include "nodeagent/cni/meta/meta_conf.h"
+#include "nodeagent/cni/plan/meta_conf.h"
 
 enum {
 	/* How often it is put back before it is left to the program that removes or changes it. */

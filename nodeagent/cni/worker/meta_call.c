@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One call: ask the agent, decide (nodeagent/cni/meta), record, call plugin after plugin, record
+ * One call: ask the agent, decide (nodeagent/cni/plan), record, call plugin after plugin, record
  * again. Above plugin_calls.c, below attachment.c.
  */
 #include "nodeagent/cni/worker/meta_call.h"
@@ -21,12 +21,12 @@
 #include "lib/json/ask.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/netns_visit.h"
-#include "nodeagent/cni/meta/default_route.h"
-#include "nodeagent/cni/meta/delegates.h"
-#include "nodeagent/cni/meta/meta_run.h"
-#include "nodeagent/cni/meta/multus_state.h"
-#include "nodeagent/cni/meta/network_status.h"
-#include "nodeagent/cni/meta/plugin_order.h"
+#include "nodeagent/cni/plan/default_route.h"
+#include "nodeagent/cni/plan/delegates.h"
+#include "nodeagent/cni/plan/meta_run.h"
+#include "nodeagent/cni/plan/multus_state.h"
+#include "nodeagent/cni/plan/network_status.h"
+#include "nodeagent/cni/plan/plugin_order.h"
 #include "nodeagent/cni/plugin/deadlines.h"
 #include "nodeagent/cni/state/devices.h"
 #include "nodeagent/cni/state/sandboxes.h"

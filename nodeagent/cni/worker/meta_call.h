@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The meta plugin's calls carried out: asks the agent for the pod, its networks and devices, has
- * the plugins called as nodeagent/cni/meta decides, keeps what DEL needs on the disk. In a worker:
+ * the plugins called as nodeagent/cni/plan decides, keeps what DEL needs on the disk. In a worker:
  * blocks, and may be killed at any line.
  *
- * What is kept: {"delegates": [nodeagent/cni/meta/delegates.h]} before the first plugin is called,
+ * What is kept: {"delegates": [nodeagent/cni/plan/delegates.h]} before the first plugin is called,
  * and with {"results": [each's of ADD]}, which DEL hands back (prevResult), when all have ended.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_META_CALL_H

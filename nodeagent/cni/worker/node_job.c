@@ -13,7 +13,7 @@
 #include "lib/json/ask.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/rdma_files.h"
-#include "nodeagent/cni/meta/profile.h"
+#include "nodeagent/cni/plan/profile.h"
 #include "nodeagent/cni/state/attachment_index.h"
 #include "nodeagent/cni/state/folder_watch.h"
 #include "nodeagent/cni/state/notes.h"

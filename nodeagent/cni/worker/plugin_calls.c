@@ -11,8 +11,8 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/cni/meta/delegates.h"
-#include "nodeagent/cni/meta/plugin_call.h"
+#include "nodeagent/cni/plan/delegates.h"
+#include "nodeagent/cni/plan/plugin_call.h"
 #include "nodeagent/cni/worker/external_ipam.h"
 
 /* A plugin whose turn it is. A network has one at a time. */

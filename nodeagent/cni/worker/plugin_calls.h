@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The plugins of a pod's networks, called as the meta plugin decides (cni/meta/meta_run.h).
+ * The plugins of a pod's networks, called as the meta plugin decides (cni/plan/meta_run.h).
  * Those of ours are called in this process, one after the other, once what takes long has begun for
  * all of them; programs of the node run beside them (external_ipam.h). In a worker: blocks.
  *
@@ -12,7 +12,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "nodeagent/cni/meta/meta_run.h"
+#include "nodeagent/cni/plan/meta_run.h"
 #include "nodeagent/cni/worker/attachment.h"
 
 struct own_plugins {

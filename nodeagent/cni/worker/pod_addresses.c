@@ -8,7 +8,7 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/cni/meta/plugin_call.h"
+#include "nodeagent/cni/plan/plugin_call.h"
 #include "nodeagent/cni/plan/result.h"
 #include "nodeagent/cni/worker/master.h"
 #include "nodeagent/cni/worker/spiderpool.h"

@@ -14,7 +14,7 @@
 #include "nodeagent/cni/worker/attachment.h"
 
 /*
- * What plugins of these delegates (nodeagent/cni/meta/delegates.h) will ask for, for
+ * What plugins of these delegates (nodeagent/cni/plan/delegates.h) will ask for, for
  * attachment_shared; new. NULL: fewer than two do. Left out: what only a plugin before it in its
  * network makes known, and what cannot be read.
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The node's profile (nodeagent/cni/meta/profile.h), kept: one look at the runtime's folders, has
+ * The node's profile (nodeagent/cni/plan/profile.h), kept: one look at the runtime's folders, has
  * it decided, installs or takes away. Other programs change those folders, too, so the server has a
  * worker look after each change; what one look knows of those before is its memory, which the next
  * worker gets. Blocks for as long as the folders take.
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "lib/base/err.h"
-#include "nodeagent/cni/meta/profile.h"
+#include "nodeagent/cni/plan/profile.h"
 
 enum {
 	/*

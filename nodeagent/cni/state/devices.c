@@ -45,17 +45,17 @@ const char *device_of(const json_t *config)
 	return NULL;
 }
 
-int device_lock(int state, const char *address, int64_t wait_ms, struct err *err)
+int device_lock(struct sandboxes *state, const char *address, int64_t wait_ms, struct err *err)
 {
 	static const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
 	auto_free char *path = str_printf(FOLDER "/%s.lock", address);
 	int64_t until = clock_ms() + wait_ms;
 	auto_close int fd = -1;
 
-	assert(state >= 0 && address);
-	(void)mkdirat(state, FOLDER, 0700);
+	assert(state && address);
+	(void)mkdirat(state->dir, FOLDER, 0700);
 	/* The file stays, so that nobody locks one that is not there any more. */
-	fd = openat(state, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = openat(state->dir, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return err_sys(err, "DeviceNotLocked", "open %s", path);
 	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
@@ -105,7 +105,8 @@ static int claim_of(const json_t *sandbox, const char *address)
  * The sandbox that has something to put back on the device; as read_owner(). Of two the one that is
  * not being taken down, for its pod may live: the other one's DEL leaves the device alone.
  */
-static int owner_by_records(int state, const char *address, json_t **ret, struct err *err)
+static int owner_by_records(struct sandboxes *state, const char *address, json_t **ret,
+			    struct err *err)
 {
 	json_auto_t *names = sandboxes_list(state, err), *owner = NULL;
 	const json_t *name;
@@ -135,14 +136,14 @@ static int owner_by_records(int state, const char *address, json_t **ret, struct
 }
 
 /* New; NULL: nobody's. -1: it cannot be known. A file that is no JSON says nothing; records do. */
-static int read_owner(int state, const char *address, json_t **ret, struct err *err)
+static int read_owner(struct sandboxes *state, const char *address, json_t **ret, struct err *err)
 {
 	auto_free char *path = str_printf(FOLDER "/%s.json", address);
 	auto_strbuf struct strbuf text = {0};
 	struct err why = {0};
 
 	*ret = NULL;
-	if (fs_read(state, path, OWNER_MAX, &text, &why) < 0 && why.class != ERR_INVALID) {
+	if (fs_read(state->dir, path, OWNER_MAX, &text, &why) < 0 && why.class != ERR_INVALID) {
 		*err = why;
 		return why.sys == ENOENT ? 0 : -1;
 	}
@@ -150,21 +151,21 @@ static int read_owner(int state, const char *address, json_t **ret, struct err *
 	return *ret ? 0 : owner_by_records(state, address, ret, err);
 }
 
-static int write_owner(int state, const char *name, const json_t *owner)
+static int write_owner(struct sandboxes *state, const char *name, const json_t *owner)
 {
 	auto_free char *text = json_text(owner);
 
-	return atomic_file_write(state, FOLDER, name, text, strlen(text), true, NULL);
+	return atomic_file_write(state->dir, FOLDER, name, text, strlen(text), true, NULL);
 }
 
-int device_claim(int state, const char *address, const char *container, const char *ifname,
-		 struct err *err)
+int device_claim(struct sandboxes *state, const char *address, const char *container,
+		 const char *ifname, struct err *err)
 {
 	auto_free char *name = str_printf("%s.json", address), *boot = boot_id();
 	json_auto_t *before = NULL, *owner = json_object();
 	struct err why = {0};
 
-	assert(state >= 0 && address && container);
+	assert(state && address && container);
 	if (read_owner(state, address, &before, &why) < 0)
 		return err_set(err, ERR_HOST, "DeviceNotClaimed", "who has %s: %s", address,
 			       why.text);
@@ -183,12 +184,12 @@ int device_claim(int state, const char *address, const char *container, const ch
 		       : 0;
 }
 
-int device_owner(int state, const char *address, char **ret, struct err *err)
+int device_owner(struct sandboxes *state, const char *address, char **ret, struct err *err)
 {
 	json_auto_t *owner = NULL;
 	struct err why = {0};
 
-	assert(state >= 0 && ret);
+	assert(state && ret);
 	*ret = NULL;
 	if (read_owner(state, address, &owner, &why) < 0)
 		return err_set(err, ERR_HOST, "DeviceNotClaimed", "who has %s: %s", address,
@@ -197,7 +198,8 @@ int device_owner(int state, const char *address, char **ret, struct err *err)
 	return 0;
 }
 
-int device_is_owned(int state, const char *address, const char *container, struct err *err)
+int device_is_owned(struct sandboxes *state, const char *address, const char *container,
+		    struct err *err)
 {
 	json_auto_t *owner = NULL;
 	struct err why = {0};
@@ -210,7 +212,7 @@ int device_is_owned(int state, const char *address, const char *container, struc
 	       (str_eq(json_str_at(owner, "container"), container) && is_of_this_boot(owner));
 }
 
-void device_release(int state, const char *address, const char *container)
+void device_release(struct sandboxes *state, const char *address, const char *container)
 {
 	auto_free char *name = str_printf("%s.json", address), *file = NULL;
 	json_auto_t *owner = NULL;
@@ -218,14 +220,15 @@ void device_release(int state, const char *address, const char *container)
 	struct err why = {0};
 	struct stat st;
 
-	assert(state >= 0 && container);
+	assert(state && container);
 	if (read_owner(state, address, &owner, &why) < 0 ||
 	    (owner && !str_eq(json_str_at(owner, "container"), container)))
 		return;
 	before = json_at(owner, "before");
 	file = str_printf("sandboxes/%s.json", json_str_or(json_at(before, "container"), ""));
-	if (before && (fstatat(state, file, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT) &&
+	if (before &&
+	    (fstatat(state->dir, file, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT) &&
 	    write_owner(state, name, before) == 0)
 		return;
-	(void)atomic_file_remove(state, FOLDER, name, false);
+	(void)atomic_file_remove(state->dir, FOLDER, name, false);
 }

@@ -20,6 +20,8 @@
 
 #include "lib/base/err.h"
 
+struct sandboxes; /* sandboxes.h: the folder, here and below */
+
 /* The device that a configuration names, borrowed; NULL: none, or no PCI address. */
 const char *device_of(const json_t *config);
 
@@ -28,14 +30,14 @@ const char *device_of(const json_t *config);
  * ERR_TRANSIENT when another process has had it for all of wait_ms. A driver that hangs keeps its
  * process, and the lock, for ever.
  */
-int device_lock(int state, const char *address, int64_t wait_ms, struct err *err);
+int device_lock(struct sandboxes *state, const char *address, int64_t wait_ms, struct err *err);
 
 /*
  * Make the sandbox the owner. On the disk when it returns. ERR_HOST "DeviceNotClaimed": also where
  * the owner before cannot be known now.
  */
-int device_claim(int state, const char *address, const char *container, const char *ifname,
-		 struct err *err);
+int device_claim(struct sandboxes *state, const char *address, const char *container,
+		 const char *ifname, struct err *err);
 
 /*
  * *ret: the container that has it, new; NULL: none. Of a file that is no JSON, the one whose record
@@ -43,17 +45,18 @@ int device_claim(int state, const char *address, const char *container, const ch
  * down. It is logged. -1 with err ERR_HOST "DeviceNotClaimed": it
  * cannot be known now.
  */
-int device_owner(int state, const char *address, char **ret, struct err *err);
+int device_owner(struct sandboxes *state, const char *address, char **ret, struct err *err);
 
 /*
  * 1: it is this sandbox's, or nobody's. 0: another one's; what this sandbox had before a boot is
  * not its own any more. -1 with ERR_TRANSIENT "DeviceNotClaimed": it cannot be known now.
  */
-int device_is_owned(int state, const char *address, const char *container, struct err *err);
+int device_is_owned(struct sandboxes *state, const char *address, const char *container,
+		    struct err *err);
 
 /*
  * Give it up; the owner before is the owner again if it has a file still. Another's is left alone.
  */
-void device_release(int state, const char *address, const char *container);
+void device_release(struct sandboxes *state, const char *address, const char *container);
 
 #endif

@@ -5,7 +5,7 @@
  * was synced while the current one is not.
  *
  * A worker asks for its sandbox many times: what was read or written last is kept while the file
- * has not been replaced. Its descriptor stays open, so that no other file has its number.
+ * has not been replaced.
  */
 #include "nodeagent/cni/state/sandboxes.h"
 
@@ -21,6 +21,7 @@
 
 #include "lib/base/fs.h"
 #include "lib/base/log.h"
+#include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -48,68 +49,52 @@ static char *synced_path_of(const char *container)
 
 /* ---- what was read or written last ----------------------------------------------------------- */
 
-static struct {
-	char *container;
-	int fd; /* of the file; 0: nothing is kept */
-	dev_t device;
-	ino_t inode;
-	json_t *sandbox;
-	json_t *written; /* what the file has, where `sandbox` is newer; NULL: the same */
-} kept;
-
-/*
- * Files that were replaced, as many as the changes of a pod with some NICs: the kernel frees them
- * when the process ends, for which no runtime waits.
- */
-static int replaced[128];
-static size_t n_replaced;
-
-static void close_later(int fd)
+static void close_later(struct sandboxes *state, int fd)
 {
 	if (fd <= 0)
 		return;
-	if (n_replaced == ARRAY_LEN(replaced))
-		(void)close(replaced[--n_replaced]);
-	replaced[n_replaced++] = fd;
+	if (state->n_replaced == ARRAY_LEN(state->replaced))
+		(void)close(state->replaced[--state->n_replaced]);
+	state->replaced[state->n_replaced++] = fd;
 }
 
 /* fd is taken. What is not written yet stays before what is known of others. */
-static void keep_sandbox(const char *container, int fd, json_t *sandbox)
+static void keep_sandbox(struct sandboxes *state, const char *container, int fd, json_t *sandbox)
 {
 	struct stat file;
 
-	if (kept.written && !str_eq(kept.container, container)) {
-		close_later(fd);
+	if (state->kept.written && !str_eq(state->kept.container, container)) {
+		close_later(state, fd);
 		return;
 	}
-	str_replace(&kept.container, str_dup(container));
-	close_later(kept.fd);
-	json_decref(kept.sandbox);
-	json_decref(take_ptr(kept.written));
+	str_replace(&state->kept.container, str_dup(container));
+	close_later(state, state->kept.fd);
+	json_decref(state->kept.sandbox);
+	json_decref(take_ptr(state->kept.written));
 	if (fd <= 0 || fstat(fd, &file) < 0)
 		memset(&file, 0, sizeof(file));
-	kept.fd = fd;
-	kept.device = file.st_dev;
-	kept.inode = file.st_ino;
-	kept.sandbox = json_incref(sandbox);
+	state->kept.fd = fd;
+	state->kept.device = file.st_dev;
+	state->kept.inode = file.st_ino;
+	state->kept.sandbox = json_incref(sandbox);
 }
 
 /* Newer than the file, taken. */
-static void keep_later(json_t *sandbox)
+static void keep_later(struct sandboxes *state, json_t *sandbox)
 {
-	if (kept.written)
-		json_decref(kept.sandbox);
+	if (state->kept.written)
+		json_decref(state->kept.sandbox);
 	else
-		kept.written = kept.sandbox;
-	kept.sandbox = sandbox;
+		state->kept.written = state->kept.sandbox;
+	state->kept.sandbox = sandbox;
 }
 
 /* Its content, new, where it is this file's; NULL: it is not known. */
-static json_t *kept_of(const struct stat *file)
+static json_t *kept_of(const struct sandboxes *state, const struct stat *file)
 {
-	bool is_same = kept.inode == file->st_ino && kept.device == file->st_dev;
+	bool is_same = state->kept.inode == file->st_ino && state->kept.device == file->st_dev;
 
-	return kept.inode && is_same ? json_incref(kept.sandbox) : NULL;
+	return state->kept.inode && is_same ? json_incref(state->kept.sandbox) : NULL;
 }
 
 /* As much of it anew as a change may touch: others have what they read. */
@@ -137,29 +122,42 @@ static json_t *find_same(const json_t *sandbox, const json_t *record)
  * Another process has replaced the file, as a plugin does that is called within a call: `sandbox`
  * is what it has by now. The same with the records that are left for later, new; NULL: none are.
  */
-static json_t *with_later(const char *container, const json_t *sandbox)
+static json_t *with_later(const struct sandboxes *state, const char *container,
+			  const json_t *sandbox)
 {
 	json_t *ret, *records, *record;
 	size_t i;
 
-	if (!sandbox || sandbox == kept.sandbox || !kept.written ||
-	    !str_eq(kept.container, container))
+	if (!sandbox || sandbox == state->kept.sandbox || !state->kept.written ||
+	    !str_eq(state->kept.container, container))
 		return NULL;
 	ret = json_copy((json_t *)sandbox);
 	records = json_array();
 	json_array_foreach (json_at(sandbox, "attachments"), i, record) {
-		json_t *before = find_same(kept.written, record);
-		json_t *later = find_same(kept.sandbox, record);
+		json_t *before = find_same(state->kept.written, record);
+		json_t *later = find_same(state->kept.sandbox, record);
 
 		if (later || !before)
 			json_array_append(records,
 					  later && !json_equal(later, before) ? later : record);
 	}
-	json_array_foreach (json_at(kept.sandbox, "attachments"), i, record)
-		if (!find_same(sandbox, record) && !find_same(kept.written, record))
+	json_array_foreach (json_at(state->kept.sandbox, "attachments"), i, record)
+		if (!find_same(sandbox, record) && !find_same(state->kept.written, record))
 			json_array_append(records, record);
 	json_put(ret, "attachments", records);
 	return ret;
+}
+
+void sandboxes_done(struct sandboxes *state)
+{
+	assert(state);
+	json_decref(take_ptr(state->kept.written));
+	keep_sandbox(state, "", 0, NULL);
+	mem_free(state->kept.container);
+	while (state->n_replaced > 0)
+		(void)close(state->replaced[--state->n_replaced]);
+	if (state->dir >= 0)
+		(void)close(state->dir);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -226,10 +224,11 @@ static bool is_cut_off(const struct err *err)
 }
 
 /* *ret: new; NULL: there is none, or it is no sandbox. -1: it cannot be known. */
-static int read_synced(int state, const char *container, json_t **ret, struct err *err)
+static int read_synced(struct sandboxes *state, const char *container, json_t **ret,
+		       struct err *err)
 {
 	auto_free char *path = synced_path_of(container);
-	auto_close int fd = openat(state, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	auto_close int fd = openat(state->dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	struct err why = {0};
 
 	*ret = NULL;
@@ -246,7 +245,8 @@ static int read_synced(int state, const char *container, json_t **ret, struct er
  * read_file(); what a power cut left of a file that was not synced is empty, or half of it: the one
  * before it then.
  */
-static int read_either(int state, const char *container, int fd, json_t **ret, struct err *err)
+static int read_either(struct sandboxes *state, const char *container, int fd, json_t **ret,
+		       struct err *err)
 {
 	struct err why = {0};
 	int rc = read_file(fd, ret, &why);
@@ -270,18 +270,19 @@ static int read_either(int state, const char *container, int fd, json_t **ret, s
 	return -1;
 }
 
-json_t *sandbox_read(int state, const char *container, struct err *err)
+json_t *sandbox_read(struct sandboxes *state, const char *container, struct err *err)
 {
 	auto_free char *path = path_of(container);
 	struct stat file = {0};
-	json_t *sandbox =
-		fstatat(state, path, &file, AT_SYMLINK_NOFOLLOW) == 0 ? kept_of(&file) : NULL;
+	json_t *sandbox = fstatat(state->dir, path, &file, AT_SYMLINK_NOFOLLOW) == 0
+				  ? kept_of(state, &file)
+				  : NULL;
 	auto_close int fd = -1;
 	json_t *later;
 
 	if (sandbox)
 		return sandbox;
-	fd = openat(state, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	fd = openat(state->dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 && errno == ENOENT)
 		return NULL;
 	if (fd < 0)
@@ -290,20 +291,20 @@ json_t *sandbox_read(int state, const char *container, struct err *err)
 		(void)err_in(err, "%s", path);
 	if (!sandbox)
 		return NULL;
-	later = with_later(container, sandbox);
-	keep_sandbox(container, take_fd(&fd), sandbox);
+	later = with_later(state, container, sandbox);
+	keep_sandbox(state, container, take_fd(&fd), sandbox);
 	if (later) {
-		keep_later(json_incref(later));
+		keep_later(state, json_incref(later));
 		json_replace(&sandbox, later);
 	}
 	return sandbox;
 }
 
-int sandbox_load(int state, const char *container, json_t **ret, struct err *err)
+int sandbox_load(struct sandboxes *state, const char *container, json_t **ret, struct err *err)
 {
 	struct err why = {0};
 
-	assert(state >= 0 && ret);
+	assert(state && ret);
 	*ret = sandbox_read(state, container, &why);
 	if (*ret || why.class == ERR_NONE || !is_unknown(&why))
 		return 0;
@@ -323,9 +324,9 @@ json_t *sandbox_find(const json_t *sandbox, const struct sandbox_key *key)
 	return NULL;
 }
 
-json_t *sandboxes_list(int state, struct err *err)
+json_t *sandboxes_list(struct sandboxes *state, struct err *err)
 {
-	auto_close int fd = openat(state, FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_close int fd = openat(state->dir, FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	auto_closedir DIR *dir = fd >= 0 ? fdopendir(fcntl(fd, F_DUPFD_CLOEXEC, 0)) : NULL;
 	json_auto_t *set = json_object();
 	json_t *list;
@@ -364,16 +365,16 @@ json_t *sandboxes_list(int state, struct err *err)
  * Open and lock the file of that name, made when it is missing. Whoever had the lock before may
  * have replaced or removed it: then once more.
  */
-static int open_locked(int state, const char *path, struct stat *ret)
+static int open_locked(struct sandboxes *state, const char *path, struct stat *ret)
 {
 	for (;;) {
 		auto_close int fd =
-			openat(state, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+			openat(state->dir, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 		struct stat now;
 
 		if (fd < 0 || flock(fd, LOCK_EX) < 0 || fstat(fd, ret) < 0)
 			return -1;
-		if (fstatat(state, path, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+		if (fstatat(state->dir, path, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
 		    now.st_dev == ret->st_dev && now.st_ino == ret->st_ino)
 			return take_fd(&fd);
 	}
@@ -384,23 +385,24 @@ static int open_locked(int state, const char *path, struct stat *ret)
  * older one. Journals keep the order: with the rename that follows this is there, too. Whoever
  * syncs takes nothing away here, for the lock is the old file's, and the next has come by then.
  */
-static int keep_synced(int state, const char *container)
+static int keep_synced(struct sandboxes *state, const char *container)
 {
 	auto_free char *path = path_of(container), *synced = synced_path_of(container);
 	auto_free char *draft = str_printf("%s" ATOMIC_FILE_SUFFIX, synced);
 
-	(void)unlinkat(state, draft, 0);
-	if (linkat(state, path, state, draft, 0) < 0)
+	(void)unlinkat(state->dir, draft, 0);
+	if (linkat(state->dir, path, state->dir, draft, 0) < 0)
 		return errno == ENOENT ? 0 : -1; /* it was put aside */
-	if (renameat(state, draft, state, synced) < 0)
+	if (renameat(state->dir, draft, state->dir, synced) < 0)
 		return -1;
 	/* Both names were one file: then a rename does nothing. */
-	(void)unlinkat(state, draft, 0);
+	(void)unlinkat(state->dir, draft, 0);
 	return 0;
 }
 
 /* Replace the file, whose last synced content, if it has any, a power cut must not take along. */
-static int write_file(int state, const char *container, json_t *sandbox, bool is_new, bool sync)
+static int write_file(struct sandboxes *state, const char *container, json_t *sandbox, bool is_new,
+		      bool sync)
 {
 	auto_free char *name = str_printf("%s" SUFFIX, container);
 	auto_strbuf struct strbuf text = {0};
@@ -417,48 +419,50 @@ static int write_file(int state, const char *container, json_t *sandbox, bool is
 		errno = EFBIG;
 		return -1;
 	}
-	rc = atomic_file_write(state, FOLDER, name, text.data, text.len, sync, &fd);
+	rc = atomic_file_write(state->dir, FOLDER, name, text.data, text.len, sync, &fd);
 	if (fd >= 0)
-		keep_sandbox(container, fd, sandbox);
+		keep_sandbox(state, container, fd, sandbox);
 	return rc;
 }
 
-static int remove_file(int state, const char *container, bool sync)
+static int remove_file(struct sandboxes *state, const char *container, bool sync)
 {
 	auto_free char *name = str_printf("%s" SUFFIX, container);
 	auto_free char *synced = synced_path_of(container);
 
 	/* First, for it is nobody's without the other. */
-	if (unlinkat(state, synced, 0) < 0 && errno != ENOENT)
+	if (unlinkat(state->dir, synced, 0) < 0 && errno != ENOENT)
 		return -1;
-	return atomic_file_remove(state, FOLDER, name, sync);
+	return atomic_file_remove(state->dir, FOLDER, name, sync);
 }
 
 /* In memory alone; false: the file has to be written. */
-static bool change_kept(int state, const char *path, sandbox_change_fn *change, void *arg)
+static bool change_kept(struct sandboxes *state, const char *path, sandbox_change_fn *change,
+			void *arg)
 {
 	json_auto_t *sandbox = NULL;
 	struct stat file;
 
-	if (fstatat(state, path, &file, AT_SYMLINK_NOFOLLOW) < 0 || !(sandbox = kept_of(&file)))
+	if (fstatat(state->dir, path, &file, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !(sandbox = kept_of(state, &file)))
 		return false;
 	sandbox = copy_for_change(sandbox);
 	if (!change(arg, sandbox))
 		return true;
 	if (json_array_size(json_at(sandbox, "attachments")) == 0)
 		return false;
-	keep_later(json_incref(sandbox));
+	keep_later(state, json_incref(sandbox));
 	return true;
 }
 
 /* The file is replaced, and its lock nobody's. */
-static void leave(int *fd)
+static void leave(struct sandboxes *state, int *fd)
 {
 	(void)flock(*fd, LOCK_UN);
-	close_later(take_fd(fd));
+	close_later(state, take_fd(fd));
 }
 
-int sandbox_change(int state, const char *container, enum sandbox_write write,
+int sandbox_change(struct sandboxes *state, const char *container, enum sandbox_write write,
 		   sandbox_change_fn *change, void *arg, struct err *err)
 {
 	auto_free char *path = path_of(container);
@@ -470,13 +474,13 @@ int sandbox_change(int state, const char *container, enum sandbox_write write,
 	struct stat file;
 	int rc = 0;
 
-	assert(state >= 0 && container && change);
+	assert(state && container && change);
 	if (write == SANDBOX_LATER && change_kept(state, path, change, arg))
 		return 0;
 	fd = open_locked(state, path, &file);
 	if (fd < 0)
 		return err_sys(err, "SandboxNotWritten", "lock %s", path);
-	sandbox = kept_of(&file);
+	sandbox = kept_of(state, &file);
 	if (!sandbox && read_either(state, container, fd, &sandbox, &why) < 0) {
 		auto_free char *aside = str_printf("%s.unreadable", path);
 
@@ -486,9 +490,9 @@ int sandbox_change(int state, const char *container, enum sandbox_write write,
 		/* What is in it nobody can undo; a DEL must not hang on that for ever. */
 		log_error("what is known of a sandbox is no JSON of ours, putting it aside",
 			  F_STR("file", path), F_ERR(&why));
-		(void)renameat(state, path, state, aside);
+		(void)renameat(state->dir, path, state->dir, aside);
 	}
-	later = with_later(container, sandbox);
+	later = with_later(state, container, sandbox);
 	if (later)
 		json_replace(&sandbox, later);
 	is_new = !sandbox;
@@ -504,7 +508,7 @@ int sandbox_change(int state, const char *container, enum sandbox_write write,
 	if (json_array_size(json_at(sandbox, "attachments")) == 0) {
 		rc = remove_file(state, container, sync && !is_new);
 		if (rc == 0)
-			keep_sandbox(container, 0, NULL);
+			keep_sandbox(state, container, 0, NULL);
 	} else if (is_changed) {
 		/* The lock is the old file's. */
 		rc = write_file(state, container, sandbox, is_new, sync);
@@ -516,7 +520,7 @@ int sandbox_change(int state, const char *container, enum sandbox_write write,
 			       SANDBOX_MAX);
 	if (rc < 0)
 		return err_sys(err, "SandboxNotWritten", "write %s", path);
-	leave(&fd);
+	leave(state, &fd);
 	return 0;
 }
 
@@ -525,10 +529,10 @@ static bool change_no_more(void *arg, json_t *sandbox)
 	return true;
 }
 
-int sandbox_flush(int state, const char *container, struct err *err)
+int sandbox_flush(struct sandboxes *state, const char *container, struct err *err)
 {
-	assert(state >= 0 && container);
-	if (!kept.written || !str_eq(kept.container, container))
+	assert(state && container);
+	if (!state->kept.written || !str_eq(state->kept.container, container))
 		return 0;
 	return sandbox_change(state, container, SANDBOX_WRITTEN, change_no_more, NULL, err);
 }
@@ -539,17 +543,17 @@ static bool change_nothing(void *arg, json_t *sandbox)
 }
 
 /* One without attachments has no file. */
-void sandbox_remove_empty(int state, const char *container)
+void sandbox_remove_empty(struct sandboxes *state, const char *container)
 {
 	(void)sandbox_change(state, container, SANDBOX_WRITTEN, change_nothing, NULL, NULL);
 }
 
-int sandboxes_prepare(int state, struct err *err)
+int sandboxes_prepare(struct sandboxes *state, struct err *err)
 {
-	if (mkdirat(state, FOLDER, 0700) < 0 && errno != EEXIST)
+	if (mkdirat(state->dir, FOLDER, 0700) < 0 && errno != EEXIST)
 		return err_sys(err, "StateUnusable", "make %s", FOLDER);
-	atomic_file_clean(state, FOLDER);
-	atomic_file_clean(state, DEVICES_FOLDER);
+	atomic_file_clean(state->dir, FOLDER);
+	atomic_file_clean(state->dir, DEVICES_FOLDER);
 	return 0;
 }
 

@@ -25,14 +25,43 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "lib/base/err.h"
 #include "lib/base/netns_life.h"
+#include "lib/base/own.h"
 
 struct stat; /* <sys/stat.h> */
 
 /* Bytes of a file that we read, and write. */
 #define SANDBOX_MAX (16U << 20)
+
+/*
+ * The state's folder as one worker has it, until sandboxes_done(). All but `dir`, a descriptor or
+ * -1, begins as zeros and is known to sandboxes.c alone.
+ */
+struct sandboxes {
+	int dir;
+	/* What was read or written last. */
+	struct {
+		char *container;
+		int fd; /* of the file, so that no other has its number; 0: nothing is kept */
+		dev_t device;
+		ino_t inode;
+		json_t *sandbox;
+		json_t *written; /* what the file has, where `sandbox` is newer; NULL: the same */
+	} kept;
+	/*
+	 * Files that were replaced, as many as the changes of a pod with some NICs: the kernel
+	 * frees them when the worker has answered, for which no runtime waits.
+	 */
+	int replaced[128];
+	size_t n_replaced;
+};
+
+#define auto_sandboxes auto_call(sandboxes_done)
+/* Close it. What was left for later is forgotten: sandbox_flush() comes before. */
+void sandboxes_done(struct sandboxes *state);
 
 /* Which attachment: a plugin is called once for each network and interface. */
 struct sandbox_key {
@@ -42,16 +71,15 @@ struct sandbox_key {
 /*
  * The file as it is, new, and not to be changed: later calls may return the same. NULL with err
  * ERR_NONE: there is none. ERR_HOST "SandboxUnreadable".
- * `state` is the descriptor of the state's folder, here and below.
  */
-json_t *sandbox_read(int state, const char *container, struct err *err);
+json_t *sandbox_read(struct sandboxes *state, const char *container, struct err *err);
 
 /*
  * The same where "none" would make something be forgotten or taken. *ret: new, NULL also for a file
  * that is no sandbox, of which nobody can undo anything. -1 with err ERR_HOST "SandboxUnreadable":
  * what is in it cannot be known now (EIO, EMFILE).
  */
-int sandbox_load(int state, const char *container, json_t **ret, struct err *err);
+int sandbox_load(struct sandboxes *state, const char *container, json_t **ret, struct err *err);
 
 /*
  * Pure: what a text has to be to be a sandbox, new; ERR_INVALID "BadSandbox". ERR_HOST
@@ -77,13 +105,13 @@ enum sandbox_write { SANDBOX_LATER, SANDBOX_WRITTEN, SANDBOX_SYNCED };
  * "SandboxTooLarge": it would be larger than SANDBOX_MAX.
  */
 typedef bool sandbox_change_fn(void *arg, json_t *sandbox);
-int sandbox_change(int state, const char *container, enum sandbox_write write,
+int sandbox_change(struct sandboxes *state, const char *container, enum sandbox_write write,
 		   sandbox_change_fn *change, void *arg, struct err *err);
 /* Write what changes have left for later, if they did. Errors as above. */
-int sandbox_flush(int state, const char *container, struct err *err);
+int sandbox_flush(struct sandboxes *state, const char *container, struct err *err);
 
 /* Remove a file that says nothing: a crash left it, before or after what was in it. */
-void sandbox_remove_empty(int state, const char *container);
+void sandbox_remove_empty(struct sandboxes *state, const char *container);
 
 /*
  * Is it about this network namespace, in this boot? A namespace that is made anew may have the
@@ -116,12 +144,12 @@ enum netns_life sandbox_life(const json_t *sandbox, int root, int *ret_netns);
  * Names of all sandboxes that have a file, new: an array of strings, sorted. NULL with err ERR_HOST
  * "StateUnusable": they cannot be known now; a folder that is not there has none.
  */
-json_t *sandboxes_list(int state, struct err *err);
+json_t *sandboxes_list(struct sandboxes *state, struct err *err);
 
 /* Of the state: ADDRESS.json and ADDRESS.lock (devices.h). */
 #define DEVICES_FOLDER "devices"
 
 /* Make the folders of the state, and remove drafts that a crash left. ERR_HOST "StateUnusable". */
-int sandboxes_prepare(int state, struct err *err);
+int sandboxes_prepare(struct sandboxes *state, struct err *err);
 
 #endif

@@ -105,9 +105,9 @@ static void note_for_plugin(const struct attachment *a, const char *path)
 {
 	auto_close int fd = -1;
 
-	if (mkdirat(a->state, WIRE_PROGRAMS, 0700) < 0 && errno != EEXIST)
+	if (mkdirat(a->state->dir, WIRE_PROGRAMS, 0700) < 0 && errno != EEXIST)
 		return;
-	fd = openat(a->state, path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = openat(a->state->dir, path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
 int allowed_types_admit(const struct attachment *a, const char *type, const char *command,
@@ -120,7 +120,7 @@ int allowed_types_admit(const struct attachment *a, const char *type, const char
 	if (str_empty(type) || strchr(type, '/') || type[0] == '.')
 		return err_set(err, ERR_INVALID, "PluginNotAllowed",
 			       "CNI plugin \"%.64s\" is a path; give the plugin's name", type);
-	is_noted = faccessat(a->state, note, F_OK, 0) == 0;
+	is_noted = faccessat(a->state->dir, note, F_OK, 0) == 0;
 	if (is_noted && !is_add)
 		return 0;
 	own = is_add ? NULL : recorded(a, err);

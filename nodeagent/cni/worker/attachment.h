@@ -41,7 +41,8 @@ struct program_limits {
 /* Borrowed, but for `steps` and `kept`. */
 struct attachment {
 	struct worker_channel *line;
-	int state, root; /* descriptors: of the state's folder, of the host's root */
+	struct sandboxes *state;
+	int root; /* descriptor of the host's root */
 	const char *container;
 	struct sandbox_key key;
 	const json_t *config;

@@ -31,7 +31,8 @@
 
 struct sandbox_job {
 	struct cni_job what;
-	int state, root; /* descriptors: of the state's folder, of the host's root */
+	struct sandboxes *state;
+	int root; /* descriptor of the host's root */
 	const struct cni_worker_config *config;
 	struct program_limits *limits;
 	struct attach_worker *worker;
@@ -292,7 +293,7 @@ static void run_sandbox_job(const struct sandbox_job *job, struct worker_channel
 	if (sandbox_flush(job->state, job->what.container, rc == 0 ? &err : NULL) < 0)
 		rc = -1;
 	if (rc == 0 && job->what.note)
-		notes_remove(job->state, job->what.note);
+		notes_remove(job->state->dir, job->what.note);
 	json_put(done, "result", result);
 	if (rc < 0)
 		json_put(done, "error", ask_error_new(&err));
@@ -404,20 +405,21 @@ static int check_namespace(const struct sandbox_job *job, struct cni_call *call,
 	return 0;
 }
 
-static int open_folders(const struct cni_worker_config *config, int *root, int *state,
+static int open_folders(const struct cni_worker_config *config, int *root, struct sandboxes *state,
 			struct err *err)
 {
 	*root = open(config->host_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (*root < 0)
 		return err_sys(err, "StateUnusable", "open %s", config->host_root);
-	*state = root_open(*root, WIRE_STATE, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	return *state < 0 ? err_sys(err, "StateUnusable", "open %s", WIRE_STATE) : 0;
+	state->dir = root_open(*root, WIRE_STATE, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	return state->dir < 0 ? err_sys(err, "StateUnusable", "open %s", WIRE_STATE) : 0;
 }
 
 static void run_job(struct worker_channel *line, const json_t *message, int netns,
 		    const struct cni_worker_config *config)
 {
-	auto_close int root = -1, state = -1;
+	auto_close int root = -1;
+	auto_sandboxes struct sandboxes state = {.dir = -1};
 	struct program_limits limits = {0};
 	struct attach_worker worker = {.announcements = json_array()};
 	struct sandbox_job job = {.config = config, .limits = &limits, .worker = &worker};
@@ -428,13 +430,13 @@ static void run_job(struct worker_channel *line, const json_t *message, int netn
 
 	if (rc == 0 && (rc = open_folders(config, &root, &state, &err)) == 0 &&
 	    kind >= CNI_JOB_SURVEY) {
-		node_job_run(line, kind, message, netns, state, root, config);
+		node_job_run(line, kind, message, netns, &state, root, config);
 		cni_call_done(&call);
 		return;
 	}
 	if (rc == 0 && (rc = cni_job_read(message, netns, &job.what, &call, &err)) == 0) {
 		job.root = root;
-		job.state = state;
+		job.state = &state;
 		/* In an ADD they come late: what was done is undone. */
 		limits.sum_ms = job.what.ms * 5 / (call.command == CALL_ADD ? 9 : 6);
 		rc = check_namespace(&job, &call, &err);

@@ -112,7 +112,7 @@ char *external_ipam_path(const struct attachment *a, const char *type)
 	auto_strbuf struct strbuf noted = {0};
 	const char *folder;
 
-	if (fs_read(a->state, note, PATH_MAX, &noted, NULL) < 0)
+	if (fs_read(a->state->dir, note, PATH_MAX, &noted, NULL) < 0)
 		strbuf_reset(&noted);
 	folder = strbuf_str(&noted);
 	if (folder[0] != '/' || strlen(folder) != noted.len || strchr(folder, ':'))
@@ -207,7 +207,7 @@ static int take_turn(const struct attachment *a, int64_t until)
 	do {
 		for (int i = 0; i < FOREIGN_MAX; i++) {
 			auto_free char *name = str_printf("foreign-%d.lock", i);
-			auto_close int fd = openat(a->state, name,
+			auto_close int fd = openat(a->state->dir, name,
 						   O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
 			if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)

@@ -92,7 +92,7 @@ static void empty_folder(int folder)
 }
 
 /* of: whose folders; NULL: of all that have no record in `state`. */
-static void remove_folders(int root, const char *of, int state)
+static void remove_folders(int root, const char *of, struct sandboxes *state)
 {
 	auto_close int all = open_all(root);
 	json_auto_t *names = all >= 0 ? names_in(all) : NULL;
@@ -117,10 +117,10 @@ static void remove_folders(int root, const char *of, int state)
 
 void job_files_remove(int root, const char *container)
 {
-	remove_folders(root, container, -1);
+	remove_folders(root, container, NULL);
 }
 
-void job_files_sweep(int root, int state)
+void job_files_sweep(int root, struct sandboxes *state)
 {
 	remove_folders(root, NULL, state);
 }

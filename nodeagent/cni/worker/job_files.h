@@ -25,6 +25,6 @@ void job_files_write(struct attachment *attachment, const char *patterns);
 void job_files_remove(int root, const char *container);
 
 /* Remove the folders of all sandboxes that have no record in `state`. */
-void job_files_sweep(int root, int state);
+void job_files_sweep(int root, struct sandboxes *state);
 
 #endif

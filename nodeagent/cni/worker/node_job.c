@@ -18,14 +18,14 @@
 #include "nodeagent/cni/state/folder_watch.h"
 #include "nodeagent/cni/state/notes.h"
 #include "nodeagent/cni/state/result_cache.h"
-#include "nodeagent/cni/state/sandboxes.h"
 #include "nodeagent/cni/worker/job_files.h"
 #include "nodeagent/cni/worker/profile_keeper.h"
 
 struct node_job {
 	struct worker_channel *line;
 	const json_t *job;
-	int state, root;
+	struct sandboxes *state;
+	int root;
 	int watch; /* of the folders, where one came with the job; -1 */
 	const struct cni_worker_config *config;
 	json_t *done; /* what the last frame is to have */
@@ -129,11 +129,11 @@ static void look_at_notes(const struct node_job *n)
 
 	json_array_foreach (json_at(n->job, "remove"), i, name)
 		if (cni_job_is_note(json_string_value(name)))
-			notes_remove(n->state, json_string_value(name));
+			notes_remove(n->state->dir, json_string_value(name));
 	if (json_is_true(json_at(n->job, "clean")))
-		notes_clean(n->state);
+		notes_clean(n->state->dir);
 	if (json_is_true(json_at(n->job, "list")))
-		(void)notes_each(n->state, json_str_at(n->job, "after"), on_note, &turn);
+		(void)notes_each(n->state->dir, json_str_at(n->job, "after"), on_note, &turn);
 	json_put_bool(n->done, "more", turn.n > NOTES_AT_ONCE);
 }
 
@@ -159,7 +159,7 @@ static struct profile_usage usage_of(const struct node_job *n)
 	json_auto_t *containers = sandboxes_list(n->state, NULL);
 	bool has_note = false;
 
-	has_note = !notes_each(n->state, NULL, on_any_note, &has_note) || has_note;
+	has_note = !notes_each(n->state->dir, NULL, on_any_note, &has_note) || has_note;
 	/* A file that the server does not have cannot be read, or its worker is not done yet. */
 	if (usage.use == PROFILE_UNUSED &&
 	    (!containers || json_array_size(containers) > 0 || has_note))
@@ -223,7 +223,7 @@ static void keep_rdma_files(const struct node_job *n)
 }
 
 void node_job_run(struct worker_channel *line, enum cni_job_kind kind, const json_t *job, int watch,
-		  int state, int root, const struct cni_worker_config *config)
+		  struct sandboxes *state, int root, const struct cni_worker_config *config)
 {
 	const struct node_job n = {.line = line,
 				   .job = job,

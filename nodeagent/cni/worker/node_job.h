@@ -17,15 +17,13 @@
 
 #include <jansson.h>
 
+#include "nodeagent/cni/state/sandboxes.h"
 #include "nodeagent/cni/worker/cni_job.h"
 #include "nodeagent/cni/worker/cni_worker.h"
 #include "nodeagent/cni/worker/worker_channel.h"
 
-/*
- * watch: descriptor that came with the job; -1: none. state, root: descriptors of the state's
- * folder and of the host's root.
- */
+/* watch: descriptor that came with the job; -1: none. root: descriptor of the host's root. */
 void node_job_run(struct worker_channel *line, enum cni_job_kind kind, const json_t *job, int watch,
-		  int state, int root, const struct cni_worker_config *config);
+		  struct sandboxes *state, int root, const struct cni_worker_config *config);
 
 #endif

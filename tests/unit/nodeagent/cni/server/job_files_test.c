@@ -209,14 +209,14 @@ static void files_of_other_sandboxes_and_of_nobody_stay(void **state)
 {
 	auto_free char *folder = str_below(stand.folder, "var/lib/orbweaver/cni");
 	auto_close int root = open(stand.folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	auto_close int records = -1;
+	auto_sandboxes struct sandboxes records = {.dir = -1};
 
 	start();
 	call("ADD");
 	write_file("run/orbweaver/jobs/spidernet.io_rails_1/nccl.env", "# sandbox gone\n");
 	write_file("run/orbweaver/jobs/spidernet.io_rails_2/else", "");
-	records = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	job_files_sweep(root, records);
+	records.dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	job_files_sweep(root, &records);
 	assert_false(is_there("run/orbweaver/jobs/spidernet.io_rails_1"));
 	assert_true(is_there("run/orbweaver/jobs/spidernet.io_rails_2"));
 	assert_true(is_there(FOLDER "/nccl.env"));

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/base/fs.h"
+#include "lib/base/mem.h"
 #include "lib/base/own.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
@@ -27,7 +28,7 @@
 
 struct stand {
 	char *folder;
-	int state;
+	struct sandboxes *state;
 };
 
 static int set_up(void **state)
@@ -35,7 +36,8 @@ static int set_up(void **state)
 	struct stand *s = calloc(1, sizeof(*s));
 
 	s->folder = scratch_new();
-	s->state = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	s->state = mem_new(struct sandboxes);
+	s->state->dir = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(sandboxes_prepare(s->state, NULL), 0);
 	*state = s;
 	return 0;
@@ -45,7 +47,8 @@ static int tear_down(void **state)
 {
 	struct stand *s = *state;
 
-	(void)close(s->state);
+	sandboxes_done(s->state);
+	mem_free(s->state);
 	scratch_free(s->folder);
 	free(s);
 	return 0;
@@ -55,14 +58,14 @@ static const struct sandbox_key key = {"sriov", "rail0", "net1"};
 
 static void put(const struct stand *s, const char *path, const char *text)
 {
-	assert_int_equal(fs_write_atomic(s->state, path, text, strlen(text), 0755, NULL), 0);
+	assert_int_equal(fs_write_atomic(s->state->dir, path, text, strlen(text), 0755, NULL), 0);
 }
 
 static char *get(const struct stand *s, const char *path)
 {
 	struct strbuf text = {0};
 
-	return fs_read(s->state, path, 1 << 20, &text, NULL) == 0 ? strbuf_take(&text) : NULL;
+	return fs_read(s->state->dir, path, 1 << 20, &text, NULL) == 0 ? strbuf_take(&text) : NULL;
 }
 
 /* ---- sandboxes ------------------------------------------------------------------------------- */
@@ -334,7 +337,7 @@ static void a_file_that_cannot_be_opened_is_an_error(void **state)
 	const struct stand *s = *state;
 	struct err err = {0};
 
-	assert_int_equal(symlinkat("/etc/passwd", s->state, "sandboxes/c1.json"), 0);
+	assert_int_equal(symlinkat("/etc/passwd", s->state->dir, "sandboxes/c1.json"), 0);
 	assert_null(sandbox_read(s->state, "c1", &err));
 	assert_string_equal(err.reason, "SandboxUnreadable");
 	assert_int_equal(sandbox_change(s->state, "c1", SANDBOX_SYNCED, add_one, NULL, &err), -1);
@@ -396,7 +399,7 @@ static void drafts_of_a_crash_are_removed(void **state)
 	const struct stand *s = *state;
 	auto_free char *left = NULL, *owner = NULL;
 
-	assert_int_equal(mkdirat(s->state, "devices", 0700), 0);
+	assert_int_equal(mkdirat(s->state->dir, "devices", 0700), 0);
 	assert_int_equal(device_claim(s->state, "0000:3b:00.2", "c1", "net1", NULL), 0);
 	put(s, "sandboxes/.c1.json.draft", "half of it");
 	put(s, "devices/.0000:3b:00.2.json.draft", "half of it");
@@ -416,13 +419,13 @@ static void so_are_old_ones_of_notes(void **state)
 	const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
 	auto_free char *left = NULL, *young = NULL, *note = NULL;
 
-	assert_int_equal(mkdirat(s->state, "notes", 0700), 0);
+	assert_int_equal(mkdirat(s->state->dir, "notes", 0700), 0);
 	put(s, "notes/.0001", "half of it");
 	put(s, "notes/.0002", "half of it");
 	put(s, "notes/0003", "a note");
-	assert_int_equal(utimensat(s->state, "notes/.0001", old, 0), 0);
-	assert_int_equal(utimensat(s->state, "notes/0003", old, 0), 0);
-	notes_clean(s->state);
+	assert_int_equal(utimensat(s->state->dir, "notes/.0001", old, 0), 0);
+	assert_int_equal(utimensat(s->state->dir, "notes/0003", old, 0), 0);
+	notes_clean(s->state->dir);
 	left = get(s, "notes/.0001");
 	assert_null(left);
 	young = get(s, "notes/.0002");
@@ -465,17 +468,17 @@ static void a_state_that_is_no_folder_cannot_be_used(void **state)
 {
 	const struct stand *s = *state;
 	struct err err = {0};
-	int file;
+	struct sandboxes file = {0};
 
 	put(s, "file", "");
-	file = openat(s->state, "file", O_RDONLY | O_CLOEXEC);
-	assert_int_equal(sandboxes_prepare(file, &err), -1);
+	file.dir = openat(s->state->dir, "file", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(sandboxes_prepare(&file, &err), -1);
 	assert_string_equal(err.reason, "StateUnusable");
-	assert_int_equal(device_lock(file, "0000:03:00.2", 0, &err), -1);
+	assert_int_equal(device_lock(&file, "0000:03:00.2", 0, &err), -1);
 	assert_string_equal(err.reason, "DeviceNotLocked");
-	assert_int_equal(device_claim(file, "0000:03:00.2", "c1", "net1", &err), -1);
+	assert_int_equal(device_claim(&file, "0000:03:00.2", "c1", "net1", &err), -1);
 	assert_string_equal(err.reason, "DeviceNotClaimed");
-	(void)close(file);
+	sandboxes_done(&file);
 }
 
 /* ---- devices --------------------------------------------------------------------------------- */
@@ -574,7 +577,7 @@ static void whose_a_device_is_that_cannot_be_read_is_not_known(void **state)
 	struct err err = {0};
 
 	lock_and_let_go(s);
-	assert_int_equal(mkdirat(s->state, "devices/0000:03:00.2.json", 0700), 0);
+	assert_int_equal(mkdirat(s->state->dir, "devices/0000:03:00.2.json", 0700), 0);
 	assert_int_equal(device_is_owned(s->state, vf, "c1", &err), -1);
 	assert_int_equal(err.class, ERR_TRANSIENT);
 	assert_int_equal(device_owner(s->state, vf, &owner, NULL), -1);
@@ -613,11 +616,11 @@ static void records_say_whose_a_device_is_whose_file_says_nothing(void **state)
 	assert_int_equal(device_is_owned(s->state, vf, "c0", NULL), 0);
 	assert_int_equal(device_is_owned(s->state, vf, "c2", NULL), 1);
 	/* It is not taken for nobody's where one of them cannot be read. */
-	assert_int_equal(unlinkat(s->state, "sandboxes/c2.json", 0), 0);
+	assert_int_equal(unlinkat(s->state->dir, "sandboxes/c2.json", 0), 0);
 	assert_int_equal(device_is_owned(s->state, vf, "c0", NULL), 1);
-	assert_int_equal(unlinkat(s->state, "sandboxes/c0.json", 0), 0);
+	assert_int_equal(unlinkat(s->state->dir, "sandboxes/c0.json", 0), 0);
 	assert_int_equal(device_is_owned(s->state, vf, "c3", NULL), 1);
-	assert_int_equal(mkdirat(s->state, "sandboxes/c2.json", 0700), 0);
+	assert_int_equal(mkdirat(s->state->dir, "sandboxes/c2.json", 0700), 0);
 	assert_int_equal(device_is_owned(s->state, vf, "c3", NULL), -1);
 }
 
@@ -627,7 +630,7 @@ static void sandboxes_that_cannot_be_listed_are_not_none(void **state)
 	json_auto_t *none = NULL;
 	struct err err = {0};
 
-	assert_int_equal(renameat(s->state, "sandboxes", s->state, "away"), 0);
+	assert_int_equal(renameat(s->state->dir, "sandboxes", s->state->dir, "away"), 0);
 	none = sandboxes_list(s->state, NULL);
 	assert_int_equal(json_array_size(none), 0);
 	assert_non_null(none);
@@ -750,7 +753,7 @@ static int install_all(const struct stand *s, const char *bin_dir, const char *p
 
 	for (size_t i = 0; i < install_n_names; i++)
 		json_array_append_new(names, json_string(install_names[i]));
-	return install_plugins(s->state, bin_dir, program, names, err);
+	return install_plugins(s->state->dir, bin_dir, program, names, err);
 }
 
 static void plugins_are_one_file_under_all_names(void **state)
@@ -760,17 +763,17 @@ static void plugins_are_one_file_under_all_names(void **state)
 	struct stat first, other;
 
 	assert_int_equal(install_all(s, "/opt/cni/bin", program, NULL), 0);
-	assert_int_equal(fstatat(s->state, "opt/cni/bin/orbweaver-cni", &first, 0), 0);
+	assert_int_equal(fstatat(s->state->dir, "opt/cni/bin/orbweaver-cni", &first, 0), 0);
 	assert_int_equal(first.st_mode & 07777, 0755);
 	for (size_t i = 0; i < install_n_names; i++) {
 		auto_free char *path = str_printf("opt/cni/bin/%s", install_names[i]);
 
-		assert_int_equal(fstatat(s->state, path, &other, 0), 0);
+		assert_int_equal(fstatat(s->state->dir, path, &other, 0), 0);
 		assert_int_equal(other.st_ino, first.st_ino);
 	}
 	/* A second time nothing is written. */
 	assert_int_equal(install_all(s, "/opt/cni/bin", program, NULL), 0);
-	assert_int_equal(fstatat(s->state, "opt/cni/bin/orbweaver-cni", &other, 0), 0);
+	assert_int_equal(fstatat(s->state->dir, "opt/cni/bin/orbweaver-cni", &other, 0), 0);
 	assert_int_equal(other.st_ino, first.st_ino);
 	assert_null(get(s, "opt/cni/bin/.orbweaver-cni.draft"));
 }
@@ -794,14 +797,14 @@ static void a_foreign_plugin_is_kept_and_comes_back(void **state)
 	const struct stand *s = *state;
 	auto_free char *program = program_of(s, "1"), *ours = NULL, *saved = NULL, *back = NULL;
 
-	assert_int_equal(mkdirat(s->state, "bin", 0755), 0);
+	assert_int_equal(mkdirat(s->state->dir, "bin", 0755), 0);
 	put(s, "bin/sriov", "theirs");
 	assert_int_equal(install_all(s, "/bin", program, NULL), 0);
 	ours = get(s, "bin/sriov");
 	assert_string_equal(ours, PLUGIN_MARK "1");
 	saved = get(s, "bin/sriov" INSTALL_SAVED);
 	assert_string_equal(saved, "theirs");
-	assert_int_equal(install_remove(s->state, "/bin", NULL), 0);
+	assert_int_equal(install_remove(s->state->dir, "/bin", NULL), 0);
 	back = get(s, "bin/sriov");
 	assert_string_equal(back, "theirs");
 	assert_null(get(s, "bin/rdma"));
@@ -819,7 +822,7 @@ static void a_root_that_cannot_be_entered_is_named_with_what_is_missing(void **s
 	struct err err = {0};
 
 	put(s, "file", "");
-	a.root = file = openat(s->state, "file", O_RDONLY | O_CLOEXEC);
+	a.root = file = openat(s->state->dir, "file", O_RDONLY | O_CLOEXEC);
 	assert_null(external_ipam_program(&a, "static", "ADD", config, &err));
 	assert_int_equal(err.sys, ENOTDIR);
 	assert_non_null(strstr(err.text, "enter the host's root /"));
@@ -835,7 +838,7 @@ static void what_is_somebody_else_s_by_now_is_not_removed(void **state)
 
 	assert_int_equal(install_all(s, "/bin", program, NULL), 0);
 	put(s, "bin/sriov", "theirs");
-	assert_int_equal(install_remove(s->state, "/bin", NULL), 0);
+	assert_int_equal(install_remove(s->state->dir, "/bin", NULL), 0);
 	text = get(s, "bin/sriov");
 	assert_string_equal(text, "theirs");
 }
@@ -847,17 +850,17 @@ static void a_name_that_is_not_asked_for_is_not_touched(void **state)
 	json_auto_t *names = json_pack("[s, s]", "spiderpool", "rdma");
 	json_auto_t *seen = NULL;
 
-	assert_int_equal(mkdirat(s->state, "bin", 0755), 0);
+	assert_int_equal(mkdirat(s->state->dir, "bin", 0755), 0);
 	put(s, "bin/orbweaver-cni", "theirs");
 	put(s, "bin/sriov", "theirs");
 	put(s, "bin/sriov" INSTALL_SAVED, "older");
-	assert_int_equal(install_plugins(s->state, "/bin", program, names, NULL), 0);
+	assert_int_equal(install_plugins(s->state->dir, "/bin", program, names, NULL), 0);
 	theirs = get(s, "bin/orbweaver-cni");
 	assert_string_equal(theirs, "theirs");
 	/* Not a link to the other program's file of the first name. */
 	ours = get(s, "bin/rdma");
 	assert_string_equal(ours, PLUGIN_MARK "1");
-	seen = install_look(s->state, "/bin");
+	seen = install_look(s->state->dir, "/bin");
 	assert_int_equal(json_array_size(seen), install_n_names);
 	assert_string_equal(json_str_at(json_find(seen, "name", "rdma"), "owner"), "ours");
 	assert_string_equal(json_str_at(json_find(seen, "name", "sriov"), "owner"), "other");
@@ -865,7 +868,7 @@ static void a_name_that_is_not_asked_for_is_not_touched(void **state)
 	assert_string_equal(json_str_at(json_find(seen, "name", "ipoib"), "owner"), "nobody");
 	assert_true(json_is_true(json_at(json_find(seen, "name", "macvlan"), "common")));
 	assert_false(json_is_true(json_at(json_find(seen, "name", "sriov"), "common")));
-	assert_int_equal(install_restore(s->state, "/bin", names, NULL), 0);
+	assert_int_equal(install_restore(s->state->dir, "/bin", names, NULL), 0);
 	assert_null(get(s, "bin/rdma"));
 }
 
@@ -875,9 +878,9 @@ static void what_was_kept_comes_back_also_where_ours_has_gone(void **state)
 	auto_free char *back = NULL;
 	json_auto_t *names = json_pack("[s, s]", "sriov", "rdma");
 
-	assert_int_equal(mkdirat(s->state, "bin", 0755), 0);
+	assert_int_equal(mkdirat(s->state->dir, "bin", 0755), 0);
 	put(s, "bin/sriov" INSTALL_SAVED, "theirs");
-	assert_int_equal(install_restore(s->state, "/bin", names, NULL), 0);
+	assert_int_equal(install_restore(s->state->dir, "/bin", names, NULL), 0);
 	back = get(s, "bin/sriov");
 	assert_string_equal(back, "theirs");
 	assert_null(get(s, "bin/sriov" INSTALL_SAVED));
@@ -889,23 +892,23 @@ static void of_two_folders_the_first_that_has_the_name_counts(void **state)
 	auto_free char *program = program_of(s, "1");
 	const char *const path = "/opt:/bin:relative::/none";
 
-	assert_true(install_is_other(s->state, path, "macvlan"));
-	assert_int_equal(mkdirat(s->state, "bin", 0755), 0);
-	assert_false(install_is_other(s->state, path, "macvlan"));
+	assert_true(install_is_other(s->state->dir, path, "macvlan"));
+	assert_int_equal(mkdirat(s->state->dir, "bin", 0755), 0);
+	assert_false(install_is_other(s->state->dir, path, "macvlan"));
 	assert_int_equal(install_all(s, "/bin", program, NULL), 0);
-	assert_false(install_is_other(s->state, path, "macvlan"));
-	assert_int_equal(mkdirat(s->state, "opt", 0755), 0);
-	assert_int_equal(mkdirat(s->state, "opt/macvlan", 0755), 0);
-	assert_false(install_is_other(s->state, path, "macvlan"));
+	assert_false(install_is_other(s->state->dir, path, "macvlan"));
+	assert_int_equal(mkdirat(s->state->dir, "opt", 0755), 0);
+	assert_int_equal(mkdirat(s->state->dir, "opt/macvlan", 0755), 0);
+	assert_false(install_is_other(s->state->dir, path, "macvlan"));
 	put(s, "opt/vlan", "theirs");
-	assert_true(install_is_other(s->state, path, "vlan"));
-	assert_false(install_is_other(s->state, "/bin:/opt", "vlan"));
+	assert_true(install_is_other(s->state->dir, path, "vlan"));
+	assert_false(install_is_other(s->state->dir, "/bin:/opt", "vlan"));
 	/* A link to another program's file, as distributions have them. */
-	assert_int_equal(symlinkat("/opt/vlan", s->state, "opt/ipvlan"), 0);
-	assert_true(install_is_other(s->state, path, "ipvlan"));
+	assert_int_equal(symlinkat("/opt/vlan", s->state->dir, "opt/ipvlan"), 0);
+	assert_true(install_is_other(s->state->dir, path, "ipvlan"));
 	/* Ours in a version of its own. */
 	put(s, "opt/vlan", PLUGIN_MARK "0");
-	assert_false(install_is_other(s->state, path, "vlan"));
+	assert_false(install_is_other(s->state->dir, path, "vlan"));
 }
 
 static void a_folder_that_cannot_be_had_is_an_error(void **state)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "lib/base/child.h"
+#include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/attach.h"
@@ -21,7 +22,8 @@
 
 static struct stand {
 	char *folder;
-	int root, state;
+	int root;
+	struct sandboxes *state;
 	json_t *config, *env;
 	bool is_refused;
 	int deleted; /* how often DEL had something to undo */
@@ -42,13 +44,13 @@ bool attach_is_common(const char *type)
 
 static bool is_through(void)
 {
-	return faccessat(stand.state, "through", F_OK, 0) == 0;
+	return faccessat(stand.state->dir, "through", F_OK, 0) == 0;
 }
 
 /* The driver starts, which takes a while. */
 static int begin(const struct attach_call *call, struct err *err)
 {
-	const int kept[] = {call->lock, stand.state};
+	const int kept[] = {call->lock, stand.state->dir};
 	json_auto_t *state = json_pack("{s:s}", "was", "ib7");
 
 	assert_true(call->lock >= 0);
@@ -60,7 +62,8 @@ static int begin(const struct attach_call *call, struct err *err)
 		.dies_by = SIGKILL, .keep = kept, .n_keep = ARRAY_LEN(kept)});
 	if (*call->beside == 0) {
 		(void)usleep(100000);
-		(void)close(openat(stand.state, "through", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+		(void)close(
+			openat(stand.state->dir, "through", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 		_exit(0);
 	}
 	return 0;
@@ -90,7 +93,8 @@ static int set_up(void **state)
 {
 	stand = (struct stand){.folder = scratch_new(), .env = json_object()};
 	stand.root = open(stand.folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	stand.state = open(stand.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	stand.state = mem_new(struct sandboxes);
+	stand.state->dir = open(stand.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(sandboxes_prepare(stand.state, NULL), 0);
 	stand.config =
 		json_pack("{s:s, s:s, s:s}", "name", "ib", "type", "ib-sriov", "deviceID", DEVICE);
@@ -114,7 +118,8 @@ static int tear_down(void **state)
 	json_decref(stand.env);
 	json_decref(stand.attachment.steps);
 	(void)close(stand.root);
-	(void)close(stand.state);
+	sandboxes_done(stand.state);
+	mem_free(stand.state);
 	scratch_free(stand.folder);
 	return 0;
 }

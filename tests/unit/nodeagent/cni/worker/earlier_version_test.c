@@ -33,7 +33,8 @@
 
 struct stand {
 	char *folder;
-	int root, state;
+	int root;
+	struct sandboxes *state;
 };
 
 static void put(const struct stand *s, const char *path, const void *data, size_t len)
@@ -51,7 +52,8 @@ static int set_up(void **state)
 	assert_int_equal(root_make_dirs(s->root, WIRE_STATE, 0700), 0);
 	assert_int_equal(root_make_dirs(s->root, "var/lib/cni/networks/rail1", 0755), 0);
 	assert_int_equal(root_make_dirs(s->root, WIRE_STATE "/" WIRE_NOTES, 0700), 0);
-	s->state = root_open(s->root, WIRE_STATE, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	s->state = mem_new(struct sandboxes);
+	s->state->dir = root_open(s->root, WIRE_STATE, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	assert_int_equal(sandboxes_prepare(s->state, NULL), 0);
 	assert_int_equal(fs_read(AT_FDCWD, EARLIER "sandbox.json", 65536, &sandbox, NULL), 0);
 	put(s, WIRE_STATE "/sandboxes/c1.json", sandbox.data, sandbox.len);
@@ -68,7 +70,8 @@ static int tear_down(void **state)
 	struct stand *s = *state;
 
 	(void)close(s->root);
-	(void)close(s->state);
+	sandboxes_done(s->state);
+	mem_free(s->state);
 	scratch_free(s->folder);
 	mem_free(s);
 	return 0;

@@ -13,6 +13,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/fs.h"
+#include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -24,7 +25,8 @@
 
 struct stand {
 	char *folder;
-	int state, root;
+	int root;
+	struct sandboxes *state;
 	json_t *env;
 	struct program_limits limits;
 	struct attachment attachment;
@@ -33,14 +35,14 @@ struct stand {
 /* A program with this text, in the runtime's folder of plugins. */
 static void put_program(const struct stand *s, const char *name, const char *text)
 {
-	assert_int_equal(fs_write_atomic(s->state, name, text, strlen(text), 0755, NULL), 0);
+	assert_int_equal(fs_write_atomic(s->state->dir, name, text, strlen(text), 0755, NULL), 0);
 }
 
 static char *get(const struct stand *s, const char *name)
 {
 	struct strbuf text = {0};
 
-	return fs_read(s->state, name, 65536, &text, NULL) == 0 ? strbuf_take(&text) : NULL;
+	return fs_read(s->state->dir, name, 65536, &text, NULL) == 0 ? strbuf_take(&text) : NULL;
 }
 
 static int set_up(void **state)
@@ -49,7 +51,8 @@ static int set_up(void **state)
 
 	assert_non_null(s);
 	s->folder = scratch_new();
-	s->state = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	s->state = mem_new(struct sandboxes);
+	s->state->dir = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	s->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	s->env = json_pack("{s:s, s:s}", "CNI_PATH", s->folder, "FOLDER", s->folder);
 	s->attachment = (struct attachment){
@@ -69,7 +72,8 @@ static int tear_down(void **state)
 {
 	struct stand *s = *state;
 
-	(void)close(s->state);
+	sandboxes_done(s->state);
+	mem_free(s->state);
 	(void)close(s->root);
 	json_decref(s->env);
 	scratch_free(s->folder);
@@ -156,7 +160,7 @@ static void a_fifth_waits_and_is_tried_again(void **state)
 	for (int i = 0; i < 4; i++) {
 		auto_free char *name = str_printf("foreign-%d.lock", i);
 
-		turns[i] = openat(s->state, name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		turns[i] = openat(s->state->dir, name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 		assert_int_equal(flock(turns[i], LOCK_EX), 0);
 	}
 	s->limits.turn_ms = 1;
@@ -187,7 +191,7 @@ static void a_lock_that_cannot_be_opened_is_told_as_such(void **state)
 	if (geteuid() != 0)
 		skip();
 	put_program(s, "macvlan", "#!/bin/sh\n");
-	assert_int_equal(symlinkat("elsewhere", s->state, "foreign-0.lock"), 0);
+	assert_int_equal(symlinkat("elsewhere", s->state->dir, "foreign-0.lock"), 0);
 	assert_null(external_ipam_program(&s->attachment, "macvlan", "DEL", config, &err));
 	assert_string_equal(err.reason, "PluginFailed");
 	assert_null(strstr(err.text, "do not end"));
@@ -486,9 +490,9 @@ static void looks_in_no_folder_that_the_call_names(void **state)
 	assert_int_equal(run(s, "dhcp"), 127);
 	assert_null(get(s, "ran"));
 	/* The plugin on the host has found it there. */
-	assert_int_equal(
-		fs_write_atomic(s->state, WIRE_PROGRAMS "/dhcp", noted, strlen(noted), 0600, NULL),
-		0);
+	assert_int_equal(fs_write_atomic(s->state->dir, WIRE_PROGRAMS "/dhcp", noted, strlen(noted),
+					 0600, NULL),
+			 0);
 	assert_int_equal(run(s, "dhcp"), 0);
 	assert_null(get(s, "ran"));
 	path = str_printf("%s:%s\n", noted, bin);

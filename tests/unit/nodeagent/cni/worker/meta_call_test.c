@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "lib/base/fs.h"
+#include "lib/base/mem.h"
 #include "lib/base/root.h"
 #include "lib/json/ask.h"
 #include "lib/json/frame_io.h"
@@ -32,7 +33,8 @@
 /* A node: a root with its state, and what the worker's plugins were asked. */
 struct node {
 	char path[64];
-	int root, state;
+	int root;
+	struct sandboxes *state;
 	pid_t worker;
 	struct worker_channel line;   /* the server's end */
 	json_t *pod, *nads, *devices; /* what the agent says; pod NULL: gone */
@@ -71,7 +73,8 @@ static int setup(void **state)
 	assert_non_null(mkdtemp(node.path));
 	node.root = open(node.path, O_RDONLY | O_DIRECTORY);
 	assert_int_equal(mkdirat(node.root, "state", 0700), 0);
-	node.state = openat(node.root, "state", O_RDONLY | O_DIRECTORY);
+	node.state = mem_new(struct sandboxes);
+	node.state->dir = openat(node.root, "state", O_RDONLY | O_DIRECTORY);
 	assert_int_equal(sandboxes_prepare(node.state, NULL), 0);
 	put_theirs(&node);
 	node.called = json_array();
@@ -102,7 +105,8 @@ static int teardown(void **state)
 	json_decref(node->asked);
 	json_decref(node->status);
 	(void)close(node->root);
-	(void)close(node->state);
+	sandboxes_done(node->state);
+	mem_free(node->state);
 	return nftw(node->path, forget, 16, FTW_DEPTH | FTW_PHYS);
 }
 
@@ -1057,11 +1061,11 @@ static void waits_while_it_is_not_known_whose_a_device_is(void **state)
 			      json_pack("{s:s,s:s,s:[s]}", "container", "c", "resource", "x.io/vf",
 					"ids", "0000:01:10.0"));
 	(void)close(device_lock(node->state, "0000:01:10.0", 1000, NULL));
-	assert_int_equal(mkdirat(node->state, file, 0700), 0);
+	assert_int_equal(mkdirat(node->state->dir, file, 0700), 0);
 	refused = call(node, "ADD");
 	assert_string_equal(json_str_at(refused, "error", "reason"), "DeviceNotClaimed");
 	expect_called(node, "");
-	assert_int_equal(unlinkat(node->state, file, AT_REMOVEDIR), 0);
+	assert_int_equal(unlinkat(node->state->dir, file, AT_REMOVEDIR), 0);
 	done = call(node, "ADD");
 	assert_null(json_at(done, "error"));
 }

@@ -259,6 +259,7 @@ struct choice {
 	bool packed;
 	const json_t *gpus;               /* "gpus" of `near`; NULL: none */
 	bool has_gpus;                    /* they are the pod's, and not those that are free */
+	bool on_any_node;                 /* NUMA nodes do not count */
 	size_t served[TOPOLOGY_GPUS_MAX]; /* devices that each of them got */
 	struct map pfs;
 };
@@ -318,6 +319,18 @@ static struct pf *pf_of(struct choice *choice, const json_t *device)
 	return pf;
 }
 
+/*
+ * The nearest NIC of each GPU, wherever the GPUs are; and all NICs for a pod that asks for as many,
+ * since it has all GPUs then.
+ */
+static bool is_on_any_node(const struct choice *choice)
+{
+	size_t n = choice->pfs.len - (map_get(&choice->pfs, "") != NULL);
+
+	return choice->has_gpus ||
+	       (!choice->gpus && !choice->packed && n > 1 && choice->wanted >= n);
+}
+
 static struct candidate candidate_of(struct choice *choice, const struct devices *devices,
 				     const char *id)
 {
@@ -328,8 +341,7 @@ static struct candidate candidate_of(struct choice *choice, const struct devices
 	return (struct candidate){
 		.id = id,
 		.rank = choice->has_gpus ? TOPOLOGY_PIX : pf->distance,
-		/* The nearest NIC of each GPU, wherever the GPUs are. */
-		.numa = choice->has_gpus        ? 0
+		.numa = choice->on_any_node     ? 0
 			: json_is_integer(numa) ? json_integer_value(numa)
 						: NUMA_UNKNOWN,
 		.pf = pf,
@@ -558,6 +570,7 @@ int allocate_prefer(const json_t *resource, const char *const *available, size_t
 	choice.items = mem_calloc(n_available + 1, sizeof(*choice.items));
 	for (size_t i = 0; i < devices.n; i++)
 		pf_of(&choice, devices.items[i].json)->total++;
+	choice.on_any_node = is_on_any_node(&choice);
 	for (size_t i = 0; i < n_available; i++)
 		choice.items[i] = candidate_of(&choice, &devices, available[i]);
 	qsort(choice.items, choice.n, sizeof(*choice.items), compare_candidates);

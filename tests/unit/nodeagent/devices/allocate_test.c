@@ -210,9 +210,15 @@ static void preferences_keep_nodes_together_and_spread_or_pack(void **state)
 		{"spread", "abcdefghijkl", "k", 2, "ik"},
 		{"spread", "abcdefghijkl", "b", 2, "be"},
 		{"packed", "abcdefghijkl", "f", 2, "ef"},
-		{"spread", "abcdefghijkl", "al", 3, "ail"},
+		{"spread", "abcdefghijkl", "al", 2, "al"},
+		/* As many as PFs: each in its turn, on all nodes. Also for more, and where one is empty. */
+		{"spread", "abcdefghijklm", "", 3, "aei"},
+		{"spread", "abcdefghijkl", "al", 3, "ael"},
+		{"spread", "abcdefghijkl", "", 6, "abefij"},
+		{"spread", "abcdefijkl", "", 8, "abcefijk"},
+		{"spread", "abcdijkl", "", 4, "abij"},
 		/* No node is enough: the largest, then the next. */
-		{"spread", "abcdefijkl", "", 8, "abcdefij"},
+		{"packed", "abcdefijkl", "", 8, "abcdefij"},
 		{"spread", "ijm", "", 3, "ijm"},
 		{"spread", "am", "", 1, "a"},
 		/* What is not known comes last. */
@@ -328,7 +334,7 @@ static void devices_near_a_free_gpu_are_preferred_on_one_node(void **state)
 		/* Two are on one node. */
 		{GPU_P ", " GPU_Q ", " GPU_R, "abcdefghijkl", 2, "ij"},
 		{GPU_P ", " GPU_Q ", " GPU_R, "abcdefghi", 2, "ae"},
-		/* Not enough of them: the next nearest. */
+		/* Not enough of them: the next nearest, also for as many as PFs. */
 		{GPU_Q, "abcdefijkl", 3, "aef"},
 	};
 

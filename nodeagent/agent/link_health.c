@@ -20,7 +20,7 @@ struct link_health {
 	char *boot;
 	json_t *links;  /* the history */
 	json_t *wanted; /* of the last look */
-	json_t *acted;  /* likewise */
+	json_t *acted;  /* the agent's own, as it changes */
 	json_t *status; /* reported last */
 	struct metric *state, *flaps, *speed;
 };
@@ -138,7 +138,7 @@ void link_health_looked(struct link_health *health, const struct link_health_loo
 		health->earlier = NULL;
 	}
 	json_replace(&health->wanted, json_incref((json_t *)look->wanted));
-	json_replace(&health->acted, json_deep_copy(look->acted));
+	json_replace(&health->acted, json_incref((json_t *)look->acted));
 	own = own_ports(health);
 	link_history_look(health->links, look->observed, own, now_ms());
 	judge(health);

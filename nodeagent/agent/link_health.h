@@ -40,7 +40,10 @@ void link_health_free(struct link_health *health);
 /* status.linkHealth of an agent before us, at the first call; NULL: none. Borrowed. */
 void link_health_heard(struct link_health *health, const json_t *status);
 
-/* A look; all borrowed. wanted: link_history_wanted(). acted: of history_is_ours(), clock_ms(). */
+/*
+ * A look; all borrowed. wanted: link_history_wanted(). acted: of history_is_ours(), by clock_ms();
+ * kept, as steps that begin after the look change it.
+ */
 struct link_health_look {
 	const json_t *observed, *wanted, *acted;
 };

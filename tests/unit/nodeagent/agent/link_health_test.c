@@ -151,6 +151,17 @@ static void what_our_steps_do_is_not_said(void **state)
 	assert_string_equal(reason(), "LinkDown");
 }
 
+static void a_step_that_began_after_the_look_counts_as_ours(void **state)
+{
+	json_auto_t *acted = json_object();
+
+	heard(BEFORE);
+	looked("{carrier: true, carrierChanges: 2}", acted);
+	json_put_int(acted, A, INT64_MAX);
+	event(A, false, 3);
+	assert_string_equal(reason(), "LinkHealthy");
+}
+
 static void other_interfaces_and_messages_say_nothing(void **state)
 {
 	heard(BEFORE);
@@ -177,6 +188,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(a_lost_link_is_said_once_and_so_is_its_return),
 		CASE(what_our_steps_do_is_not_said),
+		CASE(a_step_that_began_after_the_look_counts_as_ours),
 		CASE(other_interfaces_and_messages_say_nothing),
 		CASE(a_new_node_says_nothing_before_links_had_their_time),
 	};

@@ -53,6 +53,8 @@ static void take_earlier_report(struct agent *agent)
 	json_object_set(agent->seen.earlier, "interfaces", (json_t *)interfaces);
 	json_put(agent->seen.earlier, "rails",
 		 json_incref(json_at(agent->object, "status", "rails")));
+	json_put(agent->seen.earlier, "linkHealth",
+		 json_incref(json_at(agent->object, "status", "linkHealth")));
 	if (!observed)
 		return;
 	json_object_set(agent->seen.earlier, "node", json_at(observed, "node"));

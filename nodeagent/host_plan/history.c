@@ -182,7 +182,11 @@ static int64_t no_link_ms(const struct history_input *in, const json_t *entry)
 {
 	const char *address = json_str_at(entry, "pciAddress");
 	const json_t *before = json_find(json_at(in->before, "interfaces"), "pciAddress", address);
-	const json_t *since = json_at(before, "host", "noLinkMs");
+	const json_t *since = json_at(before, "host", "noLinkMs"),
+		     *links = json_at(in->before, "linkHealth");
+	/* An agent before us knew it, with a link or without. */
+	bool is_known = boot && str_eq(json_str_at(links, "bootID"), boot) &&
+			json_find(json_at(links, "ports"), "pciAddress", address);
 
 	if (!json_is_false(json_at(entry, "host", "carrier")) &&
 	    !str_eq(json_str_at(entry, "linkAdminState"), "down"))
@@ -190,8 +194,8 @@ static int64_t no_link_ms(const struct history_input *in, const json_t *entry)
 	if (since)
 		return json_integer_value(since);
 	/* It was there, and nobody of ours took it: it counts as long gone. */
-	return json_is_true(json_at(before, "host", "carrier")) &&
-			       !json_at(before, "host", "arrivedMs") &&
+	return (is_known || (json_is_true(json_at(before, "host", "carrier")) &&
+			     !json_at(before, "host", "arrivedMs"))) &&
 			       !history_is_ours(in->acted, address, in->now_ms)
 		       ? in->now_ms - HISTORY_NO_LINK_MS
 		       : in->now_ms;

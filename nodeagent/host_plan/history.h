@@ -41,8 +41,8 @@ struct history_input {
 	const json_t *observed; /* of host_observe() */
 	/*
 	 * What this function returned last. Before the first look, what is left of earlier ones:
-	 * "interfaces" and "rails" as in NodeState.status, "node" of history_node(); each absent
-	 * when not known. NULL: nothing is.
+	 * "interfaces", "rails" and "linkHealth" as in NodeState.status, "node" of history_node();
+	 * each absent when not known. NULL: nothing is.
 	 */
 	const json_t *before;
 	const json_t *spec;  /* NodeState.spec whose PFs are kept, with its rails; NULL: none */

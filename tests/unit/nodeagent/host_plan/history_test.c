@@ -297,6 +297,19 @@ static void a_link_that_is_lost_is_told_at_once_unless_we_took_it(void **state)
 	acted_on = NULL;
 }
 
+/* After an update of the agent pods get no device of a port that has failed before, or meanwhile. */
+static void a_link_that_an_agent_before_us_knew_is_told_at_once(void **state)
+{
+	for (int i = 0; i < 2; i++) {
+		before = yaml(i == 0 ? "{linkHealth: {bootID: one, ports: [{pciAddress: '" A "'}]}}"
+				     : "{linkHealth: {bootID: two, ports: [{pciAddress: '" A
+				       "'}]}}");
+		(void)look(CARRIER("false"), SPEC_A, 90000);
+		assert_int_equal(json_is_true(json_at(pf_at(0), "host", "noLink")), i == 0);
+		(void)forget(NULL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -315,6 +328,7 @@ int main(void)
 		CASE(a_pci_error_counts_for_ten_minutes_after_the_last),
 		CASE(a_port_without_link_is_told_so_when_it_lasts),
 		CASE(a_link_that_is_lost_is_told_at_once_unless_we_took_it),
+		CASE(a_link_that_an_agent_before_us_knew_is_told_at_once),
 	};
 
 	json_init();

@@ -297,6 +297,14 @@ void agent_wake(struct agent *agent)
 	agent_look_at(agent, clock_ms() + AGENT_DEBOUNCE_MS);
 }
 
+void agent_set_link(struct agent *agent, const char *address, bool is_up)
+{
+	if (!agent->seen.observed)
+		return;
+	agent_take_observed(agent, history_with_link(agent->seen.observed, address, is_up));
+	agent->config.looked(agent->config.arg);
+}
+
 static bool is_called(const json_t *device, const char *name)
 {
 	return str_eq(json_str_at(device, "name"), name) ||

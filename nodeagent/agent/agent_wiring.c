@@ -291,8 +291,10 @@ static void on_claim_read(void *arg, const char *uid, const json_t *claim, const
 static void on_host_event(void *arg, const struct watch_event *event)
 {
 	struct agent_process *p = arg;
+	const char *changed = link_health_event(p->counters.links, event);
 
-	link_health_event(p->counters.links, event);
+	if (changed)
+		agent_set_link(p->agent, changed, event->is_up);
 	if (event->lost || event->source == WATCH_RDMA || event->address ||
 	    (event->name && agent_knows_interface(p->agent, event->name)))
 		agent_wake(p->agent);

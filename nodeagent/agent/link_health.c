@@ -144,7 +144,7 @@ void link_health_looked(struct link_health *health, const struct link_health_loo
 	judge(health);
 }
 
-void link_health_event(struct link_health *health, const struct watch_event *event)
+const char *link_health_event(struct link_health *health, const struct watch_event *event)
 {
 	struct link_event change = {NULL, event->is_up, event->carrier_changes};
 	json_auto_t *own = NULL;
@@ -152,7 +152,7 @@ void link_health_event(struct link_health *health, const struct watch_event *eve
 	json_t *port;
 
 	if (event->source != WATCH_LINK || event->lost || !event->has_link)
-		return;
+		return NULL;
 	/*
 	 * Linux before 5.14 names the interface only; representors of VFs and children of an IPoIB
 	 * interface have the address of the port, too.
@@ -162,8 +162,10 @@ void link_health_event(struct link_health *health, const struct watch_event *eve
 		    (!event->address || str_eq(address, event->address)))
 			change.address = address;
 	own = own_ports(health);
-	if (change.address && link_history_event(health->links, &change, own, now_ms()))
-		judge(health);
+	if (!change.address || !link_history_event(health->links, &change, own, now_ms()))
+		return NULL;
+	judge(health);
+	return change.address;
 }
 
 void link_health_counted(struct link_health *health, const json_t *devices)

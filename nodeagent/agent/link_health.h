@@ -49,8 +49,11 @@ struct link_health_look {
 };
 void link_health_looked(struct link_health *health, const struct link_health_look *look);
 
-/* A notification of the kernel about any interface. */
-void link_health_event(struct link_health *health, const struct watch_event *event);
+/*
+ * A notification of the kernel about any interface. The PCI address of the port whose link it
+ * changes, borrowed until the next call; NULL: of none.
+ */
+const char *link_health_event(struct link_health *health, const struct watch_event *event);
 
 /* exposition_input.devices, borrowed; NULL: could not be had. */
 void link_health_counted(struct link_health *health, const json_t *devices);

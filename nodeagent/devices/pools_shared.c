@@ -235,10 +235,15 @@ static void add_device(struct gathering *g, const struct candidate *c, const jso
 		return;
 	}
 	g->usable++;
-	/* Of a bond the kernel says ACTIVE while one of its ports has a link. */
+	/*
+	 * Of a bond the kernel says ACTIVE while one of its ports has a link. Of others the port
+	 * is known sooner.
+	 */
 	if (c->function)
 		unwell = pools_unwell(g->pools, c->function,
-				      str_eq(json_str_at(port, "state"), "ACTIVE"), true);
+				      json_at(c->function->seen, "host", "lag") &&
+					      str_eq(json_str_at(port, "state"), "ACTIVE"),
+				      true);
 	if (unwell)
 		pool_cause(g->pool, "%s (%s): %s", name, c->id, unwell);
 	else

@@ -181,6 +181,7 @@ bool history_is_ours(const json_t *acted, const char *address, int64_t now_ms)
 static int64_t no_link_ms(const struct history_input *in, const json_t *entry)
 {
 	const char *address = json_str_at(entry, "pciAddress");
+	const char *boot = json_str_at(in->observed, "node", "bootId");
 	const json_t *before = json_find(json_at(in->before, "interfaces"), "pciAddress", address);
 	const json_t *since = json_at(before, "host", "noLinkMs"),
 		     *links = json_at(in->before, "linkHealth");
@@ -224,6 +225,25 @@ static json_t *present_entry(const struct history_input *in, json_t *entry, cons
 	if (!json_at(host, "protected"))
 		json_put_str(host, "protected", why);
 	return copy;
+}
+
+json_t *history_with_link(const json_t *observed, const char *address, bool is_up)
+{
+	json_t *ret, *host, *interfaces = json_copy(json_at(observed, "interfaces")), *entry;
+	size_t i;
+
+	json_array_foreach (interfaces, i, entry) {
+		if (!str_eq(json_str_at(entry, "pciAddress"), address))
+			continue;
+		(void)json_array_set_new(interfaces, i, own_entry(entry, &host));
+		json_put_str(json_array_get(interfaces, i), "linkAdminState", "up");
+		json_put_bool(host, "carrier", is_up);
+		(void)json_object_del(host, "noLink");
+		(void)json_object_del(host, "noLinkMs");
+	}
+	ret = json_copy((json_t *)observed);
+	json_put(ret, "interfaces", interfaces);
+	return ret;
 }
 
 json_t *history_merge(const struct history_input *input)

@@ -58,6 +58,12 @@ struct history_input {
 json_t *history_merge(const struct history_input *input);
 
 /*
+ * What history_merge() returned, as a look that sees the link of a port so, which is set up: for
+ * the next merge. New; shares what is the same.
+ */
+json_t *history_with_link(const json_t *observed, const char *address, bool is_up);
+
+/*
  * Does what happens to the port's link come of our own action, or may it? acted: {PCI address of a
  * PF, or "" for all: when the last step on it ended, as now_ms}, INT64_MAX while one runs.
  */

@@ -406,6 +406,26 @@ static void nics_are_configured_side_by_side(void **state)
 	assert_non_null(strstr(strbuf_str(&w->order), "OvwssO"));
 }
 
+static void a_link_that_is_lost_while_steps_run_is_seen_at_once(void **state)
+{
+	w->hold = true;
+	agent_set_may_execute(start(), true);
+	want(1, 0, 2);
+	until(w->done == 1 && w->requests[0].kind == 's');
+	for (int is_up = 1; is_up >= 0; is_up--) {
+		const json_t *host;
+
+		agent_set_link(w->agent, A, is_up);
+		host = json_at(
+			json_array_get(json_at(agent_view(w->agent).observed, "interfaces"), 0),
+			"host");
+		assert_int_equal(json_is_true(json_at(host, "noLink")), !is_up);
+	}
+	w->hold = false;
+	deferred_run(w->carry_out);
+	until(was_told("Configured"));
+}
+
 static void one_after_the_other_when_that_is_asked_for(void **state)
 {
 	agent_set_may_execute(start(), true);
@@ -1032,6 +1052,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(nics_are_configured_side_by_side),
+		CASE(a_link_that_is_lost_while_steps_run_is_seen_at_once),
 		CASE(one_after_the_other_when_that_is_asked_for),
 		CASE(the_round_ends_when_the_last_of_them_is_done),
 		CASE(what_it_acts_on_is_known_during_a_step_and_for_a_while),

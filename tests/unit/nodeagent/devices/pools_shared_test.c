@@ -127,7 +127,8 @@ static void tokens_without_a_link_are_unhealthy_but_for_pods_that_have_them(void
 	json_auto_t *single = one("{\"ifNames\":[\"enp11s0f0np0\"]}");
 	json_auto_t *lost = yaml("{linkAdminState: down, host: {noLink: true}}");
 	json_auto_t *allocated = yaml("{rdma/x: {'1': ml/a/c}}");
-	json_auto_t *some = NULL, *none = NULL, *held = NULL, *bond = NULL;
+	json_auto_t *lag = yaml("{host: {lag: {bond: bond0}}}");
+	json_auto_t *some = NULL, *none = NULL, *held = NULL, *stale = NULL, *bond = NULL;
 
 	json_merge_patch(json_array_get(json_at(observed, "interfaces"), 2), lost);
 	some = compute(observed, both, NULL);
@@ -142,9 +143,12 @@ static void tokens_without_a_link_are_unhealthy_but_for_pods_that_have_them(void
 						   .allocated = allocated});
 	assert_text(json_at(resource(held, "rdma/x"), "devices"),
 		    "[{\"healthy\":false,\"id\":\"0\"},{\"healthy\":true,\"id\":\"1\"}]");
-	/* Of a bond, whose other port has a link. */
+	/* Looked at before its port lost the link; then of a bond, whose other port has one. */
 	json_put_str(json_array_get(json_at(rdma_device(observed, 0), "ports"), 0), "state",
 		     "ACTIVE");
+	stale = compute(observed, single, NULL);
+	assert_int_equal(healthy(stale, "rdma/x"), 0);
+	json_merge_patch(json_array_get(json_at(observed, "interfaces"), 2), lag);
 	bond = compute(observed, single, NULL);
 	assert_int_equal(healthy(bond, "rdma/x"), 2);
 }

@@ -146,7 +146,7 @@ void link_health_looked(struct link_health *health, const struct link_health_loo
 
 const char *link_health_event(struct link_health *health, const struct watch_event *event)
 {
-	struct link_event change = {NULL, event->is_up, event->carrier_changes};
+	struct link_event change = {NULL, event->is_up, event->carrier_changes, event->ifindex};
 	json_auto_t *own = NULL;
 	const char *address;
 	json_t *port;

@@ -137,9 +137,12 @@ void watch_decode(enum watch_source source, const void *bytes, size_t len, watch
 			if (netlink_str(attrs[IFLA_PARENT_DEV_NAME], address, sizeof(address)) &&
 			    pci_address_is_valid(address))
 				event.address = address;
+			event.ifindex = info->ifi_index;
+			/* One that goes to a namespace, or loses its driver, is set down first. */
 			event.has_link = message->nlmsg_type == RTM_NEWLINK &&
+					 (info->ifi_flags & IFF_UP) &&
 					 netlink_u8(attrs[IFLA_CARRIER], &carrier);
-			event.is_up = event.has_link && carrier && (info->ifi_flags & IFF_UP);
+			event.is_up = event.has_link && carrier;
 			if (netlink_u32(attrs[IFLA_CARRIER_CHANGES], &changes))
 				event.carrier_changes = changes;
 			fn(arg, &event);

@@ -29,9 +29,13 @@ struct watch_event {
 	const char *action;  /* "add", "remove", "change", "move", "bind", "unbind" */
 	const char *address; /* PCI address of the function concerned; NULL when it does not say */
 	const char *name;    /* interface or RDMA device; NULL for PCI functions themselves */
-	/* WATCH_LINK, where the message says so: the link is there, and how often it changed. */
+	/*
+	 * WATCH_LINK, where the message says so of an interface that is set up: the link is there,
+	 * and how often it changed.
+	 */
 	bool has_link, is_up;
 	int64_t carrier_changes; /* -1: not said */
+	int ifindex;             /* of the interface; another one has another */
 };
 
 /* Borrowed for the call. */

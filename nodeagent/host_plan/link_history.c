@@ -13,6 +13,7 @@
 #include "lib/base/rfc3339.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/host_plan/history.h"
 
 static int64_t number_of(const json_t *port, const char *key)
 {
@@ -53,17 +54,21 @@ static void add_change(json_t *port, bool is_up, int64_t times, bool is_own, int
  * The port's link is so now. The kernel counts each loss and each return: what came and went
  * between two messages is known by the number alone.
  */
-static bool note_link(json_t *port, bool is_up, int64_t carrier_changes, bool is_own,
-		      int64_t now_ms)
+static bool note_link(json_t *port, const struct link_event *seen, bool is_own, int64_t now_ms)
 {
 	const json_t *up = json_object_get(port, "up"),
 		     *last = json_object_get(port, "carrierChanges");
-	bool was_up = json_is_true(up);
-	int64_t n = last && carrier_changes >= 0 ? carrier_changes - json_integer_value(last) : 0;
-	int64_t losses;
+	bool was_up = json_is_true(up), is_up = seen->is_up;
+	int64_t n = last && seen->carrier_changes >= 0
+			    ? seen->carrier_changes - json_integer_value(last)
+			    : 0;
+	int64_t ifindex = number_of(port, "ifindex"), losses;
 
+	/* A look and a message overtake each other. */
+	if (n < 0 && ifindex && ifindex == seen->ifindex)
+		return false;
 	/* Counted anew: the driver has made another interface. */
-	if (n < 0) {
+	if (n < 0 || (ifindex && seen->ifindex && ifindex != seen->ifindex)) {
 		json_put_int(port, "quietMs", now_ms + LINK_QUIET_MS);
 		(void)json_object_del(port, "fastest");
 		n = 0;
@@ -72,8 +77,10 @@ static bool note_link(json_t *port, bool is_up, int64_t carrier_changes, bool is
 	losses = was_up ? (n + 1) / 2 : n / 2;
 	if (was_up && !is_up && losses == 0)
 		losses = 1;
-	if (carrier_changes >= 0)
-		json_put_int(port, "carrierChanges", carrier_changes);
+	if (seen->carrier_changes >= 0)
+		json_put_int(port, "carrierChanges", seen->carrier_changes);
+	if (seen->ifindex)
+		json_put_int(port, "ifindex", seen->ifindex);
 	json_put_bool(port, "up", is_up);
 	if (!up || (losses == 0 && was_up == is_up))
 		return false;
@@ -92,8 +99,7 @@ bool link_history_event(json_t *links, const struct link_event *event, const jso
 	assert(json_is_object(links));
 	/* InfiniBand: the state of the port counts, which the next look has. */
 	return port && !str_eq(json_str_at(port, "type"), "IB") &&
-	       note_link(port, event->is_up, event->carrier_changes,
-			 json_object_get(own, event->address) != NULL, now_ms);
+	       note_link(port, event, json_object_get(own, event->address) != NULL, now_ms);
 }
 
 /* Its RDMA device's first port; NULL: none. */
@@ -116,7 +122,14 @@ static void look_at_port(json_t *port, const json_t *entry, const json_t *observ
 	bool is_ib = str_eq(type, "IB") && state;
 	bool is_down = !is_ib && str_eq(json_str_at(entry, "linkAdminState"), "down");
 	int64_t mbps = speed ? strtoll(speed, NULL, 10) : 0;
+	const struct link_event seen = {
+		.is_up = is_ib ? str_eq(state, "ACTIVE") : !is_down && !json_is_false(carrier),
+		.carrier_changes = json_is_integer(changes) ? json_integer_value(changes) : -1,
+		.ifindex = json_integer_value(json_at(entry, "host", "ifindex")),
+	};
 
+	(void)json_object_del(port, "goneMs");
+	(void)json_object_del(port, "noDriver");
 	json_put_str(port, "name", json_str_at(entry, "name"));
 	json_put_str(port, "type", type);
 	json_put_bool(port, "adminDown", is_down);
@@ -125,15 +138,30 @@ static void look_at_port(json_t *port, const json_t *entry, const json_t *observ
 	 * interface, which is of IPoIB, need not be.
 	 */
 	if (json_is_boolean(carrier) || is_down || is_ib)
-		(void)note_link(
-			port, is_ib ? str_eq(state, "ACTIVE") : !is_down && !json_is_false(carrier),
-			json_is_integer(changes) ? json_integer_value(changes) : -1, is_own,
-			now_ms);
+		(void)note_link(port, &seen, is_own, now_ms);
 	if (mbps > 0) {
 		json_put_int(port, "speed", mbps);
 		if (is_own || mbps > number_of(port, "fastest"))
 			json_put_int(port, "fastest", mbps);
 	}
+}
+
+/*
+ * Is a port worth keeping that is not there? While it is away nothing of it counts: a pod may have
+ * its interface. False: it is of no concern.
+ */
+static bool keep_gone(json_t *port, const char *address, const json_t *observed, int64_t now_ms)
+{
+	const json_t *seen = json_find(json_at(observed, "unusable"), "pciAddress", address);
+
+	if (!json_object_get(port, "verdict"))
+		return false;
+	if (!json_object_get(port, "goneMs"))
+		json_put_int(port, "goneMs", now_ms);
+	json_put_bool(port, "noDriver", !str_eq(json_str_at(seen, "reason"), "NoInterface"));
+	json_put_int(port, "quietMs", now_ms + LINK_QUIET_MS);
+	(void)json_object_del(port, "carrierChanges");
+	return now_ms - number_of(port, "goneMs") < HISTORY_KEEP_MS;
 }
 
 void link_history_look(json_t *links, const json_t *observed, const json_t *own, int64_t now_ms)
@@ -157,11 +185,12 @@ void link_history_look(json_t *links, const json_t *observed, const json_t *own,
 		}
 		look_at_port(port, entry, observed, json_object_get(own, address) != NULL, now_ms);
 	}
-	json_object_foreach_safe(
-		links, next, address,
-		port) if (!json_find(entries, "pciAddress", address) &&
-			  !json_find(json_at(observed, "missing"), "pciAddress", address))(void)
-		json_object_del(links, address);
+	json_object_foreach_safe(links, next, address, port)
+	{
+		if (!json_find(entries, "pciAddress", address) &&
+		    !keep_gone(port, address, observed, now_ms))
+			(void)json_object_del(links, address);
+	}
 }
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -232,6 +261,7 @@ void link_history_counted(json_t *links, const json_t *devices, const json_t *ow
 		const char *address = json_str_at(device, "device", "pciAddress");
 		json_t *port = address ? json_object_get(links, address) : NULL, *errors;
 		bool counts = port && !json_object_get(own, address) &&
+			      !json_object_get(port, "goneMs") &&
 			      now_ms >= number_of(port, "quietMs");
 		const json_t *downs;
 		int64_t more;
@@ -271,18 +301,24 @@ json_t *link_history_wanted(const json_t *spec, const json_t *resources, const j
 		json_array_foreach (json_at(entry, "selected"), k, item)
 			json_put_bool(ids, json_str_or(item, ""), true);
 		if (!json_at(entry, "selected"))
-			json_array_foreach (json_at(entry, "devices"), k, item)
-				json_put_bool(ids, json_str_or(json_at(item, "id"), ""), true);
+			json_array_foreach (json_at(entry, "devices"), k, item) {
+				const char *id = json_str_or(json_at(item, "id"), "");
+
+				if (!json_object_get(ids, id))
+					json_put_bool(ids, id, false);
+			}
 	}
 	json_array_foreach (json_at(observed, "interfaces"), i, entry) {
 		const char *address = json_str_or(json_at(entry, "pciAddress"), "");
-		bool is_wanted = json_object_get(ids, address) != NULL;
+		const json_t *wanted = json_object_get(ids, address);
+		bool has_to_be_up = json_is_true(wanted);
 
 		json_array_foreach (json_at(entry, "Vfs"), k, item)
-			is_wanted |= json_object_get(ids, json_str_or(json_at(item, "pciAddress"),
-								      "-")) != NULL;
-		if (is_wanted)
-			json_put_bool(ret, address, true);
+			has_to_be_up |=
+				json_object_get(
+					ids, json_str_or(json_at(item, "pciAddress"), "-")) != NULL;
+		if (wanted || has_to_be_up)
+			json_put_bool(ret, address, has_to_be_up);
 	}
 	return ret;
 }

@@ -7,6 +7,8 @@
  *
  *	name, type ("ETH", "IB"), adminDown, speed, fastest (Mbit/s), up (absent: not known)
  *	carrierChanges  as the kernel counts them; absent: not known
+ *	ifindex         of its interface; absent: not known
+ *	goneMs, noDriver  it is not there since then; as far as is seen, its driver is not, either
  *	changes[]       {"ms", "up", "times" (absent: 1), "own"}, oldest first, LINK_CHANGES_MAX
  *	flaps           how often the link was lost, without our own actions
  *	quietMs         until then nothing counts: the interface is new
@@ -44,13 +46,17 @@ struct link_event {
 	const char *address; /* PCI address of the port */
 	bool is_up;
 	int64_t carrier_changes; /* -1: not said */
+	int64_t ifindex;         /* 0: not said */
 };
 
 /* A notification. True when the port is one of the history and its link has changed. */
 bool link_history_event(json_t *links, const struct link_event *event, const json_t *own,
 			int64_t now_ms);
 
-/* A look: observed as of history_merge(). Ports that are gone are forgotten. */
+/*
+ * A look: observed as of history_merge(). A port with a verdict that is gone is kept as long as
+ * history_merge() keeps those that are wanted; others are forgotten.
+ */
 void link_history_look(json_t *links, const json_t *observed, const json_t *own, int64_t now_ms);
 
 /* Counters: devices as of exposition_input.devices. What counts down was reset, and is no error. */
@@ -85,12 +91,13 @@ json_t *link_verdict(const json_t *port, const json_t *before, const struct link
 
 /*
  * Ports that matter: those that spec.interfaces names, and those of whose functions the kubelet is
- * offered something (`resources` of pools_compute(), NULL: none). {PCI address: true}, new.
+ * offered something (`resources` of pools_compute(), NULL: none). {PCI address: true}, new; false:
+ * the port is offered as a whole only, and may be set down until a pod has it.
  */
 json_t *link_history_wanted(const json_t *spec, const json_t *resources, const json_t *observed);
 
 /*
- * Judge those of `wanted` ({PCI address: true}); others lose their verdict. Returns when to judge
+ * Judge those of `wanted` (link_history_wanted()); others lose their verdict. Returns when to judge
  * again without an event, or INT64_MAX.
  */
 int64_t link_history_judge(json_t *links, const json_t *wanted, const struct link_limits *limits,

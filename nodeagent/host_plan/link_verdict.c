@@ -134,25 +134,32 @@ json_t *link_verdict(const json_t *port, const json_t *before, const struct link
 	int64_t errors = errors_lately(port, now_ms), quiet_ms = number_of(port, "quietMs");
 	int64_t last_ms = 0, losses = count_losses(port, now_ms - limits->window_ms, &last_ms);
 	int64_t bad_ms = number_of(before, "badMs");
+	bool is_up = json_is_true(json_at(port, "up"));
+	bool is_gone = json_is_true(json_at(port, "noDriver"));
+	bool is_back = is_up && !is_gone && str_eq(was, "LinkDown");
 	struct verdict made = {"healthy", "LinkHealthy", NULL, 0};
 
 	assert(limits->flaps > 0 && limits->window_ms > 0);
 	*ret_again_ms = INT64_MAX;
-	if (is_own || now_ms < quiet_ms) {
+	/* A link that is back is so at once. */
+	if ((is_own || (now_ms < quiet_ms && !is_gone)) && !is_back) {
 		*ret_again_ms = is_own ? now_ms + 5000 : quiet_ms;
 		return json_incref((json_t *)before);
 	}
 	if (!json_object_get(port, "up"))
 		return NULL;
-	if (json_is_false(json_at(port, "up"))) {
+	if (!is_up || is_gone) {
 		bool is_set = json_is_true(json_at(port, "adminDown"));
 
 		made = (struct verdict){
 			"failed", "LinkDown",
-			is_set ? str_printf("%s is set down; ip link set %s up", name, name)
-			       : str_printf("%s has no link; check cable, module and %s", name,
-					    is_ib ? "switch, and that a subnet manager runs"
-						  : "switch port"),
+			is_gone  ? str_printf("%s has no driver, or is gone from its slot; see "
+					       "dmesg",
+					      name)
+			: is_set ? str_printf("%s is set down; ip link set %s up", name, name)
+				 : str_printf("%s has no link; check cable, module and %s", name,
+					      is_ib ? "switch, and that a subnet manager runs"
+						    : "switch port"),
 			now_ms};
 		return verdict_json(&made, before, now_ms);
 	}
@@ -204,7 +211,11 @@ int64_t link_history_judge(json_t *links, const json_t *wanted, const struct lin
 
 	assert(json_is_object(links));
 	json_each (links, address, port) {
-		if (!json_object_get(wanted, address)) {
+		const json_t *is_wanted = json_object_get(wanted, address);
+
+		/* What is gone was wanted. */
+		if ((!is_wanted && !json_object_get(port, "goneMs")) ||
+		    (json_is_false(is_wanted) && json_is_true(json_at(port, "adminDown")))) {
 			(void)json_object_del(port, "verdict");
 			continue;
 		}

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/json/json.h"
+#include "nodeagent/host_plan/history.h"
 #include "nodeagent/host_plan/link_history.h"
 #include "tests/support/yaml.h"
 
@@ -62,7 +63,7 @@ static void begin(int changes)
 
 static bool event(bool is_up, int64_t changes, int64_t now_ms)
 {
-	return link_history_event(links, &(struct link_event){A, is_up, changes}, own, now_ms);
+	return link_history_event(links, &(struct link_event){A, is_up, changes, 0}, own, now_ms);
 }
 
 static void counted(const char *counters, int64_t now_ms)
@@ -120,8 +121,8 @@ static void events_of_other_ports_and_without_news_change_nothing(void **state)
 	begin(3);
 	before = json_deep_copy(links);
 	assert_false(event(true, 3, LATE));
-	assert_false(link_history_event(links, &(struct link_event){"0000:99:00.0", false, 1}, own,
-					LATE));
+	assert_false(link_history_event(links, &(struct link_event){"0000:99:00.0", false, 1, 0},
+					own, LATE));
 	assert_true(json_same(before, links));
 	assert_true(event(false, -1, LATE));
 	assert_int_equal(flaps(), 1);
@@ -160,15 +161,99 @@ static void a_driver_that_starts_anew_is_no_flap(void **state)
 	assert_verdict(again_ms, "failed", "LinkDown");
 }
 
-static void a_port_that_is_gone_is_forgotten_and_a_missing_one_is_not(void **state)
+static void a_look_and_a_message_overtake_each_other(void **state)
 {
-	json_auto_t *missing = yaml("{missing: [{pciAddress: '" A "'}]}"), *gone = yaml("{}");
+	struct link_event up = {A, true, 6, 9}, down = {A, false, 7, 9};
 
-	begin(0);
-	link_history_look(links, missing, own, LATE);
-	assert_non_null(port());
-	link_history_look(links, gone, own, LATE);
+	look("host: {carrier: true, carrierChanges: 4, ifindex: 9}", T0);
+	assert_verdict(LATE, "healthy", "LinkHealthy");
+	assert_true(link_history_event(links, &up, own, LATE));
+	/* It was asked before, and answers now. */
+	look("host: {carrier: false, carrierChanges: 5, ifindex: 9}", LATE);
+	assert_verdict(LATE, "healthy", "LinkHealthy");
+	assert_int_equal(flaps(), 1);
+	assert_true(link_history_event(links, &down, own, LATE));
+	assert_false(link_history_event(links, &up, own, LATE));
+	assert_verdict(LATE, "failed", "LinkDown");
+	/* Another interface has been counted as often. */
+	look("host: {carrier: true, carrierChanges: 7, ifindex: 10}", LATE);
+	look("host: {carrier: false, carrierChanges: 8, ifindex: 10}", LATE);
+	assert_int_equal(flaps(), 2);
+	assert_verdict(LATE + LINK_QUIET_MS, "failed", "LinkDown");
+}
+
+/* A link that changes 40 times, of which messages and answers to looks arrive in any order. */
+static void in_any_order_each_loss_counts_once(void **state)
+{
+	unsigned int seed = 7;
+
+	for (int run = 0; run < 200; run++) {
+		(void)json_object_clear(links);
+		look("host: {carrier: true, carrierChanges: 0, ifindex: 9}", T0);
+		for (int i = 0; i < 60; i++) {
+			int n = i == 59 ? 40 : (int)(rand_r(&seed) % 41);
+			struct link_event event_n = {A, n % 2 == 0, n, 9};
+			auto_free char *text =
+				str_printf("host: {carrier: %s, carrierChanges: %d, ifindex: 9}",
+					   n % 2 == 0 ? "true" : "false", n);
+
+			if (i % 2)
+				look(text, LATE + i);
+			else
+				(void)link_history_event(links, &event_n, own, LATE + i);
+		}
+		assert_int_equal(flaps(), 20);
+		assert_true(json_is_true(json_at(port(), "up")));
+	}
+}
+
+static void look_without(const char *reason, int64_t now_ms)
+{
+	auto_free char *text =
+		str_printf("{unusable: [{pciAddress: '" A "', reason: %s}]}", reason);
+	json_auto_t *observed = yaml(text);
+
+	link_history_look(links, observed, own, now_ms);
+}
+
+static void a_port_that_loses_its_driver_has_failed_until_it_is_back(void **state)
+{
+	begin(3);
+	look_without("NoDriver", LATE);
+	/* Nobody wanted it. */
 	assert_null(port());
+	begin(3);
+	assert_verdict(LATE, "healthy", "LinkHealthy");
+	/* So that our own actions do not count. */
+	json_put_bool(own, A, true);
+	look_without("NoDriver", LATE);
+	(void)json_object_clear(wanted);
+	assert_verdict(LATE, "healthy", "LinkHealthy");
+	(void)json_object_clear(own);
+	assert_verdict(LATE, "failed", "LinkDown");
+	assert_string_equal(json_str_at(port(), "verdict", "message"),
+			    "ens1 has no driver, or is gone from its slot; see dmesg");
+	json_put_bool(wanted, A, true);
+	look("host: {carrier: false, carrierChanges: 1}", LATE + 1);
+	assert_verdict(LATE + 1, "failed", "LinkDown");
+	look("host: {carrier: true, carrierChanges: 2}", LATE + 2);
+	assert_verdict(LATE + 2, "healthy", "LinkHealthy");
+	assert_int_equal(flaps(), 0);
+	look_without("NoDriver", LATE + 3);
+	look_without("NoDriver", LATE + 3 + HISTORY_KEEP_MS);
+	assert_null(port());
+}
+
+static void a_port_that_a_pod_has_is_what_it_was(void **state)
+{
+	begin(3);
+	assert_verdict(LATE, "healthy", "LinkHealthy");
+	look_without("NoInterface", LATE);
+	assert_verdict(LATE + HISTORY_KEEP_MS - 1, "healthy", "LinkHealthy");
+	/* What the pod did to it is its own affair. */
+	look("host: {carrier: true, carrierChanges: 13}", LATE + 1000);
+	assert_int_equal(flaps(), 0);
+	assert_verdict(LATE + 1000 + LINK_QUIET_MS, "healthy", "LinkHealthy");
 }
 
 static void a_port_of_infiniband_is_up_when_it_is_active(void **state)
@@ -201,6 +286,15 @@ static void a_port_that_nobody_wants_is_not_judged(void **state)
 	(void)json_object_clear(wanted);
 	assert_verdict(LATE, "-", "-");
 	assert_int_equal(again_ms, INT64_MAX);
+}
+
+static void a_nic_that_a_pod_sets_up_may_be_down(void **state)
+{
+	json_put_bool(wanted, A, false);
+	look("linkAdminState: down, host: {carrier: false}", T0);
+	assert_verdict(LATE, "-", "-");
+	look("host: {carrier: false}", LATE);
+	assert_verdict(LATE, "failed", "LinkDown");
 }
 
 static void a_new_port_is_judged_after_a_while(void **state)
@@ -356,17 +450,22 @@ static void a_link_that_is_slower_than_it_was_is_degraded(void **state)
 
 static void ports_are_wanted_by_policies_and_resources(void **state)
 {
-	json_auto_t *observed = yaml("{interfaces: [{pciAddress: '" A "', Vfs: [{pciAddress: "
-				     "'0000:3b:00.2'}]}, {pciAddress: '0000:5e:00.0'}, "
-				     "{pciAddress: '0000:86:00.0'}]}");
+	json_auto_t *observed =
+		yaml("{interfaces: [{pciAddress: '" A "', Vfs: [{pciAddress: "
+		     "'0000:3b:00.2'}]}, {pciAddress: '0000:5e:00.0'}, "
+		     "{pciAddress: '0000:86:00.0'}, {pciAddress: '0000:87:00.0'}]}");
 	json_auto_t *spec = yaml("{interfaces: [{pciAddress: '0000:5e:00.0'}]}");
 	json_auto_t *resources = yaml("[{selected: ['0000:86:00.0', rxe0], devices: [{id: '0'}]}, "
-				      "{devices: [{id: '0000:3b:00.2'}]}]");
+				      "{devices: [{id: '0000:3b:00.2'}]}, {devices: [{id: "
+				      "'0000:87:00.0'}]}, {devices: [{id: '0000:5e:00.0'}]}]");
 	json_auto_t *both = link_history_wanted(spec, resources, observed);
 	json_auto_t *one = link_history_wanted(spec, NULL, observed);
 	json_auto_t *none = link_history_wanted(NULL, NULL, observed);
 
-	assert_int_equal(json_object_size(both), 3);
+	assert_int_equal(json_object_size(both), 4);
+	assert_true(json_is_true(json_object_get(both, A)));
+	assert_true(json_is_true(json_object_get(both, "0000:5e:00.0")));
+	assert_true(json_is_false(json_object_get(both, "0000:87:00.0")));
 	assert_int_equal(json_object_size(one), 1);
 	assert_non_null(json_object_get(one, "0000:5e:00.0"));
 	assert_int_equal(json_object_size(none), 0);
@@ -474,7 +573,11 @@ int main(void)
 		CASE(events_of_other_ports_and_without_news_change_nothing),
 		CASE(our_own_actions_are_remembered_and_do_not_count),
 		CASE(a_driver_that_starts_anew_is_no_flap),
-		CASE(a_port_that_is_gone_is_forgotten_and_a_missing_one_is_not),
+		CASE(a_look_and_a_message_overtake_each_other),
+		CASE(in_any_order_each_loss_counts_once),
+		CASE(a_port_that_loses_its_driver_has_failed_until_it_is_back),
+		CASE(a_port_that_a_pod_has_is_what_it_was),
+		CASE(a_nic_that_a_pod_sets_up_may_be_down),
 		CASE(a_port_of_infiniband_is_up_when_it_is_active),
 		CASE(a_port_that_nobody_wants_is_not_judged),
 		CASE(a_new_port_is_judged_after_a_while),

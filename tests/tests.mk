@@ -6,7 +6,7 @@ UNIT_TESTS := $(patsubst tests/unit/%.c,$(OUT)/tests/unit/%,$(UNIT_SOURCES))
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/*_fuzz.c))
 FUZZ_TARGETS := $(patsubst tests/fuzz/%_fuzz.c,%,$(FUZZ_SOURCES))
 
-$(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(ARCHIVES)
+$(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(OUT)/tests/support/test_main.o $(ARCHIVES)
 	$(LINK) -lcmocka
 
 # Tests in which time passes only where they wait.

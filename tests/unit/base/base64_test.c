@@ -18,7 +18,7 @@ static const struct {
 	{"foobar", "Zm9vYmFy"},
 };
 
-static void encodes_the_vectors_of_the_rfc(void **state)
+TEST(encodes_the_vectors_of_the_rfc)
 {
 	for (size_t i = 0; i < ARRAY_LEN(vectors); i++) {
 		auto_strbuf struct strbuf b = {0};
@@ -28,7 +28,7 @@ static void encodes_the_vectors_of_the_rfc(void **state)
 	}
 }
 
-static void decodes_the_vectors_of_the_rfc(void **state)
+TEST(decodes_the_vectors_of_the_rfc)
 {
 	for (size_t i = 0; i < ARRAY_LEN(vectors); i++) {
 		auto_strbuf struct strbuf b = {0};
@@ -39,7 +39,7 @@ static void decodes_the_vectors_of_the_rfc(void **state)
 	}
 }
 
-static void every_byte_survives_at_every_position(void **state)
+TEST(every_byte_survives_at_every_position)
 {
 	for (size_t len = 1; len <= 6; len++)
 		for (int byte = 0; byte < 256; byte++)
@@ -57,7 +57,7 @@ static void every_byte_survives_at_every_position(void **state)
 			}
 }
 
-static void line_breaks_are_passed_over(void **state)
+TEST(line_breaks_are_passed_over)
 {
 	auto_strbuf struct strbuf b = {0};
 	const char *text = "Zm9v\r\nYm\nE=\n";
@@ -66,7 +66,7 @@ static void line_breaks_are_passed_over(void **state)
 	assert_string_equal(strbuf_str(&b), "fooba");
 }
 
-static void refuses_what_has_another_spelling(void **state)
+TEST(refuses_what_has_another_spelling)
 {
 	static const struct {
 		const char *text, *want;
@@ -101,23 +101,9 @@ static void refuses_what_has_another_spelling(void **state)
 	}
 }
 
-static void refuses_a_nul_inside(void **state)
+TEST(refuses_a_nul_inside)
 {
 	auto_strbuf struct strbuf b = {0};
 
 	assert_int_equal(base64_decode("Zg\0=", 4, &b, NULL), -1);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(encodes_the_vectors_of_the_rfc),
-		cmocka_unit_test(decodes_the_vectors_of_the_rfc),
-		cmocka_unit_test(every_byte_survives_at_every_position),
-		cmocka_unit_test(line_breaks_are_passed_over),
-		cmocka_unit_test(refuses_what_has_another_spelling),
-		cmocka_unit_test(refuses_a_nul_inside),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ static void on_child(void)
 	n_handled++;
 }
 
-static void a_child_has_what_its_parent_has_but_handlers_that_are_skipped(void **state)
+TEST(a_child_has_what_its_parent_has_but_handlers_that_are_skipped)
 {
 	int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	pid_t parent = getpid();
@@ -60,7 +60,7 @@ static void a_child_has_what_its_parent_has_but_handlers_that_are_skipped(void *
 	(void)close(fd);
 }
 
-static void descriptors_that_it_may_keep_have_their_numbers_and_no_other_is_open(void **state)
+TEST(descriptors_that_it_may_keep_have_their_numbers_and_no_other_is_open)
 {
 	int fds[4];
 	pid_t pid;
@@ -82,7 +82,7 @@ static void descriptors_that_it_may_keep_have_their_numbers_and_no_other_is_open
 		(void)close(fds[i]);
 }
 
-static void a_stderr_that_was_closed_is_not_the_next_file(void **state)
+TEST(a_stderr_that_was_closed_is_not_the_next_file)
 {
 	int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 64), kept = open("/dev/zero", O_RDONLY);
 	pid_t pid;
@@ -108,7 +108,7 @@ static bool is_default(int number)
 	return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_DFL;
 }
 
-static void no_signal_is_blocked_and_handlers_go_when_asked(void **state)
+TEST(no_signal_is_blocked_and_handlers_go_when_asked)
 {
 	sigset_t usr1, before, now;
 
@@ -135,7 +135,7 @@ static void no_signal_is_blocked_and_handlers_go_when_asked(void **state)
 	(void)signal(SIGPIPE, SIG_DFL);
 }
 
-static void it_has_a_name_and_a_session_of_its_own(void **state)
+TEST(it_has_a_name_and_a_session_of_its_own)
 {
 	char name[16] = "";
 	pid_t pid =
@@ -149,7 +149,7 @@ static void it_has_a_name_and_a_session_of_its_own(void **state)
 }
 
 /* The end of a pipe that all of them have says when the last has gone. */
-static void it_dies_with_its_parent(void **state)
+TEST(it_dies_with_its_parent)
 {
 	int fds[2];
 	char byte;
@@ -167,19 +167,4 @@ static void it_dies_with_its_parent(void **state)
 	assert_int_equal(status_of(pid), 0);
 	assert_int_equal(read(fds[0], &byte, 1), 0);
 	(void)close(fds[0]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_child_has_what_its_parent_has_but_handlers_that_are_skipped),
-		cmocka_unit_test(
-			descriptors_that_it_may_keep_have_their_numbers_and_no_other_is_open),
-		cmocka_unit_test(a_stderr_that_was_closed_is_not_the_next_file),
-		cmocka_unit_test(no_signal_is_blocked_and_handlers_go_when_asked),
-		cmocka_unit_test(it_has_a_name_and_a_session_of_its_own),
-		cmocka_unit_test(it_dies_with_its_parent),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

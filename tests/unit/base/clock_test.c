@@ -7,7 +7,7 @@
 
 #define S INT64_C(1000000)
 
-static void clocks_run_forward(void **state)
+TEST(clocks_run_forward)
 {
 	int64_t us = clock_us();
 	int64_t ms = clock_ms();
@@ -20,7 +20,7 @@ static void clocks_run_forward(void **state)
 	assert_true(clock_wall_us() > 1769853600 * S);
 }
 
-static void jitter_stays_below_its_bound_and_reaches_all_of_it(void **state)
+TEST(jitter_stays_below_its_bound_and_reaches_all_of_it)
 {
 	bool seen[10] = {false};
 
@@ -35,14 +35,4 @@ static void jitter_stays_below_its_bound_and_reaches_all_of_it(void **state)
 	}
 	for (size_t i = 0; i < ARRAY_LEN(seen); i++)
 		assert_true(seen[i]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(clocks_run_forward),
-		cmocka_unit_test(jitter_stays_below_its_bound_and_reaches_all_of_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 
 #include "lib/base/err.h"
 
-static void setting_an_error_fills_all_fields_and_returns_minus_one(void **state)
+TEST(setting_an_error_fills_all_fields_and_returns_minus_one)
 {
 	struct err err = {.sys = 7};
 
@@ -18,7 +18,7 @@ static void setting_an_error_fills_all_fields_and_returns_minus_one(void **state
 	assert_string_equal(err.text, "pool a");
 }
 
-static void a_system_error_keeps_and_describes_errno(void **state)
+TEST(a_system_error_keeps_and_describes_errno)
 {
 	struct err err = {0};
 
@@ -30,7 +30,7 @@ static void a_system_error_keeps_and_describes_errno(void **state)
 	assert_int_equal(errno, ENOENT);
 }
 
-static void context_goes_in_front_and_class_and_reason_stay(void **state)
+TEST(context_goes_in_front_and_class_and_reason_stay)
 {
 	struct err err = {0};
 
@@ -41,7 +41,7 @@ static void context_goes_in_front_and_class_and_reason_stay(void **state)
 	assert_int_equal(err.class, ERR_INVALID);
 }
 
-static void arguments_may_point_into_the_error_itself(void **state)
+TEST(arguments_may_point_into_the_error_itself)
 {
 	struct err err = {0};
 
@@ -53,14 +53,14 @@ static void arguments_may_point_into_the_error_itself(void **state)
 	assert_string_equal(err.text, "outer (inner): outer (inner)");
 }
 
-static void nobody_has_to_want_the_error(void **state)
+TEST(nobody_has_to_want_the_error)
 {
 	assert_int_equal(err_set(NULL, ERR_BUG, "X", "x"), -1);
 	assert_int_equal(err_sys(NULL, "X", "x"), -1);
 	assert_int_equal(err_in(NULL, "x"), -1);
 }
 
-static void the_text_is_one_line_of_utf8(void **state)
+TEST(the_text_is_one_line_of_utf8)
 {
 	struct err err = {0};
 
@@ -70,7 +70,7 @@ static void the_text_is_one_line_of_utf8(void **state)
 	assert_string_equal(err.text, "  J ä \xc2\xa0");
 }
 
-static void a_long_text_is_cut_between_characters(void **state)
+TEST(a_long_text_is_cut_between_characters)
 {
 	struct err err = {0};
 	char umlauts[2 * sizeof(err.text) + 1] = "";
@@ -84,7 +84,7 @@ static void a_long_text_is_cut_between_characters(void **state)
 	assert_memory_equal(err.text, "x: ä", 5);
 }
 
-static void a_long_reason_is_cut(void **state)
+TEST(a_long_reason_is_cut)
 {
 	struct err err = {0};
 
@@ -92,27 +92,10 @@ static void a_long_reason_is_cut(void **state)
 	assert_int_equal(strlen(err.reason), sizeof(err.reason) - 1);
 }
 
-static void every_class_has_a_name_of_its_own(void **state)
+TEST(every_class_has_a_name_of_its_own)
 {
 	for (int a = ERR_NONE; a <= ERR_BUG; a++)
 		for (int b = ERR_NONE; b < a; b++)
 			assert_string_not_equal(err_class_name(a), err_class_name(b));
 	assert_string_equal(err_class_name(ERR_INVALID), "Invalid");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(setting_an_error_fills_all_fields_and_returns_minus_one),
-		cmocka_unit_test(a_system_error_keeps_and_describes_errno),
-		cmocka_unit_test(context_goes_in_front_and_class_and_reason_stay),
-		cmocka_unit_test(arguments_may_point_into_the_error_itself),
-		cmocka_unit_test(nobody_has_to_want_the_error),
-		cmocka_unit_test(the_text_is_one_line_of_utf8),
-		cmocka_unit_test(a_long_text_is_cut_between_characters),
-		cmocka_unit_test(a_long_reason_is_cut),
-		cmocka_unit_test(every_class_has_a_name_of_its_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

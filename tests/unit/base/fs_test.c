@@ -42,7 +42,7 @@ static int entries(void)
 	return n - 2;
 }
 
-static void what_was_written_is_read(void **state)
+TEST_WITH(what_was_written_is_read, make_dir, remove_dir)
 {
 	auto_strbuf struct strbuf b = {0};
 	char big[40000];
@@ -66,7 +66,7 @@ static void what_was_written_is_read(void **state)
 	assert_memory_equal(b.data, big, sizeof(big));
 }
 
-static void a_file_beyond_the_limit_is_refused(void **state)
+TEST_WITH(a_file_beyond_the_limit_is_refused, make_dir, remove_dir)
 {
 	auto_strbuf struct strbuf b = {0};
 	struct err err = {0};
@@ -84,7 +84,7 @@ static void a_file_beyond_the_limit_is_refused(void **state)
 	assert_int_equal(b.len, 6);
 }
 
-static void files_that_the_kernel_makes_up_are_read(void **state)
+TEST_WITH(files_that_the_kernel_makes_up_are_read, make_dir, remove_dir)
 {
 	auto_strbuf struct strbuf b = {0};
 
@@ -92,7 +92,7 @@ static void files_that_the_kernel_makes_up_are_read(void **state)
 	assert_non_null(strstr(b.data, "Name:"));
 }
 
-static void errors_of_the_system_are_told(void **state)
+TEST_WITH(errors_of_the_system_are_told, make_dir, remove_dir)
 {
 	auto_strbuf struct strbuf b = {0};
 	struct err err = {0};
@@ -114,17 +114,4 @@ static void errors_of_the_system_are_told(void **state)
 	assert_int_equal(fs_write_atomic(dir, "sub", "x", 1, 0600, &err), -1);
 	assert_int_equal(err.sys, EISDIR);
 	assert_int_equal(entries(), 1);
-}
-
-int main(void)
-{
-#define in_dir(test_) cmocka_unit_test_setup_teardown(test_, make_dir, remove_dir)
-	const struct CMUnitTest tests[] = {
-		in_dir(what_was_written_is_read),
-		in_dir(a_file_beyond_the_limit_is_refused),
-		in_dir(files_that_the_kernel_makes_up_are_read),
-		in_dir(errors_of_the_system_are_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

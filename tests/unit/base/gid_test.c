@@ -5,7 +5,7 @@
 #include "lib/base/gid.h"
 #include "lib/base/str.h"
 
-static void an_address_has_one_gid(void **state)
+TEST(an_address_has_one_gid)
 {
 	static const struct {
 		const char *address, *gid;
@@ -25,13 +25,4 @@ static void an_address_has_one_gid(void **state)
 		assert_int_equal(gid_of_address(cases[i].address, gid), *cases[i].gid != '\0');
 		assert_string_equal(gid, cases[i].gid);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_address_has_one_gid),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static const char *field(const json_t *object, const char *name)
 	return json_string_value(json_object_get(object, name));
 }
 
-static void a_line_has_its_place_and_typed_fields(void **state)
+TEST_WITH(a_line_has_its_place_and_typed_fields, open_pipe, close_pipe)
 {
 	json_auto_t *got = NULL;
 	const char *null = NULL;
@@ -74,7 +74,7 @@ static void a_line_has_its_place_and_typed_fields(void **state)
 	assert_true(json_is_null(json_object_get(got, "none")));
 }
 
-static void an_error_gives_reason_and_error(void **state)
+TEST_WITH(an_error_gives_reason_and_error, open_pipe, close_pipe)
 {
 	struct err err = {0};
 	json_auto_t *got = NULL;
@@ -87,7 +87,7 @@ static void an_error_gives_reason_and_error(void **state)
 	assert_string_equal(field(got, "error"), "vfs: too many");
 }
 
-static void any_bytes_become_valid_json(void **state)
+TEST_WITH(any_bytes_become_valid_json, open_pipe, close_pipe)
 {
 	char bytes[256];
 
@@ -105,7 +105,7 @@ static void any_bytes_become_valid_json(void **state)
 	}
 }
 
-static void a_long_value_is_cut_between_characters(void **state)
+TEST_WITH(a_long_value_is_cut_between_characters, open_pipe, close_pipe)
 {
 	auto_strbuf struct strbuf b = {0};
 	json_auto_t *got = NULL;
@@ -118,7 +118,7 @@ static void a_long_value_is_cut_between_characters(void **state)
 	assert_int_equal(strlen(field(got, "b")), 2047);
 }
 
-static void levels_below_the_configured_one_are_silent(void **state)
+TEST_WITH(levels_below_the_configured_one_are_silent, open_pipe, close_pipe)
 {
 	log_debug("hidden");
 	assert_string_equal(written(), "");
@@ -129,7 +129,7 @@ static void levels_below_the_configured_one_are_silent(void **state)
 	assert_string_not_equal(written(), "");
 }
 
-static void the_longest_path_wins(void **state)
+TEST_WITH(the_longest_path_wins, open_pipe, close_pipe)
 {
 	assert_int_equal(log_configure("lib=error,warn,lib/kube/watch=debug,lib/kube=info", NULL),
 			 0);
@@ -142,7 +142,7 @@ static void the_longest_path_wins(void **state)
 	assert_true(log_enabled(LOG_LEVEL_WARN, "operator/main.c"));
 }
 
-static void a_bad_spec_changes_nothing_and_says_what_is_wrong(void **state)
+TEST_WITH(a_bad_spec_changes_nothing_and_says_what_is_wrong, open_pipe, close_pipe)
 {
 	static const struct {
 		const char *spec, *text;
@@ -170,7 +170,7 @@ static void a_bad_spec_changes_nothing_and_says_what_is_wrong(void **state)
 	}
 }
 
-static void a_reader_that_is_gone_or_slow_costs_lines_not_the_process(void **state)
+TEST_WITH(a_reader_that_is_gone_or_slow_costs_lines_not_the_process, open_pipe, close_pipe)
 {
 	for (int i = 0; i < 2000; i++) {
 		errno = EDOM;
@@ -179,21 +179,4 @@ static void a_reader_that_is_gone_or_slow_costs_lines_not_the_process(void **sta
 	}
 	log_set_fd(-1);
 	log_info("nowhere");
-}
-
-int main(void)
-{
-#define piped(test_) cmocka_unit_test_setup_teardown(test_, open_pipe, close_pipe)
-	const struct CMUnitTest tests[] = {
-		piped(a_line_has_its_place_and_typed_fields),
-		piped(an_error_gives_reason_and_error),
-		piped(any_bytes_become_valid_json),
-		piped(a_long_value_is_cut_between_characters),
-		piped(levels_below_the_configured_one_are_silent),
-		piped(the_longest_path_wins),
-		piped(a_bad_spec_changes_nothing_and_says_what_is_wrong),
-		piped(a_reader_that_is_gone_or_slow_costs_lines_not_the_process),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static void count_free(void *value)
 	free(value);
 }
 
-static void a_zeroed_map_is_empty(void **state)
+TEST(a_zeroed_map_is_empty)
 {
 	struct map m = {0};
 	const char *key;
@@ -35,7 +35,7 @@ static void a_zeroed_map_is_empty(void **state)
 	map_done(&m);
 }
 
-static void values_are_found_replaced_and_removed(void **state)
+TEST(values_are_found_replaced_and_removed)
 {
 	struct map m = {0};
 	int one, two;
@@ -58,7 +58,7 @@ static void values_are_found_replaced_and_removed(void **state)
 	map_done(&m);
 }
 
-static void keys_are_copied(void **state)
+TEST(keys_are_copied)
 {
 	struct map m = {0};
 	char key[] = "abc";
@@ -70,7 +70,7 @@ static void keys_are_copied(void **state)
 	map_done(&m);
 }
 
-static void the_destructor_runs_once_for_each_value_that_goes(void **state)
+TEST(the_destructor_runs_once_for_each_value_that_goes)
 {
 	struct map m = {.free_value = count_free};
 	void *value = malloc(1);
@@ -92,7 +92,7 @@ static void the_destructor_runs_once_for_each_value_that_goes(void **state)
 	assert_int_equal(frees, 3);
 }
 
-static void many_random_steps_agree_with_a_plain_array(void **state)
+TEST(many_random_steps_agree_with_a_plain_array)
 {
 	struct map m = {0};
 	int values[KEYS];
@@ -127,7 +127,7 @@ static void many_random_steps_agree_with_a_plain_array(void **state)
 	map_done(&m);
 }
 
-static void a_visit_sees_each_entry_once_and_may_remove_it(void **state)
+TEST(a_visit_sees_each_entry_once_and_may_remove_it)
 {
 	struct map m = {0};
 	int seen[KEYS] = {0};
@@ -157,7 +157,7 @@ static void a_visit_sees_each_entry_once_and_may_remove_it(void **state)
  * Key 00 01 … 0f, data of n bytes 00 01 …: published with the reference implementation, and by Rust
  * and Swift.
  */
-static void hashes_are_those_of_siphash_1_3(void **state)
+TEST(hashes_are_those_of_siphash_1_3)
 {
 	static const uint64_t want[] = {
 		0xabac0158050fc4dc, 0xc9f49bf37d57ca93, 0x82cb9b024dc7d44d, 0x8bf80ab8e7ddf7fb,
@@ -171,19 +171,4 @@ static void hashes_are_those_of_siphash_1_3(void **state)
 		data[n] = (unsigned char)n;
 		assert_int_equal(map_siphash13(seed, data, n), want[n]);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_zeroed_map_is_empty),
-		cmocka_unit_test(values_are_found_replaced_and_removed),
-		cmocka_unit_test(keys_are_copied),
-		cmocka_unit_test(the_destructor_runs_once_for_each_value_that_goes),
-		cmocka_unit_test(many_random_steps_agree_with_a_plain_array),
-		cmocka_unit_test(a_visit_sees_each_entry_once_and_may_remove_it),
-		cmocka_unit_test(hashes_are_those_of_siphash_1_3),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,20 +7,11 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 
-static void memory_in_use_survives_a_trim(void **state)
+TEST(memory_in_use_survives_a_trim)
 {
 	auto_free char *kept = mem_dup("kept", 5);
 
 	mem_free(mem_alloc(1 << 20));
 	mem_trim();
 	assert_string_equal(kept, "kept");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memory_in_use_survives_a_trim),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static const char *rendered(struct metrics *r)
 	return strbuf_str(&out);
 }
 
-static void renders_counters_and_gauges(void **state)
+TEST(renders_counters_and_gauges)
 {
 	struct metrics *r = metrics_new();
 	struct metric *requests = metric_counter(r, "requests_total", "Requests.", "verb,code");
@@ -53,7 +53,7 @@ static void renders_counters_and_gauges(void **state)
 	metrics_free(r);
 }
 
-static void writes_heads_and_labels_for_others(void **state)
+TEST(writes_heads_and_labels_for_others)
 {
 	auto_strbuf struct strbuf out = {0};
 
@@ -69,7 +69,7 @@ static void writes_heads_and_labels_for_others(void **state)
 		"a_total{b=\"\\\"x\\\"}\\n# \\\\\",c=\"?\"");
 }
 
-static void tells_label_values_apart_wherever_they_are_cut(void **state)
+TEST(tells_label_values_apart_wherever_they_are_cut)
 {
 	struct metrics *r = metrics_new();
 	struct metric *m = metric_counter(r, "m", "", "a,b");
@@ -85,7 +85,7 @@ static void tells_label_values_apart_wherever_they_are_cut(void **state)
 	metrics_free(r);
 }
 
-static void renders_histograms_cumulatively(void **state)
+TEST(renders_histograms_cumulatively)
 {
 	static const double bounds[] = {0.1, 1};
 	struct metrics *r = metrics_new();
@@ -107,7 +107,7 @@ static void renders_histograms_cumulatively(void **state)
 	metrics_free(r);
 }
 
-static void writes_numbers_that_read_back_the_same(void **state)
+TEST(writes_numbers_that_read_back_the_same)
 {
 	static const struct {
 		double value;
@@ -133,7 +133,7 @@ static void writes_numbers_that_read_back_the_same(void **state)
 	metrics_free(r);
 }
 
-static void escapes_what_the_format_reserves(void **state)
+TEST(escapes_what_the_format_reserves)
 {
 	struct metrics *r = metrics_new();
 	struct metric *m = metric_counter(r, "m", "a \\ and\na \"line\"", "l");
@@ -145,7 +145,7 @@ static void escapes_what_the_format_reserves(void **state)
 	metrics_free(r);
 }
 
-static void makes_foreign_label_values_fit(void **state)
+TEST(makes_foreign_label_values_fit)
 {
 	char longer[2 * METRIC_VALUE_MAX + 1];
 	struct metrics *r = metrics_new();
@@ -170,7 +170,7 @@ static void makes_foreign_label_values_fit(void **state)
 	metrics_free(r);
 }
 
-static void bounds_the_number_of_series(void **state)
+TEST(bounds_the_number_of_series)
 {
 	struct metrics *r = metrics_new();
 	struct metric *m = metric_counter(r, "m", "", "l"), *g = metric_gauge(r, "g", "", "l");
@@ -193,7 +193,7 @@ static void bounds_the_number_of_series(void **state)
 	metrics_free(r);
 }
 
-static void forgets_series(void **state)
+TEST(forgets_series)
 {
 	struct metrics *r = metrics_new();
 	struct metric *m = metric_gauge(r, "m", "", "l");
@@ -225,7 +225,7 @@ static void forgets_series(void **state)
 	metrics_free(r);
 }
 
-static void a_second_registration_is_the_same_metric(void **state)
+TEST(a_second_registration_is_the_same_metric)
 {
 	struct metrics *r = metrics_new();
 	struct metric *m = metric_counter(r, "m", "first", "a,b");
@@ -235,7 +235,7 @@ static void a_second_registration_is_the_same_metric(void **state)
 	metrics_free(r);
 }
 
-static void without_a_registry_updates_do_nothing(void **state)
+TEST(without_a_registry_updates_do_nothing)
 {
 	struct metric *m = metric_counter(NULL, "m", "", "a");
 
@@ -257,7 +257,7 @@ static void set_from_elsewhere(void *arg)
 	metric_add(arg, 1);
 }
 
-static void asks_collectors_at_each_rendering(void **state)
+TEST(asks_collectors_at_each_rendering)
 {
 	struct metrics *r = metrics_new();
 	struct metric *a = metric_gauge(r, "a", "", ""), *b = metric_gauge(r, "b", "", "");
@@ -272,7 +272,7 @@ static void asks_collectors_at_each_rendering(void **state)
 	metrics_free(r);
 }
 
-static void another_process_s_metrics_come_after_ours(void **state)
+TEST(another_process_s_metrics_come_after_ours)
 {
 	struct metrics *r = metrics_new();
 	struct metric *m = metric_counter(r, "m", "", "");
@@ -294,7 +294,7 @@ static void another_process_s_metrics_come_after_ours(void **state)
 	metrics_free(r);
 }
 
-static void a_part_counts_its_overflows_under_a_name_of_its_own(void **state)
+TEST(a_part_counts_its_overflows_under_a_name_of_its_own)
 {
 	struct metrics *r = metrics_new_part("part");
 	struct metric *m = metric_counter(r, "m", "", "l");
@@ -321,7 +321,7 @@ static double value_of(const char *text, const char *name)
 	return strtod(at + strlen(name), NULL);
 }
 
-static void tells_about_the_process(void **state)
+TEST(tells_about_the_process)
 {
 	struct metrics *r = metrics_new();
 	const char *text;
@@ -343,27 +343,4 @@ static void tells_about_the_process(void **state)
 	assert_true(value_of(rendered(r), "\nprocess_open_fds ") == fds + 1);
 	close(fd);
 	metrics_free(r);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(renders_counters_and_gauges),
-		cmocka_unit_test(writes_heads_and_labels_for_others),
-		cmocka_unit_test(tells_label_values_apart_wherever_they_are_cut),
-		cmocka_unit_test(renders_histograms_cumulatively),
-		cmocka_unit_test(writes_numbers_that_read_back_the_same),
-		cmocka_unit_test(escapes_what_the_format_reserves),
-		cmocka_unit_test(makes_foreign_label_values_fit),
-		cmocka_unit_test(bounds_the_number_of_series),
-		cmocka_unit_test(forgets_series),
-		cmocka_unit_test(a_second_registration_is_the_same_metric),
-		cmocka_unit_test(without_a_registry_updates_do_nothing),
-		cmocka_unit_test(asks_collectors_at_each_rendering),
-		cmocka_unit_test(another_process_s_metrics_come_after_ours),
-		cmocka_unit_test(a_part_counts_its_overflows_under_a_name_of_its_own),
-		cmocka_unit_test(tells_about_the_process),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,7 +92,7 @@ static struct netns_known known_of(const struct stand *s, const char *path)
 }
 
 /* cri-dockerd, and CRI-O without manage_ns_lifecycle, name a pod's namespace by its process. */
-static void a_process_s_namespace_exists_as_long_as_the_process(void **state)
+TEST_WITH(a_process_s_namespace_exists_as_long_as_the_process, set_up, tear_down)
 {
 	struct stand *s = *state;
 	const struct netns_known known = known_of(s, s->path);
@@ -108,7 +108,7 @@ static void a_process_s_namespace_exists_as_long_as_the_process(void **state)
 	assert_int_equal(netns_life(s->root, &known, NULL), NETNS_GONE);
 }
 
-static void a_link_that_leads_to_a_process_is_followed(void **state)
+TEST_WITH(a_link_that_leads_to_a_process_is_followed, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *link = below(s, "run/c1"), *second = below(s, "run/c2");
@@ -124,7 +124,7 @@ static void a_link_that_leads_to_a_process_is_followed(void **state)
 }
 
 /* procfs says EACCES, too, when the process ends between look-up and use. */
-static void a_process_that_ends_while_its_namespace_is_opened_is_gone(void **state)
+TEST_WITH(a_process_that_ends_while_its_namespace_is_opened_is_gone, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	void (*before)(int) = signal(SIGCHLD, SIG_IGN);
@@ -147,7 +147,7 @@ static void a_process_that_ends_while_its_namespace_is_opened_is_gone(void **sta
 	(void)signal(SIGCHLD, before);
 }
 
-static void another_namespace_in_its_place_means_that_it_is_gone(void **state)
+TEST_WITH(another_namespace_in_its_place_means_that_it_is_gone, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	struct netns_known known = known_of(s, s->path);
@@ -158,7 +158,7 @@ static void another_namespace_in_its_place_means_that_it_is_gone(void **state)
 	assert_int_equal(netns_life(s->root, &known, NULL), NETNS_GONE);
 }
 
-static void none_outlives_its_boot(void **state)
+TEST_WITH(none_outlives_its_boot, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	struct netns_known known = known_of(s, s->path);
@@ -174,7 +174,7 @@ static void none_outlives_its_boot(void **state)
 	assert_int_equal(netns_life(s->root, &known, NULL), NETNS_EXISTS);
 }
 
-static void a_path_that_leads_nowhere_is_gone(void **state)
+TEST_WITH(a_path_that_leads_nowhere_is_gone, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	auto_free char *file = below(s, "run/file");
@@ -187,7 +187,7 @@ static void a_path_that_leads_nowhere_is_gone(void **state)
 }
 
 /* A mount that was not propagated to the container: what it hides is seen. */
-static void a_plain_file_is_unknown(void **state)
+TEST_WITH(a_plain_file_is_unknown, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	auto_free char *file = below(s, "run/c1");
@@ -197,7 +197,7 @@ static void a_plain_file_is_unknown(void **state)
 	assert_int_equal(netns_life(s->root, &known, NULL), NETNS_UNKNOWN);
 }
 
-static void a_root_without_processes_says_nothing_of_them(void **state)
+TEST_WITH(a_root_without_processes_says_nothing_of_them, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	auto_free char *link = below(s, "run/c1");
@@ -211,7 +211,7 @@ static void a_root_without_processes_says_nothing_of_them(void **state)
 	assert_int_equal(netns_life(s->root, &known, NULL), NETNS_UNKNOWN);
 }
 
-static void every_other_error_is_unknown(void **state)
+TEST_WITH(every_other_error_is_unknown, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	auto_free char *loop = below(s, "run/loop"), *escape = below(s, "run/escape");
@@ -238,22 +238,4 @@ static void every_other_error_is_unknown(void **state)
 	known.path = "/run/escape";
 	assert_int_equal(symlink("/proc/self/root/etc", escape), 0);
 	assert_int_equal(netns_life(s->root, &known, NULL), NETNS_UNKNOWN);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(a_process_s_namespace_exists_as_long_as_the_process),
-		TEST(a_link_that_leads_to_a_process_is_followed),
-		TEST(a_process_that_ends_while_its_namespace_is_opened_is_gone),
-		TEST(another_namespace_in_its_place_means_that_it_is_gone),
-		TEST(none_outlives_its_boot),
-		TEST(a_path_that_leads_nowhere_is_gone),
-		TEST(a_plain_file_is_unknown),
-		TEST(a_root_without_processes_says_nothing_of_them),
-		TEST(every_other_error_is_unknown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

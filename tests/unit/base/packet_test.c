@@ -58,7 +58,7 @@ static size_t count_descriptors(void)
 	return n;
 }
 
-static void data_arrives_alone_and_in_order(void **state)
+TEST_WITH(data_arrives_alone_and_in_order, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -71,7 +71,7 @@ static void data_arrives_alone_and_in_order(void **state)
 	assert_memory_equal(s->data, "three", 5);
 }
 
-static void a_descriptor_comes_along(void **state)
+TEST_WITH(a_descriptor_comes_along, set_up, tear_down)
 {
 	struct stand *s = *state;
 	char byte = 0;
@@ -90,7 +90,7 @@ static void a_descriptor_comes_along(void **state)
 	assert_int_equal(s->fd, -1);
 }
 
-static void what_arrives_is_closed_on_exec(void **state)
+TEST_WITH(what_arrives_is_closed_on_exec, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -101,7 +101,7 @@ static void what_arrives_is_closed_on_exec(void **state)
 	(void)close(s->fd);
 }
 
-static void nothing_there_and_the_end_are_told_apart(void **state)
+TEST_WITH(nothing_there_and_the_end_are_told_apart, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -117,7 +117,7 @@ static void nothing_there_and_the_end_are_told_apart(void **state)
 }
 
 /* By default SIGPIPE would end this program. */
-static void sending_to_nobody_is_an_error(void **state)
+TEST_WITH(sending_to_nobody_is_an_error, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -128,7 +128,7 @@ static void sending_to_nobody_is_an_error(void **state)
 	assert_int_equal(errno, EPIPE);
 }
 
-static void a_full_socket_is_not_waited_for(void **state)
+TEST_WITH(a_full_socket_is_not_waited_for, set_up, tear_down)
 {
 	struct stand *s = *state;
 	int n = 0;
@@ -139,7 +139,7 @@ static void a_full_socket_is_not_waited_for(void **state)
 	assert_int_equal(errno, EAGAIN);
 }
 
-static void of_several_descriptors_one_arrives_and_none_leaks(void **state)
+TEST_WITH(of_several_descriptors_one_arrives_and_none_leaks, set_up, tear_down)
 {
 	struct stand *s = *state;
 	struct iovec part = {"a", 1};
@@ -163,7 +163,7 @@ static void of_several_descriptors_one_arrives_and_none_leaks(void **state)
 	assert_int_equal(count_descriptors(), before);
 }
 
-static void without_room_for_a_descriptor_the_data_arrives(void **state)
+TEST_WITH(without_room_for_a_descriptor_the_data_arrives, set_up, tear_down)
 {
 	struct stand *s = *state;
 	struct rlimit before, none;
@@ -176,21 +176,4 @@ static void without_room_for_a_descriptor_the_data_arrives(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(s->data[0], 'a');
 	assert_int_equal(s->fd, -1);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(data_arrives_alone_and_in_order),
-		TEST(a_descriptor_comes_along),
-		TEST(what_arrives_is_closed_on_exec),
-		TEST(nothing_there_and_the_end_are_told_apart),
-		TEST(sending_to_nobody_is_an_error),
-		TEST(a_full_socket_is_not_waited_for),
-		TEST(of_several_descriptors_one_arrives_and_none_leaks),
-		TEST(without_room_for_a_descriptor_the_data_arrives),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include "lib/base/own.h"
 #include "lib/base/rail_list.h"
 
-static void a_list_is_ranges_and_dots(void **state)
+TEST(a_list_is_ranges_and_dots)
 {
 	static const struct {
 		const char *text;
@@ -36,20 +36,10 @@ static void a_list_is_ranges_and_dots(void **state)
 	}
 }
 
-static void a_group_begins_with_another_character(void **state)
+TEST(a_group_begins_with_another_character)
 {
 	assert_true(rail_list_is("0-40"));
 	assert_false(rail_list_is("train"));
 	assert_false(rail_list_is(""));
 	assert_false(rail_list_is(NULL));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_list_is_ranges_and_dots),
-		cmocka_unit_test(a_group_begins_with_another_character),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 
 #define S INT64_C(1000000)
 
-static void times_are_read(void **state)
+TEST(times_are_read)
 {
 	static const struct {
 		const char *text;
@@ -35,7 +35,7 @@ static void times_are_read(void **state)
 	}
 }
 
-static void other_text_is_refused(void **state)
+TEST(other_text_is_refused)
 {
 	static const char *const cases[] = {
 		"",
@@ -69,7 +69,7 @@ static void other_text_is_refused(void **state)
 	}
 }
 
-static void times_are_written_and_read_back(void **state)
+TEST(times_are_written_and_read_back)
 {
 	char text[RFC3339_SIZE];
 	int64_t us;
@@ -86,15 +86,4 @@ static void times_are_written_and_read_back(void **state)
 		assert_true(rfc3339_read(text, &us));
 		assert_int_equal(us, day * 86400 * S + day);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(times_are_read),
-		cmocka_unit_test(other_text_is_refused),
-		cmocka_unit_test(times_are_written_and_read_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

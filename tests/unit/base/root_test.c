@@ -59,7 +59,7 @@ static bool is_there(const char *name)
 	return root_stat(root, name, &st) == 0;
 }
 
-static void absolute_links_stay_below_the_root(void **state)
+TEST(absolute_links_stay_below_the_root)
 {
 	auto_close int fd = root_open(root, "var/run/netns/cni-1", O_RDONLY, 0);
 
@@ -69,14 +69,14 @@ static void absolute_links_stay_below_the_root(void **state)
 	assert_int_equal(errno, ENOENT);
 }
 
-static void dots_do_not_lead_above_the_root(void **state)
+TEST(dots_do_not_lead_above_the_root)
 {
 	assert_true(is_there("../../../../../run/netns/cni-1"));
 	assert_true(is_there("var/run/../../../run"));
 	assert_false(is_there("../../../../../usr/bin/env"));
 }
 
-static void files_are_written_and_removed_where_links_of_the_host_lead(void **state)
+TEST(files_are_written_and_removed_where_links_of_the_host_lead)
 {
 	struct err err = {0};
 
@@ -91,7 +91,7 @@ static void files_are_written_and_removed_where_links_of_the_host_lead(void **st
 	assert_int_equal(errno, ENOENT);
 }
 
-static void a_file_that_cannot_be_written_is_named_as_the_host_has_it(void **state)
+TEST(a_file_that_cannot_be_written_is_named_as_the_host_has_it)
 {
 	struct err err = {0};
 
@@ -103,7 +103,7 @@ static void a_file_that_cannot_be_written_is_named_as_the_host_has_it(void **sta
 	assert_int_equal(errno, ENOTDIR);
 }
 
-static void removing_a_link_leaves_what_it_leads_to(void **state)
+TEST(removing_a_link_leaves_what_it_leads_to)
 {
 	auto_free char *target = root_read_link(root, "var/run");
 
@@ -113,7 +113,7 @@ static void removing_a_link_leaves_what_it_leads_to(void **state)
 	assert_true(is_there("run/netns/cni-1"));
 }
 
-static void a_real_path_is_one_for_plain_calls(void **state)
+TEST(a_real_path_is_one_for_plain_calls)
 {
 	auto_free char *real = root_real_path(root, "var/lib");
 	auto_free char *want = str_printf("%s/data/lib", path);
@@ -122,7 +122,7 @@ static void a_real_path_is_one_for_plain_calls(void **state)
 	assert_null(root_real_path(root, "var/nothing"));
 }
 
-static void magic_links_are_refused(void **state)
+TEST(magic_links_are_refused)
 {
 	auto_close int slash = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
@@ -130,17 +130,4 @@ static void magic_links_are_refused(void **state)
 	assert_int_equal(errno, EXDEV);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(absolute_links_stay_below_the_root),
-		cmocka_unit_test(dots_do_not_lead_above_the_root),
-		cmocka_unit_test(files_are_written_and_removed_where_links_of_the_host_lead),
-		cmocka_unit_test(a_file_that_cannot_be_written_is_named_as_the_host_has_it),
-		cmocka_unit_test(a_real_path_is_one_for_plain_calls),
-		cmocka_unit_test(magic_links_are_refused),
-		cmocka_unit_test(removing_a_link_leaves_what_it_leads_to),
-	};
-
-	return cmocka_run_group_tests(tests, make_tree, remove_tree);
-}
+TEST_GROUP(make_tree, remove_tree)

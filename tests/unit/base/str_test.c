@@ -6,7 +6,7 @@
 
 #include "lib/base/str.h"
 
-static void comparisons_take_null(void **state)
+TEST(comparisons_take_null)
 {
 	assert_true(str_eq(NULL, NULL));
 	assert_false(str_eq(NULL, ""));
@@ -24,7 +24,7 @@ static void comparisons_take_null(void **state)
 	assert_null(str_dup(NULL));
 }
 
-static void numbers_are_whole_decimal_texts_within_bounds(void **state)
+TEST(numbers_are_whole_decimal_texts_within_bounds)
 {
 	static const struct {
 		const char *text;
@@ -63,14 +63,14 @@ static void numbers_are_whole_decimal_texts_within_bounds(void **state)
 }
 
 /* Values of the reference implementation: http://www.isthe.com/chongo/tech/comp/fnv/ */
-static void hashes_are_those_of_fnv_1a(void **state)
+TEST(hashes_are_those_of_fnv_1a)
 {
 	assert_int_equal(str_hash("", 0), 0xcbf29ce484222325);
 	assert_int_equal(str_hash("a", 1), 0xaf63dc4c8601ec8c);
 	assert_int_equal(str_hash("foobar", 6), 0x85944171f73967e8);
 }
 
-static void utf8_characters_are_measured_and_malformed_ones_refused(void **state)
+TEST(utf8_characters_are_measured_and_malformed_ones_refused)
 {
 	static const struct {
 		const char *text;
@@ -102,7 +102,7 @@ static void utf8_characters_are_measured_and_malformed_ones_refused(void **state
 		assert_int_equal(str_utf8_len(cases[i].text, cases[i].len), cases[i].want);
 }
 
-static void clipping_never_leaves_a_part_of_a_character(void **state)
+TEST(clipping_never_leaves_a_part_of_a_character)
 {
 	const char *text = "a😀b";
 
@@ -119,7 +119,7 @@ static void clipping_never_leaves_a_part_of_a_character(void **state)
 	assert_int_equal(str_clip("", 0, 4), 0);
 }
 
-static void a_buffer_grows_and_stays_terminated(void **state)
+TEST(a_buffer_grows_and_stays_terminated)
 {
 	auto_strbuf struct strbuf b = {0};
 
@@ -141,7 +141,7 @@ static void a_buffer_grows_and_stays_terminated(void **state)
 	strbuf_consume(&b, 0);
 }
 
-static void a_buffer_is_exactly_full_before_it_grows(void **state)
+TEST(a_buffer_is_exactly_full_before_it_grows)
 {
 	for (size_t len = 0; len < 300; len++) {
 		auto_strbuf struct strbuf b = {0};
@@ -153,7 +153,7 @@ static void a_buffer_is_exactly_full_before_it_grows(void **state)
 	}
 }
 
-static void taking_the_text_empties_the_buffer(void **state)
+TEST(taking_the_text_empties_the_buffer)
 {
 	auto_strbuf struct strbuf b = {0};
 	auto_free char *empty = strbuf_take(&b);
@@ -167,7 +167,7 @@ static void taking_the_text_empties_the_buffer(void **state)
 	assert_int_equal(b.len, 0);
 }
 
-static void control_characters_are_covered(void **state)
+TEST(control_characters_are_covered)
 {
 	char text[] = "a\033[2J\tb\n\x7f\xc2\x80\xc2\x9f\xc2\xa0ä\xc2";
 
@@ -175,7 +175,7 @@ static void control_characters_are_covered(void **state)
 	assert_string_equal(text, "a?[2J?b\n?????\xc2\xa0ä\xc2");
 }
 
-static void foreign_text_is_made_utf8(void **state)
+TEST(foreign_text_is_made_utf8)
 {
 	auto_strbuf struct strbuf b = {0};
 
@@ -184,7 +184,7 @@ static void foreign_text_is_made_utf8(void **state)
 				    "zä\xef\xbf\xbd");
 }
 
-static void new_strings_come_from_formats(void **state)
+TEST(new_strings_come_from_formats)
 {
 	auto_free char *empty = str_printf("%s", "");
 	auto_free char *text = str_printf("%s/%d", "ns", 5);
@@ -195,7 +195,7 @@ static void new_strings_come_from_formats(void **state)
 	assert_string_equal(part, "ab");
 }
 
-static void paths_are_put_together_with_one_slash(void **state)
+TEST(paths_are_put_together_with_one_slash)
 {
 	static const struct {
 		const char *dir, *path, *want;
@@ -212,7 +212,7 @@ static void paths_are_put_together_with_one_slash(void **state)
 	}
 }
 
-static void reads_hexadecimal_digits(void **state)
+TEST(reads_hexadecimal_digits)
 {
 	static const char digits[] = "0123456789abcdef", upper[] = "ABCDEF", others[] = "g`@/:G ";
 
@@ -224,7 +224,7 @@ static void reads_hexadecimal_digits(void **state)
 		assert_int_equal(str_hex_digit(*c), -1);
 }
 
-static void a_slip_is_told_from_another_word(void **state)
+TEST(a_slip_is_told_from_another_word)
 {
 	static const char *const known[] = {"resourceName", "resourcePrefix", "rdmaHcaMax",
 					    "selectors",    "devices",        NULL};
@@ -253,7 +253,7 @@ static void a_slip_is_told_from_another_word(void **state)
 	}
 }
 
-static void blanks_at_both_ends_are_cut_off(void **state)
+TEST(blanks_at_both_ends_are_cut_off)
 {
 	static const struct {
 		const char *text, *want;
@@ -266,27 +266,4 @@ static void blanks_at_both_ends_are_cut_off(void **state)
 
 		assert_string_equal(str_trim(text), cases[i].want);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(paths_are_put_together_with_one_slash),
-		cmocka_unit_test(reads_hexadecimal_digits),
-		cmocka_unit_test(blanks_at_both_ends_are_cut_off),
-		cmocka_unit_test(a_slip_is_told_from_another_word),
-		cmocka_unit_test(comparisons_take_null),
-		cmocka_unit_test(numbers_are_whole_decimal_texts_within_bounds),
-		cmocka_unit_test(hashes_are_those_of_fnv_1a),
-		cmocka_unit_test(utf8_characters_are_measured_and_malformed_ones_refused),
-		cmocka_unit_test(clipping_never_leaves_a_part_of_a_character),
-		cmocka_unit_test(a_buffer_grows_and_stays_terminated),
-		cmocka_unit_test(a_buffer_is_exactly_full_before_it_grows),
-		cmocka_unit_test(taking_the_text_empties_the_buffer),
-		cmocka_unit_test(control_characters_are_covered),
-		cmocka_unit_test(foreign_text_is_made_utf8),
-		cmocka_unit_test(new_strings_come_from_formats),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@
 	"{\"spec\": {\"holderIdentity\": \"" holder "\", \"leaseDurationSeconds\": " duration      \
 	", \"renewTime\": \"2026-01-31T10:00:00.500000Z\"}}"
 
-static void a_lease_says_who_leads(void **state)
+TEST(a_lease_says_who_leads)
 {
 	static const struct {
 		const char *lease, *now, *want;
@@ -52,7 +52,7 @@ static void a_lease_says_who_leads(void **state)
 
 #define NODE(conditions) "{\"status\": {\"conditions\": [" conditions "]}}"
 
-static void a_node_says_that_it_is_not_ready(void **state)
+TEST(a_node_says_that_it_is_not_ready)
 {
 	static const struct {
 		const char *node, *want;
@@ -79,15 +79,4 @@ static void a_node_says_that_it_is_not_ready(void **state)
 		if (!str_eq(said ? said : "-", rows[i].want ? rows[i].want : "-"))
 			fail_msg("row %zu: %s", i, said ? said : "-");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_lease_says_who_leads),
-		cmocka_unit_test(a_node_says_that_it_is_not_ready),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,7 +82,7 @@ static void expect_read(const char *path, const char *only, const char *want)
 	strbuf_done(&seen.text);
 }
 
-static void a_folder_gives_back_what_was_put_in_by_name(void **state)
+TEST_WITH(a_folder_gives_back_what_was_put_in_by_name, setup, teardown)
 {
 	auto_free char *path = str_below(*state, "dump");
 	struct stat st;
@@ -95,7 +95,7 @@ static void a_folder_gives_back_what_was_put_in_by_name(void **state)
 	assert_int_equal(st.st_mode & 077, 0);
 }
 
-static void an_archive_gives_back_what_was_put_in_in_order(void **state)
+TEST_WITH(an_archive_gives_back_what_was_put_in_in_order, setup, teardown)
 {
 	auto_free char *path = str_below(*state, "dump.tar.gz");
 	struct stat st;
@@ -107,7 +107,7 @@ static void an_archive_gives_back_what_was_put_in_in_order(void **state)
 	assert_int_equal(st.st_mode & 0777, 0600);
 }
 
-static void a_folder_with_something_in_it_and_names_that_lead_out_are_refused(void **state)
+TEST_WITH(a_folder_with_something_in_it_and_names_that_lead_out_are_refused, setup, teardown)
 {
 	static const char *const names[] = {"",     "/a",   "../a", "a/../b", "a/", "a//b",
 					    ".a/b", "a\nb", "a b",  "./a",    "ä"};
@@ -133,7 +133,7 @@ static void a_folder_with_something_in_it_and_names_that_lead_out_are_refused(vo
 	assert_int_equal(access(path, F_OK), -1);
 }
 
-static void nothing_in_a_folder_leads_out_of_it(void **state)
+TEST_WITH(nothing_in_a_folder_leads_out_of_it, setup, teardown)
 {
 	auto_free char *path = str_below(*state, "d"),
 		       *link = str_below(path, "objects/nodes.json");
@@ -165,7 +165,7 @@ static void nothing_in_a_folder_leads_out_of_it(void **state)
 #define CORPUS "tests/fuzz/corpus/bundle/"
 #define GOOD   "index.json={\"kind\":\"SupportDump…;objects/pods.json={}\n;"
 
-static void archives_of_others_are_refused_for_what_is_in_them(void **state)
+TEST(archives_of_others_are_refused_for_what_is_in_them)
 {
 	static const struct {
 		const char *file, *error; /* NULL: it is read */
@@ -209,7 +209,7 @@ static void archives_of_others_are_refused_for_what_is_in_them(void **state)
 }
 
 /* Whatever is missing at its end, or wrong in it. */
-static void an_archive_that_is_cut_short_is_an_error_and_never_half_a_dump(void **state)
+TEST_WITH(an_archive_that_is_cut_short_is_an_error_and_never_half_a_dump, setup, teardown)
 {
 	auto_free char *path = str_below(*state, "dump.tgz");
 	auto_strbuf struct strbuf bytes = {0};
@@ -239,7 +239,7 @@ static void an_archive_that_is_cut_short_is_an_error_and_never_half_a_dump(void 
 	}
 }
 
-static void other_files_are_no_bundles(void **state)
+TEST_WITH(other_files_are_no_bundles, setup, teardown)
 {
 	auto_free char *path = str_below(*state, "pods.yaml"), *pipe = str_below(*state, "pipe");
 	struct err err = {0};
@@ -250,26 +250,4 @@ static void other_files_are_no_bundles(void **state)
 	assert_false(bundle_is(pipe));
 	assert_false(bundle_is("/nosuch"));
 	assert_false(bundle_is("-"));
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_folder_gives_back_what_was_put_in_by_name, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(an_archive_gives_back_what_was_put_in_in_order,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			a_folder_with_something_in_it_and_names_that_lead_out_are_refused, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(nothing_in_a_folder_leads_out_of_it, setup,
-						teardown),
-		cmocka_unit_test(archives_of_others_are_refused_for_what_is_in_them),
-		cmocka_unit_test_setup_teardown(
-			an_archive_that_is_cut_short_is_an_error_and_never_half_a_dump, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(other_files_are_no_bundles, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

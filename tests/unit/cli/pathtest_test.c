@@ -51,7 +51,7 @@ static json_t *parsed(const char *text)
 								"[" shared "]}}}}"
 #define SHARED(name) "{\"kind\":\"shared\",\"name\":\"" name "\"}"
 
-static void networks_have_the_resource_that_pods_ask_for(void **state)
+TEST(networks_have_the_resource_that_pods_ask_for)
 {
 	static const struct {
 		const char *world, *networks, *resource;
@@ -102,7 +102,7 @@ static void networks_have_the_resource_that_pods_ask_for(void **state)
 								"") "," NODE("f", "True", "1",     \
 									     "") "}}"
 
-static void nodes_are_named_or_have_what_is_wanted(void **state)
+TEST(nodes_are_named_or_have_what_is_wanted)
 {
 	static const struct {
 		char *named[3];
@@ -134,7 +134,7 @@ static void nodes_are_named_or_have_what_is_wanted(void **state)
 	}
 }
 
-static void two_networks_of_one_resource_take_two(void **state)
+TEST(two_networks_of_one_resource_take_two)
 {
 	json_auto_t *world = parsed(NODES);
 	json_auto_t *networks =
@@ -164,7 +164,7 @@ static void two_networks_of_one_resource_take_two(void **state)
 	"vf\\\",\\\"interface\\\":\\\"net1\\\",\\\"ips\\\":[\\\"fd00::1\\\",\\\"10.0.0.1/24\\\"]," \
 	"\\\"device-info\\\":{\\\"pci\\\":{\\\"rdma-device\\\":\\\"mlx5_3\\\"}}}]\"}},"
 
-static void pods_say_what_they_wait_for(void **state)
+TEST(pods_say_what_they_wait_for)
 {
 	static const struct {
 		const char *pod;
@@ -199,7 +199,7 @@ static void pods_say_what_they_wait_for(void **state)
 	}
 }
 
-static void reasons_say_what_kind_of_trouble_it_is(void **state)
+TEST(reasons_say_what_kind_of_trouble_it_is)
 {
 	json_auto_t *world = parsed(WORLD(SHARED("x.io/s") "," SHARED("x.io/t")));
 	json_auto_t *none = parsed("{}"), *failed = parsed("{\"status\":{\"phase\":\"Failed\"}}");
@@ -214,7 +214,7 @@ static void reasons_say_what_kind_of_trouble_it_is(void **state)
 	assert_string_equal(err.reason, "PodFailed");
 }
 
-static void an_interface_has_its_ipv4_address(void **state)
+TEST(an_interface_has_its_ipv4_address)
 {
 	json_auto_t *pod = parsed("{" NET BOUND RUNS "}");
 	json_auto_t *got = pathtest_interface(pod, "ml/vf");
@@ -225,7 +225,7 @@ static void an_interface_has_its_ipv4_address(void **state)
 	assert_null(pathtest_interface(pod, "ml/other"));
 }
 
-static void the_last_complaint_counts(void **state)
+TEST(the_last_complaint_counts)
 {
 	json_auto_t *events = parsed("{\"items\":[{\"type\":\"Warning\",\"message\":\"a\"},"
 				     "{\"type\":\"Warning\",\"message\":\"b\"},"
@@ -243,7 +243,7 @@ static void the_last_complaint_counts(void **state)
 #define MAPPED(last) "0000:0000:0000:0000:0000:ffff:0a00:" last
 #define LOCAL        "fe80:0000:0000:0000:5054:00ff:fe00:0001"
 
-static void the_rdma_device_is_the_one_that_leads_there(void **state)
+TEST(the_rdma_device_is_the_one_that_leads_there)
 {
 	static const struct {
 		const char *text, *rdma;
@@ -287,7 +287,7 @@ static void the_rdma_device_is_the_one_that_leads_there(void **state)
 	}
 }
 
-static void the_rate_is_that_of_the_port_with_the_gid(void **state)
+TEST(the_rate_is_that_of_the_port_with_the_gid)
 {
 	json_auto_t *interface = parsed("{\"interface\":\"net1\",\"address\":\"10.0.0.1\"}");
 	struct facts facts;
@@ -303,7 +303,7 @@ static void the_rate_is_that_of_the_port_with_the_gid(void **state)
 }
 
 /* What it sends is routed where the interface below it is. */
-static void soft_roce_has_the_gids_of_its_own_interface(void **state)
+TEST(soft_roce_has_the_gids_of_its_own_interface)
 {
 	static const char shared[] = SOFT_GID("rxe", "1", "ens1", "0", LOCAL, "ens1", "RoCE v2")
 		SOFT_GID("rxe", "1", "ens1", "1", MAPPED("0009"), "ens1", "RoCE v2")
@@ -324,7 +324,7 @@ static void soft_roce_has_the_gids_of_its_own_interface(void **state)
 	assert_false(facts.is_soft_elsewhere);
 }
 
-static void link_and_tools_are_read(void **state)
+TEST(link_and_tools_are_read)
 {
 	json_auto_t *interface = parsed("{\"interface\":\"net1\",\"address\":\"10.0.0.1\"}");
 	struct path path = {.server = {.interface = "net1"}, .client = {.interface = "net1"}};
@@ -357,7 +357,7 @@ static const struct step *step_named(const char *name)
 	return NULL;
 }
 
-static void commands_lead_from_the_client_to_the_server(void **state)
+TEST(commands_lead_from_the_client_to_the_server)
 {
 	static const struct {
 		const char *step;
@@ -400,7 +400,7 @@ static void commands_lead_from_the_client_to_the_server(void **state)
 	}
 }
 
-static void a_path_below_what_was_asked_for_says_so(void **state)
+TEST(a_path_below_what_was_asked_for_says_so)
 {
 	static const struct {
 		const char *min_gbps, *max_us;
@@ -448,7 +448,7 @@ static void a_path_below_what_was_asked_for_says_so(void **state)
 }
 
 /* Whatever the rate: a stream that takes three seconds, and not less than the trial. */
-static void a_stream_is_as_long_on_slow_and_on_fast_paths(void **state)
+TEST(a_stream_is_as_long_on_slow_and_on_fast_paths)
 {
 	assert_int_equal(path_transfers(0.001), PATHTEST_TRIAL);
 	assert_int_equal(path_transfers(1.048576), 3000);
@@ -473,7 +473,7 @@ static int status_of(const char *seconds, const char *command)
 	return WEXITSTATUS(status);
 }
 
-static void who_ran_out_of_time_is_told_from_who_failed(void **state)
+TEST(who_ran_out_of_time_is_told_from_who_failed)
 {
 	assert_int_equal(status_of("6", "exit 3"), 3);
 	assert_int_equal(status_of("60", "exit 0"), 0);
@@ -486,7 +486,7 @@ static void who_ran_out_of_time_is_told_from_who_failed(void **state)
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
-static void a_log_says_what_became_of_a_task(void **state)
+TEST(a_log_says_what_became_of_a_task)
 {
 	static const struct {
 		const char *log, *output;
@@ -594,7 +594,7 @@ static void until_there(const struct played_pod *pod, const char *name)
 		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
 }
 
-static void a_pod_runs_what_it_is_given(void **state)
+TEST(a_pod_runs_what_it_is_given)
 {
 	struct played_pod pod;
 
@@ -617,7 +617,7 @@ static void a_pod_runs_what_it_is_given(void **state)
 }
 
 /* As the tools print it: perftest 4.5, rdmacm-utils 44, iputils, busybox. */
-static void figures_of_the_tools_are_read(void **state)
+TEST(figures_of_the_tools_are_read)
 {
 	static const struct {
 		const char *step, *output;
@@ -662,7 +662,7 @@ static void figures_of_the_tools_are_read(void **state)
 	}
 }
 
-static void the_last_lines_are_for_people(void **state)
+TEST(the_last_lines_are_for_people)
 {
 	static const struct {
 		const char *output, *want;
@@ -728,7 +728,7 @@ static size_t rounds_of(enum path_pattern pattern, size_t nodes, size_t networks
 	return rounds;
 }
 
-static void paths_of_a_round_share_no_nic(void **state)
+TEST(paths_of_a_round_share_no_nic)
 {
 	for (size_t nodes = 2; nodes <= NODES_MAX; nodes++)
 		for (size_t networks = 1; networks <= NETWORKS_MAX; networks++) {
@@ -746,7 +746,7 @@ static void paths_of_a_round_share_no_nic(void **state)
 	assert_int_equal(rounds_of(PATTERN_RING, 3, 2, ""), 1);
 }
 
-static void too_many_paths_are_refused(void **state)
+TEST(too_many_paths_are_refused)
 {
 	enum path_pattern pattern;
 	struct err err = {0};
@@ -764,7 +764,7 @@ static void too_many_paths_are_refused(void **state)
 	assert_string_equal(err.reason, "BadFlag");
 }
 
-static void a_nic_is_found_by_its_vf_or_its_name(void **state)
+TEST(a_nic_is_found_by_its_vf_or_its_name)
 {
 	json_auto_t *world = parsed(
 		"{\"sriovnetworknodestates\":{\"s/w1\":{\"metadata\":{\"name\":\"w1\"},\"status\":{"
@@ -814,7 +814,7 @@ static json_t *mesh(const char *slow_node, const char *slow_network)
 	return items;
 }
 
-static void what_failed_paths_have_in_common_is_named(void **state)
+TEST(what_failed_paths_have_in_common_is_named)
 {
 	static const struct {
 		const char *node, *network, *want;
@@ -857,7 +857,7 @@ static void what_failed_paths_have_in_common_is_named(void **state)
 	assert_int_equal(json_array_size(none), 0);
 }
 
-static void a_matrix_has_a_cell_for_each_path(void **state)
+TEST(a_matrix_has_a_cell_for_each_path)
 {
 	json_auto_t *items = json_array(), *got = NULL, *latency = NULL;
 	json_auto_t *want = parsed(
@@ -878,7 +878,7 @@ static void a_matrix_has_a_cell_for_each_path(void **state)
 		"failed"));
 }
 
-static void a_ring_is_as_fast_as_its_slowest_links(void **state)
+TEST(a_ring_is_as_fast_as_its_slowest_links)
 {
 	json_auto_t *items = json_array(), *got = NULL, *unknown = NULL;
 	const json_t *rail;
@@ -896,38 +896,4 @@ static void a_ring_is_as_fast_as_its_slowest_links(void **state)
 	unknown = results_ring(items);
 	assert_null(json_at(unknown, "busGbps"));
 	assert_string_equal(json_str_at(json_array_get(json_at(unknown, "rails"), 1), "from"), "c");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(networks_have_the_resource_that_pods_ask_for),
-		cmocka_unit_test(nodes_are_named_or_have_what_is_wanted),
-		cmocka_unit_test(two_networks_of_one_resource_take_two),
-		cmocka_unit_test(pods_say_what_they_wait_for),
-		cmocka_unit_test(reasons_say_what_kind_of_trouble_it_is),
-		cmocka_unit_test(an_interface_has_its_ipv4_address),
-		cmocka_unit_test(the_last_complaint_counts),
-		cmocka_unit_test(the_rdma_device_is_the_one_that_leads_there),
-		cmocka_unit_test(the_rate_is_that_of_the_port_with_the_gid),
-		cmocka_unit_test(a_path_below_what_was_asked_for_says_so),
-		cmocka_unit_test(soft_roce_has_the_gids_of_its_own_interface),
-		cmocka_unit_test(link_and_tools_are_read),
-		cmocka_unit_test(commands_lead_from_the_client_to_the_server),
-		cmocka_unit_test(a_stream_is_as_long_on_slow_and_on_fast_paths),
-		cmocka_unit_test(who_ran_out_of_time_is_told_from_who_failed),
-		cmocka_unit_test(a_log_says_what_became_of_a_task),
-		cmocka_unit_test(a_pod_runs_what_it_is_given),
-		cmocka_unit_test(figures_of_the_tools_are_read),
-		cmocka_unit_test(the_last_lines_are_for_people),
-		cmocka_unit_test(paths_of_a_round_share_no_nic),
-		cmocka_unit_test(too_many_paths_are_refused),
-		cmocka_unit_test(a_nic_is_found_by_its_vf_or_its_name),
-		cmocka_unit_test(what_failed_paths_have_in_common_is_named),
-		cmocka_unit_test(a_matrix_has_a_cell_for_each_path),
-		cmocka_unit_test(a_ring_is_as_fast_as_its_slowest_links),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,36 +45,24 @@ static void assert_said(const char *pod, const char *state, const char *reason, 
 	assert_non_null(strstr(json_str_or(json_at(link, "what"), ""), what));
 }
 
-static void pods_with_one_label_have_the_same_rails(void **state)
+TEST(pods_with_one_label_have_the_same_rails)
 {
 	assert_said("ml/a", "holds", "", "has rails 0-1, as the 1 other pods with the label train");
 	assert_said("ml/new", "waits", "", "no rail of this pod is known yet");
 }
 
-static void a_pod_with_other_rails_is_explained(void **state)
+TEST(a_pod_with_other_rails_is_explained)
 {
 	assert_said("ml/c", "broken", "OtherRails",
 		    "has rails 0, and pod d on n1 with the same label odd has 1");
 	assert_said("ml/e", "broken", "OtherRails", "has rails 1, and the label names 0");
 }
 
-static void other_pods_are_not_looked_at(void **state)
+TEST(other_pods_are_not_looked_at)
 {
 	json_auto_t *world = yaml(world_text), *chain = chain_new("pod", "ml/w");
 	json_auto_t *pod = yaml("{metadata: {name: w, namespace: ml}, spec: {nodeName: n1}}");
 
 	explain_pod_rails(chain, world, pod);
 	assert_int_equal(json_array_size(json_at(chain, "links")), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pods_with_one_label_have_the_same_rails),
-		cmocka_unit_test(a_pod_with_other_rails_is_explained),
-		cmocka_unit_test(other_pods_are_not_looked_at),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void is_json(const json_t *got, const char *want_text)
 #define SOCKETS "NCCL_SOCKET_IFNAME: =eth0, GLOO_SOCKET_IFNAME: eth0"
 
 /* The seeds' case: the index of a shared device is whatever slot was free. */
-static void a_shared_device_has_its_current_index(void **state)
+TEST(a_shared_device_has_its_current_index)
 {
 	json_auto_t *chain =
 		explain(STATUS("[{\"name\": \"cluster\", \"interface\": \"eth0\", \"default\": "
@@ -73,7 +73,7 @@ static void a_shared_device_has_its_current_index(void **state)
 	assert_null(json_at(chain, "notes"));
 }
 
-static void different_indices_cannot_be_one_variable(void **state)
+TEST(different_indices_cannot_be_one_variable)
 {
 	json_auto_t *chain = explain(
 		STATUS("[]"),
@@ -93,7 +93,7 @@ static void different_indices_cannot_be_one_variable(void **state)
 }
 
 /* In the pod's own namespace: the agent knows its name, and a command the rest. */
-static void an_exclusive_device_is_asked_in_its_pod(void **state)
+TEST(an_exclusive_device_is_asked_in_its_pod)
 {
 	json_auto_t *chain =
 		explain(STATUS("[]"), ATTACHED("net1", "fd00::1", "rdmaDevice: mlx5_4"), "",
@@ -111,7 +111,7 @@ static void an_exclusive_device_is_asked_in_its_pod(void **state)
 		"/sys/class/infiniband/*/ports/*/gids/*'\"]");
 }
 
-static void the_status_of_another_meta_plugin_does_as_well(void **state)
+TEST(the_status_of_another_meta_plugin_does_as_well)
 {
 	json_auto_t *chain =
 		explain(STATUS("[{\"name\": \"ml/a\", \"interface\": \"net1\", \"ips\": "
@@ -124,7 +124,7 @@ static void the_status_of_another_meta_plugin_does_as_well(void **state)
 }
 
 /* Another meta plugin does not name shared devices. */
-static void a_device_of_unknown_name_is_asked_in_its_pod(void **state)
+TEST(a_device_of_unknown_name_is_asked_in_its_pod)
 {
 	static const char status[] = STATUS("[" ELEMENT("ml/a", "net1", "10.6.0.1") "]");
 	json_auto_t *chain = explain(status, "", "", RESOURCES);
@@ -136,7 +136,7 @@ static void a_device_of_unknown_name_is_asked_in_its_pod(void **state)
 	assert_null(json_at(without, "notes"));
 }
 
-static void devices_are_in_the_order_of_rails(void **state)
+TEST(devices_are_in_the_order_of_rails)
 {
 	static const char attached[] =
 		ATTACHED("net1", "10.6.0.1", "rdmaDevice: mlx5_1") ", " ATTACHED(
@@ -158,7 +158,7 @@ static void devices_are_in_the_order_of_rails(void **state)
 	is_json(json_at(by_network, "variables", "NCCL_IB_HCA"), "'=mlx5_1:1,mlx5_0:1'");
 }
 
-static void infiniband_chooses_no_gid(void **state)
+TEST(infiniband_chooses_no_gid)
 {
 	json_auto_t *chain =
 		explain(STATUS("[]"),
@@ -170,7 +170,7 @@ static void infiniband_chooses_no_gid(void **state)
 	assert_null(json_at(chain, "notes"));
 }
 
-static void a_device_with_roce_v1_alone_is_told(void **state)
+TEST(a_device_with_roce_v1_alone_is_told)
 {
 	json_auto_t *chain = explain(
 		STATUS("[]"),
@@ -183,7 +183,7 @@ static void a_device_with_roce_v1_alone_is_told(void **state)
 }
 
 /* What a pod's owner writes is copied into shells of others. */
-static void names_for_a_shell_are_left_out(void **state)
+TEST(names_for_a_shell_are_left_out)
 {
 	static const char *const statuses[] = {
 		"[{\"name\": \"ml/a\", \"interface\": \"net1\", \"ips\": "
@@ -221,7 +221,7 @@ static void names_for_a_shell_are_left_out(void **state)
 	}
 }
 
-static void a_status_without_end_is_read_in_part(void **state)
+TEST(a_status_without_end_is_read_in_part)
 {
 	auto_strbuf struct strbuf many = {0}, huge = {0};
 	json_auto_t *chain = NULL, *nothing = NULL;
@@ -238,23 +238,4 @@ static void a_status_without_end_is_read_in_part(void **state)
 	strbuf_adds(&huge, "]'}");
 	nothing = explain(strbuf_str(&huge), "", "", "");
 	assert_int_equal(json_object_size(nothing), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_shared_device_has_its_current_index),
-		cmocka_unit_test(different_indices_cannot_be_one_variable),
-		cmocka_unit_test(an_exclusive_device_is_asked_in_its_pod),
-		cmocka_unit_test(the_status_of_another_meta_plugin_does_as_well),
-		cmocka_unit_test(a_device_of_unknown_name_is_asked_in_its_pod),
-		cmocka_unit_test(devices_are_in_the_order_of_rails),
-		cmocka_unit_test(infiniband_chooses_no_gid),
-		cmocka_unit_test(a_device_with_roce_v1_alone_is_told),
-		cmocka_unit_test(names_for_a_shell_are_left_out),
-		cmocka_unit_test(a_status_without_end_is_read_in_part),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

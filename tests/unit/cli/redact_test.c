@@ -42,7 +42,7 @@ static json_t *redacted(struct scrub *scrub, const char *kind, const char *yaml)
 	return result;
 }
 
-static void only_what_is_read_of_an_object_is_kept(void **state)
+TEST(only_what_is_read_of_an_object_is_kept)
 {
 	static const struct {
 		const char *kind, *yaml;
@@ -145,7 +145,7 @@ static void only_what_is_read_of_an_object_is_kept(void **state)
 	}
 }
 
-static void some_objects_are_in_no_dump(void **state)
+TEST(some_objects_are_in_no_dump)
 {
 	static const struct {
 		const char *kind, *yaml;
@@ -166,7 +166,7 @@ static void some_objects_are_in_no_dump(void **state)
 	scrub_free(scrub);
 }
 
-static void what_is_equal_stays_equal(void **state)
+TEST(what_is_equal_stays_equal)
 {
 	struct scrub *scrub = scrub_new();
 	json_auto_t *config =
@@ -190,7 +190,7 @@ static void what_is_equal_stays_equal(void **state)
 }
 
 /* JSON in text keeps its bytes, for decisions compare them. */
-static void text_without_secrets_keeps_its_bytes(void **state)
+TEST(text_without_secrets_keeps_its_bytes)
 {
 	static const char config[] = "{ \"b\" : 1.50, \"a\" : [ ] }";
 	struct scrub *scrub = scrub_new();
@@ -203,7 +203,7 @@ static void text_without_secrets_keeps_its_bytes(void **state)
 	scrub_free(scrub);
 }
 
-static void texts_lose_what_opens_doors(void **state)
+TEST(texts_lose_what_opens_doors)
 {
 	static const struct {
 		const char *text, *want;
@@ -242,7 +242,7 @@ static void texts_lose_what_opens_doors(void **state)
 	}
 }
 
-static void a_nul_character_hides_nothing(void **state)
+TEST(a_nul_character_hides_nothing)
 {
 	static const char text[] = "a\0password=hunter2";
 	struct scrub *scrub = scrub_new();
@@ -251,19 +251,4 @@ static void a_nul_character_hides_nothing(void **state)
 	scrub_text(scrub, text, sizeof(text) - 1, &out);
 	assert_string_equal(strbuf_str(&out), "a password=REDACTED-1");
 	scrub_free(scrub);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_what_is_read_of_an_object_is_kept),
-		cmocka_unit_test(some_objects_are_in_no_dump),
-		cmocka_unit_test(what_is_equal_stays_equal),
-		cmocka_unit_test(text_without_secrets_keeps_its_bytes),
-		cmocka_unit_test(texts_lose_what_opens_doors),
-		cmocka_unit_test(a_nul_character_hides_nothing),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

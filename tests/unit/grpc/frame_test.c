@@ -47,7 +47,7 @@ static int feed(struct grpc_frames *frames, const char *bytes, size_t len, size_
 	return 0;
 }
 
-static void cuts_messages_in_pieces_of_all_sizes(void **state)
+TEST(cuts_messages_in_pieces_of_all_sizes)
 {
 	auto_strbuf struct strbuf bytes = {0};
 
@@ -71,7 +71,7 @@ static void cuts_messages_in_pieces_of_all_sizes(void **state)
 	}
 }
 
-static void knows_a_message_that_is_cut_short(void **state)
+TEST(knows_a_message_that_is_cut_short)
 {
 	auto_strbuf struct strbuf bytes = {0};
 
@@ -89,7 +89,7 @@ static void knows_a_message_that_is_cut_short(void **state)
 	}
 }
 
-static void refuses_what_it_cannot_read(void **state)
+TEST(refuses_what_it_cannot_read)
 {
 	static const struct {
 		const char head[GRPC_FRAME_HEAD + 1];
@@ -128,7 +128,7 @@ static void refuses_what_it_cannot_read(void **state)
 	}
 }
 
-static void stops_when_no_more_is_wanted(void **state)
+TEST(stops_when_no_more_is_wanted)
 {
 	auto_strbuf struct strbuf bytes = {0};
 	struct log log = {.left = 2};
@@ -145,7 +145,7 @@ static void stops_when_no_more_is_wanted(void **state)
 }
 
 /* A length alone takes no memory. */
-static void grows_with_what_has_arrived(void **state)
+TEST(grows_with_what_has_arrived)
 {
 	struct log log = {.left = -1};
 	struct grpc_frames frames;
@@ -156,17 +156,4 @@ static void grows_with_what_has_arrived(void **state)
 			 0);
 	assert_true(frames.body.cap < 1024);
 	grpc_frames_done(&frames);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cuts_messages_in_pieces_of_all_sizes),
-		cmocka_unit_test(knows_a_message_that_is_cut_short),
-		cmocka_unit_test(refuses_what_it_cannot_read),
-		cmocka_unit_test(stops_when_no_more_is_wanted),
-		cmocka_unit_test(grows_with_what_has_arrived),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

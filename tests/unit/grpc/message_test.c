@@ -66,7 +66,7 @@ static const struct {
 	 "0a1d 0a0170 12026e73 1a14 0a0163 120f 0a0a 72646d612f6863615f61 120137"},
 };
 
-static void reads_and_writes_the_examples_of_the_reference(void **state)
+TEST(reads_and_writes_the_examples_of_the_reference)
 {
 	for (size_t i = 0; i < ARRAY_LEN(examples); i++) {
 		auto_strbuf struct strbuf bytes = from_hex(examples[i].hex);
@@ -90,7 +90,7 @@ static void reads_and_writes_the_examples_of_the_reference(void **state)
 	}
 }
 
-static void builds_the_bytes_that_the_kubelet_expects(void **state)
+TEST(builds_the_bytes_that_the_kubelet_expects)
 {
 	DevicePlugin__NumaNode node = DEVICE_PLUGIN__NUMA_NODE__INIT;
 	DevicePlugin__NumaNode *nodes[] = {&node};
@@ -116,7 +116,7 @@ static void builds_the_bytes_that_the_kubelet_expects(void **state)
 			    "000000001d0a1b0a0c303030303a33623a30322e3112074865616c7468791a020a00");
 }
 
-static void passes_over_fields_that_it_does_not_know(void **state)
+TEST(passes_over_fields_that_it_does_not_know)
 {
 	/*
 	 * 15: a varint, 16: bytes, 17: 32 bits, 18: 64 bits; then a known field twice, the last
@@ -135,7 +135,7 @@ static void passes_over_fields_that_it_does_not_know(void **state)
 	grpc_message_free(&got->base);
 }
 
-static void reads_what_newer_kubelets_say_of_a_container(void **state)
+TEST(reads_what_newer_kubelets_say_of_a_container)
 {
 	/* name, devices, cpu_ids (packed), memory, dynamic resources */
 	auto_strbuf struct strbuf frame = {0};
@@ -157,7 +157,7 @@ static void reads_what_newer_kubelets_say_of_a_container(void **state)
 	grpc_message_free(&got->base);
 }
 
-static void refuses_bytes_that_are_no_message(void **state)
+TEST(refuses_bytes_that_are_no_message)
 {
 	static const char *const table[] = {
 		"0a",                     /* no length */
@@ -180,7 +180,7 @@ static void refuses_bytes_that_are_no_message(void **state)
 	}
 }
 
-static void bounds_the_memory_of_many_empty_messages(void **state)
+TEST(bounds_the_memory_of_many_empty_messages)
 {
 	auto_strbuf struct strbuf bytes = {0};
 	struct grpc_status status = {0};
@@ -193,7 +193,7 @@ static void bounds_the_memory_of_many_empty_messages(void **state)
 	assert_string_equal(status.text, "a message of 65536 bytes takes too much memory");
 }
 
-static void sends_no_message_above_the_limit(void **state)
+TEST(sends_no_message_above_the_limit)
 {
 	PluginRegistration__RegistrationStatus message =
 		PLUGIN_REGISTRATION__REGISTRATION_STATUS__INIT;
@@ -205,19 +205,4 @@ static void sends_no_message_above_the_limit(void **state)
 	assert_int_equal(status.code, GRPC_RESOURCE_EXHAUSTED);
 	assert_int_equal(frame.len, 0);
 	assert_int_equal(grpc_message_encode(&message.base, 10, &frame, &status), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_and_writes_the_examples_of_the_reference),
-		cmocka_unit_test(builds_the_bytes_that_the_kubelet_expects),
-		cmocka_unit_test(passes_over_fields_that_it_does_not_know),
-		cmocka_unit_test(reads_what_newer_kubelets_say_of_a_container),
-		cmocka_unit_test(refuses_bytes_that_are_no_message),
-		cmocka_unit_test(bounds_the_memory_of_many_empty_messages),
-		cmocka_unit_test(sends_no_message_above_the_limit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

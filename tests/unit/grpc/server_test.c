@@ -14,7 +14,7 @@
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static void answers_a_unary_call(void **state)
+TEST_WITH(answers_a_unary_call, stand_setup, stand_teardown)
 {
 	struct stand *s = *state;
 	auto_outcome struct outcome o = {0};
@@ -28,7 +28,7 @@ static void answers_a_unary_call(void **state)
 			   "/t/Echo", "OK") == 1);
 }
 
-static void answers_with_an_empty_message(void **state)
+TEST_WITH(answers_with_an_empty_message, stand_setup, stand_teardown)
 {
 	struct stand *s = *state;
 	auto_outcome struct outcome o = {0};
@@ -38,7 +38,7 @@ static void answers_with_an_empty_message(void **state)
 	assert_int_equal(o.messages, 1);
 }
 
-static void passes_a_status_with_its_text(void **state)
+TEST_WITH(passes_a_status_with_its_text, stand_setup, stand_teardown)
 {
 	struct stand *s = *state;
 	auto_outcome struct outcome o = {0};
@@ -49,7 +49,7 @@ static void passes_a_status_with_its_text(void **state)
 	assert_int_equal(o.messages, 0);
 }
 
-static void says_unimplemented_for_methods_that_are_not_there(void **state)
+TEST_WITH(says_unimplemented_for_methods_that_are_not_there, stand_setup, stand_teardown)
 {
 	struct stand *s = *state;
 	auto_outcome struct outcome o = {0};
@@ -59,7 +59,7 @@ static void says_unimplemented_for_methods_that_are_not_there(void **state)
 	assert_string_equal(o.status.text, "unknown method \"/t/Nothing\"");
 }
 
-static void runs_a_thousand_calls_at_once(void **state)
+TEST_WITH(runs_a_thousand_calls_at_once, stand_setup, stand_teardown)
 {
 	struct stand *s = *state;
 	struct outcome *o = mem_calloc(1000, sizeof(*o));
@@ -86,7 +86,7 @@ static void runs_a_thousand_calls_at_once(void **state)
 	mem_free(o);
 }
 
-static void carries_messages_far_beyond_the_windows(void **state)
+TEST_WITH(carries_messages_far_beyond_the_windows, stand_setup, stand_teardown)
 {
 	struct stand *s = *state;
 	auto_outcome struct outcome down = {0}, up = {0};
@@ -101,7 +101,7 @@ static void carries_messages_far_beyond_the_windows(void **state)
 	assert_string_equal(strbuf_str(&up.text), text);
 }
 
-static void answers_while_a_stream_is_open(void **state)
+TEST_WITH(answers_while_a_stream_is_open, stand_setup, stand_teardown)
 {
 	struct stand *s = *state;
 	auto_outcome struct outcome stream = {0}, o = {0};
@@ -123,7 +123,7 @@ static void answers_while_a_stream_is_open(void **state)
 	assert_int_equal(s->ended, 0);
 }
 
-static void a_stream_may_fail_after_messages(void **state)
+TEST_WITH(a_stream_may_fail_after_messages, stand_setup, stand_teardown)
 {
 	struct stand *s = *state;
 	auto_outcome struct outcome o = {0};
@@ -141,7 +141,7 @@ static void a_stream_may_fail_after_messages(void **state)
 
 /* ---- deadlines and cancellation -------------------------------------------------------------- */
 
-static void a_deadline_ends_a_call_on_both_sides(void **state)
+TEST_WITH(a_deadline_ends_a_call_on_both_sides, stand_setup, stand_teardown)
 {
 	struct stand *s = *state;
 	auto_outcome struct outcome o = {0};
@@ -156,7 +156,7 @@ static void a_deadline_ends_a_call_on_both_sides(void **state)
 	assert_true(s->ended_why == GRPC_DEADLINE_EXCEEDED || s->ended_why == GRPC_CANCELLED);
 }
 
-static void the_client_can_be_freed_from_a_message(void **state)
+TEST_WITH(the_client_can_be_freed_from_a_message, stand_setup, stand_teardown)
 {
 	struct stand *s = *state;
 	auto_outcome struct outcome o = {.free_client_on_message = s}, other = {0};
@@ -174,7 +174,7 @@ static void the_client_can_be_freed_from_a_message(void **state)
 
 /* ---- flow control ---------------------------------------------------------------------------- */
 
-static void of_states_only_the_latest_waits(void **state)
+TEST_WITH(of_states_only_the_latest_waits, stand_setup, stand_teardown)
 {
 	struct stand *s = *state;
 	auto_outcome struct outcome o = {0};
@@ -197,7 +197,7 @@ static void of_states_only_the_latest_waits(void **state)
  * A client that reads nothing at all: the message that has begun to leave is completed, older ones
  * are forgotten.
  */
-static void a_state_that_has_begun_to_leave_is_completed(void **state)
+TEST_WITH(a_state_that_has_begun_to_leave_is_completed, stand_setup, stand_teardown)
 {
 	struct stand *s = *state;
 	auto_outcome struct outcome o = {0};
@@ -226,7 +226,7 @@ static void a_state_that_has_begun_to_leave_is_completed(void **state)
  * A client with windows without end that reads nothing: what the socket takes has left, the rest
  * waits with us.
  */
-static void a_client_that_never_reads_costs_two_messages(void **state)
+TEST_WITH(a_client_that_never_reads_costs_two_messages, stand_setup, stand_teardown)
 {
 	static const char request[] =
 		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -259,7 +259,7 @@ static void a_client_that_never_reads_costs_two_messages(void **state)
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-static void limits_of_messages_hold_in_all_directions(void **state)
+TEST_WITH(limits_of_messages_hold_in_all_directions, stand_setup_empty, stand_teardown)
 {
 	struct stand *s = *state;
 	auto_outcome struct outcome small = {0}, request = {0}, response = {0}, ours = {0};
@@ -294,7 +294,7 @@ static void limits_of_messages_hold_in_all_directions(void **state)
 	assert_int_equal(ours.status.code, GRPC_RESOURCE_EXHAUSTED);
 }
 
-static void more_connections_than_the_limit_wait(void **state)
+TEST_WITH(more_connections_than_the_limit_wait, stand_setup_empty, stand_teardown)
 {
 	struct stand *s = *state;
 	auto_outcome struct outcome a = {0}, b = {0};
@@ -315,7 +315,7 @@ static void more_connections_than_the_limit_wait(void **state)
 
 /* ---- the end of connections ------------------------------------------------------------------ */
 
-static void a_closing_server_ends_streams_and_lets_calls_finish(void **state)
+TEST_WITH(a_closing_server_ends_streams_and_lets_calls_finish, stand_setup, stand_teardown)
 {
 	struct stand *s = *state;
 	auto_outcome struct outcome stream = {0}, call = {0};
@@ -341,7 +341,7 @@ static void a_closing_server_ends_streams_and_lets_calls_finish(void **state)
 	stand_until(s, s->client_closed == 1);
 }
 
-static void calls_after_goaway_are_refused(void **state)
+TEST_WITH(calls_after_goaway_are_refused, stand_setup, stand_teardown)
 {
 	struct stand *s = *state;
 	auto_outcome struct outcome call = {0};
@@ -363,7 +363,7 @@ static void calls_after_goaway_are_refused(void **state)
 	stand_until(s, call.done && s->server_closed);
 }
 
-static void a_closing_server_cuts_off_what_takes_too_long(void **state)
+TEST_WITH(a_closing_server_cuts_off_what_takes_too_long, stand_setup, stand_teardown)
 {
 	struct stand *s = *state;
 	auto_outcome struct outcome o = {0};
@@ -378,7 +378,7 @@ static void a_closing_server_cuts_off_what_takes_too_long(void **state)
 	assert_int_equal(o.status.code, GRPC_UNAVAILABLE);
 }
 
-static void a_server_can_be_closed_by_its_own_handler(void **state)
+TEST_WITH(a_server_can_be_closed_by_its_own_handler, stand_setup, stand_teardown)
 {
 	struct stand *s = *state;
 	auto_outcome struct outcome o = {0};
@@ -388,7 +388,7 @@ static void a_server_can_be_closed_by_its_own_handler(void **state)
 	stand_until(s, s->server_closed);
 }
 
-static void a_client_sees_the_death_of_its_server(void **state)
+TEST_WITH(a_client_sees_the_death_of_its_server, stand_setup_empty, stand_teardown)
 {
 	struct stand *s = *state;
 	auto_outcome struct outcome o = {0};
@@ -411,7 +411,7 @@ static void a_client_sees_the_death_of_its_server(void **state)
 	assert_string_equal(s->client_why.reason, "ConnectionClosed");
 }
 
-static void a_server_that_never_speaks_is_given_up(void **state)
+TEST_WITH(a_server_that_never_speaks_is_given_up, stand_setup_empty, stand_teardown)
 {
 	struct stand *s = *state;
 	auto_outcome struct outcome o = {0};
@@ -428,7 +428,7 @@ static void a_server_that_never_speaks_is_given_up(void **state)
 	assert_string_equal(s->client_why.reason, "NoHttp2");
 }
 
-static void the_client_says_what_is_wrong_with_a_socket(void **state)
+TEST_WITH(the_client_says_what_is_wrong_with_a_socket, stand_setup_empty, stand_teardown)
 {
 	struct stand *s = *state;
 	struct grpc_client_config config = {.path = s->path};
@@ -459,7 +459,7 @@ static void the_client_says_what_is_wrong_with_a_socket(void **state)
 
 /* ---- the socket ------------------------------------------------------------------------------ */
 
-static void the_socket_has_its_permissions_and_no_trace_is_left(void **state)
+TEST_WITH(the_socket_has_its_permissions_and_no_trace_is_left, stand_setup_empty, stand_teardown)
 {
 	struct stand *s = *state;
 	struct stat st;
@@ -476,7 +476,7 @@ static void the_socket_has_its_permissions_and_no_trace_is_left(void **state)
 	assert_int_equal(st.st_mode, S_IFSOCK | 0660);
 }
 
-static void a_new_server_takes_over_and_the_old_one_leaves_it_alone(void **state)
+TEST_WITH(a_new_server_takes_over_and_the_old_one_leaves_it_alone, stand_setup, stand_teardown)
 {
 	struct stand *s = *state;
 	struct grpc_server *old = s->server;
@@ -496,7 +496,7 @@ static void a_new_server_takes_over_and_the_old_one_leaves_it_alone(void **state
 	grpc_client_free(old_client);
 }
 
-static void refuses_paths_that_cannot_be_a_socket(void **state)
+TEST_WITH(refuses_paths_that_cannot_be_a_socket, stand_setup_empty, stand_teardown)
 {
 	struct stand *s = *state;
 	struct grpc_server_config config = {.path = s->path};
@@ -521,40 +521,4 @@ static void refuses_paths_that_cannot_be_a_socket(void **state)
 	assert_null(grpc_server_new(s->loop, &config, &err));
 	assert_string_equal(err.reason, "SocketNotMade");
 	assert_int_equal(err.sys, ENOENT);
-}
-
-#define WITH_BOTH(test_)  cmocka_unit_test_setup_teardown(test_, stand_setup, stand_teardown)
-#define WITH_EMPTY(test_) cmocka_unit_test_setup_teardown(test_, stand_setup_empty, stand_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WITH_BOTH(answers_a_unary_call),
-		WITH_BOTH(answers_with_an_empty_message),
-		WITH_BOTH(passes_a_status_with_its_text),
-		WITH_BOTH(says_unimplemented_for_methods_that_are_not_there),
-		WITH_BOTH(runs_a_thousand_calls_at_once),
-		WITH_BOTH(carries_messages_far_beyond_the_windows),
-		WITH_BOTH(answers_while_a_stream_is_open),
-		WITH_BOTH(a_stream_may_fail_after_messages),
-		WITH_BOTH(a_deadline_ends_a_call_on_both_sides),
-		WITH_BOTH(the_client_can_be_freed_from_a_message),
-		WITH_BOTH(of_states_only_the_latest_waits),
-		WITH_BOTH(a_state_that_has_begun_to_leave_is_completed),
-		WITH_BOTH(a_client_that_never_reads_costs_two_messages),
-		WITH_EMPTY(limits_of_messages_hold_in_all_directions),
-		WITH_EMPTY(more_connections_than_the_limit_wait),
-		WITH_BOTH(a_closing_server_ends_streams_and_lets_calls_finish),
-		WITH_BOTH(calls_after_goaway_are_refused),
-		WITH_BOTH(a_closing_server_cuts_off_what_takes_too_long),
-		WITH_BOTH(a_server_can_be_closed_by_its_own_handler),
-		WITH_EMPTY(a_client_sees_the_death_of_its_server),
-		WITH_EMPTY(a_server_that_never_speaks_is_given_up),
-		WITH_EMPTY(the_client_says_what_is_wrong_with_a_socket),
-		WITH_EMPTY(the_socket_has_its_permissions_and_no_trace_is_left),
-		WITH_BOTH(a_new_server_takes_over_and_the_old_one_leaves_it_alone),
-		WITH_EMPTY(refuses_paths_that_cannot_be_a_socket),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -243,7 +243,7 @@ static int teardown(void **state)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static void speaks_first(void **state)
+TEST_WITH(speaks_first, setup, teardown)
 {
 	struct fixture *f = *state;
 	auto_free char *hex = NULL;
@@ -271,7 +271,7 @@ static void speaks_first(void **state)
 	"HEADERS/1 :status=200 content-type=application/grpc\nDATA/1 0000000000\nHEADERS/1 "       \
 	"grpc-status=0 END"
 
-static void answers_the_register_call_of_the_reference(void **state)
+TEST_WITH(answers_the_register_call_of_the_reference, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -280,7 +280,7 @@ static void answers_the_register_call_of_the_reference(void **state)
 	assert_string_equal(said(f), REGISTER_ANSWER);
 }
 
-static void answers_the_same_however_bytes_arrive(void **state)
+TEST(answers_the_same_however_bytes_arrive)
 {
 	auto_strbuf struct strbuf bytes = from_hex(WHOLE_REGISTER_CALL);
 
@@ -301,7 +301,7 @@ static void answers_the_same_however_bytes_arrive(void **state)
 /*
  * grpc-go 1.72.1, with the dynamic table of HPACK: the second call refers to fields of the first.
  */
-static void answers_what_a_kubelet_sends(void **state)
+TEST_WITH(answers_what_a_kubelet_sends, setup_connected, teardown)
 {
 	struct fixture *f = *state;
 
@@ -332,7 +332,7 @@ static void answers_what_a_kubelet_sends(void **state)
  * Kubelets up to 1.25: the path of the socket, which is no authority; from 1.29 in the watcher:
  * the same, escaped.
  */
-static void does_not_mind_the_authority(void **state)
+TEST_WITH(does_not_mind_the_authority, setup_connected, teardown)
 {
 	static const char *const authorities[] = {
 		"/var/lib/kubelet/device-plugins/x.sock",
@@ -352,7 +352,7 @@ static void does_not_mind_the_authority(void **state)
 	assert_int_equal(f->seen.calls, ARRAY_LEN(authorities));
 }
 
-static void takes_a_request_in_many_frames(void **state)
+TEST_WITH(takes_a_request_in_many_frames, setup_connected, teardown)
 {
 	struct fixture *f = *state;
 
@@ -366,7 +366,7 @@ static void takes_a_request_in_many_frames(void **state)
 	assert_string_equal(said(f), REGISTER_ANSWER);
 }
 
-static void ends_a_request_with_trailers_too(void **state)
+TEST_WITH(ends_a_request_with_trailers_too, setup_connected, teardown)
 {
 	struct fixture *f = *state;
 
@@ -384,7 +384,7 @@ static void ends_a_request_with_trailers_too(void **state)
  * Messages that are wrong; the answer is trailers only. Those that are still on their way are
  * asked not to come.
  */
-static void refuses_messages_that_are_wrong(void **state)
+TEST(refuses_messages_that_are_wrong)
 {
 	static const struct {
 		const char *data;
@@ -427,7 +427,7 @@ static void refuses_messages_that_are_wrong(void **state)
 	}
 }
 
-static void refuses_header_fields_that_are_wrong(void **state)
+TEST(refuses_header_fields_that_are_wrong)
 {
 	static const struct {
 		const char *fields[16];
@@ -480,7 +480,7 @@ static void refuses_header_fields_that_are_wrong(void **state)
 	}
 }
 
-static void takes_content_types_with_an_encoding(void **state)
+TEST_WITH(takes_content_types_with_an_encoding, setup_connected, teardown)
 {
 	struct fixture *f = *state;
 
@@ -490,7 +490,7 @@ static void takes_content_types_with_an_encoding(void **state)
 	assert_string_equal(said(f), REGISTER_ANSWER);
 }
 
-static void refuses_too_many_header_fields(void **state)
+TEST_WITH(refuses_too_many_header_fields, setup_connected, teardown)
 {
 	struct fixture *f = *state;
 	auto_free char *value = mem_zalloc(4001);
@@ -506,7 +506,7 @@ static void refuses_too_many_header_fields(void **state)
 	assert_int_equal(f->seen.calls, 0);
 }
 
-static void bounds_what_all_streams_have_begun(void **state)
+TEST_WITH(bounds_what_all_streams_have_begun, setup_connected, teardown)
 {
 	struct fixture *f = *state;
 	auto_free char *part = mem_zalloc(16384);
@@ -527,7 +527,7 @@ static void bounds_what_all_streams_have_begun(void **state)
 	assert_int_equal(refused, 5);
 }
 
-static void a_deadline_of_zero_is_over(void **state)
+TEST_WITH(a_deadline_of_zero_is_over, setup_connected, teardown)
 {
 	struct fixture *f = *state;
 
@@ -544,7 +544,7 @@ static void a_deadline_of_zero_is_over(void **state)
 		"HEADERS/1 grpc-status=4 grpc-message=the deadline of the call has passed END"));
 }
 
-static void a_peer_that_does_not_speak_http2_is_cut_off(void **state)
+TEST_WITH(a_peer_that_does_not_speak_http2_is_cut_off, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct err err = {0};
@@ -555,7 +555,7 @@ static void a_peer_that_does_not_speak_http2_is_cut_off(void **state)
 }
 
 /* Frames that ask for answers, from a peer that takes none. */
-static void a_peer_that_floods_is_cut_off(void **state)
+TEST_WITH(a_peer_that_floods_is_cut_off, setup_connected, teardown)
 {
 	struct fixture *f = *state;
 	auto_strbuf struct strbuf ping = from_hex("000008 06 00 00000000 0000000000000000");
@@ -568,7 +568,7 @@ static void a_peer_that_floods_is_cut_off(void **state)
 }
 
 /* Requests of a peer that takes no answer. */
-static void a_peer_that_does_not_read_is_cut_off(void **state)
+TEST_WITH(a_peer_that_does_not_read_is_cut_off, setup_connected, teardown)
 {
 	struct fixture *f = *state;
 	struct err err = {0};
@@ -586,39 +586,10 @@ static void a_peer_that_does_not_read_is_cut_off(void **state)
 }
 
 /* As grpc-go from 1.65 on says goodbye: the number of a stream that is not ours. */
-static void an_odd_goodbye_is_a_goodbye(void **state)
+TEST_WITH(an_odd_goodbye_is_a_goodbye, setup_connected, teardown)
 {
 	struct fixture *f = *state;
 	auto_strbuf struct strbuf goaway = from_hex("000008 07 00 00000000 00000001 00000000");
 
 	assert_false(wire_push(&f->wire, goaway.data, goaway.len));
-}
-
-#define TEST(test_) cmocka_unit_test_setup_teardown(test_, setup_connected, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(speaks_first, setup, teardown),
-		cmocka_unit_test_setup_teardown(answers_the_register_call_of_the_reference, setup,
-						teardown),
-		cmocka_unit_test(answers_the_same_however_bytes_arrive),
-		TEST(answers_what_a_kubelet_sends),
-		TEST(does_not_mind_the_authority),
-		TEST(takes_a_request_in_many_frames),
-		TEST(ends_a_request_with_trailers_too),
-		cmocka_unit_test(refuses_messages_that_are_wrong),
-		cmocka_unit_test(refuses_header_fields_that_are_wrong),
-		TEST(takes_content_types_with_an_encoding),
-		TEST(refuses_too_many_header_fields),
-		TEST(bounds_what_all_streams_have_begun),
-		TEST(a_deadline_of_zero_is_over),
-		cmocka_unit_test_setup_teardown(a_peer_that_does_not_speak_http2_is_cut_off, setup,
-						teardown),
-		TEST(a_peer_that_floods_is_cut_off),
-		TEST(a_peer_that_does_not_read_is_cut_off),
-		TEST(an_odd_goodbye_is_a_goodbye),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

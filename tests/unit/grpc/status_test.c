@@ -8,7 +8,7 @@
 
 #include <nghttp2/nghttp2.h>
 
-static void reads_time_limits_in_all_units(void **state)
+TEST(reads_time_limits_in_all_units)
 {
 	static const struct {
 		const char *value;
@@ -37,7 +37,7 @@ static void reads_time_limits_in_all_units(void **state)
 	}
 }
 
-static void refuses_malformed_time_limits(void **state)
+TEST(refuses_malformed_time_limits)
 {
 	static const char *const table[] = {"",    "1",   "S",    "1s",         "-1S", "+1S",
 					    " 1S", "1S ", "1.5S", "100000000m", "1mm", "0x1S"};
@@ -49,7 +49,7 @@ static void refuses_malformed_time_limits(void **state)
 	assert_int_equal(ms, 42);
 }
 
-static void writes_time_limits_in_the_finest_unit_that_fits(void **state)
+TEST(writes_time_limits_in_the_finest_unit_that_fits)
 {
 	static const struct {
 		int64_t ms;
@@ -72,7 +72,7 @@ static void writes_time_limits_in_the_finest_unit_that_fits(void **state)
 	}
 }
 
-static void escapes_texts_for_a_header(void **state)
+TEST(escapes_texts_for_a_header)
 {
 	static const struct {
 		const char *text;
@@ -99,7 +99,7 @@ static void escapes_texts_for_a_header(void **state)
 	}
 }
 
-static void keeps_malformed_escapes_and_mends_bytes_that_are_no_text(void **state)
+TEST(keeps_malformed_escapes_and_mends_bytes_that_are_no_text)
 {
 	static const struct {
 		const char *value;
@@ -124,7 +124,7 @@ static void keeps_malformed_escapes_and_mends_bytes_that_are_no_text(void **stat
 	}
 }
 
-static void reads_a_status(void **state)
+TEST(reads_a_status)
 {
 	struct grpc_status status;
 
@@ -142,7 +142,7 @@ static void reads_a_status(void **state)
 	assert_string_equal(status.text, "said the peer");
 }
 
-static void cuts_long_texts_between_characters(void **state)
+TEST(cuts_long_texts_between_characters)
 {
 	auto_strbuf struct strbuf text = {0};
 	struct grpc_status status;
@@ -155,14 +155,14 @@ static void cuts_long_texts_between_characters(void **state)
 	assert_int_equal(str_utf8_len(status.text + GRPC_STATUS_TEXT_MAX - 3, 2), 2);
 }
 
-static void names_every_code(void **state)
+TEST(names_every_code)
 {
 	for (int code = GRPC_OK; code <= GRPC_UNAUTHENTICATED; code++)
 		assert_true(strlen(grpc_code_name((enum grpc_code)code)) > 1);
 	assert_string_equal(grpc_code_name(GRPC_DEADLINE_EXCEEDED), "DeadlineExceeded");
 }
 
-static void maps_codes_of_http(void **state)
+TEST(maps_codes_of_http)
 {
 	assert_int_equal(grpc_code_from_http("404"), GRPC_UNIMPLEMENTED);
 	assert_int_equal(grpc_code_from_http("503"), GRPC_UNAVAILABLE);
@@ -171,21 +171,4 @@ static void maps_codes_of_http(void **state)
 	assert_int_equal(grpc_code_from_h2(NGHTTP2_CANCEL), GRPC_CANCELLED);
 	assert_int_equal(grpc_code_from_h2(NGHTTP2_REFUSED_STREAM), GRPC_UNAVAILABLE);
 	assert_int_equal(grpc_code_from_h2(NGHTTP2_PROTOCOL_ERROR), GRPC_INTERNAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_time_limits_in_all_units),
-		cmocka_unit_test(refuses_malformed_time_limits),
-		cmocka_unit_test(writes_time_limits_in_the_finest_unit_that_fits),
-		cmocka_unit_test(escapes_texts_for_a_header),
-		cmocka_unit_test(keeps_malformed_escapes_and_mends_bytes_that_are_no_text),
-		cmocka_unit_test(reads_a_status),
-		cmocka_unit_test(cuts_long_texts_between_characters),
-		cmocka_unit_test(names_every_code),
-		cmocka_unit_test(maps_codes_of_http),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

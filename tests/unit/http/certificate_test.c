@@ -57,7 +57,7 @@ static int verify(const struct certificate_set *set, const char *authorities, co
 	return result;
 }
 
-static void serves_each_of_its_names(void **state)
+TEST(serves_each_of_its_names)
 {
 	auto_certificate_set struct certificate_set set = {0};
 
@@ -70,7 +70,7 @@ static void serves_each_of_its_names(void **state)
 	}
 }
 
-static void is_refused_where_a_client_would_refuse_it(void **state)
+TEST(is_refused_where_a_client_would_refuse_it)
 {
 	auto_certificate_set struct certificate_set set = {0}, other = {0};
 	const struct {
@@ -101,7 +101,7 @@ static void is_refused_where_a_client_would_refuse_it(void **state)
 	}
 }
 
-static void a_bundle_of_several_authorities_accepts_what_each_signed(void **state)
+TEST(a_bundle_of_several_authorities_accepts_what_each_signed)
 {
 	auto_certificate_set struct certificate_set old = {0}, next = {0};
 	auto_free char *bundle = NULL;
@@ -113,7 +113,7 @@ static void a_bundle_of_several_authorities_accepts_what_each_signed(void **stat
 	assert_int_equal(verify(&next, bundle, SERVICE, BEGIN_S + 1, NULL), 0);
 }
 
-static void a_key_of_another_certificate_is_told(void **state)
+TEST(a_key_of_another_certificate_is_told)
 {
 	auto_certificate_set struct certificate_set one = {0}, other = {0};
 	struct err err = {0};
@@ -126,7 +126,7 @@ static void a_key_of_another_certificate_is_told(void **state)
 	assert_string_equal(err.text, "the key is not the certificate's: key values mismatch");
 }
 
-static void the_certificate_may_serve_and_nothing_else(void **state)
+TEST(the_certificate_may_serve_and_nothing_else)
 {
 	auto_certificate_set struct certificate_set set = {0};
 	X509 *cert = NULL, *authority = NULL;
@@ -148,7 +148,7 @@ static void the_certificate_may_serve_and_nothing_else(void **state)
 	X509_free(authority);
 }
 
-static void no_two_have_a_serial_number_or_key_in_common(void **state)
+TEST(no_two_have_a_serial_number_or_key_in_common)
 {
 	auto_certificate_set struct certificate_set a = {0}, b = {0};
 	X509 *certs[4];
@@ -172,7 +172,7 @@ static void no_two_have_a_serial_number_or_key_in_common(void **state)
 		X509_free(certs[i]);
 }
 
-static void tells_when_it_begins_and_ends(void **state)
+TEST(tells_when_it_begins_and_ends)
 {
 	auto_certificate_set struct certificate_set set = {0};
 	int64_t begin = 0, end = 0;
@@ -189,7 +189,7 @@ static void tells_when_it_begins_and_ends(void **state)
 	assert_string_equal(err.text, "certificate: must be a PEM block \"CERTIFICATE\"");
 }
 
-static void an_impossible_order_is_refused(void **state)
+TEST(an_impossible_order_is_refused)
 {
 	static const char *const blank[] = {"a b"}, *const empty[] = {""}, *const dots[] = {"a..b"};
 	const struct {
@@ -225,7 +225,7 @@ static void an_impossible_order_is_refused(void **state)
 	}
 }
 
-static void what_openssl_cannot_do_has_its_words(void **state)
+TEST(what_openssl_cannot_do_has_its_words)
 {
 	const struct certificate_order not_utf8 = {"\xff", names, 1, 0, 1};
 	struct certificate_set set = {0};
@@ -238,7 +238,7 @@ static void what_openssl_cannot_do_has_its_words(void **state)
 	assert_null(set.key_pem);
 }
 
-static void garbage_in_a_bundle_is_told(void **state)
+TEST(garbage_in_a_bundle_is_told)
 {
 	auto_certificate_set struct certificate_set set = {0};
 	auto_free char *broken = NULL;
@@ -256,22 +256,4 @@ static void garbage_in_a_bundle_is_told(void **state)
 		assert_string_equal(err.text,
 				    "authorities: must be one or more PEM blocks \"CERTIFICATE\"");
 	}
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(serves_each_of_its_names),
-		cmocka_unit_test(is_refused_where_a_client_would_refuse_it),
-		cmocka_unit_test(a_bundle_of_several_authorities_accepts_what_each_signed),
-		cmocka_unit_test(a_key_of_another_certificate_is_told),
-		cmocka_unit_test(the_certificate_may_serve_and_nothing_else),
-		cmocka_unit_test(no_two_have_a_serial_number_or_key_in_common),
-		cmocka_unit_test(tells_when_it_begins_and_ends),
-		cmocka_unit_test(an_impossible_order_is_refused),
-		cmocka_unit_test(what_openssl_cannot_do_has_its_words),
-		cmocka_unit_test(garbage_in_a_bundle_is_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

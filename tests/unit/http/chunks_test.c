@@ -24,7 +24,7 @@ static int feed(const char *text, size_t step, size_t max, struct chunks *chunks
 	return status;
 }
 
-static void joins_chunks_however_they_arrive(void **state)
+TEST(joins_chunks_however_they_arrive)
 {
 	static const char text[] = "3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\nnext";
 
@@ -39,7 +39,7 @@ static void joins_chunks_however_they_arrive(void **state)
 	}
 }
 
-static void waits_for_the_end(void **state)
+TEST(waits_for_the_end)
 {
 	static const char *const texts[] = {
 		"", "3", "3\r", "3\r\nab", "3\r\nabc\r\n0\r\n", "3\r\nabc\r\n0\r\nTrailer: x\r\n"};
@@ -53,7 +53,7 @@ static void waits_for_the_end(void **state)
 	}
 }
 
-static void refuses_what_is_no_chunk_or_too_long(void **state)
+TEST(refuses_what_is_no_chunk_or_too_long)
 {
 	static const struct {
 		const char *text;
@@ -79,7 +79,7 @@ static void refuses_what_is_no_chunk_or_too_long(void **state)
 	}
 }
 
-static void bounds_lines_and_trailers(void **state)
+TEST(bounds_lines_and_trailers)
 {
 	auto_strbuf struct strbuf in = {0}, body = {0}, text = {0};
 	struct chunks chunks;
@@ -94,16 +94,4 @@ static void bounds_lines_and_trailers(void **state)
 	for (int i = 0; i <= CHUNKS_TRAILERS; i++)
 		strbuf_adds(&text, "a: b\r\n");
 	assert_int_equal(feed(text.data, 16, 16, &chunks, &in, &body), 400);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(joins_chunks_however_they_arrive),
-		cmocka_unit_test(waits_for_the_end),
-		cmocka_unit_test(refuses_what_is_no_chunk_or_too_long),
-		cmocka_unit_test(bounds_lines_and_trailers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,7 +50,7 @@ static void fill(struct fixture *f, size_t from, size_t to, const struct in6_add
 	}
 }
 
-static void a_host_is_one_peer_however_it_comes(void **state)
+TEST(a_host_is_one_peer_however_it_comes)
 {
 	static const struct {
 		const char *a, *b;
@@ -76,7 +76,7 @@ static void a_host_is_one_peer_however_it_comes(void **state)
 	assert_memory_equal(&peer, &zero, sizeof(zero));
 }
 
-static void new_members_of_the_same_peer_give_way_first(void **state)
+TEST(new_members_of_the_same_peer_give_way_first)
 {
 	struct fixture f = fixture_with(16);
 	struct crowd_member *victim = NULL;
@@ -88,7 +88,7 @@ static void new_members_of_the_same_peer_give_way_first(void **state)
 	assert_ptr_equal(victim, &f.members[1]);
 }
 
-static void new_members_of_anybody_give_way_at_once(void **state)
+TEST(new_members_of_anybody_give_way_at_once)
 {
 	struct fixture f = fixture_with(16);
 	struct crowd_member *victim = NULL;
@@ -99,7 +99,7 @@ static void new_members_of_anybody_give_way_at_once(void **state)
 	assert_ptr_equal(victim, &f.members[0]);
 }
 
-static void idle_and_slow_members_give_way_after_a_while(void **state)
+TEST(idle_and_slow_members_give_way_after_a_while)
 {
 	static const struct {
 		enum crowd_state state;
@@ -126,7 +126,7 @@ static void idle_and_slow_members_give_way_after_a_while(void **state)
 	}
 }
 
-static void members_that_follow_a_stream_never_give_way(void **state)
+TEST(members_that_follow_a_stream_never_give_way)
 {
 	struct fixture f = fixture_with(16);
 	struct crowd_member *victim = NULL;
@@ -139,7 +139,7 @@ static void members_that_follow_a_stream_never_give_way(void **state)
 	assert_int_equal(crowd_next_ms(&f.crowd), INT64_MAX);
 }
 
-static void a_peer_with_its_share_is_refused_and_others_are_not(void **state)
+TEST(a_peer_with_its_share_is_refused_and_others_are_not)
 {
 	struct fixture f = fixture_with(16);
 	struct crowd_member *victim = NULL;
@@ -153,7 +153,7 @@ static void a_peer_with_its_share_is_refused_and_others_are_not(void **state)
 	assert_ptr_equal(victim, &f.members[0]);
 }
 
-static void one_connection_is_enough_for_one_peer(void **state)
+TEST(one_connection_is_enough_for_one_peer)
 {
 	struct fixture f = fixture_with(1);
 	struct crowd_member *victim = NULL;
@@ -164,7 +164,7 @@ static void one_connection_is_enough_for_one_peer(void **state)
 	assert_int_equal(crowd_ask(&f.crowd, &f.a, 10 + CROWD_IDLE_MS, &victim), CROWD_INSTEAD);
 }
 
-static void each_state_has_its_time(void **state)
+TEST(each_state_has_its_time)
 {
 	struct fixture f = fixture_with(16);
 
@@ -183,7 +183,7 @@ static void each_state_has_its_time(void **state)
 	assert_null(crowd_any(&f.crowd));
 }
 
-static void a_list_stays_ordered_when_somebody_comes_late(void **state)
+TEST(a_list_stays_ordered_when_somebody_comes_late)
 {
 	struct fixture f = fixture_with(16);
 
@@ -197,21 +197,4 @@ static void a_list_stays_ordered_when_somebody_comes_late(void **state)
 	assert_ptr_equal(f.crowd.last[CROWD_ASKING], &f.members[2]);
 	crowd_remove(&f.crowd, &f.members[0]);
 	assert_ptr_equal(f.members[2].prev, &f.members[1]);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_host_is_one_peer_however_it_comes),
-		cmocka_unit_test(new_members_of_the_same_peer_give_way_first),
-		cmocka_unit_test(new_members_of_anybody_give_way_at_once),
-		cmocka_unit_test(idle_and_slow_members_give_way_after_a_while),
-		cmocka_unit_test(members_that_follow_a_stream_never_give_way),
-		cmocka_unit_test(a_peer_with_its_share_is_refused_and_others_are_not),
-		cmocka_unit_test(one_connection_is_enough_for_one_peer),
-		cmocka_unit_test(each_state_has_its_time),
-		cmocka_unit_test(a_list_stays_ordered_when_somebody_comes_late),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

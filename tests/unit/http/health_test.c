@@ -25,7 +25,7 @@ static const char *ask(struct health *h, const char *param, int *ret_status)
 	return text;
 }
 
-static void says_ok_when_nothing_fails(void **state)
+TEST(says_ok_when_nothing_fails)
 {
 	struct health *h = health_new();
 	int status;
@@ -39,7 +39,7 @@ static void says_ok_when_nothing_fails(void **state)
 	health_free(h);
 }
 
-static void names_each_check_when_one_fails(void **state)
+TEST(names_each_check_when_one_fails)
 {
 	struct health *h = health_new();
 	int status;
@@ -58,7 +58,7 @@ static void names_each_check_when_one_fails(void **state)
 	health_free(h);
 }
 
-static void lists_checks_when_asked_to_be_verbose(void **state)
+TEST(lists_checks_when_asked_to_be_verbose)
 {
 	struct health *h = health_new();
 	int status;
@@ -71,7 +71,7 @@ static void lists_checks_when_asked_to_be_verbose(void **state)
 	health_free(h);
 }
 
-static void leaves_out_what_it_is_told_to(void **state)
+TEST(leaves_out_what_it_is_told_to)
 {
 	struct health *h = health_new();
 	int status;
@@ -84,7 +84,7 @@ static void leaves_out_what_it_is_told_to(void **state)
 	health_free(h);
 }
 
-static void tells_changes(void **state)
+TEST(tells_changes)
 {
 	struct health *h = health_new();
 
@@ -94,17 +94,4 @@ static void tells_changes(void **state)
 	assert_false(health_set(h, "cache", true, NULL));
 	health_free(h);
 	health_free(NULL);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(says_ok_when_nothing_fails),
-		cmocka_unit_test(names_each_check_when_one_fails),
-		cmocka_unit_test(lists_checks_when_asked_to_be_verbose),
-		cmocka_unit_test(leaves_out_what_it_is_told_to),
-		cmocka_unit_test(tells_changes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static int get(struct fixture *f, size_t server, const char *path)
 	return status;
 }
 
-static void metrics_and_health_are_apart(void **state)
+TEST_WITH(metrics_and_health_are_apart, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -80,7 +80,7 @@ static void metrics_and_health_are_apart(void **state)
 	assert_int_equal(get(f, 1, "/readyz"), 500);
 }
 
-static void one_address_can_have_both(void **state)
+TEST_WITH(one_address_can_have_both, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -97,7 +97,7 @@ static void turn_away(const struct http_request *req, struct http_asked *asked, 
 	http_asked_answer(asked, 503);
 }
 
-static void metrics_can_have_a_gate_and_health_has_none(void **state)
+TEST_WITH(metrics_can_have_a_gate_and_health_has_none, setup, teardown)
 {
 	static const struct http_gate gate = {turn_away, NULL};
 	struct fixture *f = *state;
@@ -109,7 +109,7 @@ static void metrics_can_have_a_gate_and_health_has_none(void **state)
 	assert_int_equal(get(f, 0, "/healthz"), 200);
 }
 
-static void an_address_of_zero_serves_nothing(void **state)
+TEST_WITH(an_address_of_zero_serves_nothing, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -119,7 +119,7 @@ static void an_address_of_zero_serves_nothing(void **state)
 	assert_null(f->servers[0]);
 }
 
-static void the_flag_is_named_with_a_bad_address(void **state)
+TEST_WITH(the_flag_is_named_with_a_bad_address, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct err err = {0};
@@ -132,19 +132,4 @@ static void the_flag_is_named_with_a_bad_address(void **state)
 					      &f->servers[0], &err),
 			 -1);
 	assert_true(str_starts(err.text, "--metrics-addr nowhere: "));
-}
-
-#define probes_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		probes_test(metrics_and_health_are_apart),
-		probes_test(one_address_can_have_both),
-		probes_test(metrics_can_have_a_gate_and_health_has_none),
-		probes_test(an_address_of_zero_serves_nothing),
-		probes_test(the_flag_is_named_with_a_bad_address),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

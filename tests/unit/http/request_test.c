@@ -15,7 +15,7 @@ static int parse(const char *text, struct request *ret)
 	return request_parse(head, len, ret);
 }
 
-static void reads_a_whole_head(void **state)
+TEST(reads_a_whole_head)
 {
 	struct request req;
 
@@ -38,7 +38,7 @@ static void reads_a_whole_head(void **state)
 	assert_true(req.has_expect);
 }
 
-static void a_plain_get_has_no_body_and_keeps_the_connection(void **state)
+TEST(a_plain_get_has_no_body_and_keeps_the_connection)
 {
 	struct request req;
 
@@ -53,7 +53,7 @@ static void a_plain_get_has_no_body_and_keeps_the_connection(void **state)
 	assert_true(req.wants_close);
 }
 
-static void keeps_who_is_asked_from_where_and_for_which_protocol(void **state)
+TEST(keeps_who_is_asked_from_where_and_for_which_protocol)
 {
 	struct request req;
 
@@ -72,7 +72,7 @@ static void keeps_who_is_asked_from_where_and_for_which_protocol(void **state)
 			 400);
 }
 
-static void takes_a_target_in_absolute_form(void **state)
+TEST(takes_a_target_in_absolute_form)
 {
 	struct request req;
 
@@ -83,7 +83,7 @@ static void takes_a_target_in_absolute_form(void **state)
 	assert_int_equal(parse("GET https://host HTTP/1.1\r\nHost: x\r\n\r\n", &req), 400);
 }
 
-static void finds_the_end_of_the_head_and_no_earlier(void **state)
+TEST(finds_the_end_of_the_head_and_no_earlier)
 {
 	assert_int_equal(request_head_len("", 0), 0);
 	assert_int_equal(request_head_len("GET / HTTP/1.1\r\n", 16), 0);
@@ -94,7 +94,7 @@ static void finds_the_end_of_the_head_and_no_earlier(void **state)
 	assert_int_equal(request_skip_blank("G", 1), 0);
 }
 
-static void refuses_what_is_malformed(void **state)
+TEST(refuses_what_is_malformed)
 {
 	static const struct {
 		const char *head;
@@ -153,7 +153,7 @@ static void refuses_what_is_malformed(void **state)
 	}
 }
 
-static void refuses_a_nul(void **state)
+TEST(refuses_a_nul)
 {
 	char head[] = "GET /\0 HTTP/1.1\r\nHost: x\r\n\r\n";
 	struct request req;
@@ -161,7 +161,7 @@ static void refuses_a_nul(void **state)
 	assert_int_equal(request_parse(head, sizeof(head) - 1, &req), 400);
 }
 
-static void a_method_that_is_none_of_ours_is_not_an_error_here(void **state)
+TEST(a_method_that_is_none_of_ours_is_not_an_error_here)
 {
 	struct request req;
 
@@ -170,20 +170,4 @@ static void a_method_that_is_none_of_ours_is_not_an_error_here(void **state)
 	assert_string_equal(request_method_name(&req), "other");
 	assert_int_equal(parse("get / HTTP/1.1\r\nHost: x\r\n\r\n", &req), 0);
 	assert_int_equal(req.method, 0);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_a_whole_head),
-		cmocka_unit_test(a_plain_get_has_no_body_and_keeps_the_connection),
-		cmocka_unit_test(keeps_who_is_asked_from_where_and_for_which_protocol),
-		cmocka_unit_test(takes_a_target_in_absolute_form),
-		cmocka_unit_test(finds_the_end_of_the_head_and_no_earlier),
-		cmocka_unit_test(refuses_what_is_malformed),
-		cmocka_unit_test(refuses_a_nul),
-		cmocka_unit_test(a_method_that_is_none_of_ours_is_not_an_error_here),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,7 +181,7 @@ static void restart_with(struct fixture *f, const struct http_server_config *con
 	fixture_start(f, config);
 }
 
-static void answers_get_with_length_type_and_date(void **state)
+TEST_WITH(answers_get_with_length_type_and_date, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -194,7 +194,7 @@ static void answers_get_with_length_type_and_date(void **state)
 	assert_non_null(strstr(strbuf_str(&f->client->headers), "\r\nDate: "));
 }
 
-static void answers_head_like_get_without_the_body(void **state)
+TEST_WITH(answers_head_like_get_without_the_body, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -207,7 +207,7 @@ static void answers_head_like_get_without_the_body(void **state)
 			       "test", "/hello", "HEAD", "200") == 1);
 }
 
-static void knows_paths_and_methods(void **state)
+TEST_WITH(knows_paths_and_methods, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -227,7 +227,7 @@ static void knows_paths_and_methods(void **state)
 	assert_int_equal(f->handled, 1);
 }
 
-static void decodes_path_and_query(void **state)
+TEST_WITH(decodes_path_and_query, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -243,7 +243,7 @@ static void decodes_path_and_query(void **state)
 	assert_string_equal(strbuf_str(&f->client->body), "GET /echo a=- n=2 type= body=0:");
 }
 
-static void refuses_a_query_with_too_many_parameters(void **state)
+TEST_WITH(refuses_a_query_with_too_many_parameters, setup, teardown)
 {
 	struct fixture *f = *state;
 	auto_strbuf struct strbuf b = {0};
@@ -261,7 +261,7 @@ static void refuses_a_query_with_too_many_parameters(void **state)
 	assert_int_equal(client_ask(f->client, b.data), 400);
 }
 
-static void hands_bodies_to_handlers(void **state)
+TEST_WITH(hands_bodies_to_handlers, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -285,7 +285,7 @@ static void hands_bodies_to_handlers(void **state)
 	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
 }
 
-static void takes_an_empty_body(void **state)
+TEST_WITH(takes_an_empty_body, setup, teardown)
 {
 	static const char *const asks[] = {
 		"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
@@ -301,7 +301,7 @@ static void takes_an_empty_body(void **state)
 	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
 }
 
-static void takes_a_large_body_in_pieces(void **state)
+TEST_WITH(takes_a_large_body_in_pieces, setup, teardown)
 {
 	struct fixture *f = *state;
 	const size_t size = 5 * 1024 * 1024;
@@ -322,7 +322,7 @@ static void takes_a_large_body_in_pieces(void **state)
 	mem_free(body);
 }
 
-static void answers_1000_requests_on_one_connection(void **state)
+TEST_WITH(answers_1000_requests_on_one_connection, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -331,7 +331,7 @@ static void answers_1000_requests_on_one_connection(void **state)
 	assert_int_equal(f->handled, 1000);
 }
 
-static void answers_pipelined_requests_in_order(void **state)
+TEST_WITH(answers_pipelined_requests_in_order, setup, teardown)
 {
 	struct fixture *f = *state;
 	auto_strbuf struct strbuf b = {0};
@@ -354,7 +354,7 @@ static void answers_pipelined_requests_in_order(void **state)
 	}
 }
 
-static void answers_the_same_however_requests_are_cut(void **state)
+TEST_WITH(answers_the_same_however_requests_are_cut, setup, teardown)
 {
 	struct fixture *f = *state;
 	auto_strbuf struct strbuf b = {0};
@@ -386,7 +386,7 @@ static void answers_the_same_however_requests_are_cut(void **state)
 	}
 }
 
-static void refuses_a_body_that_is_too_large_and_says_so(void **state)
+TEST_WITH(refuses_a_body_that_is_too_large_and_says_so, setup, teardown)
 {
 	struct fixture *f = *state;
 	const size_t size = 1024 * 1024;
@@ -402,7 +402,7 @@ static void refuses_a_body_that_is_too_large_and_says_so(void **state)
 	mem_free(body);
 }
 
-static void ends_a_connection_that_goes_on_sending_a_refused_body(void **state)
+TEST_WITH(ends_a_connection_that_goes_on_sending_a_refused_body, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -423,7 +423,7 @@ static bool waits_for_body(struct client *c)
 	return !client_has_ended(c) && c->in.len == 0;
 }
 
-static void large_bodies_share_what_room_there_is(void **state)
+TEST_WITH(large_bodies_share_what_room_there_is, setup, teardown)
 {
 	static const char *const from[] = {"127.0.0.10", "127.0.0.11"};
 	struct fixture *f = *state;
@@ -461,7 +461,7 @@ static void large_bodies_share_what_room_there_is(void **state)
 		client_free(holders[i]);
 }
 
-static void a_peer_has_one_large_body_at_a_time(void **state)
+TEST_WITH(a_peer_has_one_large_body_at_a_time, setup, teardown)
 {
 	struct fixture *f = *state;
 	unsigned int port = http_server_port(f->server);
@@ -479,7 +479,7 @@ static void a_peer_has_one_large_body_at_a_time(void **state)
 	client_free(other);
 }
 
-static void refuses_lengths_that_it_must_not_misread(void **state)
+TEST_WITH(refuses_lengths_that_it_must_not_misread, setup, teardown)
 {
 	static const struct {
 		const char *header;
@@ -510,7 +510,7 @@ static void refuses_lengths_that_it_must_not_misread(void **state)
 	assert_int_equal(f->handled, 1);
 }
 
-static void tells_a_client_that_waits_to_send_its_body(void **state)
+TEST_WITH(tells_a_client_that_waits_to_send_its_body, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -526,7 +526,7 @@ static void tells_a_client_that_waits_to_send_its_body(void **state)
 	client_hangs_up(f->client);
 }
 
-static void closes_after_the_response_when_asked_to(void **state)
+TEST_WITH(closes_after_the_response_when_asked_to, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct client *old = client_new(f->loop, http_server_port(f->server), NULL);
@@ -541,7 +541,7 @@ static void closes_after_the_response_when_asked_to(void **state)
 	client_free(old);
 }
 
-static void survives_what_is_not_http(void **state)
+TEST_WITH(survives_what_is_not_http, setup, teardown)
 {
 	static const char *const junk[] = {
 		"\r\n\r\n",
@@ -588,7 +588,7 @@ static void survives_what_is_not_http(void **state)
 	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
 }
 
-static void ignores_a_wish_to_upgrade(void **state)
+TEST_WITH(ignores_a_wish_to_upgrade, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -601,7 +601,7 @@ static void ignores_a_wish_to_upgrade(void **state)
 	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
 }
 
-static void refuses_headers_beyond_the_limit(void **state)
+TEST_WITH(refuses_headers_beyond_the_limit, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct client *c = client_new(f->loop, http_server_port(f->server), NULL);
@@ -623,7 +623,7 @@ static void refuses_headers_beyond_the_limit(void **state)
 	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
 }
 
-static void answers_408_when_the_headers_are_slow(void **state)
+TEST_WITH(answers_408_when_the_headers_are_slow, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -639,7 +639,7 @@ static void answers_408_when_the_headers_are_slow(void **state)
 	client_hangs_up(f->client);
 }
 
-static void ends_connections_that_never_ask(void **state)
+TEST_WITH(ends_connections_that_never_ask, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -650,7 +650,7 @@ static void ends_connections_that_never_ask(void **state)
 	assert_true(client_has_ended(f->client));
 }
 
-static void answers_408_when_the_body_is_slow(void **state)
+TEST_WITH(answers_408_when_the_body_is_slow, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -666,7 +666,7 @@ static void answers_408_when_the_body_is_slow(void **state)
 	client_hangs_up(f->client);
 }
 
-static void keeps_an_idle_connection_beyond_the_request_timeout(void **state)
+TEST_WITH(keeps_an_idle_connection_beyond_the_request_timeout, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -679,7 +679,7 @@ static void keeps_an_idle_connection_beyond_the_request_timeout(void **state)
 	assert_true(client_has_ended(f->client));
 }
 
-static void sends_a_large_response_to_a_reader_that_lets_it_wait(void **state)
+TEST_WITH(sends_a_large_response_to_a_reader_that_lets_it_wait, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -694,7 +694,7 @@ static void sends_a_large_response_to_a_reader_that_lets_it_wait(void **state)
 	assert_string_equal(strbuf_str(&f->client->body), "hello\n");
 }
 
-static void answers_a_client_that_has_ended_its_side(void **state)
+TEST_WITH(answers_a_client_that_has_ended_its_side, setup, teardown)
 {
 	static const struct {
 		const char *request;
@@ -721,7 +721,7 @@ static void answers_a_client_that_has_ended_its_side(void **state)
 	}
 }
 
-static void does_not_spin_for_a_reader_that_never_reads(void **state)
+TEST_WITH(does_not_spin_for_a_reader_that_never_reads, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct pollfd loop = {.fd = uv_backend_fd(loop_uv(f->loop)), .events = POLLIN};
@@ -740,7 +740,7 @@ static void does_not_spin_for_a_reader_that_never_reads(void **state)
 	assert_true(f->client->in.len < BIG_SIZE);
 }
 
-static void idle_connections_make_room_the_oldest_first(void **state)
+TEST_WITH(idle_connections_make_room_the_oldest_first, setup, teardown)
 {
 	static const char *const from[] = {"127.0.0.10", "127.0.0.11", "127.0.0.12", "127.0.0.13"};
 	struct fixture *f = *state;
@@ -773,7 +773,7 @@ static void idle_connections_make_room_the_oldest_first(void **state)
 	client_free(late);
 }
 
-static void silent_connections_give_way_at_once(void **state)
+TEST_WITH(silent_connections_give_way_at_once, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct http_server_config config = config_for(f);
@@ -800,7 +800,7 @@ static void silent_connections_give_way_at_once(void **state)
 	client_free(half);
 }
 
-static void clients_that_are_slow_on_purpose_make_room(void **state)
+TEST_WITH(clients_that_are_slow_on_purpose_make_room, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct http_server_config config = config_for(f);
@@ -823,7 +823,7 @@ static void clients_that_are_slow_on_purpose_make_room(void **state)
 	client_free(waiting);
 }
 
-static void a_connection_that_ends_lets_a_waiting_one_in(void **state)
+TEST_WITH(a_connection_that_ends_lets_a_waiting_one_in, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct http_server_config config = config_for(f);
@@ -842,7 +842,7 @@ static void a_connection_that_ends_lets_a_waiting_one_in(void **state)
 	client_free(waiting);
 }
 
-static void closes_with_connections_in_every_state(void **state)
+TEST_WITH(closes_with_connections_in_every_state, setup, teardown)
 {
 	struct fixture *f = *state;
 	static const char *const states[] = {
@@ -875,7 +875,7 @@ static void closes_with_connections_in_every_state(void **state)
 		client_free(clients[i]);
 }
 
-static void closes_from_inside_a_handler(void **state)
+TEST_WITH(closes_from_inside_a_handler, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -884,7 +884,7 @@ static void closes_from_inside_a_handler(void **state)
 	assert_true(f->closed);
 }
 
-static void closes_right_after_the_start(void **state)
+TEST_WITH(closes_right_after_the_start, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct http_server_config config = config_for(f);
@@ -894,7 +894,7 @@ static void closes_right_after_the_start(void **state)
 	}
 }
 
-static void two_servers_share_a_loop(void **state)
+TEST_WITH(two_servers_share_a_loop, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct http_server_config config = config_for(f);
@@ -914,7 +914,7 @@ static void two_servers_share_a_loop(void **state)
 	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
 }
 
-static void says_why_it_cannot_listen(void **state)
+TEST_WITH(says_why_it_cannot_listen, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct http_server_config config = config_for(f);
@@ -929,7 +929,7 @@ static void says_why_it_cannot_listen(void **state)
 	assert_string_equal(err.text, want);
 }
 
-static void says_what_is_wrong_with_an_address(void **state)
+TEST_WITH(says_what_is_wrong_with_an_address, setup, teardown)
 {
 	static const struct {
 		const char *listen, *why;
@@ -964,7 +964,7 @@ static void says_what_is_wrong_with_an_address(void **state)
 	}
 }
 
-static void listens_on_all_addresses_without_a_host(void **state)
+TEST_WITH(listens_on_all_addresses_without_a_host, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct http_server_config config = config_for(f);
@@ -974,7 +974,7 @@ static void listens_on_all_addresses_without_a_host(void **state)
 	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
 }
 
-static void counts_requests_by_path_and_code(void **state)
+TEST_WITH(counts_requests_by_path_and_code, setup, teardown)
 {
 	struct fixture *f = *state;
 	auto_strbuf struct strbuf text = {0};
@@ -997,7 +997,7 @@ static void counts_requests_by_path_and_code(void **state)
 
 /* ---- gates ----------------------------------------------------------------------------------- */
 
-static void a_gate_decides_before_the_handler(void **state)
+TEST_WITH(a_gate_decides_before_the_handler, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -1020,7 +1020,7 @@ static void a_gate_decides_before_the_handler(void **state)
 			   1, 0);
 }
 
-static void a_gate_may_answer_later(void **state)
+TEST_WITH(a_gate_may_answer_later, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -1038,7 +1038,7 @@ static void a_gate_may_answer_later(void **state)
 	assert_int_equal(f->handled, 1);
 }
 
-static void a_connection_may_be_gone_when_its_gate_answers(void **state)
+TEST_WITH(a_connection_may_be_gone_when_its_gate_answers, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct http_asked *first = NULL;
@@ -1054,57 +1054,4 @@ static void a_connection_may_be_gone_when_its_gate_answers(void **state)
 	assert_true(f->closed);
 	http_asked_answer(first, 200);
 	assert_int_equal(f->handled, 0);
-}
-
-#define server_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		server_test(a_gate_decides_before_the_handler),
-		server_test(a_gate_may_answer_later),
-		server_test(a_connection_may_be_gone_when_its_gate_answers),
-		server_test(answers_get_with_length_type_and_date),
-		server_test(answers_head_like_get_without_the_body),
-		server_test(knows_paths_and_methods),
-		server_test(decodes_path_and_query),
-		server_test(refuses_a_query_with_too_many_parameters),
-		server_test(hands_bodies_to_handlers),
-		server_test(takes_an_empty_body),
-		server_test(takes_a_large_body_in_pieces),
-		server_test(answers_1000_requests_on_one_connection),
-		server_test(answers_pipelined_requests_in_order),
-		server_test(answers_the_same_however_requests_are_cut),
-		server_test(refuses_a_body_that_is_too_large_and_says_so),
-		server_test(ends_a_connection_that_goes_on_sending_a_refused_body),
-		server_test(large_bodies_share_what_room_there_is),
-		server_test(a_peer_has_one_large_body_at_a_time),
-		server_test(refuses_lengths_that_it_must_not_misread),
-		server_test(tells_a_client_that_waits_to_send_its_body),
-		server_test(closes_after_the_response_when_asked_to),
-		server_test(survives_what_is_not_http),
-		server_test(ignores_a_wish_to_upgrade),
-		server_test(refuses_headers_beyond_the_limit),
-		server_test(answers_408_when_the_headers_are_slow),
-		server_test(ends_connections_that_never_ask),
-		server_test(answers_408_when_the_body_is_slow),
-		server_test(keeps_an_idle_connection_beyond_the_request_timeout),
-		server_test(sends_a_large_response_to_a_reader_that_lets_it_wait),
-		server_test(answers_a_client_that_has_ended_its_side),
-		server_test(does_not_spin_for_a_reader_that_never_reads),
-		server_test(idle_connections_make_room_the_oldest_first),
-		server_test(silent_connections_give_way_at_once),
-		server_test(clients_that_are_slow_on_purpose_make_room),
-		server_test(a_connection_that_ends_lets_a_waiting_one_in),
-		server_test(closes_with_connections_in_every_state),
-		server_test(closes_from_inside_a_handler),
-		server_test(closes_right_after_the_start),
-		server_test(two_servers_share_a_loop),
-		server_test(says_why_it_cannot_listen),
-		server_test(says_what_is_wrong_with_an_address),
-		server_test(listens_on_all_addresses_without_a_host),
-		server_test(counts_requests_by_path_and_code),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,7 +159,7 @@ static void expect(struct client *c, const char *text)
 	strbuf_consume(&c->in, strlen(text));
 }
 
-static void sends_what_the_source_gives_in_chunks(void **state)
+TEST_WITH(sends_what_the_source_gives_in_chunks, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -176,7 +176,7 @@ static void sends_what_the_source_gives_in_chunks(void **state)
 	assert_int_equal(f->client->in.len, 0);
 }
 
-static void uses_the_connection_again_after_the_last_chunk(void **state)
+TEST_WITH(uses_the_connection_again_after_the_last_chunk, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -191,7 +191,7 @@ static void uses_the_connection_again_after_the_last_chunk(void **state)
 	assert_int_equal(client_ask(f->client, "GET /below/x HTTP/1.1\r\nHost: x\r\n\r\n"), 200);
 }
 
-static void gives_old_clients_a_body_until_the_end(void **state)
+TEST_WITH(gives_old_clients_a_body_until_the_end, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -204,7 +204,7 @@ static void gives_old_clients_a_body_until_the_end(void **state)
 	assert_string_equal(strbuf_str(&f->client->in), "all");
 }
 
-static void asks_no_source_for_a_head(void **state)
+TEST_WITH(asks_no_source_for_a_head, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -213,7 +213,7 @@ static void asks_no_source_for_a_head(void **state)
 	assert_int_equal(f->ends, 1);
 }
 
-static void asks_a_source_only_while_the_client_takes_it(void **state)
+TEST_WITH(asks_a_source_only_while_the_client_takes_it, setup, teardown)
 {
 	struct fixture *f = *state;
 	int fills;
@@ -236,7 +236,7 @@ static void asks_a_source_only_while_the_client_takes_it(void **state)
 	assert_int_equal(f->ends, 0);
 }
 
-static void cuts_off_a_client_that_takes_nothing(void **state)
+TEST_WITH(cuts_off_a_client_that_takes_nothing, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -252,7 +252,7 @@ static void cuts_off_a_client_that_takes_nothing(void **state)
 	assert_int_equal(f->ends, 1);
 }
 
-static void keeps_a_stream_that_has_nothing_to_send(void **state)
+TEST_WITH(keeps_a_stream_that_has_nothing_to_send, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct client *other;
@@ -268,7 +268,7 @@ static void keeps_a_stream_that_has_nothing_to_send(void **state)
 	expect(f->client, "0000000a\r\nstill here\r\n");
 }
 
-static void ends_a_stream_whose_client_goes(void **state)
+TEST_WITH(ends_a_stream_whose_client_goes, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -278,7 +278,7 @@ static void ends_a_stream_whose_client_goes(void **state)
 	assert_int_equal(f->ends, 1);
 }
 
-static void ends_a_stream_whose_client_sends_on_and_on(void **state)
+TEST_WITH(ends_a_stream_whose_client_sends_on_and_on, setup, teardown)
 {
 	struct fixture *f = *state;
 	char much[HTTP_HEADERS_MAX + 1];
@@ -291,7 +291,7 @@ static void ends_a_stream_whose_client_sends_on_and_on(void **state)
 	assert_int_equal(f->ends, 1);
 }
 
-static void answers_later(void **state)
+TEST_WITH(answers_later, setup, teardown)
 {
 	struct http_response resp = {.status = 409, .content_type = HTTP_JSON};
 	struct fixture *f = *state;
@@ -306,7 +306,7 @@ static void answers_later(void **state)
 	assert_int_equal(client_ask(f->client, "GET /below/ HTTP/1.1\r\nHost: x\r\n\r\n"), 200);
 }
 
-static void answers_nobody_when_the_connection_has_gone(void **state)
+TEST_WITH(answers_nobody_when_the_connection_has_gone, setup, teardown)
 {
 	struct http_response resp = {.status = 200, .content_type = HTTP_JSON};
 	struct fixture *f = *state;
@@ -322,7 +322,7 @@ static void answers_nobody_when_the_connection_has_gone(void **state)
 	assert_int_equal(client_ask(f->client, "GET /below/ HTTP/1.1\r\nHost: x\r\n\r\n"), 200);
 }
 
-static void finds_what_lies_below_a_path(void **state)
+TEST_WITH(finds_what_lies_below_a_path, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -332,32 +332,4 @@ static void finds_what_lies_below_a_path(void **state)
 			 200);
 	assert_string_equal(strbuf_str(&f->client->body), "/below/a/b text/html me/1");
 	assert_int_equal(client_ask(f->client, "GET /below HTTP/1.1\r\nHost: x\r\n\r\n"), 404);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(sends_what_the_source_gives_in_chunks, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(uses_the_connection_again_after_the_last_chunk,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(gives_old_clients_a_body_until_the_end, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(asks_no_source_for_a_head, setup, teardown),
-		cmocka_unit_test_setup_teardown(asks_a_source_only_while_the_client_takes_it, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(cuts_off_a_client_that_takes_nothing, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(keeps_a_stream_that_has_nothing_to_send, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(ends_a_stream_whose_client_goes, setup, teardown),
-		cmocka_unit_test_setup_teardown(ends_a_stream_whose_client_sends_on_and_on, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(answers_later, setup, teardown),
-		cmocka_unit_test_setup_teardown(answers_nobody_when_the_connection_has_gone, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(finds_what_lies_below_a_path, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

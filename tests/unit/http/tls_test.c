@@ -135,7 +135,7 @@ static const char *peer_name(const struct client *c)
 	return name;
 }
 
-static void answers_over_tls(void **state)
+TEST_WITH(answers_over_tls, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct client *c = connect_to(f);
@@ -148,7 +148,7 @@ static void answers_over_tls(void **state)
 	client_free(c);
 }
 
-static void speaks_http_1_1_to_clients_that_also_offer_http_2(void **state)
+TEST_WITH(speaks_http_1_1_to_clients_that_also_offer_http_2, setup, teardown)
 {
 	static const unsigned char offers[] = "\x02h2\x08http/1.1";
 	struct fixture *f = *state;
@@ -160,7 +160,7 @@ static void speaks_http_1_1_to_clients_that_also_offer_http_2(void **state)
 	client_free(c);
 }
 
-static void takes_large_bodies_in_full_records(void **state)
+TEST_WITH(takes_large_bodies_in_full_records, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct client *c = connect_to(f);
@@ -185,7 +185,7 @@ static void takes_large_bodies_in_full_records(void **state)
 	client_free(c);
 }
 
-static void sends_large_responses(void **state)
+TEST_WITH(sends_large_responses, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct client *c = connect_to(f);
@@ -202,7 +202,7 @@ static void sends_large_responses(void **state)
 	client_free(c);
 }
 
-static void answers_pipelined_requests_from_one_record(void **state)
+TEST_WITH(answers_pipelined_requests_from_one_record, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct client *c = connect_to(f);
@@ -216,7 +216,7 @@ static void answers_pipelined_requests_from_one_record(void **state)
 	client_free(c);
 }
 
-static void swaps_the_certificate_under_load(void **state)
+TEST_WITH(swaps_the_certificate_under_load, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct client *old = connect_to(f);
@@ -241,7 +241,7 @@ static void swaps_the_certificate_under_load(void **state)
 	client_free(old);
 }
 
-static void keeps_the_old_pair_when_the_new_one_is_bad(void **state)
+TEST_WITH(keeps_the_old_pair_when_the_new_one_is_bad, setup, teardown)
 {
 	struct fixture *f = *state;
 	const struct {
@@ -273,7 +273,7 @@ static void keeps_the_old_pair_when_the_new_one_is_bad(void **state)
 	}
 }
 
-static void refuses_to_start_with_half_a_pair(void **state)
+TEST_WITH(refuses_to_start_with_half_a_pair, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct http_server_config config = config_for(f);
@@ -287,7 +287,7 @@ static void refuses_to_start_with_half_a_pair(void **state)
 	assert_string_equal(err.text, "the key is not the certificate's: key values mismatch");
 }
 
-static void shows_the_intermediates(void **state)
+TEST_WITH(shows_the_intermediates, setup, teardown)
 {
 	struct fixture *f = *state;
 	auto_free char *chain = str_printf("%s%s", f->cert[1], f->cert[0]);
@@ -305,7 +305,7 @@ static void shows_the_intermediates(void **state)
 	client_free(c);
 }
 
-static void refuses_old_tls(void **state)
+TEST_WITH(refuses_old_tls, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct client *c = client_new(f->loop, http_server_port(f->server), NULL);
@@ -357,7 +357,7 @@ static bool is_answered(struct fixture *f, SSL_CTX *tls)
 	return status == 200;
 }
 
-static void speaks_no_version_below_the_lowest(void **state)
+TEST_WITH(speaks_no_version_below_the_lowest, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -374,7 +374,7 @@ static void speaks_no_version_below_the_lowest(void **state)
 	assert_true(is_answered(f, f->tls));
 }
 
-static void speaks_the_suites_that_are_named(void **state)
+TEST_WITH(speaks_the_suites_that_are_named, setup, teardown)
 {
 	static const struct {
 		const char *server, *client;
@@ -410,7 +410,7 @@ static void speaks_the_suites_that_are_named(void **state)
 	}
 }
 
-static void says_what_is_wrong_with_a_policy(void **state)
+TEST_WITH(says_what_is_wrong_with_a_policy, setup, teardown)
 {
 	static const struct {
 		struct http_tls_policy policy;
@@ -460,7 +460,7 @@ static SSL_CTX *client_with(const char *certificate, const char *key)
 	return tls;
 }
 
-static void answers_clients_whose_certificate_is_trusted(void **state)
+TEST_WITH(answers_clients_whose_certificate_is_trusted, setup, teardown)
 {
 	static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
 	struct fixture *f = *state;
@@ -480,7 +480,7 @@ static void answers_clients_whose_certificate_is_trusted(void **state)
 	SSL_CTX_free(stranger);
 }
 
-static void ends_connections_that_do_not_shake_hands(void **state)
+TEST_WITH(ends_connections_that_do_not_shake_hands, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct client *silent = client_new(f->loop, http_server_port(f->server), NULL);
@@ -502,7 +502,7 @@ static void ends_connections_that_do_not_shake_hands(void **state)
 	client_free(plain);
 }
 
-static void keeps_a_connection_longer_than_the_handshake_may_take(void **state)
+TEST_WITH(keeps_a_connection_longer_than_the_handshake_may_take, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct client *c = connect_to(f);
@@ -511,30 +511,4 @@ static void keeps_a_connection_longer_than_the_handshake_may_take(void **state)
 	pass(f, HTTP_TIMEOUT_S * 1000 + 1);
 	assert_int_equal(client_ask(c, GET_HELLO), 200);
 	client_free(c);
-}
-
-#define tls_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		tls_test(answers_over_tls),
-		tls_test(speaks_http_1_1_to_clients_that_also_offer_http_2),
-		tls_test(takes_large_bodies_in_full_records),
-		tls_test(sends_large_responses),
-		tls_test(answers_pipelined_requests_from_one_record),
-		tls_test(swaps_the_certificate_under_load),
-		tls_test(keeps_the_old_pair_when_the_new_one_is_bad),
-		tls_test(refuses_to_start_with_half_a_pair),
-		tls_test(shows_the_intermediates),
-		tls_test(refuses_old_tls),
-		tls_test(speaks_no_version_below_the_lowest),
-		tls_test(speaks_the_suites_that_are_named),
-		tls_test(says_what_is_wrong_with_a_policy),
-		tls_test(answers_clients_whose_certificate_is_trusted),
-		tls_test(ends_connections_that_do_not_shake_hands),
-		tls_test(keeps_a_connection_longer_than_the_handshake_may_take),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

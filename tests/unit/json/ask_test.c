@@ -7,7 +7,7 @@
 #include "lib/json/ask.h"
 #include "lib/json/json.h"
 
-static void errors_arrive_with_all_they_have(void **state)
+TEST(errors_arrive_with_all_they_have)
 {
 	static const enum err_class classes[] = {ERR_INVALID, ERR_CONFLICT, ERR_TRANSIENT, ERR_HOST,
 						 ERR_BUG};
@@ -30,7 +30,7 @@ static void errors_arrive_with_all_they_have(void **state)
 	}
 }
 
-static void results_arrive_as_they_were_sent(void **state)
+TEST(results_arrive_as_they_were_sent)
 {
 	json_auto_t *request = json_pack("{s:s}", "id", "a-uid");
 	json_auto_t *reply = ask_reply_new(request, json_pack("{s:b}", "changed", 1), NULL);
@@ -43,7 +43,7 @@ static void results_arrive_as_they_were_sent(void **state)
 	assert_int_equal(error.class, ERR_NONE);
 }
 
-static void who_passes_messages_on_gives_them_ids_of_its_own(void **state)
+TEST(who_passes_messages_on_gives_them_ids_of_its_own)
 {
 	json_auto_t *request = ask_new(3, "addresses"), *passed = ask_with_id(request, 41);
 
@@ -52,7 +52,7 @@ static void who_passes_messages_on_gives_them_ids_of_its_own(void **state)
 	assert_int_equal(json_integer_value(json_at(request, "id")), 3);
 }
 
-static void what_is_no_reply_changes_nothing(void **state)
+TEST(what_is_no_reply_changes_nothing)
 {
 	static const char *const bad[] = {
 		"{}",
@@ -78,17 +78,4 @@ static void what_is_no_reply_changes_nothing(void **state)
 		assert_int_equal(error.class, ERR_NONE);
 		assert_string_equal(err.reason, "BadAnswer");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(errors_arrive_with_all_they_have),
-		cmocka_unit_test(results_arrive_as_they_were_sent),
-		cmocka_unit_test(who_passes_messages_on_gives_them_ids_of_its_own),
-		cmocka_unit_test(what_is_no_reply_changes_nothing),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
 
-static void takes_a_frame_in_any_pieces(void **state)
+TEST(takes_a_frame_in_any_pieces)
 {
 	json_auto_t *message = json_pack("{s:s, s:[i,i]}", "text", "…", "list", 1, 2);
 	auto_strbuf struct strbuf out = {0};
@@ -28,7 +28,7 @@ static void takes_a_frame_in_any_pieces(void **state)
 	}
 }
 
-static void refuses_what_is_no_frame(void **state)
+TEST(refuses_what_is_no_frame)
 {
 	static const struct {
 		const char *bytes;
@@ -55,7 +55,7 @@ static void refuses_what_is_no_frame(void **state)
 	}
 }
 
-static void does_not_write_what_the_other_side_would_refuse(void **state)
+TEST(does_not_write_what_the_other_side_would_refuse)
 {
 	auto_free char *long_text = mem_zalloc(JSON_FRAME_MAX + 1);
 	json_auto_t *message = json_object();
@@ -68,16 +68,4 @@ static void does_not_write_what_the_other_side_would_refuse(void **state)
 	assert_int_equal(json_frame_write(message, &out, &err), -1);
 	assert_string_equal(err.reason, "MessageTooLarge");
 	assert_string_equal(strbuf_str(&out), "before");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(takes_a_frame_in_any_pieces),
-		cmocka_unit_test(refuses_what_is_no_frame),
-		cmocka_unit_test(does_not_write_what_the_other_side_would_refuse),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

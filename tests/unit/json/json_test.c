@@ -19,7 +19,7 @@ static json_t *parse(const char *text)
 	return value;
 }
 
-static void any_value_is_a_document(void **state)
+TEST(any_value_is_a_document)
 {
 	static const char *const texts[] = {
 		"null",           "true", "-1", "1.5",
@@ -35,7 +35,7 @@ static void any_value_is_a_document(void **state)
 }
 
 /* In memory, not in what they mean. */
-static void equal_short_strings_are_one_value(void **state)
+TEST(equal_short_strings_are_one_value)
 {
 	static const char text[] = "[{\"a\":\"mlx5_core\"},\"mlx5_core\",\"mlx5_cord\",\"\",\"\","
 				   "\"mlx5\\u005fcore\",\"a string of more than thirty-two bytes\","
@@ -58,7 +58,7 @@ static void equal_short_strings_are_one_value(void **state)
 	json_decref(first);
 }
 
-static void what_is_not_strict_json_is_refused_with_its_place(void **state)
+TEST(what_is_not_strict_json_is_refused_with_its_place)
 {
 	static const struct {
 		const char *text;
@@ -108,7 +108,7 @@ static void what_is_not_strict_json_is_refused_with_its_place(void **state)
 	}
 }
 
-static void strings_and_numbers_are_what_they_say(void **state)
+TEST(strings_and_numbers_are_what_they_say)
 {
 	json_auto_t *strings =
 		parse("[\"\\\"\\\\\\/\\b\\f\\n\\r\\t\",\"\\u0041\\u00e9\\u20AC\\ud83d\\ude00\","
@@ -130,7 +130,7 @@ static void strings_and_numbers_are_what_they_say(void **state)
 	assert_float_equal(json_real_value(json_array_get(numbers, 5)), 0.01, 0);
 }
 
-static void what_is_written_is_what_jansson_writes(void **state)
+TEST(what_is_written_is_what_jansson_writes)
 {
 	static const char *const texts[] = {
 		"[]",
@@ -163,7 +163,7 @@ static void *count_alloc(size_t size)
 }
 
 /* What a text costs follows from its values, not from its length: strangers choose both. */
-static void a_long_string_costs_no_more_work_than_a_short_one(void **state)
+TEST(a_long_string_costs_no_more_work_than_a_short_one)
 {
 	static const char *const fillings[] = {"x", "\\n", "\xE2\x82\xAC", "\\u20ac"};
 
@@ -185,7 +185,7 @@ static void a_long_string_costs_no_more_work_than_a_short_one(void **state)
 	}
 }
 
-static void a_nul_in_a_string_becomes_a_character_that_c_strings_can_hold(void **state)
+TEST(a_nul_in_a_string_becomes_a_character_that_c_strings_can_hold)
 {
 	json_auto_t *value =
 		parse("{\"a\":\"x\\u0000y\",\"b\":[\"\\u0000\",{\"c\":\"\\\\u0000\"}]}");
@@ -207,7 +207,7 @@ static char *nested(size_t depth, const char *open, const char *close)
 	return strbuf_take(&b);
 }
 
-static void nesting_ends_at_the_limit(void **state)
+TEST(nesting_ends_at_the_limit)
 {
 	auto_free char *most = nested(JSON_MAX_DEPTH, "[", "]");
 	auto_free char *more = nested(JSON_MAX_DEPTH + 1, "[", "]");
@@ -222,7 +222,7 @@ static void nesting_ends_at_the_limit(void **state)
 	assert_string_equal(err.text, "line 1, column 321: nested deeper than 64 levels");
 }
 
-static void brackets_side_by_side_or_in_strings_are_no_nesting(void **state)
+TEST(brackets_side_by_side_or_in_strings_are_no_nesting)
 {
 	auto_free char *siblings = nested(1000, "", ",[]");
 	auto_free char *quoted = nested(1000, "[{", "");
@@ -233,7 +233,7 @@ static void brackets_side_by_side_or_in_strings_are_no_nesting(void **state)
 	assert_int_equal(json_string_length(json_array_get(value, 0)), 2002);
 }
 
-static void text_does_not_depend_on_the_order_of_keys(void **state)
+TEST(text_does_not_depend_on_the_order_of_keys)
 {
 	json_auto_t *a = parse("{\"b\":1,\"a\":{\"d\":1.0,\"c\":[]}}");
 	json_auto_t *b = parse("{\"a\":{\"c\":[],\"d\":1.0},\"b\":1}");
@@ -248,7 +248,7 @@ static void text_does_not_depend_on_the_order_of_keys(void **state)
 	assert_string_equal(out.data, ":{\"b\":1,\"a\":{\"d\":1.0,\"c\":[]}}");
 }
 
-static void keys_are_sorted_by_their_bytes(void **state)
+TEST(keys_are_sorted_by_their_bytes)
 {
 	json_auto_t *object = parse("{\"b\": 1, \"10.6.0.9\": 2, \"10.6.0.10\": 3, \"B\": 4}");
 	static const char *const want[] = {"10.6.0.10", "10.6.0.9", "B", "b"};
@@ -263,7 +263,7 @@ static void keys_are_sorted_by_their_bytes(void **state)
 	assert_int_equal(n, 0);
 }
 
-static void sameness_is_deep_and_strict(void **state)
+TEST(sameness_is_deep_and_strict)
 {
 	static const struct {
 		const char *a, *b;
@@ -287,7 +287,7 @@ static void sameness_is_deep_and_strict(void **state)
 	assert_true(json_same(NULL, NULL));
 }
 
-static void walking_down_survives_whatever_is_in_the_way(void **state)
+TEST(walking_down_survives_whatever_is_in_the_way)
 {
 	json_auto_t *o = parse("{\"a\":{\"b\":\"x\",\"n\":null,\"i\":5,\"l\":[1]}}");
 
@@ -303,7 +303,7 @@ static void walking_down_survives_whatever_is_in_the_way(void **state)
 	assert_string_equal(json_str_or(json_at(o, "a", "b"), "-"), "x");
 }
 
-static void finds_the_first_item_whose_member_is_the_text(void **state)
+TEST(finds_the_first_item_whose_member_is_the_text)
 {
 	json_auto_t *list = parse("[\"b\",5,null,[\"b\"],{\"k\":5},{\"k\":null},{\"j\":\"b\"},"
 				  "{\"k\":\"a\"},{\"k\":\"b\",\"n\":1},{\"k\":\"b\",\"n\":2}]");
@@ -319,7 +319,7 @@ static void finds_the_first_item_whose_member_is_the_text(void **state)
 	assert_null(json_find(NULL, "k", "b"));
 }
 
-static void absent_and_null_fields_get_the_default(void **state)
+TEST(absent_and_null_fields_get_the_default)
 {
 	json_auto_t *o = parse("{\"a\":null}");
 	static const char *const keys[] = {"a", "b"};
@@ -347,7 +347,7 @@ static void absent_and_null_fields_get_the_default(void **state)
 	}
 }
 
-static void fields_of_the_right_type_are_read(void **state)
+TEST(fields_of_the_right_type_are_read)
 {
 	json_auto_t *o =
 		parse("{\"s\":\"\",\"i\":-5,\"b\":false,\"o\":{},\"l\":[1],\"w\":[\"x\"]}");
@@ -370,7 +370,7 @@ static void fields_of_the_right_type_are_read(void **state)
 	assert_string_equal(json_string_value(json_array_get(value, 0)), "x");
 }
 
-static void wrong_fields_are_named_with_value_and_remedy(void **state)
+TEST(wrong_fields_are_named_with_value_and_remedy)
 {
 	json_auto_t *o =
 		parse("{\"vlanID\":\"x\",\"mtu\":9001,\"n\":-1,\"r\":1.5,\"s\":5,\"b\":\"yes\","
@@ -420,7 +420,7 @@ static void wrong_fields_are_named_with_value_and_remedy(void **state)
 	assert_ptr_equal(value, o);
 }
 
-static void long_values_are_quoted_in_part_and_on_one_line(void **state)
+TEST(long_values_are_quoted_in_part_and_on_one_line)
 {
 	json_auto_t *o = json_object();
 	auto_strbuf struct strbuf b = {0};
@@ -438,7 +438,7 @@ static void long_values_are_quoted_in_part_and_on_one_line(void **state)
 	assert_int_equal(str_utf8_len(strstr(err.text, "…"), 3), 3);
 }
 
-static void put_skips_what_is_not_there_and_repairs_text(void **state)
+TEST(put_skips_what_is_not_there_and_repairs_text)
 {
 	json_auto_t *o = json_object();
 	auto_free char *text = NULL;
@@ -457,7 +457,7 @@ static void put_skips_what_is_not_there_and_repairs_text(void **state)
 				  "\"f\":\"5\xef\xbf\xbd\",\"g\":{\"h\":1,\"i\":2}}");
 }
 
-static void objects_have_keys(void **state)
+TEST(objects_have_keys)
 {
 	json_auto_t *node =
 		parse("{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\",\"generation\":3}}");
@@ -498,7 +498,7 @@ static void add_many(struct strbuf *text, const char *element, size_t n)
 }
 
 /* API servers store what users write: 390,000 empty objects in one list, or spread over many. */
-static void of_an_object_that_is_too_large_the_small_parts_are_read(void **state)
+TEST(of_an_object_that_is_too_large_the_small_parts_are_read)
 {
 	static const struct {
 		const char *element, *begin, *end;
@@ -536,7 +536,7 @@ static void of_an_object_that_is_too_large_the_small_parts_are_read(void **state
 }
 
 /* Each has its room, and all together. */
-static void so_are_those_of_each_object_of_a_list(void **state)
+TEST(so_are_those_of_each_object_of_a_list)
 {
 	auto_strbuf struct strbuf text = {0};
 	json_auto_t *value = NULL, *few = NULL;
@@ -563,32 +563,4 @@ static int init(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(any_value_is_a_document),
-		cmocka_unit_test(equal_short_strings_are_one_value),
-		cmocka_unit_test(what_is_written_is_what_jansson_writes),
-		cmocka_unit_test(strings_and_numbers_are_what_they_say),
-		cmocka_unit_test(a_long_string_costs_no_more_work_than_a_short_one),
-		cmocka_unit_test(what_is_not_strict_json_is_refused_with_its_place),
-		cmocka_unit_test(a_nul_in_a_string_becomes_a_character_that_c_strings_can_hold),
-		cmocka_unit_test(nesting_ends_at_the_limit),
-		cmocka_unit_test(brackets_side_by_side_or_in_strings_are_no_nesting),
-		cmocka_unit_test(text_does_not_depend_on_the_order_of_keys),
-		cmocka_unit_test(keys_are_sorted_by_their_bytes),
-		cmocka_unit_test(sameness_is_deep_and_strict),
-		cmocka_unit_test(walking_down_survives_whatever_is_in_the_way),
-		cmocka_unit_test(finds_the_first_item_whose_member_is_the_text),
-		cmocka_unit_test(absent_and_null_fields_get_the_default),
-		cmocka_unit_test(fields_of_the_right_type_are_read),
-		cmocka_unit_test(wrong_fields_are_named_with_value_and_remedy),
-		cmocka_unit_test(long_values_are_quoted_in_part_and_on_one_line),
-		cmocka_unit_test(put_skips_what_is_not_there_and_repairs_text),
-		cmocka_unit_test(objects_have_keys),
-		cmocka_unit_test(of_an_object_that_is_too_large_the_small_parts_are_read),
-		cmocka_unit_test(so_are_those_of_each_object_of_a_list),
-	};
-
-	return cmocka_run_group_tests(tests, init, NULL);
-}
+TEST_GROUP(init, NULL)

@@ -15,7 +15,7 @@ static json_t *parse(const char *text)
 }
 
 /* Appendix A, those with an object as target and as patch. */
-static void patches_apply_as_the_rfc_says(void **state)
+TEST(patches_apply_as_the_rfc_says)
 {
 	static const struct {
 		const char *target, *patch, *want;
@@ -50,7 +50,7 @@ static void patches_apply_as_the_rfc_says(void **state)
 	}
 }
 
-static void a_patched_object_shares_nothing_with_the_patch(void **state)
+TEST(a_patched_object_shares_nothing_with_the_patch)
 {
 	json_auto_t *target = json_object();
 	json_auto_t *patch = parse("{\"a\":[1],\"b\":{\"c\":[2]}}");
@@ -63,7 +63,7 @@ static void a_patched_object_shares_nothing_with_the_patch(void **state)
 	assert_string_equal(text, "{\"a\":[1],\"b\":{\"c\":[2]}}");
 }
 
-static void a_diff_is_the_smallest_patch(void **state)
+TEST(a_diff_is_the_smallest_patch)
 {
 	static const struct {
 		const char *from, *to, *want; /* want NULL: nothing to change */
@@ -112,15 +112,4 @@ static void a_diff_is_the_smallest_patch(void **state)
 		again = json_merge_diff(from, to);
 		assert_null(again);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(patches_apply_as_the_rfc_says),
-		cmocka_unit_test(a_patched_object_shares_nothing_with_the_patch),
-		cmocka_unit_test(a_diff_is_the_smallest_patch),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

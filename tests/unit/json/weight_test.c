@@ -9,7 +9,7 @@
 #include "lib/base/own.h"
 #include "lib/json/json.h"
 
-static void counts_what_parts_values_outside_of_strings(void **state)
+TEST(counts_what_parts_values_outside_of_strings)
 {
 	static const struct {
 		const char *text;
@@ -31,19 +31,9 @@ static void counts_what_parts_values_outside_of_strings(void **state)
 			fail_msg("%s", cases[i].text);
 }
 
-static void ends_where_it_is_too_much(void **state)
+TEST(ends_where_it_is_too_much)
 {
 	assert_int_equal(json_weight("[[[[[", 5, 0), 1);
 	assert_int_equal(json_weight("[[[[[", 5, 3), 4);
 	assert_int_equal(json_weight("[[[[[", 5, 5), 5);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counts_what_parts_values_outside_of_strings),
-		cmocka_unit_test(ends_where_it_is_too_much),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static void refuses(const char *yaml, size_t len, const char *want)
  * Each compared with what `kubectl label --local -f … -o json` prints for a field of that value
  * (1.20 and 1.32).
  */
-static void plain_scalars_have_the_types_that_kubectl_sees(void **state)
+TEST(plain_scalars_have_the_types_that_kubectl_sees)
 {
 	static const struct {
 		const char *yaml, *want;
@@ -103,7 +103,7 @@ static void plain_scalars_have_the_types_that_kubectl_sees(void **state)
 	reads("[~, null, Null, NULL, '', ]", "[null,null,null,null,\"\"]");
 }
 
-static void tags_say_the_type(void **state)
+TEST(tags_say_the_type)
 {
 	reads("!!str 5", "\"5\"");
 	reads("! 5", "\"5\"");
@@ -123,7 +123,7 @@ static void tags_say_the_type(void **state)
 		"line 1, column 1: tag tag:yaml.org,2002:set is not supported for an object");
 }
 
-static void collections_nest_and_keys_become_strings(void **state)
+TEST(collections_nest_and_keys_become_strings)
 {
 	reads("a:\n- b: 1\n  c: {d: [2, 3]}\n- x\ne:\n",
 	      "{\"a\":[{\"b\":1,\"c\":{\"d\":[2,3]}},\"x\"],"
@@ -132,7 +132,7 @@ static void collections_nest_and_keys_become_strings(void **state)
 						 "\"true\":\"c\"}");
 }
 
-static void json_is_read_as_json(void **state)
+TEST(json_is_read_as_json)
 {
 	reads(" {\"a\": 1.0,\n\t\"b\": \"\\ud83d\\ude00\\/\"}\n", "{\"a\":1.0,\"b\":\"😀/\"}");
 	reads("[1.0]", "[1.0]");
@@ -141,7 +141,7 @@ static void json_is_read_as_json(void **state)
 	reads("[a, b] # c", "[\"a\",\"b\"]");
 }
 
-static void all_documents_are_returned_without_the_empty_ones(void **state)
+TEST(all_documents_are_returned_without_the_empty_ones)
 {
 	const char *text = "# only a comment\n---\n---\na: 1\n---\nnull\n---\n# x\n---\n- b\n...\n";
 	json_auto_t *all = yaml_parse_all(text, strlen(text), NULL);
@@ -158,7 +158,7 @@ static void all_documents_are_returned_without_the_empty_ones(void **state)
 	assert_string_equal(err.text, "there are 0 documents, there must be exactly one");
 }
 
-static void aliases_are_copies(void **state)
+TEST(aliases_are_copies)
 {
 	const char *text = "a: &x {b: [1]}\nc: *x\nd: &x 5\ne: *x\n";
 	json_auto_t *value = yaml_parse(text, strlen(text), NULL);
@@ -170,7 +170,7 @@ static void aliases_are_copies(void **state)
 	reads("- &k name\n- *k : 1\n", "[\"name\",{\"name\":1}]");
 }
 
-static void aliases_need_a_complete_value_of_the_same_document(void **state)
+TEST(aliases_need_a_complete_value_of_the_same_document)
 {
 	refuses("*x", 2, "line 1, column 1: alias *x: no complete value has this anchor before");
 	refuses("a: &x [*x]", 10,
@@ -181,7 +181,7 @@ static void aliases_need_a_complete_value_of_the_same_document(void **state)
 		"line 3, column 3: alias *x: no complete value has this anchor before");
 }
 
-static void what_json_cannot_say_is_refused_with_its_place(void **state)
+TEST(what_json_cannot_say_is_refused_with_its_place)
 {
 	static const struct {
 		const char *yaml, *want;
@@ -237,7 +237,7 @@ static char *nested(size_t depth)
 	return strbuf_take(&b);
 }
 
-static void nesting_ends_at_the_limit(void **state)
+TEST(nesting_ends_at_the_limit)
 {
 	auto_free char *most = nested(JSON_MAX_DEPTH);
 	auto_free char *more = nested(JSON_MAX_DEPTH + 1);
@@ -248,7 +248,7 @@ static void nesting_ends_at_the_limit(void **state)
 	refuses(more, strlen(more), "line 1, column 65: nested deeper than 64 levels");
 }
 
-static void aliases_do_not_get_around_the_limit_of_nesting(void **state)
+TEST(aliases_do_not_get_around_the_limit_of_nesting)
 {
 	auto_strbuf struct strbuf b = {0};
 
@@ -258,7 +258,7 @@ static void aliases_do_not_get_around_the_limit_of_nesting(void **state)
 	refuses(b.data, b.len, "line 64, column 9: nested deeper than 64 levels");
 }
 
-static void a_small_text_cannot_grow_without_end(void **state)
+TEST(a_small_text_cannot_grow_without_end)
 {
 	auto_strbuf struct strbuf b = {0};
 
@@ -268,7 +268,7 @@ static void a_small_text_cannot_grow_without_end(void **state)
 	refuses(b.data, b.len, "line 19, column 15: more than 1000000 values, aliases included");
 }
 
-static void copies_of_a_long_string_count_by_its_length(void **state)
+TEST(copies_of_a_long_string_count_by_its_length)
 {
 	auto_strbuf struct strbuf b = {0};
 	struct err err = {0};
@@ -283,7 +283,7 @@ static void copies_of_a_long_string_count_by_its_length(void **state)
 	assert_non_null(strstr(err.text, "more than 1000000 values, aliases included"));
 }
 
-static void what_is_written_is_easy_to_read(void **state)
+TEST(what_is_written_is_easy_to_read)
 {
 	static const char json[] =
 		"{\"kind\": \"Ledger\", \"items\": [{\"pod\": \"ml/w-0\", \"vfs\": 2,"
@@ -306,7 +306,7 @@ static void what_is_written_is_easy_to_read(void **state)
 	assert_string_equal(strbuf_str(&out), yaml);
 }
 
-static void strings_are_written_so_that_nothing_else_is_read(void **state)
+TEST(strings_are_written_so_that_nothing_else_is_read)
 {
 	static const struct {
 		const char *text, *want;
@@ -348,7 +348,7 @@ static int init(void **state)
 }
 
 /* As `kubectl create --dry-run=client -o json` prints it. */
-static void as_kubectl_duplicates_and_merge_keys_are_taken(void **state)
+TEST(as_kubectl_duplicates_and_merge_keys_are_taken)
 {
 	static const struct {
 		const char *yaml, *want, *warning;
@@ -386,7 +386,7 @@ static void as_kubectl_duplicates_and_merge_keys_are_taken(void **state)
 	}
 }
 
-static void a_merge_key_needs_a_mapping(void **state)
+TEST(a_merge_key_needs_a_mapping)
 {
 	static const char *const cases[] = {"a: {<<: 1}", "a: {<<: [1]}", "a: {<<: [[{}]]}",
 					    "a: {<<: ~}", "a:\n  <<:\n"};
@@ -399,26 +399,4 @@ static void a_merge_key_needs_a_mapping(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plain_scalars_have_the_types_that_kubectl_sees),
-		cmocka_unit_test(tags_say_the_type),
-		cmocka_unit_test(collections_nest_and_keys_become_strings),
-		cmocka_unit_test(json_is_read_as_json),
-		cmocka_unit_test(all_documents_are_returned_without_the_empty_ones),
-		cmocka_unit_test(aliases_are_copies),
-		cmocka_unit_test(aliases_need_a_complete_value_of_the_same_document),
-		cmocka_unit_test(what_json_cannot_say_is_refused_with_its_place),
-		cmocka_unit_test(as_kubectl_duplicates_and_merge_keys_are_taken),
-		cmocka_unit_test(a_merge_key_needs_a_mapping),
-		cmocka_unit_test(nesting_ends_at_the_limit),
-		cmocka_unit_test(aliases_do_not_get_around_the_limit_of_nesting),
-		cmocka_unit_test(a_small_text_cannot_grow_without_end),
-		cmocka_unit_test(copies_of_a_long_string_count_by_its_length),
-		cmocka_unit_test(what_is_written_is_easy_to_read),
-		cmocka_unit_test(strings_are_written_so_that_nothing_else_is_read),
-	};
-
-	return cmocka_run_group_tests(tests, init, NULL);
-}
+TEST_GROUP(init, NULL)

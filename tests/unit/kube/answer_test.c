@@ -31,7 +31,7 @@ static bool header(struct answer *answer, const char *line, int status)
 	return answer_header(answer, line, strlen(line), status);
 }
 
-static void collects_a_body_and_reads_the_wish_to_wait(void **state)
+TEST(collects_a_body_and_reads_the_wish_to_wait)
 {
 	const struct kube_request request = {.method = "GET", .path = "/"};
 	struct answer answer = {0};
@@ -52,7 +52,7 @@ static void collects_a_body_and_reads_the_wish_to_wait(void **state)
 	answer_done(&answer);
 }
 
-static void collects_what_the_server_warns_of(void **state)
+TEST(collects_what_the_server_warns_of)
 {
 	const struct kube_request request = {.method = "GET", .path = "/"};
 	struct answer answer = {0};
@@ -80,7 +80,7 @@ static void collects_what_the_server_warns_of(void **state)
 	answer_done(&answer);
 }
 
-static void opens_a_stream_once_and_hands_on_what_comes(void **state)
+TEST(opens_a_stream_once_and_hands_on_what_comes)
 {
 	struct seen seen = {0};
 	const struct kube_request request = {.method = "GET",
@@ -105,7 +105,7 @@ static void opens_a_stream_once_and_hands_on_what_comes(void **state)
 	answer_done(&answer);
 }
 
-static void an_error_is_not_the_stream_and_its_page_is_cut(void **state)
+TEST(an_error_is_not_the_stream_and_its_page_is_cut)
 {
 	static char page[100 * 1024];
 	struct seen seen = {0};
@@ -127,7 +127,7 @@ static void an_error_is_not_the_stream_and_its_page_is_cut(void **state)
 	answer_done(&answer);
 }
 
-static void a_body_beyond_the_most_is_refused_by_name(void **state)
+TEST(a_body_beyond_the_most_is_refused_by_name)
 {
 	const struct kube_request request = {.method = "GET", .path = "/api/v1/pods"};
 	size_t len = KUBE_MAX_BODY / 2;
@@ -145,17 +145,4 @@ static void a_body_beyond_the_most_is_refused_by_name(void **state)
 	assert_non_null(
 		strstr(answer.err.text, "GET /api/v1/pods: the answer has more than 33554432"));
 	answer_done(&answer);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(collects_a_body_and_reads_the_wish_to_wait),
-		cmocka_unit_test(collects_what_the_server_warns_of),
-		cmocka_unit_test(opens_a_stream_once_and_hands_on_what_comes),
-		cmocka_unit_test(an_error_is_not_the_stream_and_its_page_is_cut),
-		cmocka_unit_test(a_body_beyond_the_most_is_refused_by_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,7 +93,7 @@ static void assert_kept(const char *version, const char *ready)
 	assert_string_equal(json_str_at(condition, "status"), ready);
 }
 
-static void a_heartbeat_is_not_read(void **state)
+TEST_WITH(a_heartbeat_is_not_read, set_up, tear_down)
 {
 	node_says("ADDED", "8", 1, "True");
 	assert_kept("8", "True");
@@ -108,7 +108,7 @@ static void a_heartbeat_is_not_read(void **state)
 	assert_int_equal(changes, 1);
 }
 
-static void what_changes_is_read(void **state)
+TEST_WITH(what_changes_is_read, set_up, tear_down)
 {
 	node_says("ADDED", "8", 1, "True");
 	node_says("MODIFIED", "9", 2, "False");
@@ -119,7 +119,7 @@ static void what_changes_is_read(void **state)
 	assert_int_equal(changes, 3);
 }
 
-static void an_answer_that_was_learned_makes_the_next_event_worth_reading(void **state)
+TEST_WITH(an_answer_that_was_learned_makes_the_next_event_worth_reading, set_up, tear_down)
 {
 	json_auto_t *before = NULL;
 	json_t *answer = NULL;
@@ -138,7 +138,7 @@ static void an_answer_that_was_learned_makes_the_next_event_worth_reading(void *
 	assert_kept("10", "True");
 }
 
-static void a_list_that_says_the_same_keeps_all_that_it_names(void **state)
+TEST_WITH(a_list_that_says_the_same_keeps_all_that_it_names, set_up, tear_down)
 {
 	struct err err = {0};
 
@@ -155,7 +155,7 @@ static void a_list_that_says_the_same_keeps_all_that_it_names(void **state)
 	assert_int_equal(changes, 1);
 }
 
-static void a_bookmark_before_the_end_of_a_stream_is_no_stream(void **state)
+TEST_WITH(a_bookmark_before_the_end_of_a_stream_is_no_stream, set_up, tear_down)
 {
 	const char *bookmark = "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{"
 			       "\"resourceVersion\":\"9\"}}}\n";
@@ -166,22 +166,4 @@ static void a_bookmark_before_the_end_of_a_stream_is_no_stream(void **state)
 	assert_int_equal(feed_bytes(&feed, bookmark, strlen(bookmark), &err), -1);
 	assert_int_equal(err.class, ERR_TRANSIENT);
 	assert_string_equal(err.reason, "NotStreamed");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_heartbeat_is_not_read, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_changes_is_read, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			an_answer_that_was_learned_makes_the_next_event_worth_reading, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(a_list_that_says_the_same_keeps_all_that_it_names,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_bookmark_before_the_end_of_a_stream_is_no_stream,
-						set_up, tear_down),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,7 +61,7 @@ static void assert_takes(const char *want)
 
 static const struct err failure = {.class = ERR_TRANSIENT, .reason = "Failed"};
 
-static void each_key_is_in_it_once_in_its_order(void **state)
+TEST_WITH(each_key_is_in_it_once_in_its_order, set_up, tear_down)
 {
 	queue_add(queue, "a", QUEUE_MAIN);
 	queue_add(queue, "b", QUEUE_MAIN);
@@ -78,7 +78,7 @@ static void each_key_is_in_it_once_in_its_order(void **state)
 	assert_takes("");
 }
 
-static void a_key_added_while_in_work_runs_again(void **state)
+TEST_WITH(a_key_added_while_in_work_runs_again, set_up, tear_down)
 {
 	queue_add(queue, "a", QUEUE_MAIN);
 	assert_takes("a ");
@@ -91,7 +91,7 @@ static void a_key_added_while_in_work_runs_again(void **state)
 	assert_takes("");
 }
 
-static void failures_wait_longer_each_time(void **state)
+TEST_WITH(failures_wait_longer_each_time, set_up, tear_down)
 {
 	int64_t least = QUEUE_RETRY_FIRST_MS / 2;
 
@@ -116,7 +116,7 @@ static void failures_wait_longer_each_time(void **state)
 	assert_takes("a ");
 }
 
-static void a_key_waits_as_long_as_the_server_asks(void **state)
+TEST_WITH(a_key_waits_as_long_as_the_server_asks, set_up, tear_down)
 {
 	const struct err refused = {.class = ERR_TRANSIENT, .retry_after_ms = 400};
 
@@ -130,7 +130,7 @@ static void a_key_waits_as_long_as_the_server_asks(void **state)
 	assert_takes("a ");
 }
 
-static void a_key_that_failed_comes_at_once_when_it_is_added(void **state)
+TEST_WITH(a_key_that_failed_comes_at_once_when_it_is_added, set_up, tear_down)
 {
 	queue_add(queue, "a", QUEUE_MAIN);
 	assert_takes("a ");
@@ -139,7 +139,7 @@ static void a_key_that_failed_comes_at_once_when_it_is_added(void **state)
 	assert_takes("a ");
 }
 
-static void the_earliest_of_several_times_counts(void **state)
+TEST_WITH(the_earliest_of_several_times_counts, set_up, tear_down)
 {
 	queue_add_after(queue, "a", 10000);
 	queue_add_after(queue, "b", 60);
@@ -155,7 +155,7 @@ static void the_earliest_of_several_times_counts(void **state)
 	assert_int_equal(queue_delayed(queue), 0);
 }
 
-static void many_delayed_keys_come_in_the_order_of_their_times(void **state)
+TEST_WITH(many_delayed_keys_come_in_the_order_of_their_times, set_up, tear_down)
 {
 	auto_strbuf struct strbuf want = {0};
 	int64_t began = clock_ms();
@@ -173,7 +173,7 @@ static void many_delayed_keys_come_in_the_order_of_their_times(void **state)
 	assert_takes(want.data);
 }
 
-static void the_later_lane_waits_for_the_main_one(void **state)
+TEST_WITH(the_later_lane_waits_for_the_main_one, set_up, tear_down)
 {
 	enum queue_lane lane = QUEUE_MAIN;
 
@@ -204,7 +204,7 @@ static double shown(struct metrics *metrics, const char *line)
 	return strtod(at + strlen(line), NULL);
 }
 
-static void how_long_keys_wait_and_work_shows_under_the_names_of_client_go(void **state)
+TEST_WITH(how_long_keys_wait_and_work_shows_under_the_names_of_client_go, set_up, tear_down)
 {
 	struct metrics *metrics = metrics_new();
 
@@ -245,7 +245,7 @@ static void how_long_keys_wait_and_work_shows_under_the_names_of_client_go(void 
 	metrics_free(metrics);
 }
 
-static void it_goes_with_keys_in_every_state(void **state)
+TEST_WITH(it_goes_with_keys_in_every_state, set_up, tear_down)
 {
 	queue_add(queue, "work", QUEUE_MAIN);
 	assert_takes("work ");
@@ -254,24 +254,4 @@ static void it_goes_with_keys_in_every_state(void **state)
 	queue_add(queue, "dirty", QUEUE_MAIN);
 	queue_add(queue, "wait", QUEUE_MAIN);
 	queue_add_after(queue, "delay", 10000);
-}
-
-#define fresh(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fresh(each_key_is_in_it_once_in_its_order),
-		fresh(a_key_added_while_in_work_runs_again),
-		fresh(failures_wait_longer_each_time),
-		fresh(a_key_waits_as_long_as_the_server_asks),
-		fresh(a_key_that_failed_comes_at_once_when_it_is_added),
-		fresh(the_earliest_of_several_times_counts),
-		fresh(many_delayed_keys_come_in_the_order_of_their_times),
-		fresh(the_later_lane_waits_for_the_main_one),
-		fresh(how_long_keys_wait_and_work_shows_under_the_names_of_client_go),
-		fresh(it_goes_with_keys_in_every_state),
-	};
-
-	return cmocka_run_group_tests_name("lib/kube/queue", tests, NULL, NULL);
 }

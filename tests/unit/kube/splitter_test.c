@@ -69,7 +69,7 @@ static void assert_split(const struct split *how, const char *text, const char *
 static const struct split stream = {.mode = SPLITTER_STREAM};
 static const struct split list = {.mode = SPLITTER_LIST};
 
-static void a_stream_is_cut_into_its_objects(void **state)
+TEST(a_stream_is_cut_into_its_objects)
 {
 	assert_split(&stream, "{\"a\":1}\n{\"b\":[true,null,-1.5e+3,\"x\"]}\n{}",
 		     "{\"a\":1}|{\"b\":[true,null,-1.5e+3,\"x\"]}|{}|");
@@ -78,13 +78,13 @@ static void a_stream_is_cut_into_its_objects(void **state)
 	assert_split(&stream, " \n", "");
 }
 
-static void brackets_and_quotes_in_strings_mean_nothing(void **state)
+TEST(brackets_and_quotes_in_strings_mean_nothing)
 {
 	assert_split(&stream, "{\"}\\\"{\":\"]}\\\\\",\"x\\\\\":\"\\u00e9 \xc3\xa9 {\"}",
 		     "{\"}\\\"{\":\"]}\\\\\",\"x\\\\\":\"\\u00e9 \xc3\xa9 {\"}|");
 }
 
-static void a_list_is_cut_into_its_items_and_the_rest(void **state)
+TEST(a_list_is_cut_into_its_items_and_the_rest)
 {
 	assert_split(&list,
 		     "{\"kind\":\"L\",\"metadata\":{\"items\":[{\"no\":1}]},\"items\":[{\"a\":{"
@@ -102,7 +102,7 @@ static const splitter_path drops[] = {
 	{"gone"},
 };
 
-static void dropped_members_leave_no_trace(void **state)
+TEST(dropped_members_leave_no_trace)
 {
 	static const struct split bare = {SPLITTER_STREAM, drops, ARRAY_LEN(drops), false};
 	static const struct split watch = {SPLITTER_STREAM, drops, ARRAY_LEN(drops), true};
@@ -141,7 +141,7 @@ static void assert_refused(const struct split *how, const char *text)
 	}
 }
 
-static void what_is_not_json_is_refused(void **state)
+TEST(what_is_not_json_is_refused)
 {
 	static const char *const texts[] = {
 		"}",
@@ -182,7 +182,7 @@ static void what_is_not_json_is_refused(void **state)
 	assert_refused(&list, "{} x");
 }
 
-static void an_end_in_the_middle_is_noticed(void **state)
+TEST(an_end_in_the_middle_is_noticed)
 {
 	static const char text[] = "{\"a\":[1,{\"b\":\"c\\n\"}]}";
 
@@ -210,7 +210,7 @@ static char *nest(const char *before, const char *open, int depth, const char *i
 	return strbuf_take(&text);
 }
 
-static void an_object_that_is_too_deep_is_named_and_the_next_one_read(void **state)
+TEST(an_object_that_is_too_deep_is_named_and_the_next_one_read)
 {
 	static const char inside[] = "{\"]\\\"\":[1,\"}\"],\"b\":-1e5 }";
 	auto_free char *most = nest("{\"a\":", "[", SPLITTER_MAX_DEPTH - 1, "", "]", "}{\"b\":2}");
@@ -230,7 +230,7 @@ static void an_object_that_is_too_deep_is_named_and_the_next_one_read(void **sta
 	assert_split(&list, items, items_out);
 }
 
-static void what_is_dropped_may_be_deep(void **state)
+TEST(what_is_dropped_may_be_deep)
 {
 	static const struct split bare = {SPLITTER_STREAM, drops, ARRAY_LEN(drops), false};
 	auto_free char *text = nest("{\"gone\":", "[", 200, "", "]", ",\"a\":1}");
@@ -238,7 +238,7 @@ static void what_is_dropped_may_be_deep(void **state)
 	assert_split(&bare, text, "{\"a\":1}|");
 }
 
-static void depth_has_an_end(void **state)
+TEST(depth_has_an_end)
 {
 	auto_free char *text = nest("{\"a\":", "[", SPLITTER_DEEPEST, "", "]", "}");
 	auto_free char *crossed = nest("{\"a\":", "[", 100, "{]", "]", "}");
@@ -263,7 +263,7 @@ static int note_size(void *arg, const struct splitter_object *object, struct err
 	return 0;
 }
 
-static void an_object_that_is_too_large_is_named_and_the_next_one_read(void **state)
+TEST(an_object_that_is_too_large_is_named_and_the_next_one_read)
 {
 	auto_free char *block = mem_alloc(1 << 20);
 	auto_strbuf struct strbuf out = {0};
@@ -281,7 +281,7 @@ static void an_object_that_is_too_large_is_named_and_the_next_one_read(void **st
 	splitter_done(&s);
 }
 
-static void metadata_of_a_list_that_does_not_end_is_refused(void **state)
+TEST(metadata_of_a_list_that_does_not_end_is_refused)
 {
 	auto_free char *block = mem_alloc(1 << 20);
 	auto_strbuf struct strbuf out = {0};
@@ -300,7 +300,7 @@ static void metadata_of_a_list_that_does_not_end_is_refused(void **state)
 	splitter_done(&s);
 }
 
-static void a_dropped_member_may_be_of_any_size(void **state)
+TEST(a_dropped_member_may_be_of_any_size)
 {
 	static const splitter_path only[] = {{"d"}};
 	auto_free char *block = mem_alloc(1 << 20);
@@ -318,7 +318,7 @@ static void a_dropped_member_may_be_of_any_size(void **state)
 	splitter_done(&s);
 }
 
-static void what_one_large_object_needed_is_given_back(void **state)
+TEST(what_one_large_object_needed_is_given_back)
 {
 	auto_free char *block = mem_alloc(1 << 20);
 	struct splitter s;
@@ -342,7 +342,7 @@ static int refuse(void *arg, const struct splitter_object *object, struct err *e
 	return err_set(err, ERR_INVALID, "Mine", "no");
 }
 
-static void the_reader_can_stop_it(void **state)
+TEST(the_reader_can_stop_it)
 {
 	struct splitter s;
 	struct err err = {0};
@@ -355,26 +355,4 @@ static void the_reader_can_stop_it(void **state)
 	assert_int_equal(calls, 1);
 	assert_int_equal(splitter_end(&s, &err), -1);
 	splitter_done(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_stream_is_cut_into_its_objects),
-		cmocka_unit_test(brackets_and_quotes_in_strings_mean_nothing),
-		cmocka_unit_test(a_list_is_cut_into_its_items_and_the_rest),
-		cmocka_unit_test(dropped_members_leave_no_trace),
-		cmocka_unit_test(what_is_not_json_is_refused),
-		cmocka_unit_test(an_end_in_the_middle_is_noticed),
-		cmocka_unit_test(an_object_that_is_too_deep_is_named_and_the_next_one_read),
-		cmocka_unit_test(what_is_dropped_may_be_deep),
-		cmocka_unit_test(depth_has_an_end),
-		cmocka_unit_test(an_object_that_is_too_large_is_named_and_the_next_one_read),
-		cmocka_unit_test(metadata_of_a_list_that_does_not_end_is_refused),
-		cmocka_unit_test(a_dropped_member_may_be_of_any_size),
-		cmocka_unit_test(what_one_large_object_needed_is_given_back),
-		cmocka_unit_test(the_reader_can_stop_it),
-	};
-
-	return cmocka_run_group_tests_name("lib/kube/splitter", tests, NULL, NULL);
 }

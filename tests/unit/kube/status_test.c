@@ -9,7 +9,7 @@
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
 
-static void the_servers_own_words_come_first(void **state)
+TEST(the_servers_own_words_come_first)
 {
 	static const char body[] =
 		"{\"kind\":\"Status\",\"reason\":\"AlreadyExists\",\"message\":\"it is there\"}";
@@ -21,7 +21,7 @@ static void the_servers_own_words_come_first(void **state)
 	assert_string_equal(err.text, "it is there (HTTP 409)");
 }
 
-static void every_code_has_a_class_and_a_reason(void **state)
+TEST(every_code_has_a_class_and_a_reason)
 {
 	static const struct {
 		int code;
@@ -55,7 +55,7 @@ static void every_code_has_a_class_and_a_reason(void **state)
 	}
 }
 
-static void a_body_that_is_no_status_is_quoted_between_characters(void **state)
+TEST(a_body_that_is_no_status_is_quoted_between_characters)
 {
 	char body[400];
 	struct err err = {0};
@@ -70,7 +70,7 @@ static void a_body_that_is_no_status_is_quoted_between_characters(void **state)
 	assert_null(strchr(err.text, '\n'));
 }
 
-static void too_old_has_two_names(void **state)
+TEST(too_old_has_two_names)
 {
 	static const char *const reasons[] = {"Expired", "Gone"};
 	struct err err = {0};
@@ -85,7 +85,7 @@ static void too_old_has_two_names(void **state)
 	assert_false(kube_err_is(NULL, "Gone"));
 }
 
-static void a_strange_status_object_is_an_internal_error(void **state)
+TEST(a_strange_status_object_is_an_internal_error)
 {
 	json_auto_t *odd = json_pack("{s:i, s:[], s:s}", "code", -7, "message", "reason", "");
 	struct err err = {0};
@@ -97,7 +97,7 @@ static void a_strange_status_object_is_an_internal_error(void **state)
 }
 
 /* Nothing gets smaller when it is sent again. */
-static void what_etcd_finds_too_large_is_invalid(void **state)
+TEST(what_etcd_finds_too_large_is_invalid)
 {
 	static const char body[] = "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":"
 				   "\"etcdserver: request is too large\",\"code\":500}";
@@ -106,18 +106,4 @@ static void what_etcd_finds_too_large_is_invalid(void **state)
 	(void)kube_status_err(500, body, strlen(body), &err);
 	assert_int_equal(err.class, ERR_INVALID);
 	assert_string_equal(err.reason, "RequestEntityTooLarge");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_etcd_finds_too_large_is_invalid),
-		cmocka_unit_test(the_servers_own_words_come_first),
-		cmocka_unit_test(every_code_has_a_class_and_a_reason),
-		cmocka_unit_test(a_body_that_is_no_status_is_quoted_between_characters),
-		cmocka_unit_test(too_old_has_two_names),
-		cmocka_unit_test(a_strange_status_object_is_an_internal_error),
-	};
-
-	return cmocka_run_group_tests_name("lib/kube/status", tests, NULL, NULL);
 }

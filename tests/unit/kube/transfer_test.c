@@ -10,7 +10,7 @@ static const struct kube_config config = {
 };
 static const struct kube_request request = {.method = "GET", .path = "/api/v1/nodes"};
 
-static void each_failure_of_curl_has_a_reason_and_names_the_server(void **state)
+TEST(each_failure_of_curl_has_a_reason_and_names_the_server)
 {
 	static const struct {
 		CURLcode code;
@@ -45,7 +45,7 @@ static void each_failure_of_curl_has_a_reason_and_names_the_server(void **state)
 	}
 }
 
-static void the_same_trouble_has_the_same_text_however_long_it_took(void **state)
+TEST(the_same_trouble_has_the_same_text_however_long_it_took)
 {
 	static const char *const texts[] = {
 		"Failed to connect after 12 ms: refused",
@@ -58,14 +58,4 @@ static void the_same_trouble_has_the_same_text_however_long_it_took(void **state
 		(void)transfer_err(&config, &request, CURLE_RECV_ERROR, texts[i], &err);
 		assert_string_equal(err.text, "GET /api/v1/nodes: Failed to connect: refused");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_failure_of_curl_has_a_reason_and_names_the_server),
-		cmocka_unit_test(the_same_trouble_has_the_same_text_however_long_it_took),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

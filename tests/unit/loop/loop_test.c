@@ -36,7 +36,7 @@ static void count(void *arg)
 	calls++;
 }
 
-static void a_timer_goes_off_once(void **state)
+TEST_WITH(a_timer_goes_off_once, set_up, tear_down)
 {
 	struct timer *timer = timer_new(loop, count, NULL);
 	int64_t began = clock_ms();
@@ -50,7 +50,7 @@ static void a_timer_goes_off_once(void **state)
 	timer_free(timer);
 }
 
-static void a_timer_can_be_moved_and_stopped(void **state)
+TEST_WITH(a_timer_can_be_moved_and_stopped, set_up, tear_down)
 {
 	struct timer *timer = timer_new(loop, count, NULL);
 	int64_t began = clock_ms();
@@ -74,7 +74,7 @@ static void free_self(void *arg)
 	timer_free(self);
 }
 
-static void a_timer_may_free_itself(void **state)
+TEST_WITH(a_timer_may_free_itself, set_up, tear_down)
 {
 	self = timer_new(loop, free_self, NULL);
 	timer_start(self, 0);
@@ -82,7 +82,7 @@ static void a_timer_may_free_itself(void **state)
 	assert_int_equal(calls, 1);
 }
 
-static void a_deferred_call_comes_once_and_not_from_inside(void **state)
+TEST_WITH(a_deferred_call_comes_once_and_not_from_inside, set_up, tear_down)
 {
 	struct deferred *deferred = deferred_new(loop, count, NULL);
 
@@ -106,7 +106,7 @@ static void run_again(void *arg)
 		deferred_run(again);
 }
 
-static void a_deferred_call_may_ask_for_itself(void **state)
+TEST_WITH(a_deferred_call_may_ask_for_itself, set_up, tear_down)
 {
 	again = deferred_new(loop, run_again, NULL);
 	deferred_run(again);
@@ -130,7 +130,7 @@ static void on_events(void *arg, int events)
 		(void)!read(fds[0], &byte, 1);
 }
 
-static void a_poller_tells_what_is_ready(void **state)
+TEST_WITH(a_poller_tells_what_is_ready, set_up, tear_down)
 {
 	int fds[2];
 	struct poller *poller = NULL;
@@ -159,7 +159,7 @@ static void a_poller_tells_what_is_ready(void **state)
 /*
  * One that ends with something unread leaves an error; what it said before is there all the same.
  */
-static void after_an_error_a_poller_goes_on(void **state)
+TEST_WITH(after_an_error_a_poller_goes_on, set_up, tear_down)
 {
 	int fds[2];
 	struct poller *poller;
@@ -182,7 +182,7 @@ static void after_an_error_a_poller_goes_on(void **state)
 	close(fds[0]);
 }
 
-static void a_signal_is_told_on_the_loop(void **state)
+TEST_WITH(a_signal_is_told_on_the_loop, set_up, tear_down)
 {
 	struct signal_watch *watch = signal_watch_new(loop, SIGUSR1, count, NULL);
 
@@ -199,7 +199,7 @@ static void stop_loop(void *arg)
 	loop_stop(loop);
 }
 
-static void the_loop_can_be_stopped_and_run_again(void **state)
+TEST_WITH(the_loop_can_be_stopped_and_run_again, set_up, tear_down)
 {
 	struct timer *stop = timer_new(loop, stop_loop, NULL);
 	struct timer *late = timer_new(loop, count, NULL);
@@ -216,7 +216,7 @@ static void the_loop_can_be_stopped_and_run_again(void **state)
 }
 
 /* Closed handles are still freed by the loop's end: the next run is that of loop_free. */
-static void a_loop_that_is_stopped_before_it_runs_can_be_freed(void **state)
+TEST_WITH(a_loop_that_is_stopped_before_it_runs_can_be_freed, set_up, tear_down)
 {
 	struct timer *timer = timer_new(loop, count, NULL);
 
@@ -224,7 +224,7 @@ static void a_loop_that_is_stopped_before_it_runs_can_be_freed(void **state)
 	timer_free(timer);
 }
 
-static void a_turn_is_measured_without_the_wait_before_it(void **state)
+TEST_WITH(a_turn_is_measured_without_the_wait_before_it, set_up, tear_down)
 {
 	struct metrics *metrics = metrics_new();
 	auto_strbuf struct strbuf text = {0};
@@ -242,25 +242,4 @@ static void a_turn_is_measured_without_the_wait_before_it(void **state)
 	loop_free(loop);
 	loop = loop_new();
 	metrics_free(metrics);
-}
-
-#define fresh(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fresh(a_timer_goes_off_once),
-		fresh(a_timer_can_be_moved_and_stopped),
-		fresh(a_timer_may_free_itself),
-		fresh(a_deferred_call_comes_once_and_not_from_inside),
-		fresh(a_deferred_call_may_ask_for_itself),
-		fresh(a_poller_tells_what_is_ready),
-		fresh(after_an_error_a_poller_goes_on),
-		fresh(a_signal_is_told_on_the_loop),
-		fresh(the_loop_can_be_stopped_and_run_again),
-		fresh(a_loop_that_is_stopped_before_it_runs_can_be_freed),
-		fresh(a_turn_is_measured_without_the_wait_before_it),
-	};
-
-	return cmocka_run_group_tests_name("lib/loop", tests, NULL, NULL);
 }

@@ -96,7 +96,7 @@ static void say(const struct stand *s, const char *text)
 	assert_int_equal(send(s->theirs, text, strlen(text), MSG_NOSIGNAL), strlen(text));
 }
 
-static void what_is_whole_is_taken_one_after_the_other(void **state)
+TEST_WITH(what_is_whole_is_taken_one_after_the_other, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -108,7 +108,7 @@ static void what_is_whole_is_taken_one_after_the_other(void **state)
 }
 
 /* Also when it had something to read, of whose loss the kernel makes an error, or we still talk. */
-static void the_last_words_are_taken_before_the_end(void **state)
+TEST_WITH(the_last_words_are_taken_before_the_end, set_up, tear_down)
 {
 	for (int i = 0; i < 4; i++) {
 		struct stand *s = *state;
@@ -133,7 +133,7 @@ static void the_last_words_are_taken_before_the_end(void **state)
 	}
 }
 
-static void lost_by_its_user_it_takes_and_sends_no_more(void **state)
+TEST_WITH(lost_by_its_user_it_takes_and_sends_no_more, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -148,7 +148,7 @@ static void lost_by_its_user_it_takes_and_sends_no_more(void **state)
 	assert_int_equal(recv(s->theirs, &(char){0}, 1, MSG_DONTWAIT), -1);
 }
 
-static void a_descriptor_comes_before_its_bytes(void **state)
+TEST_WITH(a_descriptor_comes_before_its_bytes, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -159,7 +159,7 @@ static void a_descriptor_comes_before_its_bytes(void **state)
 
 static const struct err finished = {.class = ERR_TRANSIENT, .reason = "Finished"};
 
-static void what_was_sent_goes_before_the_stream_is_finished(void **state)
+TEST_WITH(what_was_sent_goes_before_the_stream_is_finished, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *bytes = mem_zalloc(4 << 20);
@@ -181,7 +181,7 @@ static void what_was_sent_goes_before_the_stream_is_finished(void **state)
 	assert_int_equal(recv(s->theirs, bytes, 1, MSG_DONTWAIT), -1);
 }
 
-static void one_that_has_nothing_to_send_is_finished_from_the_loop(void **state)
+TEST_WITH(one_that_has_nothing_to_send_is_finished_from_the_loop, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -190,7 +190,7 @@ static void one_that_has_nothing_to_send_is_finished_from_the_loop(void **state)
 	until(s->loop, s->n_lost == 1);
 }
 
-static void the_rest_is_read_without_the_loop(void **state)
+TEST_WITH(the_rest_is_read_without_the_loop, set_up, tear_down)
 {
 	struct stand *s = *state;
 	const struct strbuf *rest;
@@ -202,7 +202,7 @@ static void the_rest_is_read_without_the_loop(void **state)
 	assert_int_equal(s->taken.len + (size_t)s->n_lost, 0);
 }
 
-static void it_may_be_freed_while_something_is_taken(void **state)
+TEST_WITH(it_may_be_freed_while_something_is_taken, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -214,7 +214,7 @@ static void it_may_be_freed_while_something_is_taken(void **state)
 	assert_int_equal(s->n_lost, 0);
 }
 
-static void it_may_be_freed_when_it_is_lost_and_before(void **state)
+TEST_WITH(it_may_be_freed_when_it_is_lost_and_before, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -230,22 +230,4 @@ static void it_may_be_freed_when_it_is_lost_and_before(void **state)
 	assert_int_equal(s->n_lost, 0);
 	assert_int_equal(recv(s->theirs, &(char){0}, 1, MSG_DONTWAIT), 0);
 	stream_free(NULL);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(what_is_whole_is_taken_one_after_the_other),
-		TEST(the_last_words_are_taken_before_the_end),
-		TEST(lost_by_its_user_it_takes_and_sends_no_more),
-		TEST(a_descriptor_comes_before_its_bytes),
-		TEST(what_was_sent_goes_before_the_stream_is_finished),
-		TEST(one_that_has_nothing_to_send_is_finished_from_the_loop),
-		TEST(the_rest_is_read_without_the_loop),
-		TEST(it_may_be_freed_while_something_is_taken),
-		TEST(it_may_be_freed_when_it_is_lost_and_before),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

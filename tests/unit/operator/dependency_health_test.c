@@ -57,7 +57,7 @@ static void see(void *arg, const char *name, const char *reason, const char *tex
 	strbuf_addf(&f.seen, "%s %s %s;", name, reason, text);
 }
 
-static void readiness_waits_until_each_kind_was_seen_once(void **state)
+TEST_WITH(readiness_waits_until_each_kind_was_seen_once, set_up, tear_down)
 {
 	assert_false(health_is_ok(f.ready));
 	dependency_health_begin(f.troubles, "nodes", "Forbidden", "grant it");
@@ -66,21 +66,21 @@ static void readiness_waits_until_each_kind_was_seen_once(void **state)
 	assert_true(health_is_ok(f.ready));
 }
 
-static void trouble_afterwards_takes_no_readiness_away(void **state)
+TEST_WITH(trouble_afterwards_takes_no_readiness_away, set_up, tear_down)
 {
 	assert_false(dependency_health_end(f.troubles, "nodes"));
 	dependency_health_begin(f.troubles, "nodes", "Forbidden", "grant it");
 	assert_true(health_is_ok(f.ready));
 }
 
-static void an_optional_kind_is_not_waited_for(void **state)
+TEST_WITH(an_optional_kind_is_not_waited_for, set_up, tear_down)
 {
 	(void)dependency_health_end(f.troubles, "nodes");
 	dependency_health_begin(f.troubles, "ippools", "Forbidden", "grant it");
 	assert_true(health_is_ok(f.ready));
 }
 
-static void a_gauge_says_for_how_long_while_it_lasts(void **state)
+TEST_WITH(a_gauge_says_for_how_long_while_it_lasts, set_up, tear_down)
 {
 	expect_metric("broken_seconds{", false);
 	dependency_health_begin(f.troubles, "nodes", "Forbidden", "grant it");
@@ -95,18 +95,4 @@ static void a_gauge_says_for_how_long_while_it_lasts(void **state)
 	assert_true(dependency_health_end(f.troubles, "nodes"));
 	expect_metric("broken_seconds{", false);
 	assert_false(dependency_health_end(f.troubles, "nodes"));
-}
-
-#define with_troubles(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		with_troubles(readiness_waits_until_each_kind_was_seen_once),
-		with_troubles(trouble_afterwards_takes_no_readiness_away),
-		with_troubles(an_optional_kind_is_not_waited_for),
-		with_troubles(a_gauge_says_for_how_long_while_it_lasts),
-	};
-
-	return cmocka_run_group_tests_name("operator/dependency_health", tests, NULL, NULL);
 }

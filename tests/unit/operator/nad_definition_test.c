@@ -60,7 +60,7 @@ static void reply(struct fixture *f, int status, const char *body)
 				.status = status, .body = body, .seen = count, .arg = &f->seen});
 }
 
-static void sends_the_definition_of_the_tree(void **state)
+TEST_WITH(sends_the_definition_of_the_tree, setup, teardown)
 {
 	struct fixture *f = *state;
 	json_auto_t *want = nad_definition_object();
@@ -79,7 +79,7 @@ static void sends_the_definition_of_the_tree(void **state)
 	assert_string_equal(json_name(sent), "network-attachment-definitions.k8s.cni.cncf.io");
 }
 
-static void sends_one_request_at_a_time(void **state)
+TEST_WITH(sends_one_request_at_a_time, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -92,7 +92,7 @@ static void sends_one_request_at_a_time(void **state)
 	assert_int_equal(http_script_unexpected(f->s.http), 0);
 }
 
-static void leaves_the_definition_of_another_program_alone(void **state)
+TEST_WITH(leaves_the_definition_of_another_program_alone, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -106,7 +106,7 @@ static void leaves_the_definition_of_another_program_alone(void **state)
 	assert_int_equal(http_script_count(f->s.http, ""), 1);
 }
 
-static void asks_again_after_a_refusal(void **state)
+TEST_WITH(asks_again_after_a_refusal, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -121,7 +121,7 @@ static void asks_again_after_a_refusal(void **state)
 	scripted_until(&f->s, &f->seen, 2);
 }
 
-static void sends_nothing_while_another_replica_leads(void **state)
+TEST_WITH(sends_nothing_while_another_replica_leads, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -131,7 +131,7 @@ static void sends_nothing_while_another_replica_leads(void **state)
 	assert_int_equal(http_script_count(f->s.http, ""), 0);
 }
 
-static void ends_with_a_request_in_flight(void **state)
+TEST_WITH(ends_with_a_request_in_flight, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -140,20 +140,4 @@ static void ends_with_a_request_in_flight(void **state)
 	nad_definition_create(f->definition);
 	scripted_until(&f->s, &f->seen, 1);
 	/* teardown frees it; the sanitizer finds what is left. */
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(sends_the_definition_of_the_tree, setup, teardown),
-		cmocka_unit_test_setup_teardown(sends_one_request_at_a_time, setup, teardown),
-		cmocka_unit_test_setup_teardown(leaves_the_definition_of_another_program_alone,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(asks_again_after_a_refusal, setup, teardown),
-		cmocka_unit_test_setup_teardown(sends_nothing_while_another_replica_leads, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(ends_with_a_request_in_flight, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ static int parse(const char *flag, const char *value, struct options *ret, struc
 	return options_parse(flag ? (value ? 3 : 2) : 1, argv, no_environment, ret, err);
 }
 
-static void has_the_defaults_of_the_design(void **state)
+TEST(has_the_defaults_of_the_design)
 {
 	struct options o = {0};
 	struct err err = {0};
@@ -39,7 +39,7 @@ static void has_the_defaults_of_the_design(void **state)
 	assert_int_equal(o.webhook.certificate_s, 90 * 24 * 3600);
 }
 
-static void takes_the_namespace_from_the_pod(void **state)
+TEST(takes_the_namespace_from_the_pod)
 {
 	char *argv[] = {(char *)"orbweaver-operator", NULL};
 	struct options o = {0};
@@ -58,7 +58,7 @@ static const char *config_map(const char *name)
 							: NULL;
 }
 
-static void takes_settings_from_the_environment(void **state)
+TEST(takes_settings_from_the_environment)
 {
 	char *argv[] = {(char *)"orbweaver-operator", (char *)"--webhook-addr=:1",
 			(char *)"--metrics-secure=false", NULL};
@@ -75,7 +75,7 @@ static void takes_settings_from_the_environment(void **state)
 	assert_false(o.metrics.secure);
 }
 
-static void reads_values_with_and_without_equals_sign(void **state)
+TEST(reads_values_with_and_without_equals_sign)
 {
 	struct options o = {0};
 	struct err err = {0};
@@ -93,7 +93,7 @@ static void reads_values_with_and_without_equals_sign(void **state)
 	assert_true(o.leader_elect);
 }
 
-static void reads_what_webhooks_need(void **state)
+TEST(reads_what_webhooks_need)
 {
 	static const struct {
 		const char *text;
@@ -119,7 +119,7 @@ static void reads_what_webhooks_need(void **state)
 	assert_string_equal(o.config_ns, "spiderpool");
 }
 
-static void reads_the_times_of_the_lease(void **state)
+TEST(reads_the_times_of_the_lease)
 {
 	char *argv[] = {(char *)"orbweaver-operator", (char *)"--leader-elect-lease-duration=60s",
 			(char *)"--leader-elect-renew-deadline=40s",
@@ -137,7 +137,7 @@ static void reads_the_times_of_the_lease(void **state)
 	assert_int_equal(o.lease_timing.renew_ms, 5000);
 }
 
-static void takes_namespaces_that_may_command_nodes(void **state)
+TEST(takes_namespaces_that_may_command_nodes)
 {
 	static const struct {
 		const char *list;
@@ -159,7 +159,7 @@ static void takes_namespaces_that_may_command_nodes(void **state)
 	assert_string_equal(o.policy_namespaces, "a,b");
 }
 
-static void names_flag_value_and_remedy_of_mistakes(void **state)
+TEST(names_flag_value_and_remedy_of_mistakes)
 {
 	static const struct {
 		const char *flag, *value, *text;
@@ -233,20 +233,4 @@ static void names_flag_value_and_remedy_of_mistakes(void **state)
 		assert_int_equal(err.class, ERR_INVALID);
 		assert_string_equal(err.text, cases[i].text);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(has_the_defaults_of_the_design),
-		cmocka_unit_test(takes_the_namespace_from_the_pod),
-		cmocka_unit_test(reads_values_with_and_without_equals_sign),
-		cmocka_unit_test(takes_settings_from_the_environment),
-		cmocka_unit_test(reads_what_webhooks_need),
-		cmocka_unit_test(reads_the_times_of_the_lease),
-		cmocka_unit_test(takes_namespaces_that_may_command_nodes),
-		cmocka_unit_test(names_flag_value_and_remedy_of_mistakes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 
 #define NOW INT64_C(1000000)
 
-static void main_keys_go_first(void **state)
+TEST(main_keys_go_first)
 {
 	struct queue_priority lanes = {0};
 	int64_t wait_ms = 0;
@@ -22,7 +22,7 @@ static void main_keys_go_first(void **state)
 	assert_int_equal(wait_ms, -1);
 }
 
-static void later_keys_wait_for_a_quiet_moment(void **state)
+TEST(later_keys_wait_for_a_quiet_moment)
 {
 	struct queue_priority lanes = {0};
 	int64_t wait_ms = 0;
@@ -42,7 +42,7 @@ static void later_keys_wait_for_a_quiet_moment(void **state)
 }
 
 /* The watch brings back what a later key wrote, and there is nothing to do. */
-static void a_main_key_that_needs_nothing_leaves_the_moment_quiet(void **state)
+TEST(a_main_key_that_needs_nothing_leaves_the_moment_quiet)
 {
 	struct queue_priority lanes = {0};
 	int64_t wait_ms = 0;
@@ -55,7 +55,7 @@ static void a_main_key_that_needs_nothing_leaves_the_moment_quiet(void **state)
 	}
 }
 
-static void a_key_that_never_rests_does_not_starve_later_ones(void **state)
+TEST(a_key_that_never_rests_does_not_starve_later_ones)
 {
 	struct queue_priority lanes = {0};
 	int64_t wait_ms = 0;
@@ -79,7 +79,7 @@ static void a_key_that_never_rests_does_not_starve_later_ones(void **state)
 			 QUEUE_PRIORITY_MAIN);
 }
 
-static void a_moment_that_is_not_quiet_does_not_count_beyond_the_limit(void **state)
+TEST(a_moment_that_is_not_quiet_does_not_count_beyond_the_limit)
 {
 	struct queue_priority lanes = {0};
 	int64_t wait_ms = 0;
@@ -96,7 +96,7 @@ static void a_moment_that_is_not_quiet_does_not_count_beyond_the_limit(void **st
 			 QUEUE_PRIORITY_LATER);
 }
 
-static void later_keys_can_be_patient(void **state)
+TEST(later_keys_can_be_patient)
 {
 	struct queue_priority lanes = {0};
 	int64_t wait_ms = 0;
@@ -113,18 +113,4 @@ static void later_keys_can_be_patient(void **state)
 				    NOW + QUEUE_PRIORITY_PATIENT_MS + QUEUE_PRIORITY_QUIET_MS,
 				    &wait_ms),
 		QUEUE_PRIORITY_LATER);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(later_keys_can_be_patient),
-		cmocka_unit_test(main_keys_go_first),
-		cmocka_unit_test(later_keys_wait_for_a_quiet_moment),
-		cmocka_unit_test(a_main_key_that_needs_nothing_leaves_the_moment_quiet),
-		cmocka_unit_test(a_key_that_never_rests_does_not_starve_later_ones),
-		cmocka_unit_test(a_moment_that_is_not_quiet_does_not_count_beyond_the_limit),
-	};
-
-	return cmocka_run_group_tests_name("operator/queue_priority", tests, NULL, NULL);
 }

@@ -123,7 +123,7 @@ static void expect(const char *yaml, const char *want)
 	rehearsed_done(&r);
 }
 
-static void nothing_is_decided_on_an_empty_cluster(void **state)
+TEST(nothing_is_decided_on_an_empty_cluster)
 {
 	struct rehearsed r = rehearsed("{}", NULL, false);
 
@@ -132,7 +132,7 @@ static void nothing_is_decided_on_an_empty_cluster(void **state)
 	rehearsed_done(&r);
 }
 
-static void a_node_gets_its_state_and_the_policy_hears_of_it(void **state)
+TEST(a_node_gets_its_state_and_the_policy_hears_of_it)
 {
 	struct rehearsed r = rehearsed(NODE POLICY STATE, NULL, false);
 	const json_t *nic;
@@ -153,7 +153,7 @@ static void a_node_gets_its_state_and_the_policy_hears_of_it(void **state)
 	rehearsed_done(&r);
 }
 
-static void a_waiting_pod_gets_an_address_and_then_its_endpoint(void **state)
+TEST(a_waiting_pod_gets_an_address_and_then_its_endpoint)
 {
 	struct rehearsed r = rehearsed(NODE POOL POD, NULL, false);
 
@@ -163,7 +163,7 @@ static void a_waiting_pod_gets_an_address_and_then_its_endpoint(void **state)
 	rehearsed_done(&r);
 }
 
-static void a_pod_without_a_pool_is_a_finding_once(void **state)
+TEST(a_pod_without_a_pool_is_a_finding_once)
 {
 	struct rehearsed r = rehearsed(
 		NODE
@@ -212,14 +212,14 @@ static void expect_pool_event(const char *yaml, bool want)
 }
 
 /* An operator that begins to lead knows of no pod at first. */
-static void a_pool_that_is_exhausted_stays_so_while_pods_wait(void **state)
+TEST(a_pool_that_is_exhausted_stays_so_while_pods_wait)
 {
 	expect_pool_event(NODE EXHAUSTED(OF_HOLDER) "pods:\n" HOLDER WAITER, false);
 	expect_pool_event(NODE EXHAUSTED(OF_HOLDER) "pods:\n" HOLDER, true);
 	expect_pool_event(NODE EXHAUSTED(""), true);
 }
 
-static void what_is_not_known_is_not_decided_on(void **state)
+TEST(what_is_not_known_is_not_decided_on)
 {
 	struct rehearsed r = rehearsed(NODE POLICY STATE, "sriovnetworkpoolconfigs", false);
 
@@ -229,7 +229,7 @@ static void what_is_not_known_is_not_decided_on(void **state)
 	rehearsed_done(&r);
 }
 
-static void without_its_namespace_the_operator_releases_finalizers_alone(void **state)
+TEST(without_its_namespace_the_operator_releases_finalizers_alone)
 {
 	expect("namespaces: {orbweaver-system: {metadata: {name: orbweaver-system, "
 	       "deletionTimestamp: '2026-01-31T09:00:00Z'}}}\n"
@@ -246,7 +246,7 @@ static void without_its_namespace_the_operator_releases_finalizers_alone(void **
 	       "endpoint ml/a: patch spiderendpoints ml/a; ");
 }
 
-static void pods_that_missed_injection_are_found_where_there_are_webhooks(void **state)
+TEST(pods_that_missed_injection_are_found_where_there_are_webhooks)
 {
 	static const char yaml[] =
 		"spidermultusconfigs: {ml/c: {metadata: {name: c, namespace: ml, uid: c1, "
@@ -263,21 +263,4 @@ static void pods_that_missed_injection_are_found_where_there_are_webhooks(void *
 
 	assert_non_null(strstr(strbuf_str(&r.did), "inject-pod ml/a: finding pods ml/a; "));
 	rehearsed_done(&r);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_decided_on_an_empty_cluster),
-		cmocka_unit_test(a_node_gets_its_state_and_the_policy_hears_of_it),
-		cmocka_unit_test(a_waiting_pod_gets_an_address_and_then_its_endpoint),
-		cmocka_unit_test(a_pod_without_a_pool_is_a_finding_once),
-		cmocka_unit_test(a_pool_that_is_exhausted_stays_so_while_pods_wait),
-		cmocka_unit_test(what_is_not_known_is_not_decided_on),
-		cmocka_unit_test(without_its_namespace_the_operator_releases_finalizers_alone),
-		cmocka_unit_test(pods_that_missed_injection_are_found_where_there_are_webhooks),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

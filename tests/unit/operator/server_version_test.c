@@ -25,7 +25,7 @@ static struct server_version read_answer(int status, const char *body)
 	return server_version_read(&response, &err);
 }
 
-static void a_version_is_read(void **state)
+TEST(a_version_is_read)
 {
 	static const struct {
 		const char *body, *text;
@@ -48,7 +48,7 @@ static void a_version_is_read(void **state)
 	}
 }
 
-static void a_refusal_is_an_answer_too(void **state)
+TEST(a_refusal_is_an_answer_too)
 {
 	static const int refusals[] = {400, 403, 404, 405, 406, 410};
 
@@ -62,22 +62,10 @@ static void a_refusal_is_an_answer_too(void **state)
 	}
 }
 
-static void where_nothing_else_would_work_it_is_asked_again(void **state)
+TEST(where_nothing_else_would_work_it_is_asked_again)
 {
 	static const int waits[] = {0, 302, 401, 407, 408, 429, 500, 502, 503, 504};
 
 	for (size_t i = 0; i < ARRAY_LEN(waits); i++)
 		assert_false(read_answer(waits[i], "").is_there);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_version_is_read),
-		cmocka_unit_test(a_refusal_is_an_answer_too),
-		cmocka_unit_test(where_nothing_else_would_work_it_is_asked_again),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

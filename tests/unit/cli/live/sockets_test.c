@@ -90,7 +90,7 @@ static const char *read_until(struct fixture *f, int client, const char *text)
 	return strbuf_str(&f->got);
 }
 
-static void a_client_gets_the_document_and_then_what_changes(void **state)
+TEST_WITH(a_client_gets_the_document_and_then_what_changes, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	const char *got;
@@ -105,7 +105,7 @@ static void a_client_gets_the_document_and_then_what_changes(void **state)
 	assert_null(strstr(got, "whole"));
 }
 
-static void one_that_came_before_the_document_gets_it_when_it_is_there(void **state)
+TEST_WITH(one_that_came_before_the_document_gets_it_when_it_is_there, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	int client = join(f);
@@ -115,7 +115,7 @@ static void one_that_came_before_the_document_gets_it_when_it_is_there(void **st
 	(void)read_until(f, client, "{\"whole\":{\"a\":1}}");
 }
 
-static void one_that_missed_a_change_gets_the_whole_document(void **state)
+TEST_WITH(one_that_missed_a_change_gets_the_whole_document, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	const char *got;
@@ -130,7 +130,7 @@ static void one_that_missed_a_change_gets_the_whole_document(void **state)
 	assert_null(strstr(got, "change"));
 }
 
-static void one_that_speaks_is_cut_off(void **state)
+TEST_WITH(one_that_speaks_is_cut_off, set_up, tear_down)
 {
 	/* Masked with zeros, RFC 6455 section 5.2: text, "x". */
 	static const unsigned char frame[] = {0x81, 0x81, 0, 0, 0, 0, 'x'};
@@ -144,7 +144,7 @@ static void one_that_speaks_is_cut_off(void **state)
 	assert_null(strstr(read_until(f, client, NULL), "whole"));
 }
 
-static void there_is_a_most_and_who_goes_makes_room(void **state)
+TEST_WITH(there_is_a_most_and_who_goes_makes_room, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	int late;
@@ -159,18 +159,4 @@ static void there_is_a_most_and_who_goes_makes_room(void **state)
 	(void)shutdown(f->clients[0], SHUT_WR);
 	(void)read_until(f, f->clients[0], NULL);
 	(void)read_until(f, join(f), "{\"whole\":{}}");
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(a_client_gets_the_document_and_then_what_changes),
-		TEST(one_that_came_before_the_document_gets_it_when_it_is_there),
-		TEST(one_that_missed_a_change_gets_the_whole_document),
-		TEST(one_that_speaks_is_cut_off),
-		TEST(there_is_a_most_and_who_goes_makes_room),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

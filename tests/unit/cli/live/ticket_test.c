@@ -50,7 +50,7 @@ static void check(const struct request_case *cases, size_t n)
 				 cases[i].status);
 }
 
-static void the_token_and_a_host_of_the_loopback_get_the_page(void **state)
+TEST(the_token_and_a_host_of_the_loopback_get_the_page)
 {
 	static const struct request_case cases[] = {
 		{"IPv4", PAGE HOST "\r\n", IS_PAGE},
@@ -64,7 +64,7 @@ static void the_token_and_a_host_of_the_loopback_get_the_page(void **state)
 	check(cases, ARRAY_LEN(cases));
 }
 
-static void an_upgrade_of_the_same_origin_gets_the_socket(void **state)
+TEST(an_upgrade_of_the_same_origin_gets_the_socket)
 {
 	static const struct request_case cases[] = {
 		{"as a browser sends it", LIVE HOST OWN WS "\r\n", IS_SOCKET},
@@ -76,7 +76,7 @@ static void an_upgrade_of_the_same_origin_gets_the_socket(void **state)
 	check(cases, ARRAY_LEN(cases));
 }
 
-static void a_host_of_another_site_is_refused_whatever_it_begins_with(void **state)
+TEST(a_host_of_another_site_is_refused_whatever_it_begins_with)
 {
 	static const struct request_case cases[] = {
 		{"a name", PAGE "Host: rebound.example\r\n\r\n", 403},
@@ -96,7 +96,7 @@ static void a_host_of_another_site_is_refused_whatever_it_begins_with(void **sta
 	check(cases, ARRAY_LEN(cases));
 }
 
-static void an_origin_that_differs_from_the_host_is_refused(void **state)
+TEST(an_origin_that_differs_from_the_host_is_refused)
 {
 	static const struct request_case cases[] = {
 		{"another site", LIVE HOST "Origin: http://example\r\n" WS "\r\n", 403},
@@ -114,7 +114,7 @@ static void an_origin_that_differs_from_the_host_is_refused(void **state)
 	check(cases, ARRAY_LEN(cases));
 }
 
-static void each_digit_of_the_token_counts(void **state)
+TEST(each_digit_of_the_token_counts)
 {
 	for (size_t i = 0; i < TICKET_TOKEN_LEN; i++) {
 		char text[] = PAGE HOST "\r\n";
@@ -124,7 +124,7 @@ static void each_digit_of_the_token_counts(void **state)
 	}
 }
 
-static void other_paths_are_not_found(void **state)
+TEST(other_paths_are_not_found)
 {
 	static const struct request_case cases[] = {
 		{"the root", "GET / HTTP/1.1\r\n" HOST "\r\n", 404},
@@ -139,7 +139,7 @@ static void other_paths_are_not_found(void **state)
 	check(cases, ARRAY_LEN(cases));
 }
 
-static void other_requests_are_refused(void **state)
+TEST(other_requests_are_refused)
 {
 	static const struct request_case cases[] = {
 		{"POST", "POST /" TOKEN "/ HTTP/1.1\r\n" HOST "\r\n", 405},
@@ -154,7 +154,7 @@ static void other_requests_are_refused(void **state)
 	check(cases, ARRAY_LEN(cases));
 }
 
-static void an_upgrade_goes_on_without_token_and_cookies(void **state)
+TEST(an_upgrade_goes_on_without_token_and_cookies)
 {
 	static const char head[] = LIVE HOST OWN WS "Cookie: a=b\r\nSec-WebSocket-Key: k\r\n"
 						    "Sec-WebSocket-Extensions: x\r\n"
@@ -165,20 +165,4 @@ static void an_upgrade_goes_on_without_token_and_cookies(void **state)
 	assert_string_equal(strbuf_str(&out),
 			    "GET /live HTTP/1.1\r\n" HOST OWN WS "Sec-WebSocket-Key: k\r\n"
 			    "sec-websocket-version: 13\r\n\r\n");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_token_and_a_host_of_the_loopback_get_the_page),
-		cmocka_unit_test(an_upgrade_of_the_same_origin_gets_the_socket),
-		cmocka_unit_test(a_host_of_another_site_is_refused_whatever_it_begins_with),
-		cmocka_unit_test(an_origin_that_differs_from_the_host_is_refused),
-		cmocka_unit_test(each_digit_of_the_token_counts),
-		cmocka_unit_test(other_paths_are_not_found),
-		cmocka_unit_test(other_requests_are_refused),
-		cmocka_unit_test(an_upgrade_goes_on_without_token_and_cookies),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,7 +107,7 @@ static size_t items(const struct fixture *f)
 
 /* ---- who asks, and for what ------------------------------------------------------------------ */
 
-static void wants_a_token(void **state)
+TEST_WITH(wants_a_token, setup, teardown)
 {
 	static const char request[] = "GET /api/v1/pods HTTP/1.1\r\nHost: x\r\n\r\n";
 	static const char health[] = "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -124,7 +124,7 @@ static void wants_a_token(void **state)
 	exchange_done(&x);
 }
 
-static void answers_404_for_what_is_not_served(void **state)
+TEST_WITH(answers_404_for_what_is_not_served, setup, teardown)
 {
 	static const char *const paths[] = {"/",
 					    "/api/v2",
@@ -142,7 +142,7 @@ static void answers_404_for_what_is_not_served(void **state)
 			fail_msg("%d for %s", f->status, paths[i]);
 }
 
-static void discovers_definitions_as_they_come_and_go(void **state)
+TEST_WITH(discovers_definitions_as_they_come_and_go, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -164,7 +164,7 @@ static void discovers_definitions_as_they_come_and_go(void **state)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static void lists_what_selectors_select(void **state)
+TEST_WITH(lists_what_selectors_select, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -182,7 +182,7 @@ static void lists_what_selectors_select(void **state)
 	assert_int_equal(items(f), 0);
 }
 
-static void lists_in_pages(void **state)
+TEST_WITH(lists_in_pages, setup, teardown)
 {
 	struct fixture *f = *state;
 	auto_free char *path = NULL;
@@ -202,7 +202,7 @@ static void lists_in_pages(void **state)
 	assert_int_equal(ask(f, "GET", CMS "?continue=nonsense", ""), 400);
 }
 
-static void watches_from_a_version(void **state)
+TEST_WITH(watches_from_a_version, setup, teardown)
 {
 	struct fixture *f = *state;
 	auto_free char *path = NULL;
@@ -218,7 +218,7 @@ static void watches_from_a_version(void **state)
 	assert_null(strstr(f->text.data, "MODIFIED"));
 }
 
-static void tells_a_selective_watch_what_comes_and_goes(void **state)
+TEST_WITH(tells_a_selective_watch_what_comes_and_goes, setup, teardown)
 {
 	struct fixture *f = *state;
 	auto_free char *one = NULL, *two = NULL;
@@ -237,7 +237,7 @@ static void tells_a_selective_watch_what_comes_and_goes(void **state)
 	assert_non_null(strstr(f->text.data, "\"ADDED\""));
 }
 
-static void sends_the_list_first_where_a_watch_asks_for_it(void **state)
+TEST_WITH(sends_the_list_first_where_a_watch_asks_for_it, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -247,7 +247,7 @@ static void sends_the_list_first_where_a_watch_asks_for_it(void **state)
 	assert_non_null(strstr(f->text.data, "k8s.io/initial-events-end"));
 }
 
-static void says_that_a_version_is_not_known(void **state)
+TEST_WITH(says_that_a_version_is_not_known, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -256,7 +256,7 @@ static void says_that_a_version_is_not_known(void **state)
 	assert_non_null(strstr(f->text.data, "410"));
 }
 
-static void makes_tables(void **state)
+TEST_WITH(makes_tables, setup, teardown)
 {
 	struct fixture *f = *state;
 	static const char request[] =
@@ -276,7 +276,7 @@ static void makes_tables(void **state)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static void refuses_a_second_object_of_a_name(void **state)
+TEST_WITH(refuses_a_second_object_of_a_name, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -286,7 +286,7 @@ static void refuses_a_second_object_of_a_name(void **state)
 	assert_string_equal(json_str_at(f->answer, "message"), "configmaps \"x\" already exists");
 }
 
-static void makes_names(void **state)
+TEST_WITH(makes_names, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -296,7 +296,7 @@ static void makes_names(void **state)
 	assert_int_equal(ask(f, "POST", CMS, "{}"), 422);
 }
 
-static void needs_the_namespace(void **state)
+TEST_WITH(needs_the_namespace, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -306,7 +306,7 @@ static void needs_the_namespace(void **state)
 	assert_string_equal(json_str_at(f->answer, "message"), "namespaces \"none\" not found");
 }
 
-static void compares_versions(void **state)
+TEST_WITH(compares_versions, setup, teardown)
 {
 	struct fixture *f = *state;
 	auto_free char *body = NULL;
@@ -320,7 +320,7 @@ static void compares_versions(void **state)
 	assert_string_equal(reason(f), "Conflict");
 }
 
-static void writes_nothing_where_nothing_changes(void **state)
+TEST_WITH(writes_nothing_where_nothing_changes, setup, teardown)
 {
 	struct fixture *f = *state;
 	auto_free char *version = NULL;
@@ -333,7 +333,7 @@ static void writes_nothing_where_nothing_changes(void **state)
 	assert_string_equal(json_str_at(f->answer, "metadata", "resourceVersion"), version);
 }
 
-static void keeps_spec_and_status_apart(void **state)
+TEST_WITH(keeps_spec_and_status_apart, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -358,7 +358,7 @@ static void keeps_spec_and_status_apart(void **state)
 	assert_int_equal(json_integer_value(json_at(f->answer, "status", "x")), 1);
 }
 
-static void validates_by_the_definition(void **state)
+TEST_WITH(validates_by_the_definition, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -375,7 +375,7 @@ static void validates_by_the_definition(void **state)
 			 400);
 }
 
-static void applies_and_names_conflicts(void **state)
+TEST_WITH(applies_and_names_conflicts, setup, teardown)
 {
 	static const char apply[] = "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{"
 				    "\"name\":\"x\"},\"data\":{\"a\":\"%s\"}}";
@@ -399,7 +399,7 @@ static void applies_and_names_conflicts(void **state)
 	assert_int_equal(ask_as(f, "PATCH", CMS "/x", "application/apply-patch+yaml", second), 400);
 }
 
-static void stores_nothing_in_a_dry_run(void **state)
+TEST_WITH(stores_nothing_in_a_dry_run, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -407,7 +407,7 @@ static void stores_nothing_in_a_dry_run(void **state)
 	assert_int_equal(ask(f, "GET", CMS "/x", ""), 404);
 }
 
-static void refuses_bodies_that_it_cannot_read(void **state)
+TEST_WITH(refuses_bodies_that_it_cannot_read, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -423,7 +423,7 @@ static void refuses_bodies_that_it_cannot_read(void **state)
 
 /* ---- deleting -------------------------------------------------------------------------------- */
 
-static void waits_for_finalizers(void **state)
+TEST_WITH(waits_for_finalizers, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -449,7 +449,7 @@ static void create_owned(struct fixture *f, const char *name, const char *uid)
 	assert_int_equal(ask(f, "POST", CMS, body), 201);
 }
 
-static void deletes_what_the_object_owned(void **state)
+TEST_WITH(deletes_what_the_object_owned, setup, teardown)
 {
 	static const struct {
 		const char *options;
@@ -473,7 +473,7 @@ static void deletes_what_the_object_owned(void **state)
 	}
 }
 
-static void checks_preconditions(void **state)
+TEST_WITH(checks_preconditions, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -483,7 +483,7 @@ static void checks_preconditions(void **state)
 	assert_int_equal(ask(f, "GET", CMS "/x", ""), 200);
 }
 
-static void empties_a_namespace_before_it_goes(void **state)
+TEST_WITH(empties_a_namespace_before_it_goes, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -505,7 +505,7 @@ static void empties_a_namespace_before_it_goes(void **state)
 	assert_int_equal(ask(f, "GET", "/api/v1/namespaces/a", ""), 404);
 }
 
-static void deletes_collections_by_selector(void **state)
+TEST_WITH(deletes_collections_by_selector, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -530,7 +530,7 @@ static void create_pod(struct fixture *f, const char *name)
 }
 
 /* nodeStatusStrategy: rights to nodes/status label Nodes, and do not cordon them. */
-static void labels_a_node_with_its_status_and_does_not_cordon_it(void **state)
+TEST_WITH(labels_a_node_with_its_status_and_does_not_cordon_it, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -550,7 +550,7 @@ static void labels_a_node_with_its_status_and_does_not_cordon_it(void **state)
 	assert_null(json_at(f->answer, "spec", "unschedulable"));
 }
 
-static void binds_a_pod_once(void **state)
+TEST_WITH(binds_a_pod_once, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -562,7 +562,7 @@ static void binds_a_pod_once(void **state)
 	assert_int_equal(items(f), 1);
 }
 
-static void waits_for_the_node_of_a_pod_that_goes(void **state)
+TEST_WITH(waits_for_the_node_of_a_pod_that_goes, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -576,7 +576,7 @@ static void waits_for_the_node_of_a_pod_that_goes(void **state)
 	assert_int_equal(ask(f, "GET", PODS "/p", ""), 404);
 }
 
-static void evicts_as_far_as_budgets_allow(void **state)
+TEST_WITH(evicts_as_far_as_budgets_allow, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -597,7 +597,7 @@ static void evicts_as_far_as_budgets_allow(void **state)
 	assert_int_equal(ask(f, "GET", PODS "/p", ""), 404);
 }
 
-static void says_why_there_is_no_log(void **state)
+TEST_WITH(says_why_there_is_no_log, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -608,7 +608,7 @@ static void says_why_there_is_no_log(void **state)
 
 /* ---- other kinds ----------------------------------------------------------------------------- */
 
-static void shows_events_in_both_groups(void **state)
+TEST_WITH(shows_events_in_both_groups, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -623,7 +623,7 @@ static void shows_events_in_both_groups(void **state)
 	assert_string_equal(json_str_at(f->answer, "regarding", "name"), "p");
 }
 
-static void scales(void **state)
+TEST_WITH(scales, setup, teardown)
 {
 	static const char path[] = "/apis/apps/v1/namespaces/default/deployments";
 	struct fixture *f = *state;
@@ -645,7 +645,7 @@ static void scales(void **state)
 	assert_string_equal(json_str_at(f->answer, "status", "selector"), "a=b");
 }
 
-static void knows_its_own_tokens(void **state)
+TEST_WITH(knows_its_own_tokens, setup, teardown)
 {
 	static const char reviews[] = "/apis/authentication.k8s.io/v1/tokenreviews";
 	struct fixture *f = *state;
@@ -663,48 +663,4 @@ static void knows_its_own_tokens(void **state)
 			    "system:serviceaccount:default:s");
 	assert_int_equal(ask(f, "POST", reviews, "{\"spec\":{\"token\":\"other\"}}"), 201);
 	assert_false(json_is_true(json_at(f->answer, "status", "authenticated")));
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(wants_a_token),
-		T(answers_404_for_what_is_not_served),
-		T(discovers_definitions_as_they_come_and_go),
-		T(lists_what_selectors_select),
-		T(lists_in_pages),
-		T(watches_from_a_version),
-		T(tells_a_selective_watch_what_comes_and_goes),
-		T(sends_the_list_first_where_a_watch_asks_for_it),
-		T(says_that_a_version_is_not_known),
-		T(makes_tables),
-		T(refuses_a_second_object_of_a_name),
-		T(makes_names),
-		T(needs_the_namespace),
-		T(compares_versions),
-		T(writes_nothing_where_nothing_changes),
-		T(keeps_spec_and_status_apart),
-		T(validates_by_the_definition),
-		T(applies_and_names_conflicts),
-		T(stores_nothing_in_a_dry_run),
-		T(refuses_bodies_that_it_cannot_read),
-		T(waits_for_finalizers),
-		T(deletes_what_the_object_owned),
-		T(checks_preconditions),
-		T(empties_a_namespace_before_it_goes),
-		T(deletes_collections_by_selector),
-		T(labels_a_node_with_its_status_and_does_not_cordon_it),
-		T(binds_a_pod_once),
-		T(waits_for_the_node_of_a_pod_that_goes),
-		T(evicts_as_far_as_budgets_allow),
-		T(says_why_there_is_no_log),
-		T(shows_events_in_both_groups),
-		T(scales),
-		T(knows_its_own_tokens),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,7 +122,7 @@ static json_t *carry_out(const struct schema *schema, const json_t *live, const 
 	return object;
 }
 
-static void writes_have_the_results_that_a_real_server_gave(void **state)
+TEST(writes_have_the_results_that_a_real_server_gave)
 {
 	json_auto_t *recorded = read_recorded();
 	auto_schema struct schema *schema = schema_new(json_at(recorded, "schema"), NULL);
@@ -173,7 +173,7 @@ static void apply_to(json_t **live, const struct apply_write *write, const char 
 	*live = result;
 }
 
-static void a_map_that_lost_its_last_member_goes_too(void **state)
+TEST(a_map_that_lost_its_last_member_goes_too)
 {
 	auto_schema struct schema *schema = schema_of(small_schema);
 	struct apply_write write = write_of(schema, "m");
@@ -186,7 +186,7 @@ static void a_map_that_lost_its_last_member_goes_too(void **state)
 	assert_null(json_at(live, "spec", "a"));
 }
 
-static void what_another_owns_below_keeps_its_parents(void **state)
+TEST(what_another_owns_below_keeps_its_parents)
 {
 	auto_schema struct schema *schema = schema_of(small_schema);
 	struct apply_write m = write_of(schema, "m"), n = write_of(schema, "n");
@@ -199,7 +199,7 @@ static void what_another_owns_below_keeps_its_parents(void **state)
 }
 
 /* Servers before 1.21 forget who applied an empty map. */
-static void an_empty_map_is_owned_and_takes_nothing_away(void **state)
+TEST(an_empty_map_is_owned_and_takes_nothing_away)
 {
 	auto_schema struct schema *schema = schema_of(small_schema);
 	struct apply_write m = write_of(schema, "m"), n = write_of(schema, "n");
@@ -212,7 +212,7 @@ static void an_empty_map_is_owned_and_takes_nothing_away(void **state)
 	assert_json(json_at(live, "spec"), "{'free':{}}");
 }
 
-static void items_take_the_order_of_the_configuration(void **state)
+TEST(items_take_the_order_of_the_configuration)
 {
 	static const struct {
 		const char *live, *applied, *want;
@@ -246,7 +246,7 @@ static void items_take_the_order_of_the_configuration(void **state)
 	}
 }
 
-static void an_apply_that_changes_nothing_gives_the_same_object(void **state)
+TEST(an_apply_that_changes_nothing_gives_the_same_object)
 {
 	static const char config[] =
 		"{'metadata':{'name':'x','resourceVersion':'9'},'spec':{'a':'1'}}";
@@ -263,7 +263,7 @@ static void an_apply_that_changes_nothing_gives_the_same_object(void **state)
 	assert_same(live, before);
 }
 
-static void what_the_server_sets_stays_as_it_is(void **state)
+TEST(what_the_server_sets_stays_as_it_is)
 {
 	auto_schema struct schema *schema = schema_of(small_schema);
 	struct apply_write write = write_of(schema, "m");
@@ -276,7 +276,7 @@ static void what_the_server_sets_stays_as_it_is(void **state)
 	assert_null(json_at(live, "metadata", "resourceVersion"));
 }
 
-static void a_status_write_touches_nothing_else(void **state)
+TEST(a_status_write_touches_nothing_else)
 {
 	auto_schema struct schema *schema = schema_of(small_schema);
 	struct apply_write write = write_of(schema, "m"), status = write_of(schema, "m");
@@ -296,7 +296,7 @@ static void a_status_write_touches_nothing_else(void **state)
 		"status");
 }
 
-static void configurations_that_cannot_be_merged_are_refused(void **state)
+TEST(configurations_that_cannot_be_merged_are_refused)
 {
 	static const struct {
 		const char *config, *text;
@@ -326,7 +326,7 @@ static void configurations_that_cannot_be_merged_are_refused(void **state)
 	}
 }
 
-static void ports_without_a_protocol_are_those_with_tcp(void **state)
+TEST(ports_without_a_protocol_are_those_with_tcp)
 {
 	auto_schema struct schema *schema = schema_builtin("", "Service");
 	struct apply_write write = write_of(schema, "m");
@@ -340,7 +340,7 @@ static void ports_without_a_protocol_are_those_with_tcp(void **state)
 }
 
 /* As recorded from kube-apiserver 1.20.2. */
-static void built_in_kinds_have_the_sets_of_a_real_server(void **state)
+TEST(built_in_kinds_have_the_sets_of_a_real_server)
 {
 	static const struct {
 		const char *group, *kind, *applied, *want;
@@ -385,7 +385,7 @@ static void built_in_kinds_have_the_sets_of_a_real_server(void **state)
 	}
 }
 
-static void old_updates_are_kept_as_one(void **state)
+TEST(old_updates_are_kept_as_one)
 {
 	json_auto_t *live = parse("{'data':{}}");
 	struct apply_write write = write_of(NULL, "");
@@ -410,7 +410,7 @@ static void old_updates_are_kept_as_one(void **state)
 	assert_non_null(json_at(json_array_get(list, 0), "fieldsV1", "f:data", "f:manager-00"));
 }
 
-static void managers_are_named_by_the_request_or_the_program(void **state)
+TEST(managers_are_named_by_the_request_or_the_program)
 {
 	static const struct {
 		const char *field_manager, *user_agent, *want;
@@ -426,26 +426,4 @@ static void managers_are_named_by_the_request_or_the_program(void **state)
 
 		assert_string_equal(name, cases[i].want);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(writes_have_the_results_that_a_real_server_gave),
-		cmocka_unit_test(a_map_that_lost_its_last_member_goes_too),
-		cmocka_unit_test(what_another_owns_below_keeps_its_parents),
-		cmocka_unit_test(an_empty_map_is_owned_and_takes_nothing_away),
-		cmocka_unit_test(items_take_the_order_of_the_configuration),
-		cmocka_unit_test(an_apply_that_changes_nothing_gives_the_same_object),
-		cmocka_unit_test(what_the_server_sets_stays_as_it_is),
-		cmocka_unit_test(a_status_write_touches_nothing_else),
-		cmocka_unit_test(configurations_that_cannot_be_merged_are_refused),
-		cmocka_unit_test(ports_without_a_protocol_are_those_with_tcp),
-		cmocka_unit_test(built_in_kinds_have_the_sets_of_a_real_server),
-		cmocka_unit_test(old_updates_are_kept_as_one),
-		cmocka_unit_test(managers_are_named_by_the_request_or_the_program),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ static const char *const nics[] = {"connectx-5", "connectx-7", NULL};
 static const char *const gpus[] = {"h100", NULL};
 static const struct node_models models = {nics, gpus};
 
-static void reads_ranges_counts_and_models(void **state)
+TEST(reads_ranges_counts_and_models)
 {
 	json_auto_t *nodes = json_array();
 	struct err err = {0};
@@ -53,7 +53,7 @@ static void reads_ranges_counts_and_models(void **state)
 	assert_int_equal(json_array_size(json_at(json_array_get(nodes, 0), "gpus")), 0);
 }
 
-static void names_what_is_wrong_with_a_node(void **state)
+TEST(names_what_is_wrong_with_a_node)
 {
 	static const struct {
 		const char *text, *says;
@@ -92,7 +92,7 @@ static void names_what_is_wrong_with_a_node(void **state)
 
 /* ---- quantities and the scheduler ------------------------------------------------------------ */
 
-static void adds_what_containers_ask_for(void **state)
+TEST(adds_what_containers_ask_for)
 {
 	json_auto_t *pod = parse(
 		"{\"spec\": {\"initContainers\": [{\"resources\": {\"requests\": {\"cpu\": "
@@ -120,7 +120,7 @@ static json_t *two_nodes(void)
 		"\"used\": {\"x/y\": 1, \"pods\": 2}}}");
 }
 
-static void binds_where_the_pod_fits_and_fewest_are(void **state)
+TEST(binds_where_the_pod_fits_and_fewest_are)
 {
 	static const struct {
 		const char *spec, *node; /* node NULL: none */
@@ -159,7 +159,7 @@ static void binds_where_the_pod_fits_and_fewest_are(void **state)
 	}
 }
 
-static void leaves_cordoned_and_tainted_nodes_alone(void **state)
+TEST(leaves_cordoned_and_tainted_nodes_alone)
 {
 	json_auto_t *nodes = two_nodes(), *pod = parse("{\"spec\": {\"containers\": []}}");
 	struct err err = {0};
@@ -211,7 +211,7 @@ static json_t *workload(int replicas)
 		"labels", "app", "w", "spec", "containers");
 }
 
-static void makes_missing_pods_and_removes_those_too_many(void **state)
+TEST(makes_missing_pods_and_removes_those_too_many)
 {
 	static const char *const kinds[] = {"ReplicaSet", "StatefulSet", "DaemonSet"};
 	json_auto_t *nodes = parse("[{\"metadata\": {\"name\": \"a\"}}, {\"metadata\": {\"name\": "
@@ -254,7 +254,7 @@ static void makes_missing_pods_and_removes_those_too_many(void **state)
 	}
 }
 
-static void replaces_the_replica_set_when_the_template_changes(void **state)
+TEST(replaces_the_replica_set_when_the_template_changes)
 {
 	json_auto_t *object = workload(2), *owned = json_array(), *first = NULL, *second = NULL;
 
@@ -270,7 +270,7 @@ static void replaces_the_replica_set_when_the_template_changes(void **state)
 			 0);
 }
 
-static void leaves_what_is_being_deleted_alone(void **state)
+TEST(leaves_what_is_being_deleted_alone)
 {
 	json_auto_t *object = workload(2), *owned = json_array(), *plan = NULL;
 
@@ -299,7 +299,7 @@ static json_t *pod_with(const char *name, const char *count)
 			 "limits", "x/y", count);
 }
 
-static void gives_each_healthy_device_to_one_pod(void **state)
+TEST(gives_each_healthy_device_to_one_pod)
 {
 	json_auto_t *pools = three_devices(), *allocated = json_object();
 	json_auto_t *one = pod_with("one", "1"), *two = pod_with("two", "2");
@@ -321,7 +321,7 @@ static void gives_each_healthy_device_to_one_pod(void **state)
 	assert_string_equal(json_str_at(node, "allocatable", "x/y"), "2");
 }
 
-static void gives_gpus_and_the_nics_near_them(void **state)
+TEST(gives_gpus_and_the_nics_near_them)
 {
 	static const struct {
 		const char *vendor, *resource, *id;
@@ -369,7 +369,7 @@ static void gives_gpus_and_the_nics_near_them(void **state)
 	}
 }
 
-static void offers_zero_of_what_is_gone(void **state)
+TEST(offers_zero_of_what_is_gone)
 {
 	json_auto_t *pools = parse("{\"resources\": []}"), *ours = parse("{\"x/y\": \"3\"}");
 	json_auto_t *node = devices_node_status(pools, ours);
@@ -377,7 +377,7 @@ static void offers_zero_of_what_is_gone(void **state)
 	assert_string_equal(json_str_at(node, "allocatable", "x/y"), "0");
 }
 
-static void takes_results_from_the_endpoint(void **state)
+TEST(takes_results_from_the_endpoint)
 {
 	json_auto_t *delegates = parse(
 		"[{\"name\": \"cluster\", \"interface\": \"eth0\", \"config\": {\"cniVersion\": "
@@ -404,7 +404,7 @@ static void takes_results_from_the_endpoint(void **state)
 	assert_string_equal(err.reason, "NoAddressForNic");
 }
 
-static void says_that_a_pod_is_ready(void **state)
+TEST(says_that_a_pod_is_ready)
 {
 	json_auto_t *pod = pod_with("one", "1");
 	json_auto_t *status = pod_status_running(pod, "192.168.0.1", "10.128.0.2", NOW);
@@ -414,26 +414,4 @@ static void says_that_a_pod_is_ready(void **state)
 		json_str_at(json_find(json_at(status, "conditions"), "type", "Ready"), "status"),
 		"True");
 	assert_int_equal(json_array_size(json_at(status, "containerStatuses")), 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_ranges_counts_and_models),
-		cmocka_unit_test(names_what_is_wrong_with_a_node),
-		cmocka_unit_test(adds_what_containers_ask_for),
-		cmocka_unit_test(binds_where_the_pod_fits_and_fewest_are),
-		cmocka_unit_test(leaves_cordoned_and_tainted_nodes_alone),
-		cmocka_unit_test(makes_missing_pods_and_removes_those_too_many),
-		cmocka_unit_test(replaces_the_replica_set_when_the_template_changes),
-		cmocka_unit_test(leaves_what_is_being_deleted_alone),
-		cmocka_unit_test(gives_each_healthy_device_to_one_pod),
-		cmocka_unit_test(gives_gpus_and_the_nics_near_them),
-		cmocka_unit_test(offers_zero_of_what_is_gone),
-		cmocka_unit_test(takes_results_from_the_endpoint),
-		cmocka_unit_test(says_that_a_pod_is_ready),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

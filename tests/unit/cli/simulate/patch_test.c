@@ -29,7 +29,7 @@ static void check(enum patch_type type, const struct schema *schema, const struc
 	assert_same(patch, patch_before);
 }
 
-static void json_patches_do_what_the_rfc_says(void **state)
+TEST(json_patches_do_what_the_rfc_says)
 {
 	static const struct patch_case cases[] = {
 		{"{'foo':'bar'}", "[{'op':'add','path':'/baz','value':'qux'}]",
@@ -86,7 +86,7 @@ static void json_patches_do_what_the_rfc_says(void **state)
 		check(PATCH_JSON, NULL, &cases[i]);
 }
 
-static void merge_patches_must_be_objects(void **state)
+TEST(merge_patches_must_be_objects)
 {
 	static const struct patch_case cases[] = {
 		{"{'a':{'b':1,'c':2}}", "{'a':{'b':null,'d':3}}", "{'a':{'c':2,'d':3}}", NULL},
@@ -99,7 +99,7 @@ static void merge_patches_must_be_objects(void **state)
 
 #define POD(containers) "{'spec':{'containers':[" containers "]}}"
 
-static void strategic_patches_merge_lists_by_their_keys(void **state)
+TEST(strategic_patches_merge_lists_by_their_keys)
 {
 	static const struct patch_case cases[] = {
 		{POD("{'name':'c','image':'i'}"),
@@ -143,7 +143,7 @@ static void strategic_patches_merge_lists_by_their_keys(void **state)
 		check(PATCH_STRATEGIC, schema, &cases[i]);
 }
 
-static void copies_of_copies_meet_a_bound(void **state)
+TEST(copies_of_copies_meet_a_bound)
 {
 	json_auto_t *object = parse("{'a':{'x':1}}");
 	json_auto_t *patch = json_array();
@@ -158,7 +158,7 @@ static void copies_of_copies_meet_a_bound(void **state)
 	assert_null(result);
 }
 
-static void a_patch_has_a_bound_of_operations(void **state)
+TEST(a_patch_has_a_bound_of_operations)
 {
 	json_auto_t *object = json_object();
 	json_auto_t *patch = json_array();
@@ -169,18 +169,4 @@ static void a_patch_has_a_bound_of_operations(void **state)
 		json_array_append_new(patch, json_object());
 	assert_int_equal(patch_object(PATCH_JSON, NULL, object, patch, &result, &err), -1);
 	assert_string_equal(err.reason, "RequestEntityTooLarge");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(json_patches_do_what_the_rfc_says),
-		cmocka_unit_test(merge_patches_must_be_objects),
-		cmocka_unit_test(strategic_patches_merge_lists_by_their_keys),
-		cmocka_unit_test(copies_of_copies_meet_a_bound),
-		cmocka_unit_test(a_patch_has_a_bound_of_operations),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 
-static void finds_the_parts_of_a_path(void **state)
+TEST(finds_the_parts_of_a_path)
 {
 	static const struct {
 		const char *path;
@@ -59,7 +59,7 @@ static void finds_the_parts_of_a_path(void **state)
 	}
 }
 
-static void refuses_paths_that_are_none(void **state)
+TEST(refuses_paths_that_are_none)
 {
 	static const char *const paths[] = {
 		"/",
@@ -77,14 +77,4 @@ static void refuses_paths_that_are_none(void **state)
 			fail_msg("taken: %s", paths[i]);
 		api_path_done(&got);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_the_parts_of_a_path),
-		cmocka_unit_test(refuses_paths_that_are_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

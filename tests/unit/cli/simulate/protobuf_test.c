@@ -37,7 +37,7 @@ static json_t *read(const char *kind, const struct strbuf *message, struct err *
 	return protobuf_object(out.data, out.len, err);
 }
 
-static void reads_a_secret(void **state)
+TEST(reads_a_secret)
 {
 	auto_strbuf struct strbuf meta = {0}, entry = {0}, message = {0};
 	json_auto_t *object = NULL;
@@ -61,7 +61,7 @@ static void reads_a_secret(void **state)
 	assert_string_equal(json_str_at(object, "apiVersion"), "v1");
 }
 
-static void refuses_kinds_and_fields_that_it_does_not_know(void **state)
+TEST(refuses_kinds_and_fields_that_it_does_not_know)
 {
 	auto_strbuf struct strbuf message = {0};
 	struct err err = {0};
@@ -74,7 +74,7 @@ static void refuses_kinds_and_fields_that_it_does_not_know(void **state)
 	assert_non_null(strstr(err.text, "field 9"));
 }
 
-static void refuses_what_is_no_message(void **state)
+TEST(refuses_what_is_no_message)
 {
 	static const struct {
 		const char *bytes;
@@ -96,7 +96,7 @@ static void refuses_what_is_no_message(void **state)
 	}
 }
 
-static void refuses_a_field_of_another_type(void **state)
+TEST(refuses_a_field_of_another_type)
 {
 	auto_strbuf struct strbuf message = {0};
 	struct err err = {0};
@@ -104,17 +104,4 @@ static void refuses_a_field_of_another_type(void **state)
 	strbuf_add(&message, "\x08\x01", 2); /* metadata is a message, not a number */
 	assert_null(read("Namespace", &message, &err));
 	assert_string_equal(err.reason, "BadProtobuf");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_a_secret),
-		cmocka_unit_test(refuses_kinds_and_fields_that_it_does_not_know),
-		cmocka_unit_test(refuses_what_is_no_message),
-		cmocka_unit_test(refuses_a_field_of_another_type),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,7 +57,7 @@ static json_t *widget_with(const char *members)
 	return parse(text);
 }
 
-static void faults_are_worded_like_the_servers(void **state)
+TEST(faults_are_worded_like_the_servers)
 {
 	static const struct {
 		const char *spec, *text;
@@ -143,7 +143,7 @@ static void faults_are_worded_like_the_servers(void **state)
 	}
 }
 
-static void a_status_names_the_object_and_all_causes(void **state)
+TEST(a_status_names_the_object_and_all_causes)
 {
 	auto_schema struct schema *schema = schema_of(widget, NULL);
 	json_auto_t *object = widget_with("'alt':{},'mode':'c'");
@@ -171,7 +171,7 @@ static void a_status_names_the_object_and_all_causes(void **state)
 		"\\\"b\\\"','field':'spec.mode'}]}}");
 }
 
-static void missing_members_come_first(void **state)
+TEST(missing_members_come_first)
 {
 	auto_schema struct schema *schema = schema_of(widget, NULL);
 	json_auto_t *object = parse("{'spec':{'vlan':'x'}}");
@@ -183,7 +183,7 @@ static void missing_members_come_first(void **state)
 }
 
 /* Recorded, but for the last two. */
-static void defaults_and_pruning_give_the_stored_object(void **state)
+TEST(defaults_and_pruning_give_the_stored_object)
 {
 	static const struct {
 		const char *spec, *want;
@@ -216,7 +216,7 @@ static void defaults_and_pruning_give_the_stored_object(void **state)
 	}
 }
 
-static void pruning_names_what_it_removes(void **state)
+TEST(pruning_names_what_it_removes)
 {
 	auto_schema struct schema *schema = schema_of(widget, NULL);
 	json_auto_t *object = widget_with("'unk':1,'map':[{'name':'a'},{'name':'b','zz':1}]");
@@ -228,7 +228,7 @@ static void pruning_names_what_it_removes(void **state)
 	assert_json(unknown, "['metadata.odd','spec.unk','spec.map[1].zz','extra']");
 }
 
-static void schemas_with_faults_are_refused(void **state)
+TEST(schemas_with_faults_are_refused)
 {
 	static const struct {
 		const char *schema, *text;
@@ -262,7 +262,7 @@ static void schemas_with_faults_are_refused(void **state)
 	}
 }
 
-static void patterns_mean_what_they_mean_in_go(void **state)
+TEST(patterns_mean_what_they_mean_in_go)
 {
 	static const struct {
 		const char *pattern, *text;
@@ -301,7 +301,7 @@ static void patterns_mean_what_they_mean_in_go(void **state)
 	}
 }
 
-static void metadata_is_checked_for_every_kind(void **state)
+TEST(metadata_is_checked_for_every_kind)
 {
 	static const struct {
 		const char *metadata;
@@ -342,21 +342,4 @@ static void metadata_is_checked_for_every_kind(void **state)
 		assert_true(str_starts(json_str_at(json_array_get(causes, 0), "message"),
 				       cases[i].start));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(faults_are_worded_like_the_servers),
-		cmocka_unit_test(a_status_names_the_object_and_all_causes),
-		cmocka_unit_test(missing_members_come_first),
-		cmocka_unit_test(defaults_and_pruning_give_the_stored_object),
-		cmocka_unit_test(pruning_names_what_it_removes),
-		cmocka_unit_test(schemas_with_faults_are_refused),
-		cmocka_unit_test(patterns_mean_what_they_mean_in_go),
-		cmocka_unit_test(metadata_is_checked_for_every_kind),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

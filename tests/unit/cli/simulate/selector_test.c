@@ -17,7 +17,7 @@ struct selector_case {
 	bool matches;
 };
 
-static void labels_are_selected_as_kubectl_writes_them(void **state)
+TEST(labels_are_selected_as_kubectl_writes_them)
 {
 	static const struct selector_case cases[] = {
 		{"app=web", true},
@@ -53,7 +53,7 @@ static void labels_are_selected_as_kubectl_writes_them(void **state)
 	}
 }
 
-static void fields_are_selected_by_kind(void **state)
+TEST(fields_are_selected_by_kind)
 {
 	static const struct selector_case cases[] = {
 		{"metadata.name=p", true},       {"metadata.name=q", false},
@@ -74,7 +74,7 @@ static void fields_are_selected_by_kind(void **state)
 	}
 }
 
-static void values_of_fields_have_escapes(void **state)
+TEST(values_of_fields_have_escapes)
 {
 	json_auto_t *event = parse("{'reason':'a,b=c','source':{'component':'kubelet'}}");
 	auto_selector struct selector *selector =
@@ -83,7 +83,7 @@ static void values_of_fields_have_escapes(void **state)
 	assert_true(selector_matches(selector, event));
 }
 
-static void custom_resources_name_their_own_fields(void **state)
+TEST(custom_resources_name_their_own_fields)
 {
 	json_auto_t *selectable = parse("[{'jsonPath':'.status.current.node'}]");
 	const struct selector_kind kind = {
@@ -95,7 +95,7 @@ static void custom_resources_name_their_own_fields(void **state)
 	assert_true(selector_matches(selector, object));
 }
 
-static void faults_are_named(void **state)
+TEST(faults_are_named)
 {
 	static const struct {
 		const char *labels, *fields, *text;
@@ -132,18 +132,4 @@ static void faults_are_named(void **state)
 		assert_string_equal(err.text, cases[i].text);
 		assert_string_equal(err.reason, "BadRequest");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(labels_are_selected_as_kubectl_writes_them),
-		cmocka_unit_test(fields_are_selected_by_kind),
-		cmocka_unit_test(values_of_fields_have_escapes),
-		cmocka_unit_test(custom_resources_name_their_own_fields),
-		cmocka_unit_test(faults_are_named),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static void drop(struct fixture *f, const char *name)
 	collection_remove(f->pods, pod);
 }
 
-static void gives_each_change_a_version(void **state)
+TEST_WITH(gives_each_change_a_version, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -71,7 +71,7 @@ static void gives_each_change_a_version(void **state)
 	assert_null(collection_get(f->pods, "a/x"));
 }
 
-static void keeps_the_text_with_its_version(void **state)
+TEST_WITH(keeps_the_text_with_its_version, setup, teardown)
 {
 	struct fixture *f = *state;
 	json_auto_t *pod = NULL;
@@ -82,7 +82,7 @@ static void keeps_the_text_with_its_version(void **state)
 	assert_string_equal(json_str_at(pod, "spec", "other"), "x");
 }
 
-static void outlines_what_can_be_selected(void **state)
+TEST_WITH(outlines_what_can_be_selected, setup, teardown)
 {
 	struct fixture *f = *state;
 	const json_t *outline = put(f, "x", "n1")->outline;
@@ -92,7 +92,7 @@ static void outlines_what_can_be_selected(void **state)
 	assert_null(json_at(outline, "spec", "other"));
 }
 
-static void orders_objects_by_their_keys(void **state)
+TEST_WITH(orders_objects_by_their_keys, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -107,7 +107,7 @@ static void orders_objects_by_their_keys(void **state)
 	assert_int_equal(collection_after(f->pods, "a/z"), 3);
 }
 
-static void tells_events_after_a_version(void **state)
+TEST_WITH(tells_events_after_a_version, setup, teardown)
 {
 	struct fixture *f = *state;
 	const struct store_event *event;
@@ -131,7 +131,7 @@ static void tells_events_after_a_version(void **state)
 	assert_int_equal(number, f->pods->next);
 }
 
-static void knows_no_version_that_has_not_been(void **state)
+TEST_WITH(knows_no_version_that_has_not_been, setup, teardown)
 {
 	struct fixture *f = *state;
 	uint64_t number;
@@ -141,7 +141,7 @@ static void knows_no_version_that_has_not_been(void **state)
 	assert_false(collection_events_after(f->pods, 3, &number));
 }
 
-static void forgets_the_oldest_events(void **state)
+TEST_WITH(forgets_the_oldest_events, setup, teardown)
 {
 	struct fixture *f = *state;
 	uint64_t number;
@@ -155,7 +155,7 @@ static void forgets_the_oldest_events(void **state)
 	assert_int_equal(number, f->pods->first);
 }
 
-static void bounds_the_bytes_of_the_history(void **state)
+TEST_WITH(bounds_the_bytes_of_the_history, setup, teardown)
 {
 	struct fixture *f = *state;
 	auto_strbuf struct strbuf large = {0};
@@ -172,7 +172,7 @@ static void bounds_the_bytes_of_the_history(void **state)
 	assert_true(f->pods->next - f->pods->first > 10);
 }
 
-static void knows_nothing_of_a_collection_of_the_same_name(void **state)
+TEST_WITH(knows_nothing_of_a_collection_of_the_same_name, setup, teardown)
 {
 	struct fixture *f = *state;
 	uint64_t number;
@@ -182,23 +182,4 @@ static void knows_nothing_of_a_collection_of_the_same_name(void **state)
 	f->pods = collection_new(f->store, "pods", NULL);
 	assert_false(collection_events_after(f->pods, 1, &number));
 	assert_true(collection_events_after(f->pods, 2, &number));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(gives_each_change_a_version, setup, teardown),
-		cmocka_unit_test_setup_teardown(keeps_the_text_with_its_version, setup, teardown),
-		cmocka_unit_test_setup_teardown(outlines_what_can_be_selected, setup, teardown),
-		cmocka_unit_test_setup_teardown(orders_objects_by_their_keys, setup, teardown),
-		cmocka_unit_test_setup_teardown(tells_events_after_a_version, setup, teardown),
-		cmocka_unit_test_setup_teardown(knows_no_version_that_has_not_been, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(forgets_the_oldest_events, setup, teardown),
-		cmocka_unit_test_setup_teardown(bounds_the_bytes_of_the_history, setup, teardown),
-		cmocka_unit_test_setup_teardown(knows_nothing_of_a_collection_of_the_same_name,
-						setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

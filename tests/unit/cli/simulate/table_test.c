@@ -25,7 +25,7 @@ static const char widget_columns[] =
 	"{'name':'When','type':'date','jsonPath':'.spec.when'},"
 	"{'name':'Age','type':'date','jsonPath':'.metadata.creationTimestamp'}]";
 
-static void custom_columns_have_the_cells_of_a_real_server(void **state)
+TEST(custom_columns_have_the_cells_of_a_real_server)
 {
 	json_auto_t *columns = parse(widget_columns);
 	const struct table_kind kind = {"example.com", "Widget", columns, true};
@@ -53,7 +53,7 @@ static void custom_columns_have_the_cells_of_a_real_server(void **state)
 			 1);
 }
 
-static void custom_resources_without_columns_have_their_age(void **state)
+TEST(custom_resources_without_columns_have_their_age)
 {
 	const struct table_kind kind = {"example.com", "Widget", NULL, true};
 	json_auto_t *items = parse("[{'metadata':{'name':'a','creationTimestamp':"
@@ -65,7 +65,7 @@ static void custom_resources_without_columns_have_their_age(void **state)
 	assert_json(json_at(table, "columnDefinitions"), "[]");
 }
 
-static void built_in_kinds_have_their_columns(void **state)
+TEST(built_in_kinds_have_their_columns)
 {
 	static const struct {
 		const char *group, *kind, *object, *names, *cells;
@@ -145,7 +145,7 @@ static void built_in_kinds_have_their_columns(void **state)
 	}
 }
 
-static void ages_are_written_as_kubectl_writes_them(void **state)
+TEST(ages_are_written_as_kubectl_writes_them)
 {
 	static const struct {
 		int64_t seconds;
@@ -166,7 +166,7 @@ static void ages_are_written_as_kubectl_writes_them(void **state)
 	}
 }
 
-static void paths_find_what_our_definitions_ask_for(void **state)
+TEST(paths_find_what_our_definitions_ask_for)
 {
 	static const struct {
 		const char *path, *want;
@@ -214,7 +214,7 @@ static void paths_find_what_our_definitions_ask_for(void **state)
 	}
 }
 
-static void paths_with_faults_are_refused(void **state)
+TEST(paths_with_faults_are_refused)
 {
 	static const char *const paths[] = {
 		"", "spec", ".a[", ".a[x]", ".a[?(@.b)]", ".a[?(@.b=='c']", ".a['b]", ".", ".a..b",
@@ -226,19 +226,4 @@ static void paths_with_faults_are_refused(void **state)
 		assert_int_equal(table_path_check(paths[i], &err), -1);
 		assert_string_equal(err.reason, "Invalid");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(custom_columns_have_the_cells_of_a_real_server),
-		cmocka_unit_test(custom_resources_without_columns_have_their_age),
-		cmocka_unit_test(built_in_kinds_have_their_columns),
-		cmocka_unit_test(ages_are_written_as_kubectl_writes_them),
-		cmocka_unit_test(paths_find_what_our_definitions_ask_for),
-		cmocka_unit_test(paths_with_faults_are_refused),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

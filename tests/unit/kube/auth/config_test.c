@@ -48,7 +48,7 @@ static char *b64(const char *text)
 
 /* ---- what is right --------------------------------------------------------------------------- */
 
-static void reads_every_field(void **state)
+TEST(reads_every_field)
 {
 	auto_tree struct tree t = {0};
 	auto_config struct kube_config c = {0};
@@ -89,7 +89,7 @@ static void reads_every_field(void **state)
 	assert_null(c.auth.client_key_file);
 }
 
-static void what_is_not_said_stays_empty(void **state)
+TEST(what_is_not_said_stays_empty)
 {
 	auto_tree struct tree t = {0};
 	auto_config struct kube_config c = {0};
@@ -105,7 +105,7 @@ static void what_is_not_said_stays_empty(void **state)
 	assert_null(c.auth.client_cert_pem);
 }
 
-static void an_empty_field_is_an_absent_one(void **state)
+TEST(an_empty_field_is_an_absent_one)
 {
 	auto_tree struct tree t = {0};
 	auto_config struct kube_config c = {0};
@@ -121,7 +121,7 @@ static void an_empty_field_is_an_absent_one(void **state)
 	assert_null(c.proxy);
 }
 
-static void servers_are_taken_apart(void **state)
+TEST(servers_are_taken_apart)
 {
 	static const struct {
 		const char *url, *server, *host;
@@ -154,7 +154,7 @@ static void servers_are_taken_apart(void **state)
 	}
 }
 
-static void a_socks5_proxy_resolves_names_itself(void **state)
+TEST(a_socks5_proxy_resolves_names_itself)
 {
 	auto_tree struct tree t = {0};
 	auto_config struct kube_config c = {0};
@@ -166,7 +166,7 @@ static void a_socks5_proxy_resolves_names_itself(void **state)
 	assert_string_equal(c.proxy, "socks5h://p:1080");
 }
 
-static void insecure_only_when_it_says_so(void **state)
+TEST(insecure_only_when_it_says_so)
 {
 	auto_tree struct tree t = {0};
 	auto_config struct kube_config no = {0};
@@ -185,7 +185,7 @@ static void insecure_only_when_it_says_so(void **state)
 	assert_true(yes.insecure);
 }
 
-static void base64_may_be_folded(void **state)
+TEST(base64_may_be_folded)
 {
 	auto_tree struct tree t = {0};
 	auto_config struct kube_config c = {0};
@@ -202,7 +202,7 @@ static void base64_may_be_folded(void **state)
 	assert_string_equal(c.ca_pem, CERT_PEM);
 }
 
-static void token_files_are_read_at_once(void **state)
+TEST(token_files_are_read_at_once)
 {
 	auto_tree struct tree t = {0};
 	auto_config struct kube_config c = {0};
@@ -218,7 +218,7 @@ static void token_files_are_read_at_once(void **state)
 	assert_string_equal(c.auth.token, "abc");
 }
 
-static void a_token_serves_until_its_file_comes(void **state)
+TEST(a_token_serves_until_its_file_comes)
 {
 	auto_tree struct tree t = {0};
 	auto_config struct kube_config c = {0};
@@ -231,7 +231,7 @@ static void a_token_serves_until_its_file_comes(void **state)
 	assert_string_equal(c.auth.token, "first");
 }
 
-static void plain_text_stays_on_this_machine(void **state)
+TEST(plain_text_stays_on_this_machine)
 {
 	static const char *const hosts[] = {"127.0.0.1:8001", "localhost:8001", "[::1]:8001",
 					    "127.1.2.3"};
@@ -248,7 +248,7 @@ static void plain_text_stays_on_this_machine(void **state)
 	}
 }
 
-static void exec_plugins_get_our_environment_theirs_and_the_cluster(void **state)
+TEST(exec_plugins_get_our_environment_theirs_and_the_cluster)
 {
 	static const char *const envp[] = {"PATH=/bin", "AWS_PROFILE=old",
 					   "KUBERNETES_EXEC_INFO=old", NULL};
@@ -293,7 +293,7 @@ static void exec_plugins_get_our_environment_theirs_and_the_cluster(void **state
 	assert_string_equal(c.auth.exec.install_hint, "install it");
 }
 
-static void a_bare_exec_command_is_looked_up_in_path(void **state)
+TEST(a_bare_exec_command_is_looked_up_in_path)
 {
 	auto_tree struct tree t = {0};
 	auto_config struct kube_config c = {0};
@@ -325,7 +325,7 @@ static void add_service_account(const struct tree *t)
 
 #define IN_POD "KUBERNETES_SERVICE_HOST=10.96.0.1", "KUBERNETES_SERVICE_PORT=443"
 
-static void sources_come_in_their_order(void **state)
+TEST(sources_come_in_their_order)
 {
 	static const char *const all[] = {IN_POD, "KUBECONFIG=/env", "HOME=/home/u", NULL};
 	static const char *const no_pod[] = {"KUBECONFIG=/env", "HOME=/home/u", NULL};
@@ -357,7 +357,7 @@ static void sources_come_in_their_order(void **state)
 	}
 }
 
-static void the_service_account_is_complete(void **state)
+TEST(the_service_account_is_complete)
 {
 	static const char *const envp[] = {"KUBERNETES_SERVICE_HOST=fd00::1",
 					   "KUBERNETES_SERVICE_PORT=6443", NULL};
@@ -377,7 +377,7 @@ static void the_service_account_is_complete(void **state)
 	assert_string_equal(c.auth.token, "sa-token");
 }
 
-static void a_pod_without_a_token_may_have_a_kubeconfig(void **state)
+TEST(a_pod_without_a_token_may_have_a_kubeconfig)
 {
 	static const char *const envp[] = {IN_POD, "KUBECONFIG=/env", NULL};
 	auto_tree struct tree t = {0};
@@ -389,7 +389,7 @@ static void a_pod_without_a_token_may_have_a_kubeconfig(void **state)
 	assert_string_equal(c.host, "h");
 }
 
-static void of_several_files_the_first_wins(void **state)
+TEST(of_several_files_the_first_wins)
 {
 	static const char *const envp[] = {"KUBECONFIG=/missing:/a::/b", NULL};
 	auto_tree struct tree t = {0};
@@ -412,7 +412,7 @@ static void of_several_files_the_first_wins(void **state)
 	assert_string_equal(c.auth.token, "x");
 }
 
-static void broken_neighbours_do_not_matter(void **state)
+TEST(broken_neighbours_do_not_matter)
 {
 	auto_tree struct tree t = {0};
 	auto_config struct kube_config c = {0};
@@ -430,7 +430,7 @@ static void broken_neighbours_do_not_matter(void **state)
 		0);
 }
 
-static void one_text_can_be_read_without_files(void **state)
+TEST(one_text_can_be_read_without_files)
 {
 	static const char text[] = KUBECONFIG_TEXT(SERVER, "token: x");
 	struct kube_config_source src = {.kubeconfig = "inline"};
@@ -613,7 +613,7 @@ static const struct bad_case {
 	 BOB "has both client-certificate and exec, only one is allowed"},
 };
 
-static void each_mistake_gets_one_line_that_helps(void **state)
+TEST(each_mistake_gets_one_line_that_helps)
 {
 	json_auto_t *reasons = json_object();
 
@@ -677,7 +677,7 @@ static const struct bad_file {
 	 BOB "client-key: %s/k/f: is DER, must be PEM (openssl pkey -inform DER)"},
 };
 
-static void each_bad_file_gets_one_line_that_helps(void **state)
+TEST(each_bad_file_gets_one_line_that_helps)
 {
 	for (size_t i = 0; i < ARRAY_LEN(bad_files); i++) {
 		auto_tree struct tree t = {0};
@@ -698,7 +698,7 @@ static void each_bad_file_gets_one_line_that_helps(void **state)
 	}
 }
 
-static void a_pipe_in_place_of_a_token_is_never_waited_for(void **state)
+TEST(a_pipe_in_place_of_a_token_is_never_waited_for)
 {
 	auto_tree struct tree t = {0};
 	auto_config struct kube_config c = {0};
@@ -713,7 +713,7 @@ static void a_pipe_in_place_of_a_token_is_never_waited_for(void **state)
 	assert_true(str_ends(err.text, "/k/pipe is a device or a pipe, must be a regular file"));
 }
 
-static void broken_yaml_names_the_file(void **state)
+TEST(broken_yaml_names_the_file)
 {
 	auto_tree struct tree t = {0};
 	auto_config struct kube_config c = {0};
@@ -731,7 +731,7 @@ static void broken_yaml_names_the_file(void **state)
  * What a parser would quote: a number that fits no integer, a tag that nobody knows, a value
  * against its tag.
  */
-static void not_even_broken_yaml_shows_a_secret(void **state)
+TEST(not_even_broken_yaml_shows_a_secret)
 {
 	static const char *const users[] = {
 		"token: 73219999999999999999999999",
@@ -753,7 +753,7 @@ static void not_even_broken_yaml_shows_a_secret(void **state)
 	}
 }
 
-static void a_missing_file_is_named(void **state)
+TEST(a_missing_file_is_named)
 {
 	auto_tree struct tree t = {0};
 	auto_config struct kube_config c = {0};
@@ -765,7 +765,7 @@ static void a_missing_file_is_named(void **state)
 	assert_true(str_ends(err.text, "/nowhere: No such file or directory"));
 }
 
-static void nothing_found_says_where_we_looked(void **state)
+TEST(nothing_found_says_where_we_looked)
 {
 	static const char *const with_home[] = {"HOME=/home/u", NULL};
 	static const char *const with_list[] = {"KUBECONFIG=/a:/b", "HOME=/home/u", IN_POD, NULL};
@@ -802,7 +802,7 @@ static void nothing_found_says_where_we_looked(void **state)
 	}
 }
 
-static void a_broken_service_account_is_not_passed_over(void **state)
+TEST(a_broken_service_account_is_not_passed_over)
 {
 	static const char *const envp[] = {IN_POD, NULL};
 	static const char *const bad_port[] = {"KUBERNETES_SERVICE_HOST=h",
@@ -826,7 +826,7 @@ static void a_broken_service_account_is_not_passed_over(void **state)
 	assert_string_equal(err.text, want);
 }
 
-static void pem_may_have_company(void **state)
+TEST(pem_may_have_company)
 {
 	static const char both[] = "subject=kubelet\r\n" CERT_PEM OTHER_CERT_PEM "\n" KEY_PEM;
 	static const char ec[] =
@@ -838,40 +838,4 @@ static void pem_may_have_company(void **state)
 	assert_int_equal(pem_check(both, strlen(both), PEM_PRIVATE_KEY, NULL), 0);
 	assert_int_equal(pem_check(ec, strlen(ec), PEM_PRIVATE_KEY, NULL), 0);
 	assert_int_equal(pem_check(ec, strlen(ec), PEM_CERTIFICATES, NULL), -1);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_every_field),
-		cmocka_unit_test(what_is_not_said_stays_empty),
-		cmocka_unit_test(an_empty_field_is_an_absent_one),
-		cmocka_unit_test(servers_are_taken_apart),
-		cmocka_unit_test(a_socks5_proxy_resolves_names_itself),
-		cmocka_unit_test(insecure_only_when_it_says_so),
-		cmocka_unit_test(base64_may_be_folded),
-		cmocka_unit_test(token_files_are_read_at_once),
-		cmocka_unit_test(a_token_serves_until_its_file_comes),
-		cmocka_unit_test(plain_text_stays_on_this_machine),
-		cmocka_unit_test(exec_plugins_get_our_environment_theirs_and_the_cluster),
-		cmocka_unit_test(a_bare_exec_command_is_looked_up_in_path),
-		cmocka_unit_test(sources_come_in_their_order),
-		cmocka_unit_test(the_service_account_is_complete),
-		cmocka_unit_test(a_pod_without_a_token_may_have_a_kubeconfig),
-		cmocka_unit_test(of_several_files_the_first_wins),
-		cmocka_unit_test(broken_neighbours_do_not_matter),
-		cmocka_unit_test(one_text_can_be_read_without_files),
-		cmocka_unit_test(each_mistake_gets_one_line_that_helps),
-		cmocka_unit_test(each_bad_file_gets_one_line_that_helps),
-		cmocka_unit_test(a_pipe_in_place_of_a_token_is_never_waited_for),
-		cmocka_unit_test(broken_yaml_names_the_file),
-		cmocka_unit_test(not_even_broken_yaml_shows_a_secret),
-		cmocka_unit_test(a_missing_file_is_named),
-		cmocka_unit_test(nothing_found_says_where_we_looked),
-		cmocka_unit_test(a_broken_service_account_is_not_passed_over),
-		cmocka_unit_test(pem_may_have_company),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,7 +148,7 @@ static void start(struct fixture *f)
 
 /* ---- constants ------------------------------------------------------------------------------- */
 
-static void a_token_is_a_constant(void **state)
+TEST_WITH(a_token_is_a_constant, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -161,7 +161,7 @@ static void a_token_is_a_constant(void **state)
 	assert_string_equal(get(f)->authorization, "Bearer abc");
 }
 
-static void a_password_goes_as_rfc_7617_says(void **state)
+TEST_WITH(a_password_goes_as_rfc_7617_says, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -172,7 +172,7 @@ static void a_password_goes_as_rfc_7617_says(void **state)
 	assert_string_equal(get(f)->authorization, "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
 }
 
-static void nobody_sends_nothing(void **state)
+TEST_WITH(nobody_sends_nothing, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -202,7 +202,7 @@ static void swap_symlink(const struct tree *t, const char *target)
 	assert_int_equal(rename(new_link, link), 0);
 }
 
-static void a_rotated_token_is_noticed_within_a_second(void **state)
+TEST_WITH(a_rotated_token_is_noticed_within_a_second, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	auto_free char *link = tree_path(&f->tree, "/token");
@@ -227,7 +227,7 @@ static void a_rotated_token_is_noticed_within_a_second(void **state)
 	assert_int_equal(f->q.tls_generation, 1);
 }
 
-static void a_refused_token_is_read_again_at_once(void **state)
+TEST_WITH(a_refused_token_is_read_again_at_once, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	uint64_t refused;
@@ -243,7 +243,7 @@ static void a_refused_token_is_read_again_at_once(void **state)
 	assert_string_equal(get(f)->authorization, "Bearer new");
 }
 
-static void a_file_is_read_once_a_minute_whatever_its_identity(void **state)
+TEST_WITH(a_file_is_read_once_a_minute_whatever_its_identity, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	auto_free char *path = tree_path(&f->tree, "/token");
@@ -294,7 +294,7 @@ static unsigned int count(const char *text, const char *what)
 	return n;
 }
 
-static void an_unreadable_token_stays_in_use_and_is_said_once(void **state)
+TEST_WITH(an_unreadable_token_stays_in_use_and_is_said_once, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	auto_free char *gone = NULL, *back = NULL;
@@ -314,7 +314,7 @@ static void an_unreadable_token_stays_in_use_and_is_said_once(void **state)
 	assert_int_equal(count(back, "\n"), 1);
 }
 
-static void a_token_file_that_is_empty_for_a_moment_keeps_the_last(void **state)
+TEST_WITH(a_token_file_that_is_empty_for_a_moment_keeps_the_last, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	auto_free char *said = NULL;
@@ -327,7 +327,7 @@ static void a_token_file_that_is_empty_for_a_moment_keeps_the_last(void **state)
 	assert_non_null(strstr(said, "is empty, must hold a token"));
 }
 
-static void a_rotated_certificate_asks_for_new_connections(void **state)
+TEST_WITH(a_rotated_certificate_asks_for_new_connections, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	auto_free char *said = NULL;
@@ -407,7 +407,7 @@ static void expiring_token(struct fixture *f, const char *token, int64_t after_s
 	use_plugin(f, script);
 }
 
-static void a_plugin_runs_once_for_all_who_wait(void **state)
+TEST_WITH(a_plugin_runs_once_for_all_who_wait, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	struct question q[3] = {0};
@@ -428,7 +428,7 @@ static void a_plugin_runs_once_for_all_who_wait(void **state)
 	assert_int_equal(runs(f), 1);
 }
 
-static void rotated_authorities_ask_for_new_connections(void **state)
+TEST_WITH(rotated_authorities_ask_for_new_connections, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	auto_free char *said = NULL;
@@ -453,7 +453,7 @@ static void rotated_authorities_ask_for_new_connections(void **state)
 	assert_non_null(strstr(said, "holds no certificate"));
 }
 
-static void a_plugin_may_give_a_certificate(void **state)
+TEST_WITH(a_plugin_may_give_a_certificate, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -469,7 +469,7 @@ static void a_plugin_may_give_a_certificate(void **state)
 	assert_int_equal(f->q.tls_generation, 2);
 }
 
-static void a_plugin_has_its_environment_and_no_input(void **state)
+TEST_WITH(a_plugin_has_its_environment_and_no_input, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -481,7 +481,7 @@ static void a_plugin_has_its_environment_and_no_input(void **state)
 	assert_int_equal(f->q.err.class, ERR_TRANSIENT);
 }
 
-static void an_expired_token_is_fetched_anew(void **state)
+TEST_WITH(an_expired_token_is_fetched_anew, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	uint64_t before;
@@ -496,7 +496,7 @@ static void an_expired_token_is_fetched_anew(void **state)
 	assert_int_equal(runs(f), 2);
 }
 
-static void renewal_ahead_of_time_lets_nobody_wait(void **state)
+TEST_WITH(renewal_ahead_of_time_lets_nobody_wait, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -518,7 +518,7 @@ static void renewal_ahead_of_time_lets_nobody_wait(void **state)
 	assert_int_equal(runs(f), 2);
 }
 
-static void a_failed_renewal_keeps_the_last_until_it_expires(void **state)
+TEST_WITH(a_failed_renewal_keeps_the_last_until_it_expires, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	int log_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -539,7 +539,7 @@ static void a_failed_renewal_keeps_the_last_until_it_expires(void **state)
 	close(log_fd);
 }
 
-static void a_refused_token_is_fetched_anew_but_not_for_ever(void **state)
+TEST_WITH(a_refused_token_is_fetched_anew_but_not_for_ever, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -569,7 +569,7 @@ static void a_refused_token_is_fetched_anew_but_not_for_ever(void **state)
 	assert_int_equal(runs(f), 4);
 }
 
-static void a_failing_plugin_is_not_run_for_every_request(void **state)
+TEST_WITH(a_failing_plugin_is_not_run_for_every_request, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	static const int64_t holds_ms[] = {1000, 2000, 4000, 8000, 16000, 30000, 30000};
@@ -590,7 +590,7 @@ static void a_failing_plugin_is_not_run_for_every_request(void **state)
 	assert_string_equal(get(f)->authorization, "Bearer abc");
 }
 
-static void what_a_plugin_prints_is_judged_and_never_shown(void **state)
+TEST(what_a_plugin_prints_is_judged_and_never_shown)
 {
 	static const struct {
 		const char *script, *want;
@@ -615,7 +615,7 @@ static void what_a_plugin_prints_is_judged_and_never_shown(void **state)
 	}
 }
 
-static void a_missing_plugin_comes_with_its_hint(void **state)
+TEST_WITH(a_missing_plugin_comes_with_its_hint, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -632,7 +632,7 @@ static void a_missing_plugin_comes_with_its_hint(void **state)
 	assert_string_equal(f->q.err.reason, "ExecPluginMissing");
 }
 
-static void too_much_output_ends_a_plugin(void **state)
+TEST_WITH(too_much_output_ends_a_plugin, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -641,7 +641,7 @@ static void too_much_output_ends_a_plugin(void **state)
 	assert_string_equal(f->q.err.text, "exec plugin /bin/sh printed more than 1048576 bytes");
 }
 
-static void only_the_end_of_stderr_is_shown(void **state)
+TEST_WITH(only_the_end_of_stderr_is_shown, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	size_t len;
@@ -662,7 +662,7 @@ static void on_plugin(void *arg, const char *out, size_t len, const struct err *
 	*ret = *err;
 }
 
-static void a_plugin_that_hangs_is_killed_with_its_children(void **state)
+TEST_WITH(a_plugin_that_hangs_is_killed_with_its_children, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	struct err err = {0};
@@ -694,7 +694,7 @@ static void a_plugin_that_hangs_is_killed_with_its_children(void **state)
 	fail_msg("the plugin's child %d is still alive", pid);
 }
 
-static void a_child_that_keeps_the_output_open_is_not_waited_for_for_ever(void **state)
+TEST_WITH(a_child_that_keeps_the_output_open_is_not_waited_for_for_ever, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	struct err err = {0};
@@ -707,7 +707,7 @@ static void a_child_that_keeps_the_output_open_is_not_waited_for_for_ever(void *
 	assert_string_equal(err.text, "exec plugin /bin/sh has not closed its output after 200 ms");
 }
 
-static void cancelled_questions_get_no_answer(void **state)
+TEST_WITH(cancelled_questions_get_no_answer, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	struct question q[3] = {0};
@@ -731,7 +731,7 @@ static void cancelled_questions_get_no_answer(void **state)
 		question_reset(&q[i]);
 }
 
-static void freeing_from_an_answer_ends_all_answers(void **state)
+TEST_WITH(freeing_from_an_answer_ends_all_answers, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	struct question q[2] = {0};
@@ -748,7 +748,7 @@ static void freeing_from_an_answer_ends_all_answers(void **state)
 	question_reset(&q[1]);
 }
 
-static void freeing_kills_a_running_plugin(void **state)
+TEST_WITH(freeing_kills_a_running_plugin, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	struct question q = {0};
@@ -770,7 +770,7 @@ static void freeing_kills_a_running_plugin(void **state)
 #define JSON_CERT "\"-----BEGIN CERTIFICATE-----\\nMAMCAQE=\\n-----END CERTIFICATE-----\""
 #define JSON_KEY  "\"-----BEGIN PRIVATE KEY-----\\nMAMCAQM=\\n-----END PRIVATE KEY-----\""
 
-static void exec_credentials_are_read_whole(void **state)
+TEST(exec_credentials_are_read_whole)
 {
 	static const char text[] =
 		CREDENTIAL("{\"token\":\"t\",\"clientCertificateData\":" JSON_CERT
@@ -786,7 +786,7 @@ static void exec_credentials_are_read_whole(void **state)
 	assert_int_equal(c.expires_us, 1000000);
 }
 
-static void each_mistake_in_an_exec_credential_is_named(void **state)
+TEST(each_mistake_in_an_exec_credential_is_named)
 {
 	static const struct {
 		const char *text, *want;
@@ -837,44 +837,4 @@ static void each_mistake_in_an_exec_credential_is_named(void **state)
 		assert_string_equal(err.text, cases[i].want);
 		assert_string_equal(err.reason, "BadExecCredential");
 	}
-}
-
-#define with_fixture(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		with_fixture(a_token_is_a_constant),
-		with_fixture(a_password_goes_as_rfc_7617_says),
-		with_fixture(nobody_sends_nothing),
-		with_fixture(a_rotated_token_is_noticed_within_a_second),
-		with_fixture(a_refused_token_is_read_again_at_once),
-		with_fixture(a_file_is_read_once_a_minute_whatever_its_identity),
-		with_fixture(an_unreadable_token_stays_in_use_and_is_said_once),
-		with_fixture(a_token_file_that_is_empty_for_a_moment_keeps_the_last),
-		with_fixture(a_rotated_certificate_asks_for_new_connections),
-		with_fixture(rotated_authorities_ask_for_new_connections),
-		with_fixture(a_plugin_runs_once_for_all_who_wait),
-		with_fixture(a_plugin_may_give_a_certificate),
-		with_fixture(a_plugin_has_its_environment_and_no_input),
-		with_fixture(an_expired_token_is_fetched_anew),
-		with_fixture(renewal_ahead_of_time_lets_nobody_wait),
-		with_fixture(a_failed_renewal_keeps_the_last_until_it_expires),
-		with_fixture(a_refused_token_is_fetched_anew_but_not_for_ever),
-		with_fixture(a_failing_plugin_is_not_run_for_every_request),
-		cmocka_unit_test(what_a_plugin_prints_is_judged_and_never_shown),
-		with_fixture(a_missing_plugin_comes_with_its_hint),
-		with_fixture(too_much_output_ends_a_plugin),
-		with_fixture(only_the_end_of_stderr_is_shown),
-		with_fixture(a_plugin_that_hangs_is_killed_with_its_children),
-		with_fixture(a_child_that_keeps_the_output_open_is_not_waited_for_for_ever),
-		with_fixture(cancelled_questions_get_no_answer),
-		with_fixture(freeing_from_an_answer_ends_all_answers),
-		with_fixture(freeing_kills_a_running_plugin),
-		cmocka_unit_test(exec_credentials_are_read_whole),
-		cmocka_unit_test(each_mistake_in_an_exec_credential_is_named),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

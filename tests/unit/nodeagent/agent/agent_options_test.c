@@ -28,7 +28,7 @@ static int parse(const char *flag, const char *value, struct agent_options *ret,
 	return agent_options_parse(flag ? (value ? 3 : 2) : 1, argv, in_a_pod, ret, err);
 }
 
-static void has_the_defaults_of_the_design(void **state)
+TEST(has_the_defaults_of_the_design)
 {
 	struct agent_options o = {0};
 	struct err err = {0};
@@ -49,7 +49,7 @@ static void has_the_defaults_of_the_design(void **state)
 	assert_null(o.metrics.excluded);
 }
 
-static void takes_the_scope_of_counters(void **state)
+TEST(takes_the_scope_of_counters)
 {
 	struct agent_options o = {0};
 	struct err err = {0};
@@ -62,7 +62,7 @@ static void takes_the_scope_of_counters(void **state)
 	assert_non_null(strstr(err.text, "--rdma-metrics some: must be off, pf, pods or all"));
 }
 
-static void takes_lists_of_the_privileged_side(void **state)
+TEST(takes_lists_of_the_privileged_side)
 {
 	struct agent_options o = {0};
 	struct err err = {0};
@@ -85,7 +85,7 @@ static void takes_lists_of_the_privileged_side(void **state)
 	assert_non_null(strstr(err.text, "--cni-plugin-types \"/bin/sh\": must be names"));
 }
 
-static void takes_a_profile_and_names_all_of_them(void **state)
+TEST(takes_a_profile_and_names_all_of_them)
 {
 	struct agent_options o = {0};
 	struct err err = {0};
@@ -100,7 +100,7 @@ static void takes_a_profile_and_names_all_of_them(void **state)
 	assert_non_null(strstr(err.text, "must be an absolute path"));
 }
 
-static void takes_the_name_of_the_operators_lease(void **state)
+TEST(takes_the_name_of_the_operators_lease)
 {
 	struct agent_options o = {0};
 	struct err err = {0};
@@ -113,7 +113,7 @@ static void takes_the_name_of_the_operators_lease(void **state)
 	assert_non_null(strstr(err.text, "--lease Blue: must be 1 to 63 lower-case letters"));
 }
 
-static void takes_when_a_link_is_degraded(void **state)
+TEST(takes_when_a_link_is_degraded)
 {
 	struct agent_options o = {0};
 	struct err err = {0};
@@ -125,7 +125,7 @@ static void takes_when_a_link_is_degraded(void **state)
 	assert_string_equal(err.reason, "BadFlag");
 }
 
-static void takes_how_many_nics_are_configured_side_by_side(void **state)
+TEST(takes_how_many_nics_are_configured_side_by_side)
 {
 	static const char *const bad[] = {"0", "9", "-1", "two", ""};
 	struct agent_options o = {0};
@@ -141,7 +141,7 @@ static void takes_how_many_nics_are_configured_side_by_side(void **state)
 	}
 }
 
-static void takes_what_an_add_may_take(void **state)
+TEST(takes_what_an_add_may_take)
 {
 	static const char *const bad[] = {"9", "3601", "-1", "90s", ""};
 	struct agent_options o = {0};
@@ -157,7 +157,7 @@ static void takes_what_an_add_may_take(void **state)
 	}
 }
 
-static void needs_only_the_file_to_say_whether_an_agent_is_ready(void **state)
+TEST(needs_only_the_file_to_say_whether_an_agent_is_ready)
 {
 	char *asked[] = {(char *)"orbweaver-agent", (char *)"--is-ready",
 			 (char *)"--ready-file=/run/orbweaver/ready", NULL};
@@ -172,7 +172,7 @@ static void needs_only_the_file_to_say_whether_an_agent_is_ready(void **state)
 	assert_non_null(strstr(err.text, "--ready-file"));
 }
 
-static void needs_a_node_unless_asked_for_help(void **state)
+TEST(needs_a_node_unless_asked_for_help)
 {
 	char *bare[] = {(char *)"orbweaver-agent", NULL};
 	char *help[] = {(char *)"orbweaver-agent", (char *)"-h", NULL};
@@ -185,7 +185,7 @@ static void needs_a_node_unless_asked_for_help(void **state)
 	assert_true(o.help);
 }
 
-static void takes_files_and_config_maps_as_sources(void **state)
+TEST(takes_files_and_config_maps_as_sources)
 {
 	static const char *const good[] = {"/etc/rdma/config.json", "sriovdp-config",
 					   "kube-system/sriovdp-config", ""};
@@ -198,7 +198,7 @@ static void takes_files_and_config_maps_as_sources(void **state)
 	}
 }
 
-static void takes_a_policy_of_allocation(void **state)
+TEST(takes_a_policy_of_allocation)
 {
 	struct agent_options o = {0};
 	struct err err = {0};
@@ -209,7 +209,7 @@ static void takes_a_policy_of_allocation(void **state)
 	assert_false(o.offers.packed);
 }
 
-static void names_flag_value_and_remedy_of_mistakes(void **state)
+TEST(names_flag_value_and_remedy_of_mistakes)
 {
 	static const struct {
 		const char *flag, *value, *text;
@@ -243,25 +243,4 @@ static void names_flag_value_and_remedy_of_mistakes(void **state)
 			fail_msg("\"%s\" does not say \"%s\"", err.text, cases[i].text);
 		assert_string_equal(o.ns, "before");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(has_the_defaults_of_the_design),
-		cmocka_unit_test(takes_lists_of_the_privileged_side),
-		cmocka_unit_test(takes_a_profile_and_names_all_of_them),
-		cmocka_unit_test(takes_the_name_of_the_operators_lease),
-		cmocka_unit_test(takes_when_a_link_is_degraded),
-		cmocka_unit_test(takes_how_many_nics_are_configured_side_by_side),
-		cmocka_unit_test(takes_what_an_add_may_take),
-		cmocka_unit_test(needs_only_the_file_to_say_whether_an_agent_is_ready),
-		cmocka_unit_test(needs_a_node_unless_asked_for_help),
-		cmocka_unit_test(takes_the_scope_of_counters),
-		cmocka_unit_test(takes_files_and_config_maps_as_sources),
-		cmocka_unit_test(takes_a_policy_of_allocation),
-		cmocka_unit_test(names_flag_value_and_remedy_of_mistakes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

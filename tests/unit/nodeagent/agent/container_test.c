@@ -23,7 +23,7 @@
 #define HOST(how)    "2010 2001 8:1 / /host rw,relatime" how " - ext4 /dev/sda1 rw\n"
 #define KUBELET(how) "2011 2001 8:1 /k /var/lib/kubelet rw,relatime" how " - ext4 /dev/sda1 rw\n"
 
-static void tells_volumes_of_the_host_from_copies_of_them(void **state)
+TEST(tells_volumes_of_the_host_from_copies_of_them)
 {
 	static const struct {
 		const char *mountinfo, *path;
@@ -85,7 +85,7 @@ static void expect(const struct container_facts *facts, enum profile profile, co
 		fail_msg("%s: not in: %s", text, message);
 }
 
-static void names_what_to_write_for_each_thing_that_is_missing(void **state)
+TEST(names_what_to_write_for_each_thing_that_is_missing)
 {
 	static const char mount[] = "MountPrivate", unfit[] = "ContainerUnfit";
 	struct container_facts facts = good();
@@ -150,7 +150,7 @@ static struct container_facts look_with(const char *dir, unsigned long root, uns
 	return facts;
 }
 
-static void looks_at_its_own_mounts(void **state)
+TEST(looks_at_its_own_mounts)
 {
 	char dir[] = "/tmp/container.XXXXXX";
 	auto_free char *host = NULL, *kubelet = NULL;
@@ -182,15 +182,4 @@ static void looks_at_its_own_mounts(void **state)
 	assert_int_equal(rmdir(host), 0);
 	assert_int_equal(rmdir(kubelet), 0);
 	assert_int_equal(rmdir(dir), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tells_volumes_of_the_host_from_copies_of_them),
-		cmocka_unit_test(names_what_to_write_for_each_thing_that_is_missing),
-		cmocka_unit_test(looks_at_its_own_mounts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,7 +106,7 @@ static void is_json(const json_t *got, const char *want_text)
 		fail_msg("%s", text);
 }
 
-static void asks_once_when_addresses_have_settled(void **state)
+TEST_WITH(asks_once_when_addresses_have_settled, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -123,7 +123,7 @@ static void asks_once_when_addresses_have_settled(void **state)
 	assert_int_equal(f->changed, 1);
 }
 
-static void looks_read_again_what_is_old(void **state)
+TEST_WITH(looks_read_again_what_is_old, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -145,7 +145,7 @@ static void looks_read_again_what_is_old(void **state)
 	is_json(gid_reader_found(f->reader), f->found);
 }
 
-static void what_changes_meanwhile_is_asked_afterwards(void **state)
+TEST_WITH(what_changes_meanwhile_is_asked_afterwards, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -164,7 +164,7 @@ static void what_changes_meanwhile_is_asked_afterwards(void **state)
 	is_json(gid_reader_found(f->reader), NULL);
 }
 
-static void an_error_drops_what_was_found(void **state)
+TEST_WITH(an_error_drops_what_was_found, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -186,7 +186,7 @@ static void an_error_drops_what_was_found(void **state)
 	"', 'addresses': ['10.6.0.1/16']}"
 #define OTHER "{'ifname': 'net1', 'phase': 'added', 'addresses': ['10.6.0.9/16']}"
 
-static void a_released_address_comes_without_its_gids(void **state)
+TEST_WITH(a_released_address_comes_without_its_gids, set_up, tear_down)
 {
 	static const struct {
 		const char *attachments;
@@ -223,7 +223,7 @@ static void a_released_address_comes_without_its_gids(void **state)
 	is_json(gid_reader_found(f->reader), FOUND);
 }
 
-static void reads_in_spite_of_steady_changes_and_once_more_after_them(void **state)
+TEST_WITH(reads_in_spite_of_steady_changes_and_once_more_after_them, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	int64_t ms = 0;
@@ -241,7 +241,7 @@ static void reads_in_spite_of_steady_changes_and_once_more_after_them(void **sta
 	assert_int_equal(f->asked, 2);
 }
 
-static void asks_nothing_where_nothing_can_be_seen(void **state)
+TEST_WITH(asks_nothing_where_nothing_can_be_seen, set_up, tear_down)
 {
 	static const struct {
 		const char *attachments, *rdma;
@@ -262,22 +262,4 @@ static void asks_nothing_where_nothing_can_be_seen(void **state)
 		assert_int_equal(f->asked, 0);
 		assert_null(gid_reader_found(f->reader));
 	}
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(asks_once_when_addresses_have_settled),
-		TEST(looks_read_again_what_is_old),
-		TEST(what_changes_meanwhile_is_asked_afterwards),
-		TEST(an_error_drops_what_was_found),
-		TEST(a_released_address_comes_without_its_gids),
-		TEST(reads_in_spite_of_steady_changes_and_once_more_after_them),
-		TEST(asks_nothing_where_nothing_can_be_seen),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void one_has_it_and_the_next_gets_it_when_that_one_ends(void **state)
+TEST_WITH(one_has_it_and_the_next_gets_it_when_that_one_ends, set_up, tear_down)
 {
 	struct err err = {0};
 	int first = node_lock_open(root, &err), second = node_lock_open(root, &err);
@@ -51,7 +51,7 @@ static void one_has_it_and_the_next_gets_it_when_that_one_ends(void **state)
 	(void)close(second);
 }
 
-static void the_lock_is_where_links_of_the_host_lead(void **state)
+TEST_WITH(the_lock_is_where_links_of_the_host_lead, set_up, tear_down)
 {
 	char path[128];
 	struct err err = {0};
@@ -75,7 +75,7 @@ static void the_lock_is_where_links_of_the_host_lead(void **state)
 	(void)unlink(path);
 }
 
-static void what_the_kernel_refuses_is_no_other_agent(void **state)
+TEST_WITH(what_the_kernel_refuses_is_no_other_agent, set_up, tear_down)
 {
 	struct err err = {0};
 
@@ -85,24 +85,11 @@ static void what_the_kernel_refuses_is_no_other_agent(void **state)
 	assert_non_null(strstr(err.text, NODE_LOCK_FILE));
 }
 
-static void a_root_without_the_folder_is_told(void **state)
+TEST_WITH(a_root_without_the_folder_is_told, set_up, tear_down)
 {
 	struct err err = {0};
 
 	assert_int_equal(node_lock_open("/proc/self/none/", &err), -1);
 	assert_string_equal(err.reason, "LockUnavailable");
 	assert_non_null(strstr(err.text, "/" NODE_LOCK_FILE " below /proc/self/none/"));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(one_has_it_and_the_next_gets_it_when_that_one_ends),
-		TEST(the_lock_is_where_links_of_the_host_lead),
-		TEST(what_the_kernel_refuses_is_no_other_agent),
-		TEST(a_root_without_the_folder_is_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,7 +116,7 @@ static void has_failures(const struct stand *s, const char *want)
 	"ConfigMapUnreadable: ConfigMap orbweaver-system/shared cannot be read, let the agent "    \
 	"list and watch it (manifests/base/rbac.yaml): 403: no\n"
 
-static void a_config_map_that_the_server_refuses_to_show_is_told(void **state)
+TEST_WITH(a_config_map_that_the_server_refuses_to_show_is_told, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -136,7 +136,7 @@ static void a_config_map_that_the_server_refuses_to_show_is_told(void **state)
 	assert_int_equal(s->changed, 2);
 }
 
-static void a_server_that_is_away_is_no_failure_of_the_configuration(void **state)
+TEST_WITH(a_server_that_is_away_is_no_failure_of_the_configuration, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -146,7 +146,7 @@ static void a_server_that_is_away_is_no_failure_of_the_configuration(void **stat
 	assert_int_equal(s->changed, 0);
 }
 
-static void a_config_map_is_known_when_it_was_looked_for(void **state)
+TEST_WITH(a_config_map_is_known_when_it_was_looked_for, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -169,7 +169,7 @@ static void config_map(struct stand *s, const char *version, const char *text)
 	loop_turn(s->loop, false);
 }
 
-static void what_is_wrong_with_a_text_is_an_event_on_its_config_map(void **state)
+TEST_WITH(what_is_wrong_with_a_text_is_an_event_on_its_config_map, set_up, tear_down)
 {
 	static const char good[] = "{\"configList\": [{\"resourceName\": \"a\", \"rdmaHcaMax\": 2, "
 				   "\"selectors\": {\"vendors\": [\"15b3\"]}}]}";
@@ -209,7 +209,7 @@ static void what_is_wrong_with_a_text_is_an_event_on_its_config_map(void **state
 		fail_msg("%s", strbuf_str(&s->wrong));
 }
 
-static void a_name_that_others_have_is_an_event_on_the_config_map(void **state)
+TEST_WITH(a_name_that_others_have_is_an_event_on_the_config_map, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -222,19 +222,4 @@ static void a_name_that_others_have_is_an_event_on_the_config_map(void **state)
 	assert_string_equal(
 		strbuf_str(&s->wrong),
 		"orbweaver-system/shared of version 1: DuplicateResource: r comes from x\n");
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(a_config_map_that_the_server_refuses_to_show_is_told),
-		TEST(a_server_that_is_away_is_no_failure_of_the_configuration),
-		TEST(what_is_wrong_with_a_text_is_an_event_on_its_config_map),
-		TEST(a_name_that_others_have_is_an_event_on_the_config_map),
-		TEST(a_config_map_is_known_when_it_was_looked_for),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -229,7 +229,7 @@ static size_t n_devices(void)
 	return json_array_size(json_at(slice, "spec", "devices"));
 }
 
-static void only_the_agent_that_executes_writes_and_once(void **state)
+TEST_WITH(only_the_agent_that_executes_writes_and_once, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -247,7 +247,7 @@ static void only_the_agent_that_executes_writes_and_once(void **state)
 	assert_string_equal(strbuf_str(&s->told), "");
 }
 
-static void what_others_change_is_put_right(void **state)
+TEST_WITH(what_others_change_is_put_right, set_up, tear_down)
 {
 	struct stand *s = *state;
 	json_auto_t *kept = NULL;
@@ -269,7 +269,7 @@ static void what_others_change_is_put_right(void **state)
 }
 
 /* Without taints nothing tells a scheduler that the device is not well. */
-static void a_server_without_taints_has_only_what_is_well(void **state)
+TEST_WITH(a_server_without_taints_has_only_what_is_well, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -282,7 +282,7 @@ static void a_server_without_taints_has_only_what_is_well(void **state)
 	assert_int_equal(server.writes, 2);
 }
 
-static void a_server_without_sharing_has_no_shared_device_and_that_is_told(void **state)
+TEST_WITH(a_server_without_sharing_has_no_shared_device_and_that_is_told, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -295,7 +295,7 @@ static void a_server_without_sharing_has_no_shared_device_and_that_is_told(void 
 	assert_int_equal(server.writes, 2);
 }
 
-static void a_server_that_refuses_is_told_once_and_asked_again(void **state)
+TEST_WITH(a_server_that_refuses_is_told_once_and_asked_again, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -309,7 +309,7 @@ static void a_server_that_refuses_is_told_once_and_asked_again(void **state)
 	assert_int_equal(n_devices(), 3);
 }
 
-static void a_server_without_the_kind_is_told_once(void **state)
+TEST_WITH(a_server_without_the_kind_is_told_once, set_up, tear_down)
 {
 	struct stand *s = *state;
 	struct err err = {0};
@@ -318,20 +318,4 @@ static void a_server_without_the_kind_is_told_once(void **state)
 	server.informer.config.trouble(server.informer.config.arg, &err);
 	server.informer.config.trouble(server.informer.config.arg, &err);
 	assert_string_equal(strbuf_str(&s->told), "SlicesNotServed;");
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(only_the_agent_that_executes_writes_and_once),
-		TEST(what_others_change_is_put_right),
-		TEST(a_server_without_taints_has_only_what_is_well),
-		TEST(a_server_without_sharing_has_no_shared_device_and_that_is_told),
-		TEST(a_server_that_refuses_is_told_once_and_asked_again),
-		TEST(a_server_without_the_kind_is_told_once),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

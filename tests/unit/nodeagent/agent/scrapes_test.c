@@ -84,12 +84,12 @@ static int answer_to(struct client *c)
 	return status;
 }
 
-static void there_is_nothing_to_wait_for_at_the_start(void **state)
+TEST_WITH(there_is_nothing_to_wait_for_at_the_start, set_up, tear_down)
 {
 	assert_int_equal(answer_to(scrape(*state)), 200);
 }
 
-static void all_who_wait_are_answered_once_it_is_fresh(void **state)
+TEST_WITH(all_who_wait_are_answered_once_it_is_fresh, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	struct client *first, *second, *gone;
@@ -110,7 +110,7 @@ static void all_who_wait_are_answered_once_it_is_fresh(void **state)
 	assert_int_equal(answer_to(scrape(f)), 200);
 }
 
-static void a_server_that_closes_leaves_nobody_waiting(void **state)
+TEST_WITH(a_server_that_closes_leaves_nobody_waiting, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -119,7 +119,7 @@ static void a_server_that_closes_leaves_nobody_waiting(void **state)
 	assert_int_equal(f->refreshes, 1);
 }
 
-static void a_crowd_is_turned_away_until_there_is_memory_again(void **state)
+TEST_WITH(a_crowd_is_turned_away_until_there_is_memory_again, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -136,17 +136,4 @@ static void a_crowd_is_turned_away_until_there_is_memory_again(void **state)
 	scrapes_fresh(f->scrapes, 2 * (size_t)SCRAPES_BYTES_MAX);
 	assert_int_equal(answer_to(scrape(f)), 200);
 	assert_int_equal(answer_to(scrape(f)), 503);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-		TEST(there_is_nothing_to_wait_for_at_the_start),
-		TEST(all_who_wait_are_answered_once_it_is_fresh),
-		TEST(a_server_that_closes_leaves_nobody_waiting),
-		TEST(a_crowd_is_turned_away_until_there_is_memory_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static void assert_yaml(const json_t *value, const char *want)
 		fail_msg("%s, wanted %s", text ? text : "nothing", want);
 }
 
-static void gpus_are_known_by_the_ids_of_device_plugins(void **state)
+TEST(gpus_are_known_by_the_ids_of_device_plugins)
 {
 	json_auto_t *host = yaml(HOST), *none = yaml("{gpus: []}");
 	json_auto_t *allocated =
@@ -56,7 +56,7 @@ static void gpus_are_known_by_the_ids_of_device_plugins(void **state)
 	assert_yaml(unknown, "{}");
 }
 
-static void an_id_longer_than_any_is_not_a_gpu(void **state)
+TEST(an_id_longer_than_any_is_not_a_gpu)
 {
 	json_auto_t *host = yaml(HOST), *allocated = json_object(), *holders = NULL;
 	char id[300];
@@ -71,7 +71,7 @@ static void an_id_longer_than_any_is_not_a_gpu(void **state)
 /* A container that asks for one device. */
 #define ASKS(name) "{name: " name ", resources: {limits: {" R ": '1'}}}"
 
-static void the_pod_is_the_one_that_has_gpus_and_lacks_devices(void **state)
+TEST(the_pod_is_the_one_that_has_gpus_and_lacks_devices)
 {
 	/* spec: of ml/a */
 	static const struct {
@@ -122,7 +122,7 @@ static void the_pod_is_the_one_that_has_gpus_and_lacks_devices(void **state)
 	}
 }
 
-static void free_gpus_count_where_the_pod_is_not_known(void **state)
+TEST(free_gpus_count_where_the_pod_is_not_known)
 {
 	json_auto_t *host = yaml(HOST), *nobody = json_object();
 	json_auto_t *one = yaml("{ml/a/c: ['0000:0a:00.0']}");
@@ -137,7 +137,7 @@ static void free_gpus_count_where_the_pod_is_not_known(void **state)
 	assert_null(affinity_near(host, both, NULL));
 }
 
-static void distances_stand_beside_the_pods_of_a_resource(void **state)
+TEST(distances_stand_beside_the_pods_of_a_resource)
 {
 	json_auto_t *host = yaml(HOST);
 	json_auto_t *allocated = yaml(
@@ -157,7 +157,7 @@ static void distances_stand_beside_the_pods_of_a_resource(void **state)
 			    "PIX}, {device: '0000:0b:00.2', pod: p}]}, {name: other}]");
 }
 
-static void a_nearer_device_that_was_free_is_told_once_a_pod(void **state)
+TEST(a_nearer_device_that_was_free_is_told_once_a_pod)
 {
 	json_auto_t *host = yaml(HOST);
 	json_auto_t *pools = yaml("resources: [{name: " R ", devices: ["
@@ -219,7 +219,7 @@ static json_t *addresses_of(const json_t *observed, const char *digits)
 	return ret;
 }
 
-static void machines_that_people_have_give_the_nearest_nics(void **state)
+TEST(machines_that_people_have_give_the_nearest_nics)
 {
 	/* gpus: a digit each, of the pod; a second text: of other pods, while the pod has none. */
 	static const struct {
@@ -276,7 +276,7 @@ static void machines_that_people_have_give_the_nearest_nics(void **state)
 }
 
 /* The names by which device plugins call GPUs are on the host. */
-static void a_host_names_its_gpus(void **state)
+TEST(a_host_names_its_gpus)
 {
 	struct host_tree *tree = host_tree_new();
 	json_auto_t *observed = NULL;
@@ -296,21 +296,4 @@ static void a_host_names_its_gpus(void **state)
 	observed = host_observe(host_tree_host(tree), 0, NULL);
 	assert_null(json_at(json_array_get(json_at(observed, "gpus"), 0), "uuid"));
 	host_tree_free(tree);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gpus_are_known_by_the_ids_of_device_plugins),
-		cmocka_unit_test(an_id_longer_than_any_is_not_a_gpu),
-		cmocka_unit_test(the_pod_is_the_one_that_has_gpus_and_lacks_devices),
-		cmocka_unit_test(free_gpus_count_where_the_pod_is_not_known),
-		cmocka_unit_test(distances_stand_beside_the_pods_of_a_resource),
-		cmocka_unit_test(a_nearer_device_that_was_free_is_told_once_a_pod),
-		cmocka_unit_test(machines_that_people_have_give_the_nearest_nics),
-		cmocka_unit_test(a_host_names_its_gpus),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static json_t *given_a(void)
 	return pools_given(NULL, allocated, pools, BOOT);
 }
 
-static void what_a_pod_was_given_is_kept_while_it_has_it(void **state)
+TEST(what_a_pod_was_given_is_kept_while_it_has_it)
 {
 	json_auto_t *given = given_a(), *same = NULL, *later = NULL, *none = NULL;
 	json_auto_t *pools = offer("5", "2"), *nobody = json_object(),
@@ -64,7 +64,7 @@ static void what_a_pod_was_given_is_kept_while_it_has_it(void **state)
 	assert_text(none, "{\"boot\":\"" BOOT "\",\"devices\":{}}");
 }
 
-static void a_device_without_numbers_is_not_kept(void **state)
+TEST(a_device_without_numbers_is_not_kept)
 {
 	json_auto_t *allocated = yaml("{'" X "': {a: ml/p/c}, 'other.io/y': {'7': ml/p/c}}");
 	json_auto_t *pools = offer("", "3"), *given = pools_given(NULL, allocated, pools, BOOT);
@@ -72,7 +72,7 @@ static void a_device_without_numbers_is_not_kept(void **state)
 	assert_text(given, "{\"boot\":\"" BOOT "\",\"devices\":{}}");
 }
 
-static void when_the_numbers_are_the_same_all_is_well(void **state)
+TEST(when_the_numbers_are_the_same_all_is_well)
 {
 	json_auto_t *given = given_a(), *pools = offer("2", "3"), *before = json_deep_copy(pools);
 
@@ -82,7 +82,7 @@ static void when_the_numbers_are_the_same_all_is_well(void **state)
 	assert_true(json_same(pools, before));
 }
 
-static void a_pod_whose_number_is_another_is_named_and_not_started(void **state)
+TEST(a_pod_whose_number_is_another_is_named_and_not_started)
 {
 	json_auto_t *given = given_a(), *pools = offer("5", "3");
 	const json_t *problem;
@@ -100,7 +100,7 @@ static void a_pod_whose_number_is_another_is_named_and_not_started(void **state)
 }
 
 /* Or two pods would work with one device. */
-static void a_device_whose_file_an_old_pod_has_is_given_to_nobody(void **state)
+TEST(a_device_whose_file_an_old_pod_has_is_given_to_nobody)
 {
 	json_auto_t *given = given_a(), *pools = offer("3", "2");
 
@@ -113,7 +113,7 @@ static void a_device_whose_file_an_old_pod_has_is_given_to_nobody(void **state)
 }
 
 /* Its own device may come later. */
-static void that_is_so_before_the_old_pod_s_own_is_there(void **state)
+TEST(that_is_so_before_the_old_pod_s_own_is_there)
 {
 	json_auto_t *given = given_a(), *pools = offer("", "2");
 
@@ -123,7 +123,7 @@ static void that_is_so_before_the_old_pod_s_own_is_there(void **state)
 	assert_int_equal(json_array_size(json_at(pools, "problems")), 0);
 }
 
-static void a_pod_that_was_given_the_file_rightly_keeps_it(void **state)
+TEST(a_pod_that_was_given_the_file_rightly_keeps_it)
 {
 	json_auto_t *given = given_a(), *pools = offer("3", "2"), *both = NULL;
 	json_auto_t *allocated = yaml("{'" X "': {a: ml/p/c, b: ml/q/c}}");
@@ -135,7 +135,7 @@ static void a_pod_that_was_given_the_file_rightly_keeps_it(void **state)
 }
 
 /* It was admitted when the machine was about to go down: nobody wrote down what it was told. */
-static void a_pod_without_a_record_in_the_first_list_of_a_boot_is_named(void **state)
+TEST(a_pod_without_a_record_in_the_first_list_of_a_boot_is_named)
 {
 	json_auto_t *given = given_a(), *pools = offer("2", "3"), *later = NULL, *still = NULL;
 	json_auto_t *allocated = yaml("{'" X "': {a: ml/p/c, b: ml/q/c}}");
@@ -152,7 +152,7 @@ static void a_pod_without_a_record_in_the_first_list_of_a_boot_is_named(void **s
 	assert_true(json_same(still, later));
 }
 
-static void a_pod_that_comes_later_in_a_boot_was_told_what_is_right(void **state)
+TEST(a_pod_that_comes_later_in_a_boot_was_told_what_is_right)
 {
 	json_auto_t *given = given_a(), *pools = offer("2", "3"), *first = NULL, *later = NULL;
 	json_auto_t *one = yaml("{'" X "': {a: ml/p/c}}");
@@ -163,22 +163,4 @@ static void a_pod_that_comes_later_in_a_boot_was_told_what_is_right(void **state
 	pools_check_given(pools, later);
 	assert_true(is_healthy(pools, 0));
 	assert_true(is_healthy(pools, 1));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_pod_without_a_record_in_the_first_list_of_a_boot_is_named),
-		cmocka_unit_test(a_pod_that_comes_later_in_a_boot_was_told_what_is_right),
-		cmocka_unit_test(what_a_pod_was_given_is_kept_while_it_has_it),
-		cmocka_unit_test(a_device_without_numbers_is_not_kept),
-		cmocka_unit_test(when_the_numbers_are_the_same_all_is_well),
-		cmocka_unit_test(a_pod_whose_number_is_another_is_named_and_not_started),
-		cmocka_unit_test(a_device_whose_file_an_old_pod_has_is_given_to_nobody),
-		cmocka_unit_test(that_is_so_before_the_old_pod_s_own_is_there),
-		cmocka_unit_test(a_pod_that_was_given_the_file_rightly_keeps_it),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 
 #define X "spidernet.io/x"
 
-static void allows_device_files_of_our_resources_and_what_is_listed(void **state)
+TEST(allows_device_files_of_our_resources_and_what_is_listed)
 {
 	static const struct {
 		const char *path, *more;
@@ -47,7 +47,7 @@ static void allows_device_files_of_our_resources_and_what_is_listed(void **state
 			fail_msg("%s with %s", rows[i].path, rows[i].more ? rows[i].more : "none");
 }
 
-static void takes_paths_below_dev_only(void **state)
+TEST(takes_paths_below_dev_only)
 {
 	static const char *const bad[] = {"",    "/dev/",       "/etc/shadow",    "/dev/a,",
 					  "kvm", "/dev/../sda", "/dev/a,/proc/*", "/dev/a/"};
@@ -104,7 +104,7 @@ static void expect(const char *nodes, const char *rest, const char *healthy, con
 	assert_says(json_at(resource(allowed, X), "causes"), cause);
 }
 
-static void refuses_what_a_container_may_not_get_and_nothing_else(void **state)
+TEST(refuses_what_a_container_may_not_get_and_nothing_else)
 {
 	expect("[/dev/infiniband/uverbs2]", "env: PCIDEVICE_X, permissions: rwm,", "abc", NULL);
 	expect("[/dev/kvm]", "", "abc", NULL);
@@ -128,16 +128,4 @@ static void refuses_what_a_container_may_not_get_and_nothing_else(void **state)
 	expect("[]", "nodes: [/dev/sda],", "c", "/dev/sda is not among");
 	expect("[]", "env: LD_PRELOAD,", "c", "its variable LD_PRELOAD");
 	expect("[]", "permissions: rwx,", "c", "its permissions rwx");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(allows_device_files_of_our_resources_and_what_is_listed),
-		cmocka_unit_test(takes_paths_below_dev_only),
-		cmocka_unit_test(refuses_what_a_container_may_not_get_and_nothing_else),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,7 +121,7 @@ static size_t count(const json_t *pools, const char *name)
  * The PF's or the VF's member, and what becomes of the VFs of the seed's resource; "": they are
  * well.
  */
-static void a_vf_that_can_do_no_work_is_unhealthy(void **state)
+TEST(a_vf_that_can_do_no_work_is_unhealthy)
 {
 	static const struct {
 		const char *pf, *vf, *cause;
@@ -187,7 +187,7 @@ static void a_vf_that_can_do_no_work_is_unhealthy(void **state)
 
 /* ---- VF groups ------------------------------------------------------------------------------- */
 
-static void an_rdma_vf_has_what_upstream_gives(void **state)
+TEST(an_rdma_vf_has_what_upstream_gives)
 {
 	json_auto_t *observed = host();
 	json_auto_t *wanted = spec("0000:3b:00.0", "[{resourceName: mellanoxrdma, vfRange: 0-1, "
@@ -218,7 +218,7 @@ static void an_rdma_vf_has_what_upstream_gives(void **state)
 	assert_text(json_at(pools, "problems"), "[]");
 }
 
-static void in_exclusive_mode_a_pod_gets_the_vfs_folder(void **state)
+TEST(in_exclusive_mode_a_pod_gets_the_vfs_folder)
 {
 	json_auto_t *observed = host(), *pools = NULL, *later = NULL;
 	json_auto_t *wanted = spec("0000:3b:00.0", "[{resourceName: mellanoxrdma, vfRange: 0-1, "
@@ -243,7 +243,7 @@ static void in_exclusive_mode_a_pod_gets_the_vfs_folder(void **state)
 			      json_at(offered, "nodes")));
 }
 
-static void a_vf_without_rdma_gets_no_rdma_files(void **state)
+TEST(a_vf_without_rdma_gets_no_rdma_files)
 {
 	json_auto_t *observed = host();
 	json_auto_t *wanted =
@@ -257,7 +257,7 @@ static void a_vf_without_rdma_gets_no_rdma_files(void **state)
 	assert_null(json_at(vf, "numa"));
 }
 
-static void a_range_names_the_vfs(void **state)
+TEST(a_range_names_the_vfs)
 {
 	static const struct {
 		const char *range;
@@ -283,7 +283,7 @@ static void a_range_names_the_vfs(void **state)
 	}
 }
 
-static void a_group_that_cannot_be_read_is_told(void **state)
+TEST(a_group_that_cannot_be_read_is_told)
 {
 	static const struct {
 		const char *group, *part;
@@ -314,7 +314,7 @@ static void a_group_that_cannot_be_read_is_told(void **state)
 	}
 }
 
-static void policies_with_one_name_share_a_pool(void **state)
+TEST(policies_with_one_name_share_a_pool)
 {
 	json_auto_t *observed = host();
 	json_auto_t *wanted =
@@ -337,7 +337,7 @@ static void policies_with_one_name_share_a_pool(void **state)
 	assert_string_equal(json_str_at(json_array_get(devices, 2), "pf"), "0000:86:00.0");
 }
 
-static void gpus_matter_where_a_pool_has_vfs_of_several_nics(void **state)
+TEST(gpus_matter_where_a_pool_has_vfs_of_several_nics)
 {
 	json_auto_t *observed = host();
 	json_auto_t *wanted =
@@ -355,7 +355,7 @@ static void gpus_matter_where_a_pool_has_vfs_of_several_nics(void **state)
 	assert_null(json_at(resource(with, "spidernet.io/z"), "gpus"));
 }
 
-static void a_vf_is_offered_once(void **state)
+TEST(a_vf_is_offered_once)
 {
 	json_auto_t *observed = host();
 	json_auto_t *wanted =
@@ -369,7 +369,7 @@ static void a_vf_is_offered_once(void **state)
 		    "0000:3b:00.3: it is offered as spidernet.io/a already");
 }
 
-static void vfio_comes_with_its_group(void **state)
+TEST(vfio_comes_with_its_group)
 {
 	json_auto_t *observed = host();
 	json_auto_t *wanted =
@@ -390,7 +390,7 @@ static void vfio_comes_with_its_group(void **state)
 		    "vfio/42\"}]");
 }
 
-static void vhost_net_brings_its_files_or_is_missed(void **state)
+TEST(vhost_net_brings_its_files_or_is_missed)
 {
 	json_auto_t *observed = host();
 	json_auto_t *wanted =
@@ -410,7 +410,7 @@ static void vhost_net_brings_its_files_or_is_missed(void **state)
 }
 
 /* What is there and cannot be used is unhealthy, and says why. */
-static void a_vf_that_is_not_ready_is_unhealthy_with_a_cause(void **state)
+TEST(a_vf_that_is_not_ready_is_unhealthy_with_a_cause)
 {
 	static const struct {
 		const char *group, *set, *part;
@@ -442,7 +442,7 @@ static void a_vf_that_is_not_ready_is_unhealthy_with_a_cause(void **state)
 	}
 }
 
-static void an_rdma_device_without_verbs_is_unhealthy(void **state)
+TEST(an_rdma_device_without_verbs_is_unhealthy)
 {
 	json_auto_t *observed = host(), *pools = NULL;
 	json_auto_t *wanted =
@@ -455,7 +455,7 @@ static void an_rdma_device_without_verbs_is_unhealthy(void **state)
 		    "mlx5_2 has no file uverbs*");
 }
 
-static void causes_are_bounded(void **state)
+TEST(causes_are_bounded)
 {
 	json_auto_t *observed = host(), *pools = NULL;
 	json_auto_t *wanted =
@@ -470,7 +470,7 @@ static void causes_are_bounded(void **state)
 	assert_says(json_at(resource(pools, "spidernet.io/x"), "causes"), "and 10 more");
 }
 
-static void a_pf_that_is_missing_leaves_an_empty_pool(void **state)
+TEST(a_pf_that_is_missing_leaves_an_empty_pool)
 {
 	static const struct {
 		const char *pf, *part;
@@ -495,7 +495,7 @@ static void a_pf_that_is_missing_leaves_an_empty_pool(void **state)
 	}
 }
 
-static void an_external_pf_is_offered_and_blamed_on_its_manager(void **state)
+TEST(an_external_pf_is_offered_and_blamed_on_its_manager)
 {
 	json_auto_t *observed = host(), *pools = NULL;
 	json_auto_t *wanted = spec("0000:3b:00.0", "[{resourceName: x, vfRange: 0-3}]");
@@ -507,7 +507,7 @@ static void an_external_pf_is_offered_and_blamed_on_its_manager(void **state)
 		    "whoever manages this PF");
 }
 
-static void vdpa_is_refused_by_name(void **state)
+TEST(vdpa_is_refused_by_name)
 {
 	json_auto_t *observed = host();
 	json_auto_t *wanted =
@@ -518,7 +518,7 @@ static void vdpa_is_refused_by_name(void **state)
 	assert_says(json_at(resource(pools, "spidernet.io/x"), "causes"), "vdpaType vhost");
 }
 
-static void a_vf_that_carries_the_nodes_address_is_not_offered(void **state)
+TEST(a_vf_that_carries_the_nodes_address_is_not_offered)
 {
 	json_auto_t *observed = host(), *pools = NULL;
 	json_auto_t *wanted = spec("0000:3b:00.0", "[{resourceName: x, vfRange: 0-1}]");
@@ -533,7 +533,7 @@ static void a_vf_that_carries_the_nodes_address_is_not_offered(void **state)
 }
 
 /* The sriov plugin would refuse it. In use by a pod it stays as it is. */
-static void a_vf_that_the_node_uses_is_not_for_pods(void **state)
+TEST(a_vf_that_the_node_uses_is_not_for_pods)
 {
 	static const struct {
 		const char *kind, *name, *pod, *cause;
@@ -591,7 +591,7 @@ static void take_away(json_t *observed)
 	hide_rdma(observed, "mlx5_2");
 }
 
-static void a_held_vf_out_of_sight_stays_what_it_was(void **state)
+TEST(a_held_vf_out_of_sight_stays_what_it_was)
 {
 	json_auto_t *observed = host(), *wanted = spec("0000:3b:00.0", GROUP);
 	json_auto_t *before = compute((struct pools_input){.spec = wanted, .observed = observed});
@@ -608,7 +608,7 @@ static void a_held_vf_out_of_sight_stays_what_it_was(void **state)
 	assert_true(json_same(back, before));
 }
 
-static void a_held_vf_that_was_never_seen_is_healthy_and_cannot_be_had(void **state)
+TEST(a_held_vf_that_was_never_seen_is_healthy_and_cannot_be_had)
 {
 	json_auto_t *observed = host(), *wanted = spec("0000:3b:00.0", GROUP), *pools = NULL;
 	json_auto_t *allocated = json_pack("{s:{s:s}}", SEED, "0000:3b:00.2", "ns/pod/c");
@@ -623,7 +623,7 @@ static void a_held_vf_that_was_never_seen_is_healthy_and_cannot_be_had(void **st
 	assert_text(json_at(resource(pools, SEED), "causes"), "[]");
 }
 
-static void a_vf_is_held_when_only_the_kubelet_knows(void **state)
+TEST(a_vf_is_held_when_only_the_kubelet_knows)
 {
 	json_auto_t *observed = host(), *wanted = spec("0000:3b:00.0", GROUP), *pools = NULL;
 	json_auto_t *before = compute((struct pools_input){.spec = wanted, .observed = observed});
@@ -636,7 +636,7 @@ static void a_vf_is_held_when_only_the_kubelet_knows(void **state)
 }
 
 /* A policy's resource was renamed, or the VF moved to another one. */
-static void what_a_pod_has_under_another_name_is_not_given_again(void **state)
+TEST(what_a_pod_has_under_another_name_is_not_given_again)
 {
 	json_auto_t *observed = host(), *s = spec("0000:3b:00.0", GROUP);
 	json_auto_t *other = yaml("{old/name: {'0000:3b:00.2': ns/pod/c, '0': ns/b/c}}");
@@ -654,7 +654,7 @@ static void what_a_pod_has_under_another_name_is_not_given_again(void **state)
 	assert_true(json_is_true(json_at(device(shared, SEED, "0000:3b:00.2"), "healthy")));
 }
 
-static void what_a_pod_has_and_the_host_has_not_is_unhealthy(void **state)
+TEST(what_a_pod_has_and_the_host_has_not_is_unhealthy)
 {
 	json_auto_t *observed = host(), *wanted = spec("0000:3b:00.0", GROUP), *pools = NULL;
 	json_auto_t *before = compute((struct pools_input){.spec = wanted, .observed = observed});
@@ -669,7 +669,7 @@ static void what_a_pod_has_and_the_host_has_not_is_unhealthy(void **state)
 }
 
 /* Its driver starts anew, say. */
-static void vfs_of_a_pf_that_is_gone_for_a_moment_are_unhealthy(void **state)
+TEST(vfs_of_a_pf_that_is_gone_for_a_moment_are_unhealthy)
 {
 	json_auto_t *observed = host(), *wanted = spec("0000:3b:00.0", GROUP), *pools = NULL;
 	json_auto_t *before = compute((struct pools_input){.spec = wanted, .observed = observed});
@@ -695,7 +695,7 @@ static void vfs_of_a_pf_that_is_gone_for_a_moment_are_unhealthy(void **state)
  * The agent has started meanwhile: it knows them from the status alone. A second group has those of
  * its own range.
  */
-static void vfs_of_a_missing_pf_are_of_their_group_also_when_they_were_never_seen(void **state)
+TEST(vfs_of_a_missing_pf_are_of_their_group_also_when_they_were_never_seen)
 {
 	json_auto_t *observed =
 		yaml("missing: [{pciAddress: '0000:3b:00.0', Vfs: [{vfID: 0, "
@@ -743,7 +743,7 @@ static char *selected_ids(const char *selectors)
 	return strbuf_take(&ids);
 }
 
-static void selectors_pick_what_upstream_picks(void **state)
+TEST(selectors_pick_what_upstream_picks)
 {
 	static const struct {
 		const char *selectors, *ids;
@@ -774,7 +774,7 @@ static void selectors_pick_what_upstream_picks(void **state)
 	}
 }
 
-static void the_first_match_wins(void **state)
+TEST(the_first_match_wins)
 {
 	json_auto_t *observed = host();
 	json_auto_t *doc = list("{\"resourceList\":[{\"resourceName\":\"b\",\"selectors\":{"
@@ -794,7 +794,7 @@ static void the_first_match_wins(void **state)
 		    "it is offered as spidernet.io/b already");
 }
 
-static void a_pf_without_vfs_is_offered_unless_the_node_needs_it(void **state)
+TEST(a_pf_without_vfs_is_offered_unless_the_node_needs_it)
 {
 	json_auto_t *observed = host(), *open = host();
 	json_auto_t *doc = list("{\"resourceList\":[{\"resourceName\":\"x\",\"selectors\":{"
@@ -817,7 +817,7 @@ static void a_pf_without_vfs_is_offered_unless_the_node_needs_it(void **state)
 }
 
 /* docs/device-plugins.md: "an entry that matches nothing on a node (`NothingSelected`)" */
-static void an_entry_that_matches_nothing_names_each_selector_that_fails(void **state)
+TEST(an_entry_that_matches_nothing_names_each_selector_that_fails)
 {
 	json_auto_t *observed = host();
 	json_auto_t *doc = list("{\"resourceList\":[{\"resourceName\":\"x\",\"selectors\":{"
@@ -833,7 +833,7 @@ static void an_entry_that_matches_nothing_names_each_selector_that_fails(void **
 	assert_says(json_at(resource(pools, "spidernet.io/x"), "causes"), "wanted ens9");
 }
 
-static void an_rdma_vf_in_a_pod_still_counts_as_rdma(void **state)
+TEST(an_rdma_vf_in_a_pod_still_counts_as_rdma)
 {
 	json_auto_t *observed = host(), *pools = NULL;
 	json_auto_t *doc = list(
@@ -846,7 +846,7 @@ static void an_rdma_vf_in_a_pod_still_counts_as_rdma(void **state)
 		json_is_true(json_at(device(pools, "spidernet.io/x", "0000:3b:00.2"), "healthy")));
 }
 
-static void additional_info_is_overridden_by_address(void **state)
+TEST(additional_info_is_overridden_by_address)
 {
 	json_auto_t *observed = host();
 	json_auto_t *doc = list("{\"resourceList\":[{\"resourceName\":\"x\",\"selectors\":{"
@@ -862,7 +862,7 @@ static void additional_info_is_overridden_by_address(void **state)
 		    "{\"a\":\"b\",\"token\":\"own\"}");
 }
 
-static void an_entry_that_cannot_be_had_names_its_field(void **state)
+TEST(an_entry_that_cannot_be_had_names_its_field)
 {
 	static const struct {
 		const char *entry, *part;
@@ -922,7 +922,7 @@ static void an_entry_that_cannot_be_had_names_its_field(void **state)
 }
 
 /* Without it the others would select more than was meant. */
-static void a_selector_that_nobody_knows_changes_no_entry_that_was_good(void **state)
+TEST(a_selector_that_nobody_knows_changes_no_entry_that_was_good)
 {
 	json_auto_t *before = list("{\"resourceList\":[{\"resourceName\":\"x\",\"selectors\":"
 				   "{\"vendors\":[\"15b3\"],\"pfNames\":[\"p\"]}}]}");
@@ -935,7 +935,7 @@ static void a_selector_that_nobody_knows_changes_no_entry_that_was_good(void **s
 		    "resourceList[0].selectors[0].pfName: no such field, the nearest is pfNames");
 }
 
-static void what_is_no_resource_list_is_refused(void **state)
+TEST(what_is_no_resource_list_is_refused)
 {
 	static const char *const rows[] = {"",
 					   "{",
@@ -956,7 +956,7 @@ static void what_is_no_resource_list_is_refused(void **state)
 }
 
 /* What the SR-IOV operator writes for nodes without and with policies. */
-static void the_operators_own_spelling_is_read(void **state)
+TEST(the_operators_own_spelling_is_read)
 {
 	json_auto_t *none = list("{\"resourceList\":null}");
 	json_auto_t *some = list("{\"resourceList\":[{\"resourceName\":\"mellanoxrdma\","
@@ -975,7 +975,7 @@ static void the_operators_own_spelling_is_read(void **state)
 
 /* ---- between the kinds ----------------------------------------------------------------------- */
 
-static void two_kinds_cannot_have_one_name(void **state)
+TEST(two_kinds_cannot_have_one_name)
 {
 	static const char shared_text[] =
 		"{\"configList\":[{\"resourceName\":\"x\",\"resourcePrefix\":\"spidernet.io\","
@@ -1000,14 +1000,14 @@ static void two_kinds_cannot_have_one_name(void **state)
 	assert_says(json_at(pools, "problems"), "\"source\":\"" POOLS_SOURCE_LIST "\"");
 }
 
-static void nothing_configured_is_nothing_offered(void **state)
+TEST(nothing_configured_is_nothing_offered)
 {
 	json_auto_t *pools = compute((struct pools_input){0});
 
 	assert_text(pools, "{\"problems\":[],\"resources\":[]}");
 }
 
-static void a_status_says_which_pod_has_what(void **state)
+TEST(a_status_says_which_pod_has_what)
 {
 	json_auto_t *plugins = yaml("[{name: n/a, wanted: 3}, {name: n/b, wanted: 1}]");
 	json_auto_t *allocated = yaml("{n/a: {'1': ns/p/c, '2': ns/q/c}, n/other: {x: ns/p/c}}");
@@ -1021,7 +1021,7 @@ static void a_status_says_which_pod_has_what(void **state)
 	assert_true(json_same(unknown, plugins));
 }
 
-static void what_is_being_changed_is_given_to_nobody(void **state)
+TEST(what_is_being_changed_is_given_to_nobody)
 {
 	json_auto_t *pools = yaml("{resources: [{name: n/a, devices: [{id: v, healthy: true}, "
 				  "{id: w, healthy: true}]}, {name: n/b, devices: []}]}"),
@@ -1036,7 +1036,7 @@ static void what_is_being_changed_is_given_to_nobody(void **state)
 	assert_true(json_same(again, before));
 }
 
-static void a_resource_that_nothing_asks_for_stays_while_pods_have_it(void **state)
+TEST(a_resource_that_nothing_asks_for_stays_while_pods_have_it)
 {
 	json_auto_t *plugins = yaml("[{name: n/a}]");
 	json_auto_t *allocated = yaml("{n/old: {'0000:3b:00.2': ns/p/c}, gpu/x: {'1': ns/q/c}}");
@@ -1051,7 +1051,7 @@ static void a_resource_that_nothing_asks_for_stays_while_pods_have_it(void **sta
 	assert_text(json_at(old, "pods"), "[{\"device\":\"0000:3b:00.2\",\"pod\":\"ns/p/c\"}]");
 }
 
-static void what_claims_get_is_told_when_no_plugin_offers_it(void **state)
+TEST(what_claims_get_is_told_when_no_plugin_offers_it)
 {
 	json_auto_t *plugins = yaml("[{name: n/a, offered: 1}]");
 	json_auto_t *given = yaml("[{name: n/a, offered: 2}, {name: n/b, offered: 2}]");
@@ -1067,7 +1067,7 @@ static void what_claims_get_is_told_when_no_plugin_offers_it(void **state)
 			 1);
 }
 
-static void a_status_names_so_many_pods_and_no_more(void **state)
+TEST(a_status_names_so_many_pods_and_no_more)
 {
 	json_auto_t *plugins = yaml("[{name: n/a}]"), *allocated = yaml("{n/a: {}}"),
 		    *status = NULL;
@@ -1081,57 +1081,4 @@ static void a_status_names_so_many_pods_and_no_more(void **state)
 	assert_int_equal(json_array_size(json_at(json_array_get(status, 0), "pods")),
 			 POOLS_STATUS_PODS_MAX);
 	assert_int_equal(json_integer_value(json_at(json_array_get(status, 0), "allocated")), 200);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_vf_that_can_do_no_work_is_unhealthy),
-		cmocka_unit_test(an_rdma_vf_has_what_upstream_gives),
-		cmocka_unit_test(in_exclusive_mode_a_pod_gets_the_vfs_folder),
-		cmocka_unit_test(a_vf_without_rdma_gets_no_rdma_files),
-		cmocka_unit_test(a_range_names_the_vfs),
-		cmocka_unit_test(a_group_that_cannot_be_read_is_told),
-		cmocka_unit_test(policies_with_one_name_share_a_pool),
-		cmocka_unit_test(gpus_matter_where_a_pool_has_vfs_of_several_nics),
-		cmocka_unit_test(a_vf_is_offered_once),
-		cmocka_unit_test(vfio_comes_with_its_group),
-		cmocka_unit_test(vhost_net_brings_its_files_or_is_missed),
-		cmocka_unit_test(a_vf_that_is_not_ready_is_unhealthy_with_a_cause),
-		cmocka_unit_test(an_rdma_device_without_verbs_is_unhealthy),
-		cmocka_unit_test(causes_are_bounded),
-		cmocka_unit_test(a_pf_that_is_missing_leaves_an_empty_pool),
-		cmocka_unit_test(an_external_pf_is_offered_and_blamed_on_its_manager),
-		cmocka_unit_test(vdpa_is_refused_by_name),
-		cmocka_unit_test(a_vf_that_carries_the_nodes_address_is_not_offered),
-		cmocka_unit_test(a_vf_that_the_node_uses_is_not_for_pods),
-		cmocka_unit_test(a_held_vf_out_of_sight_stays_what_it_was),
-		cmocka_unit_test(a_held_vf_that_was_never_seen_is_healthy_and_cannot_be_had),
-		cmocka_unit_test(a_vf_is_held_when_only_the_kubelet_knows),
-		cmocka_unit_test(what_a_pod_has_under_another_name_is_not_given_again),
-		cmocka_unit_test(what_a_pod_has_and_the_host_has_not_is_unhealthy),
-		cmocka_unit_test(vfs_of_a_pf_that_is_gone_for_a_moment_are_unhealthy),
-		cmocka_unit_test(
-			vfs_of_a_missing_pf_are_of_their_group_also_when_they_were_never_seen),
-		cmocka_unit_test(selectors_pick_what_upstream_picks),
-		cmocka_unit_test(the_first_match_wins),
-		cmocka_unit_test(a_pf_without_vfs_is_offered_unless_the_node_needs_it),
-		cmocka_unit_test(an_entry_that_matches_nothing_names_each_selector_that_fails),
-		cmocka_unit_test(an_rdma_vf_in_a_pod_still_counts_as_rdma),
-		cmocka_unit_test(additional_info_is_overridden_by_address),
-		cmocka_unit_test(an_entry_that_cannot_be_had_names_its_field),
-		cmocka_unit_test(a_selector_that_nobody_knows_changes_no_entry_that_was_good),
-		cmocka_unit_test(what_is_no_resource_list_is_refused),
-		cmocka_unit_test(the_operators_own_spelling_is_read),
-		cmocka_unit_test(two_kinds_cannot_have_one_name),
-		cmocka_unit_test(nothing_configured_is_nothing_offered),
-		cmocka_unit_test(a_status_says_which_pod_has_what),
-		cmocka_unit_test(what_is_being_changed_is_given_to_nobody),
-		cmocka_unit_test(a_resource_that_nothing_asks_for_stays_while_pods_have_it),
-		cmocka_unit_test(what_claims_get_is_told_when_no_plugin_offers_it),
-		cmocka_unit_test(a_status_names_so_many_pods_and_no_more),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static uint32_t wanted(const char *ns, const char *label, const char *n, size_t 
 	return same_rails_wanted(observed, pod, allocated, R);
 }
 
-static void a_list_names_the_rails(void **state)
+TEST(a_list_names_the_rails)
 {
 	assert_int_equal(wanted("ml", "1.3", "2", 8, "{}"), 0xa);
 	/* As many as the pod asks for: the same ones on each node. */
@@ -59,7 +59,7 @@ static void a_list_names_the_rails(void **state)
 	assert_int_equal(wanted("ml", "1.3", "0", 8, "{}"), 0);
 }
 
-static void a_group_has_a_block_of_neighbours(void **state)
+TEST(a_group_has_a_block_of_neighbours)
 {
 	uint32_t first = wanted("ml", "train", "2", 8, "{}");
 
@@ -83,7 +83,7 @@ static uint32_t wanted_next(const char *label, const char *n, size_t rails, cons
 	return same_rails_wanted(observed, pod, allocated, R);
 }
 
-static void the_next_container_gets_rails_that_the_pod_lacks(void **state)
+TEST(the_next_container_gets_rails_that_the_pod_lacks)
 {
 	/* Of eight rails, rail 0 is bus 8. */
 	static const char two[] = R ": {'0000:08:00.1': ml/w/c, '0000:07:00.1': ml/w/c}";
@@ -123,7 +123,7 @@ static void assert_spread(const char *ns_prefix, const char *group_prefix)
 		assert_in_range(by_block[k], 8, 24);
 }
 
-static void groups_are_spread_over_all_rails(void **state)
+TEST(groups_are_spread_over_all_rails)
 {
 	assert_spread("ml", "job-");
 	/* A namespace for each team, and its job has the team's name as well. */
@@ -160,7 +160,7 @@ static char *preferred(const char *policy, const char *available_text, size_t si
 }
 
 /* Rail 0 is bus 4, rail 3 bus 1. */
-static void devices_are_of_the_rails(void **state)
+TEST(devices_are_of_the_rails)
 {
 	static const char all[] =
 		"['0000:01:00.1', '0000:01:00.2', '0000:02:00.1', '0000:02:00.2', "
@@ -188,7 +188,7 @@ static void devices_are_of_the_rails(void **state)
 	}
 }
 
-static void a_pod_that_lacks_a_rail_is_named(void **state)
+TEST(a_pod_that_lacks_a_rail_is_named)
 {
 	json_auto_t *observed = host(4);
 	json_auto_t *wanted = yaml("{ml/right: 3, ml/other: 3, ml/beyond: 33, ml/waits: 3}");
@@ -213,7 +213,7 @@ static void a_pod_that_lacks_a_rail_is_named(void **state)
 	assert_true(json_same(wanted, left));
 }
 
-static void a_rail_that_is_not_there_is_said(void **state)
+TEST(a_rail_that_is_not_there_is_said)
 {
 	json_auto_t *observed = host(2), *wanted = yaml("{ml/w: 8}");
 	json_auto_t *allocated = yaml(R ": {'0000:01:00.1': ml/w/c}");
@@ -221,20 +221,4 @@ static void a_rail_that_is_not_there_is_said(void **state)
 
 	assert_non_null(strstr(json_str_at(json_array_get(missed, 0), "message"),
 			       "rail 3 has no NIC on this node"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_list_names_the_rails),
-		cmocka_unit_test(a_group_has_a_block_of_neighbours),
-		cmocka_unit_test(the_next_container_gets_rails_that_the_pod_lacks),
-		cmocka_unit_test(groups_are_spread_over_all_rails),
-		cmocka_unit_test(devices_are_of_the_rails),
-		cmocka_unit_test(a_pod_that_lacks_a_rail_is_named),
-		cmocka_unit_test(a_rail_that_is_not_there_is_said),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static bool is_not_ten(const void *arg, const char *address)
 	return strncmp(address, "10.", 3) != 0;
 }
 
-static void peers_are_those_of_connections_that_are_established(void **state)
+TEST(peers_are_those_of_connections_that_are_established)
 {
 	/* Established, waiting for its end, loopback, not wanted, the first once more. */
 	static const char tcp[] = HEAD "   0: 050200C0:D2A6 076433C6:192B 01" REST
@@ -56,7 +56,7 @@ static void peers_are_those_of_connections_that_are_established(void **state)
 }
 
 /* To the API server; from it, and to a pod of another process: not the kubelet's own. */
-static void a_process_reaches_what_it_connected_to_itself(void **state)
+TEST(a_process_reaches_what_it_connected_to_itself)
 {
 	static const char tcp[] = HEAD "   0: 00000000:280A 00000000:0000 0A" REST
 				       "   1: 050200C0:D2A6 076433C6:192B 01" REST
@@ -80,15 +80,4 @@ static void a_process_reaches_what_it_connected_to_itself(void **state)
 	assert_int_equal(json_array_size(reached), 1);
 	assert_true(json_list_has(reached, "198.51.100.7"));
 	scratch_free(folder);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(peers_are_those_of_connections_that_are_established),
-		cmocka_unit_test(a_process_reaches_what_it_connected_to_itself),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,7 +104,7 @@ static void refuses(struct host_tree *tree, const char *text, const char *reason
 	assert_int_equal(host_tree_changes(tree), changes);
 }
 
-static void a_pf_whose_rdma_device_is_open_keeps_its_switch(void **state)
+TEST_WITH(a_pf_whose_rdma_device_is_open_keeps_its_switch, set_up, tear_down)
 {
 	host_tree_open_verbs(*state, "mlx5_0", 3);
 	refuses(*state, SWITCHDEV, "PfInUse", "3 processes that have mlx5_0 open");
@@ -112,7 +112,7 @@ static void a_pf_whose_rdma_device_is_open_keeps_its_switch(void **state)
 	does(*state, SET_VFS(2));
 }
 
-static void a_pf_that_interfaces_lie_on_keeps_its_switch(void **state)
+TEST_WITH(a_pf_that_interfaces_lie_on_keeps_its_switch, set_up, tear_down)
 {
 	host_tree_add_address(*state, "ens1f0np0", "192.0.2.7");
 	refuses(*state, SWITCHDEV, "PfInUse", "ens1f0np0 has an address");
@@ -128,7 +128,7 @@ static struct host_tree *tree_of_driver(const char *driver)
 }
 
 /* Pods' interfaces keep the number, as the plan shows; the node's own addresses bear it. */
-static void a_pf_whose_link_vfs_would_drop_gets_them_beside_an_address(void **state)
+TEST(a_pf_whose_link_vfs_would_drop_gets_them_beside_an_address)
 {
 	static const char *const drivers[] = {"igb", "ixgbe", "ice"};
 
@@ -142,12 +142,12 @@ static void a_pf_whose_link_vfs_would_drop_gets_them_beside_an_address(void **st
 	}
 }
 
-static void a_pf_in_a_bond_keeps_its_switch(void **state)
+TEST_WITH(a_pf_in_a_bond_keeps_its_switch, set_up_bond, tear_down)
 {
 	refuses(*state, SWITCHDEV, "PfInUse", "bond0, of which ens1f0np0 is a part");
 }
 
-static void a_port_of_a_bond_is_used_by_the_node(void **state)
+TEST_WITH(a_port_of_a_bond_is_used_by_the_node, set_up_bond, tear_down)
 {
 	struct evidence *evidence = evidence_new(host_tree_host(*state));
 	auto_free char *who = evidence_node_user(evidence, PF);
@@ -156,19 +156,19 @@ static void a_port_of_a_bond_is_used_by_the_node(void **state)
 	assert_string_equal(who, "bond0, of which ens1f0np0 is a part");
 }
 
-static void a_pf_in_a_bond_keeps_its_mtu(void **state)
+TEST_WITH(a_pf_in_a_bond_keeps_its_mtu, set_up_bond, tear_down)
 {
 	does(*state, SET_MTU(9000));
 	refuses(*state, SET_MTU(1500), "PfInUse", "bond0, of which ens1f0np0 is a part");
 }
 
-static void a_pf_that_nothing_lies_on_does_not(void **state)
+TEST_WITH(a_pf_that_nothing_lies_on_does_not, set_up, tear_down)
 {
 	does(*state, SET_MTU(9000));
 	does(*state, SET_MTU(1500));
 }
 
-static void a_live_roce_lag_keeps_the_vfs_of_all_its_ports(void **state)
+TEST_WITH(a_live_roce_lag_keeps_the_vfs_of_all_its_ports, set_up_bond, tear_down)
 {
 	static const char *const counts[] = {
 		SET_VFS(2), "{\"step\": \"set-num-vfs\", \"pf\": \"0000:3b:00.1\", \"count\": 2}"};
@@ -178,12 +178,12 @@ static void a_live_roce_lag_keeps_the_vfs_of_all_its_ports(void **state)
 		refuses(*state, counts[i], "PfInUse", "is a port of bond0");
 }
 
-static void a_roce_lag_that_nobody_has_open_does_not(void **state)
+TEST_WITH(a_roce_lag_that_nobody_has_open_does_not, set_up_bond, tear_down)
 {
 	does(*state, SET_VFS(2));
 }
 
-static void a_vf_whose_rdma_device_is_open_is_in_use(void **state)
+TEST_WITH(a_vf_whose_rdma_device_is_open_is_in_use, set_up, tear_down)
 {
 	does(*state, SET_VFS(2));
 	host_tree_open_verbs(*state, "mlx5_0v0", 1);
@@ -193,7 +193,7 @@ static void a_vf_whose_rdma_device_is_open_is_in_use(void **state)
 }
 
 /* Unbinding would sleep in the kernel until the file is closed. */
-static void a_vf_under_soft_roce_that_a_process_has_open_is_in_use(void **state)
+TEST_WITH(a_vf_under_soft_roce_that_a_process_has_open_is_in_use, set_up, tear_down)
 {
 	struct sysfs_text name;
 
@@ -223,7 +223,7 @@ static void bind_vfio(struct host_tree *tree)
  * A node with a million open files would take seconds for each step: the kernel knows it of the
  * device.
  */
-static void no_open_file_is_looked_at_where_the_kernel_knows_it_of_the_device(void **state)
+TEST_WITH(no_open_file_is_looked_at_where_the_kernel_knows_it_of_the_device, set_up, tear_down)
 {
 	bind_vfio(*state);
 	host_tree_link(*state, "sys/bus/pci/devices/" VF "/iommu_group",
@@ -237,7 +237,7 @@ static void no_open_file_is_looked_at_where_the_kernel_knows_it_of_the_device(vo
 	does(*state, UNBIND);
 }
 
-static void open_files_are_looked_at_where_the_kernel_does_not_know(void **state)
+TEST_WITH(open_files_are_looked_at_where_the_kernel_does_not_know, set_up, tear_down)
 {
 	bind_vfio(*state);
 	host_tree_link(*state, "sys/bus/pci/devices/" VF "/iommu_group",
@@ -248,7 +248,7 @@ static void open_files_are_looked_at_where_the_kernel_does_not_know(void **state
 }
 
 /* For migration of virtual machines; bound by whoever runs these. */
-static void a_vendors_own_vfio_driver_is_one_of_vfio(void **state)
+TEST_WITH(a_vendors_own_vfio_driver_is_one_of_vfio, set_up, tear_down)
 {
 	json_auto_t *observed = NULL;
 	const json_t *vf;
@@ -273,7 +273,7 @@ static void a_vendors_own_vfio_driver_is_one_of_vfio(void **state)
 }
 
 /* A program of DPDK's on the host. Its driver has enabled the function since it was bound. */
-static void a_vf_of_uio_is_looked_for_among_open_files(void **state)
+TEST_WITH(a_vf_of_uio_is_looked_for_among_open_files, set_up, tear_down)
 {
 	bind_vfio(*state);
 	host_tree_link(*state, "sys/bus/pci/devices/" VF "/driver",
@@ -287,7 +287,7 @@ static void a_vf_of_uio_is_looked_for_among_open_files(void **state)
 	does(*state, SET_VFS(0));
 }
 
-static void the_observed_document_says_the_same(void **state)
+TEST_WITH(the_observed_document_says_the_same, set_up, tear_down)
 {
 	json_auto_t *observed = NULL;
 	const json_t *vf;
@@ -331,7 +331,7 @@ static int number_of(struct host_tree *tree, const char *name)
 }
 
 /* A bridge, a route of the node: they end with the VF. */
-static void representors_that_the_node_uses_keep_their_vfs(void **state)
+TEST_WITH(representors_that_the_node_uses_keep_their_vfs, set_up, tear_down)
 {
 	does(*state, SET_VFS(2));
 	host_tree_add_interface(*state, "eth4", NULL);
@@ -344,7 +344,7 @@ static void representors_that_the_node_uses_keep_their_vfs(void **state)
 }
 
 /* Its own interface is free; the card's second one, of the same function, is not. */
-static void each_interface_of_a_function_counts(void **state)
+TEST_WITH(each_interface_of_a_function_counts, set_up, tear_down)
 {
 	host_tree_add_interface(*state, "eth9", NULL);
 	give_to_pf(*state, "eth9", number_of(*state, "eth9"), NULL);
@@ -354,20 +354,20 @@ static void each_interface_of_a_function_counts(void **state)
 	does(*state, SET_VFS(2));
 }
 
-static void an_interface_that_was_not_listed_may_be_in_use(void **state)
+TEST_WITH(an_interface_that_was_not_listed_may_be_in_use, set_up, tear_down)
 {
 	give_to_pf(*state, "late0", 999, NULL);
 	refuses(*state, SWITCHDEV, "PfInUse", "late0 came or went");
 }
 
 /* The plugin host-device gives PFs to pods. */
-static void a_pf_in_another_namespace_keeps_its_switch(void **state)
+TEST_WITH(a_pf_in_another_namespace_keeps_its_switch, set_up, tear_down)
 {
 	host_tree_move_away(*state, PF);
 	refuses(*state, SWITCHDEV, "PfInUse", "another network namespace");
 }
 
-static void a_pf_whose_vfs_would_drop_the_link_of_a_pod_gets_none(void **state)
+TEST_WITH(a_pf_whose_vfs_would_drop_the_link_of_a_pod_gets_none, set_up, tear_down)
 {
 	struct host_tree *tree = tree_of_driver("ixgbe");
 
@@ -376,21 +376,21 @@ static void a_pf_whose_vfs_would_drop_the_link_of_a_pod_gets_none(void **state)
 	host_tree_free(tree);
 }
 
-static void a_pf_of_a_virtual_machine_gets_no_vfs(void **state)
+TEST_WITH(a_pf_of_a_virtual_machine_gets_no_vfs, set_up, tear_down)
 {
 	host_tree_link(*state, "sys/bus/pci/devices/" PF "/driver", "../../drivers/vfio-pci");
 	host_tree_file(*state, "sys/bus/pci/devices/" PF "/enable", "1\n");
 	refuses(*state, SET_VFS(2), "PfInUse", "VFIO");
 }
 
-static void a_pf_with_a_subfunction_keeps_its_switch(void **state)
+TEST_WITH(a_pf_with_a_subfunction_keeps_its_switch, set_up, tear_down)
 {
 	host_tree_file(*state, "sys/bus/pci/devices/" PF "/mlx5_core.eth.0/x", "");
 	host_tree_file(*state, "sys/bus/pci/devices/" PF "/mlx5_core.sf.4/sfnum", "88\n");
 	refuses(*state, SWITCHDEV, "PfInUse", "its subfunction mlx5_core.sf.4");
 }
 
-static void a_pf_with_a_subnet_manager_or_a_clock_keeps_its_switch(void **state)
+TEST_WITH(a_pf_with_a_subnet_manager_or_a_clock_keeps_its_switch, set_up, tear_down)
 {
 	static const char *const files[][2] = {
 		{"infiniband_mad/umad2/dev", "/dev/infiniband/umad2"},
@@ -410,7 +410,7 @@ static void a_pf_with_a_subnet_manager_or_a_clock_keeps_its_switch(void **state)
 	does(*state, SWITCHDEV);
 }
 
-static void soft_roce_beside_a_vfs_own_rdma_device_counts(void **state)
+TEST_WITH(soft_roce_beside_a_vfs_own_rdma_device_counts, set_up, tear_down)
 {
 	struct sysfs_text name;
 
@@ -422,7 +422,7 @@ static void soft_roce_beside_a_vfs_own_rdma_device_counts(void **state)
 	refuses(*state, UNBIND, "VfInUse", "perftest (pid 4242)");
 }
 
-static void a_team_is_a_lag_like_a_bond(void **state)
+TEST_WITH(a_team_is_a_lag_like_a_bond, set_up, tear_down)
 {
 	struct host_tree *tree = host_tree_new();
 	struct tree_pf first = tree_mlx;
@@ -439,7 +439,7 @@ static void a_team_is_a_lag_like_a_bond(void **state)
 }
 
 /* The port's MTU is that of all its VFs. */
-static void a_pf_whose_vf_a_pod_has_keeps_its_mtu(void **state)
+TEST_WITH(a_pf_whose_vf_a_pod_has_keeps_its_mtu, set_up, tear_down)
 {
 	does(*state, SET_MTU(9000));
 	does(*state, SET_VFS(2));
@@ -450,7 +450,7 @@ static void a_pf_whose_vf_a_pod_has_keeps_its_mtu(void **state)
 }
 
 /* What a PF gives to a VF resets it. */
-static void a_vf_that_the_node_uses_keeps_what_its_pf_gave_it(void **state)
+TEST_WITH(a_vf_that_the_node_uses_keeps_what_its_pf_gave_it, set_up, tear_down)
 {
 	struct sysfs_text name;
 
@@ -467,7 +467,7 @@ static void a_vf_that_the_node_uses_keeps_what_its_pf_gave_it(void **state)
 }
 
 /* /proc is not the host's, or not there: nothing is known of its processes. */
-static void without_the_hosts_proc_all_may_be_in_use(void **state)
+TEST_WITH(without_the_hosts_proc_all_may_be_in_use, set_up, tear_down)
 {
 	does(*state, SET_VFS(2));
 	host_tree_remove(*state, "proc/1");
@@ -504,7 +504,7 @@ static void assert_used_by_the_node(struct host_tree *tree, const char *words)
 }
 
 /* docs/host.md: "Any evidence counts; disagreement is in use". Storage, iSCSI, a second fabric. */
-static void a_vf_with_an_address_of_the_node_is_in_use(void **state)
+TEST_WITH(a_vf_with_an_address_of_the_node_is_in_use, set_up, tear_down)
 {
 	struct sysfs_text name;
 
@@ -514,7 +514,7 @@ static void a_vf_with_an_address_of_the_node_is_in_use(void **state)
 	assert_used_by_the_node(*state, "has an address");
 }
 
-static void a_vf_that_routes_lead_out_of_is_in_use(void **state)
+TEST_WITH(a_vf_that_routes_lead_out_of_is_in_use, set_up, tear_down)
 {
 	struct evidence *evidence = evidence_new(host_tree_host(*state));
 	auto_free char *who = NULL, *other = NULL;
@@ -531,7 +531,7 @@ static void a_vf_that_routes_lead_out_of_is_in_use(void **state)
 }
 
 /* Between the list of interfaces and the question about this one. */
-static void a_vf_whose_interface_came_or_went_has_an_unknown_user(void **state)
+TEST_WITH(a_vf_whose_interface_came_or_went_has_an_unknown_user, set_up, tear_down)
 {
 	json_auto_t *observed = NULL;
 	auto_free char *path = NULL;
@@ -584,7 +584,7 @@ static size_t questions_for(struct host_tree *tree, int vfs)
 }
 
 /* One dump each of links, addresses and routes; those of a family are one each. */
-static void the_node_s_use_of_128_vfs_is_asked_for_as_often_as_that_of_one(void **state)
+TEST_WITH(the_node_s_use_of_128_vfs_is_asked_for_as_often_as_that_of_one, set_up, tear_down)
 {
 	size_t one;
 
@@ -595,7 +595,7 @@ static void the_node_s_use_of_128_vfs_is_asked_for_as_often_as_that_of_one(void 
 }
 
 /* However the administrator named it, and whoever its driver is for: a VM, a container. */
-static void a_vf_that_is_a_vdpa_device_in_use_is_in_use(void **state)
+TEST_WITH(a_vf_that_is_a_vdpa_device_in_use_is_in_use, set_up, tear_down)
 {
 	static const char *const drivers[] = {"vhost_vdpa", "virtio_vdpa"};
 
@@ -618,7 +618,7 @@ static void a_vf_that_is_a_vdpa_device_in_use_is_in_use(void **state)
 }
 
 /* NVMe-oF, NFS over RDMA, SMB Direct, Lustre, SMC-R and iSER have no context. */
-static void a_vf_that_a_module_of_the_kernel_uses_is_in_use(void **state)
+TEST_WITH(a_vf_that_a_module_of_the_kernel_uses_is_in_use, set_up, tear_down)
 {
 	does(*state, SET_VFS(2));
 	host_tree_use_in_kernel(*state, 2, "nvme_rdma");
@@ -627,7 +627,7 @@ static void a_vf_that_a_module_of_the_kernel_uses_is_in_use(void **state)
 	does(*state, UNBIND);
 }
 
-static void a_pf_that_a_module_of_the_kernel_uses_keeps_its_switch(void **state)
+TEST_WITH(a_pf_that_a_module_of_the_kernel_uses_keeps_its_switch, set_up, tear_down)
 {
 	host_tree_use_in_kernel(*state, 1, "ko2iblnd");
 	refuses(*state, SWITCHDEV, "PfInUse", "ko2iblnd on mlx5_0");
@@ -638,14 +638,14 @@ static void a_pf_that_a_module_of_the_kernel_uses_keeps_its_switch(void **state)
 	does(*state, SWITCHDEV);
 }
 
-static void a_roce_lag_that_a_module_of_the_kernel_uses_keeps_its_vfs(void **state)
+TEST_WITH(a_roce_lag_that_a_module_of_the_kernel_uses_keeps_its_vfs, set_up_bond, tear_down)
 {
 	host_tree_use_in_kernel(*state, 1, "nvme_rdma");
 	refuses(*state, SET_VFS(2), "PfInUse", "nvme_rdma on mlx5_bond_0");
 }
 
 /* IPoIB, and servers that listen on every device, are on all of them. */
-static void what_every_device_has_is_no_user(void **state)
+TEST_WITH(what_every_device_has_is_no_user, set_up, tear_down)
 {
 	does(*state, SET_VFS(2));
 	host_tree_use_in_kernel(*state, 2, "ib_ipoib");
@@ -653,7 +653,7 @@ static void what_every_device_has_is_no_user(void **state)
 }
 
 /* Whatever the kubelet and the host show. */
-static void a_vf_that_is_prepared_for_a_claim_is_in_use(void **state)
+TEST_WITH(a_vf_that_is_prepared_for_a_claim_is_in_use, set_up, tear_down)
 {
 	does(*state, SET_VFS(2));
 	host_tree_file(
@@ -669,57 +669,4 @@ static void a_vf_that_is_prepared_for_a_claim_is_in_use(void **state)
 	refuses(*state, UNBIND, "VfInUse", "nobody knows whom");
 	host_tree_file(*state, CLAIMS, "{\"claims\": {}}");
 	does(*state, UNBIND);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-#define BOND(name) cmocka_unit_test_setup_teardown(name, set_up_bond, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(representors_that_the_node_uses_keep_their_vfs),
-		TEST(each_interface_of_a_function_counts),
-		TEST(an_interface_that_was_not_listed_may_be_in_use),
-		TEST(a_pf_in_another_namespace_keeps_its_switch),
-		TEST(a_pf_whose_vfs_would_drop_the_link_of_a_pod_gets_none),
-		TEST(a_pf_of_a_virtual_machine_gets_no_vfs),
-		TEST(a_pf_with_a_subfunction_keeps_its_switch),
-		TEST(a_pf_with_a_subnet_manager_or_a_clock_keeps_its_switch),
-		TEST(soft_roce_beside_a_vfs_own_rdma_device_counts),
-		TEST(a_team_is_a_lag_like_a_bond),
-		TEST(a_pf_whose_vf_a_pod_has_keeps_its_mtu),
-		TEST(a_vf_that_the_node_uses_keeps_what_its_pf_gave_it),
-		TEST(without_the_hosts_proc_all_may_be_in_use),
-		TEST(a_pf_whose_rdma_device_is_open_keeps_its_switch),
-		TEST(a_pf_that_interfaces_lie_on_keeps_its_switch),
-		cmocka_unit_test(a_pf_whose_link_vfs_would_drop_gets_them_beside_an_address),
-		BOND(a_pf_in_a_bond_keeps_its_switch),
-		BOND(a_port_of_a_bond_is_used_by_the_node),
-		BOND(a_pf_in_a_bond_keeps_its_mtu),
-		TEST(a_pf_that_nothing_lies_on_does_not),
-		BOND(a_live_roce_lag_keeps_the_vfs_of_all_its_ports),
-		BOND(a_roce_lag_that_nobody_has_open_does_not),
-		TEST(a_vf_whose_rdma_device_is_open_is_in_use),
-		TEST(a_vf_under_soft_roce_that_a_process_has_open_is_in_use),
-		TEST(no_open_file_is_looked_at_where_the_kernel_knows_it_of_the_device),
-		TEST(open_files_are_looked_at_where_the_kernel_does_not_know),
-		TEST(a_vendors_own_vfio_driver_is_one_of_vfio),
-		TEST(a_vf_of_uio_is_looked_for_among_open_files),
-		TEST(the_observed_document_says_the_same),
-		TEST(a_vf_that_is_prepared_for_a_claim_is_in_use),
-		TEST(a_vf_with_an_address_of_the_node_is_in_use),
-		TEST(a_vf_that_routes_lead_out_of_is_in_use),
-		TEST(a_vf_whose_interface_came_or_went_has_an_unknown_user),
-		TEST(the_node_s_use_of_128_vfs_is_asked_for_as_often_as_that_of_one),
-		TEST(a_vf_that_is_a_vdpa_device_in_use_is_in_use),
-		TEST(a_vf_that_a_module_of_the_kernel_uses_is_in_use),
-		TEST(a_pf_that_a_module_of_the_kernel_uses_keeps_its_switch),
-		TEST(what_every_device_has_is_no_user),
-		cmocka_unit_test_setup_teardown(
-			a_roce_lag_that_a_module_of_the_kernel_uses_keeps_its_vfs, set_up_bond,
-			tear_down),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

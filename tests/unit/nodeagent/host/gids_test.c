@@ -70,7 +70,7 @@ static void add_shared_device(struct host_tree *tree)
 	put_slot(tree, "mlx5_0", 12, "10.6.0.1", "RoCE v2", "net1");
 }
 
-static void only_those_that_are_asked_for_are_told(void **state)
+TEST_WITH(only_those_that_are_asked_for_are_told, set_up, tear_down)
 {
 	add_shared_device(*state);
 	is_found(*state, "{'addresses': ['10.6.0.1', '10.6.0.2']}",
@@ -83,14 +83,14 @@ static void only_those_that_are_asked_for_are_told(void **state)
 	is_found(*state, "{'addresses': ['10.6.0.1/16', '../..', '::', '']}", "{}");
 }
 
-static void a_table_of_infiniband_is_left_out(void **state)
+TEST_WITH(a_table_of_infiniband_is_left_out, set_up, tear_down)
 {
 	add_shared_device(*state);
 	put_text(*state, "mlx5_0", "link_layer", "InfiniBand");
 	is_found(*state, "{'addresses': ['10.6.0.1']}", "{}");
 }
 
-static void a_vf_is_read_if_a_pod_has_it(void **state)
+TEST_WITH(a_vf_is_read_if_a_pod_has_it, set_up, tear_down)
 {
 	put_text(*state, "mlx5_4", "link_layer", "Ethernet");
 	put_slot(*state, "mlx5_4", 0, "10.6.0.1", "RoCE v2", "net1");
@@ -103,7 +103,7 @@ static void a_vf_is_read_if_a_pod_has_it(void **state)
 		 "'netdev': 'net1'}]}");
 }
 
-static void the_gids_of_one_address_have_an_end(void **state)
+TEST_WITH(the_gids_of_one_address_have_an_end, set_up, tear_down)
 {
 	json_auto_t *wanted = yaml("{'addresses': ['10.6.0.9']}"), *got = NULL;
 
@@ -114,27 +114,11 @@ static void the_gids_of_one_address_have_an_end(void **state)
 	assert_int_equal(json_array_size(json_at(got, "10.6.0.9")), GIDS_PER_ADDRESS);
 }
 
-static void a_question_of_another_shape_is_refused(void **state)
+TEST_WITH(a_question_of_another_shape_is_refused, set_up, tear_down)
 {
 	json_auto_t *wanted = yaml("{'addresses': [5]}");
 	struct err err = {0};
 
 	assert_null(gids_find(host_tree_host(*state), wanted, &err));
 	assert_string_equal(err.reason, "BadField");
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(only_those_that_are_asked_for_are_told),
-		TEST(a_table_of_infiniband_is_left_out),
-		TEST(a_vf_is_read_if_a_pod_has_it),
-		TEST(the_gids_of_one_address_have_an_end),
-		TEST(a_question_of_another_shape_is_refused),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

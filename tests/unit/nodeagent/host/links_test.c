@@ -87,7 +87,7 @@ static bool has(struct host_tree *tree, const char *path)
 /* Debian and Ubuntu have the first one, and runtimes note /var/run/netns. */
 static const char *const ways_to_run[] = {"/run", "../run", "../../../../../run", "//run/."};
 
-static void a_claimed_vf_keeps_its_driver_whatever_way_its_namespace_is_found(void **state)
+TEST_WITH(a_claimed_vf_keeps_its_driver_whatever_way_its_namespace_is_found, set_up, tear_down)
 {
 	auto_host struct host *host = open_host(*state);
 
@@ -125,7 +125,7 @@ static bool is_claimed(struct host *host)
 		      "claimed");
 }
 
-static void only_a_note_whose_namespace_is_certainly_gone_is_a_leftover(void **state)
+TEST_WITH(only_a_note_whose_namespace_is_certainly_gone_is_a_leftover, set_up, tear_down)
 {
 	static const struct {
 		const char *text;
@@ -155,7 +155,7 @@ static void only_a_note_whose_namespace_is_certainly_gone_is_a_leftover(void **s
 	}
 }
 
-static void files_in_etc_are_written_and_removed_where_the_host_has_them(void **state)
+TEST_WITH(files_in_etc_are_written_and_removed_where_the_host_has_them, set_up, tear_down)
 {
 	auto_host struct host *host = open_host(*state);
 
@@ -171,18 +171,4 @@ static void files_in_etc_are_written_and_removed_where_the_host_has_them(void **
 	does(host, "{\"step\": \"remove-rdma-next-boot\"}");
 	assert_false(has(*state, "data/" RULE));
 	assert_false(has(*state, "data/" BOOT));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_claimed_vf_keeps_its_driver_whatever_way_its_namespace_is_found),
-		TEST(only_a_note_whose_namespace_is_certainly_gone_is_a_leftover),
-		TEST(files_in_etc_are_written_and_removed_where_the_host_has_them),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

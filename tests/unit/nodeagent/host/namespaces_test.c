@@ -103,7 +103,7 @@ static int count_interfaces(struct host *host, void *arg, struct err *err)
 	return 0;
 }
 
-static void sees_what_is_there_keeps_nothing_open_and_comes_back(void **state)
+TEST_WITH(sees_what_is_there_keeps_nothing_open_and_comes_back, set_up, tear_down)
 {
 	struct pod *pod = *state;
 	struct stat before, after;
@@ -141,7 +141,7 @@ static bool meet(void *arg, const struct host_namespace *namespace)
 	return true;
 }
 
-static void finds_each_namespace_once(void **state)
+TEST_WITH(finds_each_namespace_once, set_up, tear_down)
 {
 	struct pod *pod = *state;
 	struct search theirs = {pod->inode, 0}, ours = {0};
@@ -160,7 +160,7 @@ static void finds_each_namespace_once(void **state)
 }
 
 /* Some runtime's way: no process is in it any more, and no folder that we know has its name. */
-static void finds_a_namespace_that_is_mounted_anywhere(void **state)
+TEST_WITH(finds_a_namespace_that_is_mounted_anywhere, set_up, tear_down)
 {
 	struct pod *pod = *state;
 	char file[] = "/tmp/name space-XXXXXX";
@@ -193,7 +193,7 @@ static void finds_a_namespace_that_is_mounted_anywhere(void **state)
 }
 
 /* docs/host.md: whatever cannot be known counts as use. */
-static void what_cannot_be_looked_at_for_want_of_descriptors_is_an_error(void **state)
+TEST_WITH(what_cannot_be_looked_at_for_want_of_descriptors_is_an_error, set_up, tear_down)
 {
 	struct pod *pod = *state;
 	struct rlimit limit, few;
@@ -232,7 +232,7 @@ static void what_cannot_be_looked_at_for_want_of_descriptors_is_an_error(void **
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-static void a_path_that_is_another_namespaces_by_now_is_refused(void **state)
+TEST_WITH(a_path_that_is_another_namespaces_by_now_is_refused, set_up, tear_down)
 {
 	struct pod *pod = *state;
 	struct err err = {0};
@@ -247,7 +247,7 @@ static void a_path_that_is_another_namespaces_by_now_is_refused(void **state)
 	assert_int_equal(n, 7);
 }
 
-static void what_is_no_namespace_is_not_entered(void **state)
+TEST_WITH(what_is_no_namespace_is_not_entered, set_up, tear_down)
 {
 	struct pod *pod = *state;
 	auto_close int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -257,19 +257,4 @@ static void what_is_no_namespace_is_not_entered(void **state)
 	assert_int_equal(host_within(pod->host, fd, count_interfaces, &n, &err), -1);
 	assert_string_equal(err.reason, "NamespaceRefused");
 	assert_int_equal(n, 7);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-		TEST(sees_what_is_there_keeps_nothing_open_and_comes_back),
-		TEST(finds_each_namespace_once),
-		TEST(finds_a_namespace_that_is_mounted_anywhere),
-		TEST(what_cannot_be_looked_at_for_want_of_descriptors_is_an_error),
-		TEST(a_path_that_is_another_namespaces_by_now_is_refused),
-		TEST(what_is_no_namespace_is_not_entered),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static const json_t *vf_of(const json_t *observed, const char *pf, size_t number
 	return json_array_get(json_at(pf_of(observed, pf), "Vfs"), number);
 }
 
-static void shows_a_pf_as_users_know_it(void **state)
+TEST_WITH(shows_a_pf_as_users_know_it, set_up, tear_down)
 {
 	json_auto_t *observed = NULL, *status = NULL;
 	auto_free char *text = NULL;
@@ -83,7 +83,7 @@ static void shows_a_pf_as_users_know_it(void **state)
 			    "\"pciAddress\":\"0000:01:00.0\",\"totalvfs\":7,\"vendor\":\"8086\"}");
 }
 
-static void finds_the_host_bridge_wherever_it_is(void **state)
+TEST_WITH(finds_the_host_bridge_wherever_it_is, set_up, tear_down)
 {
 	static const struct {
 		const char *address, *path, *bridges, *root;
@@ -123,7 +123,7 @@ static void finds_the_host_bridge_wherever_it_is(void **state)
 	}
 }
 
-static void names_what_networks_can_be_over(void **state)
+TEST_WITH(names_what_networks_can_be_over, set_up, tear_down)
 {
 	json_auto_t *observed = NULL, *links = NULL;
 	auto_free char *text = NULL;
@@ -136,7 +136,7 @@ static void names_what_networks_can_be_over(void **state)
 	assert_string_equal(text, "[\"enp1s0\",\"ens1f0np0\"]");
 }
 
-static void sorts_pfs_by_address_and_128_vfs_by_number(void **state)
+TEST_WITH(sorts_pfs_by_address_and_128_vfs_by_number, set_up, tear_down)
 {
 	json_auto_t *observed = NULL;
 
@@ -152,7 +152,7 @@ static void sorts_pfs_by_address_and_128_vfs_by_number(void **state)
 	assert_string_equal(json_str_at(vf_of(observed, MLX, 127), "name"), "ens1f0np0v127");
 }
 
-static void says_the_same_bytes_when_nothing_changed(void **state)
+TEST_WITH(says_the_same_bytes_when_nothing_changed, set_up, tear_down)
 {
 	json_auto_t *one = NULL, *two = NULL;
 	auto_free char *first = NULL, *second = NULL;
@@ -167,7 +167,7 @@ static void says_the_same_bytes_when_nothing_changed(void **state)
 	assert_string_equal(first, second);
 }
 
-static void takes_a_vf_in_a_pod_as_in_use_and_not_as_gone(void **state)
+TEST_WITH(takes_a_vf_in_a_pod_as_in_use_and_not_as_gone, set_up, tear_down)
 {
 	json_auto_t *observed = NULL;
 	const json_t *vf;
@@ -186,7 +186,7 @@ static void takes_a_vf_in_a_pod_as_in_use_and_not_as_gone(void **state)
 	assert_int_equal(json_integer_value(json_at(pf_of(observed, MLX), "host", "usedVfs")), 1);
 }
 
-static void believes_a_note_of_sriov_cni_only_while_its_namespace_is_there(void **state)
+TEST_WITH(believes_a_note_of_sriov_cni_only_while_its_namespace_is_there, set_up, tear_down)
 {
 	json_auto_t *held = NULL, *left = NULL;
 
@@ -204,7 +204,7 @@ static void believes_a_note_of_sriov_cni_only_while_its_namespace_is_there(void 
 	assert_false(json_is_true(json_at(vf_of(left, IGB, 1), "host", "inUse")));
 }
 
-static void a_vf_that_a_cni_plugin_of_ours_attached_is_in_use(void **state)
+TEST_WITH(a_vf_that_a_cni_plugin_of_ours_attached_is_in_use, set_up, tear_down)
 {
 	json_auto_t *held = NULL, *earlier = NULL, *now = NULL, *left = NULL;
 
@@ -233,7 +233,7 @@ static void a_vf_that_a_cni_plugin_of_ours_attached_is_in_use(void **state)
 	assert_false(json_is_true(json_at(vf_of(left, IGB, 1), "host", "inUse")));
 }
 
-static void names_who_has_a_vfio_group_open(void **state)
+TEST_WITH(names_who_has_a_vfio_group_open, set_up, tear_down)
 {
 	json_auto_t *open = NULL, *closed = NULL, *unknown = NULL;
 	struct err err = {0};
@@ -257,7 +257,7 @@ static void names_who_has_a_vfio_group_open(void **state)
 			    "qemu (pid 4242)");
 }
 
-static void shows_guids_most_significant_octet_first(void **state)
+TEST_WITH(shows_guids_most_significant_octet_first, set_up, tear_down)
 {
 	json_auto_t *observed = NULL;
 
@@ -271,7 +271,7 @@ static void shows_guids_most_significant_octet_first(void **state)
 		"02:00:00:00:00:00:00:01");
 }
 
-static void shows_infiniband_ports(void **state)
+TEST_WITH(shows_infiniband_ports, set_up, tear_down)
 {
 	json_auto_t *observed = NULL;
 	const json_t *device;
@@ -293,7 +293,7 @@ static void shows_infiniband_ports(void **state)
 			    "/dev/infiniband/uverbs3");
 }
 
-static void does_without_an_rdma_subsystem(void **state)
+TEST_WITH(does_without_an_rdma_subsystem, set_up, tear_down)
 {
 	json_auto_t *observed = NULL;
 
@@ -305,7 +305,7 @@ static void does_without_an_rdma_subsystem(void **state)
 	assert_int_equal(json_array_size(json_at(observed, "problems")), 0);
 }
 
-static void lists_functions_that_it_cannot_work_with_apart(void **state)
+TEST_WITH(lists_functions_that_it_cannot_work_with_apart, set_up, tear_down)
 {
 	static const struct tree_pf bare = {.address = "0000:05:00.0",
 					    .vendor = "8086",
@@ -321,7 +321,7 @@ static void lists_functions_that_it_cannot_work_with_apart(void **state)
 			    "NoDriver");
 }
 
-static void protects_what_carries_the_default_route_and_the_nodes_address(void **state)
+TEST_WITH(protects_what_carries_the_default_route_and_the_nodes_address, set_up, tear_down)
 {
 	struct tree_pf port = igb;
 	json_auto_t *observed = NULL, *addresses = NULL;
@@ -343,7 +343,7 @@ static void protects_what_carries_the_default_route_and_the_nodes_address(void *
 	assert_null(json_at(pf_of(observed, IB), "host", "protected"));
 }
 
-static void protects_the_pf_of_a_vf_that_carries_the_default_route(void **state)
+TEST_WITH(protects_the_pf_of_a_vf_that_carries_the_default_route, set_up, tear_down)
 {
 	json_auto_t *observed = NULL;
 
@@ -355,7 +355,7 @@ static void protects_the_pf_of_a_vf_that_carries_the_default_route(void **state)
 			    "carries the default route (enp1s0v1)");
 }
 
-static void reports_the_last_word_on_the_next_boot(void **state)
+TEST_WITH(reports_the_last_word_on_the_next_boot, set_up, tear_down)
 {
 	json_auto_t *from_file = NULL, *from_line = NULL;
 
@@ -379,7 +379,7 @@ static void reports_the_last_word_on_the_next_boot(void **state)
 		json_array_size(json_at(from_line, "rdma", "netnsModeNextBoot", "overruled")), 2);
 }
 
-static void names_programs_that_manage_the_same_nics(void **state)
+TEST_WITH(names_programs_that_manage_the_same_nics, set_up, tear_down)
 {
 	json_auto_t *alone = look(*state), *both = NULL, *cheap = NULL;
 	const json_t *rival;
@@ -400,7 +400,7 @@ static void names_programs_that_manage_the_same_nics(void **state)
 	assert_null(json_at(cheap, "node", "rivals"));
 }
 
-static void finds_modules_that_are_built_in_by_what_they_do(void **state)
+TEST_WITH(finds_modules_that_are_built_in_by_what_they_do, set_up, tear_down)
 {
 	json_auto_t *observed = NULL;
 	auto_free char *list = NULL;
@@ -423,7 +423,7 @@ static void finds_modules_that_are_built_in_by_what_they_do(void **state)
 	assert_false(json_list_has(json_at(observed, "node", "modules"), "vfio_pci"));
 }
 
-static void shows_the_rdma_device_that_ports_of_a_bond_share(void **state)
+TEST_WITH(shows_the_rdma_device_that_ports_of_a_bond_share, set_up, tear_down)
 {
 	struct tree_pf first = tree_mlx, second = tree_mlx;
 	json_auto_t *observed = NULL, *want = NULL;
@@ -445,7 +445,7 @@ static void shows_the_rdma_device_that_ports_of_a_bond_share(void **state)
 }
 
 /* What its firmware is set to can be changed through it, SR-IOV first of all. */
-static void devlink_is_said_of_a_pf_without_sriov(void **state)
+TEST_WITH(devlink_is_said_of_a_pf_without_sriov, set_up, tear_down)
 {
 	struct tree_pf off = tree_mlx;
 	json_auto_t *observed = NULL;
@@ -457,7 +457,7 @@ static void devlink_is_said_of_a_pf_without_sriov(void **state)
 	assert_null(json_at(pf_of(observed, TREE_MLX), "totalvfs"));
 }
 
-static void counts_pci_errors(void **state)
+TEST_WITH(counts_pci_errors, set_up, tear_down)
 {
 	json_auto_t *observed = NULL;
 	const json_t *host;
@@ -472,7 +472,7 @@ static void counts_pci_errors(void **state)
 	assert_null(json_at(host, "lag"));
 }
 
-static void names_health_reporters_in_error(void **state)
+TEST_WITH(names_health_reporters_in_error, set_up, tear_down)
 {
 	json_auto_t *well = NULL, *broken = NULL;
 
@@ -487,7 +487,7 @@ static void names_health_reporters_in_error(void **state)
 	assert_null(json_at(pf_of(broken, IB), "host", "healthErrors"));
 }
 
-static void says_so_when_there_is_no_sysfs(void **state)
+TEST_WITH(says_so_when_there_is_no_sysfs, set_up, tear_down)
 {
 	struct err err = {0};
 
@@ -495,38 +495,4 @@ static void says_so_when_there_is_no_sysfs(void **state)
 	assert_null(host_observe(host_tree_host(*state), 0, &err));
 	assert_int_equal(err.class, ERR_HOST);
 	assert_string_equal(err.reason, "HostUnreadable");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(shows_a_pf_as_users_know_it),
-		TEST(finds_the_host_bridge_wherever_it_is),
-		TEST(names_what_networks_can_be_over),
-		TEST(sorts_pfs_by_address_and_128_vfs_by_number),
-		TEST(says_the_same_bytes_when_nothing_changed),
-		TEST(takes_a_vf_in_a_pod_as_in_use_and_not_as_gone),
-		TEST(believes_a_note_of_sriov_cni_only_while_its_namespace_is_there),
-		TEST(a_vf_that_a_cni_plugin_of_ours_attached_is_in_use),
-		TEST(names_who_has_a_vfio_group_open),
-		TEST(shows_guids_most_significant_octet_first),
-		TEST(shows_infiniband_ports),
-		TEST(does_without_an_rdma_subsystem),
-		TEST(lists_functions_that_it_cannot_work_with_apart),
-		TEST(protects_what_carries_the_default_route_and_the_nodes_address),
-		TEST(protects_the_pf_of_a_vf_that_carries_the_default_route),
-		TEST(reports_the_last_word_on_the_next_boot),
-		TEST(names_programs_that_manage_the_same_nics),
-		TEST(finds_modules_that_are_built_in_by_what_they_do),
-		TEST(shows_the_rdma_device_that_ports_of_a_bond_share),
-		TEST(devlink_is_said_of_a_pf_without_sriov),
-		TEST(counts_pci_errors),
-		TEST(names_health_reporters_in_error),
-		TEST(says_so_when_there_is_no_sysfs),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

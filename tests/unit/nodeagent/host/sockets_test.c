@@ -11,7 +11,7 @@
 #include "lib/base/own_fd.h"
 #include "nodeagent/host/watch.h"
 
-static void events_need_a_socket(void **state)
+TEST(events_need_a_socket)
 {
 	struct rlimit before, none;
 	struct watch *watch;
@@ -32,7 +32,7 @@ static void on_event(void *arg, const struct watch_event *event)
 	fail_msg("there is no event");
 }
 
-static void a_socket_that_breaks_is_named(void **state)
+TEST(a_socket_that_breaks_is_named)
 {
 	auto_watch struct watch *watch = watch_open(NULL);
 	auto_close int other = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -43,14 +43,4 @@ static void a_socket_that_breaks_is_named(void **state)
 	assert_int_equal(watch_read(watch, WATCH_LINK, on_event, NULL, &err), -1);
 	assert_string_equal(err.reason, "WatchBroken");
 	assert_int_equal(err.sys, ENOTSOCK);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(events_need_a_socket),
-		cmocka_unit_test(a_socket_that_breaks_is_named),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static struct err failure(enum err_class class, const char *reason)
 	return err;
 }
 
-static void pauses_grow_as_the_class_says(void **state)
+TEST(pauses_grow_as_the_class_says)
 {
 	static const struct {
 		enum err_class class;
@@ -57,7 +57,7 @@ static void pauses_grow_as_the_class_says(void **state)
 	}
 }
 
-static void a_step_is_refused_while_it_waits(void **state)
+TEST(a_step_is_refused_while_it_waits)
 {
 	auto_attempts struct attempts *a = attempts_new();
 	json_auto_t *step = entry("0000:01:00.0", 4), *other = entry("0000:02:00.0", 4);
@@ -74,7 +74,7 @@ static void a_step_is_refused_while_it_waits(void **state)
 	assert_true(attempts_has_steps(a));
 }
 
-static void a_busy_rdma_mode_is_never_tried_again_by_time(void **state)
+TEST(a_busy_rdma_mode_is_never_tried_again_by_time)
 {
 	auto_attempts struct attempts *a = attempts_new();
 	json_auto_t *step = entry("0000:01:00.0", 4);
@@ -89,7 +89,7 @@ static void a_busy_rdma_mode_is_never_tried_again_by_time(void **state)
 	assert_false(attempts_has_steps(a));
 }
 
-static void what_is_not_planned_any_more_is_made_good(void **state)
+TEST(what_is_not_planned_any_more_is_made_good)
 {
 	auto_attempts struct attempts *a = attempts_new();
 	json_auto_t *step = entry("0000:01:00.0", 4), *other = entry("0000:02:00.0", 4);
@@ -112,7 +112,7 @@ static void what_is_not_planned_any_more_is_made_good(void **state)
 }
 
 /* Else the planner, which asks with nothing refused, would try it again without a pause. */
-static void the_other_order_of_a_planned_step_is_kept(void **state)
+TEST(the_other_order_of_a_planned_step_is_kept)
 {
 	auto_attempts struct attempts *a = attempts_new();
 	json_auto_t *after =
@@ -145,7 +145,7 @@ static size_t n_refused(const struct attempts *a, int64_t now_ms)
 }
 
 /* Else it would be tried, and fail, as often as the host can be looked at. */
-static void a_step_that_is_needed_by_turns_keeps_its_pause(void **state)
+TEST(a_step_that_is_needed_by_turns_keeps_its_pause)
 {
 	auto_attempts struct attempts *a = attempts_new();
 	json_auto_t *step = entry("0000:01:00.0", 4), *nothing = json_array();
@@ -193,7 +193,7 @@ static bool is_refused(const struct attempts *a, const json_t *step, int64_t now
 }
 
 /* Each order undoes what the other one did to the VFs. */
-static void one_order_waits_for_long_while_the_other_is_tried(void **state)
+TEST(one_order_waits_for_long_while_the_other_is_tried)
 {
 	auto_attempts struct attempts *a = attempts_new();
 	json_auto_t *before = eswitch_entry(false), *after = eswitch_entry(true);
@@ -221,7 +221,7 @@ static void one_order_waits_for_long_while_the_other_is_tried(void **state)
 	assert_false(is_refused(a, after, now + ATTEMPTS_OTHER_ORDER_MAX_MS));
 }
 
-static void remembers_the_pf_whose_step_hangs(void **state)
+TEST(remembers_the_pf_whose_step_hangs)
 {
 	auto_attempts struct attempts *a = attempts_new();
 	json_auto_t *step = entry("0000:01:00.0", 4);
@@ -232,7 +232,7 @@ static void remembers_the_pf_whose_step_hangs(void **state)
 	assert_false(attempts_has_hung(a, "0000:02:00.0"));
 }
 
-static void a_step_that_is_needed_again_and_again_does_not_last(void **state)
+TEST(a_step_that_is_needed_again_and_again_does_not_last)
 {
 	auto_attempts struct attempts *a = attempts_new();
 	json_auto_t *step = entry("0000:01:00.0", 4), *other = entry("0000:01:00.0", 0);
@@ -248,7 +248,7 @@ static void a_step_that_is_needed_again_and_again_does_not_last(void **state)
 	assert_int_equal(attempts_step_succeeded(a, step, 3600000, &err), 0);
 }
 
-static void what_does_not_last_pauses_although_nothing_is_to_be_done(void **state)
+TEST(what_does_not_last_pauses_although_nothing_is_to_be_done)
 {
 	auto_attempts struct attempts *a = attempts_new();
 	json_auto_t *step = entry("0000:01:00.0", 4), *nothing = json_array();
@@ -277,7 +277,7 @@ static json_t *node_state(const char *uid, int generation, int interfaces)
 	return object;
 }
 
-static void the_nodestate_decides(void **state)
+TEST(the_nodestate_decides)
 {
 	json_auto_t *object = node_state("a", 3, 1);
 	struct desired_input in = {.heard = true, .object = object, .reported_ms = -1};
@@ -290,7 +290,7 @@ static void the_nodestate_decides(void **state)
 	assert_int_equal(d.again_ms, -1);
 }
 
-static void nothing_is_done_before_the_server_had_its_time(void **state)
+TEST(nothing_is_done_before_the_server_had_its_time)
 {
 	json_auto_t *object = node_state("a", 3, 1), *kept = desired_kept(object);
 	struct desired_input in = {.kept = kept, .waited_ms = 1000, .reported_ms = -1};
@@ -308,7 +308,7 @@ static void nothing_is_done_before_the_server_had_its_time(void **state)
 	assert_null(desired_spec(&in).spec);
 }
 
-static void a_deleted_nodestate_leaves_the_host_and_what_is_offered(void **state)
+TEST(a_deleted_nodestate_leaves_the_host_and_what_is_offered)
 {
 	json_auto_t *object = node_state("a", 3, 1), *kept = desired_kept(object);
 	struct desired_input in = {
@@ -320,7 +320,7 @@ static void a_deleted_nodestate_leaves_the_host_and_what_is_offered(void **state
 	assert_int_equal(d.generation, 0);
 }
 
-static void a_new_nodestate_that_is_empty_has_to_stay_so(void **state)
+TEST(a_new_nodestate_that_is_empty_has_to_stay_so)
 {
 	json_auto_t *old = node_state("a", 3, 1), *kept = desired_kept(old);
 	json_auto_t *object = node_state("b", 1, 0);
@@ -341,7 +341,7 @@ static void a_new_nodestate_that_is_empty_has_to_stay_so(void **state)
 	assert_non_null(desired_spec(&in).spec);
 }
 
-static void a_new_nodestate_that_nobody_has_decided_removes_nothing_ever(void **state)
+TEST(a_new_nodestate_that_nobody_has_decided_removes_nothing_ever)
 {
 	json_auto_t *old = node_state("a", 3, 1), *kept = desired_kept(old);
 	json_auto_t *object = node_state("b", 1, 0);
@@ -361,7 +361,7 @@ static void a_new_nodestate_that_nobody_has_decided_removes_nothing_ever(void **
 	assert_null(desired_spec(&in).spec);
 }
 
-static void an_emptied_nodestate_counts_at_once(void **state)
+TEST(an_emptied_nodestate_counts_at_once)
 {
 	json_auto_t *old = node_state("a", 3, 1), *kept = desired_kept(old);
 	json_auto_t *object = node_state("a", 4, 0);
@@ -370,28 +370,4 @@ static void an_emptied_nodestate_counts_at_once(void **state)
 
 	assert_non_null(desired_spec(&in).spec);
 	assert_int_equal(desired_spec(&in).generation, 4);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pauses_grow_as_the_class_says),
-		cmocka_unit_test(a_step_is_refused_while_it_waits),
-		cmocka_unit_test(a_busy_rdma_mode_is_never_tried_again_by_time),
-		cmocka_unit_test(what_is_not_planned_any_more_is_made_good),
-		cmocka_unit_test(the_other_order_of_a_planned_step_is_kept),
-		cmocka_unit_test(a_step_that_is_needed_by_turns_keeps_its_pause),
-		cmocka_unit_test(one_order_waits_for_long_while_the_other_is_tried),
-		cmocka_unit_test(remembers_the_pf_whose_step_hangs),
-		cmocka_unit_test(a_step_that_is_needed_again_and_again_does_not_last),
-		cmocka_unit_test(what_does_not_last_pauses_although_nothing_is_to_be_done),
-		cmocka_unit_test(the_nodestate_decides),
-		cmocka_unit_test(nothing_is_done_before_the_server_had_its_time),
-		cmocka_unit_test(a_deleted_nodestate_leaves_the_host_and_what_is_offered),
-		cmocka_unit_test(a_new_nodestate_that_is_empty_has_to_stay_so),
-		cmocka_unit_test(a_new_nodestate_that_nobody_has_decided_removes_nothing_ever),
-		cmocka_unit_test(an_emptied_nodestate_counts_at_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

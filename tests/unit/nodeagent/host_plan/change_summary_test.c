@@ -106,7 +106,7 @@ static const struct {
 	 "changes"},
 };
 
-static void says_the_most_important_first_and_counts_the_rest(void **state)
+TEST(says_the_most_important_first_and_counts_the_rest)
 {
 	json_auto_t *observed = yaml("{interfaces: [{pciAddress: '" A "', name: enp10s0}, "
 				     "{pciAddress: '" B "', name: enp11s0}]}");
@@ -128,7 +128,7 @@ static void says_the_most_important_first_and_counts_the_rest(void **state)
 }
 
 /* A kind of step that is new has to be put into words, or to be said to be on the way. */
-static void every_kind_of_step_is_known(void **state)
+TEST(every_kind_of_step_is_known)
 {
 	static const char *const on_the_way[] = {"wait-vfs", "set-driver-override", "unbind-driver",
 						 "wait-vf"};
@@ -147,14 +147,4 @@ static void every_kind_of_step_is_known(void **state)
 		if (!is_known)
 			fail_msg("no row has the step %s", kinds[i].name);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(says_the_most_important_first_and_counts_the_rest),
-		cmocka_unit_test(every_kind_of_step_is_known),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -180,7 +180,7 @@ static json_t *gist(json_t *impact)
 	return ret;
 }
 
-static void they_say_the_same(void **state)
+TEST(they_say_the_same)
 {
 	size_t evicting = 0;
 
@@ -211,14 +211,4 @@ static void they_say_the_same(void **state)
 		evicting += str_eq(json_str_at(said, "class"), "evict");
 	}
 	assert_in_range(evicting, CASES / 10, CASES - CASES / 10);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(they_say_the_same),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

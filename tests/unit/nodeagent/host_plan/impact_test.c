@@ -58,7 +58,7 @@ static void assert_json(json_t *got, const char *want_text)
 	}
 }
 
-static void names_the_pods_that_hold_what_has_to_go(void **state)
+TEST(names_the_pods_that_hold_what_has_to_go)
 {
 	json_auto_t *changed =
 		plan(4, "{'" VF_0 "': 'ml/train-0', '" VF_1 "': 'ml/b/main'}", "true");
@@ -69,7 +69,7 @@ static void names_the_pods_that_hold_what_has_to_go(void **state)
 		    "{'pod': 'ml/b', 'device': '" VF_1 "', 'pciAddress': '" PF "'}]}");
 }
 
-static void who_is_no_pod_is_told_apart(void **state)
+TEST(who_is_no_pod_is_told_apart)
 {
 	json_auto_t *changed = plan(4, "{}", "true");
 
@@ -78,7 +78,7 @@ static void who_is_no_pod_is_told_apart(void **state)
 		    "', 'pciAddress': '" PF "'}]}");
 }
 
-static void costs_nothing_when_nobody_is_in_the_way(void **state)
+TEST(costs_nothing_when_nobody_is_in_the_way)
 {
 	json_auto_t *changed = plan(4, "{}", "false"),
 		    *same = plan(2, "{'" VF_0 "': 'a/b'}", "true");
@@ -88,7 +88,7 @@ static void costs_nothing_when_nobody_is_in_the_way(void **state)
 	assert_json(plan_impact(same, false), "{'class': 'none'}");
 }
 
-static void a_boot_is_worse_than_pods(void **state)
+TEST(a_boot_is_worse_than_pods)
 {
 	json_auto_t *booting = yaml(
 		"{'reboot': {'reason': 'RdmaModeNextBoot', 'message': 'drain and reboot'}, "
@@ -100,7 +100,7 @@ static void a_boot_is_worse_than_pods(void **state)
 		"'pods': [{'pod': 'a/b', 'device': '" VF_0 "', 'pciAddress': '" PF "'}]}");
 }
 
-static void names_so_many_and_counts_the_rest(void **state)
+TEST(names_so_many_and_counts_the_rest)
 {
 	json_auto_t *full = json_pack("{s:[]}", "blocked");
 	json_auto_t *impact = NULL;
@@ -114,7 +114,7 @@ static void names_so_many_and_counts_the_rest(void **state)
 	assert_int_equal(json_integer_value(json_at(impact, "morePods")), 5);
 }
 
-static void all_vfs_of_a_pf_are_vacated_when_all_go(void **state)
+TEST(all_vfs_of_a_pf_are_vacated_when_all_go)
 {
 	json_auto_t *changed = plan(4, "{'" VF_0 "': 'ml/train-0'}", "false");
 	json_auto_t *one = yaml("{'blocked': [{'pf': '" PF "', 'vf': '" VF_1 "', 'pod': 'a/b'}]}");
@@ -123,19 +123,4 @@ static void all_vfs_of_a_pf_are_vacated_when_all_go(void **state)
 		    "{'" VF_0 "': true, '" VF_1 "': true}");
 	assert_json(plan_vacated(one, json_at(changed, "test-observed")), "{'" VF_1 "': true}");
 	assert_null(plan_vacated(NULL, NULL));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_the_pods_that_hold_what_has_to_go),
-		cmocka_unit_test(who_is_no_pod_is_told_apart),
-		cmocka_unit_test(costs_nothing_when_nobody_is_in_the_way),
-		cmocka_unit_test(a_boot_is_worse_than_pods),
-		cmocka_unit_test(names_so_many_and_counts_the_rest),
-		cmocka_unit_test(all_vfs_of_a_pf_are_vacated_when_all_go),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static const char *begin_all(struct parallel_nics *lanes, bool (*may)(const json
 	return text;
 }
 
-static void cards_run_side_by_side_and_the_ports_of_one_do_not(void **state)
+TEST(cards_run_side_by_side_and_the_ports_of_one_do_not)
 {
 	json_auto_t *steps = json_array();
 	auto_parallel_nics struct parallel_nics *lanes = NULL;
@@ -72,7 +72,7 @@ static void cards_run_side_by_side_and_the_ports_of_one_do_not(void **state)
 	assert_int_equal(parallel_nics_running(lanes), 0);
 }
 
-static void a_step_of_the_node_is_alone_and_in_its_place(void **state)
+TEST(a_step_of_the_node_is_alone_and_in_its_place)
 {
 	json_auto_t *steps = json_array();
 	auto_parallel_nics struct parallel_nics *lanes = NULL;
@@ -96,7 +96,7 @@ static void a_step_of_the_node_is_alone_and_in_its_place(void **state)
 }
 
 /* The kernel numbers RDMA devices as they arrive, and pods are told the numbers. */
-static void drivers_start_in_the_order_of_the_plan(void **state)
+TEST(drivers_start_in_the_order_of_the_plan)
 {
 	json_auto_t *steps = json_array();
 	auto_parallel_nics struct parallel_nics *lanes = NULL;
@@ -123,7 +123,7 @@ static void drivers_start_in_the_order_of_the_plan(void **state)
 	parallel_nics_done(lanes, 0);
 }
 
-static void a_userspace_driver_numbers_nothing(void **state)
+TEST(a_userspace_driver_numbers_nothing)
 {
 	json_auto_t *steps = json_array();
 	auto_parallel_nics struct parallel_nics *lanes = NULL;
@@ -136,7 +136,7 @@ static void a_userspace_driver_numbers_nothing(void **state)
 }
 
 /* A PF that failed, or hangs, keeps nobody waiting. */
-static void what_is_passed_over_holds_nobody_up(void **state)
+TEST(what_is_passed_over_holds_nobody_up)
 {
 	json_auto_t *steps = json_array();
 	auto_parallel_nics struct parallel_nics *lanes = NULL;
@@ -162,7 +162,7 @@ static void what_is_passed_over_holds_nobody_up(void **state)
 	assert_int_equal(parallel_nics_next(lanes, any, NULL), PARALLEL_NICS_NONE);
 }
 
-static void no_steps_are_no_steps(void **state)
+TEST(no_steps_are_no_steps)
 {
 	auto_parallel_nics struct parallel_nics *lanes = parallel_nics_new(NULL, true);
 
@@ -171,7 +171,7 @@ static void no_steps_are_no_steps(void **state)
 }
 
 /* Whatever the order of ends: every step runs once, after those of its card before it. */
-static void every_plan_comes_to_its_end(void **state)
+TEST(every_plan_comes_to_its_end)
 {
 	static const char *const names[] = {"set-num-vfs", "probe-driver", "wait-vf", "set-mtu"};
 	static const char *const pfs[] = {NULL, A, A2, B, "0000:d8:00.0"};
@@ -209,20 +209,4 @@ static void every_plan_comes_to_its_end(void **state)
 		}
 		assert_int_equal(parallel_nics_next(lanes, any, NULL), PARALLEL_NICS_NONE);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cards_run_side_by_side_and_the_ports_of_one_do_not),
-		cmocka_unit_test(a_step_of_the_node_is_alone_and_in_its_place),
-		cmocka_unit_test(drivers_start_in_the_order_of_the_plan),
-		cmocka_unit_test(a_userspace_driver_numbers_nothing),
-		cmocka_unit_test(what_is_passed_over_holds_nobody_up),
-		cmocka_unit_test(no_steps_are_no_steps),
-		cmocka_unit_test(every_plan_comes_to_its_end),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -153,7 +153,7 @@ static void assert_rebooted(struct node *node, int times)
 
 /* ---- one situation after the other ----------------------------------------------------------- */
 
-static void asks_for_nothing_that_is_not_allowed_for_this_boot(void **state)
+TEST_WITH(asks_for_nothing_that_is_not_allowed_for_this_boot, set_up, tear_down)
 {
 	struct node *node = *state;
 	json_auto_t *impact = NULL, *list = NULL;
@@ -171,7 +171,7 @@ static void asks_for_nothing_that_is_not_allowed_for_this_boot(void **state)
 	assert_int_equal(json_array_size(list), 0);
 }
 
-static void is_recorded_and_told_before_it_is_asked_for_and_asked_for_once(void **state)
+TEST_WITH(is_recorded_and_told_before_it_is_asked_for_and_asked_for_once, set_up, tear_down)
 {
 	struct node *node = *state;
 	json_auto_t *recorded = NULL, *after = NULL;
@@ -205,7 +205,7 @@ static void is_recorded_and_told_before_it_is_asked_for_and_asked_for_once(void 
 
 /* Complaint: a value that never reaches the kernel reboots the node for ever. */
 /* Complaint: reboot loops, because what is wanted never reaches the kernel. */
-static void the_same_cause_never_reboots_twice_without_effect(void **state)
+TEST_WITH(the_same_cause_never_reboots_twice_without_effect, set_up, tear_down)
 {
 	struct node *node = *state;
 
@@ -231,7 +231,7 @@ static void the_same_cause_never_reboots_twice_without_effect(void **state)
 }
 
 /* Who manages the host's files takes ours away, so that it is always new. */
-static void nor_when_its_file_is_written_anew_in_each_boot(void **state)
+TEST_WITH(nor_when_its_file_is_written_anew_in_each_boot, set_up, tear_down)
 {
 	struct node *node = *state;
 
@@ -245,7 +245,7 @@ static void nor_when_its_file_is_written_anew_in_each_boot(void **state)
 }
 
 /* hostd itself refuses, whatever it is told. */
-static void hostd_refuses_what_the_record_forbids(void **state)
+TEST_WITH(hostd_refuses_what_the_record_forbids, set_up, tear_down)
 {
 	static const char *const steps[][2] = {
 		{"record-reboot", "RebootDidNotHelp"},
@@ -271,7 +271,7 @@ static void hostd_refuses_what_the_record_forbids(void **state)
 	assert_rebooted(node, 1);
 }
 
-static void is_tried_once_more_when_somebody_wants_it_in_this_boot(void **state)
+TEST_WITH(is_tried_once_more_when_somebody_wants_it_in_this_boot, set_up, tear_down)
 {
 	struct node *node = *state;
 
@@ -289,7 +289,7 @@ static void is_tried_once_more_when_somebody_wants_it_in_this_boot(void **state)
 	assert_rebooted(node, 2);
 }
 
-static void another_wish_ends_what_was_in_vain(void **state)
+TEST_WITH(another_wish_ends_what_was_in_vain, set_up, tear_down)
 {
 	struct node *node = *state;
 	json_auto_t *list = NULL;
@@ -307,7 +307,7 @@ static void another_wish_ends_what_was_in_vain(void **state)
 
 /* Whoever flips a switch all day long. */
 /* Complaint: reboot loops although the mode is right, because the command line says another one. */
-static void a_mode_that_is_right_needs_no_boot(void **state)
+TEST_WITH(a_mode_that_is_right_needs_no_boot, set_up, tear_down)
 {
 	struct node *node = *state;
 
@@ -319,7 +319,7 @@ static void a_mode_that_is_right_needs_no_boot(void **state)
 	assert_null(json_at(node->plan, "reboot"));
 }
 
-static void three_boots_a_day_are_the_most(void **state)
+TEST_WITH(three_boots_a_day_are_the_most, set_up, tear_down)
 {
 	struct node *node = *state;
 	char id[] = "boot-a";
@@ -343,7 +343,7 @@ static void three_boots_a_day_are_the_most(void **state)
 }
 
 /* The record is on disk, nobody was asked, and the power goes. */
-static void a_power_cut_between_record_and_reboot_counts_as_the_boot(void **state)
+TEST_WITH(a_power_cut_between_record_and_reboot_counts_as_the_boot, set_up, tear_down)
 {
 	struct node *node = *state;
 
@@ -364,7 +364,7 @@ static void a_power_cut_between_record_and_reboot_counts_as_the_boot(void **stat
 	assert_rebooted(node, 0);
 }
 
-static void a_reboot_that_does_not_start_is_told_and_asked_for_again(void **state)
+TEST_WITH(a_reboot_that_does_not_start_is_told_and_asked_for_again, set_up, tear_down)
 {
 	struct node *node = *state;
 
@@ -382,7 +382,7 @@ static void a_reboot_that_does_not_start_is_told_and_asked_for_again(void **stat
 	assert_rebooted(node, 2);
 }
 
-static void a_first_process_that_refuses_is_no_boot(void **state)
+TEST_WITH(a_first_process_that_refuses_is_no_boot, set_up, tear_down)
 {
 	struct node *node = *state;
 	json_auto_t *list = NULL;
@@ -399,7 +399,7 @@ static void a_first_process_that_refuses_is_no_boot(void **state)
 	assert_rebooted(node, 1);
 }
 
-static void without_a_record_that_can_be_read_nothing_reboots(void **state)
+TEST_WITH(without_a_record_that_can_be_read_nothing_reboots, set_up, tear_down)
 {
 	static const char *const texts[] = {"", "{\"asked\": 3}", "[1", "\xff"};
 	struct node *node = *state;
@@ -418,7 +418,7 @@ static void without_a_record_that_can_be_read_nothing_reboots(void **state)
 	assert_rebooted(node, 1);
 }
 
-static void without_a_record_that_can_be_written_nothing_reboots(void **state)
+TEST_WITH(without_a_record_that_can_be_written_nothing_reboots, set_up, tear_down)
 {
 	json_auto_t *step = json_pack("{s:s, s:s, s:s}", "step", "record-reboot", "cause", CAUSE,
 				      "boot", "boot-one");
@@ -432,28 +432,4 @@ static void without_a_record_that_can_be_written_nothing_reboots(void **state)
 	node->is_allowed = true;
 	rounds(node);
 	assert_rebooted(node, 0);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(asks_for_nothing_that_is_not_allowed_for_this_boot),
-		TEST(is_recorded_and_told_before_it_is_asked_for_and_asked_for_once),
-		TEST(the_same_cause_never_reboots_twice_without_effect),
-		TEST(nor_when_its_file_is_written_anew_in_each_boot),
-		TEST(hostd_refuses_what_the_record_forbids),
-		TEST(is_tried_once_more_when_somebody_wants_it_in_this_boot),
-		TEST(another_wish_ends_what_was_in_vain),
-		TEST(a_mode_that_is_right_needs_no_boot),
-		TEST(three_boots_a_day_are_the_most),
-		TEST(a_power_cut_between_record_and_reboot_counts_as_the_boot),
-		TEST(a_reboot_that_does_not_start_is_told_and_asked_for_again),
-		TEST(a_first_process_that_refuses_is_no_boot),
-		TEST(without_a_record_that_can_be_read_nothing_reboots),
-		TEST(without_a_record_that_can_be_written_nothing_reboots),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -210,7 +210,7 @@ static void same_interfaces(const json_t *want, const json_t *got)
 
 /* ---- VFs ------------------------------------------------------------------------------------- */
 
-static void makes_vfs_with_addresses_drivers_and_mtu(void **state)
+TEST_WITH(makes_vfs_with_addresses_drivers_and_mtu, set_up, tear_down)
 {
 	struct node *node = *state;
 	json_auto_t *observed = NULL;
@@ -236,7 +236,7 @@ static void makes_vfs_with_addresses_drivers_and_mtu(void **state)
 	assert_int_equal(json_integer_value(json_at(node->plan, "vfs", "present")), 4);
 }
 
-static void grows_shrinks_and_puts_back(void **state)
+TEST_WITH(grows_shrinks_and_puts_back, set_up, tear_down)
 {
 	struct node *node = *state;
 	json_auto_t *before = look(node), *after = NULL;
@@ -259,7 +259,7 @@ static void grows_shrinks_and_puts_back(void **state)
 	same_interfaces(before, after);
 }
 
-static void splits_a_pf_between_two_drivers_and_back(void **state)
+TEST_WITH(splits_a_pf_between_two_drivers_and_back, set_up, tear_down)
 {
 	struct node *node = *state;
 	json_auto_t *observed = NULL, *later = NULL;
@@ -278,7 +278,7 @@ static void splits_a_pf_between_two_drivers_and_back(void **state)
 	assert_null(json_at(vf_of(later, PF, 4), "host", "driverOverride"));
 }
 
-static void gives_infiniband_vfs_their_guids(void **state)
+TEST_WITH(gives_infiniband_vfs_their_guids, set_up, tear_down)
 {
 	struct node *node = *state;
 	json_auto_t *observed = NULL, *again = NULL;
@@ -300,7 +300,7 @@ static void gives_infiniband_vfs_their_guids(void **state)
 			    json_str_at(vf_of(again, IB, 0), "guid"));
 }
 
-static void changes_the_switch_on_the_way(void **state)
+TEST_WITH(changes_the_switch_on_the_way, set_up, tear_down)
 {
 	struct node *node = *state;
 	json_auto_t *observed = NULL, *later = NULL;
@@ -320,7 +320,7 @@ static void changes_the_switch_on_the_way(void **state)
 
 /* ---- who holds them -------------------------------------------------------------------------- */
 
-static void leaves_a_held_vf_alone_and_goes_on_when_it_is_back(void **state)
+TEST_WITH(leaves_a_held_vf_alone_and_goes_on_when_it_is_back, set_up, tear_down)
 {
 	struct node *node = *state;
 	int changes;
@@ -343,7 +343,7 @@ static void leaves_a_held_vf_alone_and_goes_on_when_it_is_back(void **state)
 	is_content(node);
 }
 
-static void sets_up_the_free_vfs_beside_a_held_one(void **state)
+TEST_WITH(sets_up_the_free_vfs_beside_a_held_one, set_up, tear_down)
 {
 	struct node *node = *state;
 	json_auto_t *observed = NULL;
@@ -357,7 +357,7 @@ static void sets_up_the_free_vfs_beside_a_held_one(void **state)
 	assert_int_equal(count_of(node, "blocked"), 1);
 }
 
-static void does_not_touch_a_protected_pf(void **state)
+TEST_WITH(does_not_touch_a_protected_pf, set_up, tear_down)
 {
 	struct node *node = *state;
 	json_auto_t *observed = NULL;
@@ -379,7 +379,7 @@ static void does_not_touch_a_protected_pf(void **state)
  * The n-th step is the last one before the power goes: for each n, the next run comes to the same
  * end.
  */
-static void continues_after_a_cut_at_every_step(void **state)
+TEST_WITH(continues_after_a_cut_at_every_step, set_up, tear_down)
 {
 	static const char *const specs[] = {
 		SPEC(3, GROUP("0-1") "," VFIO("2-2")),
@@ -418,7 +418,7 @@ static void continues_after_a_cut_at_every_step(void **state)
  * The n-th change is refused by the kernel, once: what failed is taken off the list, and the end is
  * the same.
  */
-static void gets_there_when_any_one_change_fails(void **state)
+TEST_WITH(gets_there_when_any_one_change_fails, set_up, tear_down)
 {
 	struct node *model = *state;
 	int total;
@@ -441,7 +441,7 @@ static void gets_there_when_any_one_change_fails(void **state)
 	}
 }
 
-static void repairs_what_was_changed_by_hand(void **state)
+TEST_WITH(repairs_what_was_changed_by_hand, set_up, tear_down)
 {
 	struct node *node = *state;
 	json_auto_t *observed = NULL;
@@ -464,7 +464,7 @@ static void repairs_what_was_changed_by_hand(void **state)
 
 #define MODE(m) "{\"system\": {\"rdmaMode\": \"" m "\"}}"
 
-static void switches_the_rdma_mode_at_run_time_and_for_the_next_boot(void **state)
+TEST_WITH(switches_the_rdma_mode_at_run_time_and_for_the_next_boot, set_up, tear_down)
 {
 	struct node *node = *state;
 	json_auto_t *observed = NULL, *later = NULL;
@@ -482,7 +482,7 @@ static void switches_the_rdma_mode_at_run_time_and_for_the_next_boot(void **stat
 	assert_null(json_at(node->found, "rdma"));
 }
 
-static void asks_for_a_reboot_when_there_are_pods(void **state)
+TEST_WITH(asks_for_a_reboot_when_there_are_pods, set_up, tear_down)
 {
 	json_auto_t *spec = parse(MODE("exclusive"));
 	struct node *node = *state;
@@ -500,7 +500,7 @@ static void asks_for_a_reboot_when_there_are_pods(void **state)
 	assert_non_null(json_at(node->plan, "reboot"));
 }
 
-static void does_not_ask_twice_when_the_reboot_did_not_help(void **state)
+TEST_WITH(does_not_ask_twice_when_the_reboot_did_not_help, set_up, tear_down)
 {
 	struct node *node = *state;
 
@@ -514,7 +514,7 @@ static void does_not_ask_twice_when_the_reboot_did_not_help(void **state)
 	assert_string_equal(first_reason(node, "problems"), "RdmaModeNotTaken");
 }
 
-static void names_what_overrules_the_next_boot(void **state)
+TEST_WITH(names_what_overrules_the_next_boot, set_up, tear_down)
 {
 	struct node *node = *state;
 
@@ -526,29 +526,4 @@ static void names_what_overrules_the_next_boot(void **state)
 	assert_non_null(
 		strstr(json_str_at(json_array_get(json_at(node->plan, "problems"), 0), "message"),
 		       "/proc/cmdline"));
-}
-
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(makes_vfs_with_addresses_drivers_and_mtu),
-		TEST(grows_shrinks_and_puts_back),
-		TEST(splits_a_pf_between_two_drivers_and_back),
-		TEST(gives_infiniband_vfs_their_guids),
-		TEST(changes_the_switch_on_the_way),
-		TEST(leaves_a_held_vf_alone_and_goes_on_when_it_is_back),
-		TEST(sets_up_the_free_vfs_beside_a_held_one),
-		TEST(does_not_touch_a_protected_pf),
-		TEST(continues_after_a_cut_at_every_step),
-		TEST(gets_there_when_any_one_change_fails),
-		TEST(repairs_what_was_changed_by_hand),
-		TEST(switches_the_rdma_mode_at_run_time_and_for_the_next_boot),
-		TEST(asks_for_a_reboot_when_there_are_pods),
-		TEST(does_not_ask_twice_when_the_reboot_did_not_help),
-		TEST(names_what_overrules_the_next_boot),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

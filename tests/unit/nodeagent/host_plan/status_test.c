@@ -54,7 +54,7 @@ static json_t *compose(const char *plan_text, const char *failures_text, const c
 #define FAILURE(pf)                                                                                \
 	"[{'pf': '" pf "', 'reason': 'VfCountRefused', 'message': 'the kernel said no'}]"
 
-static void says_in_each_situation_what_is_the_case(void **state)
+TEST(says_in_each_situation_what_is_the_case)
 {
 	static const struct {
 		const char *plan, *failures, *activity;
@@ -107,7 +107,7 @@ static void says_in_each_situation_what_is_the_case(void **state)
 	}
 }
 
-static void says_whether_pods_get_networks(void **state)
+TEST(says_whether_pods_get_networks)
 {
 	json_auto_t *plan = yaml("{" NOTHING "}"), *observed = yaml("{'interfaces': []}");
 	json_auto_t *kept = yaml("{serves: true, fault: false, reason: PluginsKept, message: m}");
@@ -135,7 +135,7 @@ static void says_whether_pods_get_networks(void **state)
 			    "False");
 }
 
-static void says_how_the_links_are(void **state)
+TEST(says_how_the_links_are)
 {
 	json_auto_t *plan = yaml("{" NOTHING "}"), *observed = yaml("{'interfaces': []}");
 	json_auto_t *well = yaml("{bootID: b, ports: [{pciAddress: '0000:3b:00.0', verdict: "
@@ -169,7 +169,7 @@ static void says_how_the_links_are(void **state)
 	assert_null(condition_find(json_at(third, "conditions"), "LinksHealthy"));
 }
 
-static void lists_each_problem_with_the_nic_that_it_is_about(void **state)
+TEST(lists_each_problem_with_the_nic_that_it_is_about)
 {
 	json_auto_t *plan = yaml(
 		"{'problems': [{'pf': '0000:5e:00.0', 'reason': 'NoSriov', 'message': 'none'}], "
@@ -191,7 +191,7 @@ static void lists_each_problem_with_the_nic_that_it_is_about(void **state)
 	assert_null(json_at(well, "problems"));
 }
 
-static void many_held_vfs_of_one_nic_leave_room_for_the_others(void **state)
+TEST(many_held_vfs_of_one_nic_leave_room_for_the_others)
 {
 	json_t *blocked = json_array();
 	json_auto_t *plan = json_pack("{s:o}", "blocked", blocked);
@@ -208,7 +208,7 @@ static void many_held_vfs_of_one_nic_leave_room_for_the_others(void **state)
 	assert_non_null(json_find(problems, "pciAddress", "0000:5e:00.0"));
 }
 
-static void says_what_is_wrong_with_a_configuration_without_failing(void **state)
+TEST(says_what_is_wrong_with_a_configuration_without_failing)
 {
 	json_auto_t *plan = yaml("{" NOTHING "}");
 	json_auto_t *offers = yaml("[{'reason': 'BadField', 'message': 'rdmaHcaMax: -5'}]");
@@ -223,7 +223,7 @@ static void says_what_is_wrong_with_a_configuration_without_failing(void **state
 	assert_null(json_at(status, "problems"));
 }
 
-static void says_what_the_container_lacks_without_failing(void **state)
+TEST(says_what_the_container_lacks_without_failing)
 {
 	json_auto_t *plan = yaml("{" NOTHING "}");
 	json_auto_t *unfit = yaml("[{'reason': 'MountPrivate', 'message': 'volumeMount /host'}]");
@@ -240,7 +240,7 @@ static void says_what_the_container_lacks_without_failing(void **state)
 			    "volumeMount /host");
 }
 
-static void shows_what_is_gone_for_a_moment_as_it_was(void **state)
+TEST(shows_what_is_gone_for_a_moment_as_it_was)
 {
 	json_auto_t *observed = yaml(
 		"{'interfaces': [{'pciAddress': '0000:3b:00.0', 'host': {}}, {'pciAddress': "
@@ -262,7 +262,7 @@ static void shows_what_is_gone_for_a_moment_as_it_was(void **state)
 			    "0000:5e:00.0: ens2 was there and has vanished");
 }
 
-static void shows_what_was_observed_without_what_is_ours(void **state)
+TEST(shows_what_was_observed_without_what_is_ours)
 {
 	json_auto_t *status = compose("{" NOTHING "}", NULL, NULL, NULL, NOW);
 	json_auto_t *want = yaml("[{'pciAddress': '0000:3b:00.0', 'Vfs': [{'vfID': 0}]}]");
@@ -275,7 +275,7 @@ static void shows_what_was_observed_without_what_is_ours(void **state)
 	assert_int_equal(json_integer_value(json_at(status, "presentVfs")), 4);
 }
 
-static void is_the_same_when_nothing_changed(void **state)
+TEST(is_the_same_when_nothing_changed)
 {
 	json_auto_t *first = compose("{" NOTHING "}", NULL, NULL, NULL, NOW);
 	json_auto_t *again = compose("{" NOTHING "}", NULL, NULL, first, LATER);
@@ -292,7 +292,7 @@ static void is_the_same_when_nothing_changed(void **state)
 	assert_null(json_at(well, "lastSyncError"));
 }
 
-static void lists_what_is_attached_by_interface(void **state)
+TEST(lists_what_is_attached_by_interface)
 {
 	json_auto_t *attached = yaml(
 		"[{'pod': {'namespace': 'lab', 'name': 'a'}, 'ifname': 'net1', 'network': 'rail0',"
@@ -320,7 +320,7 @@ static void lists_what_is_attached_by_interface(void **state)
 }
 
 /* Those of its own interface, where an address is at two devices; and not without end. */
-static void tells_the_gids_of_what_is_attached(void **state)
+TEST(tells_the_gids_of_what_is_attached)
 {
 	json_auto_t *attached = yaml(
 		"[{'pod': {'namespace': 'lab', 'name': 'a'}, 'ifname': 'net1', 'phase': 'added',"
@@ -354,7 +354,7 @@ static void tells_the_gids_of_what_is_attached(void **state)
 	assert_null(json_at(json_array_get(json_at(unknown, "attachments"), 0), "gids"));
 }
 
-static void keeps_what_it_does_not_know(void **state)
+TEST(keeps_what_it_does_not_know)
 {
 	json_auto_t *before = yaml("{'interfaces': [{'pciAddress': '0000:3b:00.0'}], "
 				   "'presentVfs': 4, 'bridges': {'ovs': []}, 'newer': 1, "
@@ -373,7 +373,7 @@ static void keeps_what_it_does_not_know(void **state)
 	assert_non_null(condition_find(json_at(status, "conditions"), "Ready"));
 }
 
-static void tells_the_first_troubles_and_counts_the_others(void **state)
+TEST(tells_the_first_troubles_and_counts_the_others)
 {
 	auto_strbuf struct strbuf plan = {0};
 	json_auto_t *status = NULL;
@@ -393,7 +393,7 @@ static void tells_the_first_troubles_and_counts_the_others(void **state)
 	assert_true(str_ends(error, "; and 97 more"));
 }
 
-static void takes_no_reason_that_the_api_server_would_refuse(void **state)
+TEST(takes_no_reason_that_the_api_server_would_refuse)
 {
 	static const char *const reasons[] = {"''", "'two words'", "7", "'7up'", "null"};
 
@@ -410,7 +410,7 @@ static void takes_no_reason_that_the_api_server_would_refuse(void **state)
 }
 
 /* What could not be looked at is told, and is no reason to call the node wrong. */
-static void tells_what_could_not_be_looked_at(void **state)
+TEST(tells_what_could_not_be_looked_at)
 {
 	json_auto_t *plan = yaml("{" NOTHING "}");
 	json_auto_t *observed = yaml("{'interfaces': [], 'problems': [{'pciAddress': "
@@ -426,7 +426,7 @@ static void tells_what_could_not_be_looked_at(void **state)
 	assert_null(json_at(status, "observedGeneration"));
 }
 
-static void says_that_nothing_is_in_the_way(void **state)
+TEST(says_that_nothing_is_in_the_way)
 {
 	json_auto_t *status = compose("{" NOTHING "}", NULL, NULL, NULL, NOW);
 	const json_t *list = json_at(status, "conditions");
@@ -437,7 +437,7 @@ static void says_that_nothing_is_in_the_way(void **state)
 			    "NoRebootNeeded");
 }
 
-static void names_the_version_that_wrote_it(void **state)
+TEST(names_the_version_that_wrote_it)
 {
 	json_auto_t *before = yaml("{'agentVersion': '1.0'}");
 	json_auto_t *status = status_compose(
@@ -446,7 +446,7 @@ static void names_the_version_that_wrote_it(void **state)
 	assert_string_equal(json_str_at(status, "agentVersion"), "1.1");
 }
 
-static void names_the_pod_that_it_is_in_and_takes_back_that_it_was_away(void **state)
+TEST(names_the_pod_that_it_is_in_and_takes_back_that_it_was_away)
 {
 	json_auto_t *before = yaml("{'agentPod': 'a-1', 'agentSilentSince': 'then'}");
 	json_auto_t *status =
@@ -458,7 +458,7 @@ static void names_the_pod_that_it_is_in_and_takes_back_that_it_was_away(void **s
 	assert_null(json_at(by_hand, "agentPod"));
 }
 
-static void what_the_next_boot_changes_is_no_fault(void **state)
+TEST(what_the_next_boot_changes_is_no_fault)
 {
 	json_auto_t *status = compose(
 		"{'nextBoot': {'reason': 'RdmaModeAtNextBoot', 'message': 'it becomes shared'}}",
@@ -472,7 +472,7 @@ static void what_the_next_boot_changes_is_no_fault(void **state)
 	assert_null(json_at(status, "problems"));
 }
 
-static void why_no_boot_comes_is_said_before_that_one_is_needed(void **state)
+TEST(why_no_boot_comes_is_said_before_that_one_is_needed)
 {
 	static const char *const reasons[] = {"RebootDidNotHelp", "RebootsTooOften",
 					      "BootsUnreadable"};
@@ -488,34 +488,4 @@ static void why_no_boot_comes_is_said_before_that_one_is_needed(void **state)
 		assert_string_equal(json_str_at(degraded, "message"), "see the file");
 		assert_int_equal(json_array_size(json_at(status, "problems")), 1);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lists_what_is_attached_by_interface),
-		cmocka_unit_test(says_that_nothing_is_in_the_way),
-		cmocka_unit_test(names_the_version_that_wrote_it),
-		cmocka_unit_test(names_the_pod_that_it_is_in_and_takes_back_that_it_was_away),
-		cmocka_unit_test(what_the_next_boot_changes_is_no_fault),
-		cmocka_unit_test(why_no_boot_comes_is_said_before_that_one_is_needed),
-		cmocka_unit_test(says_in_each_situation_what_is_the_case),
-		cmocka_unit_test(says_whether_pods_get_networks),
-		cmocka_unit_test(says_how_the_links_are),
-		cmocka_unit_test(lists_each_problem_with_the_nic_that_it_is_about),
-		cmocka_unit_test(many_held_vfs_of_one_nic_leave_room_for_the_others),
-		cmocka_unit_test(says_what_is_wrong_with_a_configuration_without_failing),
-		cmocka_unit_test(says_what_the_container_lacks_without_failing),
-		cmocka_unit_test(shows_what_is_gone_for_a_moment_as_it_was),
-		cmocka_unit_test(shows_what_was_observed_without_what_is_ours),
-		cmocka_unit_test(is_the_same_when_nothing_changed),
-		cmocka_unit_test(tells_the_gids_of_what_is_attached),
-		cmocka_unit_test(keeps_what_it_does_not_know),
-		cmocka_unit_test(tells_the_first_troubles_and_counts_the_others),
-		cmocka_unit_test(takes_no_reason_that_the_api_server_would_refuse),
-		cmocka_unit_test(tells_what_could_not_be_looked_at),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -238,7 +238,7 @@ static void compare(const char *name, const struct strbuf *plans)
 			 strbuf_str(plans));
 }
 
-static void steps_of_every_vendor_come_to_rest(void **state)
+TEST(steps_of_every_vendor_come_to_rest)
 {
 	for (size_t n = 0; vendor_nic_names[n]; n++) {
 		auto_strbuf struct strbuf text = {0};
@@ -344,7 +344,7 @@ static struct done run_until(struct host *host, const char *spec, struct attempt
 }
 
 /* Neither before its VFs nor after them. They are not made again and again for it. */
-static void vfs_are_left_alone_where_no_order_sets_the_switch(void **state)
+TEST(vfs_are_left_alone_where_no_order_sets_the_switch)
 {
 	struct attempts *attempts = attempts_new();
 	struct vendor_nic nic;
@@ -367,7 +367,7 @@ static void vfs_are_left_alone_where_no_order_sets_the_switch(void **state)
 }
 
 /* ice takes no mode in the other order, which is tried then: the first one gets its turn again. */
-static void a_switch_that_refused_once_is_set_a_little_later(void **state)
+TEST(a_switch_that_refused_once_is_set_a_little_later)
 {
 	bool is_over = false;
 
@@ -390,7 +390,7 @@ static void a_switch_that_refused_once_is_set_a_little_later(void **state)
 }
 
 /* bnxt_en says that it did, and the look afterwards that it did not; bnx2x refuses. */
-static void no_vfs_of_broadcom_while_the_link_is_down(void **state)
+TEST(no_vfs_of_broadcom_while_the_link_is_down)
 {
 	static const struct {
 		const char *nic, *reason;
@@ -414,17 +414,4 @@ static void no_vfs_of_broadcom_while_the_link_is_down(void **state)
 		host_tree_free(tree);
 		vendor_nic_done(&nic);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(steps_of_every_vendor_come_to_rest),
-		cmocka_unit_test(vfs_are_left_alone_where_no_order_sets_the_switch),
-		cmocka_unit_test(a_switch_that_refused_once_is_set_a_little_later),
-		cmocka_unit_test(no_vfs_of_broadcom_while_the_link_is_down),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -317,7 +317,7 @@ static void begin(struct stand *s)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static void a_kubelet_finds_the_driver_once_devices_are_known(void **state)
+TEST_WITH(a_kubelet_finds_the_driver_once_devices_are_known, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *text = NULL;
@@ -335,7 +335,7 @@ static void a_kubelet_finds_the_driver_once_devices_are_known(void **state)
 						     "driver dra.orbweaver.io: too old"));
 }
 
-static void a_claim_is_prepared_once_and_answered_alike(void **state)
+TEST_WITH(a_claim_is_prepared_once_and_answered_alike, set_up, tear_down)
 {
 	struct stand *s = *state;
 	const json_t *prepared;
@@ -350,7 +350,7 @@ static void a_claim_is_prepared_once_and_answered_alike(void **state)
 	assert_string_equal(json_str_at(prepared, X, "0000:3b:00.2"), "ns/p/c");
 }
 
-static void a_claim_is_unprepared_as_often_as_asked(void **state)
+TEST_WITH(a_claim_is_unprepared_as_often_as_asked, set_up, tear_down)
 {
 	static const char *const versions[] = {"v1", "v1beta1", "v1"};
 	struct stand *s = *state;
@@ -364,7 +364,7 @@ static void a_claim_is_unprepared_as_often_as_asked(void **state)
 	assert_prepared(s, "v1");
 }
 
-static void what_cannot_be_prepared_is_an_error_of_that_claim(void **state)
+TEST_WITH(what_cannot_be_prepared_is_an_error_of_that_claim, set_up, tear_down)
 {
 	struct stand *s = *state;
 	json_auto_t *both =
@@ -388,7 +388,7 @@ static void what_cannot_be_prepared_is_an_error_of_that_claim(void **state)
 	assert_int_equal(count_files(s->cdi), 1);
 }
 
-static void an_agent_that_is_away_stops_only_new_claims(void **state)
+TEST_WITH(an_agent_that_is_away_stops_only_new_claims, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -409,7 +409,7 @@ static void lose_agent(void *arg)
 	kubeletd_free(take_ptr(s->agent));
 }
 
-static void claims_that_wait_for_an_agent_that_ends_are_answered(void **state)
+TEST_WITH(claims_that_wait_for_an_agent_that_ends_are_answered, set_up, tear_down)
 {
 	struct stand *s = *state;
 	struct timer *timer = timer_new(s->loop, lose_agent, s);
@@ -422,7 +422,7 @@ static void claims_that_wait_for_an_agent_that_ends_are_answered(void **state)
 	timer_free(timer);
 }
 
-static void a_kubelet_that_was_killed_finds_all_as_it_was(void **state)
+TEST_WITH(a_kubelet_that_was_killed_finds_all_as_it_was, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -435,7 +435,7 @@ static void a_kubelet_that_was_killed_finds_all_as_it_was(void **state)
 	assert_cdi(s, "uverbs1");
 }
 
-static void a_socket_that_was_removed_comes_back(void **state)
+TEST_WITH(a_socket_that_was_removed_comes_back, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -446,7 +446,7 @@ static void a_socket_that_was_removed_comes_back(void **state)
 	assert_prepared(s, "v1");
 }
 
-static void an_updated_driver_knows_the_claims_of_the_one_before(void **state)
+TEST_WITH(an_updated_driver_knows_the_claims_of_the_one_before, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -487,7 +487,7 @@ static void boot(struct stand *s)
 	start_agent(s);
 }
 
-static void a_boot_makes_files_anew_before_a_kubelet_asks(void **state)
+TEST_WITH(a_boot_makes_files_anew_before_a_kubelet_asks, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -504,7 +504,7 @@ static void a_boot_makes_files_anew_before_a_kubelet_asks(void **state)
 }
 
 /* Numbers of the last boot may be another pod's device. */
-static void devices_that_are_not_back_have_no_file(void **state)
+TEST_WITH(devices_that_are_not_back_have_no_file, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -527,7 +527,7 @@ static void devices_that_are_not_back_have_no_file(void **state)
 	assert_answer(ask(s, false, "v1", UID, "c"), "{\"" UID "\":{}}");
 }
 
-static void files_of_nobody_are_removed(void **state)
+TEST_WITH(files_of_nobody_are_removed, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *left = str_printf("%s/dra.orbweaver.io-claim-" OTHER ".json", s->cdi);
@@ -543,7 +543,7 @@ static void files_of_nobody_are_removed(void **state)
 }
 
 /* Each file that cannot be written, and what a kubelet that asks again gets then. */
-static void a_disk_that_refuses_loses_nothing(void **state)
+TEST_WITH(a_disk_that_refuses_loses_nothing, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *away = str_below(s->dir, "away");
@@ -575,7 +575,7 @@ static void a_disk_that_refuses_loses_nothing(void **state)
 	assert_answer(ask(s, false, "v1", UID, "c"), "{\"" UID "\":{}}");
 }
 
-static void a_damaged_state_is_kept_and_stops_claims(void **state)
+TEST_WITH(a_damaged_state_is_kept_and_stops_claims, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *path = str_below(s->state, DRA_STATE_FILE);
@@ -596,7 +596,7 @@ static void a_damaged_state_is_kept_and_stops_claims(void **state)
 }
 
 /* A mount goes on to show it, as an open folder does. */
-static void a_folder_that_was_removed_is_told(void **state)
+TEST_WITH(a_folder_that_was_removed_is_told, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_close int fd = open(s->cdi, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -613,29 +613,4 @@ static void a_folder_that_was_removed_is_told(void **state)
 	assert_int_equal(rmdir(s->cdi), 0);
 	until(s->loop, s->removed == 1);
 	assert_error(ask(s, true, "v1", UID, "c"), UID, "dra.orbweaver.io-claim");
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(a_kubelet_finds_the_driver_once_devices_are_known),
-		TEST(a_claim_is_prepared_once_and_answered_alike),
-		TEST(a_claim_is_unprepared_as_often_as_asked),
-		TEST(what_cannot_be_prepared_is_an_error_of_that_claim),
-		TEST(an_agent_that_is_away_stops_only_new_claims),
-		TEST(claims_that_wait_for_an_agent_that_ends_are_answered),
-		TEST(a_kubelet_that_was_killed_finds_all_as_it_was),
-		TEST(a_socket_that_was_removed_comes_back),
-		TEST(an_updated_driver_knows_the_claims_of_the_one_before),
-		TEST(a_boot_makes_files_anew_before_a_kubelet_asks),
-		TEST(devices_that_are_not_back_have_no_file),
-		TEST(files_of_nobody_are_removed),
-		TEST(a_disk_that_refuses_loses_nothing),
-		TEST(a_damaged_state_is_kept_and_stops_claims),
-		TEST(a_folder_that_was_removed_is_told),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -211,7 +211,7 @@ static bool exists(const char *dir, const char *name)
 
 /* ---- registration ---------------------------------------------------------------------------- */
 
-static void a_resource_is_registered_and_listed(void **state)
+TEST_WITH(a_resource_is_registered_and_listed, set_up, tear_down)
 {
 	static const enum fake_kubelet_kind kinds[] = {FAKE_KUBELET_OLD, FAKE_KUBELET_NEW,
 						       FAKE_KUBELET_STRICT};
@@ -234,7 +234,7 @@ static void a_resource_is_registered_and_listed(void **state)
 }
 
 /* The recorded request, with the options that kubelets to 1.24 read from it. */
-static void register_is_the_recorded_request(void **state)
+TEST_WITH(register_is_the_recorded_request, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *want = NULL;
@@ -251,7 +251,7 @@ static void register_is_the_recorded_request(void **state)
 	assert_string_equal(fake_kubelet_request(s->kubelet), want);
 }
 
-static void it_waits_for_a_kubelet_that_comes_later(void **state)
+TEST_WITH(it_waits_for_a_kubelet_that_comes_later, set_up, tear_down)
 {
 	struct stand *s = *state;
 	json_auto_t *before = NULL;
@@ -267,7 +267,7 @@ static void it_waits_for_a_kubelet_that_comes_later(void **state)
 	assert_true(device_plugins_are_served(s->plugins));
 }
 
-static void a_list_is_sent_only_when_it_has_changed(void **state)
+TEST_WITH(a_list_is_sent_only_when_it_has_changed, set_up, tear_down)
 {
 	struct stand *s = *state;
 	json_t *causes;
@@ -289,7 +289,7 @@ static void a_list_is_sent_only_when_it_has_changed(void **state)
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), 1);
 }
 
-static void a_device_that_vanishes_is_unhealthy_at_once(void **state)
+TEST_WITH(a_device_that_vanishes_is_unhealthy_at_once, set_up, tear_down)
 {
 	struct stand *s = *state;
 	json_auto_t *all = NULL;
@@ -305,7 +305,7 @@ static void a_device_that_vanishes_is_unhealthy_at_once(void **state)
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), 1);
 }
 
-static void an_empty_pool_is_registered(void **state)
+TEST_WITH(an_empty_pool_is_registered, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -317,7 +317,7 @@ static void an_empty_pool_is_registered(void **state)
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), 1);
 }
 
-static void a_resource_that_is_wanted_no_more_goes(void **state)
+TEST_WITH(a_resource_that_is_wanted_no_more_goes, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -337,7 +337,7 @@ static void a_resource_that_is_wanted_no_more_goes(void **state)
 
 /* ---- never lost ------------------------------------------------------------------------------ */
 
-static void a_restarted_kubelet_is_met_again(void **state)
+TEST_WITH(a_restarted_kubelet_is_met_again, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -351,7 +351,7 @@ static void a_restarted_kubelet_is_met_again(void **state)
 	assert_int_equal(fake_kubelet_sockets(s->plugins_dir), 1);
 }
 
-static void a_directory_that_was_removed_is_found_again(void **state)
+TEST_WITH(a_directory_that_was_removed_is_found_again, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -364,7 +364,7 @@ static void a_directory_that_was_removed_is_found_again(void **state)
 	until(s->loop, allocatable(s) == 3);
 }
 
-static void a_wiped_directory_costs_nothing_while_the_kubelet_lives(void **state)
+TEST_WITH(a_wiped_directory_costs_nothing_while_the_kubelet_lives, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *path = NULL;
@@ -380,7 +380,7 @@ static void a_wiped_directory_costs_nothing_while_the_kubelet_lives(void **state
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), 1);
 }
 
-static void a_stream_that_ended_is_followed_by_a_registration(void **state)
+TEST_WITH(a_stream_that_ended_is_followed_by_a_registration, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -393,7 +393,7 @@ static void a_stream_that_ended_is_followed_by_a_registration(void **state)
 	}
 }
 
-static void a_kubelet_that_ends_every_stream_is_not_bothered_all_the_time(void **state)
+TEST_WITH(a_kubelet_that_ends_every_stream_is_not_bothered_all_the_time, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -412,7 +412,7 @@ static bool is_called(int fd)
 }
 
 /* bind(2) makes the name, listen(2) comes later. */
-static void a_kubelet_that_does_not_listen_yet_is_tried_again(void **state)
+TEST_WITH(a_kubelet_that_does_not_listen_yet_is_tried_again, set_up, tear_down)
 {
 	struct stand *s = *state;
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -428,7 +428,7 @@ static void a_kubelet_that_does_not_listen_yet_is_tried_again(void **state)
 	until(s->loop, is_called(fd));
 }
 
-static void a_refusal_is_told_with_its_text_and_tried_again(void **state)
+TEST_WITH(a_refusal_is_told_with_its_text_and_tried_again, set_up, tear_down)
 {
 	struct stand *s = *state;
 	json_auto_t *all = NULL;
@@ -447,7 +447,7 @@ static void a_refusal_is_told_with_its_text_and_tried_again(void **state)
 	assert_non_null(strstr(s->told.data, "Registered: resource "));
 }
 
-static void a_kubelet_that_hangs_does_not_hold_up_the_next(void **state)
+TEST_WITH(a_kubelet_that_hangs_does_not_hold_up_the_next, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -468,7 +468,7 @@ static void on_registration_done(void *arg, const struct err *why)
 		*(struct err *)arg = *why;
 }
 
-static void a_registration_has_a_deadline(void **state)
+TEST_WITH(a_registration_has_a_deadline, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *path = str_printf("%s/kubelet.sock", s->plugins_dir);
@@ -493,7 +493,7 @@ static void a_registration_has_a_deadline(void **state)
 	registration_free(registration);
 }
 
-static void a_registration_without_kubelet_fails_at_once(void **state)
+TEST_WITH(a_registration_without_kubelet_fails_at_once, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *path = str_printf("%s/kubelet.sock", s->plugins_dir);
@@ -507,7 +507,7 @@ static void a_registration_without_kubelet_fails_at_once(void **state)
 	assert_string_equal(err.reason, "KubeletUnavailable");
 }
 
-static void a_registration_that_nothing_follows_is_repeated(void **state)
+TEST_WITH(a_registration_that_nothing_follows_is_repeated, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_strbuf struct strbuf text = {0};
@@ -540,7 +540,7 @@ static char *leave_socket(const struct stand *s)
 	return name;
 }
 
-static void sockets_of_killed_agents_are_removed_and_only_those(void **state)
+TEST_WITH(sockets_of_killed_agents_are_removed_and_only_those, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *stale = leave_socket(s);
@@ -593,12 +593,12 @@ static void a_successor_takes_over(void **state, enum fake_kubelet_kind kind, bo
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), registrations);
 }
 
-static void a_successor_takes_over_on_old_kubelets(void **state)
+TEST_WITH(a_successor_takes_over_on_old_kubelets, set_up, tear_down)
 {
 	a_successor_takes_over(state, FAKE_KUBELET_OLD, true);
 }
 
-static void a_successor_takes_over_on_strict_kubelets(void **state)
+TEST_WITH(a_successor_takes_over_on_strict_kubelets, set_up, tear_down)
 {
 	a_successor_takes_over(state, FAKE_KUBELET_STRICT, true);
 }
@@ -607,12 +607,12 @@ static void a_successor_takes_over_on_strict_kubelets(void **state)
  * Here the end of the old agent costs the new one its stream, whatever anyone does: it has to come
  * back.
  */
-static void a_successor_takes_over_on_new_kubelets(void **state)
+TEST_WITH(a_successor_takes_over_on_new_kubelets, set_up, tear_down)
 {
 	a_successor_takes_over(state, FAKE_KUBELET_NEW, false);
 }
 
-static void when_the_successor_dies_the_old_agent_is_back(void **state)
+TEST_WITH(when_the_successor_dies_the_old_agent_is_back, set_up, tear_down)
 {
 	struct stand *s = *state;
 	struct device_plugins *second;
@@ -628,7 +628,7 @@ static void when_the_successor_dies_the_old_agent_is_back(void **state)
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), 3);
 }
 
-static void after_a_restart_of_the_kubelet_the_younger_agent_has_it(void **state)
+TEST_WITH(after_a_restart_of_the_kubelet_the_younger_agent_has_it, set_up, tear_down)
 {
 	struct stand *s = *state;
 	struct device_plugins *second;
@@ -651,7 +651,7 @@ static void after_a_restart_of_the_kubelet_the_younger_agent_has_it(void **state
 	assert_int_equal(allocatable(s), 2);
 }
 
-static void at_the_end_sockets_go_and_files_stay(void **state)
+TEST_WITH(at_the_end_sockets_go_and_files_stay, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -748,7 +748,7 @@ static struct answer ask_allocate(struct stand *s, const char *const *ids, size_
 		      });
 }
 
-static void allocate_gives_nodes_and_variables(void **state)
+TEST_WITH(allocate_gives_nodes_and_variables, set_up, tear_down)
 {
 	struct stand *s = *state;
 	const char *ids[] = {"0000:3b:00.2"};
@@ -762,7 +762,7 @@ static void allocate_gives_nodes_and_variables(void **state)
 	assert_int_equal(s->allocated, 1);
 }
 
-static void allocate_names_what_it_cannot_give(void **state)
+TEST_WITH(allocate_names_what_it_cannot_give, set_up, tear_down)
 {
 	struct stand *s = *state;
 	const char *unknown[] = {"0000:3b:00.7"}, *sick[] = {"0000:3b:00.3"};
@@ -801,7 +801,7 @@ static struct answer ask_preferred(struct stand *s, const char *const *available
 		      });
 }
 
-static void preferred_allocation_is_answered(void **state)
+TEST_WITH(preferred_allocation_is_answered, set_up, tear_down)
 {
 	static const int bad_sizes[] = {-1, 3, INT32_MAX};
 	struct stand *s = *state;
@@ -817,7 +817,7 @@ static void preferred_allocation_is_answered(void **state)
 	}
 }
 
-static void options_and_pre_start_are_answered(void **state)
+TEST_WITH(options_and_pre_start_are_answered, set_up, tear_down)
 {
 	struct stand *s = *state;
 	DevicePlugin__Empty empty = DEVICE_PLUGIN__EMPTY__INIT;
@@ -853,7 +853,7 @@ static char *devinfo_text(const struct stand *s, const char *name)
 	return strbuf_take(&text);
 }
 
-static void device_info_is_there_before_it_is_needed(void **state)
+TEST_WITH(device_info_is_there_before_it_is_needed, set_up, tear_down)
 {
 	struct stand *s = *state;
 	const char *ids[] = {"0000:3b:00.2"};
@@ -873,7 +873,7 @@ static void device_info_is_there_before_it_is_needed(void **state)
 	assert_int_equal(access(path, F_OK), 0);
 }
 
-static void stale_device_info_goes_and_that_of_others_stays(void **state)
+TEST_WITH(stale_device_info_goes_and_that_of_others_stays, set_up, tear_down)
 {
 	static const char *const names[] = {
 		"spidernet.io-x-0000:3b:00.6-device.json",   /* ours, from an earlier run */
@@ -903,7 +903,7 @@ static void stale_device_info_goes_and_that_of_others_stays(void **state)
 	until(s->loop, !exists(s->devinfo_dir, "spidernet.io-x-0000:3b:00.3-device.json"));
 }
 
-static void device_info_that_cannot_be_written_is_told_and_stops_nothing(void **state)
+TEST_WITH(device_info_that_cannot_be_written_is_told_and_stops_nothing, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *parent = str_printf("%s/devinfo", s->dir);
@@ -917,7 +917,7 @@ static void device_info_that_cannot_be_written_is_told_and_stops_nothing(void **
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static void names_of_sockets_are_told_from_others(void **state)
+TEST(names_of_sockets_are_told_from_others)
 {
 	static const char *const foreign[] = {
 		"kubelet.sock",
@@ -950,7 +950,7 @@ static void names_of_sockets_are_told_from_others(void **state)
 		assert_false(endpoint_parse(foreign[i], &parts));
 }
 
-static void a_folder_that_cannot_be_read_hides_other_agents(void **state)
+TEST(a_folder_that_cannot_be_read_hides_other_agents)
 {
 	struct endpoint_others others = {0};
 	struct err err = {0};
@@ -958,48 +958,4 @@ static void a_folder_that_cannot_be_read_hides_other_agents(void **state)
 	assert_int_equal(endpoint_scan("/nonexistent/device-plugins", "x", &others, &err), -1);
 	assert_int_equal(err.class, ERR_HOST);
 	assert_string_equal(err.reason, "PluginDirUnreadable");
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(a_resource_is_registered_and_listed),
-		TEST(register_is_the_recorded_request),
-		TEST(it_waits_for_a_kubelet_that_comes_later),
-		TEST(a_list_is_sent_only_when_it_has_changed),
-		TEST(a_device_that_vanishes_is_unhealthy_at_once),
-		TEST(an_empty_pool_is_registered),
-		TEST(a_resource_that_is_wanted_no_more_goes),
-		TEST(a_restarted_kubelet_is_met_again),
-		TEST(a_directory_that_was_removed_is_found_again),
-		TEST(a_wiped_directory_costs_nothing_while_the_kubelet_lives),
-		TEST(a_stream_that_ended_is_followed_by_a_registration),
-		TEST(a_kubelet_that_ends_every_stream_is_not_bothered_all_the_time),
-		TEST(a_kubelet_that_does_not_listen_yet_is_tried_again),
-		TEST(a_refusal_is_told_with_its_text_and_tried_again),
-		TEST(a_kubelet_that_hangs_does_not_hold_up_the_next),
-		TEST(a_registration_has_a_deadline),
-		TEST(a_registration_without_kubelet_fails_at_once),
-		TEST(a_registration_that_nothing_follows_is_repeated),
-		TEST(sockets_of_killed_agents_are_removed_and_only_those),
-		TEST(a_successor_takes_over_on_old_kubelets),
-		TEST(a_successor_takes_over_on_strict_kubelets),
-		TEST(a_successor_takes_over_on_new_kubelets),
-		TEST(when_the_successor_dies_the_old_agent_is_back),
-		TEST(after_a_restart_of_the_kubelet_the_younger_agent_has_it),
-		TEST(at_the_end_sockets_go_and_files_stay),
-		TEST(allocate_gives_nodes_and_variables),
-		TEST(allocate_names_what_it_cannot_give),
-		TEST(preferred_allocation_is_answered),
-		TEST(options_and_pre_start_are_answered),
-		TEST(device_info_is_there_before_it_is_needed),
-		TEST(stale_device_info_goes_and_that_of_others_stays),
-		TEST(device_info_that_cannot_be_written_is_told_and_stops_nothing),
-		cmocka_unit_test(names_of_sockets_are_told_from_others),
-		cmocka_unit_test(a_folder_that_cannot_be_read_hides_other_agents),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

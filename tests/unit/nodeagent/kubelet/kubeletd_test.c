@@ -269,7 +269,7 @@ static void serve(struct stand *s)
 
 /* ---- what comes through ---------------------------------------------------------------------- */
 
-static void what_the_agent_sets_the_kubelet_has(void **state)
+TEST_WITH(what_the_agent_sets_the_kubelet_has, set_up, tear_down)
 {
 	struct stand *s = *state;
 	json_auto_t *status = NULL;
@@ -297,7 +297,7 @@ static void what_the_agent_sets_the_kubelet_has(void **state)
 }
 
 /* Whoever speaks for the agent cannot have the kubelet give a disk to a container. */
-static void a_host_path_that_is_not_on_the_list_is_given_to_no_pod(void **state)
+TEST_WITH(a_host_path_that_is_not_on_the_list_is_given_to_no_pod, set_up, tear_down)
 {
 	struct stand *s = *state;
 	json_auto_t *status = NULL;
@@ -325,7 +325,7 @@ static void a_host_path_that_is_not_on_the_list_is_given_to_no_pod(void **state)
 	until(s->loop, allocatable(s) == 3);
 }
 
-static void before_anything_is_heard_nothing_is_served(void **state)
+TEST_WITH(before_anything_is_heard_nothing_is_served, set_up, tear_down)
 {
 	struct stand *s = *state;
 	json_auto_t *status = NULL;
@@ -337,7 +337,7 @@ static void before_anything_is_heard_nothing_is_served(void **state)
 	assert_false(kubeletd_are_served(s->first.kubeletd));
 }
 
-static void what_the_kubelet_says_is_told(void **state)
+TEST_WITH(what_the_kubelet_says_is_told, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -359,7 +359,7 @@ static void on_answer(void *arg, const struct grpc_status *status)
 	*(int *)arg = (int)status->code;
 }
 
-static void a_pod_that_gets_devices_is_told(void **state)
+TEST_WITH(a_pod_that_gets_devices_is_told, set_up, tear_down)
 {
 	char *id = (char[]){"1"};
 	DevicePlugin__AllocateRequest request = DEVICE_PLUGIN__ALLOCATE_REQUEST__INIT;
@@ -407,7 +407,7 @@ static void check_names(const char *text)
 	}
 }
 
-static void the_server_s_metrics_are_shown_with_the_agent_s(void **state)
+TEST_WITH(the_server_s_metrics_are_shown_with_the_agent_s, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_strbuf struct strbuf with = {0}, without = {0};
@@ -425,7 +425,7 @@ static void the_server_s_metrics_are_shown_with_the_agent_s(void **state)
 
 /* ---- agents that come and go ----------------------------------------------------------------- */
 
-static void the_kubelet_does_not_notice_that_the_agent_is_another(void **state)
+TEST_WITH(the_kubelet_does_not_notice_that_the_agent_is_another, set_up, tear_down)
 {
 	struct stand *s = *state;
 	json_auto_t *pools = pools_of(3);
@@ -456,7 +456,7 @@ static void the_kubelet_does_not_notice_that_the_agent_is_another(void **state)
 	until(s->loop, allocatable(s) == 4);
 }
 
-static void without_an_agent_a_new_kubelet_is_served(void **state)
+TEST_WITH(without_an_agent_a_new_kubelet_is_served, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -467,7 +467,7 @@ static void without_an_agent_a_new_kubelet_is_served(void **state)
 	until(s->loop, allocatable(s) == 3);
 }
 
-static void a_second_agent_takes_the_place_of_the_first(void **state)
+TEST_WITH(a_second_agent_takes_the_place_of_the_first, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -484,7 +484,7 @@ static void a_second_agent_takes_the_place_of_the_first(void **state)
 	assert_int_equal(s->first.lost, 1);
 }
 
-static void each_agent_is_told_the_state(void **state)
+TEST_WITH(each_agent_is_told_the_state, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -496,7 +496,7 @@ static void each_agent_is_told_the_state(void **state)
 	until(s->loop, s->second.changed > 0);
 }
 
-static void with_the_server_its_sockets_go_and_the_agent_hears_it(void **state)
+TEST_WITH(with_the_server_its_sockets_go_and_the_agent_hears_it, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -564,7 +564,7 @@ static void say_and_wait(struct stand *s, const char *text)
 		loop_turn(s->loop, false);
 }
 
-static void nonsense_from_the_agent_changes_nothing(void **state)
+TEST_WITH(nonsense_from_the_agent_changes_nothing, set_up, tear_down)
 {
 	static const char *const nonsense[] = {
 		"{}",
@@ -605,7 +605,7 @@ static void nonsense_from_the_agent_changes_nothing(void **state)
 	until(s->loop, strstr(strbuf_str(&s->heard), "\"of\":10"));
 }
 
-static void an_agent_that_sends_no_frame_is_left(void **state)
+TEST_WITH(an_agent_that_sends_no_frame_is_left, set_up, tear_down)
 {
 	struct stand *s = *state;
 	int pair[2];
@@ -623,7 +623,7 @@ static void an_agent_that_sends_no_frame_is_left(void **state)
 	until(s->loop, allocatable(s) == 4);
 }
 
-static void a_state_is_said_when_it_is_another(void **state)
+TEST_WITH(a_state_is_said_when_it_is_another, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -648,7 +648,7 @@ static void a_state_is_said_when_it_is_another(void **state)
 }
 
 /* What the server says of pools that are not the last is not about them. */
-static void a_state_of_before_the_last_pools_does_not_count(void **state)
+TEST_WITH(a_state_of_before_the_last_pools_does_not_count, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -674,7 +674,7 @@ static void a_state_of_before_the_last_pools_does_not_count(void **state)
 	assert_true(kubeletd_are_served(s->first.kubeletd));
 }
 
-static void equal_pools_are_sent_once(void **state)
+TEST_WITH(equal_pools_are_sent_once, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -690,7 +690,7 @@ static void equal_pools_are_sent_once(void **state)
 }
 
 /* The server's greeting has them in it, and some bytes more. */
-static void as_many_as_a_node_can_offer_fit_into_a_message(void **state)
+TEST_WITH(as_many_as_a_node_can_offer_fit_into_a_message, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -701,7 +701,7 @@ static void as_many_as_a_node_can_offer_fit_into_a_message(void **state)
 	assert_int_equal(s->first.lost, 0);
 }
 
-static void nonsense_from_the_server_does_no_harm(void **state)
+TEST_WITH(nonsense_from_the_server_does_no_harm, set_up, tear_down)
 {
 	struct stand *s = *state;
 	json_auto_t *status = NULL;
@@ -774,7 +774,7 @@ static bool says_offering(const struct stand *s)
 	return says(s, KUBELETD_OFFERING);
 }
 
-static void the_process_serves_one_agent_after_the_other(void **state)
+TEST_WITH(the_process_serves_one_agent_after_the_other, set_up, tear_down)
 {
 	struct stand *s = *state;
 	json_auto_t *pools = pools_of(3);
@@ -797,7 +797,7 @@ static void the_process_serves_one_agent_after_the_other(void **state)
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), 1);
 }
 
-static void the_process_says_that_it_turns(void **state)
+TEST_WITH(the_process_says_that_it_turns, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -806,7 +806,7 @@ static void the_process_says_that_it_turns(void **state)
 		until(s->loop, says(s, KUBELETD_ALIVE));
 }
 
-static void the_process_ends_with_its_control(void **state)
+TEST_WITH(the_process_ends_with_its_control, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -822,7 +822,7 @@ static void the_process_ends_with_its_control(void **state)
 }
 
 /* A path that leads to the folder that it led to before, as a mount does. */
-static void the_process_ends_when_the_kubelet_s_folder_is_made_anew(void **state)
+TEST_WITH(the_process_ends_when_the_kubelet_s_folder_is_made_anew, set_up, tear_down)
 {
 	struct stand *s = *state;
 	int fd = open(s->plugins_dir, O_PATH | O_DIRECTORY);
@@ -842,7 +842,7 @@ static void the_process_ends_when_the_kubelet_s_folder_is_made_anew(void **state
 	(void)close(fd);
 }
 
-static void a_packet_without_a_channel_does_not_end_the_process(void **state)
+TEST_WITH(a_packet_without_a_channel_does_not_end_the_process, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -855,37 +855,4 @@ static void a_packet_without_a_channel_does_not_end_the_process(void **state)
 	send_agent(s, &s->second);
 	set(&s->second, pools_of(4));
 	until(s->loop, allocatable(s) == 4);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(what_the_agent_sets_the_kubelet_has),
-		TEST(a_host_path_that_is_not_on_the_list_is_given_to_no_pod),
-		TEST(before_anything_is_heard_nothing_is_served),
-		TEST(what_the_kubelet_says_is_told),
-		TEST(a_pod_that_gets_devices_is_told),
-		TEST(the_server_s_metrics_are_shown_with_the_agent_s),
-		TEST(the_kubelet_does_not_notice_that_the_agent_is_another),
-		TEST(without_an_agent_a_new_kubelet_is_served),
-		TEST(a_second_agent_takes_the_place_of_the_first),
-		TEST(each_agent_is_told_the_state),
-		TEST(with_the_server_its_sockets_go_and_the_agent_hears_it),
-		TEST(nonsense_from_the_agent_changes_nothing),
-		TEST(an_agent_that_sends_no_frame_is_left),
-		TEST(a_state_is_said_when_it_is_another),
-		TEST(a_state_of_before_the_last_pools_does_not_count),
-		TEST(equal_pools_are_sent_once),
-		TEST(as_many_as_a_node_can_offer_fit_into_a_message),
-		TEST(nonsense_from_the_server_does_no_harm),
-		TEST(the_process_serves_one_agent_after_the_other),
-		TEST(the_process_says_that_it_turns),
-		TEST(the_process_ends_with_its_control),
-		TEST(a_packet_without_a_channel_does_not_end_the_process),
-		TEST(the_process_ends_when_the_kubelet_s_folder_is_made_anew),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,7 @@ static json_t *parse(const char *text)
 	return value;
 }
 
-static void lists_are_the_recorded_bytes(void **state)
+TEST(lists_are_the_recorded_bytes)
 {
 	static const struct {
 		const char *devices;
@@ -64,7 +64,7 @@ static void lists_are_the_recorded_bytes(void **state)
 	}
 }
 
-static void an_allocation_is_the_recorded_bytes(void **state)
+TEST(an_allocation_is_the_recorded_bytes)
 {
 	json_auto_t *allocation =
 		parse("{\"env\": {\"PCIDEVICE_INTEL_COM_NET\": \"0000:3b:02.1\"}, \"nodes\": ["
@@ -94,7 +94,7 @@ static void an_allocation_is_the_recorded_bytes(void **state)
 				 "12172f6465762f696e66696e6962616e642f72646d615f636d1a027277");
 }
 
-static void a_mount_is_read_only(void **state)
+TEST(a_mount_is_read_only)
 {
 	json_auto_t *allocation =
 		parse("{\"mounts\": [{\"path\": \"/run/orbweaver\", \"hostPath\": \"/h\"}]}");
@@ -103,24 +103,11 @@ static void a_mount_is_read_only(void **state)
 		    "1216 0a0e 2f72756e2f6f7262776561766572 1202 2f68 1801");
 }
 
-static void a_preference_is_the_recorded_bytes(void **state)
+TEST(a_preference_is_the_recorded_bytes)
 {
 	const char *ids[] = {"b", "a"};
 
 	/* Without the frame of PreferredAllocationResponse around it: 0a06. */
 	assert_wire(&plugin_message_preferred(ids, 2)->base, "0a0162 0a0161");
 	assert_wire(&plugin_message_preferred(ids, 0)->base, "");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lists_are_the_recorded_bytes),
-		cmocka_unit_test(an_allocation_is_the_recorded_bytes),
-		cmocka_unit_test(a_mount_is_read_only),
-		cmocka_unit_test(a_preference_is_the_recorded_bytes),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

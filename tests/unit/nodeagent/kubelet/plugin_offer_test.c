@@ -37,7 +37,7 @@ static void assert_offer(const json_t *offer, const char *want)
 	assert_string_equal(strbuf_str(&got), want);
 }
 
-static void a_device_that_vanishes_is_unhealthy_then_gone(void **state)
+TEST(a_device_that_vanishes_is_unhealthy_then_gone)
 {
 	json_auto_t *both = resource("a+ b+"), *one = resource("a+");
 	json_auto_t *first = NULL, *second = NULL, *third = NULL, *last = NULL;
@@ -61,7 +61,7 @@ static void a_device_that_vanishes_is_unhealthy_then_gone(void **state)
 	assert_offer(both, "a+ b+"); /* borrowed, and as it was */
 }
 
-static void a_device_that_comes_back_is_what_it_is_now(void **state)
+TEST(a_device_that_comes_back_is_what_it_is_now)
 {
 	json_auto_t *both = resource("a+ b-"), *one = resource("a+");
 	json_auto_t *first = NULL, *second = NULL, *third = NULL;
@@ -75,7 +75,7 @@ static void a_device_that_comes_back_is_what_it_is_now(void **state)
 	assert_true(json_same(third, both));
 }
 
-static void the_next_to_leave_is_the_one_that_went_first(void **state)
+TEST(the_next_to_leave_is_the_one_that_went_first)
 {
 	json_auto_t *all = resource("a+ b+ c+"), *two = resource("a+ c+"), *one = resource("c+");
 	json_auto_t *first = NULL, *second = NULL, *third = NULL;
@@ -88,7 +88,7 @@ static void the_next_to_leave_is_the_one_that_went_first(void **state)
 	assert_int_equal(again, 100 + PLUGIN_OFFER_GONE_MS);
 }
 
-static void a_resource_that_is_wanted_no_more_leaves_with_its_last_device(void **state)
+TEST(a_resource_that_is_wanted_no_more_leaves_with_its_last_device)
 {
 	json_auto_t *some = resource("a+ b+"), *none = resource("");
 	json_auto_t *first = NULL, *second = NULL, *empty = NULL;
@@ -104,17 +104,4 @@ static void a_resource_that_is_wanted_no_more_leaves_with_its_last_device(void *
 	assert_offer(empty, "");
 	assert_null(plugin_offer_next(empty, NULL, 1, &again));
 	assert_null(plugin_offer_next(NULL, NULL, 1, &again));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_device_that_vanishes_is_unhealthy_then_gone),
-		cmocka_unit_test(a_device_that_comes_back_is_what_it_is_now),
-		cmocka_unit_test(the_next_to_leave_is_the_one_that_went_first),
-		cmocka_unit_test(a_resource_that_is_wanted_no_more_leaves_with_its_last_device),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

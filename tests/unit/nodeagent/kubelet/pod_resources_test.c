@@ -33,7 +33,7 @@ static char *read_hex(const char *hex)
 	return json_text(allocated);
 }
 
-static void a_recorded_list_is_read(void **state)
+TEST(a_recorded_list_is_read)
 {
 	static const struct {
 		const char *hex, *want;
@@ -92,7 +92,7 @@ static char *read_two(const char *first, const char *second)
 	return json_text(allocated);
 }
 
-static void of_two_containers_the_same_is_named_each_time(void **state)
+TEST(of_two_containers_the_same_is_named_each_time)
 {
 	auto_free char *one = read_two("init", "main"), *other = read_two("main", "init");
 
@@ -261,7 +261,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void changes_are_told_and_nothing_else(void **state)
+TEST_WITH(changes_are_told_and_nothing_else, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -277,7 +277,7 @@ static void changes_are_told_and_nothing_else(void **state)
 }
 
 /* It may give a device twice when it is asked while an Allocate is under way. */
-static void a_kubelet_that_allocates_is_left_in_peace(void **state)
+TEST_WITH(a_kubelet_that_allocates_is_left_in_peace, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -298,7 +298,7 @@ static void a_kubelet_that_allocates_is_left_in_peace(void **state)
 	until(s->loop, s->changed == 2 && s->checked == 1);
 }
 
-static void allocates_without_end_do_not_keep_us_from_asking(void **state)
+TEST_WITH(allocates_without_end_do_not_keep_us_from_asking, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -313,7 +313,7 @@ static void allocates_without_end_do_not_keep_us_from_asking(void **state)
 	assert_int_equal(s->asked, 2);
 }
 
-static void a_check_is_an_answer_to_a_question_put_after_it(void **state)
+TEST_WITH(a_check_is_an_answer_to_a_question_put_after_it, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -333,7 +333,7 @@ static void a_check_is_an_answer_to_a_question_put_after_it(void **state)
 	assert_int_equal(s->changed, 2);
 }
 
-static void a_check_is_answered_also_by_the_older_version(void **state)
+TEST_WITH(a_check_is_answered_also_by_the_older_version, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -344,7 +344,7 @@ static void a_check_is_answered_also_by_the_older_version(void **state)
 	assert_int_equal(s->changed, 1);
 }
 
-static void the_older_version_is_asked_where_the_newer_is_not_served(void **state)
+TEST_WITH(the_older_version_is_asked_where_the_newer_is_not_served, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -356,7 +356,7 @@ static void the_older_version_is_asked_where_the_newer_is_not_served(void **stat
 	assert_int_equal(s->asked, 0);
 }
 
-static void a_kubelet_that_is_absent_is_told_once_and_found_later(void **state)
+TEST_WITH(a_kubelet_that_is_absent_is_told_once_and_found_later, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -372,7 +372,7 @@ static void a_kubelet_that_is_absent_is_told_once_and_found_later(void **state)
 	assert_string_equal(s->text, "{\"a/b\":{\"7\":\"ns/p/c\"}}");
 }
 
-static void a_kubelet_that_is_to_start_is_waited_for(void **state)
+TEST_WITH(a_kubelet_that_is_to_start_is_waited_for, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -384,7 +384,7 @@ static void a_kubelet_that_is_to_start_is_waited_for(void **state)
 	assert_string_equal(s->text, "{\"a/b\":{\"7\":\"ns/p/c\"}}");
 }
 
-static void a_kubelet_that_listens_and_does_not_answer_leaves_it_unknown(void **state)
+TEST_WITH(a_kubelet_that_listens_and_does_not_answer_leaves_it_unknown, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -401,7 +401,7 @@ static void a_kubelet_that_listens_and_does_not_answer_leaves_it_unknown(void **
 }
 
 /* A link that leads nowhere, a folder that is misspelt: nothing says that no pod has a device. */
-static void a_missing_folder_is_waited_for_like_a_kubelet(void **state)
+TEST_WITH(a_missing_folder_is_waited_for_like_a_kubelet, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -412,7 +412,7 @@ static void a_missing_folder_is_waited_for_like_a_kubelet(void **state)
 	assert_int_equal(s->changed, 0);
 }
 
-static void who_waits_is_told_where_the_kubelet_was_looked_for(void **state)
+TEST_WITH(who_waits_is_told_where_the_kubelet_was_looked_for, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -424,7 +424,7 @@ static void who_waits_is_told_where_the_kubelet_was_looked_for(void **state)
 	assert_non_null(strstr(s->errors.data, "--no-kubelet"));
 }
 
-static void what_is_known_stays_while_the_kubelet_is_away(void **state)
+TEST_WITH(what_is_known_stays_while_the_kubelet_is_away, set_up, tear_down)
 {
 	struct stand *s = *state;
 	int asked;
@@ -446,7 +446,7 @@ static void what_is_known_stays_while_the_kubelet_is_away(void **state)
 }
 
 /* As one answers that was restarted and does not know its pods yet. */
-static void what_is_not_named_any_more_stays_for_a_while(void **state)
+TEST_WITH(what_is_not_named_any_more_stays_for_a_while, set_up, tear_down)
 {
 	struct stand *s = *state;
 	int asked;
@@ -469,7 +469,7 @@ static void what_is_not_named_any_more_stays_for_a_while(void **state)
 	assert_non_null(json_at(pod_resources_named(s->resources), "a/b", "8"));
 }
 
-static void what_is_not_named_any_more_is_free_after_it(void **state)
+TEST_WITH(what_is_not_named_any_more_is_free_after_it, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -485,7 +485,7 @@ static void what_is_not_named_any_more_is_free_after_it(void **state)
 	assert_string_equal(s->text, "{\"a/b\":{\"7\":\"ns/q/c\"}}");
 }
 
-static void a_kubelet_that_has_no_such_service_makes_us_forget(void **state)
+TEST_WITH(a_kubelet_that_has_no_such_service_makes_us_forget, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -501,31 +501,4 @@ static void a_kubelet_that_has_no_such_service_makes_us_forget(void **state)
 	stop_serving(s);
 	serve(s, 2);
 	until(s->loop, s->changed == 3);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_recorded_list_is_read),
-		cmocka_unit_test(of_two_containers_the_same_is_named_each_time),
-		TEST(changes_are_told_and_nothing_else),
-		TEST(a_kubelet_that_allocates_is_left_in_peace),
-		TEST(allocates_without_end_do_not_keep_us_from_asking),
-		TEST(a_check_is_an_answer_to_a_question_put_after_it),
-		TEST(a_check_is_answered_also_by_the_older_version),
-		TEST(the_older_version_is_asked_where_the_newer_is_not_served),
-		TEST(a_kubelet_that_is_absent_is_told_once_and_found_later),
-		TEST(a_kubelet_that_is_to_start_is_waited_for),
-		TEST(a_kubelet_that_listens_and_does_not_answer_leaves_it_unknown),
-		TEST(a_missing_folder_is_waited_for_like_a_kubelet),
-		TEST(who_waits_is_told_where_the_kubelet_was_looked_for),
-		TEST(what_is_known_stays_while_the_kubelet_is_away),
-		TEST(what_is_not_named_any_more_stays_for_a_while),
-		TEST(what_is_not_named_any_more_is_free_after_it),
-		TEST(a_kubelet_that_has_no_such_service_makes_us_forget),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

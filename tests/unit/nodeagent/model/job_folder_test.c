@@ -9,7 +9,7 @@
 #include "lib/base/str.h"
 #include "nodeagent/model/job_folder.h"
 
-static void is_for_the_resources_that_patterns_name(void **state)
+TEST(is_for_the_resources_that_patterns_name)
 {
 	static const struct {
 		const char *patterns, *resource;
@@ -28,7 +28,7 @@ static void is_for_the_resources_that_patterns_name(void **state)
 			fail_msg("row %zu", i);
 }
 
-static void checks_patterns(void **state)
+TEST(checks_patterns)
 {
 	static const char *const bad[] = {"", "a b/c", "spidernet.io/x,", "../x", "a/$(x)"};
 	struct err err = {0};
@@ -40,7 +40,7 @@ static void checks_patterns(void **state)
 	assert_non_null(strstr(err.text, "must be the name of a resource"));
 }
 
-static void the_first_device_names_it(void **state)
+TEST(the_first_device_names_it)
 {
 	static const struct {
 		const char *resource, *a, *b, *name;
@@ -74,7 +74,7 @@ static void the_first_device_names_it(void **state)
 }
 
 /* Else the runtime cannot make it, and no container starts. */
-static void its_name_is_one_that_a_folder_can_have(void **state)
+TEST(its_name_is_one_that_a_folder_can_have)
 {
 	const char *const ids[] = {"0123456789abcdef-0123456789abcde"};
 
@@ -86,16 +86,4 @@ static void its_name_is_one_that_a_folder_can_have(void **state)
 			assert_non_null(name);
 		assert_true(!name || strlen(name) <= NAME_MAX);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(is_for_the_resources_that_patterns_name),
-		cmocka_unit_test(checks_patterns),
-		cmocka_unit_test(the_first_device_names_it),
-		cmocka_unit_test(its_name_is_one_that_a_folder_can_have),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

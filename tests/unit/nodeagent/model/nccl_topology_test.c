@@ -7,7 +7,7 @@
 #include "nodeagent/model/nccl_topology.h"
 #include "tests/support/yaml.h"
 
-static void walks_up_as_nccl_does(void **state)
+TEST(walks_up_as_nccl_does)
 {
 	static const struct {
 		const char *path, *switches;
@@ -37,7 +37,7 @@ static void walks_up_as_nccl_does(void **state)
 	"path: pci0000:" bus_ "0/0000:" bus_ "0:01.0/0000:" bus_ "1:00.0/0000:" bus_ "2:" port_
 
 /* A GPU and a VF below one switch on each of two sockets, and a NIC at a root port. */
-static void two_sockets_with_a_gpu_and_a_vf(void **state)
+TEST(two_sockets_with_a_gpu_and_a_vf)
 {
 	json_auto_t *cpu = yaml("{arch: x86_64, vendor: GenuineIntel, familyid: 6, modelid: 143}");
 	json_auto_t *functions =
@@ -135,15 +135,4 @@ static void two_sockets_with_a_gpu_and_a_vf(void **state)
 											      "syst"
 											      "em>"
 											      "\n");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(walks_up_as_nccl_does),
-		cmocka_unit_test(two_sockets_with_a_gpu_and_a_vf),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

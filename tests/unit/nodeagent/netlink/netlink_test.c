@@ -43,7 +43,7 @@ static int ask(int protocol, struct err *err)
 	return rc;
 }
 
-static void a_list_that_changed_on_the_way_is_no_answer(void **state)
+TEST(a_list_that_changed_on_the_way_is_no_answer)
 {
 	struct err err = {0};
 
@@ -54,7 +54,7 @@ static void a_list_that_changed_on_the_way_is_no_answer(void **state)
 	assert_string_equal(err.reason, "DumpInterrupted");
 }
 
-static void a_kernel_without_the_protocol_says_so(void **state)
+TEST(a_kernel_without_the_protocol_says_so)
 {
 	struct err err = {0};
 
@@ -65,7 +65,7 @@ static void a_kernel_without_the_protocol_says_so(void **state)
 }
 
 /* More than go into one system call; each has its own answer. */
-static void each_message_has_its_answer_in_whatever_batch_it_was_sent(void **state)
+TEST(each_message_has_its_answer_in_whatever_batch_it_was_sent)
 {
 	enum { N = 150 };
 	auto_netlink struct netlink *netlink = netlink_new();
@@ -87,7 +87,7 @@ static void each_message_has_its_answer_in_whatever_batch_it_was_sent(void **sta
 }
 
 /* nfnetlink refuses a transaction at its first message, which wants no answer. */
-static void a_transaction_that_is_refused_at_its_edge_is_not_waited_for(void **state)
+TEST(a_transaction_that_is_refused_at_its_edge_is_not_waited_for)
 {
 	const struct nfgenmsg edge = {.res_id = htons(NFNL_SUBSYS_COUNT)};
 	const uint16_t types[] = {NFNL_MSG_BATCH_BEGIN, NFNL_SUBSYS_COUNT << 8, NFNL_MSG_BATCH_END};
@@ -104,16 +104,4 @@ static void a_transaction_that_is_refused_at_its_edge_is_not_waited_for(void **s
 	if (err.sys == EPROTONOSUPPORT)
 		skip(); /* a kernel without nfnetlink */
 	assert_string_equal(err.reason, "NetlinkRefused");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_list_that_changed_on_the_way_is_no_answer),
-		cmocka_unit_test(a_kernel_without_the_protocol_says_so),
-		cmocka_unit_test(each_message_has_its_answer_in_whatever_batch_it_was_sent),
-		cmocka_unit_test(a_transaction_that_is_refused_at_its_edge_is_not_waited_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -177,7 +177,7 @@ static void ask_coordinator(void)
 	    " pod: {namespace: ml, name: p, uid: u-1}}");
 }
 
-static void definitions_say_what_plugins_will_ask_for(void **state)
+TEST_WITH(definitions_say_what_plugins_will_ask_for, set_up, tear_down)
 {
 	reply(ENDPOINT, 200, ANSWERS);
 	reply(LIST, 200, SYNCED);
@@ -192,13 +192,13 @@ static void definitions_say_what_plugins_will_ask_for(void **state)
 	assert_int_equal(http_script_unexpected(s.http), 0);
 }
 
-static void nothing_is_read_for_other_networks(void **state)
+TEST_WITH(nothing_is_read_for_other_networks, set_up, tear_down)
 {
 	ask_networks(NETWORK("\\\"plugins\\\": [" MACVLAN("host-local") "]"));
 	assert_int_equal(http_script_count(s.http, ""), 2);
 }
 
-static void where_coordinators_ask_one_is_expected_behind_an_address(void **state)
+TEST_WITH(where_coordinators_ask_one_is_expected_behind_an_address, set_up, tear_down)
 {
 	reply(ENDPOINT, 200, ANSWERS);
 	ask_addresses();
@@ -213,7 +213,7 @@ static void where_coordinators_ask_one_is_expected_behind_an_address(void **stat
 	assert_int_equal(http_script_unexpected(s.http), 0);
 }
 
-static void one_answer_has_the_addresses_of_all_nics_that_ask(void **state)
+TEST_WITH(one_answer_has_the_addresses_of_all_nics_that_ask, set_up, tear_down)
 {
 	const json_t *results;
 
@@ -230,18 +230,4 @@ static void one_answer_has_the_addresses_of_all_nics_that_ask(void **state)
 		json_str_at(json_array_get(json_at(results, "net2", "ips"), 0), "address"),
 		"10.7.0.10/24");
 	assert_int_equal(http_script_count(s.http, ENDPOINT), 1);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(definitions_say_what_plugins_will_ask_for),
-		TEST(nothing_is_read_for_other_networks),
-		TEST(where_coordinators_ask_one_is_expected_behind_an_address),
-		TEST(one_answer_has_the_addresses_of_all_nics_that_ask),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

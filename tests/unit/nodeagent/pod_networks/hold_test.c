@@ -103,14 +103,14 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void what_nobody_has_said_counts_as_held(void **state)
+TEST_WITH(what_nobody_has_said_counts_as_held, set_up, tear_down)
 {
 	struct stand *s = *state;
 
 	assert_true(attachments_hold(s->attachments, "u1"));
 }
 
-static void a_pod_is_held_while_something_of_it_is_attached(void **state)
+TEST_WITH(a_pod_is_held_while_something_of_it_is_attached, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -122,7 +122,7 @@ static void a_pod_is_held_while_something_of_it_is_attached(void **state)
 }
 
 /* Its address is taken, and its interface may be up before anything says so. */
-static void so_is_one_that_gets_something_now(void **state)
+TEST_WITH(so_is_one_that_gets_something_now, set_up, tear_down)
 {
 	struct stand *s = *state;
 	json_auto_t *adding = yaml("{adding: [u1]}");
@@ -138,7 +138,7 @@ static void so_is_one_that_gets_something_now(void **state)
 	assert_false(attachments_hold(s->attachments, "u1"));
 }
 
-static void each_server_is_told_the_profile(void **state)
+TEST_WITH(each_server_is_told_the_profile, set_up, tear_down)
 {
 	struct stand *s = *state;
 	json_auto_t *message = yaml("{attachments: [], podNetworks: {reason: PluginsOnly}}");
@@ -156,7 +156,7 @@ static void each_server_is_told_the_profile(void **state)
 	assert_string_equal(json_string_value(s->profile), "devices");
 }
 
-static void another_server_has_to_speak_first(void **state)
+TEST_WITH(another_server_has_to_speak_first, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -167,22 +167,4 @@ static void another_server_has_to_speak_first(void **state)
 	tell(s, "[{pod: {uid: u2}, plugin: sriov}]");
 	assert_false(attachments_hold(s->attachments, "u1"));
 	assert_true(attachments_hold(s->attachments, "u2"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_nobody_has_said_counts_as_held, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(a_pod_is_held_while_something_of_it_is_attached,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(so_is_one_that_gets_something_now, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(each_server_is_told_the_profile, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(another_server_has_to_speak_first, set_up,
-						tear_down),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,7 +129,7 @@ static void until_requested(const char *start, size_t n)
 	assert_int_equal(http_script_count(s.http, start), n);
 }
 
-static void one_round_reads_the_pool_once_for_all_pods(void **state)
+TEST_WITH(one_round_reads_the_pool_once_for_all_pods, set_up, tear_down)
 {
 	script_pods();
 	reply(LEASE, 200, LEASE_OF("7", "1"));
@@ -151,7 +151,7 @@ static void one_round_reads_the_pool_once_for_all_pods(void **state)
 	assert_int_equal(ended, 0);
 }
 
-static void pools_that_no_leader_has_compared_are_listed_once_for_all_pods(void **state)
+TEST_WITH(pools_that_no_leader_has_compared_are_listed_once_for_all_pods, set_up, tear_down)
 {
 	script_pods();
 	reply(LEASE, 200, LEASE_OF("7", "1"));
@@ -164,7 +164,7 @@ static void pools_that_no_leader_has_compared_are_listed_once_for_all_pods(void 
 	assert_int_equal(http_script_count(s.http, "GET " POOLS "?"), 1);
 }
 
-static void so_are_those_that_a_pattern_may_mean_page_by_page(void **state)
+TEST_WITH(so_are_those_that_a_pattern_may_mean_page_by_page, set_up, tear_down)
 {
 	script_pods();
 	reply(LEASE, 200, LEASE_OF("7", "1"));
@@ -178,7 +178,7 @@ static void so_are_those_that_a_pattern_may_mean_page_by_page(void **state)
 }
 
 /* Whose owner reference users may write; the agent may not read virtual machines. */
-static void what_another_pod_of_a_machine_has_waits_for_a_leader(void **state)
+TEST_WITH(what_another_pod_of_a_machine_has_waits_for_a_leader, set_up, tear_down)
 {
 	reply("GET /api/v1/namespaces/ml/pods/p-", 200,
 	      "{\"metadata\": {\"namespace\": \"ml\", \"name\": \"p-0\", \"uid\": \"u-0\", "
@@ -219,7 +219,7 @@ static void what_another_pod_of_a_machine_has_waits_for_a_leader(void **state)
 	"\\\"" ADDRESS "\\\": {\\\"pod\\\": \\\"ml/" POD "\\\", \\\"podUid\\\": \\\"" UID "\\\"}"
 
 /* net1 gets an address; what a user wrote of net2 is of a pool that no ledger can speak for. */
-static void what_an_endpoint_had_before_is_compared_as_well(void **state)
+TEST_WITH(what_an_endpoint_had_before_is_compared_as_well, set_up, tear_down)
 {
 	json_auto_t *asks = json_pack("[{s:s, s:[s]}, {s:s, s:[s]}]", "nic", "net1", "ipv4", "a",
 				      "nic", "net2", "ipv4", "a");
@@ -252,7 +252,7 @@ static void what_an_endpoint_had_before_is_compared_as_well(void **state)
 	assert_non_null(strstr(ended_by.text, "10.9.0.1"));
 }
 
-static void a_leader_is_believed_as_long_as_its_lease_says(void **state)
+TEST_WITH(a_leader_is_believed_as_long_as_its_lease_says, set_up, tear_down)
 {
 	script_pods();
 	reply(LEASE, 200, LEASE_OF("7", "3600"));
@@ -262,7 +262,7 @@ static void a_leader_is_believed_as_long_as_its_lease_says(void **state)
 	assert_int_equal(http_script_count(s.http, "GET " POOLS), 0);
 }
 
-static void an_agent_without_an_answer_ends_the_round(void **state)
+TEST_WITH(an_agent_without_an_answer_ends_the_round, set_up, tear_down)
 {
 	script_pods();
 	reply(LEASE, 200, LEASE_OF("7", "1"));
@@ -273,7 +273,7 @@ static void an_agent_without_an_answer_ends_the_round(void **state)
 	assert_int_equal(http_script_count(s.http, "GET " POOLS), 1);
 }
 
-static void pods_that_end_together_list_the_pools_once(void **state)
+TEST_WITH(pods_that_end_together_list_the_pools_once, set_up, tear_down)
 {
 	static const char *const pods[] = {"p-0", "p-1", "p-2"}, *const uids[] = {"e0", "e1", "e2"};
 
@@ -286,23 +286,4 @@ static void pods_that_end_together_list_the_pools_once(void **state)
 	scripted_until(&s, &ended, 1);
 	scripted_for(&s, 100);
 	assert_in_range(http_script_count(s.http, "GET " POOLS), 1, 2);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(one_round_reads_the_pool_once_for_all_pods),
-		TEST(pools_that_no_leader_has_compared_are_listed_once_for_all_pods),
-		TEST(so_are_those_that_a_pattern_may_mean_page_by_page),
-		TEST(what_another_pod_of_a_machine_has_waits_for_a_leader),
-		TEST(what_an_endpoint_had_before_is_compared_as_well),
-		TEST(a_leader_is_believed_as_long_as_its_lease_says),
-		TEST(an_agent_without_an_answer_ends_the_round),
-		TEST(pods_that_end_together_list_the_pools_once),
-	};
-
-	json_init();
-	return cmocka_run_group_tests_name("nodeagent/pod_networks/leaderless", tests, NULL, NULL);
 }

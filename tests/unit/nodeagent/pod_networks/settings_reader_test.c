@@ -85,7 +85,7 @@ static void assert_underlay(struct heard *heard)
 	json_decref(take_ptr(heard->settings));
 }
 
-static void they_are_in_use_once_a_coordinator_has_asked(void **state)
+TEST_WITH(they_are_in_use_once_a_coordinator_has_asked, set_up, tear_down)
 {
 	struct heard first = {0};
 
@@ -98,7 +98,7 @@ static void they_are_in_use_once_a_coordinator_has_asked(void **state)
 	assert_underlay(&first);
 }
 
-static void one_reading_serves_the_nics_of_a_sandbox(void **state)
+TEST_WITH(one_reading_serves_the_nics_of_a_sandbox, set_up, tear_down)
 {
 	struct heard first = {0}, second = {0}, third = {0};
 
@@ -114,7 +114,7 @@ static void one_reading_serves_the_nics_of_a_sandbox(void **state)
 	assert_int_equal(http_script_unexpected(s.http), 0);
 }
 
-static void what_was_foreseen_needs_no_question(void **state)
+TEST_WITH(what_was_foreseen_needs_no_question, set_up, tear_down)
 {
 	struct heard first = {0}, next = {0};
 
@@ -134,7 +134,7 @@ static void what_was_foreseen_needs_no_question(void **state)
 }
 
 /* Nobody hears of what failed before anybody asked, and nobody is served with it. */
-static void what_was_foreseen_in_vain_is_read_again(void **state)
+TEST_WITH(what_was_foreseen_in_vain_is_read_again, set_up, tear_down)
 {
 	struct heard first = {0}, next = {0}, last = {0};
 
@@ -160,7 +160,7 @@ static void what_was_foreseen_in_vain_is_read_again(void **state)
 	assert_string_equal(last.err.reason, "Forbidden");
 }
 
-static void a_reading_serves_for_five_seconds(void **state)
+TEST_WITH(a_reading_serves_for_five_seconds, set_up, tear_down)
 {
 	struct heard first = {0}, next = {0};
 
@@ -176,7 +176,7 @@ static void a_reading_serves_for_five_seconds(void **state)
 	assert_int_equal(http_script_count(s.http, ""), 6);
 }
 
-static void one_that_takes_longer_is_waited_for(void **state)
+TEST_WITH(one_that_takes_longer_is_waited_for, set_up, tear_down)
 {
 	struct heard heard = {0};
 
@@ -191,7 +191,7 @@ static void one_that_takes_longer_is_waited_for(void **state)
 	assert_int_equal(http_script_count(s.http, ""), 3);
 }
 
-static void a_question_that_is_given_up_is_not_answered(void **state)
+TEST_WITH(a_question_that_is_given_up_is_not_answered, set_up, tear_down)
 {
 	struct heard given_up = {0}, other = {0};
 
@@ -202,21 +202,4 @@ static void a_question_that_is_given_up_is_not_answered(void **state)
 	assert_underlay(&other);
 	assert_int_equal(given_up.calls, 0);
 	settings_cancel(NULL);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(they_are_in_use_once_a_coordinator_has_asked),
-		TEST(one_reading_serves_the_nics_of_a_sandbox),
-		TEST(what_was_foreseen_needs_no_question),
-		TEST(what_was_foreseen_in_vain_is_read_again),
-		TEST(a_reading_serves_for_five_seconds),
-		TEST(one_that_takes_longer_is_waited_for),
-		TEST(a_question_that_is_given_up_is_not_answered),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

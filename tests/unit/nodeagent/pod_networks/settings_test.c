@@ -16,7 +16,7 @@ static json_t *read_json(const char *text)
 	return value;
 }
 
-static void the_one_called_default_counts(void **state)
+TEST(the_one_called_default_counts)
 {
 	json_auto_t *list = read_json(
 		"[{\"metadata\": {\"name\": \"a\"}, \"status\": {\"phase\": \"Synced\"}},"
@@ -31,7 +31,7 @@ static void the_one_called_default_counts(void **state)
 	assert_true(json_same(settings, want));
 }
 
-static void without_a_default_the_first_by_name_counts(void **state)
+TEST(without_a_default_the_first_by_name_counts)
 {
 	json_auto_t *list =
 		read_json("[{\"metadata\": {\"name\": \"b\"}},"
@@ -42,7 +42,7 @@ static void without_a_default_the_first_by_name_counts(void **state)
 	assert_string_equal(json_str_at(settings, "mode"), "overlay");
 }
 
-static void a_pod_s_own_nic_for_the_default_route_goes_before(void **state)
+TEST(a_pod_s_own_nic_for_the_default_route_goes_before)
 {
 	json_auto_t *list = read_json("[{\"metadata\": {\"name\": \"default\"},"
 				      "  \"spec\": {\"podDefaultRouteNIC\": \"eth0\"},"
@@ -54,7 +54,7 @@ static void a_pod_s_own_nic_for_the_default_route_goes_before(void **state)
 	assert_string_equal(json_str_at(settings, "podDefaultRouteNIC"), "net1");
 }
 
-static void a_pod_that_a_machine_migrates_to_is_told_from_others(void **state)
+TEST(a_pod_that_a_machine_migrates_to_is_told_from_others)
 {
 	json_auto_t *list = read_json("[{\"metadata\": {\"name\": \"default\"},"
 				      "  \"status\": {\"phase\": \"Synced\"}}]");
@@ -67,7 +67,7 @@ static void a_pod_that_a_machine_migrates_to_is_told_from_others(void **state)
 	assert_null(json_at(other, "migrating"));
 }
 
-static void what_is_not_known_yet_is_waited_for(void **state)
+TEST(what_is_not_known_yet_is_waited_for)
 {
 	json_auto_t *none = json_array();
 	json_auto_t *list = read_json("[{\"metadata\": {\"name\": \"default\"}, \"status\": "
@@ -80,18 +80,4 @@ static void what_is_not_known_yet_is_waited_for(void **state)
 	assert_null(settings_of(list, NULL, &err));
 	assert_string_equal(err.reason, "CoordinatorNotReady");
 	assert_non_null(strstr(err.text, "no CIDR"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_one_called_default_counts),
-		cmocka_unit_test(without_a_default_the_first_by_name_counts),
-		cmocka_unit_test(a_pod_that_a_machine_migrates_to_is_told_from_others),
-		cmocka_unit_test(a_pod_s_own_nic_for_the_default_route_goes_before),
-		cmocka_unit_test(what_is_not_known_yet_is_waited_for),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -278,7 +278,7 @@ static int run_with(int fail_at, int number, bool only_interruptible)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static void a_state_is_on_disk_before_it_has_its_name_and_the_name_before_the_answer(void **state)
+TEST(a_state_is_on_disk_before_it_has_its_name_and_the_name_before_the_answer)
 {
 	assert_int_equal(run_with(0, 0, false), RUN_ALL_WELL);
 	/* The folder's own name; the file; the name; that name on disk. */
@@ -303,12 +303,12 @@ static void try_each(int number, bool only_interruptible, bool may_fail)
 	assert_true(may_fail ? ill > n / 3 : ill == 0);
 }
 
-static void every_call_may_fail(void **state)
+TEST(every_call_may_fail)
 {
 	try_each(EIO, false, true);
 }
 
-static void interrupted_calls_are_made_again(void **state)
+TEST(interrupted_calls_are_made_again)
 {
 	try_each(EINTR, true, false);
 }
@@ -321,14 +321,4 @@ static int share_control(void **state)
 	return control == MAP_FAILED ? -1 : 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			a_state_is_on_disk_before_it_has_its_name_and_the_name_before_the_answer),
-		cmocka_unit_test(every_call_may_fail),
-		cmocka_unit_test(interrupted_calls_are_made_again),
-	};
-
-	return cmocka_run_group_tests(tests, share_control, NULL);
-}
+TEST_GROUP(share_control, NULL)

@@ -121,7 +121,7 @@ static void say_messages(const struct stand *s, int first, int last, size_t text
 	say_bytes(s, out.data, out.len);
 }
 
-static void messages_go_both_ways(void **state)
+TEST_WITH(messages_go_both_ways, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -136,7 +136,7 @@ static void messages_go_both_ways(void **state)
 	assert_int_equal(s->a.n_lost + s->b.n_lost, 0);
 }
 
-static void large_messages_arrive_whole_and_in_order(void **state)
+TEST_WITH(large_messages_arrive_whole_and_in_order, set_up, tear_down)
 {
 	static const size_t large = JSON_FRAME_MAX - 100;
 	struct stand *s = *state;
@@ -161,7 +161,7 @@ static void expect_rest(struct stand *s)
 	assert_in_range(turns, 1, 1000);
 }
 
-static void what_is_no_frame_ends_it(void **state)
+TEST_WITH(what_is_no_frame_ends_it, set_up, tear_down)
 {
 	static const struct {
 		const char *bytes;
@@ -195,7 +195,7 @@ static void what_is_no_frame_ends_it(void **state)
 	}
 }
 
-static void who_does_not_read_is_given_up(void **state)
+TEST_WITH(who_does_not_read_is_given_up, set_up, tear_down)
 {
 	struct stand *s = *state;
 	int n = 0;
@@ -215,7 +215,7 @@ static void who_does_not_read_is_given_up(void **state)
 	assert_int_equal(s->a.why.class, ERR_BUG);
 }
 
-static void a_message_that_is_too_large_ends_it(void **state)
+TEST_WITH(a_message_that_is_too_large_ends_it, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -223,19 +223,4 @@ static void a_message_that_is_too_large_ends_it(void **state)
 	assert_int_equal(s->a.n_lost, 0);
 	until(s->loop, s->a.n_lost == 1);
 	assert_string_equal(s->a.why.reason, "MessageTooLarge");
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(messages_go_both_ways),
-		TEST(large_messages_arrive_whole_and_in_order),
-		TEST(what_is_no_frame_ends_it),
-		TEST(who_does_not_read_is_given_up),
-		TEST(a_message_that_is_too_large_ends_it),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

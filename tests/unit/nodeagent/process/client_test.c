@@ -270,7 +270,7 @@ static pid_t wait_busy_worker(struct fixture *f)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static void saves_and_loads_a_state_in_order(void **state)
+TEST_WITH(saves_and_loads_a_state_in_order, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -295,7 +295,7 @@ static void saves_and_loads_a_state_in_order(void **state)
 		3);
 }
 
-static void a_request_is_what_it_was_when_it_was_made(void **state)
+TEST_WITH(a_request_is_what_it_was_when_it_was_made, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	json_t *value = json_pack("{s:i}", "n", 1);
@@ -310,7 +310,7 @@ static void a_request_is_what_it_was_when_it_was_made(void **state)
 	assert_int_equal(json_integer_value(json_at(f->answers[1].result, "n")), 1);
 }
 
-static void tells_errors_of_the_operation(void **state)
+TEST_WITH(tells_errors_of_the_operation, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	json_auto_t *step = json_pack("{s:s, s:s}", "step", "unbind-driver", "vf", "0000:3c:00.0");
@@ -327,7 +327,7 @@ static void tells_errors_of_the_operation(void **state)
 	expect(f, 2, "BadStep");
 }
 
-static void a_worker_killed_in_the_middle_is_told_and_replaced(void **state)
+TEST_WITH(a_worker_killed_in_the_middle_is_told_and_replaced, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -372,7 +372,7 @@ static size_t busy_workers(pid_t stand)
 	return n;
 }
 
-static void two_requests_run_side_by_side_and_the_third_waits(void **state)
+TEST_WITH(two_requests_run_side_by_side_and_the_third_waits, set_up_two, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -399,7 +399,7 @@ static void two_requests_run_side_by_side_and_the_third_waits(void **state)
 	assert_int_equal(f->lost, 1);
 }
 
-static void a_worker_killed_while_idle_is_not_noticed(void **state)
+TEST_WITH(a_worker_killed_while_idle_is_not_noticed, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	pid_t stand, worker;
@@ -422,7 +422,7 @@ static void a_worker_killed_while_idle_is_not_noticed(void **state)
 	}
 }
 
-static void tells_once_that_the_supervisor_is_lost(void **state)
+TEST_WITH(tells_once_that_the_supervisor_is_lost, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	pid_t stand = f->stand, worker;
@@ -449,7 +449,7 @@ static void tells_once_that_the_supervisor_is_lost(void **state)
 }
 
 /* The agent was forked at the start; its stand and worker become ours when it is gone. */
-static void nothing_is_left_when_the_agent_is_killed(void **state)
+TEST_WITH(nothing_is_left_when_the_agent_is_killed, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	pid_t stand = 0, worker = 0;
@@ -475,7 +475,7 @@ static void free_all(void *arg, const json_t *result, const struct err *err)
 	f->n_answers++;
 }
 
-static void a_request_may_end_everything(void **state)
+TEST_WITH(a_request_may_end_everything, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	json_auto_t *none = json_pack("{s:s}", "step", "reboot");
@@ -488,7 +488,7 @@ static void a_request_may_end_everything(void **state)
 	assert_int_equal(f->n_answers, 1);
 }
 
-static void processes_show_what_they_are_and_hold_no_more_than_they_need(void **state)
+TEST_WITH(processes_show_what_they_are_and_hold_no_more_than_they_need, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	pid_t stand, worker;
@@ -504,7 +504,7 @@ static void processes_show_what_they_are_and_hold_no_more_than_they_need(void **
 	wait_fds(f, worker, 5);
 }
 
-static void a_thousand_restarts_leak_nothing(void **state)
+TEST_WITH(a_thousand_restarts_leak_nothing, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	pid_t stand = f->stand;
@@ -545,7 +545,7 @@ static void on_exchange_done(void *arg, const json_t *result, const struct err *
 	on_done(call_new(arg, 1), result, err);
 }
 
-static void a_worker_that_hangs_is_killed_and_replaced(void **state)
+TEST_WITH(a_worker_that_hangs_is_killed_and_replaced, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	struct prepared *mine = &stands[n_used++];
@@ -628,25 +628,4 @@ static int end_all(void **state)
 	return 0;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(saves_and_loads_a_state_in_order),
-		TEST(a_request_is_what_it_was_when_it_was_made),
-		TEST(tells_errors_of_the_operation),
-		TEST(a_worker_killed_in_the_middle_is_told_and_replaced),
-		cmocka_unit_test_setup_teardown(two_requests_run_side_by_side_and_the_third_waits,
-						set_up_two, tear_down),
-		TEST(a_worker_killed_while_idle_is_not_noticed),
-		TEST(tells_once_that_the_supervisor_is_lost),
-		TEST(nothing_is_left_when_the_agent_is_killed),
-		TEST(a_request_may_end_everything),
-		TEST(processes_show_what_they_are_and_hold_no_more_than_they_need),
-		TEST(a_thousand_restarts_leak_nothing),
-		TEST(a_worker_that_hangs_is_killed_and_replaced),
-	};
-
-	return cmocka_run_group_tests(tests, fork_all, end_all);
-}
+TEST_GROUP(fork_all, end_all)

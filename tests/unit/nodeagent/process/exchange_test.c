@@ -168,7 +168,7 @@ static double stuck_gauge(struct fixture *f)
 
 /* ---- */
 
-static void a_worker_that_cannot_be_killed_is_left_behind_until_it_ends(void **state)
+TEST_WITH(a_worker_that_cannot_be_killed_is_left_behind_until_it_ends, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	const json_t *what = NULL;
@@ -198,7 +198,7 @@ static void a_worker_that_cannot_be_killed_is_left_behind_until_it_ends(void **s
 	assert_true(stuck_gauge(f) == 0);
 }
 
-static void nothing_is_told_of_a_hang_before_the_worker_is_gone(void **state)
+TEST_WITH(nothing_is_told_of_a_hang_before_the_worker_is_gone, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -214,7 +214,7 @@ static void nothing_is_told_of_a_hang_before_the_worker_is_gone(void **state)
 	assert_int_equal(exchange_stuck(f->exchange, NULL), 0);
 }
 
-static void a_worker_that_talks_nonsense_is_replaced(void **state)
+TEST_WITH(a_worker_that_talks_nonsense_is_replaced, set_up, tear_down)
 {
 	static const struct {
 		const char *bytes;
@@ -244,7 +244,7 @@ static void a_worker_that_talks_nonsense_is_replaced(void **state)
 	}
 }
 
-static void a_worker_that_speaks_unasked_is_replaced(void **state)
+TEST_WITH(a_worker_that_speaks_unasked_is_replaced, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -263,7 +263,7 @@ static void a_worker_that_speaks_unasked_is_replaced(void **state)
 	assert_non_null(f->result);
 }
 
-static void last_words_count(void **state)
+TEST_WITH(last_words_count, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -283,7 +283,7 @@ static void last_words_count(void **state)
 	assert_non_null(strstr(f->err.text, "link-up: the worker ended with status 3"));
 }
 
-static void a_worker_that_cannot_be_started_is_told_with_the_reason(void **state)
+TEST_WITH(a_worker_that_cannot_be_started_is_told_with_the_reason, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -300,7 +300,7 @@ static void a_worker_that_cannot_be_started_is_told_with_the_reason(void **state
 	assert_non_null(f->result);
 }
 
-static void a_supervisor_that_talks_nonsense_is_lost(void **state)
+TEST_WITH(a_supervisor_that_talks_nonsense_is_lost, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -328,7 +328,7 @@ static void a_supervisor_that_talks_nonsense_is_lost(void **state)
 }
 
 /* Two that share the supervisor: each has its own worker, and hears of that one's end alone. */
-static void exchanges_side_by_side_do_not_mix(void **state)
+TEST_WITH(exchanges_side_by_side_do_not_mix, set_up, tear_down)
 {
 	struct fixture *f = *state, other = {0};
 	const struct exchange_hooks hooks = {.done = on_done, .arg = &other, .rest_ms = LONG_MS};
@@ -370,7 +370,7 @@ static void exchanges_side_by_side_do_not_mix(void **state)
 	(void)close(first);
 }
 
-static void a_spare_worker_has_the_message_at_once(void **state)
+TEST_WITH(a_spare_worker_has_the_message_at_once, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -382,7 +382,7 @@ static void a_spare_worker_has_the_message_at_once(void **state)
 	assert_true(json_is_true(json_at(f->result, "changed")));
 }
 
-static void a_worker_that_rests_ends_and_is_not_missed(void **state)
+TEST_WITH(a_worker_that_rests_ends_and_is_not_missed, set_up, tear_down)
 {
 	struct fixture *f;
 	char bytes[4096];
@@ -409,7 +409,7 @@ static void a_worker_that_rests_ends_and_is_not_missed(void **state)
 					      "")) == 0);
 }
 
-static void may_be_freed_at_any_time(void **state)
+TEST_WITH(may_be_freed_at_any_time, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -426,26 +426,4 @@ static void may_be_freed_at_any_time(void **state)
 		f = *state;
 	}
 	assert_int_equal(f->done, 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_worker_that_cannot_be_killed_is_left_behind_until_it_ends),
-		TEST(nothing_is_told_of_a_hang_before_the_worker_is_gone),
-		TEST(a_worker_that_talks_nonsense_is_replaced),
-		TEST(a_worker_that_speaks_unasked_is_replaced),
-		TEST(last_words_count),
-		TEST(a_worker_that_cannot_be_started_is_told_with_the_reason),
-		TEST(a_supervisor_that_talks_nonsense_is_lost),
-		TEST(exchanges_side_by_side_do_not_mix),
-		TEST(a_spare_worker_has_the_message_at_once),
-		TEST(a_worker_that_rests_ends_and_is_not_missed),
-		TEST(may_be_freed_at_any_time),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,7 +114,7 @@ static bool is_closed(int worker)
 	return poll(&fd, 1, 0) == 1 && fd.revents & POLLHUP;
 }
 
-static void a_user_gets_the_spare_worker_at_once_and_the_next_is_ordered(void **state)
+TEST_WITH(a_user_gets_the_spare_worker_at_once_and_the_next_is_ordered, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	int worker;
@@ -130,7 +130,7 @@ static void a_user_gets_the_spare_worker_at_once_and_the_next_is_ordered(void **
 	(void)close(worker);
 }
 
-static void a_worker_that_is_on_its_way_is_for_the_first_who_asks(void **state)
+TEST_WITH(a_worker_that_is_on_its_way_is_for_the_first_who_asks, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	int first, second, third;
@@ -150,7 +150,7 @@ static void a_worker_that_is_on_its_way_is_for_the_first_who_asks(void **state)
 	(void)close(third);
 }
 
-static void a_spare_worker_that_ends_is_not_given(void **state)
+TEST_WITH(a_spare_worker_that_ends_is_not_given, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	int worker;
@@ -169,7 +169,7 @@ static void a_spare_worker_that_ends_is_not_given(void **state)
 	(void)close(worker);
 }
 
-static void one_whose_end_is_not_heard_of_yet_is_not_given(void **state)
+TEST_WITH(one_whose_end_is_not_heard_of_yet_is_not_given, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	int worker;
@@ -186,7 +186,7 @@ static void one_whose_end_is_not_heard_of_yet_is_not_given(void **state)
 	(void)close(worker);
 }
 
-static void a_refusal_of_a_spare_worker_is_no_users(void **state)
+TEST_WITH(a_refusal_of_a_spare_worker_is_no_users, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -199,7 +199,7 @@ static void a_refusal_of_a_spare_worker_is_no_users(void **state)
 	assert_int_equal(f->got[0], -1);
 }
 
-static void without_spare_workers_one_is_ordered_for_each_who_asks(void **state)
+TEST_WITH(without_spare_workers_one_is_ordered_for_each_who_asks, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	int worker;
@@ -213,25 +213,4 @@ static void without_spare_workers_one_is_ordered_for_each_who_asks(void **state)
 	assert_int_equal(f->got[0], 0);
 	assert_true(is_closed(worker));
 	(void)close(worker);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			a_user_gets_the_spare_worker_at_once_and_the_next_is_ordered, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(
-			a_worker_that_is_on_its_way_is_for_the_first_who_asks, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_spare_worker_that_ends_is_not_given, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(one_whose_end_is_not_heard_of_yet_is_not_given,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_refusal_of_a_spare_worker_is_no_users, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(
-			without_spare_workers_one_is_ordered_for_each_who_asks, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,42 +120,30 @@ static int check_twice(void)
 		       : 1;
 }
 
-static void the_agent_keeps_no_capability_and_can_use_what_is_roots(void **state)
+TEST(the_agent_keeps_no_capability_and_can_use_what_is_roots)
 {
 	if (!has_privileges())
 		skip();
 	assert_int_equal(in_child(check_parent), 0);
 }
 
-static void hostd_keeps_what_steps_need_and_no_more(void **state)
+TEST(hostd_keeps_what_steps_need_and_no_more)
 {
 	if (!has_privileges())
 		skip();
 	assert_int_equal(in_child(check_hostd), 0);
 }
 
-static void a_meter_keeps_what_reading_needs(void **state)
+TEST(a_meter_keeps_what_reading_needs)
 {
 	if (!has_privileges())
 		skip();
 	assert_int_equal(in_child(check_meter), 0);
 }
 
-static void dropping_twice_is_dropping_once(void **state)
+TEST(dropping_twice_is_dropping_once)
 {
 	if (!has_privileges())
 		skip();
 	assert_int_equal(in_child(check_twice), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_agent_keeps_no_capability_and_can_use_what_is_roots),
-		cmocka_unit_test(hostd_keeps_what_steps_need_and_no_more),
-		cmocka_unit_test(a_meter_keeps_what_reading_needs),
-		cmocka_unit_test(dropping_twice_is_dropping_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

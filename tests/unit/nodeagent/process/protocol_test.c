@@ -7,7 +7,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/process/protocol.h"
 
-static void requests_arrive_as_they_were_sent(void **state)
+TEST(requests_arrive_as_they_were_sent)
 {
 	json_auto_t *addresses = json_pack("[s]", "192.0.2.1"), *body = json_pack("{s:i}", "a", 1);
 	json_auto_t *held = json_pack("{s:s}", "0000:3b:00.2", "ns/pod");
@@ -35,7 +35,7 @@ static void requests_arrive_as_they_were_sent(void **state)
 	}
 }
 
-static void refuses_what_is_no_request(void **state)
+TEST(refuses_what_is_no_request)
 {
 	static const char *const bad[] = {
 		"{}",
@@ -68,7 +68,7 @@ static void refuses_what_is_no_request(void **state)
 	}
 }
 
-static void refuses_what_is_no_answer_to_this_request(void **state)
+TEST(refuses_what_is_no_answer_to_this_request)
 {
 	static const char *const bad[] = {
 		"{}",
@@ -93,16 +93,4 @@ static void refuses_what_is_no_answer_to_this_request(void **state)
 		assert_null(result);
 		assert_string_equal(err.reason, "BadReply");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(requests_arrive_as_they_were_sent),
-		cmocka_unit_test(refuses_what_is_no_request),
-		cmocka_unit_test(refuses_what_is_no_answer_to_this_request),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -535,14 +535,14 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void whoever_takes_over_the_agent_gets_nowhere(void **state)
+TEST_WITH(whoever_takes_over_the_agent_gets_nowhere, set_up, tear_down)
 {
 	if (!may_mount())
 		skip();
 	assert_int_equal(in_stand(be_agent), 0);
 }
 
-static void whoever_takes_over_kubeletd_gets_nowhere(void **state)
+TEST_WITH(whoever_takes_over_kubeletd_gets_nowhere, set_up, tear_down)
 {
 	if (!may_mount())
 		skip();
@@ -567,7 +567,7 @@ static int with_sysctls_read_only(void)
 	return sandbox_open_sysctls(&err) < 0 ? 4 : 0;
 }
 
-static void sysctls_that_are_read_only_become_writable(void **state)
+TEST(sysctls_that_are_read_only_become_writable)
 {
 	int status = 0;
 	pid_t pid;
@@ -581,7 +581,7 @@ static void sysctls_that_are_read_only_become_writable(void **state)
 	assert_int_equal(status, 0);
 }
 
-static void a_root_without_its_folders_is_refused(void **state)
+TEST(a_root_without_its_folders_is_refused)
 {
 	const struct sandbox_folder missing = {"/nonexistent/orbweaver", "missing"};
 	struct err err = {0};
@@ -612,7 +612,7 @@ static int become_twice(void)
 	return err.class == ERR_HOST && str_eq(err.reason, "PrivilegesNotDropped") ? 0 : 3;
 }
 
-static void privileges_that_cannot_be_given_away_are_an_error(void **state)
+TEST(privileges_that_cannot_be_given_away_are_an_error)
 {
 	int status = -1;
 	pid_t pid = fork();
@@ -623,7 +623,7 @@ static void privileges_that_cannot_be_given_away_are_an_error(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void whoever_takes_over_cnid_gets_nowhere(void **state)
+TEST_WITH(whoever_takes_over_cnid_gets_nowhere, set_up, tear_down)
 {
 	if (!may_mount())
 		skip();
@@ -631,21 +631,4 @@ static void whoever_takes_over_cnid_gets_nowhere(void **state)
 	assert_true(stand.netns >= 0);
 	assert_int_equal(in_stand(be_cnid), 0);
 	(void)close(stand.netns);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_root_without_its_folders_is_refused),
-		cmocka_unit_test(privileges_that_cannot_be_given_away_are_an_error),
-		cmocka_unit_test(sysctls_that_are_read_only_become_writable),
-		cmocka_unit_test_setup_teardown(whoever_takes_over_the_agent_gets_nowhere, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(whoever_takes_over_kubeletd_gets_nowhere, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(whoever_takes_over_cnid_gets_nowhere, set_up,
-						tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -349,7 +349,7 @@ static void assert_exit(int status, int want)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static void an_agent_that_never_offered_anything_ends_it_all(void **state)
+TEST(an_agent_that_never_offered_anything_ends_it_all)
 {
 	static const struct {
 		const char *ends;
@@ -368,7 +368,7 @@ static void an_agent_that_never_offered_anything_ends_it_all(void **state)
 	}
 }
 
-static void an_agent_that_dies_is_started_again_and_the_server_lives_on(void **state)
+TEST(an_agent_that_dies_is_started_again_and_the_server_lives_on)
 {
 	struct stand s = {.offers = true, .ends = "k3w"};
 
@@ -382,7 +382,7 @@ static void an_agent_that_dies_is_started_again_and_the_server_lives_on(void **s
 	strbuf_done(&s.heard);
 }
 
-static void sigterm_ends_the_agent_then_the_server(void **state)
+TEST(sigterm_ends_the_agent_then_the_server)
 {
 	static const int signals[] = {SIGTERM, SIGINT};
 
@@ -399,7 +399,7 @@ static void sigterm_ends_the_agent_then_the_server(void **state)
 	}
 }
 
-static void a_supervisor_that_ends_waits_for_cnid(void **state)
+TEST(a_supervisor_that_ends_waits_for_cnid)
 {
 	struct stand s = {.offers = true, .ends = "w", .has_cnid = true};
 
@@ -412,7 +412,7 @@ static void a_supervisor_that_ends_waits_for_cnid(void **state)
 	strbuf_done(&s.heard);
 }
 
-static void sigterm_between_two_agents_ends_the_server(void **state)
+TEST(sigterm_between_two_agents_ends_the_server)
 {
 	/* The fourth one is two seconds away. */
 	struct stand s = {.offers = true, .ends = "333w"};
@@ -426,7 +426,7 @@ static void sigterm_between_two_agents_ends_the_server(void **state)
 	strbuf_done(&s.heard);
 }
 
-static void an_agent_that_was_ended_in_order_is_not_started_again(void **state)
+TEST(an_agent_that_was_ended_in_order_is_not_started_again)
 {
 	struct stand s = {.offers = true, .ends = "0w"};
 
@@ -436,7 +436,7 @@ static void an_agent_that_was_ended_in_order_is_not_started_again(void **state)
 	strbuf_done(&s.heard);
 }
 
-static void a_server_that_dies_is_there_again_with_the_next_agent(void **state)
+TEST(a_server_that_dies_is_there_again_with_the_next_agent)
 {
 	struct stand s = {.offers = true, .ends = "ww"};
 
@@ -451,7 +451,7 @@ static void a_server_that_dies_is_there_again_with_the_next_agent(void **state)
 	strbuf_done(&s.heard);
 }
 
-static void servers_that_do_not_end_are_killed(void **state)
+TEST(servers_that_do_not_end_are_killed)
 {
 	struct stand s = {.offers = true, .ends = "w", .never_ends = true, .has_cnid = true};
 
@@ -462,7 +462,7 @@ static void servers_that_do_not_end_are_killed(void **state)
 	strbuf_done(&s.heard);
 }
 
-static void whoever_kills_the_supervisor_kills_all(void **state)
+TEST(whoever_kills_the_supervisor_kills_all)
 {
 	struct stand s = {.offers = true, .ends = "w", .never_ends = true};
 	int status;
@@ -476,7 +476,7 @@ static void whoever_kills_the_supervisor_kills_all(void **state)
 	strbuf_done(&s.heard);
 }
 
-static void a_process_that_no_longer_turns_is_replaced(void **state)
+TEST(a_process_that_no_longer_turns_is_replaced)
 {
 	struct stand s = {.offers = true, .ends = "lww", .watchdog_ms = 2000};
 
@@ -491,7 +491,7 @@ static void a_process_that_no_longer_turns_is_replaced(void **state)
 	strbuf_done(&s.heard);
 }
 
-static void an_agent_has_a_line_to_the_process_that_serves_cni(void **state)
+TEST(an_agent_has_a_line_to_the_process_that_serves_cni)
 {
 	struct stand s = {.offers = true, .ends = "n", .has_cnid = true};
 
@@ -503,7 +503,7 @@ static void an_agent_has_a_line_to_the_process_that_serves_cni(void **state)
 }
 
 /* Who has been taken over cannot say that nothing was given to pods. */
-static void agent_and_cnid_do_not_share_what_kubeletd_writes(void **state)
+TEST(agent_and_cnid_do_not_share_what_kubeletd_writes)
 {
 	struct stand s = {.offers = true, .ends = "o", .has_cnid = true, .tells_sharing = true};
 
@@ -517,7 +517,7 @@ static void agent_and_cnid_do_not_share_what_kubeletd_writes(void **state)
 	strbuf_done(&s.heard);
 }
 
-static void cnid_is_started_again_and_nobody_else_is(void **state)
+TEST(cnid_is_started_again_and_nobody_else_is)
 {
 	struct stand s = {.offers = true, .ends = "w", .has_cnid = true, .watchdog_ms = 2000};
 
@@ -538,7 +538,7 @@ static void cnid_is_started_again_and_nobody_else_is(void **state)
 	strbuf_done(&s.heard);
 }
 
-static void workers_of_cnid_end_with_it(void **state)
+TEST(workers_of_cnid_end_with_it)
 {
 	struct stand s = {.offers = true, .ends = "w", .has_cnid = true};
 	int64_t until = clock_ms() + PATIENCE_MS;
@@ -562,7 +562,7 @@ static void workers_of_cnid_end_with_it(void **state)
 	strbuf_done(&s.heard);
 }
 
-static void a_stopped_agent_is_replaced(void **state)
+TEST(a_stopped_agent_is_replaced)
 {
 	struct stand s = {.offers = true, .ends = "ww", .watchdog_ms = 2000};
 
@@ -576,7 +576,7 @@ static void a_stopped_agent_is_replaced(void **state)
 	strbuf_done(&s.heard);
 }
 
-static void there_are_so_many_workers_and_no_more(void **state)
+TEST(there_are_so_many_workers_and_no_more)
 {
 	struct stand s = {.offers = true, .ends = "o"};
 	auto_free char *want =
@@ -590,7 +590,7 @@ static void there_are_so_many_workers_and_no_more(void **state)
 }
 
 /* The log's pipe is open in workers' stderr only: they are looked for by number. */
-static void workers_and_meters_end_with_their_agent(void **state)
+TEST(workers_and_meters_end_with_their_agent)
 {
 	static const char *const cases[] = {"ow", "mw"};
 
@@ -614,7 +614,7 @@ static void workers_and_meters_end_with_their_agent(void **state)
 	}
 }
 
-static void an_agent_is_connected_to_the_kubelet_and_says_that_it_is_ready(void **state)
+TEST(an_agent_is_connected_to_the_kubelet_and_says_that_it_is_ready)
 {
 	static const struct {
 		bool refuses;
@@ -635,7 +635,7 @@ static void an_agent_is_connected_to_the_kubelet_and_says_that_it_is_ready(void 
 	}
 }
 
-static void an_agent_that_sends_no_order_gets_no_worker_any_more(void **state)
+TEST(an_agent_that_sends_no_order_gets_no_worker_any_more)
 {
 	struct stand s = {.offers = true, .ends = "xw", .watchdog_ms = 2000};
 
@@ -644,31 +644,4 @@ static void an_agent_that_sends_no_order_gets_no_worker_any_more(void **state)
 	assert_int_equal(kill(s.supervisor, SIGTERM), 0);
 	assert_exit(end(&s), 7);
 	strbuf_done(&s.heard);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_process_that_no_longer_turns_is_replaced),
-		cmocka_unit_test(an_agent_has_a_line_to_the_process_that_serves_cni),
-		cmocka_unit_test(agent_and_cnid_do_not_share_what_kubeletd_writes),
-		cmocka_unit_test(cnid_is_started_again_and_nobody_else_is),
-		cmocka_unit_test(workers_of_cnid_end_with_it),
-		cmocka_unit_test(a_stopped_agent_is_replaced),
-		cmocka_unit_test(there_are_so_many_workers_and_no_more),
-		cmocka_unit_test(workers_and_meters_end_with_their_agent),
-		cmocka_unit_test(an_agent_is_connected_to_the_kubelet_and_says_that_it_is_ready),
-		cmocka_unit_test(an_agent_that_sends_no_order_gets_no_worker_any_more),
-		cmocka_unit_test(an_agent_that_never_offered_anything_ends_it_all),
-		cmocka_unit_test(an_agent_that_dies_is_started_again_and_the_server_lives_on),
-		cmocka_unit_test(sigterm_ends_the_agent_then_the_server),
-		cmocka_unit_test(a_supervisor_that_ends_waits_for_cnid),
-		cmocka_unit_test(sigterm_between_two_agents_ends_the_server),
-		cmocka_unit_test(an_agent_that_was_ended_in_order_is_not_started_again),
-		cmocka_unit_test(a_server_that_dies_is_there_again_with_the_next_agent),
-		cmocka_unit_test(servers_that_do_not_end_are_killed),
-		cmocka_unit_test(whoever_kills_the_supervisor_kills_all),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

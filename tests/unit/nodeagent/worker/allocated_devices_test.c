@@ -189,7 +189,7 @@ static int asked(const struct stand *s)
 	return atomic_load(&s->kubelet->asked);
 }
 
-static void names_the_pod_that_has_a_vf(void **state)
+TEST_WITH(names_the_pod_that_has_a_vf, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -198,7 +198,7 @@ static void names_the_pod_that_has_a_vf(void **state)
 	assert_string_equal(pod_of(s, ANOTHER), "-");
 }
 
-static void asks_once_until_something_is_given(void **state)
+TEST_WITH(asks_once_until_something_is_given, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -214,7 +214,7 @@ static void asks_once_until_something_is_given(void **state)
 	assert_false(atomic_load(&s->kubelet->disturbed));
 }
 
-static void asks_again_for_a_vf_that_was_somebodys(void **state)
+TEST_WITH(asks_again_for_a_vf_that_was_somebodys, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -229,7 +229,7 @@ static void asks_again_for_a_vf_that_was_somebodys(void **state)
 }
 
 /* Somebody else's plugin does not tell us. */
-static void keeps_no_answer_for_long(void **state)
+TEST_WITH(keeps_no_answer_for_long, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -239,7 +239,7 @@ static void keeps_no_answer_for_long(void **state)
 	assert_string_equal(pod_of(s, VF), "ns/trainer-0");
 }
 
-static void nobody_knows_while_one_device_after_the_other_is_given(void **state)
+TEST_WITH(nobody_knows_while_one_device_after_the_other_is_given, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -254,7 +254,7 @@ static void nobody_knows_while_one_device_after_the_other_is_given(void **state)
 }
 
 /* A step about many VFs asks for each of them. */
-static void asks_not_again_right_after_it_got_no_answer(void **state)
+TEST_WITH(asks_not_again_right_after_it_got_no_answer, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -272,7 +272,7 @@ static void asks_not_again_right_after_it_got_no_answer(void **state)
 	assert_int_equal(asked(s), 1);
 }
 
-static void nobody_knows_without_a_kubelet(void **state)
+TEST_WITH(nobody_knows_without_a_kubelet, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -282,19 +282,4 @@ static void nobody_knows_without_a_kubelet(void **state)
 	assert_string_equal(pod_of(s, VF), "?");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(names_the_pod_that_has_a_vf),
-		TEST(asks_once_until_something_is_given),
-		TEST(asks_again_for_a_vf_that_was_somebodys),
-		TEST(keeps_no_answer_for_long),
-		TEST(nobody_knows_while_one_device_after_the_other_is_given),
-		TEST(asks_not_again_right_after_it_got_no_answer),
-		TEST(nobody_knows_without_a_kubelet),
-	};
-
-	return cmocka_run_group_tests(tests, start_kubelet, stop_kubelet);
-}
+TEST_GROUP(start_kubelet, stop_kubelet)

@@ -77,7 +77,7 @@ static void refuses(struct host_tree *tree, const char *text, enum err_class cla
 
 #define SET_VFS(n) "{\"step\": \"set-num-vfs\", \"pf\": \"" PF "\", \"count\": " #n "}"
 
-static void makes_vfs_once_and_changes_nothing_the_second_time(void **state)
+TEST_WITH(makes_vfs_once_and_changes_nothing_the_second_time, set_up, tear_down)
 {
 	assert_true(does(*state, SET_VFS(4)));
 	assert_false(does(*state, SET_VFS(4)));
@@ -85,7 +85,7 @@ static void makes_vfs_once_and_changes_nothing_the_second_time(void **state)
 	assert_true(does(*state, SET_VFS(0)));
 }
 
-static void goes_from_one_count_to_another_only_through_zero(void **state)
+TEST_WITH(goes_from_one_count_to_another_only_through_zero, set_up, tear_down)
 {
 	does(*state, SET_VFS(4));
 	refuses(*state, SET_VFS(6), ERR_BUG, "VfCountNeedsZero");
@@ -95,7 +95,7 @@ static void goes_from_one_count_to_another_only_through_zero(void **state)
 	assert_int_equal(host_tree_changes(*state), 1);
 }
 
-static void says_what_the_hardware_can_have(void **state)
+TEST_WITH(says_what_the_hardware_can_have, set_up, tear_down)
 {
 	json_t *result = NULL;
 	struct err err = {0};
@@ -106,7 +106,7 @@ static void says_what_the_hardware_can_have(void **state)
 				      "128 at most");
 }
 
-static void does_not_take_fewer_vfs_for_success(void **state)
+TEST_WITH(does_not_take_fewer_vfs_for_success, set_up, tear_down)
 {
 	static const struct tree_pf weak = {.address = "0000:05:00.0",
 					    .driver = "mlx5_core",
@@ -124,7 +124,8 @@ static void does_not_take_fewer_vfs_for_success(void **state)
 		ERR_HOST, "NotAsAsked");
 }
 
-static void leaves_alone_what_the_kubelet_has_given_away_though_the_host_shows_nothing(void **state)
+TEST_WITH(leaves_alone_what_the_kubelet_has_given_away_though_the_host_shows_nothing, set_up,
+	  tear_down)
 {
 	json_auto_t *held = json_pack("{s:s}", VF, "ml/trainer");
 	struct err err = {0};
@@ -156,7 +157,7 @@ static void leaves_alone_what_the_kubelet_has_given_away_though_the_host_shows_n
 }
 
 /* After a boot: the kubelet names the pod that had it, and nothing of that pod can be in it. */
-static void starts_the_driver_of_a_vf_that_was_a_pods_before_the_boot(void **state)
+TEST_WITH(starts_the_driver_of_a_vf_that_was_a_pods_before_the_boot, set_up, tear_down)
 {
 	static const char mac[] = "{\"step\": \"set-vf-mac\", \"pf\": \"" PF
 				  "\", \"vfs\": {\"0\": \"02:00:00:00:00:01\"}}";
@@ -176,7 +177,7 @@ static void starts_the_driver_of_a_vf_that_was_a_pods_before_the_boot(void **sta
 	refuses(*state, "{\"step\": \"unbind-driver\", \"vf\": \"" VF "\"}", ERR_HOST, "VfInUse");
 }
 
-static void leaves_every_vf_alone_while_nobody_knows_what_pods_have(void **state)
+TEST_WITH(leaves_every_vf_alone_while_nobody_knows_what_pods_have, set_up, tear_down)
 {
 	host_set_held(host_tree_host(*state), NULL);
 	/* What no pod can have is made. */
@@ -188,7 +189,7 @@ static void leaves_every_vf_alone_while_nobody_knows_what_pods_have(void **state
 	assert_int_equal(host_tree_changes(*state), 1);
 }
 
-static void never_resets_a_vf_that_a_pod_holds(void **state)
+TEST_WITH(never_resets_a_vf_that_a_pod_holds, set_up, tear_down)
 {
 	does(*state, SET_VFS(2));
 	host_tree_move_away(*state, VF);
@@ -206,7 +207,7 @@ static void never_resets_a_vf_that_a_pod_holds(void **state)
 	assert_true(does(*state, SET_VFS(0)));
 }
 
-static void never_touches_the_driver_of_a_pf(void **state)
+TEST_WITH(never_touches_the_driver_of_a_pf, set_up, tear_down)
 {
 	refuses(*state, "{\"step\": \"unbind-driver\", \"vf\": \"" PF "\"}", ERR_BUG, "NotAVf");
 	refuses(*state, "{\"step\": \"probe-driver\", \"vf\": \"" PF "\"}", ERR_BUG, "NotAVf");
@@ -215,7 +216,7 @@ static void never_touches_the_driver_of_a_pf(void **state)
 	assert_int_equal(host_tree_changes(*state), 0);
 }
 
-static void makes_no_vfs_of_a_vf(void **state)
+TEST_WITH(makes_no_vfs_of_a_vf, set_up, tear_down)
 {
 	does(*state, SET_VFS(4));
 	refuses(*state, "{\"step\": \"set-num-vfs\", \"pf\": \"" VF "\", \"count\": 1}", ERR_BUG,
@@ -223,7 +224,7 @@ static void makes_no_vfs_of_a_vf(void **state)
 	assert_int_equal(host_tree_changes(*state), 1);
 }
 
-static void leaves_the_nic_of_the_default_route_alone_unless_told_twice(void **state)
+TEST_WITH(leaves_the_nic_of_the_default_route_alone_unless_told_twice, set_up, tear_down)
 {
 	host_tree_add_default_route(*state, "ens1f0np0");
 	refuses(*state, SET_VFS(4), ERR_BUG, "ProtectedPf");
@@ -239,7 +240,7 @@ static void leaves_the_nic_of_the_default_route_alone_unless_told_twice(void **s
 }
 
 /* The driver starts with the MAC address already given, and the GUID follows from it. */
-static void prepares_a_vf_before_its_driver_starts(void **state)
+TEST_WITH(prepares_a_vf_before_its_driver_starts, set_up, tear_down)
 {
 	json_auto_t *observed = NULL;
 	const json_t *vf;
@@ -268,7 +269,7 @@ static void prepares_a_vf_before_its_driver_starts(void **state)
 	assert_int_equal(json_integer_value(json_at(vf, "mtu")), 9000);
 }
 
-static void gives_guids_to_infiniband_vfs_and_never_zero(void **state)
+TEST_WITH(gives_guids_to_infiniband_vfs_and_never_zero, set_up, tear_down)
 {
 	const char *node = "{\"step\": \"set-vf-guid\", \"pf\": \"" IB "\", \"which\": \"node\", "
 			   "\"vfs\": {\"1\": \"02:00:00:00:00:00:00:21\"}}";
@@ -293,7 +294,7 @@ static void gives_guids_to_infiniband_vfs_and_never_zero(void **state)
 #define FIRMWARE "{\"step\": \"set-firmware\", \"pf\": \"" PF "\", \"count\": 200}"
 
 /* A card whose firmware lets it have 128 VFs, of which 200 are wanted. */
-static void sets_the_firmware_where_it_may_and_resets_the_card_once(void **state)
+TEST_WITH(sets_the_firmware_where_it_may_and_resets_the_card_once, set_up, tear_down)
 {
 	static const struct tree_firmware offer = {.has_switch = true,
 						   .is_on = true,
@@ -314,7 +315,7 @@ static void sets_the_firmware_where_it_may_and_resets_the_card_once(void **state
 }
 
 /* What cannot be reset, or must not, waits for the boot; it is not tried again and again. */
-static void firmware_that_waits_for_a_boot_is_said(void **state)
+TEST_WITH(firmware_that_waits_for_a_boot_is_said, set_up, tear_down)
 {
 	static const struct tree_firmware no_reset = {.has_count = true, .count = 128},
 					  off = {.has_switch = true,
@@ -356,7 +357,7 @@ static void firmware_that_waits_for_a_boot_is_said(void **state)
 
 /* Drivers ask the firmware about every VF that they list. */
 /* A reset takes all functions of the card along. */
-static void a_card_with_a_disk_is_not_reset(void **state)
+TEST_WITH(a_card_with_a_disk_is_not_reset, set_up, tear_down)
 {
 	json_auto_t *result = NULL;
 	struct err err = {0};
@@ -373,7 +374,7 @@ static void a_card_with_a_disk_is_not_reset(void **state)
 	assert_int_equal(host_tree_resets(*state), 0);
 }
 
-static void lists_the_vfs_of_a_pf_twice_however_many_get_an_address(void **state)
+TEST_WITH(lists_the_vfs_of_a_pf_twice_however_many_get_an_address, set_up, tear_down)
 {
 	auto_strbuf struct strbuf step = {0};
 	int before;
@@ -391,7 +392,7 @@ static void lists_the_vfs_of_a_pf_twice_however_many_get_an_address(void **state
 	assert_int_equal(host_tree_vf_lists(*state) - before, 3);
 }
 
-static void a_vf_that_takes_no_address_keeps_none_from_the_others(void **state)
+TEST_WITH(a_vf_that_takes_no_address_keeps_none_from_the_others, set_up, tear_down)
 {
 	static const char step[] =
 		"{\"step\": \"set-vf-mac\", \"pf\": \"" PF
@@ -419,7 +420,7 @@ static void a_vf_that_takes_no_address_keeps_none_from_the_others(void **state)
 	assert_int_equal(host_tree_changes(*state), 3);
 }
 
-static void binds_a_userspace_driver_and_goes_back(void **state)
+TEST_WITH(binds_a_userspace_driver_and_goes_back, set_up, tear_down)
 {
 	const char *override =
 		"{\"step\": \"set-driver-override\", \"vf\": \"" VF "\", \"driver\": \"vfio-pci\"}";
@@ -444,7 +445,7 @@ static void binds_a_userspace_driver_and_goes_back(void **state)
 				 "\", \"driver\": \"mlx5_core\"}"));
 }
 
-static void sets_the_mode_of_the_embedded_switch(void **state)
+TEST_WITH(sets_the_mode_of_the_embedded_switch, set_up, tear_down)
 {
 	assert_true(does(*state, "{\"step\": \"set-eswitch\", \"pf\": \"" PF
 				 "\", \"mode\": \"switchdev\"}"));
@@ -452,7 +453,7 @@ static void sets_the_mode_of_the_embedded_switch(void **state)
 				  "\", \"mode\": \"switchdev\"}"));
 }
 
-static void switches_the_rdma_mode_only_without_other_namespaces(void **state)
+TEST_WITH(switches_the_rdma_mode_only_without_other_namespaces, set_up, tear_down)
 {
 	const char *exclusive = "{\"step\": \"set-rdma-netns-mode\", \"mode\": \"exclusive\"}";
 	json_t *result = NULL;
@@ -467,7 +468,7 @@ static void switches_the_rdma_mode_only_without_other_namespaces(void **state)
 	assert_false(does(*state, exclusive));
 }
 
-static void writes_the_mode_of_the_next_boot_once(void **state)
+TEST_WITH(writes_the_mode_of_the_next_boot_once, set_up, tear_down)
 {
 	const char *exclusive = "{\"step\": \"write-rdma-next-boot\", \"mode\": \"exclusive\"}";
 	auto_free char *text = NULL;
@@ -484,7 +485,7 @@ static void writes_the_mode_of_the_next_boot_once(void **state)
 	assert_false(does(*state, "{\"step\": \"remove-rdma-next-boot\"}"));
 }
 
-static void writes_and_removes_udev_rules(void **state)
+TEST_WITH(writes_and_removes_udev_rules, set_up, tear_down)
 {
 	const char *rule = "{\"step\": \"write-udev-rule\", \"pf\": \"" PF
 			   "\", \"rule\": \"pf-name\", \"name\": \"ens1f0\"}";
@@ -500,7 +501,7 @@ static void writes_and_removes_udev_rules(void **state)
 }
 
 /* As on nodes whose /etc is part of an image: the rules are for this boot. */
-static void writes_rules_elsewhere_when_etc_is_read_only(void **state)
+TEST_WITH(writes_rules_elsewhere_when_etc_is_read_only, set_up, tear_down)
 {
 	const char *name = "run/udev/rules.d/10-pf-name-" PF ".rules";
 	const char *rule = "{\"step\": \"write-udev-rule\", \"pf\": \"" PF
@@ -534,7 +535,7 @@ static void writes_rules_elsewhere_when_etc_is_read_only(void **state)
 	assert_int_equal(umount2(etc, MNT_DETACH), 0);
 }
 
-static void refuses_what_is_no_step(void **state)
+TEST_WITH(refuses_what_is_no_step, set_up, tear_down)
 {
 	static const char *const bad[] = {
 		"[]",
@@ -564,7 +565,7 @@ static void refuses_what_is_no_step(void **state)
  * Each change of a whole sequence fails in turn: a clear error, and the sequence run again ends
  * well.
  */
-static void recovers_from_every_failing_change(void **state)
+TEST_WITH(recovers_from_every_failing_change, set_up, tear_down)
 {
 	static const char *const steps[] = {
 		"{\"step\": \"set-autoprobe\", \"pf\": \"" PF "\", \"on\": false}",
@@ -606,7 +607,7 @@ static void recovers_from_every_failing_change(void **state)
 }
 
 /* The kernel refuses the change; VFs are there, with their drivers. */
-static void a_refused_change_says_what_was_refused(void **state)
+TEST_WITH(a_refused_change_says_what_was_refused, set_up, tear_down)
 {
 	static const struct {
 		const char *step, *reason;
@@ -638,7 +639,7 @@ static void a_refused_change_says_what_was_refused(void **state)
 	}
 }
 
-static void waiting_ends_when_nothing_comes(void **state)
+TEST_WITH(waiting_ends_when_nothing_comes, set_up, tear_down)
 {
 	refuses(*state, "{\"step\": \"wait-vfs\", \"pf\": \"" PF "\", \"count\": 2}", ERR_TRANSIENT,
 		"NotYet");
@@ -648,14 +649,14 @@ static void waiting_ends_when_nothing_comes(void **state)
 		ERR_TRANSIENT, "NotYet");
 }
 
-static void an_interface_that_goes_meanwhile_is_tried_again(void **state)
+TEST_WITH(an_interface_that_goes_meanwhile_is_tried_again, set_up, tear_down)
 {
 	host_tree_remove(*state, "sys/class/net/ens1f0np0/ifindex");
 	refuses(*state, "{\"step\": \"link-up\", \"device\": \"" PF "\"}", ERR_TRANSIENT,
 		"InterfaceGone");
 }
 
-static void tells_deadlines_by_the_number_of_vfs(void **state)
+TEST_WITH(tells_deadlines_by_the_number_of_vfs, set_up, tear_down)
 {
 	json_auto_t *up = json_pack("{s:s, s:i}", "step", "set-num-vfs", "count", 128);
 	json_auto_t *down =
@@ -663,45 +664,4 @@ static void tells_deadlines_by_the_number_of_vfs(void **state)
 
 	assert_int_equal(step_deadline_ms(up), 30000 + 128 * 2000);
 	assert_int_equal(step_deadline_ms(down), step_deadline_ms(up));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(makes_vfs_once_and_changes_nothing_the_second_time),
-		TEST(goes_from_one_count_to_another_only_through_zero),
-		TEST(says_what_the_hardware_can_have),
-		TEST(does_not_take_fewer_vfs_for_success),
-		TEST(leaves_alone_what_the_kubelet_has_given_away_though_the_host_shows_nothing),
-		TEST(starts_the_driver_of_a_vf_that_was_a_pods_before_the_boot),
-		TEST(leaves_every_vf_alone_while_nobody_knows_what_pods_have),
-		TEST(never_resets_a_vf_that_a_pod_holds),
-		TEST(never_touches_the_driver_of_a_pf),
-		TEST(makes_no_vfs_of_a_vf),
-		TEST(leaves_the_nic_of_the_default_route_alone_unless_told_twice),
-		TEST(prepares_a_vf_before_its_driver_starts),
-		TEST(gives_guids_to_infiniband_vfs_and_never_zero),
-		TEST(sets_the_firmware_where_it_may_and_resets_the_card_once),
-		TEST(firmware_that_waits_for_a_boot_is_said),
-		TEST(a_card_with_a_disk_is_not_reset),
-		TEST(lists_the_vfs_of_a_pf_twice_however_many_get_an_address),
-		TEST(a_vf_that_takes_no_address_keeps_none_from_the_others),
-		TEST(binds_a_userspace_driver_and_goes_back),
-		TEST(sets_the_mode_of_the_embedded_switch),
-		TEST(switches_the_rdma_mode_only_without_other_namespaces),
-		TEST(writes_the_mode_of_the_next_boot_once),
-		TEST(writes_and_removes_udev_rules),
-		TEST(writes_rules_elsewhere_when_etc_is_read_only),
-		TEST(refuses_what_is_no_step),
-		TEST(recovers_from_every_failing_change),
-		TEST(a_refused_change_says_what_was_refused),
-		TEST(waiting_ends_when_nothing_comes),
-		TEST(an_interface_that_goes_meanwhile_is_tried_again),
-		TEST(tells_deadlines_by_the_number_of_vfs),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -271,7 +271,7 @@ static void mends(struct gate *gate)
 		fail_msg("after a failure: %s: %s", error.reason, error.text);
 }
 
-static void never_says_done_when_an_access_failed(void **state)
+TEST_WITH(never_says_done_when_an_access_failed, set_up, tear_down)
 {
 	int calls = 0, failed = 0;
 	struct gate *gate = *state;
@@ -296,7 +296,7 @@ static void never_says_done_when_an_access_failed(void **state)
 	assert_true(failed > calls / 2);
 }
 
-static void never_says_done_when_the_kernel_only_pretends(void **state)
+TEST_WITH(never_says_done_when_the_kernel_only_pretends, set_up, tear_down)
 {
 	struct gate *gate = *state;
 	struct err error = {0};
@@ -346,7 +346,7 @@ static void add_frame(struct strbuf *out, const char *text)
 	assert_int_equal(json_frame_write(message, out, NULL), 0);
 }
 
-static void answers_each_request_in_turn_and_ends_with_the_socket(void **state)
+TEST_WITH(answers_each_request_in_turn_and_ends_with_the_socket, set_up, tear_down)
 {
 	auto_strbuf struct strbuf bytes = {0};
 	auto_free char *replies = NULL;
@@ -366,7 +366,7 @@ static json_t *tell_meter(struct gate *gate, const char *text)
 	return answer_meter(host_tree_host(gate->tree), message);
 }
 
-static void a_meter_reads_counters_and_nothing_else(void **state)
+TEST_WITH(a_meter_reads_counters_and_nothing_else, set_up, tear_down)
 {
 	static const char *const others[] = {
 		"{\"id\": 1, \"kind\": \"observe\"}",
@@ -393,14 +393,14 @@ static void a_meter_reads_counters_and_nothing_else(void **state)
 	assert_int_equal(host_tree_changes(((struct gate *)*state)->tree), 0);
 }
 
-static void ends_without_a_word_when_it_is_told_nonsense(void **state)
+TEST_WITH(ends_without_a_word_when_it_is_told_nonsense, set_up, tear_down)
 {
 	auto_free char *replies = say(*state, "GET / HTTP/1.1\r\n\r\n", 18);
 
 	assert_string_equal(replies, "");
 }
 
-static void tells_when_there_is_no_such_host(void **state)
+TEST_WITH(tells_when_there_is_no_such_host, set_up, tear_down)
 {
 	auto_strbuf struct strbuf bytes = {0};
 	char reply[1024];
@@ -509,7 +509,7 @@ static void try_all(struct gate *gate)
 }
 
 /* The NIC has the node's address, not the default route; the agent said so once. */
-static void an_agent_that_was_taken_over_gets_nowhere(void **state)
+TEST_WITH(an_agent_that_was_taken_over_gets_nowhere, set_up, tear_down)
 {
 	struct gate *gate = *state;
 	auto_strbuf struct strbuf honest = {0};
@@ -554,7 +554,7 @@ static void try_to_take(struct gate *gate, const char *frame)
 	assert_int_equal(host_tree_changes(gate->tree), changes);
 }
 
-static void an_agent_that_was_taken_over_takes_no_vf_that_was_given_away(void **state)
+TEST_WITH(an_agent_that_was_taken_over_takes_no_vf_that_was_given_away, set_up, tear_down)
 {
 	static const char *const attempts[] = {
 		HELD_STEP("\"held\": {}, ", UNBIND),
@@ -656,7 +656,7 @@ static void talk(struct gate *gate)
 }
 
 /* It never said where the node has its address. */
-static void an_agent_that_was_hostile_from_the_start_gets_nowhere(void **state)
+TEST_WITH(an_agent_that_was_hostile_from_the_start_gets_nowhere, set_up, tear_down)
 {
 	struct gate *gate = *state;
 	struct kubelet kubelet;
@@ -669,7 +669,7 @@ static void an_agent_that_was_hostile_from_the_start_gets_nowhere(void **state)
 	try_all(gate);
 }
 
-static void the_kubelet_talks_from_addresses_of_the_node(void **state)
+TEST_WITH(the_kubelet_talks_from_addresses_of_the_node, set_up, tear_down)
 {
 	struct gate *gate = *state;
 	struct host *host = host_tree_host(gate->tree);
@@ -694,7 +694,7 @@ static void the_kubelet_talks_from_addresses_of_the_node(void **state)
 	assert_int_equal(json_array_size(left), 0);
 }
 
-static void addresses_of_the_node_are_remembered_and_are_none_twice(void **state)
+TEST_WITH(addresses_of_the_node_are_remembered_and_are_none_twice, set_up, tear_down)
 {
 	struct gate *gate = *state;
 	struct host *host = host_tree_host(gate->tree);
@@ -719,7 +719,7 @@ static void addresses_of_the_node_are_remembered_and_are_none_twice(void **state
 
 #define FILE_PATH STATE_FOLDER "/" STATE_FILE
 
-static void remembers_a_state(void **state)
+TEST_WITH(remembers_a_state, set_up, tear_down)
 {
 	struct gate *gate = *state;
 	struct host *host = host_tree_host(gate->tree);
@@ -733,7 +733,7 @@ static void remembers_a_state(void **state)
 	assert_true(json_same(second, saved));
 }
 
-static void remembers_a_state_where_links_of_the_host_lead(void **state)
+TEST_WITH(remembers_a_state_where_links_of_the_host_lead, set_up, tear_down)
 {
 	struct gate *gate = *state;
 	struct host *host = host_tree_host(gate->tree);
@@ -751,7 +751,7 @@ static void remembers_a_state_where_links_of_the_host_lead(void **state)
 	assert_string_not_equal(text, "");
 }
 
-static void puts_a_damaged_state_aside_and_says_so_once(void **state)
+TEST_WITH(puts_a_damaged_state_aside_and_says_so_once, set_up, tear_down)
 {
 	static const char *const damaged[] = {"{\"pfs\": {", "", "[]", "{} {}"};
 	struct gate *gate = *state;
@@ -775,7 +775,7 @@ static void puts_a_damaged_state_aside_and_says_so_once(void **state)
 	}
 }
 
-static void puts_a_state_aside_that_is_too_large(void **state)
+TEST_WITH(puts_a_state_aside_that_is_too_large, set_up, tear_down)
 {
 	struct gate *gate = *state;
 	auto_free char *text = mem_zalloc(STATE_MAX + 2);
@@ -788,7 +788,7 @@ static void puts_a_state_aside_that_is_too_large(void **state)
 	assert_string_equal(err.reason, "StateDamaged");
 }
 
-static void refuses_to_save_what_it_would_not_load(void **state)
+TEST_WITH(refuses_to_save_what_it_would_not_load, set_up, tear_down)
 {
 	struct gate *gate = *state;
 	auto_free char *text = mem_zalloc(STATE_MAX + 1);
@@ -801,7 +801,7 @@ static void refuses_to_save_what_it_would_not_load(void **state)
 	assert_string_equal(err.reason, "StateTooLarge");
 }
 
-static void removes_what_a_killed_writer_left(void **state)
+TEST_WITH(removes_what_a_killed_writer_left, set_up, tear_down)
 {
 	struct gate *gate = *state;
 	auto_free char *leftover = NULL, *other = NULL;
@@ -818,7 +818,7 @@ static void removes_what_a_killed_writer_left(void **state)
 	assert_int_equal(json_integer_value(json_at(got, "a")), 1);
 }
 
-static void keeps_the_old_state_when_the_new_one_cannot_be_written(void **state)
+TEST_WITH(keeps_the_old_state_when_the_new_one_cannot_be_written, set_up, tear_down)
 {
 	struct gate *gate = *state;
 	json_auto_t *fresh = json_pack("{s:i}", "new", 1), *got = NULL;
@@ -833,8 +833,6 @@ static void keeps_the_old_state_when_the_new_one_cannot_be_written(void **state)
 	assert_string_equal(err.reason, "StateUnreadable");
 	assert_int_equal(err.sys, EISDIR);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 /* ---- without a worker ------------------------------------------------------------------------ */
 
@@ -859,7 +857,7 @@ static void on_heard(void *arg, const json_t *result, const struct err *err)
 	loop_stop(heard->loop);
 }
 
-static void a_client_can_be_answered_in_its_own_process(void **state)
+TEST_WITH(a_client_can_be_answered_in_its_own_process, set_up, tear_down)
 {
 	struct gate *gate = *state;
 	struct heard looked = {.loop = loop_new()}, stepped = {.loop = looked.loop};
@@ -880,32 +878,4 @@ static void a_client_can_be_answered_in_its_own_process(void **state)
 	json_decref(looked.result);
 	hostd_free(hostd);
 	loop_free(looked.loop);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(never_says_done_when_an_access_failed),
-		TEST(never_says_done_when_the_kernel_only_pretends),
-		TEST(answers_each_request_in_turn_and_ends_with_the_socket),
-		TEST(a_meter_reads_counters_and_nothing_else),
-		TEST(ends_without_a_word_when_it_is_told_nonsense),
-		TEST(tells_when_there_is_no_such_host),
-		TEST(an_agent_that_was_taken_over_gets_nowhere),
-		TEST(an_agent_that_was_hostile_from_the_start_gets_nowhere),
-		TEST(an_agent_that_was_taken_over_takes_no_vf_that_was_given_away),
-		TEST(the_kubelet_talks_from_addresses_of_the_node),
-		TEST(addresses_of_the_node_are_remembered_and_are_none_twice),
-		TEST(a_client_can_be_answered_in_its_own_process),
-		TEST(remembers_a_state),
-		TEST(remembers_a_state_where_links_of_the_host_lead),
-		TEST(puts_a_damaged_state_aside_and_says_so_once),
-		TEST(puts_a_state_aside_that_is_too_large),
-		TEST(refuses_to_save_what_it_would_not_load),
-		TEST(removes_what_a_killed_writer_left),
-		TEST(keeps_the_old_state_when_the_new_one_cannot_be_written),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

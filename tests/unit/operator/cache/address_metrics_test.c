@@ -26,7 +26,7 @@ static void allocate(struct address_metrics *m, const char *key, int64_t took_ms
 	address_metrics_allocated(m, key, 1000 + took_ms);
 }
 
-static void durations_are_gauges_too(void **state)
+TEST(durations_are_gauges_too)
 {
 	struct metrics *metrics = metrics_new();
 	struct address_metrics *m = address_metrics_new(metrics);
@@ -43,7 +43,7 @@ static void durations_are_gauges_too(void **state)
 	metrics_free(metrics);
 }
 
-static void refusals_are_told_apart(void **state)
+TEST(refusals_are_told_apart)
 {
 	struct metrics *metrics = metrics_new();
 	struct address_metrics *m = address_metrics_new(metrics);
@@ -59,7 +59,7 @@ static void refusals_are_told_apart(void **state)
 	metrics_free(metrics);
 }
 
-static void a_pool_says_how_many_addresses_others_have(void **state)
+TEST(a_pool_says_how_many_addresses_others_have)
 {
 	struct metrics *metrics = metrics_new();
 	struct address_metrics *m = address_metrics_new(metrics);
@@ -79,16 +79,4 @@ static void a_pool_says_how_many_addresses_others_have(void **state)
 	expect_line(metrics, "spiderpool_total_ippool_counts 0\n");
 	address_metrics_free(m);
 	metrics_free(metrics);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(durations_are_gauges_too),
-		cmocka_unit_test(refusals_are_told_apart),
-		cmocka_unit_test(a_pool_says_how_many_addresses_others_have),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ static void expect_counts(const struct findings *findings, const char *want)
 	assert_string_equal(strbuf_str(&text), want);
 }
 
-static void tells_what_is_new_once(void **state)
+TEST(tells_what_is_new_once)
 {
 	static const struct {
 		const char *key, *uid, *reason, *message;
@@ -47,7 +47,7 @@ static void tells_what_is_new_once(void **state)
 	findings_free(findings);
 }
 
-static void counts_what_is_there(void **state)
+TEST(counts_what_is_there)
 {
 	struct findings *findings = findings_new();
 
@@ -71,7 +71,7 @@ static void note_said(void *arg, const char *key, const char *message)
 	strbuf_addf(arg, "%s %zu;", key, strlen(message));
 }
 
-static void visits_what_was_said_within_a_bound(void **state)
+TEST(visits_what_was_said_within_a_bound)
 {
 	struct findings *findings = findings_new();
 	auto_free char *longest = str_printf("%0*d", 2 * FINDINGS_MESSAGE_MAX, 0);
@@ -88,15 +88,4 @@ static void visits_what_was_said_within_a_bound(void **state)
 	findings_visit(findings, "pods", "None", note_said, &said);
 	assert_string_equal(strbuf_str(&said), want);
 	findings_free(findings);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tells_what_is_new_once),
-		cmocka_unit_test(counts_what_is_there),
-		cmocka_unit_test(visits_what_was_said_within_a_bound),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static void count_request(void *arg)
 }
 
 /* Each may be 3 MiB: a user has a thousand of them end at once. */
-static void many_objects_are_read_few_at_a_time(void **state)
+TEST(many_objects_are_read_few_at_a_time)
 {
 	struct looking l;
 	int asked = 0;
@@ -85,7 +85,7 @@ static void many_objects_are_read_few_at_a_time(void **state)
 	close_looking(&l);
 }
 
-static void all_that_wait_are_read_in_the_end(void **state)
+TEST(all_that_wait_are_read_in_the_end)
 {
 	struct looking l;
 
@@ -101,7 +101,7 @@ static void all_that_wait_are_read_in_the_end(void **state)
 	close_looking(&l);
 }
 
-static void pods_of_a_node_are_read_page_by_page(void **state)
+TEST(pods_of_a_node_are_read_page_by_page)
 {
 	struct looking l;
 
@@ -119,7 +119,7 @@ static void pods_of_a_node_are_read_page_by_page(void **state)
 	close_looking(&l);
 }
 
-static void a_list_that_ends_in_its_midst_is_no_answer(void **state)
+TEST(a_list_that_ends_in_its_midst_is_no_answer)
 {
 	struct looking l;
 
@@ -138,7 +138,7 @@ static void a_list_that_ends_in_its_midst_is_no_answer(void **state)
 }
 
 /* A pod of the same name may have come since, and what was asked may be about that one. */
-static void what_is_asked_for_meanwhile_is_read_once_more(void **state)
+TEST(what_is_asked_for_meanwhile_is_read_once_more)
 {
 	struct looking l;
 
@@ -163,7 +163,7 @@ static void ask_again(void *arg)
 }
 
 /* A drain asks in each of its turns for the same nodes and pods. */
-static void what_is_being_read_serves_who_asks_for_it_once(void **state)
+TEST(what_is_being_read_serves_who_asks_for_it_once)
 {
 	struct looking l;
 
@@ -186,7 +186,7 @@ static void what_is_being_read_serves_who_asks_for_it_once(void **state)
 }
 
 /* Users may change their objects as often as they like. */
-static void questions_without_end_have_an_answer(void **state)
+TEST(questions_without_end_have_an_answer)
 {
 	struct looking l;
 
@@ -199,7 +199,7 @@ static void questions_without_end_have_an_answer(void **state)
 	close_looking(&l);
 }
 
-static void what_no_decision_reads_is_dropped(void **state)
+TEST(what_no_decision_reads_is_dropped)
 {
 	static const struct {
 		const char *kind, *path, *body, *kept;
@@ -230,21 +230,4 @@ static void what_no_decision_reads_is_dropped(void **state)
 		assert_string_equal(text, cases[i].kept);
 		close_looking(&l);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(many_objects_are_read_few_at_a_time),
-		cmocka_unit_test(all_that_wait_are_read_in_the_end),
-		cmocka_unit_test(pods_of_a_node_are_read_page_by_page),
-		cmocka_unit_test(a_list_that_ends_in_its_midst_is_no_answer),
-		cmocka_unit_test(what_is_asked_for_meanwhile_is_read_once_more),
-		cmocka_unit_test(what_is_being_read_serves_who_asks_for_it_once),
-		cmocka_unit_test(questions_without_end_have_an_answer),
-		cmocka_unit_test(what_no_decision_reads_is_dropped),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,7 +68,7 @@ static void reply(const char *begin, int status, const char *body)
 	http_script_add(f.s.http, begin, &(struct http_reply){.status = status, .body = body});
 }
 
-static void a_kind_that_moved_is_found_where_it_is_now(void **state)
+TEST_WITH(a_kind_that_moved_is_found_where_it_is_now, set_up, tear_down)
 {
 	reply(POOLS("v2alpha1"), 404, NULL);
 	reply("GET /apis/cilium.io ", 200, GROUP(VERSION("v2alpha1") ", " VERSION("v2")));
@@ -84,7 +84,7 @@ static void a_kind_that_moved_is_found_where_it_is_now(void **state)
 }
 
 /* Neither version has it: that is all for now, and no trouble. */
-static void a_group_without_the_kind_is_asked_once(void **state)
+TEST_WITH(a_group_without_the_kind_is_asked_once, set_up, tear_down)
 {
 	reply(POOLS("v2alpha1"), 404, NULL);
 	reply("GET /apis/cilium.io ", 200, GROUP(VERSION("v2") ", " VERSION("v2alpha1")));
@@ -98,7 +98,7 @@ static void a_group_without_the_kind_is_asked_once(void **state)
 	assert_int_equal(f.troubles, 0);
 }
 
-static void a_version_that_cannot_be_one_is_not_asked_for(void **state)
+TEST_WITH(a_version_that_cannot_be_one_is_not_asked_for, set_up, tear_down)
 {
 	reply(POOLS("v2alpha1"), 404, NULL);
 	reply("GET /apis/cilium.io ", 200, GROUP(VERSION("v2alpha1") ", " VERSION("../../x")));
@@ -107,17 +107,4 @@ static void a_version_that_cannot_be_one_is_not_asked_for(void **state)
 	pass(f.s.loop, 100);
 	assert_string_equal(mirror_resource(f.mirror, MIRROR_CILIUM_POOL)->version, "v2alpha1");
 	assert_int_equal(http_script_count(f.s.http, "GET /apis/cilium.io/"), 1);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(a_kind_that_moved_is_found_where_it_is_now),
-		TEST(a_group_without_the_kind_is_asked_once),
-		TEST(a_version_that_cannot_be_one_is_not_asked_for),
-	};
-
-	json_init();
-	return cmocka_run_group_tests_name("mirror", tests, NULL, NULL);
 }

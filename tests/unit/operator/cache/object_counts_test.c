@@ -47,7 +47,7 @@ static void expect_findings(const struct object_counts *counts, const char *want
 		fail_msg("%s instead of %s", text, want);
 }
 
-static void an_object_that_needs_somebody_counts_once(void **state)
+TEST(an_object_that_needs_somebody_counts_once)
 {
 	static const struct {
 		const char *conditions, *findings;
@@ -82,7 +82,7 @@ static void an_object_that_needs_somebody_counts_once(void **state)
 	}
 }
 
-static void conditions_are_counted_by_reason(void **state)
+TEST(conditions_are_counted_by_reason)
 {
 	struct object_counts *counts = object_counts_new();
 	json_auto_t *bad =
@@ -102,7 +102,7 @@ static void conditions_are_counted_by_reason(void **state)
 	object_counts_free(counts);
 }
 
-static void vfs_are_those_of_each_policy(void **state)
+TEST(vfs_are_those_of_each_policy)
 {
 	struct object_counts *counts = object_counts_new();
 	json_auto_t *before = yaml("{metadata: {name: a, namespace: lab}, status: {wantedVfs: 8}}");
@@ -121,7 +121,7 @@ static void vfs_are_those_of_each_policy(void **state)
 }
 
 /* Users may make any number of those. */
-static void a_policy_of_an_untrusted_namespace_has_no_series(void **state)
+TEST(a_policy_of_an_untrusted_namespace_has_no_series)
 {
 	struct object_counts *counts = object_counts_new();
 	json_auto_t *policy = yaml("{metadata: {name: a, namespace: lab}, status: {wantedVfs: 0, "
@@ -136,7 +136,7 @@ static void a_policy_of_an_untrusted_namespace_has_no_series(void **state)
 	object_counts_free(counts);
 }
 
-static void a_resource_is_missed_where_it_is_wanted(void **state)
+TEST(a_resource_is_missed_where_it_is_wanted)
 {
 	struct object_counts *counts = object_counts_new();
 	json_auto_t *has =
@@ -158,7 +158,7 @@ static void a_resource_is_missed_where_it_is_wanted(void **state)
 }
 
 /* Claims have it there: no healthy one of a device plugin, and none is missed. */
-static void a_resource_that_claims_have_is_there(void **state)
+TEST(a_resource_that_claims_have_is_there)
 {
 	struct object_counts *counts = object_counts_new();
 	json_auto_t *lacks = yaml("{status: {resources: [{name: x/hca, wanted: 500, healthy: 0, "
@@ -174,7 +174,7 @@ static void a_resource_that_claims_have_is_there(void **state)
 	object_counts_free(counts);
 }
 
-static void a_node_that_was_taken_away_needs_nobody(void **state)
+TEST(a_node_that_was_taken_away_needs_nobody)
 {
 	struct object_counts *counts = object_counts_new();
 	json_auto_t *before = yaml("{status: {resources: [{name: x/hca, wanted: 500, healthy: 0}], "
@@ -196,20 +196,4 @@ static void a_node_that_was_taken_away_needs_nobody(void **state)
 	object_counts_update(counts, KIND_NODE_STATE, kept, NULL);
 	expect_findings(counts, "{}");
 	object_counts_free(counts);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_object_that_needs_somebody_counts_once),
-		cmocka_unit_test(conditions_are_counted_by_reason),
-		cmocka_unit_test(vfs_are_those_of_each_policy),
-		cmocka_unit_test(a_policy_of_an_untrusted_namespace_has_no_series),
-		cmocka_unit_test(a_resource_is_missed_where_it_is_wanted),
-		cmocka_unit_test(a_resource_that_claims_have_is_there),
-		cmocka_unit_test(a_node_that_was_taken_away_needs_nobody),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ static void change(struct pod_demand *demand, const char *kind, const char *old,
 	pod_demand_changed(demand, kind, before, after);
 }
 
-static void a_config_in_a_group_calls_for_pods(void **state)
+TEST(a_config_in_a_group_calls_for_pods)
 {
 	struct pod_demand demand = {0};
 
@@ -38,7 +38,7 @@ static void a_config_in_a_group_calls_for_pods(void **state)
 	assert_false(pod_demand_is_there(&demand));
 }
 
-static void injection_calls_for_pods_where_webhooks_are_served(void **state)
+TEST(injection_calls_for_pods_where_webhooks_are_served)
 {
 	struct pod_demand demand = {.listening = true}, without = {0};
 
@@ -53,7 +53,7 @@ static void injection_calls_for_pods_where_webhooks_are_served(void **state)
 }
 
 /* It never counted: it could not be read. */
-static void a_pool_that_could_not_be_read_takes_nothing_with_it(void **state)
+TEST(a_pool_that_could_not_be_read_takes_nothing_with_it)
 {
 	static const char pool[] = "{metadata: {name: q}}";
 	struct pod_demand demand = {0};
@@ -67,7 +67,7 @@ static void a_pool_that_could_not_be_read_takes_nothing_with_it(void **state)
 	assert_int_equal(demand.pools, 0);
 }
 
-static void pods_are_listed_while_they_are_wanted(void **state)
+TEST(pods_are_listed_while_they_are_wanted)
 {
 	struct mirrored_test t;
 
@@ -94,17 +94,4 @@ static void pods_are_listed_while_they_are_wanted(void **state)
 	while (!mirror_is_synced(t.mirror, KIND_POD))
 		scripted_for(&t.server, 10);
 	mirrored_close(&t);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_config_in_a_group_calls_for_pods),
-		cmocka_unit_test(injection_calls_for_pods_where_webhooks_are_served),
-		cmocka_unit_test(a_pool_that_could_not_be_read_takes_nothing_with_it),
-		cmocka_unit_test(pods_are_listed_while_they_are_wanted),
-	};
-
-	json_init();
-	return cmocka_run_group_tests_name("operator/cache/pod_demand", tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ static void say(struct policy_reports *reports, const char *node, const char *te
 	policy_reports_set(reports, node, policies, note, heard);
 }
 
-static void tells_only_the_policies_whose_report_changed(void **state)
+TEST(tells_only_the_policies_whose_report_changed)
 {
 	struct policy_reports *reports = policy_reports_new();
 	auto_strbuf struct strbuf heard = {0};
@@ -34,7 +34,7 @@ static void tells_only_the_policies_whose_report_changed(void **state)
 	policy_reports_free(reports);
 }
 
-static void forgets_what_a_node_no_longer_says(void **state)
+TEST(forgets_what_a_node_no_longer_says)
 {
 	struct policy_reports *reports = policy_reports_new();
 	auto_strbuf struct strbuf heard = {0};
@@ -50,23 +50,11 @@ static void forgets_what_a_node_no_longer_says(void **state)
 	policy_reports_free(reports);
 }
 
-static void knows_nothing_of_a_policy_that_nobody_mentions(void **state)
+TEST(knows_nothing_of_a_policy_that_nobody_mentions)
 {
 	struct policy_reports *reports = policy_reports_new();
 	json_auto_t *none = policy_reports_of(reports, "x");
 
 	assert_int_equal(json_object_size(none), 0);
 	policy_reports_free(reports);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tells_only_the_policies_whose_report_changed),
-		cmocka_unit_test(forgets_what_a_node_no_longer_says),
-		cmocka_unit_test(knows_nothing_of_a_policy_that_nobody_mentions),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static char *text_of(size_t len)
 	return strbuf_take(&text);
 }
 
-static void no_kind_keeps_what_is_too_large(void **state)
+TEST(no_kind_keeps_what_is_too_large)
 {
 	static void (*const projections[])(json_t * object) = {
 		project_object,       project_written,    project_namespace, project_config,
@@ -82,7 +82,7 @@ static json_t *object_with_many_annotations(void)
 	return object;
 }
 
-static void no_kind_of_users_keeps_many_annotations(void **state)
+TEST(no_kind_of_users_keeps_many_annotations)
 {
 	static const struct {
 		void (*project)(json_t *object);
@@ -107,7 +107,7 @@ static void no_kind_of_users_keeps_many_annotations(void **state)
 	}
 }
 
-static void a_node_keeps_what_it_says_of_its_links(void **state)
+TEST(a_node_keeps_what_it_says_of_its_links)
 {
 	json_auto_t *node = json_pack(
 		"{s:{s:s, s:{s:s, s:s}}, s:{s:[{s:s, s:s}, {s:s, s:s}, {s:s, s:s, s:s}]}}",
@@ -128,7 +128,7 @@ static void a_node_keeps_what_it_says_of_its_links(void **state)
 }
 
 /* Else a definition would never be seen to be as it is wanted. */
-static void a_definition_keeps_what_its_config_gave_it(void **state)
+TEST(a_definition_keeps_what_its_config_gave_it)
 {
 	auto_free char *text = text_of(16 * 1024 - 20);
 	json_auto_t *nad = json_pack("{s:{s:s, s:{s:s, s:s, s:s}, s:[{s:s, s:{s:{s:{s:{}}}}}]}}",
@@ -144,7 +144,7 @@ static void a_definition_keeps_what_its_config_gave_it(void **state)
 }
 
 /* The API server bounds annotations of an object, and nothing else of its metadata. */
-static void no_kind_of_users_keeps_metadata_that_is_too_large(void **state)
+TEST(no_kind_of_users_keeps_metadata_that_is_too_large)
 {
 	static void (*const projections[])(json_t * object) = {
 		project_object,   project_written,    project_namespace, project_config,
@@ -175,7 +175,7 @@ static void no_kind_of_users_keeps_metadata_that_is_too_large(void **state)
 	}
 }
 
-static void configurations_of_users_are_kept_up_to_their_bound(void **state)
+TEST(configurations_of_users_are_kept_up_to_their_bound)
 {
 	auto_free char *large = text_of(990000);
 	json_auto_t *config = json_pack("{s:{s:s}, s:{s:s}}", "metadata", "name", "a", "spec",
@@ -215,7 +215,7 @@ static json_t *endpoint_with(size_t items, size_t routes)
 }
 
 /* Users write them, and one world may have all of a pool. */
-static void an_endpoint_is_kept_up_to_what_a_pod_can_have(void **state)
+TEST(an_endpoint_is_kept_up_to_what_a_pod_can_have)
 {
 	static const struct {
 		size_t items, routes;
@@ -242,7 +242,7 @@ static void an_endpoint_is_kept_up_to_what_a_pod_can_have(void **state)
 	}
 }
 
-static void words_of_an_endpoint_have_the_length_of_names(void **state)
+TEST(words_of_an_endpoint_have_the_length_of_names)
 {
 	auto_free char *large = text_of(60000);
 	json_auto_t *endpoint =
@@ -257,7 +257,7 @@ static void words_of_an_endpoint_have_the_length_of_names(void **state)
 }
 
 /* Each part within its bound, and 1.4 MB together. */
-static void no_kind_of_users_keeps_many_large_parts(void **state)
+TEST(no_kind_of_users_keeps_many_large_parts)
 {
 	static const struct {
 		void (*project)(json_t *object);
@@ -304,22 +304,4 @@ static void no_kind_of_users_keeps_many_large_parts(void **state)
 		if (strlen(kept) > kinds[i].max)
 			fail_msg("kind %zu keeps %zu bytes", i, strlen(kept));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_kind_keeps_what_is_too_large),
-		cmocka_unit_test(no_kind_of_users_keeps_many_annotations),
-		cmocka_unit_test(a_node_keeps_what_it_says_of_its_links),
-		cmocka_unit_test(a_definition_keeps_what_its_config_gave_it),
-		cmocka_unit_test(no_kind_of_users_keeps_many_large_parts),
-		cmocka_unit_test(no_kind_of_users_keeps_metadata_that_is_too_large),
-		cmocka_unit_test(configurations_of_users_are_kept_up_to_their_bound),
-		cmocka_unit_test(an_endpoint_is_kept_up_to_what_a_pod_can_have),
-		cmocka_unit_test(words_of_an_endpoint_have_the_length_of_names),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,7 +123,7 @@ static struct cluster new_cluster(int64_t lifetime_s)
 	return (struct cluster){.now_s = BEGIN_S, .lifetime_s = lifetime_s, .name = SERVICE};
 }
 
-static void makes_one_where_there_is_none(void **state)
+TEST(makes_one_where_there_is_none)
 {
 	auto_cluster struct cluster c = new_cluster(90 * DAY_S);
 	const json_t *labels = NULL;
@@ -139,7 +139,7 @@ static void makes_one_where_there_is_none(void **state)
 	assert_served(&c, 0, c.trusted);
 }
 
-static void decides_nothing_while_nothing_is_due(void **state)
+TEST(decides_nothing_while_nothing_is_due)
 {
 	auto_cluster struct cluster c = new_cluster(90 * DAY_S);
 	json_auto_t *before = NULL;
@@ -159,7 +159,7 @@ static void decides_nothing_while_nothing_is_due(void **state)
  * API server works with (the bundle of now, or the one of the decision before) accepts what each
  * replica serves (the pair of now, or of the decision before).
  */
-static void replaces_it_so_that_nobody_notices(void **state)
+TEST(replaces_it_so_that_nobody_notices)
 {
 	static const int64_t lifetimes_s[] = {60, 3600, 3 * DAY_S}; /* the last meets both caps */
 
@@ -192,7 +192,7 @@ static void replaces_it_so_that_nobody_notices(void **state)
 }
 
 /* As if the leader were replaced in front of every step: all that counts is in the cluster. */
-static void any_leader_takes_the_next_step(void **state)
+TEST(any_leader_takes_the_next_step)
 {
 	auto_cluster struct cluster c = new_cluster(3600);
 
@@ -217,7 +217,7 @@ static void any_leader_takes_the_next_step(void **state)
 	assert_null(json_at(c.secret, "metadata", "annotations"));
 }
 
-static void serves_nothing_that_api_servers_have_not_heard_of(void **state)
+TEST(serves_nothing_that_api_servers_have_not_heard_of)
 {
 	auto_cluster struct cluster c = new_cluster(3600);
 	auto_free char *served = NULL;
@@ -235,7 +235,7 @@ static void serves_nothing_that_api_servers_have_not_heard_of(void **state)
 	assert_string_not_equal(json_str_at(c.secret, "data", "tls.crt"), served);
 }
 
-static void a_bundle_that_is_taken_back_is_published_anew(void **state)
+TEST(a_bundle_that_is_taken_back_is_published_anew)
 {
 	auto_cluster struct cluster c = new_cluster(3600);
 
@@ -252,7 +252,7 @@ static void a_bundle_that_is_taken_back_is_published_anew(void **state)
 	assert_string_equal(c.history, "made due published published");
 }
 
-static void what_is_of_no_use_is_replaced_at_once(void **state)
+TEST(what_is_of_no_use_is_replaced_at_once)
 {
 	static const struct {
 		const char *member, *value;
@@ -280,7 +280,7 @@ static void what_is_of_no_use_is_replaced_at_once(void **state)
 	}
 }
 
-static void a_damaged_next_one_is_made_again(void **state)
+TEST(a_damaged_next_one_is_made_again)
 {
 	auto_cluster struct cluster c = new_cluster(3600);
 
@@ -294,7 +294,7 @@ static void a_damaged_next_one_is_made_again(void **state)
 	assert_served(&c, 0, c.trusted);
 }
 
-static void another_name_needs_another_certificate_but_trusts_the_old_one_on(void **state)
+TEST(another_name_needs_another_certificate_but_trusts_the_old_one_on)
 {
 	auto_cluster struct cluster c = new_cluster(3600);
 	struct certificates_pair old = {0};
@@ -312,7 +312,7 @@ static void another_name_needs_another_certificate_but_trusts_the_old_one_on(voi
 	certificates_pair_done(&old);
 }
 
-static void a_shorter_life_that_is_asked_for_counts_at_once(void **state)
+TEST(a_shorter_life_that_is_asked_for_counts_at_once)
 {
 	auto_cluster struct cluster c = new_cluster(90 * DAY_S);
 
@@ -325,7 +325,7 @@ static void a_shorter_life_that_is_asked_for_counts_at_once(void **state)
 	assert_string_equal(c.history, "made due");
 }
 
-static void a_clock_that_was_set_back_does_not_stop_it(void **state)
+TEST(a_clock_that_was_set_back_does_not_stop_it)
 {
 	auto_cluster struct cluster c = new_cluster(3600);
 
@@ -368,7 +368,7 @@ static json_t *theirs(const char *name, int64_t now_s)
 	return secret;
 }
 
-static void a_secret_of_the_users_is_served_and_published(void **state)
+TEST(a_secret_of_the_users_is_served_and_published)
 {
 	auto_cluster struct cluster c = new_cluster(3600);
 
@@ -398,7 +398,7 @@ static void a_secret_of_the_users_is_served_and_published(void **state)
 	}
 }
 
-static void says_what_is_wrong_with_a_secret_of_the_users(void **state)
+TEST(says_what_is_wrong_with_a_secret_of_the_users)
 {
 	static const char *const parts[] = {"tls.crt", "tls.key", "ca.crt"};
 	auto_cluster struct cluster c = new_cluster(3600);
@@ -433,26 +433,4 @@ static void says_what_is_wrong_with_a_secret_of_the_users(void **state)
 	c.secret = theirs(SERVICE, c.now_s - 2 * DAY_S);
 	assert_int_equal(decide(&c, &answer, &err), -1);
 	assert_string_equal(err.reason, "CertificateRefused");
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(makes_one_where_there_is_none),
-		cmocka_unit_test(decides_nothing_while_nothing_is_due),
-		cmocka_unit_test(replaces_it_so_that_nobody_notices),
-		cmocka_unit_test(any_leader_takes_the_next_step),
-		cmocka_unit_test(serves_nothing_that_api_servers_have_not_heard_of),
-		cmocka_unit_test(a_bundle_that_is_taken_back_is_published_anew),
-		cmocka_unit_test(what_is_of_no_use_is_replaced_at_once),
-		cmocka_unit_test(a_damaged_next_one_is_made_again),
-		cmocka_unit_test(another_name_needs_another_certificate_but_trusts_the_old_one_on),
-		cmocka_unit_test(a_shorter_life_that_is_asked_for_counts_at_once),
-		cmocka_unit_test(a_clock_that_was_set_back_does_not_stop_it),
-		cmocka_unit_test(a_secret_of_the_users_is_served_and_published),
-		cmocka_unit_test(says_what_is_wrong_with_a_secret_of_the_users),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

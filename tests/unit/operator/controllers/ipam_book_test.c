@@ -15,7 +15,7 @@ static void set(struct mirrored_test *t, enum ipam_entry entry, const char *key)
 	ipam_book_set(&t->sources, entry, key, value);
 }
 
-static void each_message_wakes_the_keys_that_see_it(void **state)
+TEST_WITH(each_message_wakes_the_keys_that_see_it, mirrored_begin, mirrored_end)
 {
 	static const struct {
 		const char *box, *key, *set, *removed;
@@ -47,7 +47,7 @@ static void each_message_wakes_the_keys_that_see_it(void **state)
 }
 
 /* A webhook that is away may take its whole time limit to be so, and all others wait for it. */
-static void a_ledger_on_which_the_server_fails_is_tried_less_and_less(void **state)
+TEST_WITH(a_ledger_on_which_the_server_fails_is_tried_less_and_less, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	const struct err refused = {.class = ERR_INVALID, .reason = "Invalid"},
@@ -72,7 +72,8 @@ static void a_ledger_on_which_the_server_fails_is_tried_less_and_less(void **sta
 	}
 }
 
-static void a_term_of_leadership_begins_without_the_pauses_of_an_earlier_one(void **state)
+TEST_WITH(a_term_of_leadership_begins_without_the_pauses_of_an_earlier_one, mirrored_begin,
+	  mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	const struct err failed = {.class = ERR_TRANSIENT, .reason = "InternalError"};
@@ -89,7 +90,7 @@ static void a_term_of_leadership_begins_without_the_pauses_of_an_earlier_one(voi
 }
 
 /* An agent asks while the pass that has served its pod writes: the next pass looks at the pod. */
-static void a_plan_takes_out_what_it_has_seen_and_nothing_later(void **state)
+TEST_WITH(a_plan_takes_out_what_it_has_seen_and_nothing_later, mirrored_begin, mirrored_end)
 {
 	static const struct {
 		const char *box;
@@ -128,7 +129,7 @@ static void post(struct mirrored_test *t, const char *box, const char *key, cons
 }
 
 /* Another leader may have served these pods, ended them, and given their names to others. */
-static void decisions_of_an_earlier_term_are_made_again(void **state)
+TEST_WITH(decisions_of_an_earlier_term_are_made_again, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	const struct ipam_book *book = t->sources.addresses;
@@ -169,7 +170,8 @@ static void decisions_of_an_earlier_term_are_made_again(void **state)
 }
 
 /* What came while it was carried out. */
-static void an_endpoint_that_is_written_is_looked_at_when_something_waits_for_it(void **state)
+TEST_WITH(an_endpoint_that_is_written_is_looked_at_when_something_waits_for_it, mirrored_begin,
+	  mirrored_end)
 {
 	static const enum ipam_entry waits[] = {IPAM_LIVE, IPAM_STRAYS};
 	struct mirrored_test *t = *state;
@@ -186,7 +188,7 @@ static void an_endpoint_that_is_written_is_looked_at_when_something_waits_for_it
 	}
 }
 
-static void a_pool_sees_the_claims_on_it_and_no_others(void **state)
+TEST_WITH(a_pool_sees_the_claims_on_it_and_no_others, mirrored_begin, mirrored_end)
 {
 	static const char *const claims[] = {"p ml/a", "p ml/b", "pq ml/a"};
 	struct mirrored_test *t = *state;
@@ -203,7 +205,7 @@ static void a_pool_sees_the_claims_on_it_and_no_others(void **state)
 	assert_int_equal(json_object_size(after), 0);
 }
 
-static void the_first_pass_wakes_the_pools_that_say_that_pods_wait(void **state)
+TEST_WITH(the_first_pass_wakes_the_pools_that_say_that_pods_wait, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 
@@ -225,7 +227,7 @@ static json_t *gathered(const struct mirrored_test *t, enum controller_id id, co
 }
 
 /* Whoever leads next has the last good ConfigMap, too: it is kept as it is mirrored. */
-static void the_last_settings_that_could_be_read_stay(void **state)
+TEST_WITH(the_last_settings_that_could_be_read_stay, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	static const struct {
@@ -255,7 +257,7 @@ static void the_last_settings_that_could_be_read_stay(void **state)
 	}
 }
 
-static void what_was_read_is_good_for_one_decision(void **state)
+TEST_WITH(what_was_read_is_good_for_one_decision, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	json_auto_t *first = NULL, *again = NULL, *world = json_object(), *next = json_object();
@@ -271,7 +273,7 @@ static void what_was_read_is_good_for_one_decision(void **state)
 }
 
 /* Pods that were put off stand before those of the pass. */
-static void pods_of_a_pass_go_behind_the_others(void **state)
+TEST_WITH(pods_of_a_pass_go_behind_the_others, mirrored_begin, mirrored_end)
 {
 	static const char *const pods[] = {"ml/a", "ml/b", "ml/c", "ml/d"};
 	static const char *const want[] = {"ml/d", "ml/b", "ml/a", "ml/c"};
@@ -294,7 +296,7 @@ static int64_t no_time(void)
 	return 5;
 }
 
-static void snapshots_of_passes_change_nothing(void **state)
+TEST_WITH(snapshots_of_passes_change_nothing, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	json_auto_t *first = NULL, *again = NULL;
@@ -310,28 +312,4 @@ static void snapshots_of_passes_change_nothing(void **state)
 	again = gathered(t, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
 	assert_true(json_same(first, again));
 	assert_true(json_is_true(json_at(first, "env", "isPart")));
-}
-
-#define book_unit_test(f) cmocka_unit_test_setup_teardown(f, mirrored_begin, mirrored_end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		book_unit_test(each_message_wakes_the_keys_that_see_it),
-		book_unit_test(a_plan_takes_out_what_it_has_seen_and_nothing_later),
-		book_unit_test(a_ledger_on_which_the_server_fails_is_tried_less_and_less),
-		book_unit_test(a_term_of_leadership_begins_without_the_pauses_of_an_earlier_one),
-		book_unit_test(decisions_of_an_earlier_term_are_made_again),
-		book_unit_test(
-			an_endpoint_that_is_written_is_looked_at_when_something_waits_for_it),
-		book_unit_test(a_pool_sees_the_claims_on_it_and_no_others),
-		book_unit_test(the_first_pass_wakes_the_pools_that_say_that_pods_wait),
-		book_unit_test(the_last_settings_that_could_be_read_stay),
-		book_unit_test(what_was_read_is_good_for_one_decision),
-		book_unit_test(pods_of_a_pass_go_behind_the_others),
-		book_unit_test(snapshots_of_passes_change_nothing),
-	};
-
-	json_init();
-	return cmocka_run_group_tests_name("operator/controllers/ipam_book", tests, NULL, NULL);
 }

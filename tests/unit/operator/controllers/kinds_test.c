@@ -160,7 +160,7 @@ static json_t *rights_given(void)
 }
 
 /* Of the default installation: nothing about other programs' objects can be made with it. */
-static void webhooks_and_secrets_are_created_by_name_and_by_the_overlay_alone(void **state)
+TEST(webhooks_and_secrets_are_created_by_name_and_by_the_overlay_alone)
 {
 	static const char *const kinds[] = {MIRROR_VALIDATING, MIRROR_MUTATING, "secrets"};
 	json_auto_t *rights = json_object(), *all = rights_given();
@@ -192,7 +192,7 @@ static void expect_all_in(const json_t *wanted, const json_t *there, const char 
 			fail_msg("%s: %s", complaint, right);
 }
 
-static void rights_are_those_that_the_table_calls_for(void **state)
+TEST(rights_are_those_that_the_table_calls_for)
 {
 	json_auto_t *needed = rights_needed(), *given = rights_given();
 
@@ -201,7 +201,7 @@ static void rights_are_those_that_the_table_calls_for(void **state)
 }
 
 /* Each of the two features goes with its binding: no right of the one stands in for the other. */
-static void drains_and_labels_of_nodes_need_different_rights(void **state)
+TEST(drains_and_labels_of_nodes_need_different_rights)
 {
 	json_auto_t *drains = json_object(), *others = json_object();
 	const char *right;
@@ -218,7 +218,7 @@ static void drains_and_labels_of_nodes_need_different_rights(void **state)
 	assert_non_null(json_object_get(others, "ClusterRole  nodes/status patch"));
 }
 
-static void a_kind_stands_in_it_once(void **state)
+TEST(a_kind_stands_in_it_once)
 {
 	for (const struct operator_kind *row = operator_kinds; row->kind; row++)
 		assert_ptr_equal(operator_kind_find(row->kind), row);
@@ -226,7 +226,7 @@ static void a_kind_stands_in_it_once(void **state)
 	assert_null(operator_kind_find(NULL));
 }
 
-static void a_kind_that_users_write_is_watched_and_has_a_crd(void **state)
+TEST(a_kind_that_users_write_is_watched_and_has_a_crd)
 {
 	for (const struct kind_rules *rules = kind_rules_all(); rules->kind; rules++) {
 		assert_non_null(operator_kind_find(rules->kind));
@@ -236,7 +236,7 @@ static void a_kind_that_users_write_is_watched_and_has_a_crd(void **state)
 	}
 }
 
-static void what_a_controller_needs_is_watched(void **state)
+TEST(what_a_controller_needs_is_watched)
 {
 	for (size_t i = 0; i < CONTROLLER_COUNT; i++) {
 		assert_non_null(operator_kind_find(controllers[i].kind));
@@ -248,31 +248,14 @@ static void what_a_controller_needs_is_watched(void **state)
 }
 
 /* Objects that do not come from an API server are selected here (mirror_show). */
-static void what_a_server_selects_by_a_query_is_selected_here_alike(void **state)
+TEST(what_a_server_selects_by_a_query_is_selected_here_alike)
 {
 	for (const struct operator_kind *row = operator_kinds; row->kind; row++)
 		assert_int_equal(row->selector != NULL, row->selects != NULL);
 }
 
-static void every_change_wakes_somebody(void **state)
+TEST(every_change_wakes_somebody)
 {
 	for (const struct operator_kind *row = operator_kinds; row->kind; row++)
 		assert_non_null(row->changed[0]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rights_are_those_that_the_table_calls_for),
-		cmocka_unit_test(webhooks_and_secrets_are_created_by_name_and_by_the_overlay_alone),
-		cmocka_unit_test(drains_and_labels_of_nodes_need_different_rights),
-		cmocka_unit_test(a_kind_stands_in_it_once),
-		cmocka_unit_test(a_kind_that_users_write_is_watched_and_has_a_crd),
-		cmocka_unit_test(what_a_controller_needs_is_watched),
-		cmocka_unit_test(what_a_server_selects_by_a_query_is_selected_here_alike),
-		cmocka_unit_test(every_change_wakes_somebody),
-	};
-
-	json_init();
-	return cmocka_run_group_tests_name("operator/cache/kinds", tests, NULL, NULL);
 }

@@ -85,7 +85,7 @@ static void assert_json(const json_t *got, const char *want)
 	assert_string_equal(text, want);
 }
 
-static void everything_shows_one_bundle(void **state)
+TEST(everything_shows_one_bundle)
 {
 	json_auto_t *world = new_world();
 	auto_plan struct plan plan = {0};
@@ -109,7 +109,7 @@ static void everything_shows_one_bundle(void **state)
 }
 
 /* Promises that hold for each webhook of ours, whatever it is for. */
-static void no_webhook_can_stop_the_cluster(void **state)
+TEST(no_webhook_can_stop_the_cluster)
 {
 	json_auto_t *world = new_world();
 	auto_plan struct plan plan = {0};
@@ -134,7 +134,7 @@ static void no_webhook_can_stop_the_cluster(void **state)
 		}
 }
 
-static void pods_are_left_alone_unless_settings_say_so(void **state)
+TEST(pods_are_left_alone_unless_settings_say_so)
 {
 	static const char *const texts[] = {NULL, "", "podResourceInject: {}",
 					    "podResourceInject: {enabled: false}"};
@@ -151,7 +151,7 @@ static void pods_are_left_alone_unless_settings_say_so(void **state)
 	}
 }
 
-static void pods_are_narrowed_by_namespace_and_label(void **state)
+TEST(pods_are_narrowed_by_namespace_and_label)
 {
 	json_auto_t *world = new_world();
 	auto_plan struct plan plan = {0};
@@ -172,7 +172,7 @@ static void pods_are_narrowed_by_namespace_and_label(void **state)
 		    "\"resources\":[\"pods\"],\"scope\":\"*\"}]");
 }
 
-static void an_included_namespace_without_its_label_is_not_lost(void **state)
+TEST(an_included_namespace_without_its_label_is_not_lost)
 {
 	json_auto_t *world = new_world();
 	auto_plan struct plan plan = {0};
@@ -185,7 +185,7 @@ static void an_included_namespace_without_its_label_is_not_lost(void **state)
 			 1);
 }
 
-static void servers_that_can_are_asked_to_call_only_for_pods_that_ask(void **state)
+TEST(servers_that_can_are_asked_to_call_only_for_pods_that_ask)
 {
 	json_auto_t *world = new_world();
 	auto_plan struct plan plan = {0};
@@ -234,7 +234,7 @@ static const char *condition_of(const struct plan *plan)
 }
 
 /* Pods that name networks ask, too, and those with the label of an injection. */
-static void with_network_resources_more_pods_ask(void **state)
+TEST(with_network_resources_more_pods_ask)
 {
 	static const char names[] = " || \"k8s.v1.cni.cncf.io/networks\" in "
 				    "object.metadata.annotations || "
@@ -263,7 +263,7 @@ static void with_network_resources_more_pods_ask(void **state)
 	assert_true(json_same(applied(&bad, MIRROR_MUTATING), applied(&labelled, MIRROR_MUTATING)));
 }
 
-static void settings_that_cannot_be_read_change_nothing(void **state)
+TEST(settings_that_cannot_be_read_change_nothing)
 {
 	json_auto_t *world = new_world();
 	auto_plan struct plan good = {0}, bad = {0};
@@ -284,7 +284,7 @@ static void settings_that_cannot_be_read_change_nothing(void **state)
 }
 
 /* The other rules of injection, and other templates, go on. */
-static void a_bad_template_is_an_event(void **state)
+TEST(a_bad_template_is_an_event)
 {
 	json_auto_t *world = new_world();
 	auto_plan struct plan good = {0}, bad = {0};
@@ -306,7 +306,7 @@ static void a_bad_template_is_an_event(void **state)
 	assert_true(told);
 }
 
-static void what_was_stored_needs_no_second_write(void **state)
+TEST(what_was_stored_needs_no_second_write)
 {
 	static const char *const kinds[] = {MIRROR_CERTIFICATE, MIRROR_VALIDATING, MIRROR_MUTATING};
 	static const char *const keys[] = {SECRET_KEY, WEBHOOK_VALIDATING, WEBHOOK_MUTATING};
@@ -322,7 +322,7 @@ static void what_was_stored_needs_no_second_write(void **state)
 					  applied(&second, kinds[i])));
 }
 
-static void without_webhooks_what_is_ours_is_removed_and_nothing_else(void **state)
+TEST(without_webhooks_what_is_ours_is_removed_and_nothing_else)
 {
 	json_auto_t *world = new_world();
 	auto_plan struct plan on = {0}, off = {0}, foreign = {0};
@@ -340,7 +340,7 @@ static void without_webhooks_what_is_ours_is_removed_and_nothing_else(void **sta
 	assert_int_equal(json_array_size(foreign.ops), 2);
 }
 
-static void servers_call_by_url_or_by_service(void **state)
+TEST(servers_call_by_url_or_by_service)
 {
 	json_auto_t *world = new_world();
 	auto_plan struct plan by_service = {0}, by_url = {0};
@@ -358,7 +358,7 @@ static void servers_call_by_url_or_by_service(void **state)
 	assert_null(json_at(config, "service"));
 }
 
-static void finds_the_host_in_a_url(void **state)
+TEST(finds_the_host_in_a_url)
 {
 	static const struct {
 		const char *url, *host;
@@ -389,26 +389,4 @@ static void finds_the_host_in_a_url(void **state)
 		if (!str_eq(host, cases[i].host))
 			fail_msg("%s: %s", cases[i].url, host ? host : "refused");
 	}
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everything_shows_one_bundle),
-		cmocka_unit_test(no_webhook_can_stop_the_cluster),
-		cmocka_unit_test(pods_are_left_alone_unless_settings_say_so),
-		cmocka_unit_test(pods_are_narrowed_by_namespace_and_label),
-		cmocka_unit_test(an_included_namespace_without_its_label_is_not_lost),
-		cmocka_unit_test(servers_that_can_are_asked_to_call_only_for_pods_that_ask),
-		cmocka_unit_test(with_network_resources_more_pods_ask),
-		cmocka_unit_test(settings_that_cannot_be_read_change_nothing),
-		cmocka_unit_test(a_bad_template_is_an_event),
-		cmocka_unit_test(what_was_stored_needs_no_second_write),
-		cmocka_unit_test(without_webhooks_what_is_ours_is_removed_and_nothing_else),
-		cmocka_unit_test(servers_call_by_url_or_by_service),
-		cmocka_unit_test(finds_the_host_in_a_url),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,7 +115,7 @@ static int scrape(struct fixture *f, const char *token)
 	return status_of(client_with(f, header));
 }
 
-static void nobody_is_let_in_without_a_token(void **state)
+TEST_WITH(nobody_is_let_in_without_a_token, setup, teardown)
 {
 	static const char *const headers[] = {"",
 					      "Authorization: \r\n",
@@ -131,7 +131,7 @@ static void nobody_is_let_in_without_a_token(void **state)
 	assert_null(http_script_request(f->s.http, 0));
 }
 
-static void the_api_server_is_asked_who_it_is_and_what_it_may(void **state)
+TEST_WITH(the_api_server_is_asked_who_it_is_and_what_it_may, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -154,7 +154,7 @@ static void the_api_server_is_asked_who_it_is_and_what_it_may(void **state)
 	assert_int_equal(scrape(f, "good"), 401);
 }
 
-static void who_may_not_is_refused_and_not_asked_about_again_and_again(void **state)
+TEST_WITH(who_may_not_is_refused_and_not_asked_about_again_and_again, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -172,7 +172,7 @@ static void who_may_not_is_refused_and_not_asked_about_again_and_again(void **st
 	assert_int_equal(scrape(f, "other"), 200);
 }
 
-static void nobody_is_let_in_for_want_of_an_answer(void **state)
+TEST_WITH(nobody_is_let_in_for_want_of_an_answer, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -189,7 +189,7 @@ static void nobody_is_let_in_for_want_of_an_answer(void **state)
 	assert_int_equal(scrape(f, "t"), 200);
 }
 
-static void strangers_do_not_keep_out_who_was_good(void **state)
+TEST_WITH(strangers_do_not_keep_out_who_was_good, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct client *strangers[METRICS_ACCESS_AT_ONCE];
@@ -213,7 +213,7 @@ static void strangers_do_not_keep_out_who_was_good(void **state)
 		client_free(strangers[i]);
 }
 
-static void many_tokens_take_the_place_of_the_oldest(void **state)
+TEST_WITH(many_tokens_take_the_place_of_the_oldest, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -230,20 +230,4 @@ static void many_tokens_take_the_place_of_the_oldest(void **state)
 	reply(f, TOKENS, "{\"status\":{\"authenticated\":false}}");
 	assert_int_equal(scrape(f, "bad0"), 401);
 	assert_int_equal(http_script_unused(f->s.http), 0);
-}
-
-#define access_test(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		access_test(nobody_is_let_in_without_a_token),
-		access_test(the_api_server_is_asked_who_it_is_and_what_it_may),
-		access_test(who_may_not_is_refused_and_not_asked_about_again_and_again),
-		access_test(nobody_is_let_in_for_want_of_an_answer),
-		access_test(strangers_do_not_keep_out_who_was_good),
-		access_test(many_tokens_take_the_place_of_the_oldest),
-	};
-
-	return cmocka_run_group_tests_name("operator/server/metrics_access", tests, NULL, NULL);
 }

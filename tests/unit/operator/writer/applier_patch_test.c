@@ -8,7 +8,7 @@
 #include "operator/writer/applier_patch.h"
 #include "tests/support/yaml.h"
 
-static void says_nothing_about_equal_objects(void **state)
+TEST(says_nothing_about_equal_objects)
 {
 	json_auto_t *present = yaml("{metadata: {name: a, resourceVersion: '7', labels: {x: '1'}}, "
 				    "spec: {config: c}, status: {n: 1}}");
@@ -17,7 +17,7 @@ static void says_nothing_about_equal_objects(void **state)
 	assert_null(applier_patch(present, wanted));
 }
 
-static void sends_the_difference_on_condition_of_the_version(void **state)
+TEST(sends_the_difference_on_condition_of_the_version)
 {
 	json_auto_t *present = yaml("{metadata: {name: a, resourceVersion: '7'}, "
 				    "spec: {config: old, same: 1, gone: true}}");
@@ -29,7 +29,7 @@ static void sends_the_difference_on_condition_of_the_version(void **state)
 	assert_true(json_same(patch, expected));
 }
 
-static void removes_only_the_annotations_that_were_ours(void **state)
+TEST(removes_only_the_annotations_that_were_ours)
 {
 	json_auto_t *present = yaml(
 		"{metadata: {resourceVersion: '7', annotations: {ours: a, theirs: b, kept: c}, "
@@ -42,7 +42,7 @@ static void removes_only_the_annotations_that_were_ours(void **state)
 	assert_true(json_same(patch, expected));
 }
 
-static void replaces_owners_only_when_they_are_given(void **state)
+TEST(replaces_owners_only_when_they_are_given)
 {
 	json_auto_t *present = yaml("{metadata: {resourceVersion: '7', ownerReferences: [{uid: "
 				    "u1}], finalizers: [f]}}");
@@ -56,7 +56,7 @@ static void replaces_owners_only_when_they_are_given(void **state)
 	assert_true(json_same(patch, expected));
 }
 
-static void copes_with_a_stored_spec_that_is_no_object(void **state)
+TEST(copes_with_a_stored_spec_that_is_no_object)
 {
 	json_auto_t *present = yaml("{metadata: {resourceVersion: '7'}, spec: text}");
 	json_auto_t *wanted = yaml("{metadata: {}, spec: {config: c}}");
@@ -66,7 +66,7 @@ static void copes_with_a_stored_spec_that_is_no_object(void **state)
 	assert_true(json_same(patch, expected));
 }
 
-static void leaves_type_and_a_status_that_nobody_wants_to_others(void **state)
+TEST(leaves_type_and_a_status_that_nobody_wants_to_others)
 {
 	json_auto_t *present = yaml("{metadata: {resourceVersion: '7'}, spec: {}, status: {n: 1}}");
 	json_auto_t *wanted = yaml("{apiVersion: v1, kind: K, metadata: {}, spec: {}}");
@@ -74,7 +74,7 @@ static void leaves_type_and_a_status_that_nobody_wants_to_others(void **state)
 	assert_null(applier_patch(present, wanted));
 }
 
-static void writes_status_of_a_kind_that_has_no_subresource_for_it(void **state)
+TEST(writes_status_of_a_kind_that_has_no_subresource_for_it)
 {
 	json_auto_t *present = yaml("{metadata: {resourceVersion: '7'}, status: {n: 1, o: 1}}");
 	json_auto_t *wanted = yaml("{metadata: {}, status: {n: 2}}");
@@ -84,7 +84,7 @@ static void writes_status_of_a_kind_that_has_no_subresource_for_it(void **state)
 	assert_true(json_same(patch, expected));
 }
 
-static void keeps_of_a_node_what_reconcilers_read(void **state)
+TEST(keeps_of_a_node_what_reconcilers_read)
 {
 	json_auto_t *node = yaml(
 		"{kind: Node, metadata: {name: w1, uid: u, labels: {a: b}, annotations: {x: y}}, "
@@ -100,7 +100,7 @@ static void keeps_of_a_node_what_reconcilers_read(void **state)
 	assert_true(json_same(node, expected));
 }
 
-static void remembers_which_keys_the_server_recorded_as_ours(void **state)
+TEST(remembers_which_keys_the_server_recorded_as_ours)
 {
 	json_auto_t *object =
 		yaml("{metadata: {name: a, annotations: {x: y}, managedFields: ["
@@ -114,7 +114,7 @@ static void remembers_which_keys_the_server_recorded_as_ours(void **state)
 	assert_true(json_same(object, expected));
 }
 
-static void remembers_who_else_wrote_to_the_spec_of_what_we_write(void **state)
+TEST(remembers_who_else_wrote_to_the_spec_of_what_we_write)
 {
 	static const struct {
 		const char *fields, *writer;
@@ -144,7 +144,7 @@ static void remembers_who_else_wrote_to_the_spec_of_what_we_write(void **state)
 	}
 }
 
-static void survives_managed_fields_of_any_shape(void **state)
+TEST(survives_managed_fields_of_any_shape)
 {
 	static const char *const shapes[] = {
 		"{metadata: {managedFields: 1}}",
@@ -161,24 +161,4 @@ static void survives_managed_fields_of_any_shape(void **state)
 		project_written(object);
 		assert_null(json_at(object, "metadata", "managedFields"));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(says_nothing_about_equal_objects),
-		cmocka_unit_test(sends_the_difference_on_condition_of_the_version),
-		cmocka_unit_test(removes_only_the_annotations_that_were_ours),
-		cmocka_unit_test(replaces_owners_only_when_they_are_given),
-		cmocka_unit_test(copes_with_a_stored_spec_that_is_no_object),
-		cmocka_unit_test(leaves_type_and_a_status_that_nobody_wants_to_others),
-		cmocka_unit_test(writes_status_of_a_kind_that_has_no_subresource_for_it),
-		cmocka_unit_test(keeps_of_a_node_what_reconcilers_read),
-		cmocka_unit_test(remembers_which_keys_the_server_recorded_as_ours),
-		cmocka_unit_test(remembers_who_else_wrote_to_the_spec_of_what_we_write),
-		cmocka_unit_test(survives_managed_fields_of_any_shape),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static struct write_limit begin(unsigned int max)
 	return pace;
 }
 
-static void a_quick_server_gets_all_that_is_allowed(void **state)
+TEST(a_quick_server_gets_all_that_is_allowed)
 {
 	struct write_limit pace = begin(MAX);
 
@@ -46,7 +46,7 @@ static void a_quick_server_gets_all_that_is_allowed(void **state)
 	assert_false(write_limit_is_pressed(&pace, now_ms));
 }
 
-static void a_bound_is_a_bound(void **state)
+TEST(a_bound_is_a_bound)
 {
 	struct write_limit pace = begin(2);
 
@@ -54,7 +54,7 @@ static void a_bound_is_a_bound(void **state)
 	assert_int_equal(write_limit_window(&pace), 2);
 }
 
-static void a_small_server_is_not_flooded(void **state)
+TEST(a_small_server_is_not_flooded)
 {
 	struct write_limit pace = begin(MAX);
 
@@ -65,7 +65,7 @@ static void a_small_server_is_not_flooded(void **state)
 	assert_false(write_limit_is_pressed(&pace, now_ms));
 }
 
-static void whoever_else_loads_the_server_goes_first(void **state)
+TEST(whoever_else_loads_the_server_goes_first)
 {
 	struct write_limit pace = begin(MAX);
 
@@ -82,7 +82,7 @@ static void whoever_else_loads_the_server_goes_first(void **state)
 }
 
 /* As few as we have under way ourselves: not three times as slow, but more than is usual. */
-static void a_few_others_are_noticed(void **state)
+TEST(a_few_others_are_noticed)
 {
 	struct write_limit pace = begin(MAX);
 
@@ -95,7 +95,7 @@ static void a_few_others_are_noticed(void **state)
 }
 
 /* Minutes later we have our share, since nobody can tell others from a slow server. */
-static void others_that_stay_are_shared_with(void **state)
+TEST(others_that_stay_are_shared_with)
 {
 	struct write_limit pace = begin(MAX);
 
@@ -107,7 +107,7 @@ static void others_that_stay_are_shared_with(void **state)
 	assert_true(write_limit_window(&pace) > WRITE_LIMIT_FEW);
 }
 
-static void a_server_that_became_slower_for_good_is_not_starved_for_ever(void **state)
+TEST(a_server_that_became_slower_for_good_is_not_starved_for_ever)
 {
 	struct write_limit pace = begin(MAX);
 
@@ -121,7 +121,7 @@ static void a_server_that_became_slower_for_good_is_not_starved_for_ever(void **
 	assert_int_equal(write_limit_window(&pace), MAX);
 }
 
-static void sorts_are_compared_with_themselves(void **state)
+TEST(sorts_are_compared_with_themselves)
 {
 	struct write_limit pace = begin(MAX);
 
@@ -134,7 +134,7 @@ static void sorts_are_compared_with_themselves(void **state)
 	assert_int_equal(write_limit_window(&pace), MAX);
 }
 
-static void a_refusal_counts_at_once_and_once(void **state)
+TEST(a_refusal_counts_at_once_and_once)
 {
 	struct write_limit pace = begin(MAX);
 
@@ -155,7 +155,7 @@ static void users_write(struct write_limit *pace, int n, int in_a_second)
 	}
 }
 
-static void a_crowd_of_users_objects_goes_first(void **state)
+TEST(a_crowd_of_users_objects_goes_first)
 {
 	struct write_limit pace = begin(MAX);
 
@@ -188,7 +188,7 @@ static void a_crowd_of_users_objects_goes_first(void **state)
 	assert_true(write_limit_has_room(&pace, 0, MAX - 1, false, now_ms));
 }
 
-static void a_write_that_hangs_does_not_hold_up_the_others(void **state)
+TEST(a_write_that_hangs_does_not_hold_up_the_others)
 {
 	struct write_limit pace = begin(MAX);
 
@@ -203,7 +203,7 @@ static void a_write_that_hangs_does_not_hold_up_the_others(void **state)
 	assert_false(write_limit_has_room(&pace, 0, WRITE_LIMIT_FIRST, false, now_ms));
 }
 
-static void a_few_objects_of_users_are_no_crowd(void **state)
+TEST(a_few_objects_of_users_are_no_crowd)
 {
 	struct write_limit pace = begin(MAX);
 
@@ -211,7 +211,7 @@ static void a_few_objects_of_users_are_no_crowd(void **state)
 	assert_false(write_limit_steps_aside(&pace, now_ms));
 }
 
-static void a_crowd_without_end_shares(void **state)
+TEST(a_crowd_without_end_shares)
 {
 	struct write_limit pace = begin(MAX);
 
@@ -226,7 +226,7 @@ static void a_crowd_without_end_shares(void **state)
 	assert_true(write_limit_steps_aside(&pace, now_ms));
 }
 
-static void what_pods_wait_for_goes_at_any_pace_unless_refused(void **state)
+TEST(what_pods_wait_for_goes_at_any_pace_unless_refused)
 {
 	struct write_limit pace = begin(MAX);
 
@@ -245,7 +245,7 @@ static void what_pods_wait_for_goes_at_any_pace_unless_refused(void **state)
 					 now_ms + WRITE_LIMIT_PRESSED_MS));
 }
 
-static void what_pods_wait_for_takes_no_place_of_the_rest(void **state)
+TEST(what_pods_wait_for_takes_no_place_of_the_rest)
 {
 	struct write_limit pace = begin(MAX);
 
@@ -255,7 +255,7 @@ static void what_pods_wait_for_takes_no_place_of_the_rest(void **state)
 		write_limit_has_room(&pace, WRITE_LIMIT_AWAITED, WRITE_LIMIT_FIRST, false, now_ms));
 }
 
-static void what_pods_wait_for_has_the_same_bound(void **state)
+TEST(what_pods_wait_for_has_the_same_bound)
 {
 	struct write_limit pace = begin(2);
 
@@ -264,7 +264,7 @@ static void what_pods_wait_for_has_the_same_bound(void **state)
 	assert_false(write_limit_has_room(&pace, 2, 0, false, now_ms));
 }
 
-static void a_window_that_is_not_used_does_not_grow(void **state)
+TEST(a_window_that_is_not_used_does_not_grow)
 {
 	struct write_limit pace = begin(MAX);
 
@@ -273,7 +273,7 @@ static void a_window_that_is_not_used_does_not_grow(void **state)
 	assert_int_equal(write_limit_window(&pace), WRITE_LIMIT_FIRST);
 }
 
-static void more_sorts_than_there_is_room_for_are_passed_over(void **state)
+TEST(more_sorts_than_there_is_room_for_are_passed_over)
 {
 	static char names[2 * WRITE_LIMIT_SORTS_MAX][2];
 	struct write_limit pace = begin(MAX);
@@ -284,30 +284,4 @@ static void more_sorts_than_there_is_room_for_are_passed_over(void **state)
 				     ++now_ms);
 	}
 	assert_int_equal(pace.n_sorts, WRITE_LIMIT_SORTS_MAX);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_quick_server_gets_all_that_is_allowed),
-		cmocka_unit_test(a_bound_is_a_bound),
-		cmocka_unit_test(a_small_server_is_not_flooded),
-		cmocka_unit_test(whoever_else_loads_the_server_goes_first),
-		cmocka_unit_test(a_few_others_are_noticed),
-		cmocka_unit_test(others_that_stay_are_shared_with),
-		cmocka_unit_test(a_server_that_became_slower_for_good_is_not_starved_for_ever),
-		cmocka_unit_test(sorts_are_compared_with_themselves),
-		cmocka_unit_test(a_refusal_counts_at_once_and_once),
-		cmocka_unit_test(a_crowd_of_users_objects_goes_first),
-		cmocka_unit_test(a_write_that_hangs_does_not_hold_up_the_others),
-		cmocka_unit_test(a_few_objects_of_users_are_no_crowd),
-		cmocka_unit_test(a_crowd_without_end_shares),
-		cmocka_unit_test(what_pods_wait_for_goes_at_any_pace_unless_refused),
-		cmocka_unit_test(what_pods_wait_for_takes_no_place_of_the_rest),
-		cmocka_unit_test(what_pods_wait_for_has_the_same_bound),
-		cmocka_unit_test(a_window_that_is_not_used_does_not_grow),
-		cmocka_unit_test(more_sorts_than_there_is_room_for_are_passed_over),
-	};
-
-	return cmocka_run_group_tests_name("operator/writer/write_limit", tests, NULL, NULL);
 }

@@ -136,7 +136,7 @@ static int compare(const json_t *recorded, const json_t *stored)
 	return 1;
 }
 
-static void stores_what_was_recorded(void **state)
+TEST(stores_what_was_recorded)
 {
 	json_auto_t *cases = recordings_need("spider.json");
 	json_auto_t *world = json_object();
@@ -160,7 +160,7 @@ static void stores_what_was_recorded(void **state)
 	assert_int_equal(failed, 0);
 }
 
-static void policies_are_judged_as_recorded(void **state)
+TEST(policies_are_judged_as_recorded)
 {
 	json_auto_t *cases = recordings_need("policies.json");
 	json_t *recorded, *verdict;
@@ -196,13 +196,4 @@ static int tear_down(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stores_what_was_recorded),
-		cmocka_unit_test(policies_are_judged_as_recorded),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

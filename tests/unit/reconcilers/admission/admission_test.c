@@ -55,7 +55,7 @@ static char *warnings_of(const json_t *answer)
 #define POOL(spec)   "{metadata: {name: p}, spec: " spec "}"
 #define CONFIG(spec) "{metadata: {name: c, namespace: ml}, spec: " spec "}"
 
-static void a_refusal_names_everything(void **state)
+TEST(a_refusal_names_everything)
 {
 	json_auto_t *answer = judge(NULL, KIND_MULTUS_CONFIG, "CREATE", NULL,
 				    CONFIG("{cniType: sriov, sriov: {minTxRateMbps: 9, vlanID: 1}, "
@@ -80,7 +80,7 @@ static void a_refusal_names_everything(void **state)
 		strstr(message_of(answer), "; spec.chainCNIJsonData[0]: \"x\" is not JSON: "));
 }
 
-static void a_refusal_says_the_value(void **state)
+TEST(a_refusal_says_the_value)
 {
 	json_auto_t *word =
 		judge(NULL, KIND_MULTUS_CONFIG, "CREATE", NULL, CONFIG("{cniType: weird}"));
@@ -121,7 +121,7 @@ static void run(const char *world, const struct rule *rules, size_t n)
 
 #define BAD_GATEWAY "{subnet: 10.0.0.0/24, ips: [10.0.0.5], gateway: 10.9.0.1}"
 
-static void what_was_wrong_before_is_no_reason(void **state)
+TEST(what_was_wrong_before_is_no_reason)
 {
 	static const struct rule rules[] = {
 		{KIND_IP_POOL, "CREATE", NULL, POOL(BAD_GATEWAY), false, "spec.gateway: 10.9.0.1"},
@@ -153,7 +153,7 @@ static void what_was_wrong_before_is_no_reason(void **state)
 	run(NULL, rules, ARRAY_LEN(rules));
 }
 
-static void some_things_are_never_refused(void **state)
+TEST(some_things_are_never_refused)
 {
 	static const char status_review[] =
 		"{apiVersion: admission.k8s.io/v1, kind: AdmissionReview, request: {uid: u, "
@@ -192,7 +192,7 @@ static void some_things_are_never_refused(void **state)
 	", status: {allocatedIPs: "                                                                \
 	"'{\"10.0.0.5\":{\"pod\":\"ml/a\"},\"10.0.0.6\":{\"pod\":\"ml/b\"}}'}"
 
-static void pools_change_with_care(void **state)
+TEST(pools_change_with_care)
 {
 	static const char world[] =
 		"{spiderippools: {other: {metadata: {name: other, creationTimestamp: "
@@ -247,7 +247,7 @@ static void pools_change_with_care(void **state)
 	run(world, rules, ARRAY_LEN(rules));
 }
 
-static void other_kinds_have_their_rules(void **state)
+TEST(other_kinds_have_their_rules)
 {
 	static const char world[] =
 		"{env: {namespace: orbweaver-system}, network-attachment-definitions: {lab/taken: "
@@ -294,7 +294,7 @@ static void other_kinds_have_their_rules(void **state)
 	run(world, rules, ARRAY_LEN(rules));
 }
 
-static void a_crowd_of_mistakes_may_shrink(void **state)
+TEST(a_crowd_of_mistakes_may_shrink)
 {
 	auto_strbuf struct strbuf old = {0}, now = {0};
 	json_auto_t *answer = NULL;
@@ -311,7 +311,7 @@ static void a_crowd_of_mistakes_may_shrink(void **state)
 	assert_true(is_allowed(answer));
 }
 
-static void only_reviews_are_read(void **state)
+TEST(only_reviews_are_read)
 {
 	static const char *const bad[] = {
 		"[]",
@@ -354,7 +354,7 @@ static json_t *defaulted(const char *kind, const char *text)
 	return object;
 }
 
-static void defaults_are_filled_in_once(void **state)
+TEST(defaults_are_filled_in_once)
 {
 	static const struct {
 		const char *kind, *object, *want;
@@ -416,7 +416,7 @@ static void defaults_are_filled_in_once(void **state)
 	}
 }
 
-static void patches_say_the_least(void **state)
+TEST(patches_say_the_least)
 {
 	static const struct {
 		const char *from, *to, *want;
@@ -439,23 +439,4 @@ static void patches_say_the_least(void **state)
 		assert_true(json_patch_apply(from, patch));
 		assert_true(json_same(from, to));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_refusal_names_everything),
-		cmocka_unit_test(a_refusal_says_the_value),
-		cmocka_unit_test(what_was_wrong_before_is_no_reason),
-		cmocka_unit_test(some_things_are_never_refused),
-		cmocka_unit_test(pools_change_with_care),
-		cmocka_unit_test(other_kinds_have_their_rules),
-		cmocka_unit_test(a_crowd_of_mistakes_may_shrink),
-		cmocka_unit_test(only_reviews_are_read),
-		cmocka_unit_test(defaults_are_filled_in_once),
-		cmocka_unit_test(patches_say_the_least),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

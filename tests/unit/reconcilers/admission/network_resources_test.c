@@ -3,11 +3,7 @@
  * Resources, node labels and /etc/podnetinfo for pods that name networks themselves, and the
  * settings of that.
  */
-#include <stddef.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -115,7 +111,7 @@ static void same_as(const json_t *got, const char *want_text, const char *pod)
 		fail_msg("%s:\n  %s, not %s", pod, text, want_text);
 }
 
-static void each_reference_asks_for_one_unit(void **state)
+TEST(each_reference_asks_for_one_unit)
 {
 	static const struct {
 		const char *settings, *pod, *resources;
@@ -163,7 +159,7 @@ static void each_reference_asks_for_one_unit(void **state)
 	}
 }
 
-static void a_pod_gets_the_labels_of_its_networks_nodes(void **state)
+TEST(a_pod_gets_the_labels_of_its_networks_nodes)
 {
 	static const struct {
 		const char *pod, *selector;
@@ -182,7 +178,7 @@ static void a_pod_gets_the_labels_of_its_networks_nodes(void **state)
 	}
 }
 
-static void a_pod_whose_networks_cannot_be_is_refused(void **state)
+TEST(a_pod_whose_networks_cannot_be_is_refused)
 {
 	static const struct {
 		const char *pod, *said;
@@ -216,7 +212,7 @@ static void a_pod_whose_networks_cannot_be_is_refused(void **state)
 	}
 }
 
-static void a_pod_names_no_more_networks_than_it_can_have(void **state)
+TEST(a_pod_names_no_more_networks_than_it_can_have)
 {
 	static const struct {
 		size_t networks;
@@ -250,7 +246,7 @@ static void a_pod_names_no_more_networks_than_it_can_have(void **state)
 }
 
 /* Without the setting, and where no pod is looked at, nothing changes and nothing is refused. */
-static void other_pods_are_left_alone(void **state)
+TEST(other_pods_are_left_alone)
 {
 	static const struct {
 		const char *settings, *pod;
@@ -277,7 +273,7 @@ static void other_pods_are_left_alone(void **state)
 	}
 }
 
-static void what_was_added_is_noted_in_the_pod(void **state)
+TEST(what_was_added_is_noted_in_the_pod)
 {
 	static const char noted[] =
 		POD(NETWORKS("a,b") ", " INJECTED_RESOURCES_ANNOTATION ": '{\"x/vf\": 1}'",
@@ -300,7 +296,7 @@ static void what_was_added_is_noted_in_the_pod(void **state)
 			    "5");
 }
 
-static void containers_see_what_the_pod_has(void **state)
+TEST(containers_see_what_the_pod_has)
 {
 	static const char text[] =
 		"{metadata: {name: w, namespace: ml, labels: {l: v}, annotations: {" NETWORKS(
@@ -344,7 +340,7 @@ static void containers_see_what_the_pod_has(void **state)
 	assert_null(json_at(json_array_get(json_at(huge, "spec", "containers"), 1), "env"));
 }
 
-static void a_label_asks_for_annotations(void **state)
+TEST(a_label_asks_for_annotations)
 {
 	static const char switches[] = SWITCHES(
 		"{\"user-defined-injections\": {\"net.example/rails\": {\"op\": \"add\", \"path\": "
@@ -380,7 +376,7 @@ static void a_label_asks_for_annotations(void **state)
 	}
 }
 
-static void what_is_too_little_or_replaced_is_told(void **state)
+TEST(what_is_too_little_or_replaced_is_told)
 {
 	static const struct {
 		const char *settings, *pod, *said;
@@ -405,7 +401,7 @@ static void what_is_too_little_or_replaced_is_told(void **state)
 	}
 }
 
-static void switches_overrule_settings(void **state)
+TEST(switches_overrule_settings)
 {
 	static const struct {
 		const char *settings, *switches;
@@ -435,7 +431,7 @@ static void switches_overrule_settings(void **state)
 	}
 }
 
-static void bad_settings_name_the_field(void **state)
+TEST(bad_settings_name_the_field)
 {
 	static const struct {
 		const char *settings, *said;
@@ -491,7 +487,7 @@ static void bad_settings_name_the_field(void **state)
 	assert_null(untouched);
 }
 
-static void there_are_not_too_many_injections(void **state)
+TEST(there_are_not_too_many_injections)
 {
 	json_t *injections = json_object();
 	json_auto_t *document = json_pack("{s:o}", "user-defined-injections", injections);
@@ -509,25 +505,4 @@ static void there_are_not_too_many_injections(void **state)
 		assert_int_equal(strstr(err.text, "has 65, at most 64 are possible") != NULL,
 				 i == INJECT_INJECTIONS_MAX);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_reference_asks_for_one_unit),
-		cmocka_unit_test(a_pod_gets_the_labels_of_its_networks_nodes),
-		cmocka_unit_test(a_pod_whose_networks_cannot_be_is_refused),
-		cmocka_unit_test(a_pod_names_no_more_networks_than_it_can_have),
-		cmocka_unit_test(other_pods_are_left_alone),
-		cmocka_unit_test(what_was_added_is_noted_in_the_pod),
-		cmocka_unit_test(containers_see_what_the_pod_has),
-		cmocka_unit_test(a_label_asks_for_annotations),
-		cmocka_unit_test(what_is_too_little_or_replaced_is_told),
-		cmocka_unit_test(switches_overrule_settings),
-		cmocka_unit_test(bad_settings_name_the_field),
-		cmocka_unit_test(there_are_not_too_many_injections),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,11 +2,7 @@
 /*
  * Templates of variables: how they are read, which pods get them, and what they leave alone.
  */
-#include <stddef.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -99,7 +95,7 @@ static char *environment_of(const json_t *pod, size_t i)
 	return strbuf_take(&text);
 }
 
-static void a_container_gets_the_variables_of_the_template(void **state)
+TEST(a_container_gets_the_variables_of_the_template)
 {
 	static const struct {
 		const char *pod, *environment;
@@ -144,7 +140,7 @@ static void a_container_gets_the_variables_of_the_template(void **state)
 	}
 }
 
-static void all_containers_but_init_containers_get_them(void **state)
+TEST(all_containers_but_init_containers_get_them)
 {
 	auto_free char *warning = NULL, *first = NULL, *second = NULL;
 	json_auto_t *pod =
@@ -161,7 +157,7 @@ static void all_containers_but_init_containers_get_them(void **state)
 	assert_string_equal(warning, "");
 }
 
-static void what_cannot_be_leaves_the_pod_as_it_is(void **state)
+TEST(what_cannot_be_leaves_the_pod_as_it_is)
 {
 	static const struct {
 		const char *settings, *pod, *said;
@@ -202,7 +198,7 @@ static void what_cannot_be_leaves_the_pod_as_it_is(void **state)
 	}
 }
 
-static void variables_that_an_envfrom_may_set_are_counted(void **state)
+TEST(variables_that_an_envfrom_may_set_are_counted)
 {
 	auto_free char *warning = NULL;
 	json_auto_t *pod = inject(GOOD,
@@ -215,7 +211,7 @@ static void variables_that_an_envfrom_may_set_are_counted(void **state)
 		fail_msg("%s", warning);
 }
 
-static void a_pod_of_many_containers_is_not_blown_up(void **state)
+TEST(a_pod_of_many_containers_is_not_blown_up)
 {
 	auto_strbuf struct strbuf containers = {0}, templates = {0};
 	auto_free char *warning = NULL, *environment = NULL, *text = NULL;
@@ -237,7 +233,7 @@ static void a_pod_of_many_containers_is_not_blown_up(void **state)
 		fail_msg("%s", warning);
 }
 
-static void a_fault_is_one_template_s(void **state)
+TEST(a_fault_is_one_template_s)
 {
 	static const struct {
 		const char *text, *said;
@@ -269,7 +265,7 @@ static void a_fault_is_one_template_s(void **state)
 }
 
 /* The text as a whole: nothing is read of what is too large. */
-static void a_text_without_end_is_refused(void **state)
+TEST(a_text_without_end_is_refused)
 {
 	static const struct {
 		const char *before, *each, *after, *said;
@@ -310,7 +306,7 @@ static void a_text_without_end_is_refused(void **state)
 	}
 }
 
-static void a_config_map_without_templates_has_none(void **state)
+TEST(a_config_map_without_templates_has_none)
 {
 	static const char *const texts[] = {"{}", "{data: {}}", "{data: {environment.yml: ''}}",
 					    "{data: {environment.yml: '# later'}}",
@@ -322,21 +318,4 @@ static void a_config_map_without_templates_has_none(void **state)
 		assert_null(pod_environment_templates(config_map));
 	}
 	assert_null(pod_environment_templates(NULL));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_container_gets_the_variables_of_the_template),
-		cmocka_unit_test(all_containers_but_init_containers_get_them),
-		cmocka_unit_test(what_cannot_be_leaves_the_pod_as_it_is),
-		cmocka_unit_test(variables_that_an_envfrom_may_set_are_counted),
-		cmocka_unit_test(a_pod_of_many_containers_is_not_blown_up),
-		cmocka_unit_test(a_fault_is_one_template_s),
-		cmocka_unit_test(a_text_without_end_is_refused),
-		cmocka_unit_test(a_config_map_without_templates_has_none),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

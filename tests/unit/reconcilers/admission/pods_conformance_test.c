@@ -97,7 +97,7 @@ static bool same_as_recorded(const json_t *stored, const json_t *recorded)
 	       json_same(init, json_at(recorded, "initContainers"));
 }
 
-static void agrees_with_the_recorded_behaviour(void **state)
+TEST(agrees_with_the_recorded_behaviour)
 {
 	json_auto_t *recording = recordings_need("pods.json"),
 		    *others = recordings_need("spider.json");
@@ -125,14 +125,4 @@ static void agrees_with_the_recorded_behaviour(void **state)
 	print_message("%zu pods, %zu of them differ on purpose\n",
 		      json_array_size(json_at(recording, "pods")), json_object_size(differences));
 	assert_int_equal(failed, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(agrees_with_the_recorded_behaviour),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

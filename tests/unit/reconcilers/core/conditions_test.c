@@ -19,7 +19,7 @@ static json_t *list_of(const char *type, enum condition_status status, const cha
 	return list;
 }
 
-static void a_condition_has_all_fields_of_the_api(void **state)
+TEST(a_condition_has_all_fields_of_the_api)
 {
 	json_auto_t *list = json_array();
 	auto_free char *text = NULL;
@@ -36,7 +36,7 @@ static void a_condition_has_all_fields_of_the_api(void **state)
 	assert_null(condition_find(NULL, "Ready"));
 }
 
-static void setting_a_type_again_replaces_it_in_place(void **state)
+TEST(setting_a_type_again_replaces_it_in_place)
 {
 	json_auto_t *list = list_of("Ready", CONDITION_TRUE, "Done");
 
@@ -46,7 +46,7 @@ static void setting_a_type_again_replaces_it_in_place(void **state)
 	assert_string_equal(json_str_at(json_array_get(list, 0), "reason"), "Broken");
 }
 
-static void the_transition_time_follows_the_status_alone(void **state)
+TEST(the_transition_time_follows_the_status_alone)
 {
 	static const struct {
 		const char *type;
@@ -71,7 +71,7 @@ static void the_transition_time_follows_the_status_alone(void **state)
 	}
 }
 
-static void an_unreadable_record_does_not_live_on(void **state)
+TEST(an_unreadable_record_does_not_live_on)
 {
 	static const char *const times[] = {"null", "5", "\"yesterday\"", "\"\""};
 
@@ -88,7 +88,7 @@ static void an_unreadable_record_does_not_live_on(void **state)
 	}
 }
 
-static void a_message_is_one_short_line_of_utf8(void **state)
+TEST(a_message_is_one_short_line_of_utf8)
 {
 	json_auto_t *list = json_array();
 	auto_strbuf struct strbuf b = {0};
@@ -114,7 +114,7 @@ static void a_message_is_one_short_line_of_utf8(void **state)
 	assert_true(strlen(message) <= 1024);
 }
 
-static void events_tell_what_changed_and_how_bad_it_is(void **state)
+TEST(events_tell_what_changed_and_how_bad_it_is)
 {
 	static const struct {
 		const char *old_type;
@@ -166,7 +166,7 @@ static void events_tell_what_changed_and_how_bad_it_is(void **state)
 	}
 }
 
-static void one_cause_is_one_event(void **state)
+TEST(one_cause_is_one_event)
 {
 	static const struct {
 		const char *reason, *message;
@@ -194,19 +194,4 @@ static void one_cause_is_one_event(void **state)
 		assert_string_equal(json_str_at(json_array_get(plan.ops, 1), "message"),
 				    cases[i].first);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_condition_has_all_fields_of_the_api),
-		cmocka_unit_test(setting_a_type_again_replaces_it_in_place),
-		cmocka_unit_test(the_transition_time_follows_the_status_alone),
-		cmocka_unit_test(an_unreadable_record_does_not_live_on),
-		cmocka_unit_test(a_message_is_one_short_line_of_utf8),
-		cmocka_unit_test(events_tell_what_changed_and_how_bad_it_is),
-		cmocka_unit_test(one_cause_is_one_event),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

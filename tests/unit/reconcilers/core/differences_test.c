@@ -29,7 +29,7 @@ static char *text_of(const json_t *list)
 	return strbuf_take(&out);
 }
 
-static void each_place_that_differs_is_there_once(void **state)
+TEST(each_place_that_differs_is_there_once)
 {
 	static const struct {
 		const char *before, *after, *want;
@@ -64,14 +64,4 @@ static void each_place_that_differs_is_there_once(void **state)
 
 		assert_string_equal(text, cases[i].want);
 	}
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_place_that_differs_is_there_once),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

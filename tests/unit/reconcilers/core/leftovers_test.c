@@ -30,7 +30,7 @@ static const json_t *decide(struct plan *plan, const char *id, const char *objec
 	return json_array_get(plan->ops, 0);
 }
 
-static void a_program_counts_while_it_has_pods(void **state)
+TEST(a_program_counts_while_it_has_pods)
 {
 	static const char *const programs[] = {
 		LEFTOVER_SRIOV_OPERATOR,   LEFTOVER_SPIDER_OPERATOR, LEFTOVER_CONFIG_DAEMON,
@@ -50,7 +50,7 @@ static void a_program_counts_while_it_has_pods(void **state)
 	}
 }
 
-static void a_config_map_counts_where_nobody_reads_it(void **state)
+TEST(a_config_map_counts_where_nobody_reads_it)
 {
 	auto_plan struct plan elsewhere = {0}, ours = {0};
 	json_auto_t *world = json_pack("{s:{s:s}}", "env", "namespace", "orbweaver-system");
@@ -70,7 +70,7 @@ static void a_config_map_counts_where_nobody_reads_it(void **state)
 	assert_true(plan_is_empty(&ours));
 }
 
-static void each_config_map_of_devices_counts_outside_our_namespace(void **state)
+TEST(each_config_map_of_devices_counts_outside_our_namespace)
 {
 	static const char *const kinds[] = {LEFTOVER_SHARED_CONFIG, LEFTOVER_RDMA_DEVICES,
 					    LEFTOVER_RESOURCE_LIST, LEFTOVER_DEVICE_FILES};
@@ -92,7 +92,7 @@ static void each_config_map_of_devices_counts_outside_our_namespace(void **state
  * The guide on AI clusters: "you can update the configuration by updating the podResourceInject
  * field in configMap: spiderpool-config". Spiderpool reads spiderpool-conf, as we do.
  */
-static void settings_that_nobody_reads_say_where_they_belong(void **state)
+TEST(settings_that_nobody_reads_say_where_they_belong)
 {
 	static const struct {
 		const char *kind, *ns;
@@ -119,7 +119,7 @@ static void settings_that_nobody_reads_say_where_they_belong(void **state)
 	}
 }
 
-static void a_config_map_of_a_common_name_counts_by_its_owner(void **state)
+TEST(a_config_map_of_a_common_name_counts_by_its_owner)
 {
 	auto_plan struct plan theirs = {0}, others = {0}, nobodys = {0};
 	const json_t *op = decide(&theirs, LEFTOVER_MADE_LIST,
@@ -137,7 +137,7 @@ static void a_config_map_of_a_common_name_counts_by_its_owner(void **state)
 	assert_null(json_at(op, "reason"));
 }
 
-static void kinds_that_nobody_reads_count(void **state)
+TEST(kinds_that_nobody_reads_count)
 {
 	static const char *const kinds[] = {LEFTOVER_SRIOV_CONFIG, LEFTOVER_SUBNET};
 
@@ -149,7 +149,7 @@ static void kinds_that_nobody_reads_count(void **state)
 	}
 }
 
-static void a_key_of_another_kind_is_our_mistake(void **state)
+TEST(a_key_of_another_kind_is_our_mistake)
 {
 	static const char *const keys[] = {"pods " KEY, "pods", "spidersubnetss a", ""};
 	json_auto_t *world = json_object();
@@ -162,20 +162,4 @@ static void a_key_of_another_kind_is_our_mistake(void **state)
 		assert_int_equal(err.class, ERR_BUG);
 		assert_string_equal(err.reason, "BadKey");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_program_counts_while_it_has_pods),
-		cmocka_unit_test(a_config_map_counts_where_nobody_reads_it),
-		cmocka_unit_test(each_config_map_of_devices_counts_outside_our_namespace),
-		cmocka_unit_test(settings_that_nobody_reads_say_where_they_belong),
-		cmocka_unit_test(a_config_map_of_a_common_name_counts_by_its_owner),
-		cmocka_unit_test(kinds_that_nobody_reads_count),
-		cmocka_unit_test(a_key_of_another_kind_is_our_mistake),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

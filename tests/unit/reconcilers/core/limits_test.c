@@ -21,7 +21,7 @@ static json_t *pod_with(const char *annotation, const char *text)
 	return json_pack("{s:{s:{s:s}}}", "metadata", "annotations", annotation, text);
 }
 
-static void weighs_json_within_strings(void **state)
+TEST(weighs_json_within_strings)
 {
 	auto_strbuf struct strbuf text = {0};
 	json_auto_t *at = NULL, *above = NULL;
@@ -42,7 +42,7 @@ static void weighs_json_within_strings(void **state)
 	assert_string_equal(err.text, "2 bytes, at most 1 are read: make it shorter");
 }
 
-static void each_annotation_of_a_pod_that_is_read_has_a_bound(void **state)
+TEST(each_annotation_of_a_pod_that_is_read_has_a_bound)
 {
 	static const char *const keys[] = {
 		NETWORKS_ANNOTATION,
@@ -68,7 +68,7 @@ static void each_annotation_of_a_pod_that_is_read_has_a_bound(void **state)
 	}
 }
 
-static void what_is_kept_of_a_large_annotation_is_its_size(void **state)
+TEST(what_is_kept_of_a_large_annotation_is_its_size)
 {
 	auto_free char *large = text_of(250000);
 	json_auto_t *pod = pod_with("ipam.spidernet.io/ippools", large);
@@ -88,7 +88,7 @@ static void what_is_kept_of_a_large_annotation_is_its_size(void **state)
 	assert_non_null(strstr(err.text, "250000 bytes"));
 }
 
-static void annotations_of_a_pod_that_are_read_have_a_bound_together(void **state)
+TEST(annotations_of_a_pod_that_are_read_have_a_bound_together)
 {
 	static const char *const keys[] = {NETWORKS_ANNOTATION, "ipam.spidernet.io/ippools",
 					   "ipam.spidernet.io/ippool"};
@@ -110,7 +110,7 @@ static void annotations_of_a_pod_that_are_read_have_a_bound_together(void **stat
 	assert_non_null(strstr(err.text, "32769 bytes, at most 32768"));
 }
 
-static void labels_of_a_pod_have_a_bound_together(void **state)
+TEST(labels_of_a_pod_have_a_bound_together)
 {
 	json_auto_t *labels = json_object(), *pod = json_object(), *kept = NULL;
 	struct err err = {0};
@@ -129,7 +129,7 @@ static void labels_of_a_pod_have_a_bound_together(void **state)
 	assert_string_equal(err.reason, "TooLarge");
 }
 
-static void values_of_users_are_reduced_wherever_they_stand(void **state)
+TEST(values_of_users_are_reduced_wherever_they_stand)
 {
 	auto_free char *large = text_of(LIMIT_CONFIG_BYTES + 1), *half = text_of(40000);
 	json_auto_t *spec =
@@ -153,7 +153,7 @@ static void values_of_users_are_reduced_wherever_they_stand(void **state)
 	assert_int_equal(limits_check_reduced(json_at(spec, "block"), &err), 0);
 }
 
-static void lists_within_a_list_have_a_bound_together(void **state)
+TEST(lists_within_a_list_have_a_bound_together)
 {
 	json_auto_t *value = json_pack("{s:[]}", "ips");
 	json_t *ips = json_at(value, "ips");
@@ -178,20 +178,4 @@ static void lists_within_a_list_have_a_bound_together(void **state)
 	assert_string_equal(err.reason, "TooLarge");
 	limits_reduce(value);
 	assert_true(json_integer_value(json_at(value, "ips")) > LIMIT_JSON_NODES);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(weighs_json_within_strings),
-		cmocka_unit_test(each_annotation_of_a_pod_that_is_read_has_a_bound),
-		cmocka_unit_test(what_is_kept_of_a_large_annotation_is_its_size),
-		cmocka_unit_test(annotations_of_a_pod_that_are_read_have_a_bound_together),
-		cmocka_unit_test(labels_of_a_pod_have_a_bound_together),
-		cmocka_unit_test(values_of_users_are_reduced_wherever_they_stand),
-		cmocka_unit_test(lists_within_a_list_have_a_bound_together),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

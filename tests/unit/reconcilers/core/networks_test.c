@@ -23,7 +23,7 @@ static char *parsed(const char *text)
 	return strbuf_take(&out);
 }
 
-static void reads_both_grammars(void **state)
+TEST(reads_both_grammars)
 {
 	static const struct {
 		const char *text, *want;
@@ -69,7 +69,7 @@ static char *many(const char *around, const char *item, const char *between, siz
 	return strbuf_take(&text);
 }
 
-static void reads_no_more_networks_than_a_pod_can_have(void **state)
+TEST(reads_no_more_networks_than_a_pod_can_have)
 {
 	static const struct {
 		const char *around, *item, *between;
@@ -93,7 +93,7 @@ static void reads_no_more_networks_than_a_pod_can_have(void **state)
 	}
 }
 
-static void builds_nothing_from_json_that_is_too_large(void **state)
+TEST(builds_nothing_from_json_that_is_too_large)
 {
 	auto_free char *empty = many("[]", "{}", ",", 2000);
 	auto_free char *deep = many("", "[", "", 5000);
@@ -103,7 +103,7 @@ static void builds_nothing_from_json_that_is_too_large(void **state)
 	assert_string_equal(got_deep, "(TooLarge)");
 }
 
-static void numbers_behind_networks_that_every_pod_has(void **state)
+TEST(numbers_behind_networks_that_every_pod_has)
 {
 	struct err err = {0};
 	json_auto_t *list = networks_parse_from("rail1,rail2@a,rail3", "ml", 4, &err);
@@ -113,7 +113,7 @@ static void numbers_behind_networks_that_every_pod_has(void **state)
 	assert_string_equal(json_str_at(json_array_get(list, 2), "interface"), "net6");
 }
 
-static void refuses_what_no_network_can_be(void **state)
+TEST(refuses_what_no_network_can_be)
 {
 	static const char *const cases[] = {
 		"Rail1",
@@ -157,7 +157,7 @@ static void refuses_what_no_network_can_be(void **state)
 	}
 }
 
-static void keeps_what_else_an_element_says(void **state)
+TEST(keeps_what_else_an_element_says)
 {
 	json_auto_t *list =
 		networks_parse("[{\"name\":\"r\",\"ips\":[\"10.0.0.1/24\"]}]", "ml", NULL);
@@ -167,7 +167,7 @@ static void keeps_what_else_an_element_says(void **state)
 		"10.0.0.1/24");
 }
 
-static void tells_of_a_blank_that_stands_for_a_comma(void **state)
+TEST(tells_of_a_blank_that_stands_for_a_comma)
 {
 	struct err err = {0};
 
@@ -176,27 +176,10 @@ static void tells_of_a_blank_that_stands_for_a_comma(void **state)
 				      "networks by commas");
 }
 
-static void tells_line_and_column_of_json_that_cannot_be_read(void **state)
+TEST(tells_line_and_column_of_json_that_cannot_be_read)
 {
 	struct err err = {0};
 
 	assert_null(networks_parse("[{\"name\":\"a\"},\n {\"name\" \"b\"}]", "ml", &err));
 	assert_non_null(strstr(err.text, "line 2"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_both_grammars),
-		cmocka_unit_test(reads_no_more_networks_than_a_pod_can_have),
-		cmocka_unit_test(builds_nothing_from_json_that_is_too_large),
-		cmocka_unit_test(numbers_behind_networks_that_every_pod_has),
-		cmocka_unit_test(refuses_what_no_network_can_be),
-		cmocka_unit_test(keeps_what_else_an_element_says),
-		cmocka_unit_test(tells_of_a_blank_that_stands_for_a_comma),
-		cmocka_unit_test(tells_line_and_column_of_json_that_cannot_be_read),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static json_t *parse(const char *text)
 	return value;
 }
 
-static void an_empty_plan_is_empty(void **state)
+TEST(an_empty_plan_is_empty)
 {
 	auto_plan struct plan plan = {0};
 
@@ -30,7 +30,7 @@ static void an_empty_plan_is_empty(void **state)
 	assert_true(plan_is_empty(&plan));
 }
 
-static void operations_are_written_down_in_order(void **state)
+TEST(operations_are_written_down_in_order)
 {
 	static const char want[] =
 		"[{\"op\":\"apply\",\"kind\":\"spiderippools\",\"key\":\"p\","
@@ -74,7 +74,7 @@ static void operations_are_written_down_in_order(void **state)
 	assert_string_equal(got.data, want);
 }
 
-static void every_kind_has_its_names(void **state)
+TEST(every_kind_has_its_names)
 {
 	auto_strbuf struct strbuf listed = {0};
 	struct err err = {0};
@@ -102,7 +102,7 @@ static void every_kind_has_its_names(void **state)
 	assert_null(kind_find(NULL));
 }
 
-static void kinds_agree_with_the_api(void **state)
+TEST(kinds_agree_with_the_api)
 {
 	static const struct {
 		const char *id, *api_version, *kind;
@@ -129,7 +129,7 @@ static void kinds_agree_with_the_api(void **state)
 	}
 }
 
-static void a_world_is_searched_without_surprises(void **state)
+TEST(a_world_is_searched_without_surprises)
 {
 	json_auto_t *world = parse("{\"nodes\":{\"w1\":{\"metadata\":{\"name\":\"w1\"}}},"
 				   "\"env\":{\"now\":\"2026-01-31T10:00:00Z\",\"odd\":5}}");
@@ -142,17 +142,4 @@ static void a_world_is_searched_without_surprises(void **state)
 	assert_string_equal(world_env(world, "now"), "2026-01-31T10:00:00Z");
 	assert_string_equal(world_env(world, "odd"), "");
 	assert_string_equal(world_env(NULL, "now"), "");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_empty_plan_is_empty),
-		cmocka_unit_test(operations_are_written_down_in_order),
-		cmocka_unit_test(every_kind_has_its_names),
-		cmocka_unit_test(kinds_agree_with_the_api),
-		cmocka_unit_test(a_world_is_searched_without_surprises),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

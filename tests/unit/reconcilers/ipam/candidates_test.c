@@ -57,7 +57,7 @@ static char *found(const json_t *world, const char *annotation, const char *text
 	return strbuf_take(&out);
 }
 
-static void patterns_mean_what_shells_mean(void **state)
+TEST(patterns_mean_what_shells_mean)
 {
 	static const char *const pools[] = {"a1", "a2", "ab", "abc", "b-a", "x.y"};
 	static const struct {
@@ -96,7 +96,7 @@ static void patterns_mean_what_shells_mean(void **state)
 }
 
 /* With fnmatch(3) this takes longer than anybody waits. */
-static void many_stars_cost_no_more_than_one(void **state)
+TEST(many_stars_cost_no_more_than_one)
 {
 	auto_strbuf struct strbuf name = {0}, text = {0};
 	json_auto_t *world = NULL;
@@ -134,7 +134,7 @@ static void ignore(void *arg, const char *pool)
 }
 
 /* Source 1 or 2 decides alone; a list that is too long is refused before it is looked at. */
-static void patterns_of_networks_are_counted(void **state)
+TEST(patterns_of_networks_are_counted)
 {
 	json_auto_t *pod = yaml("metadata: {annotations: {}}");
 	json_auto_t *named = yaml("metadata: {annotations: {ipam.spidernet.io/ippool: '{\"ipv4\": "
@@ -157,7 +157,7 @@ static void patterns_of_networks_are_counted(void **state)
 }
 
 /* As the first source says them, which decides alone, for each NIC that asks. */
-static void pools_to_choose_from_are_counted(void **state)
+TEST(pools_to_choose_from_are_counted)
 {
 	static const struct {
 		const char *pod, *namespace, *asks;
@@ -193,7 +193,7 @@ static void pools_to_choose_from_are_counted(void **state)
 }
 
 /* Users may write what an agent asks, and each is compared with each pool. */
-static void addresses_of_a_pf_have_a_bound(void **state)
+TEST(addresses_of_a_pf_have_a_bound)
 {
 	json_auto_t *world = world_of_many(2), *pod = yaml("metadata: {namespace: ml}");
 	json_auto_t *masters = json_array();
@@ -212,7 +212,7 @@ static void addresses_of_a_pf_have_a_bound(void **state)
 	assert_string_equal(err.reason, "TooLarge");
 }
 
-static void names_and_patterns_have_a_bound(void **state)
+TEST(names_and_patterns_have_a_bound)
 {
 	json_auto_t *world = world_of_many(100);
 	auto_free char *names = list_of("pool-", LIMIT_POOL_NAMES);
@@ -232,7 +232,7 @@ static void names_and_patterns_have_a_bound(void **state)
 	}
 }
 
-static void what_all_nics_may_choose_from_has_a_bound(void **state)
+TEST(what_all_nics_may_choose_from_has_a_bound)
 {
 	json_auto_t *world = world_of_many(500), *memo = json_object();
 	size_t fits = LIMIT_CANDIDATES / 500;
@@ -249,7 +249,7 @@ static void what_all_nics_may_choose_from_has_a_bound(void **state)
 }
 
 /* A bracket that is missing somewhere in a long annotation is found by its place alone. */
-static void what_is_no_json_is_named_with_its_place(void **state)
+TEST(what_is_no_json_is_named_with_its_place)
 {
 	static const char *const texts[] = {
 		"[{\"ipv4\": [\"a1\"}]",
@@ -278,7 +278,7 @@ static void what_is_no_json_is_named_with_its_place(void **state)
 	}
 }
 
-static void a_pod_has_no_more_items_than_nics(void **state)
+TEST(a_pod_has_no_more_items_than_nics)
 {
 	json_auto_t *world = world_of_many(1);
 	auto_strbuf struct strbuf text = {0};
@@ -304,7 +304,7 @@ static json_t *asks_for(const json_t *nad, struct err *err)
 	return foresee(world, pod, &settings, &unknown, err);
 }
 
-static void a_definition_is_read_at_the_door(void **state)
+TEST(a_definition_is_read_at_the_door)
 {
 	json_auto_t *nad = json_pack(
 		"{s:{s:s, s:s}, s:{s:s}}", "metadata", "name", "a", "namespace", "ml", "spec",
@@ -321,7 +321,7 @@ static void a_definition_is_read_at_the_door(void **state)
 }
 
 /* As the plugin reads it on the node: the leader would give an address of another pool. */
-static void keys_of_a_definition_may_be_in_any_case(void **state)
+TEST(keys_of_a_definition_may_be_in_any_case)
 {
 	static const char *const configs[] = {
 		"{\"ipam\": {\"type\": \"spiderpool\", \"Default_IPv4_IPPool\": [\"p\"]}}",
@@ -343,7 +343,7 @@ static void keys_of_a_definition_may_be_in_any_case(void **state)
 	}
 }
 
-static void a_definition_that_is_too_large_is_named(void **state)
+TEST(a_definition_that_is_too_large_is_named)
 {
 	auto_strbuf struct strbuf nodes = {0};
 	json_auto_t *marked =
@@ -365,25 +365,4 @@ static void a_definition_that_is_too_large_is_named(void **state)
 		assert_non_null(strstr(err.text, "ml/a, spec.config"));
 		foresight_project(i % 2 ? nad : marked);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(patterns_mean_what_shells_mean),
-		cmocka_unit_test(many_stars_cost_no_more_than_one),
-		cmocka_unit_test(patterns_of_networks_are_counted),
-		cmocka_unit_test(pools_to_choose_from_are_counted),
-		cmocka_unit_test(addresses_of_a_pf_have_a_bound),
-		cmocka_unit_test(names_and_patterns_have_a_bound),
-		cmocka_unit_test(what_all_nics_may_choose_from_has_a_bound),
-		cmocka_unit_test(what_is_no_json_is_named_with_its_place),
-		cmocka_unit_test(a_pod_has_no_more_items_than_nics),
-		cmocka_unit_test(a_definition_is_read_at_the_door),
-		cmocka_unit_test(keys_of_a_definition_may_be_in_any_case),
-		cmocka_unit_test(a_definition_that_is_too_large_is_named),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

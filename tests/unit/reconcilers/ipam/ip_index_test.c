@@ -57,7 +57,7 @@ static bool overlap(const struct ip_set *a, const struct ip_set *b)
 	return false;
 }
 
-static void finds_what_a_plain_list_finds(void **state)
+TEST(finds_what_a_plain_list_finds)
 {
 	auto_ip_index struct ip_index *index = ip_index_new();
 	struct ip_set model[OWNERS] = {0};
@@ -82,7 +82,7 @@ static void finds_what_a_plain_list_finds(void **state)
 		ip_set_done(&model[k]);
 }
 
-static void removing_what_is_not_there_is_fine(void **state)
+TEST(removing_what_is_not_there_is_fine)
 {
 	auto_ip_index struct ip_index *index = ip_index_new();
 	auto_ip_set struct ip_set range = {0};
@@ -125,7 +125,7 @@ static char *neighbours(struct ip_pool_index *index, const char *subnet, const c
 	return strbuf_take(&found);
 }
 
-static void pools_of_one_subnet_meet_only_in_their_addresses(void **state)
+TEST(pools_of_one_subnet_meet_only_in_their_addresses)
 {
 	auto_ip_pool_index struct ip_pool_index *index = ip_pool_index_new();
 	auto_free char *same = NULL, *host_bits = NULL, *other = NULL, *v6 = NULL, *gone = NULL;
@@ -151,7 +151,7 @@ static void pools_of_one_subnet_meet_only_in_their_addresses(void **state)
 }
 
 /* Users may ask for any address, and many pools may be of its subnet. */
-static void an_address_is_looked_for_in_the_pools_that_have_it(void **state)
+TEST(an_address_is_looked_for_in_the_pools_that_have_it)
 {
 	auto_ip_pool_index struct ip_pool_index *index = ip_pool_index_new();
 	auto_strbuf struct strbuf found = {0};
@@ -171,7 +171,7 @@ static void an_address_is_looked_for_in_the_pools_that_have_it(void **state)
 	assert_string_equal(strbuf_str(&found), "six ");
 }
 
-static void a_pool_that_moves_is_found_where_it_is(void **state)
+TEST(a_pool_that_moves_is_found_where_it_is)
 {
 	auto_ip_pool_index struct ip_pool_index *index = ip_pool_index_new();
 	auto_free char *before = NULL, *after = NULL;
@@ -185,7 +185,7 @@ static void a_pool_that_moves_is_found_where_it_is(void **state)
 }
 
 /* Its living pods keep them, whatever an edit has done to its ranges or its subnet. */
-static void a_pool_is_found_by_the_addresses_that_are_in_use(void **state)
+TEST(a_pool_is_found_by_the_addresses_that_are_in_use)
 {
 	auto_ip_pool_index struct ip_pool_index *index = ip_pool_index_new();
 	auto_free char *moved = NULL, *unread = NULL, *six = NULL, *gone = NULL;
@@ -210,7 +210,7 @@ static void a_pool_is_found_by_the_addresses_that_are_in_use(void **state)
 	assert_string_equal(gone, "");
 }
 
-static void one_overlap_among_ten_thousand_pools_is_one_hit(void **state)
+TEST(one_overlap_among_ten_thousand_pools_is_one_hit)
 {
 	auto_ip_pool_index struct ip_pool_index *index = ip_pool_index_new();
 	auto_free char *found = NULL;
@@ -224,20 +224,4 @@ static void one_overlap_among_ten_thousand_pools_is_one_hit(void **state)
 	}
 	found = neighbours(index, "10.0.0.0/8", "10.20.7.200-10.20.7.254");
 	assert_string_equal(found, "pool-5127 ");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_what_a_plain_list_finds),
-		cmocka_unit_test(removing_what_is_not_there_is_fine),
-		cmocka_unit_test(pools_of_one_subnet_meet_only_in_their_addresses),
-		cmocka_unit_test(an_address_is_looked_for_in_the_pools_that_have_it),
-		cmocka_unit_test(a_pool_that_moves_is_found_where_it_is),
-		cmocka_unit_test(a_pool_is_found_by_the_addresses_that_are_in_use),
-		cmocka_unit_test(one_overlap_among_ten_thousand_pools_is_one_hit),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static char *text_of(const struct ip_set *set, enum ip_family family)
 	return strbuf_take(&text);
 }
 
-static void addresses_are_read_as_go_reads_them(void **state)
+TEST(addresses_are_read_as_go_reads_them)
 {
 	static const struct {
 		const char *text;
@@ -80,7 +80,7 @@ static void addresses_are_read_as_go_reads_them(void **state)
 	}
 }
 
-static void subnets_are_read_as_their_network(void **state)
+TEST(subnets_are_read_as_their_network)
 {
 	static const struct {
 		const char *text, *network;
@@ -121,7 +121,7 @@ static void subnets_are_read_as_their_network(void **state)
 	}
 }
 
-static void ranges_run_forward_within_one_family(void **state)
+TEST(ranges_run_forward_within_one_family)
 {
 	static const char *const good[] = {"10.0.0.1", "10.0.0.1-10.0.0.1", "10.0.0.1-10.0.1.0"};
 	static const char *const bad[] = {
@@ -140,7 +140,7 @@ static void ranges_run_forward_within_one_family(void **state)
 	}
 }
 
-static void settling_sorts_and_joins(void **state)
+TEST(settling_sorts_and_joins)
 {
 	auto_ip_set struct ip_set set =
 		set_of("10.0.0.9 10.0.0.1-10.0.0.3 10.0.0.4 10.0.0.2-10.0.0.3 10.0.0.20");
@@ -153,7 +153,7 @@ static void settling_sorts_and_joins(void **state)
 	assert_false(ip_set_has(&set, range_of("10.0.0.21").first));
 }
 
-static void the_ends_of_the_number_range_do_not_wrap(void **state)
+TEST(the_ends_of_the_number_range_do_not_wrap)
 {
 	auto_ip_set struct ip_set all = {0}, top = {0}, none = {0};
 
@@ -176,7 +176,7 @@ static void the_ends_of_the_number_range_do_not_wrap(void **state)
 	assert_false(ip_set_common(&none, &top, NULL));
 }
 
-static void counts_stop_at_the_largest_integer(void **state)
+TEST(counts_stop_at_the_largest_integer)
 {
 	auto_ip_set struct ip_set set = {0};
 
@@ -191,7 +191,7 @@ static void counts_stop_at_the_largest_integer(void **state)
 	assert_int_equal(ip_set_count(&set), INT64_MAX);
 }
 
-static void subtracting_leaves_what_is_around_the_holes(void **state)
+TEST(subtracting_leaves_what_is_around_the_holes)
 {
 	static const struct {
 		const char *set, *holes, *left;
@@ -219,7 +219,7 @@ static void subtracting_leaves_what_is_around_the_holes(void **state)
 	}
 }
 
-static void the_common_run_is_the_first_one(void **state)
+TEST(the_common_run_is_the_first_one)
 {
 	auto_ip_set struct ip_set a = set_of("fd00::1-fd00::5 fd00::10-fd00::1f");
 	auto_ip_set struct ip_set b = set_of("fd00::7 fd00::15-fd00::ffff");
@@ -231,20 +231,4 @@ static void the_common_run_is_the_first_one(void **state)
 	text = ip_range_text(IP_V6, common);
 	assert_string_equal(text, "fd00::15-fd00::1f");
 	assert_false(ip_set_common(&a, &c, NULL));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(addresses_are_read_as_go_reads_them),
-		cmocka_unit_test(subnets_are_read_as_their_network),
-		cmocka_unit_test(ranges_run_forward_within_one_family),
-		cmocka_unit_test(settling_sorts_and_joins),
-		cmocka_unit_test(the_ends_of_the_number_range_do_not_wrap),
-		cmocka_unit_test(counts_stop_at_the_largest_integer),
-		cmocka_unit_test(subtracting_leaves_what_is_around_the_holes),
-		cmocka_unit_test(the_common_run_is_the_first_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -376,7 +376,7 @@ static char *replay(const json_t *recorded)
 	return strbuf_take(&c.differences);
 }
 
-static void decides_what_was_recorded(void **state)
+TEST(decides_what_was_recorded)
 {
 	struct err err = {0};
 	json_auto_t *cases = conformance_read("ipam.json", &err);
@@ -409,14 +409,4 @@ static void decides_what_was_recorded(void **state)
 	print_message("%zu of %zu cases replayed, %zu of them differ on purpose\n", replayed,
 		      json_array_size(cases), different);
 	assert_int_equal(failed, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(decides_what_was_recorded),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

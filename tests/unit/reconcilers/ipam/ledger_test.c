@@ -30,7 +30,7 @@ static void assert_next(const struct ledger *ledger, const char *want)
 	assert_string_equal(address, want);
 }
 
-static void hands_out_the_address_that_was_free_longest(void **state)
+TEST(hands_out_the_address_that_was_free_longest)
 {
 	json_auto_t *pool = yaml(POOL);
 	auto_ledger struct ledger ledger = {0};
@@ -52,7 +52,7 @@ static void hands_out_the_address_that_was_free_longest(void **state)
 }
 
 /* RFC 4291, 2.5.5.2: no node has them, and ip_parse() takes them for IPv4. */
-static void hands_out_no_ipv4_address_in_ipv6(void **state)
+TEST(hands_out_no_ipv4_address_in_ipv6)
 {
 	json_auto_t *pool = yaml("{metadata: {name: p}, spec: {ipVersion: 6, subnet: '::/64', ips: "
 				 "['::fffe:ffff:ffff-::1:0:0:0']}}");
@@ -64,7 +64,7 @@ static void hands_out_no_ipv4_address_in_ipv6(void **state)
 	assert_next(&ledger, "::1:0:0:0");
 }
 
-static void rests_over_a_write_and_a_read(void **state)
+TEST(rests_over_a_write_and_a_read)
 {
 	json_auto_t *pool = yaml(POOL);
 	auto_ledger struct ledger before = {0}, after = {0};
@@ -77,7 +77,7 @@ static void rests_over_a_write_and_a_read(void **state)
 	assert_next(&after, "10.0.0.2");
 }
 
-static void gives_back_only_what_the_uid_has(void **state)
+TEST(gives_back_only_what_the_uid_has)
 {
 	json_auto_t *pool =
 		yaml(POOL "status: {allocatedIPs: '{\"10.0.0.1\": {pod: ml/a, podUid: u1}}'}\n");
@@ -94,7 +94,7 @@ static void gives_back_only_what_the_uid_has(void **state)
 	assert_true(ledger.has_changed);
 }
 
-static void keeps_back_what_is_reserved(void **state)
+TEST(keeps_back_what_is_reserved)
 {
 	json_auto_t *pool = yaml(POOL);
 	json_auto_t *reserved = yaml("{r: {spec: {ipVersion: 4, ips: [10.0.0.1-10.0.0.2]}},"
@@ -110,7 +110,7 @@ static void keeps_back_what_is_reserved(void **state)
 	assert_next(&ledger, NULL);
 }
 
-static void fails_closed_when_something_cannot_be_read(void **state)
+TEST(fails_closed_when_something_cannot_be_read)
 {
 	static const struct {
 		const char *pool, *reserved, *reason;
@@ -152,7 +152,7 @@ static void fails_closed_when_something_cannot_be_read(void **state)
 	}
 }
 
-static void leaves_others_fields_of_the_status_alone(void **state)
+TEST(leaves_others_fields_of_the_status_alone)
 {
 	json_auto_t *pool =
 		yaml(POOL "status: {totalIPCount: 3, conditions: [], allocatedIPCount: -1}");
@@ -166,7 +166,7 @@ static void leaves_others_fields_of_the_status_alone(void **state)
 	assert_true(json_same(status, want));
 }
 
-static void a_large_pool_costs_what_a_small_one_costs(void **state)
+TEST(a_large_pool_costs_what_a_small_one_costs)
 {
 	json_auto_t *pool = yaml("metadata: {name: p}\n"
 				 "spec: {ipVersion: 6, subnet: 'fd00::/64', ips: "
@@ -184,7 +184,7 @@ static void a_large_pool_costs_what_a_small_one_costs(void **state)
 #define THEN  "2026-07-08T09:59:59Z"
 #define LATER "2026-07-08T10:00:00Z"
 
-static void nobody_gets_an_address_in_conflict_until_its_time_is_over(void **state)
+TEST(nobody_gets_an_address_in_conflict_until_its_time_is_over)
 {
 	json_auto_t *pool = yaml(POOL), *status = NULL;
 	auto_ledger struct ledger found = {0}, then = {0}, later = {0};
@@ -215,7 +215,7 @@ static void nobody_gets_an_address_in_conflict_until_its_time_is_over(void **sta
 	assert_null(json_at(status, "conflictIPCount"));
 }
 
-static void who_has_an_address_in_conflict_keeps_it_and_nobody_gets_it_after(void **state)
+TEST(who_has_an_address_in_conflict_keeps_it_and_nobody_gets_it_after)
 {
 	json_auto_t *pool = yaml(POOL);
 	auto_ledger struct ledger ledger = {0};
@@ -229,7 +229,7 @@ static void who_has_an_address_in_conflict_keeps_it_and_nobody_gets_it_after(voi
 	assert_int_equal(json_array_size(ledger.resting), 0);
 }
 
-static void a_conflict_that_goes_on_is_written_once_in_half_its_time(void **state)
+TEST(a_conflict_that_goes_on_is_written_once_in_half_its_time)
 {
 	json_auto_t *pool = yaml(POOL "status: {conflictIPs: [{ip: 10.0.0.1, mac: "
 				      "'02:00:00:00:00:01', node: w1, seen: '" SEEN "'}]}\n");
@@ -284,7 +284,7 @@ static size_t remembered(const char *ips, const char *name)
 }
 
 /* Users may write that others have an address, too. */
-static void conflicts_of_one_pod_and_of_one_namespace_have_a_bound(void **state)
+TEST(conflicts_of_one_pod_and_of_one_namespace_have_a_bound)
 {
 	assert_int_equal(remembered("10.0.0.1-10.0.0.254", "ml/a"), IP_CONFLICTS_OF_POD);
 	assert_int_equal(remembered("10.0.0.1-10.0.3.254", "ml/p-"), IP_CONFLICTS_OF_NAMESPACE_MAX);
@@ -292,7 +292,7 @@ static void conflicts_of_one_pod_and_of_one_namespace_have_a_bound(void **state)
 	assert_int_equal(remembered("10.0.0.1-10.0.0.10", "ml/p-"), IP_CONFLICTS_OF_NAMESPACE_MIN);
 }
 
-static void conflicts_of_one_pod_keep_no_other_from_saying_theirs(void **state)
+TEST(conflicts_of_one_pod_keep_no_other_from_saying_theirs)
 {
 	json_auto_t *pool =
 		yaml(POOL "status: {conflictIPs: [{ip: 10.0.0.1, pod: ml/a, seen: '" SEEN
@@ -329,7 +329,7 @@ static json_t *pool_with(size_t n)
 			 "status", "allocatedIPs", text);
 }
 
-static void knows_what_its_text_takes_as_it_is_sent(void **state)
+TEST(knows_what_its_text_takes_as_it_is_sent)
 {
 	static const struct ledger_holder holder = {"ns/pod", "u-1", "node"};
 	json_auto_t *pool = pool_with(100), *status = NULL;
@@ -365,7 +365,7 @@ static size_t sent_len(const json_t *value)
 }
 
 /* With ordinary names: namespace 30, pod 38, node 41 characters. */
-static void ten_thousand_records_fit_into_an_object(void **state)
+TEST(ten_thousand_records_fit_into_an_object)
 {
 	json_auto_t *pool = written_pool_with(10000), *again = NULL;
 	auto_ledger struct ledger ledger = {0};
@@ -384,7 +384,7 @@ static void ten_thousand_records_fit_into_an_object(void **state)
 }
 
 /* A namespace of 31 characters, and 100 nodes instead of one. */
-static void ten_thousand_records_on_a_hundred_nodes_fit(void **state)
+TEST(ten_thousand_records_on_a_hundred_nodes_fit)
 {
 	json_auto_t *pool = pool_with(1), *records = json_object(), *status = NULL;
 	auto_ledger struct ledger ledger = {0}, again = {0};
@@ -411,7 +411,7 @@ static void ten_thousand_records_on_a_hundred_nodes_fit(void **state)
 }
 
 /* So many nodes a cluster can have. */
-static void keeps_each_of_5000_nodes_and_what_is_not_judged(void **state)
+TEST(keeps_each_of_5000_nodes_and_what_is_not_judged)
 {
 	static const char pod[] = NAMESPACE_30 "/" POD_38,
 			  uid[] = "11111111-0000-0000-0000-000000000000";
@@ -440,7 +440,7 @@ static void keeps_each_of_5000_nodes_and_what_is_not_judged(void **state)
 }
 
 /* They write records as they know them. */
-static void nodes_apart_are_not_believed_after_spiderpool_has_written(void **state)
+TEST(nodes_apart_are_not_believed_after_spiderpool_has_written)
 {
 	json_auto_t *pool = written_pool_with(6000);
 	json_t *status = json_at(pool, "status");
@@ -459,7 +459,7 @@ static void nodes_apart_are_not_believed_after_spiderpool_has_written(void **sta
 	assert_null(json_at(ledger_record(&ledger, "10.1.100.101"), "node"));
 }
 
-static void one_that_is_small_again_has_its_nodes_in_its_records(void **state)
+TEST(one_that_is_small_again_has_its_nodes_in_its_records)
 {
 	json_auto_t *pool = written_pool_with(5200), *status = NULL;
 	auto_ledger struct ledger ledger = {0};
@@ -478,7 +478,7 @@ static void one_that_is_small_again_has_its_nodes_in_its_records(void **state)
 	assert_non_null(strstr(json_str_at(status, "allocatedIPs"), NODE_41));
 }
 
-static void is_full_before_the_server_refuses_it(void **state)
+TEST(is_full_before_the_server_refuses_it)
 {
 	json_auto_t *pool = written_pool_with(10000), *full = written_pool_with(10200);
 	auto_ledger struct ledger ledger = {0}, no_room = {0};
@@ -499,7 +499,7 @@ static void is_full_before_the_server_refuses_it(void **state)
 }
 
 /* Users choose the names of pods: the longest that Kubernetes has. docs/ipam.md has the number. */
-static void the_longest_names_leave_room_for_3800_addresses(void **state)
+TEST(the_longest_names_leave_room_for_3800_addresses)
 {
 	char names[63 + 1 + 253 + 1], uid[37], address[IP_TEXT_SIZE];
 	const struct ledger_holder holder = {names, uid, NODE_41};
@@ -524,7 +524,7 @@ static void the_longest_names_leave_room_for_3800_addresses(void **state)
 }
 
 /* Users write endpoints: what pods are said to have must not make a ledger too large either. */
-static void records_of_claims_end_before_the_server_refuses_them(void **state)
+TEST(records_of_claims_end_before_the_server_refuses_them)
 {
 	json_auto_t *text = yaml("{env: {now: '2026-01-01T00:00:00Z'}, "
 				 "network-attachment-definitions: {ml/net: {spec: "
@@ -564,7 +564,7 @@ static void records_of_claims_end_before_the_server_refuses_them(void **state)
 }
 
 /* Of 256 addresses that rest, as many as there is room for. */
-static void addresses_that_rest_do_not_make_it_too_large(void **state)
+TEST(addresses_that_rest_do_not_make_it_too_large)
 {
 	json_auto_t *pool = written_pool_with(10190), *status = NULL;
 	json_t *resting = json_array();
@@ -587,7 +587,7 @@ static void addresses_that_rest_do_not_make_it_too_large(void **state)
 }
 
 /* Users size the spec; kubectl keeps a copy of it in an annotation. */
-static void a_long_spec_leaves_less_room(void **state)
+TEST(a_long_spec_leaves_less_room)
 {
 	json_auto_t *pool = pool_with(0), *large = pool_with(0);
 	json_t *ranges = json_array();
@@ -626,7 +626,7 @@ static void expect_degraded(size_t records, bool waits, const char *reason)
 		"True");
 }
 
-static void a_pool_says_that_its_ledger_fills(void **state)
+TEST(a_pool_says_that_its_ledger_fills)
 {
 	expect_degraded(0, false, "AsExpected");
 	expect_degraded(7900, false, "AsExpected");
@@ -638,7 +638,7 @@ static void a_pool_says_that_its_ledger_fills(void **state)
 }
 
 /* The next pool that the pod names serves. */
-static void a_full_ledger_hands_on_to_the_next_pool(void **state)
+TEST(a_full_ledger_hands_on_to_the_next_pool)
 {
 	json_auto_t *full = written_pool_with(10200);
 	json_auto_t *next = json_pack("{s:{s:s}, s:{s:i, s:s, s:[s]}}", "metadata", "name", "q",
@@ -683,7 +683,7 @@ static json_t *overlapping_pool(const char *name, int generation, const char *cr
  * The other pool's agents read that pool alone: they would not see what is given here. A leader
  * compares them.
  */
-static void without_a_leader_a_changed_pool_that_overlaps_gives_nothing(void **state)
+TEST(without_a_leader_a_changed_pool_that_overlaps_gives_nothing)
 {
 	json_auto_t *world = json_pack("{s:{s:o, s:o}, s:{s:s}}", KIND_IP_POOL, "a",
 				       overlapping_pool("a", 2, "2026-01-01T00:00:00Z"), "b",
@@ -704,40 +704,4 @@ static void without_a_leader_a_changed_pool_that_overlaps_gives_nothing(void **s
 		if (i == 1)
 			assert_string_equal(err.reason, "PoolNotJudged");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hands_out_the_address_that_was_free_longest),
-		cmocka_unit_test(hands_out_no_ipv4_address_in_ipv6),
-		cmocka_unit_test(rests_over_a_write_and_a_read),
-		cmocka_unit_test(gives_back_only_what_the_uid_has),
-		cmocka_unit_test(keeps_back_what_is_reserved),
-		cmocka_unit_test(fails_closed_when_something_cannot_be_read),
-		cmocka_unit_test(leaves_others_fields_of_the_status_alone),
-		cmocka_unit_test(a_large_pool_costs_what_a_small_one_costs),
-		cmocka_unit_test(nobody_gets_an_address_in_conflict_until_its_time_is_over),
-		cmocka_unit_test(who_has_an_address_in_conflict_keeps_it_and_nobody_gets_it_after),
-		cmocka_unit_test(a_conflict_that_goes_on_is_written_once_in_half_its_time),
-		cmocka_unit_test(conflicts_of_one_pod_and_of_one_namespace_have_a_bound),
-		cmocka_unit_test(conflicts_of_one_pod_keep_no_other_from_saying_theirs),
-		cmocka_unit_test(knows_what_its_text_takes_as_it_is_sent),
-		cmocka_unit_test(ten_thousand_records_fit_into_an_object),
-		cmocka_unit_test(ten_thousand_records_on_a_hundred_nodes_fit),
-		cmocka_unit_test(keeps_each_of_5000_nodes_and_what_is_not_judged),
-		cmocka_unit_test(nodes_apart_are_not_believed_after_spiderpool_has_written),
-		cmocka_unit_test(one_that_is_small_again_has_its_nodes_in_its_records),
-		cmocka_unit_test(is_full_before_the_server_refuses_it),
-		cmocka_unit_test(the_longest_names_leave_room_for_3800_addresses),
-		cmocka_unit_test(records_of_claims_end_before_the_server_refuses_them),
-		cmocka_unit_test(addresses_that_rest_do_not_make_it_too_large),
-		cmocka_unit_test(a_long_spec_leaves_less_room),
-		cmocka_unit_test(a_pool_says_that_its_ledger_fills),
-		cmocka_unit_test(a_full_ledger_hands_on_to_the_next_pool),
-		cmocka_unit_test(without_a_leader_a_changed_pool_that_overlaps_gives_nothing),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

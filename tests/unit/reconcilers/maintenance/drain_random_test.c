@@ -781,7 +781,7 @@ static void assert_met(long steps)
 		      sim.deaths);
 }
 
-static void is_never_beyond_the_limit_and_never_stuck(void **state)
+TEST(is_never_beyond_the_limit_and_never_stuck)
 {
 	long steps = getenv("LONG") ? 1000000 : STEPS;
 	const char *seed = getenv("SEED");
@@ -807,14 +807,4 @@ static void is_never_beyond_the_limit_and_never_stuck(void **state)
 	json_decref(sim.world);
 	json_decref(sim.pods);
 	json_decref(sim.seen);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(is_never_beyond_the_limit_and_never_stuck),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

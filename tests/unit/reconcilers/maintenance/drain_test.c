@@ -7,7 +7,7 @@
 
 /* ---- one situation after the other ----------------------------------------------------------- */
 
-static void without_opt_in_nothing_is_written(void **state)
+TEST(without_opt_in_nothing_is_written)
 {
 	static const char *const changes[] = {
 		"no maxUnavailable", "disableDrain", "stop",
@@ -40,7 +40,7 @@ static void without_opt_in_nothing_is_written(void **state)
 }
 
 /* It is about all nodes, as policies are. */
-static void a_switch_in_an_untrusted_namespace_stops_nothing(void **state)
+TEST(a_switch_in_an_untrusted_namespace_stops_nothing)
 {
 	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
 
@@ -51,7 +51,7 @@ static void a_switch_in_an_untrusted_namespace_stops_nothing(void **state)
 	assert_true(json_array_size(ops) > 0);
 }
 
-static void one_node_after_the_other(void **state)
+TEST(one_node_after_the_other)
 {
 	json_auto_t *world = world_of_nodes("1", 3), *ops = NULL;
 
@@ -95,7 +95,7 @@ static void one_node_after_the_other(void **state)
 }
 
 /* Complaint: the state flips to and fro. */
-static void nothing_is_written_twice(void **state)
+TEST(nothing_is_written_twice)
 {
 	json_auto_t *world = world_of_nodes("1", 3), *ops = NULL;
 
@@ -107,7 +107,7 @@ static void nothing_is_written_twice(void **state)
 }
 
 /* Its annotations were written, its status was not: somebody else had changed it meanwhile. */
-static void the_beginning_is_told_also_by_the_next_plan(void **state)
+TEST(the_beginning_is_told_also_by_the_next_plan)
 {
 	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL, *again = NULL;
 
@@ -120,7 +120,7 @@ static void the_beginning_is_told_also_by_the_next_plan(void **state)
 }
 
 /* Complaint: all nodes at once. And 10 % of 5 is one, not none. */
-static void budgets_round_to_one_and_count_who_is_away(void **state)
+TEST(budgets_round_to_one_and_count_who_is_away)
 {
 	static const struct {
 		const char *max;
@@ -156,7 +156,7 @@ static void budgets_round_to_one_and_count_who_is_away(void **state)
 	}
 }
 
-static void the_cheapest_goes_first_and_who_has_begun_before_it(void **state)
+TEST(the_cheapest_goes_first_and_who_has_begun_before_it)
 {
 	json_auto_t *world = world_of_nodes("1", 3);
 
@@ -171,7 +171,7 @@ static void the_cheapest_goes_first_and_who_has_begun_before_it(void **state)
 	assert_int_equal(begun(world), 1);
 }
 
-static void what_became_unnecessary_is_withdrawn_at_any_time(void **state)
+TEST(what_became_unnecessary_is_withdrawn_at_any_time)
 {
 	static const char *const reasons[] = {"the wish is gone", "the pool forbids it", "stop"};
 
@@ -198,7 +198,7 @@ static void what_became_unnecessary_is_withdrawn_at_any_time(void **state)
 	}
 }
 
-static void nothing_is_asked_of_what_the_agent_has_not_seen(void **state)
+TEST(nothing_is_asked_of_what_the_agent_has_not_seen)
 {
 	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
 
@@ -212,7 +212,7 @@ static void nothing_is_asked_of_what_the_agent_has_not_seen(void **state)
 }
 
 /* Complaint: it hangs, and does not say why. */
-static void a_budget_that_refuses_is_named_with_its_numbers(void **state)
+TEST(a_budget_that_refuses_is_named_with_its_numbers)
 {
 	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
 
@@ -255,7 +255,7 @@ static void a_budget_that_refuses_is_named_with_its_numbers(void **state)
 	assert_int_equal(count_ops(ops, "evict"), 1);
 }
 
-static void pods_that_nobody_makes_anew_stay_unless_the_pool_says_so(void **state)
+TEST(pods_that_nobody_makes_anew_stay_unless_the_pool_says_so)
 {
 	json_auto_t *world = world_of_nodes("1", 2);
 
@@ -274,7 +274,7 @@ static void pods_that_nobody_makes_anew_stay_unless_the_pool_says_so(void **stat
 }
 
 /* Complaint: a pod that is elsewhere by now is asked again and again. */
-static void a_pod_that_ends_or_is_another_is_not_asked(void **state)
+TEST(a_pod_that_ends_or_is_another_is_not_asked)
 {
 	static const char *const reasons[] = {"PodTerminating", "PodTerminating", "AsksPods",
 					      "AsksPods",       "AsksPods",       "AsksPods"};
@@ -303,7 +303,7 @@ static void a_pod_that_ends_or_is_another_is_not_asked(void **state)
 	}
 }
 
-static void who_is_no_pod_keeps_the_others_from_being_asked(void **state)
+TEST(who_is_no_pod_keeps_the_others_from_being_asked)
 {
 	json_auto_t *world = world_of_nodes("1", 2);
 
@@ -316,7 +316,7 @@ static void who_is_no_pod_keeps_the_others_from_being_asked(void **state)
 }
 
 /* Complaint: more is evicted than needed, and the node is cordoned for it. */
-static void only_pods_that_hold_what_changes_are_asked(void **state)
+TEST(only_pods_that_hold_what_changes_are_asked)
 {
 	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
 	const json_t *op;
@@ -334,7 +334,7 @@ static void only_pods_that_hold_what_changes_are_asked(void **state)
 }
 
 /* Complaint: pods of DaemonSets stay, and lose their VF without a word. */
-static void a_daemonsets_pod_is_asked_like_others(void **state)
+TEST(a_daemonsets_pod_is_asked_like_others)
 {
 	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
 	json_t *pod = new_pod("p0", "w0", true);
@@ -355,7 +355,7 @@ static void a_daemonsets_pod_is_asked_like_others(void **state)
 }
 
 /* Complaint: a node is drained again and again. */
-static void a_node_that_is_through_is_not_begun_again(void **state)
+TEST(a_node_that_is_through_is_not_begun_again)
 {
 	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
 	json_t *status = NULL;
@@ -371,7 +371,7 @@ static void a_node_that_is_through_is_not_begun_again(void **state)
 	assert_int_equal(json_array_size(ops), 0);
 }
 
-static void waits_until_the_node_offers_less(void **state)
+TEST(waits_until_the_node_offers_less)
 {
 	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
 
@@ -391,7 +391,7 @@ static void waits_until_the_node_offers_less(void **state)
 	assert_int_equal(count_ops(ops, "evict"), 1);
 }
 
-static void a_node_that_is_not_ready_is_not_begun(void **state)
+TEST(a_node_that_is_not_ready_is_not_begun)
 {
 	json_auto_t *world = world_of_nodes("5", 1);
 
@@ -401,7 +401,7 @@ static void a_node_that_is_not_ready_is_not_begun(void **state)
 	assert_string_equal(current(world, "w0"), "Idle");
 }
 
-static void a_node_whose_agent_fails_keeps_its_slot(void **state)
+TEST(a_node_whose_agent_fails_keeps_its_slot)
 {
 	json_auto_t *world = world_of_nodes("1", 2), *ops = NULL;
 
@@ -419,7 +419,7 @@ static void a_node_whose_agent_fails_keeps_its_slot(void **state)
 	assert_string_equal(current(world, "w1"), "Idle");
 }
 
-static void another_drainer_is_asked_and_left_alone(void **state)
+TEST(another_drainer_is_asked_and_left_alone)
 {
 	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
 	json_t *annotations = NULL;
@@ -437,7 +437,7 @@ static void another_drainer_is_asked_and_left_alone(void **state)
 	assert_int_equal(count_ops(ops, "evict") + count_ops(ops, "meta"), 0);
 }
 
-static void asks_so_many_at_a_time(void **state)
+TEST(asks_so_many_at_a_time)
 {
 	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
 
@@ -456,7 +456,7 @@ static void asks_so_many_at_a_time(void **state)
 	assert_int_equal(count_ops(ops, "evict"), DRAIN_WINDOW - 3);
 }
 
-static void what_was_read_long_ago_is_read_again_first(void **state)
+TEST(what_was_read_long_ago_is_read_again_first)
 {
 	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
 
@@ -468,7 +468,7 @@ static void what_was_read_long_ago_is_read_again_first(void **state)
 	assert_int_equal(count_ops(ops, "requeue"), 1);
 }
 
-static void a_node_that_is_deleted_half_way_frees_its_slot(void **state)
+TEST(a_node_that_is_deleted_half_way_frees_its_slot)
 {
 	json_auto_t *world = world_of_nodes("1", 2);
 
@@ -480,7 +480,7 @@ static void a_node_that_is_deleted_half_way_frees_its_slot(void **state)
 }
 
 /* What the server refuses about one node keeps no other from being drained or given back. */
-static void what_is_written_about_a_node_is_a_group_of_its_own(void **state)
+TEST(what_is_written_about_a_node_is_a_group_of_its_own)
 {
 	json_auto_t *world = world_of_nodes("2", 3), *ops = NULL, *evictions = NULL;
 	json_t *op;
@@ -504,37 +504,4 @@ static void what_is_written_about_a_node_is_a_group_of_its_own(void **state)
 	json_array_foreach (evictions, i, op)
 		if (str_eq(json_str_at(op, "op"), "evict"))
 			assert_true(json_list_has(json_at(op, "needs"), "w0"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_opt_in_nothing_is_written),
-		cmocka_unit_test(a_switch_in_an_untrusted_namespace_stops_nothing),
-		cmocka_unit_test(one_node_after_the_other),
-		cmocka_unit_test(nothing_is_written_twice),
-		cmocka_unit_test(the_beginning_is_told_also_by_the_next_plan),
-		cmocka_unit_test(budgets_round_to_one_and_count_who_is_away),
-		cmocka_unit_test(the_cheapest_goes_first_and_who_has_begun_before_it),
-		cmocka_unit_test(what_became_unnecessary_is_withdrawn_at_any_time),
-		cmocka_unit_test(nothing_is_asked_of_what_the_agent_has_not_seen),
-		cmocka_unit_test(a_budget_that_refuses_is_named_with_its_numbers),
-		cmocka_unit_test(pods_that_nobody_makes_anew_stay_unless_the_pool_says_so),
-		cmocka_unit_test(a_pod_that_ends_or_is_another_is_not_asked),
-		cmocka_unit_test(who_is_no_pod_keeps_the_others_from_being_asked),
-		cmocka_unit_test(only_pods_that_hold_what_changes_are_asked),
-		cmocka_unit_test(a_daemonsets_pod_is_asked_like_others),
-		cmocka_unit_test(a_node_that_is_through_is_not_begun_again),
-		cmocka_unit_test(waits_until_the_node_offers_less),
-		cmocka_unit_test(a_node_that_is_not_ready_is_not_begun),
-		cmocka_unit_test(a_node_whose_agent_fails_keeps_its_slot),
-		cmocka_unit_test(another_drainer_is_asked_and_left_alone),
-		cmocka_unit_test(asks_so_many_at_a_time),
-		cmocka_unit_test(what_was_read_long_ago_is_read_again_first),
-		cmocka_unit_test(a_node_that_is_deleted_half_way_frees_its_slot),
-		cmocka_unit_test(what_is_written_about_a_node_is_a_group_of_its_own),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static void expect(const struct rule *rule, const struct problems *problems)
 		fail_msg("%s\n  more than one problem: %s", rule->spec, text);
 }
 
-static void configs_follow_the_rules(void **state)
+TEST(configs_follow_the_rules)
 {
 	static const struct rule rules[] = {
 		{"{cniType: macvlan, macvlan: {master: [e0]}}", NULL},
@@ -172,7 +172,7 @@ static char *much(const char *before, const char *item, size_t n, const char *af
 	return strbuf_take(&text);
 }
 
-static void json_within_a_config_has_a_bound(void **state)
+TEST(json_within_a_config_has_a_bound)
 {
 	static const struct {
 		const char *before, *item;
@@ -211,7 +211,7 @@ static void json_within_a_config_has_a_bound(void **state)
 	}
 }
 
-static void coordinator_settings_follow_the_rules(void **state)
+TEST(coordinator_settings_follow_the_rules)
 {
 	static const struct rule rules[] = {
 		{"{}", NULL},
@@ -267,7 +267,7 @@ static void coordinator_settings_follow_the_rules(void **state)
 #define RDMA                     "cni.spidernet.io/rdma-resource-inject"
 #define NETWORK                  "cni.spidernet.io/network-resource-inject"
 
-static void annotations_follow_the_rules(void **state)
+TEST(annotations_follow_the_rules)
 {
 	static const struct rule rules[] = {
 		{"{multus.spidernet.io/cr-name: other.name}\n---\n{}", NULL},
@@ -310,7 +310,7 @@ static void annotations_follow_the_rules(void **state)
 	}
 }
 
-static void pools_follow_the_rules(void **state)
+TEST(pools_follow_the_rules)
 {
 	static const struct rule rules[] = {
 		{"{subnet: 10.6.0.0/24, ips: [10.6.0.1]}", NULL},
@@ -389,7 +389,7 @@ static void pools_follow_the_rules(void **state)
 	}
 }
 
-static void an_admitted_pool_is_younger_than_all_others(void **state)
+TEST(an_admitted_pool_is_younger_than_all_others)
 {
 	json_auto_t *world =
 		json_pack("{s:{s:{s:{s:s, s:s}, s:{s:s, s:[s]}}}}", KIND_IP_POOL, "old", "metadata",
@@ -402,7 +402,7 @@ static void an_admitted_pool_is_younger_than_all_others(void **state)
 	assert_string_equal(problems_reason(&problems), "AddressOverlap");
 }
 
-static void many_problems_are_counted_not_kept(void **state)
+TEST(many_problems_are_counted_not_kept)
 {
 	json_auto_t *object = object_new("{subnet: 10.6.0.0/24}");
 	json_t *ips = json_array();
@@ -419,7 +419,7 @@ static void many_problems_are_counted_not_kept(void **state)
 	assert_true(str_ends(text, "; and 968 more"));
 }
 
-static void a_pool_keeps_its_network(void **state)
+TEST(a_pool_keeps_its_network)
 {
 	json_auto_t *old = object_new("subnet: 10.7.0.0/24"),
 		    *now = object_new("subnet: 10.8.0.0/24");
@@ -432,7 +432,7 @@ static void a_pool_keeps_its_network(void **state)
 }
 
 /* Nobody else could tell whose NetworkAttachmentDefinition it is. */
-static void a_config_without_uid_is_a_bug(void **state)
+TEST(a_config_without_uid_is_a_bug)
 {
 	json_auto_t *config = object_new("cniType: macvlan");
 	json_auto_t *world = json_pack("{s:{s:O}}", KIND_MULTUS_CONFIG, "ml/x", config);
@@ -445,7 +445,7 @@ static void a_config_without_uid_is_a_bug(void **state)
 	assert_int_equal(json_array_size(plan.ops), 0);
 }
 
-static void names_are_judged_as_kubernetes_does(void **state)
+TEST(names_are_judged_as_kubernetes_does)
 {
 	assert_true(name_is_dns_subdomain("a"));
 	assert_true(name_is_dns_subdomain("a-b.c1"));
@@ -465,7 +465,7 @@ static void names_are_judged_as_kubernetes_does(void **state)
 }
 
 /* What a cniType does not have is not checked: a webhook gets it all the same. */
-static void fields_of_another_type_are_no_masters(void **state)
+TEST(fields_of_another_type_are_no_masters)
 {
 	json_auto_t *object =
 		object_new("{cniType: sriov, sriov: {resourceName: a/b, master: [5, null, e0]}}");
@@ -474,24 +474,4 @@ static void fields_of_another_type_are_no_masters(void **state)
 	multus_config_warn(object, &warnings);
 	assert_int_equal(warnings.total, 0);
 	problems_done(&warnings);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fields_of_another_type_are_no_masters),
-		cmocka_unit_test(configs_follow_the_rules),
-		cmocka_unit_test(json_within_a_config_has_a_bound),
-		cmocka_unit_test(coordinator_settings_follow_the_rules),
-		cmocka_unit_test(annotations_follow_the_rules),
-		cmocka_unit_test(pools_follow_the_rules),
-		cmocka_unit_test(an_admitted_pool_is_younger_than_all_others),
-		cmocka_unit_test(many_problems_are_counted_not_kept),
-		cmocka_unit_test(a_pool_keeps_its_network),
-		cmocka_unit_test(a_config_without_uid_is_a_bug),
-		cmocka_unit_test(names_are_judged_as_kubernetes_does),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,7 +172,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void agrees_with_the_recorded_behaviour(void **state)
+TEST(agrees_with_the_recorded_behaviour)
 {
 	json_auto_t *cases = recordings_need("spider.json");
 	json_auto_t *world = world_new();
@@ -188,7 +188,7 @@ static void agrees_with_the_recorded_behaviour(void **state)
 }
 
 /* What the recorded webhook stored, defaults filled in, gives the same as what was sent. */
-static void stored_defaults_change_nothing(void **state)
+TEST(stored_defaults_change_nothing)
 {
 	json_auto_t *cases = recordings_need("spider.json");
 	json_auto_t *world = world_new();
@@ -202,7 +202,7 @@ static void stored_defaults_change_nothing(void **state)
 	assert_int_equal(failed, 0);
 }
 
-static void accepts_the_configs_that_pods_were_recorded_with(void **state)
+TEST(accepts_the_configs_that_pods_were_recorded_with)
 {
 	json_auto_t *recording = recordings_need("pods.json");
 	json_auto_t *world = world_new();
@@ -221,14 +221,4 @@ static void accepts_the_configs_that_pods_were_recorded_with(void **state)
 	assert_int_equal(failed, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(agrees_with_the_recorded_behaviour),
-		cmocka_unit_test(stored_defaults_change_nothing),
-		cmocka_unit_test(accepts_the_configs_that_pods_were_recorded_with),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -50,13 +50,13 @@ static void check(const char *before, const char *spec, const char *class, size_
 	assert_int_equal(json_array_size(json_at(impact, "pods")), pods);
 }
 
-static void the_same_spec_costs_nothing(void **state)
+TEST(the_same_spec_costs_nothing)
 {
 	check(two_vfs, two_vfs, "none", 0, 0);
 	check("{}", "{}", "none", 0, 0);
 }
 
-static void another_number_of_vfs_ends_the_pods_that_hold_some(void **state)
+TEST(another_number_of_vfs_ends_the_pods_that_hold_some)
 {
 	json_auto_t *impact = cost(two_vfs, "interfaces: [{" PF ", numVfs: 4}]");
 	const json_t *change = json_array_get(json_at(impact, "changes"), 0);
@@ -76,18 +76,18 @@ static void another_number_of_vfs_ends_the_pods_that_hold_some(void **state)
 	assert_null(json_at(impact, "unknown"));
 }
 
-static void more_vfs_than_the_nic_has_are_not_made(void **state)
+TEST(more_vfs_than_the_nic_has_are_not_made)
 {
 	check(two_vfs, "interfaces: [{" PF ", numVfs: 9}]", "none", 1, 0);
 }
 
-static void another_eswitch_mode_removes_all_vfs(void **state)
+TEST(another_eswitch_mode_removes_all_vfs)
 {
 	check(two_vfs, "interfaces: [{" PF ", numVfs: 2, eSwitchMode: switchdev}]", "evict", 1, 1);
 	check(two_vfs, "interfaces: [{" PF ", numVfs: 2, eSwitchMode: legacy}]", "none", 1, 0);
 }
 
-static void a_mode_that_nobody_wants_any_more_removes_all_vfs(void **state)
+TEST(a_mode_that_nobody_wants_any_more_removes_all_vfs)
 {
 	static const char switchdev[] = "interfaces: [{" PF ", numVfs: 2, eSwitchMode: switchdev}]";
 	json_auto_t *status = yaml(status_yaml), *before = yaml(switchdev);
@@ -102,7 +102,7 @@ static void a_mode_that_nobody_wants_any_more_removes_all_vfs(void **state)
 	      "interfaces: [{" PF ", numVfs: 2}]", "none", 0, 0);
 }
 
-static void of_what_the_agent_refuses_nothing_is_done(void **state)
+TEST(of_what_the_agent_refuses_nothing_is_done)
 {
 	static const char external[] = PF ", numVfs: 2, externallyManaged: true, vfGroups: "
 					  "[{vfRange: 0-1, deviceType: vfio-pci}]";
@@ -116,7 +116,7 @@ static void of_what_the_agent_refuses_nothing_is_done(void **state)
 	check(two_vfs, mtu, "none", 1, 0);
 }
 
-static void a_driver_changes_for_the_vfs_of_its_group_alone(void **state)
+TEST(a_driver_changes_for_the_vfs_of_its_group_alone)
 {
 	check(two_vfs,
 	      "interfaces: [{" PF ", numVfs: 2, vfGroups: [{vfRange: 0-0, deviceType: vfio-pci}]}]",
@@ -126,7 +126,7 @@ static void a_driver_changes_for_the_vfs_of_its_group_alone(void **state)
 	      "evict", 2, 1);
 }
 
-static void an_mtu_costs_no_pod(void **state)
+TEST(an_mtu_costs_no_pod)
 {
 	check(two_vfs,
 	      "interfaces: [{" PF ", numVfs: 2, mtu: 9000,"
@@ -135,26 +135,26 @@ static void an_mtu_costs_no_pod(void **state)
 	check(two_vfs, "interfaces: [{" PF ", numVfs: 4, mtu: 9000}]", "evict", 2, 1);
 }
 
-static void a_nic_that_policies_leave_loses_its_vfs(void **state)
+TEST(a_nic_that_policies_leave_loses_its_vfs)
 {
 	check(two_vfs, "{}", "evict", 1, 1);
 	check("{}", "{}", "none", 0, 0);
 	check("interfaces: [{" PF ", numVfs: 2, externallyManaged: true}]", "{}", "none", 0, 0);
 }
 
-static void the_number_of_an_external_nic_is_not_ours(void **state)
+TEST(the_number_of_an_external_nic_is_not_ours)
 {
 	check("{}", "interfaces: [{" PF ", numVfs: 1, externallyManaged: true}]", "none", 0, 0);
 }
 
-static void another_rdma_mode_is_a_boot(void **state)
+TEST(another_rdma_mode_is_a_boot)
 {
 	check("{}", "system: {rdmaMode: exclusive}", "reboot", 1, 0);
 	check("{}", "system: {rdmaMode: shared}", "none", 0, 0);
 	check("system: {rdmaMode: exclusive}", "{}", "reboot", 1, 0);
 }
 
-static void what_the_kubelet_does_not_tell_counts_as_in_use(void **state)
+TEST(what_the_kubelet_does_not_tell_counts_as_in_use)
 {
 	json_auto_t *status = yaml(status_yaml), *before = yaml(two_vfs), *impact = NULL;
 	json_auto_t *spec = yaml("interfaces: [{" PF ", numVfs: 4}]"), *other = NULL;
@@ -171,33 +171,11 @@ static void what_the_kubelet_does_not_tell_counts_as_in_use(void **state)
 	assert_string_equal(json_str_at(other, "class"), "evict");
 }
 
-static void without_a_status_nothing_can_be_said(void **state)
+TEST(without_a_status_nothing_can_be_said)
 {
 	json_auto_t *spec = yaml(two_vfs);
 	json_auto_t *impact = node_impact(NULL, spec, NULL);
 
 	assert_string_equal(json_str_at(impact, "class"), "none");
 	assert_int_equal(json_array_size(json_at(impact, "changes")), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_same_spec_costs_nothing),
-		cmocka_unit_test(another_number_of_vfs_ends_the_pods_that_hold_some),
-		cmocka_unit_test(more_vfs_than_the_nic_has_are_not_made),
-		cmocka_unit_test(another_eswitch_mode_removes_all_vfs),
-		cmocka_unit_test(a_mode_that_nobody_wants_any_more_removes_all_vfs),
-		cmocka_unit_test(of_what_the_agent_refuses_nothing_is_done),
-		cmocka_unit_test(a_driver_changes_for_the_vfs_of_its_group_alone),
-		cmocka_unit_test(an_mtu_costs_no_pod),
-		cmocka_unit_test(a_nic_that_policies_leave_loses_its_vfs),
-		cmocka_unit_test(the_number_of_an_external_nic_is_not_ours),
-		cmocka_unit_test(another_rdma_mode_is_a_boot),
-		cmocka_unit_test(what_the_kubelet_does_not_tell_counts_as_in_use),
-		cmocka_unit_test(without_a_status_nothing_can_be_said),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

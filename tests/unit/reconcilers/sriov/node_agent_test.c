@@ -131,7 +131,7 @@ static json_t *world_of(const struct row *row)
 	return world;
 }
 
-static void an_agent_is_away_when_none_of_its_pods_has_run_for_a_minute(void **state)
+TEST(an_agent_is_away_when_none_of_its_pods_has_run_for_a_minute)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const struct row *row = &rows[i];
@@ -157,7 +157,7 @@ static void an_agent_is_away_when_none_of_its_pods_has_run_for_a_minute(void **s
 #define CUT_OFF_BOX "{w1: {since: '2026-01-31T09:59:50Z', cutOff: true}}"
 
 /* The minute is for updates; the kubelet's silence took long enough to show. */
-static void an_agent_is_out_of_reach_with_its_node(void **state)
+TEST(an_agent_is_out_of_reach_with_its_node)
 {
 	static const struct {
 		const char *what, *node, *state, *pods, *box, *want;
@@ -213,7 +213,7 @@ static size_t place_of(const struct plan *plan, const char *what)
 }
 
 /* Were the write to fail, the next decision would take the agent for one that wrote over it. */
-static void what_is_said_comes_before_what_is_remembered_of_it(void **state)
+TEST(what_is_said_comes_before_what_is_remembered_of_it)
 {
 	json_auto_t *world = yaml(
 		"{env: {now: '" NOW "', namespace: sys}, "
@@ -231,7 +231,7 @@ static void what_is_said_comes_before_what_is_remembered_of_it(void **state)
 	assert_true(place_of(&plan, "status-part") < place_of(&plan, "post"));
 }
 
-static void what_is_kept_of_a_pod_gives_the_same_judgement(void **state)
+TEST(what_is_kept_of_a_pod_gives_the_same_judgement)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		json_auto_t *world = world_of(&rows[i]), *node_state = yaml(rows[i].state);
@@ -250,7 +250,7 @@ static void what_is_kept_of_a_pod_gives_the_same_judgement(void **state)
 	}
 }
 
-static void of_a_pod_that_is_ready_little_is_kept(void **state)
+TEST(of_a_pod_that_is_ready_little_is_kept)
 {
 	json_auto_t *pod = yaml(
 		"apiVersion: v1\nmetadata: {name: a, namespace: sys, labels: {x: y}, "
@@ -267,7 +267,7 @@ static void of_a_pod_that_is_ready_little_is_kept(void **state)
 	assert_true(json_same(pod, want));
 }
 
-static void without_a_clock_nothing_is_judged(void **state)
+TEST(without_a_clock_nothing_is_judged)
 {
 	json_auto_t *world = yaml("{env: {}, agentpods: {}}"), *node_state = yaml("{" REPORTED "}");
 	auto_node_agent struct node_agent agent = {0};
@@ -275,19 +275,4 @@ static void without_a_clock_nothing_is_judged(void **state)
 
 	assert_int_equal(node_agent_judge(world, "w1", node_state, &agent, &err), -1);
 	assert_string_equal(err.reason, "NoClock");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_agent_is_away_when_none_of_its_pods_has_run_for_a_minute),
-		cmocka_unit_test(an_agent_is_out_of_reach_with_its_node),
-		cmocka_unit_test(what_is_said_comes_before_what_is_remembered_of_it),
-		cmocka_unit_test(what_is_kept_of_a_pod_gives_the_same_judgement),
-		cmocka_unit_test(of_a_pod_that_is_ready_little_is_kept),
-		cmocka_unit_test(without_a_clock_nothing_is_judged),
-	};
-
-	json_init();
-	return cmocka_run_group_tests_name("reconcilers/sriov/node_agent", tests, NULL, NULL);
 }

@@ -73,7 +73,7 @@ static const char *rails(void)
 	return json_str_or(json_at(node, "metadata", "annotations", NODE_HEALTH_ANNOTATION), "-");
 }
 
-static void a_node_is_as_ready_as_its_worst_port(void **state)
+TEST_WITH(a_node_is_as_ready_as_its_worst_port, set_up, tear_down)
 {
 	assert_int_equal(decide(PORT(1, "healthy", "LinkHealthy"), false, NOW), 1);
 	assert_string_equal(member("status"), "True");
@@ -97,7 +97,7 @@ static void a_node_is_as_ready_as_its_worst_port(void **state)
 	assert_int_equal(json_array_size(json_at(node, "status", "conditions")), 2);
 }
 
-static void a_node_without_ports_that_count_says_nothing(void **state)
+TEST_WITH(a_node_without_ports_that_count_says_nothing, set_up, tear_down)
 {
 	assert_int_equal(decide("", false, NOW), 0);
 	assert_int_equal(decide(NULL, false, NOW), 0);
@@ -110,7 +110,7 @@ static void a_node_without_ports_that_count_says_nothing(void **state)
 	assert_int_equal(decide("", false, NOW), 0);
 }
 
-static void without_an_agent_it_is_unknown(void **state)
+TEST_WITH(without_an_agent_it_is_unknown, set_up, tear_down)
 {
 	(void)decide(PORT(1, "failed", "LinkDown"), false, NOW);
 	assert_int_equal(decide(PORT(1, "failed", "LinkDown"), true, LATER), 1);
@@ -123,7 +123,7 @@ static void without_an_agent_it_is_unknown(void **state)
 	assert_string_equal(member("status"), "-");
 }
 
-static void many_bad_ports_are_counted(void **state)
+TEST_WITH(many_bad_ports_are_counted, set_up, tear_down)
 {
 	(void)decide(
 		PORT(1, "failed", "LinkDown") ", " PORT(2, "failed", "LinkDown") ", " PORT(
@@ -132,19 +132,4 @@ static void many_bad_ports_are_counted(void **state)
 										 "LinkHealthy"),
 		false, NOW);
 	assert_string_equal(member("message"), "port 1; port 2; port 3; and 1 more");
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(a_node_is_as_ready_as_its_worst_port),
-		CASE(a_node_without_ports_that_count_says_nothing),
-		CASE(without_an_agent_it_is_unknown),
-		CASE(many_bad_ports_are_counted),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

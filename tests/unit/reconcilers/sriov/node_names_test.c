@@ -25,7 +25,7 @@ static void update(struct node_names *names, const char *old, const char *now, c
 	strbuf_done(&told);
 }
 
-static void the_first_and_the_last_node_are_told(void **state)
+TEST(the_first_and_the_last_node_are_told)
 {
 	auto_node_names struct node_names *names = node_names_new();
 
@@ -41,7 +41,7 @@ static void the_first_and_the_last_node_are_told(void **state)
 	update(names, "{a/x: true}", NULL, "");
 }
 
-static void extended_resources_are_told_from_others(void **state)
+TEST(extended_resources_are_told_from_others)
 {
 	json_auto_t *allocatable = yaml("{cpu: '4', memory: 1Ki, pods: '110', hugepages-2Mi: '0', "
 					"spidernet.io/vf: '8', spidernet.io/none: '0', "
@@ -56,7 +56,7 @@ static void extended_resources_are_told_from_others(void **state)
 	assert_null(node_resources_of(NULL));
 }
 
-static void links_are_known_where_a_node_reports_them(void **state)
+TEST(links_are_known_where_a_node_reports_them)
 {
 	json_auto_t *reports = yaml("{status: {links: [bond0, /reported, 7, ens1]}}");
 	json_auto_t *none = yaml("{status: {links: []}}"), *silent = yaml("{status: {}}");
@@ -75,7 +75,7 @@ static void ignore(void *arg, const char *name)
 {
 }
 
-static void a_link_type_counts_where_nodes_agree(void **state)
+TEST(a_link_type_counts_where_nodes_agree)
 {
 	json_auto_t *one = yaml(
 		"{spec: {interfaces: [{pciAddress: '0000:af:00.0', vfGroups: [{resourceName: "
@@ -101,7 +101,7 @@ static void a_link_type_counts_where_nodes_agree(void **state)
 	assert_string_equal(node_names_link_type(names, "ib0"), "IB");
 }
 
-static void what_pods_can_have_is_told_from_what_is_not_known(void **state)
+TEST(what_pods_can_have_is_told_from_what_is_not_known)
 {
 	json_auto_t *node = yaml("{status: {allocatable: {x.io/a: '4', x.io/b: 1Ki, "
 				 "x.io/c: 1k, x.io/d: 3M, x.io/e: 1e3, x.io/f: k, x.io/g: '', "
@@ -119,18 +119,4 @@ static void what_pods_can_have_is_told_from_what_is_not_known(void **state)
 	}
 	assert_int_equal(node_allocatable(unknown, "x.io/a"), -1);
 	assert_int_equal(node_allocatable(NULL, "x.io/a"), -1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_first_and_the_last_node_are_told),
-		cmocka_unit_test(extended_resources_are_told_from_others),
-		cmocka_unit_test(links_are_known_where_a_node_reports_them),
-		cmocka_unit_test(a_link_type_counts_where_nodes_agree),
-		cmocka_unit_test(what_pods_can_have_is_told_from_what_is_not_known),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

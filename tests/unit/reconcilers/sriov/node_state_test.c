@@ -122,7 +122,7 @@ static void put_pool(json_t *world, const char *key, const char *text)
 	json_put(json_at(world, KIND_POOL_CONFIG), key, pool);
 }
 
-static void two_policies_share_a_pf(void **state)
+TEST(two_policies_share_a_pf)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 
@@ -135,7 +135,7 @@ static void two_policies_share_a_pf(void **state)
 			  " bridges: {}, system: {rdmaMode: exclusive}}");
 }
 
-static void a_weak_policy_that_overlaps_leaves_nothing_behind(void **state)
+TEST(a_weak_policy_that_overlaps_leaves_nothing_behind)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 
@@ -150,7 +150,7 @@ static void a_weak_policy_that_overlaps_leaves_nothing_behind(void **state)
 		   "p0: VFs 0-15 lost to VFs 4-9 of policy lab/bulk, priority 50");
 }
 
-static void a_strong_policy_that_overlaps_takes_the_pf(void **state)
+TEST(a_strong_policy_that_overlaps_takes_the_pf)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 
@@ -165,7 +165,7 @@ static void a_strong_policy_that_overlaps_takes_the_pf(void **state)
 		    " policyName: wide, policyNamespace: lab, mtu: 4000}]}]");
 }
 
-static void of_equals_the_last_name_wins_and_the_larger_numbers_stay(void **state)
+TEST(of_equals_the_last_name_wins_and_the_larger_numbers_stay)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 
@@ -180,7 +180,7 @@ static void of_equals_the_last_name_wins_and_the_larger_numbers_stay(void **stat
 		    " mtu: 1500}]}]");
 }
 
-static void an_absent_priority_is_the_weakest(void **state)
+TEST(an_absent_priority_is_the_weakest)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 
@@ -193,7 +193,7 @@ static void an_absent_priority_is_the_weakest(void **state)
 		    "policyNamespace: lab}]}]");
 }
 
-static void disjoint_ranges_may_share_a_resource(void **state)
+TEST(disjoint_ranges_may_share_a_resource)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 
@@ -212,7 +212,7 @@ static void disjoint_ranges_may_share_a_resource(void **state)
 		    "policyNamespace: lab}]}]");
 }
 
-static void a_policy_may_list_a_pf_twice_and_by_its_alternative_name(void **state)
+TEST(a_policy_may_list_a_pf_twice_and_by_its_alternative_name)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 
@@ -226,7 +226,7 @@ static void a_policy_may_list_a_pf_twice_and_by_its_alternative_name(void **stat
 		    "policyNamespace: lab}]}]");
 }
 
-static void equality_is_judged_per_pf(void **state)
+TEST(equality_is_judged_per_pf)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 
@@ -244,7 +244,7 @@ static void equality_is_judged_per_pf(void **state)
 		    "policyNamespace: lab}]}]");
 }
 
-static void a_partition_inherits_what_it_does_not_say(void **state)
+TEST(a_partition_inherits_what_it_does_not_say)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 	const json_t *pf;
@@ -268,7 +268,7 @@ static void a_partition_inherits_what_it_does_not_say(void **state)
 	assert_why(world, "lab/weak", "SpecPending", "agent: its NodeState is being written");
 }
 
-static void a_contradiction_on_a_pf_is_told_to_the_weaker(void **state)
+TEST(a_contradiction_on_a_pf_is_told_to_the_weaker)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 	const json_t *pf;
@@ -293,7 +293,7 @@ static void a_contradiction_on_a_pf_is_told_to_the_weaker(void **state)
 		   "p0: externallyManaged true is overruled by policy lab/strong");
 }
 
-static void a_replaced_policy_bequeaths_no_fields(void **state)
+TEST(a_replaced_policy_bequeaths_no_fields)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 
@@ -305,7 +305,7 @@ static void a_replaced_policy_bequeaths_no_fields(void **state)
 	assert_null(json_at(json_array_get(json_at(spec, "interfaces"), 0), "eSwitchMode"));
 }
 
-static void the_plugin_needs_no_other_source(void **state)
+TEST(the_plugin_needs_no_other_source)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 
@@ -319,7 +319,7 @@ static void the_plugin_needs_no_other_source(void **state)
 		    " vdpaType: vhost, needVhostNet: true, excludeTopology: true}]");
 }
 
-static void a_resource_of_two_sorts_is_told_to_the_weaker(void **state)
+TEST(a_resource_of_two_sorts_is_told_to_the_weaker)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 
@@ -364,7 +364,7 @@ static void set_pf(json_t *world, size_t pf, const char *fields)
 
 #define IPOIB "00:00:10:87:fe:80:00:00:00:00:00:00:0c:42:a1:03:00:66:a1:b2"
 
-static void infiniband_vfs_get_guids_from_the_pool_of_the_node(void **state)
+TEST(infiniband_vfs_get_guids_from_the_pool_of_the_node)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 
@@ -381,7 +381,7 @@ static void infiniband_vfs_get_guids_from_the_pool_of_the_node(void **state)
 	assert_null(json_at(group_at(spec, 1, 0), "guidStart"));
 }
 
-static void the_link_that_a_policy_asks_for_decides_over_guids(void **state)
+TEST(the_link_that_a_policy_asks_for_decides_over_guids)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 
@@ -396,7 +396,7 @@ static void the_link_that_a_policy_asks_for_decides_over_guids(void **state)
 	assert_null(json_at(group_at(spec, 1, 0), "guidStart"));
 }
 
-static void without_a_pool_guids_are_left_to_the_agent(void **state)
+TEST(without_a_pool_guids_are_left_to_the_agent)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 
@@ -407,7 +407,7 @@ static void without_a_pool_guids_are_left_to_the_agent(void **state)
 	assert_null(json_at(group_at(spec, 0, 0), "guidStart"));
 }
 
-static void a_node_in_two_pools_keeps_its_guids(void **state)
+TEST(a_node_in_two_pools_keeps_its_guids)
 {
 	json_auto_t *world = world_new(), *before = NULL, *after = NULL;
 
@@ -421,7 +421,7 @@ static void a_node_in_two_pools_keeps_its_guids(void **state)
 	assert_true(json_same(before, after));
 }
 
-static void who_cannot_have_guids_of_the_pool_is_told(void **state)
+TEST(who_cannot_have_guids_of_the_pool_is_told)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 
@@ -446,7 +446,7 @@ static void who_cannot_have_guids_of_the_pool_is_told(void **state)
 
 /* ---- what does not stop what ----------------------------------------------------------------- */
 
-static void a_refused_policy_stops_no_other(void **state)
+TEST(a_refused_policy_stops_no_other)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 
@@ -461,7 +461,7 @@ static void a_refused_policy_stops_no_other(void **state)
 		    "policyNamespace: lab}]}]");
 }
 
-static void a_policy_broken_by_an_edit_keeps_its_vfs(void **state)
+TEST(a_policy_broken_by_an_edit_keeps_its_vfs)
 {
 	json_auto_t *world = world_new(), *before = NULL, *after = NULL;
 
@@ -482,7 +482,7 @@ static void a_policy_broken_by_an_edit_keeps_its_vfs(void **state)
 }
 
 /* The label is as it was, or has changed with a NIC. */
-static void a_policy_that_selects_by_rails_keeps_its_vfs(void **state)
+TEST(a_policy_that_selects_by_rails_keeps_its_vfs)
 {
 	static const char *const labels[] = {"{gpu: 'yes', rdma.orbweaver.io/rail.count: '8'}",
 					     "{gpu: 'yes', rdma.orbweaver.io/rail.count: '7'}"};
@@ -507,7 +507,7 @@ static void a_policy_that_selects_by_rails_keeps_its_vfs(void **state)
 	}
 }
 
-static void a_good_policy_is_not_held_for_its_namesake(void **state)
+TEST(a_good_policy_is_not_held_for_its_namesake)
 {
 	json_auto_t *world = world_new(), *before = NULL, *after = NULL;
 	json_t *bad;
@@ -527,7 +527,7 @@ static void a_good_policy_is_not_held_for_its_namesake(void **state)
 			 4);
 }
 
-static void a_pf_that_is_listed_twice_counts_once(void **state)
+TEST(a_pf_that_is_listed_twice_counts_once)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 	json_t *interfaces = json_at(state_of(world), "status", "interfaces");
@@ -538,7 +538,7 @@ static void a_pf_that_is_listed_twice_counts_once(void **state)
 	assert_int_equal(json_array_size(json_at(spec, "interfaces")), 2);
 }
 
-static void a_node_in_two_pools_keeps_its_mode(void **state)
+TEST(a_node_in_two_pools_keeps_its_mode)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 
@@ -549,7 +549,7 @@ static void a_node_in_two_pools_keeps_its_mode(void **state)
 	assert_string_equal(json_str_at(spec, "system", "rdmaMode"), "exclusive");
 }
 
-static void an_unreadable_pool_changes_no_mode(void **state)
+TEST(an_unreadable_pool_changes_no_mode)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 
@@ -563,7 +563,7 @@ static void an_unreadable_pool_changes_no_mode(void **state)
 
 /* ---- the object's life ----------------------------------------------------------------------- */
 
-static void a_selected_node_gets_a_node_state_before_any_nic_is_known(void **state)
+TEST(a_selected_node_gets_a_node_state_before_any_nic_is_known)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 
@@ -575,7 +575,7 @@ static void a_selected_node_gets_a_node_state_before_any_nic_is_known(void **sta
 	assert_why(world, "lab/a", "NicsNotReported", "agent: no NICs are reported yet");
 }
 
-static void a_node_that_nobody_selects_gets_none(void **state)
+TEST(a_node_that_nobody_selects_gets_none)
 {
 	json_auto_t *world = world_new();
 	auto_plan struct plan plan = {0};
@@ -588,7 +588,7 @@ static void a_node_that_nobody_selects_gets_none(void **state)
 	assert_json(json_at(find_op(&plan, "report"), "policies"), "{}");
 }
 
-static void without_nics_the_decision_stays(void **state)
+TEST(without_nics_the_decision_stays)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 
@@ -600,7 +600,7 @@ static void without_nics_the_decision_stays(void **state)
 	assert_json(spec, "{interfaces: [{pciAddress: x, numVfs: 3}], bridges: {}, system: {}}");
 }
 
-static void without_policies_the_node_state_is_empty(void **state)
+TEST(without_policies_the_node_state_is_empty)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 
@@ -610,7 +610,7 @@ static void without_policies_the_node_state_is_empty(void **state)
 	assert_json(spec, "{bridges: {}}");
 }
 
-static void what_upstream_wrote_stays_to_the_letter(void **state)
+TEST(what_upstream_wrote_stays_to_the_letter)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 	static const char written[] =
@@ -626,7 +626,7 @@ static void what_upstream_wrote_stays_to_the_letter(void **state)
 }
 
 /* VFs stay as upstream's operator has them: only the rails are new. */
-static void rails_join_what_upstream_wrote(void **state)
+TEST(rails_join_what_upstream_wrote)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 	static const char group[] =
@@ -657,7 +657,7 @@ static void rails_join_what_upstream_wrote(void **state)
 }
 
 /* The first NIC of p0, p1 and p9, which one policy each names, vanishes. */
-static void a_vanished_nic_keeps_its_place_among_policies(void **state)
+TEST(a_vanished_nic_keeps_its_place_among_policies)
 {
 #define ONE_NIC(name) "{nicSelector: {pfNames: [" name "]}, numVfs: 8, isRdma: true}"
 	json_auto_t *world = world_new(), *before = NULL, *away = NULL, *renamed = NULL;
@@ -690,7 +690,7 @@ static void a_vanished_nic_keeps_its_place_among_policies(void **state)
 		    "{from: SriovNetworkNodePolicy lab/a0 and 2 more, order: [p0, p1, p9]}");
 }
 
-static void bridges_that_someone_entered_stay(void **state)
+TEST(bridges_that_someone_entered_stay)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 
@@ -700,7 +700,7 @@ static void bridges_that_someone_entered_stay(void **state)
 	assert_json(json_at(spec, "bridges"), "{ovs: [{name: br-0}]}");
 }
 
-static void a_node_state_outlives_its_node_for_half_an_hour(void **state)
+TEST(a_node_state_outlives_its_node_for_half_an_hour)
 {
 	json_auto_t *world = world_new();
 	auto_plan struct plan first = {0}, waiting = {0}, late = {0};
@@ -733,7 +733,7 @@ static const json_t *said_of(const struct plan *plan, const char *type)
 }
 
 /* It neither looks as it did while the node was there, nor as if somebody had to act. */
-static void a_node_state_without_a_node_says_so_and_until_when(void **state)
+TEST(a_node_state_without_a_node_says_so_and_until_when)
 {
 	json_auto_t *world = world_new();
 	auto_plan struct plan first = {0}, again = {0};
@@ -767,7 +767,7 @@ static void a_node_state_without_a_node_says_so_and_until_when(void **state)
 			       json_at(status, "conditions")));
 }
 
-static void a_node_that_comes_back_takes_its_node_state_over(void **state)
+TEST(a_node_that_comes_back_takes_its_node_state_over)
 {
 	json_auto_t *world = world_new();
 	auto_plan struct plan plan = {0}, later = {0};
@@ -790,7 +790,7 @@ static void a_node_that_comes_back_takes_its_node_state_over(void **state)
 	assert_null(find_op(&later, "status-part"));
 }
 
-static void a_node_of_another_system_gets_none(void **state)
+TEST(a_node_of_another_system_gets_none)
 {
 	json_auto_t *world = world_new();
 	auto_plan struct plan plan = {0};
@@ -807,7 +807,7 @@ static void a_node_of_another_system_gets_none(void **state)
 
 /* ---- reports --------------------------------------------------------------------------------- */
 
-static void a_report_follows_the_agent(void **state)
+TEST(a_report_follows_the_agent)
 {
 	json_auto_t *world = world_new(), *spec = NULL, *ready = NULL;
 	json_t *status = json_at(state_of(world), "status");
@@ -843,7 +843,7 @@ static void a_report_follows_the_agent(void **state)
  * p0 waits for a pod, p1 has failed, and the node for a reboot: each policy hears of its PF and of
  * the node.
  */
-static void a_policy_answers_for_its_own_nics(void **state)
+TEST(a_policy_answers_for_its_own_nics)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 	json_t *status = json_at(state_of(world), "status");
@@ -876,7 +876,7 @@ static void a_policy_answers_for_its_own_nics(void **state)
 	"is held by lab/vf1'}]"
 
 /* p0 waits for a pod, and there is nothing left to do at p1. */
-static void a_pod_on_another_nic_holds_no_policy_up(void **state)
+TEST(a_pod_on_another_nic_holds_no_policy_up)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 	json_t *status = json_at(state_of(world), "status");
@@ -899,7 +899,7 @@ static void a_pod_on_another_nic_holds_no_policy_up(void **state)
 }
 
 /* Steps are left, and may be p1's: who waits beside them is named. */
-static void a_policy_that_waits_for_the_node_hears_for_whom(void **state)
+TEST(a_policy_that_waits_for_the_node_hears_for_whom)
 {
 	json_auto_t *world = world_new(), *spec = NULL;
 	json_t *status = json_at(state_of(world), "status");
@@ -919,7 +919,7 @@ static void a_policy_that_waits_for_the_node_hears_for_whom(void **state)
 }
 
 /* An agent that looked and found no NIC has spoken. */
-static void a_node_without_nics_is_no_silent_node(void **state)
+TEST(a_node_without_nics_is_no_silent_node)
 {
 	json_auto_t *world = world_new();
 	json_t *status = json_at(state_of(world), "status");
@@ -932,7 +932,7 @@ static void a_node_without_nics_is_no_silent_node(void **state)
 	assert_why(world, "lab/a", "NoNicMatches", "agent: reports no NIC");
 }
 
-static void a_node_without_a_match_says_why_for_each_pf(void **state)
+TEST(a_node_without_a_match_says_why_for_each_pf)
 {
 	json_auto_t *world = world_new();
 
@@ -945,7 +945,7 @@ static void a_node_without_a_match_says_why_for_each_pf(void **state)
 }
 
 /* The NIC for management is the first of the node, and fails the wrong name as all others do. */
-static void of_pfs_as_close_one_that_can_have_vfs_is_named_first(void **state)
+TEST(of_pfs_as_close_one_that_can_have_vfs_is_named_first)
 {
 	json_auto_t *world = world_new();
 
@@ -963,7 +963,7 @@ static void of_pfs_as_close_one_that_can_have_vfs_is_named_first(void **state)
 		   "p1: vendor 15b3, wanted 1af4; name p1, wanted mgmt");
 }
 
-static void a_device_cannot_have_more_vfs_than_it_says(void **state)
+TEST(a_device_cannot_have_more_vfs_than_it_says)
 {
 	json_auto_t *world = world_new();
 
@@ -974,7 +974,7 @@ static void a_device_cannot_have_more_vfs_than_it_says(void **state)
 }
 
 /* The agent leaves such a PF as it is, so a policy that is well by itself gets nothing either. */
-static void who_shares_a_device_with_too_many_vfs_is_told_whose_they_are(void **state)
+TEST(who_shares_a_device_with_too_many_vfs_is_told_whose_they_are)
 {
 	json_auto_t *world = world_new();
 
@@ -988,7 +988,7 @@ static void who_shares_a_device_with_too_many_vfs_is_told_whose_they_are(void **
 }
 
 /* What the agent says ten seconds later, in its words and with its word, is under it. */
-static void the_most_precise_reason_stays(void **state)
+TEST(the_most_precise_reason_stays)
 {
 	json_auto_t *world = world_new(), *spec = NULL, *report = NULL;
 	json_t *status = json_at(state_of(world), "status");
@@ -1012,7 +1012,7 @@ static void the_most_precise_reason_stays(void **state)
 }
 
 /* The agent has the command that switches it on. */
-static void a_device_without_sriov_is_left_to_the_agent(void **state)
+TEST(a_device_without_sriov_is_left_to_the_agent)
 {
 	json_auto_t *world = world_new(), *spec = NULL, *report = NULL;
 	json_t *status = json_at(state_of(world), "status");
@@ -1032,7 +1032,7 @@ static void a_device_without_sriov_is_left_to_the_agent(void **state)
 }
 
 /* Of more lines than are kept the one that the reason is about is the first. */
-static void the_line_that_the_reason_is_about_comes_first(void **state)
+TEST(the_line_that_the_reason_is_about_comes_first)
 {
 	json_auto_t *world = world_new(), *report = NULL, *spec = NULL, *problems = json_array();
 	json_t *status = json_at(state_of(world), "status");
@@ -1053,7 +1053,7 @@ static void the_line_that_the_reason_is_about_comes_first(void **state)
 			    "p0: no driver\np0: held\np0: held\np0: held");
 }
 
-static void numbers_of_an_agent_may_be_any(void **state)
+TEST(numbers_of_an_agent_may_be_any)
 {
 	static const char *const numbers[] = {"-9223372036854775808", "-1", "9223372036854775807",
 					      "many"};
@@ -1072,7 +1072,7 @@ static void numbers_of_an_agent_may_be_any(void **state)
 	}
 }
 
-static void without_a_clock_nothing_is_kept_or_deleted(void **state)
+TEST(without_a_clock_nothing_is_kept_or_deleted)
 {
 	json_auto_t *world = json_pack("{s:{s:s, s:s}, s:{s:{s:{s:s, s:s}}}}", "env", "now", "noon",
 				       "namespace", "orbweaver-system", KIND_NODE_STATE,
@@ -1087,7 +1087,7 @@ static void without_a_clock_nothing_is_kept_or_deleted(void **state)
 }
 
 /* The applier takes off what we set and do not name any more. */
-static void how_far_a_drain_is_stays_on_the_nodestate(void **state)
+TEST(how_far_a_drain_is_stays_on_the_nodestate)
 {
 	json_auto_t *world = json_pack(
 		"{s:{s:s, s:s}, s:{s:{s:{s:s}}}, s:{s:{s:{s:s, s:{s:s, s:s, s:s}, s:{s:[s, s]}}}}}",
@@ -1104,65 +1104,4 @@ static void how_far_a_drain_is_stays_on_the_nodestate(void **state)
 	assert_int_equal(node_state_reconcile(world, "w1", &plan, &err), 0);
 	assert_true(json_same(
 		json_at(json_array_get(plan.ops, 0), "object", "metadata", "annotations"), want));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(how_far_a_drain_is_stays_on_the_nodestate),
-		cmocka_unit_test(without_a_clock_nothing_is_kept_or_deleted),
-		cmocka_unit_test(two_policies_share_a_pf),
-		cmocka_unit_test(a_weak_policy_that_overlaps_leaves_nothing_behind),
-		cmocka_unit_test(a_strong_policy_that_overlaps_takes_the_pf),
-		cmocka_unit_test(of_equals_the_last_name_wins_and_the_larger_numbers_stay),
-		cmocka_unit_test(an_absent_priority_is_the_weakest),
-		cmocka_unit_test(disjoint_ranges_may_share_a_resource),
-		cmocka_unit_test(a_policy_may_list_a_pf_twice_and_by_its_alternative_name),
-		cmocka_unit_test(equality_is_judged_per_pf),
-		cmocka_unit_test(a_partition_inherits_what_it_does_not_say),
-		cmocka_unit_test(a_contradiction_on_a_pf_is_told_to_the_weaker),
-		cmocka_unit_test(a_replaced_policy_bequeaths_no_fields),
-		cmocka_unit_test(the_plugin_needs_no_other_source),
-		cmocka_unit_test(a_resource_of_two_sorts_is_told_to_the_weaker),
-		cmocka_unit_test(infiniband_vfs_get_guids_from_the_pool_of_the_node),
-		cmocka_unit_test(the_link_that_a_policy_asks_for_decides_over_guids),
-		cmocka_unit_test(without_a_pool_guids_are_left_to_the_agent),
-		cmocka_unit_test(a_node_in_two_pools_keeps_its_guids),
-		cmocka_unit_test(who_cannot_have_guids_of_the_pool_is_told),
-		cmocka_unit_test(a_refused_policy_stops_no_other),
-		cmocka_unit_test(a_policy_broken_by_an_edit_keeps_its_vfs),
-		cmocka_unit_test(a_policy_that_selects_by_rails_keeps_its_vfs),
-		cmocka_unit_test(a_good_policy_is_not_held_for_its_namesake),
-		cmocka_unit_test(a_pf_that_is_listed_twice_counts_once),
-		cmocka_unit_test(a_node_in_two_pools_keeps_its_mode),
-		cmocka_unit_test(an_unreadable_pool_changes_no_mode),
-		cmocka_unit_test(a_selected_node_gets_a_node_state_before_any_nic_is_known),
-		cmocka_unit_test(a_node_that_nobody_selects_gets_none),
-		cmocka_unit_test(without_nics_the_decision_stays),
-		cmocka_unit_test(without_policies_the_node_state_is_empty),
-		cmocka_unit_test(what_upstream_wrote_stays_to_the_letter),
-		cmocka_unit_test(rails_join_what_upstream_wrote),
-		cmocka_unit_test(a_vanished_nic_keeps_its_place_among_policies),
-		cmocka_unit_test(bridges_that_someone_entered_stay),
-		cmocka_unit_test(a_node_state_outlives_its_node_for_half_an_hour),
-		cmocka_unit_test(a_node_state_without_a_node_says_so_and_until_when),
-		cmocka_unit_test(a_node_that_comes_back_takes_its_node_state_over),
-		cmocka_unit_test(a_node_of_another_system_gets_none),
-		cmocka_unit_test(a_report_follows_the_agent),
-		cmocka_unit_test(a_policy_answers_for_its_own_nics),
-		cmocka_unit_test(a_pod_on_another_nic_holds_no_policy_up),
-		cmocka_unit_test(a_policy_that_waits_for_the_node_hears_for_whom),
-		cmocka_unit_test(a_node_without_nics_is_no_silent_node),
-		cmocka_unit_test(a_node_without_a_match_says_why_for_each_pf),
-		cmocka_unit_test(of_pfs_as_close_one_that_can_have_vfs_is_named_first),
-		cmocka_unit_test(a_device_cannot_have_more_vfs_than_it_says),
-		cmocka_unit_test(who_shares_a_device_with_too_many_vfs_is_told_whose_they_are),
-		cmocka_unit_test(the_most_precise_reason_stays),
-		cmocka_unit_test(a_device_without_sriov_is_left_to_the_agent),
-		cmocka_unit_test(the_line_that_the_reason_is_about_comes_first),
-		cmocka_unit_test(numbers_of_an_agent_may_be_any),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

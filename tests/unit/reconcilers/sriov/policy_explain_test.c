@@ -106,7 +106,7 @@ static json_t *bounded_status(json_t *world, const char *key)
 	return json_incref(json_at(op, "status"));
 }
 
-static void every_node_and_pf_names_its_first_failing_selector(void **state)
+TEST(every_node_and_pf_names_its_first_failing_selector)
 {
 	json_auto_t *world = world_new(), *answer = NULL;
 
@@ -135,7 +135,7 @@ static void every_node_and_pf_names_its_first_failing_selector(void **state)
 		    "w5: {selected: true, why: 'agent: no NICs are reported yet', pfs: []}\n");
 }
 
-static void every_field_says_whose_it_is_and_what_was_overruled(void **state)
+TEST(every_field_says_whose_it_is_and_what_was_overruled)
 {
 	json_auto_t *world = world_new(), *answer = NULL;
 
@@ -170,7 +170,7 @@ static void every_field_says_whose_it_is_and_what_was_overruled(void **state)
 		"   {policy: lab/wide, value: true}]}\n");
 }
 
-static void within_the_bounds_it_says_what_the_status_says(void **state)
+TEST(within_the_bounds_it_says_what_the_status_says)
 {
 	json_auto_t *world = world_new(), *answer = NULL, *status = NULL;
 
@@ -189,7 +189,7 @@ static void within_the_bounds_it_says_what_the_status_says(void **state)
 	assert_true(json_same(json_at(answer, "status"), status));
 }
 
-static void beyond_the_bounds_it_has_every_line_and_the_same_verdict(void **state)
+TEST(beyond_the_bounds_it_has_every_line_and_the_same_verdict)
 {
 	json_auto_t *world = world_new(), *answer = NULL, *status = NULL;
 	const json_t *all, *some;
@@ -218,7 +218,7 @@ static void beyond_the_bounds_it_has_every_line_and_the_same_verdict(void **stat
 	assert_true(json_same(full, status));
 }
 
-static void a_policy_that_is_refused_says_why_it_is_nowhere(void **state)
+TEST(a_policy_that_is_refused_says_why_it_is_nowhere)
 {
 	json_auto_t *world = world_new(), *answer = NULL;
 
@@ -233,7 +233,7 @@ static void a_policy_that_is_refused_says_why_it_is_nowhere(void **state)
 		"write NAME or NAME#FIRST-LAST, for example ens1f0#0-3");
 }
 
-static void an_unknown_policy_is_an_error(void **state)
+TEST(an_unknown_policy_is_an_error)
 {
 	json_auto_t *world = world_new();
 	struct err err = {0};
@@ -241,19 +241,4 @@ static void an_unknown_policy_is_an_error(void **state)
 	assert_null(policy_explain(world, "lab/a", &err));
 	assert_string_equal(err.text, "policy lab/a: there is none of that name");
 	assert_string_equal(err.reason, "NoSuchPolicy");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_node_and_pf_names_its_first_failing_selector),
-		cmocka_unit_test(every_field_says_whose_it_is_and_what_was_overruled),
-		cmocka_unit_test(within_the_bounds_it_says_what_the_status_says),
-		cmocka_unit_test(beyond_the_bounds_it_has_every_line_and_the_same_verdict),
-		cmocka_unit_test(a_policy_that_is_refused_says_why_it_is_nowhere),
-		cmocka_unit_test(an_unknown_policy_is_an_error),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,7 +69,7 @@ static void assert_counts(const json_t *status, int matched, int ready, int want
 	"Syncing,"                                                                                 \
 	" why: 'agent: syncStatus is InProgress'}"
 
-static void is_ready_when_every_matched_node_is(void **state)
+TEST(is_ready_when_every_matched_node_is)
 {
 	json_auto_t *world = world_with("{w1: " READY ", w2: " READY ", w3: " NO_NIC
 					" why: 'ens1f0: vendor 8086, wanted 15b3'}}");
@@ -85,7 +85,7 @@ static void is_ready_when_every_matched_node_is(void **state)
 }
 
 /* kubectl wait must not pass before every agent has spoken. */
-static void is_not_ready_while_a_selected_node_is_silent(void **state)
+TEST(is_not_ready_while_a_selected_node_is_silent)
 {
 	json_auto_t *world =
 		world_with("{w1: " READY ", ghost: {reported: false, matched: false, ready: false,"
@@ -103,7 +103,7 @@ static void is_not_ready_while_a_selected_node_is_silent(void **state)
 }
 
 /* A virtio NIC for management is no candidate; a PF that lacks one selector is. */
-static void the_candidate_that_comes_closest_is_in_the_headline(void **state)
+TEST(the_candidate_that_comes_closest_is_in_the_headline)
 {
 	json_auto_t *world =
 		world_with("{w1: " NO_NIC " failing: 3, why: 'mgmt0: vendor 1af4, wanted 15b3;"
@@ -118,7 +118,7 @@ static void the_candidate_that_comes_closest_is_in_the_headline(void **state)
 }
 
 /* A wrong name fails once on each. */
-static void of_candidates_as_close_one_that_can_have_vfs_is_in_the_headline(void **state)
+TEST(of_candidates_as_close_one_that_can_have_vfs_is_in_the_headline)
 {
 	json_auto_t *world = world_with(
 		"{w1: " NO_NIC " failing: 1, plain: true, why: 'mgmt0: name mgmt0, wanted ens9'}, "
@@ -130,7 +130,7 @@ static void of_candidates_as_close_one_that_can_have_vfs_is_in_the_headline(void
 			 "wanted ens9; correct nicSelector");
 }
 
-static void waiting_is_not_called_failing(void **state)
+TEST(waiting_is_not_called_failing)
 {
 	static const struct {
 		const char *reason, *why, *message;
@@ -163,7 +163,7 @@ static void waiting_is_not_called_failing(void **state)
 	}
 }
 
-static void says_the_agents_own_reason(void **state)
+TEST(says_the_agents_own_reason)
 {
 	json_auto_t *world = world_with(
 		"{w1: {reported: true, matched: true, ready: false, wantedVfs: 4, presentVfs: 0, "
@@ -178,7 +178,7 @@ static void says_the_agents_own_reason(void **state)
 	assert_condition(other, "Degraded", "True", "SyncFailed", "node w2 ens1: ?");
 }
 
-static void says_who_is_still_at_work(void **state)
+TEST(says_who_is_still_at_work)
 {
 	json_auto_t *world = world_with("{w2: " SYNCING ", w1: " READY "}");
 	json_auto_t *status = status_of(world);
@@ -193,7 +193,7 @@ static void says_who_is_still_at_work(void **state)
 	assert_condition(status, "Degraded", "False", "AsExpected", "nothing is wrong");
 }
 
-static void says_the_first_selector_that_failed_when_nothing_matches(void **state)
+TEST(says_the_first_selector_that_failed_when_nothing_matches)
 {
 	json_auto_t *world = world_with(
 		"{w3: " NO_NIC " why: \"ens1f0: vendor 8086, wanted 15b3\\nens1f1: vendor 8086,"
@@ -209,7 +209,7 @@ static void says_the_first_selector_that_failed_when_nothing_matches(void **stat
 			    "node w3 ens1f1: vendor 8086, wanted 15b3");
 }
 
-static void says_which_labels_no_node_has(void **state)
+TEST(says_which_labels_no_node_has)
 {
 	json_auto_t *world = world_with("{}");
 	json_auto_t *status = status_of(world);
@@ -220,7 +220,7 @@ static void says_which_labels_no_node_has(void **state)
 	assert_null(json_at(status, "explanation"));
 }
 
-static void waits_for_nodes_that_have_not_reported(void **state)
+TEST(waits_for_nodes_that_have_not_reported)
 {
 	json_auto_t *world =
 		world_with("{w1: {matched: false, ready: false, wantedVfs: 0, presentVfs: 0,"
@@ -234,7 +234,7 @@ static void waits_for_nodes_that_have_not_reported(void **state)
 			    "True");
 }
 
-static void a_selector_that_failed_is_said_before_nodes_that_are_silent(void **state)
+TEST(a_selector_that_failed_is_said_before_nodes_that_are_silent)
 {
 	json_auto_t *world =
 		world_with("{w1: {matched: false, ready: false, reason: NicsNotReported,"
@@ -251,7 +251,7 @@ static void a_selector_that_failed_is_said_before_nodes_that_are_silent(void **s
 			 "agent runs there");
 }
 
-static void a_refused_policy_says_what_would_be_right(void **state)
+TEST(a_refused_policy_says_what_would_be_right)
 {
 	json_auto_t *world = world_with("{w1: " READY "}");
 	json_auto_t *status = NULL;
@@ -265,7 +265,7 @@ static void a_refused_policy_says_what_would_be_right(void **state)
 	assert_string_equal(condition_status_of(json_at(status, "conditions"), "Degraded"), "True");
 }
 
-static void an_overruled_policy_is_degraded(void **state)
+TEST(an_overruled_policy_is_degraded)
 {
 	json_auto_t *world =
 		world_with("{w1: {matched: true, ready: false, wantedVfs: 8, presentVfs: 0,"
@@ -280,7 +280,7 @@ static void an_overruled_policy_is_degraded(void **state)
 	assert_string_equal(condition_status_of(json_at(status, "conditions"), "Ready"), "False");
 }
 
-static void a_policy_without_vfs_is_never_ready(void **state)
+TEST(a_policy_without_vfs_is_never_ready)
 {
 	json_auto_t *world = world_with("{w1: {matched: true, ready: true}}");
 	json_auto_t *status = NULL;
@@ -292,7 +292,7 @@ static void a_policy_without_vfs_is_never_ready(void **state)
 			 "the policy");
 }
 
-static void the_explanation_is_bounded_and_sorted(void **state)
+TEST(the_explanation_is_bounded_and_sorted)
 {
 	json_auto_t *world = world_with("{}");
 	json_auto_t *status = NULL;
@@ -314,7 +314,7 @@ static void the_explanation_is_bounded_and_sorted(void **state)
 	assert_string_equal(json_string_value(json_array_get(lines, 31)), "and 69 lines more");
 }
 
-static void counts_stay_within_the_schema(void **state)
+TEST(counts_stay_within_the_schema)
 {
 	json_auto_t *world = world_with(
 		"{w1: {matched: true, ready: true, wantedVfs: 2147483647, presentVfs: -5},"
@@ -324,7 +324,7 @@ static void counts_stay_within_the_schema(void **state)
 	assert_counts(status, 2, 2, INT32_MAX, 0);
 }
 
-static void a_second_look_changes_nothing(void **state)
+TEST(a_second_look_changes_nothing)
 {
 	json_auto_t *world = world_with("{w2: " SYNCING ", w1: " READY "}");
 	auto_plan struct plan plan = {0};
@@ -339,7 +339,7 @@ static void a_second_look_changes_nothing(void **state)
 	assert_int_equal(json_array_size(plan.ops), 1);
 }
 
-static void a_deleted_policy_needs_nothing(void **state)
+TEST(a_deleted_policy_needs_nothing)
 {
 	json_auto_t *world = world_with("{}");
 	auto_plan struct plan plan = {0};
@@ -347,31 +347,4 @@ static void a_deleted_policy_needs_nothing(void **state)
 
 	assert_int_equal(policy_status_reconcile(world, "lab/gone", &plan, &err), 0);
 	assert_true(plan_is_empty(&plan));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(is_ready_when_every_matched_node_is),
-		cmocka_unit_test(is_not_ready_while_a_selected_node_is_silent),
-		cmocka_unit_test(the_candidate_that_comes_closest_is_in_the_headline),
-		cmocka_unit_test(of_candidates_as_close_one_that_can_have_vfs_is_in_the_headline),
-		cmocka_unit_test(waiting_is_not_called_failing),
-		cmocka_unit_test(says_the_agents_own_reason),
-		cmocka_unit_test(says_who_is_still_at_work),
-		cmocka_unit_test(says_the_first_selector_that_failed_when_nothing_matches),
-		cmocka_unit_test(says_which_labels_no_node_has),
-		cmocka_unit_test(waits_for_nodes_that_have_not_reported),
-		cmocka_unit_test(a_selector_that_failed_is_said_before_nodes_that_are_silent),
-		cmocka_unit_test(a_refused_policy_says_what_would_be_right),
-		cmocka_unit_test(an_overruled_policy_is_degraded),
-		cmocka_unit_test(a_policy_without_vfs_is_never_ready),
-		cmocka_unit_test(the_explanation_is_bounded_and_sorted),
-		cmocka_unit_test(counts_stay_within_the_schema),
-		cmocka_unit_test(a_second_look_changes_nothing),
-		cmocka_unit_test(a_deleted_policy_needs_nothing),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

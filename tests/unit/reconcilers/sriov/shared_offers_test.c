@@ -46,7 +46,7 @@ static const json_t *decide(struct plan *plan, const char *first, const char *se
 	return json_array_get(plan->ops, 0);
 }
 
-static void an_entry_that_selects_nothing_anywhere_is_found(void **state)
+TEST(an_entry_that_selects_nothing_anywhere_is_found)
 {
 	auto_plan struct plan plan = {0};
 	const json_t *op = decide(&plan, NONE, NONE);
@@ -59,7 +59,7 @@ static void an_entry_that_selects_nothing_anywhere_is_found(void **state)
 			    "correct the selectors, or remove the entry");
 }
 
-static void one_that_is_for_other_nodes_is_not(void **state)
+TEST(one_that_is_for_other_nodes_is_not)
 {
 	auto_plan struct plan first = {0}, second = {0};
 
@@ -68,7 +68,7 @@ static void one_that_is_for_other_nodes_is_not(void **state)
 }
 
 /* The agent says so of what the annotation orbweaver.io/dra gives to claims. */
-static void one_that_claims_have_somewhere_is_not(void **state)
+TEST(one_that_claims_have_somewhere_is_not)
 {
 	static const char given[] = REPORTED ", resources: [{name: x/hca, kind: shared, wanted: 0, "
 					     "healthy: 0, offered: 500}]";
@@ -79,7 +79,7 @@ static void one_that_claims_have_somewhere_is_not(void **state)
 }
 
 /* It is meant for nodes in mode shared; where there is none, nobody has it. */
-static void one_that_nodes_withhold_is_found_where_no_other_has_it(void **state)
+TEST(one_that_nodes_withhold_is_found_where_no_other_has_it)
 {
 	static const char withheld[] =
 		REPORTED ", system: {rdmaMode: exclusive}, resources: [{name: x/hca, kind: shared, "
@@ -92,7 +92,7 @@ static void one_that_nodes_withhold_is_found_where_no_other_has_it(void **state)
 			    "that are to offer it, or remove the entry");
 }
 
-static void nothing_is_said_before_all_have_reported(void **state)
+TEST(nothing_is_said_before_all_have_reported)
 {
 	/* Away may be a boot, of the only node that has it: the finding would come and go. */
 	static const char *const silent[] = {
@@ -112,7 +112,7 @@ static void nothing_is_said_before_all_have_reported(void **state)
 	}
 }
 
-static void only_what_is_shared_and_wanted_counts(void **state)
+TEST(only_what_is_shared_and_wanted_counts)
 {
 	static const char *const statuses[] = {
 		REPORTED ", resources: [{name: x/vf, kind: sriov, wanted: 4, offered: 0}]",
@@ -129,7 +129,7 @@ static void only_what_is_shared_and_wanted_counts(void **state)
 	}
 }
 
-static void a_config_map_that_is_gone_has_no_finding(void **state)
+TEST(a_config_map_that_is_gone_has_no_finding)
 {
 	json_auto_t *world = yaml("{env: {namespace: sys}, sriovnetworknodestates: {sys/w1: "
 				  "{metadata: {name: w1}, status: {" NONE "}}}}");
@@ -141,7 +141,7 @@ static void a_config_map_that_is_gone_has_no_finding(void **state)
 	assert_null(json_at(json_array_get(plan.ops, 0), "reason"));
 }
 
-static void a_node_that_was_deleted_has_no_say(void **state)
+TEST(a_node_that_was_deleted_has_no_say)
 {
 	json_auto_t *kept = yaml("{metadata: {annotations: "
 				 "{sriovnetwork.openshift.io/keep-state-until: x}}, "
@@ -151,7 +151,7 @@ static void a_node_that_was_deleted_has_no_say(void **state)
 	assert_null(shared_offers_of(NULL));
 }
 
-static void many_are_counted(void **state)
+TEST(many_are_counted)
 {
 	auto_strbuf struct strbuf status = {0};
 	auto_plan struct plan plan = {0};
@@ -166,22 +166,4 @@ static void many_are_counted(void **state)
 			    "no node offers x/r0 (node w1: no cause is said), x/r1, x/r2, "
 			    "x/r3, x/r4, x/r5, x/r6, x/r7 and 2 more: correct the selectors, or "
 			    "remove the entry");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_entry_that_selects_nothing_anywhere_is_found),
-		cmocka_unit_test(one_that_is_for_other_nodes_is_not),
-		cmocka_unit_test(one_that_claims_have_somewhere_is_not),
-		cmocka_unit_test(one_that_nodes_withhold_is_found_where_no_other_has_it),
-		cmocka_unit_test(nothing_is_said_before_all_have_reported),
-		cmocka_unit_test(only_what_is_shared_and_wanted_counts),
-		cmocka_unit_test(a_config_map_that_is_gone_has_no_finding),
-		cmocka_unit_test(a_node_that_was_deleted_has_no_say),
-		cmocka_unit_test(many_are_counted),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ static bool spec_agrees(const json_t *recorded)
 	return !difference;
 }
 
-static void recorded_policies_give_the_recorded_node_states(void **state)
+TEST(recorded_policies_give_the_recorded_node_states)
 {
 	json_auto_t *cases = recordings_need("policies.json"),
 		    *expected = recordings_differences("sriov-differences.txt");
@@ -155,7 +155,7 @@ static bool nads_agree(const json_t *recorded)
 	return !difference;
 }
 
-static void recorded_networks_give_the_recorded_nads(void **state)
+TEST(recorded_networks_give_the_recorded_nads)
 {
 	json_auto_t *cases = recordings_need("networks.json"),
 		    *expected = recordings_differences("sriov-differences.txt");
@@ -170,15 +170,4 @@ static void recorded_networks_give_the_recorded_nads(void **state)
 	}
 	print_message("%zu recorded networks replayed\n", json_array_size(cases));
 	assert_int_equal(wrong, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(recorded_networks_give_the_recorded_nads),
-		cmocka_unit_test(recorded_policies_give_the_recorded_node_states),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

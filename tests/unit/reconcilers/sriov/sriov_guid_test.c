@@ -11,7 +11,7 @@
 #include "reconcilers/sriov/sriov_guid.h"
 #include "tests/support/yaml.h"
 
-static void text_and_number_are_the_same_guid(void **state)
+TEST(text_and_number_are_the_same_guid)
 {
 	char text[GUID_TEXT_SIZE];
 	uint64_t guid = 0;
@@ -22,7 +22,7 @@ static void text_and_number_are_the_same_guid(void **state)
 	assert_string_equal(text, "02:0c:42:a1:00:00:01:ff");
 }
 
-static void nothing_else_is_a_guid(void **state)
+TEST(nothing_else_is_a_guid)
 {
 	static const char *const texts[] = {
 		"",
@@ -51,7 +51,7 @@ static void nothing_else_is_a_guid(void **state)
 #define START "rangeStart: '02:00:00:00:00:00:00:00'"
 #define END   "rangeEnd: '02:ff:ff:ff:ff:ff:ff:ff'"
 
-static void a_pool_is_a_block(void **state)
+TEST(a_pool_is_a_block)
 {
 	static const struct {
 		const char *pool;
@@ -80,7 +80,7 @@ static void a_pool_is_a_block(void **state)
 	}
 }
 
-static void no_pool_is_no_block(void **state)
+TEST(no_pool_is_no_block)
 {
 	json_auto_t *null = json_null();
 	int block = -1;
@@ -92,7 +92,7 @@ static void no_pool_is_no_block(void **state)
 	assert_int_equal(block, GUID_BLOCK_NONE);
 }
 
-static void a_bad_pool_says_what_would_be_right(void **state)
+TEST(a_bad_pool_says_what_would_be_right)
 {
 	static const struct {
 		const char *pool, *text;
@@ -130,7 +130,7 @@ static void a_bad_pool_says_what_would_be_right(void **state)
 	}
 }
 
-static void blocks_of_groups_and_of_devices_are_no_pools(void **state)
+TEST(blocks_of_groups_and_of_devices_are_no_pools)
 {
 	for (unsigned int octet = 0; octet <= UINT8_MAX; octet++) {
 		auto_free char *text = str_printf("{rangeStart: '%02x:00:00:00:00:00:00:00',"
@@ -143,7 +143,7 @@ static void blocks_of_groups_and_of_devices_are_no_pools(void **state)
 	}
 }
 
-static void a_pf_is_known_by_its_mac_address(void **state)
+TEST(a_pf_is_known_by_its_mac_address)
 {
 	static const struct {
 		const char *mac, *guid;
@@ -187,7 +187,7 @@ static int by_value(const void *a, const void *b)
  * Neighbouring MAC addresses, as one card or one delivery has them: the worst case for anything but
  * a sum of distinct places.
  */
-static void no_two_vfs_of_ten_thousand_pfs_share_a_guid(void **state)
+TEST(no_two_vfs_of_ten_thousand_pfs_share_a_guid)
 {
 	const size_t pfs = 10000, vfs = GUID_VFS_MAX;
 	auto_free uint64_t *all = mem_calloc(pfs * vfs, sizeof(*all));
@@ -207,21 +207,4 @@ static void no_two_vfs_of_ten_thousand_pfs_share_a_guid(void **state)
 		assert_true(all[i] >> 56 == 0x06);
 		assert_true(i == 0 || all[i] != all[i - 1]);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(text_and_number_are_the_same_guid),
-		cmocka_unit_test(nothing_else_is_a_guid),
-		cmocka_unit_test(a_pool_is_a_block),
-		cmocka_unit_test(no_pool_is_no_block),
-		cmocka_unit_test(a_bad_pool_says_what_would_be_right),
-		cmocka_unit_test(blocks_of_groups_and_of_devices_are_no_pools),
-		cmocka_unit_test(a_pf_is_known_by_its_mac_address),
-		cmocka_unit_test(no_two_vfs_of_ten_thousand_pfs_share_a_guid),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

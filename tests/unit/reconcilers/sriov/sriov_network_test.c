@@ -54,7 +54,7 @@ static const char *nad_text(const json_t *world, const char *key)
 	return json_str_or(json_at(world, KIND_NAD, key, "spec", "config"), "nothing");
 }
 
-static void renders_what_upstream_renders(void **state)
+TEST(renders_what_upstream_renders)
 {
 	json_auto_t *world = world_with(
 		KIND_SRIOV_NETWORK,
@@ -98,7 +98,7 @@ static void renders_what_upstream_renders(void **state)
 			    "apps/n");
 }
 
-static void a_nad_at_home_refers_to_its_network(void **state)
+TEST(a_nad_at_home_refers_to_its_network)
 {
 	json_auto_t *world = world_with(KIND_SRIOV_NETWORK, "{resourceName: r}");
 	const json_t *owner;
@@ -110,7 +110,7 @@ static void a_nad_at_home_refers_to_its_network(void **state)
 	assert_null(json_at(owner, "controller"));
 }
 
-static void blanks_within_ipam_strings_survive(void **state)
+TEST(blanks_within_ipam_strings_survive)
 {
 	json_auto_t *world = world_with(
 		KIND_SRIOV_NETWORK, "{resourceName: r, ipam: ' { \"type\" : \"it''s a b\" } '}");
@@ -121,7 +121,7 @@ static void blanks_within_ipam_strings_survive(void **state)
 	assert_string_equal(json_str_at(config, "ipam", "type"), "it's a b");
 }
 
-static void what_cannot_be_rendered_is_told_and_leaves_the_nad_alone(void **state)
+TEST(what_cannot_be_rendered_is_told_and_leaves_the_nad_alone)
 {
 	static const struct {
 		const char *field, *value, *reason, *part;
@@ -148,7 +148,7 @@ static void what_cannot_be_rendered_is_told_and_leaves_the_nad_alone(void **stat
 	}
 }
 
-static void json_within_a_network_has_a_bound(void **state)
+TEST(json_within_a_network_has_a_bound)
 {
 	static const char *const fields[] = {"ipam", "capabilities", "metaPlugins"};
 	auto_strbuf struct strbuf nodes = {0};
@@ -173,7 +173,7 @@ static void json_within_a_network_has_a_bound(void **state)
 	}
 }
 
-static void what_is_made_of_the_parts_has_a_bound_too(void **state)
+TEST(what_is_made_of_the_parts_has_a_bound_too)
 {
 	json_auto_t *world = world_with(KIND_SRIOV_NETWORK, "{resourceName: r}");
 	auto_strbuf struct strbuf part = {0};
@@ -188,7 +188,7 @@ static void what_is_made_of_the_parts_has_a_bound_too(void **state)
 	assert_ready(world, "False", "TooLarge", "makes a CNI configuration of");
 }
 
-static void a_missing_namespace_is_waited_for(void **state)
+TEST(a_missing_namespace_is_waited_for)
 {
 	json_auto_t *world =
 		world_with(KIND_SRIOV_NETWORK, "{resourceName: r, networkNamespace: later}");
@@ -202,7 +202,7 @@ static void a_missing_namespace_is_waited_for(void **state)
 	assert_ready(world, "True", "NetworkReady", "later/n");
 }
 
-static void moving_a_network_moves_its_nad(void **state)
+TEST(moving_a_network_moves_its_nad)
 {
 	json_auto_t *world =
 		world_with(KIND_SRIOV_NETWORK, "{resourceName: r, networkNamespace: apps}");
@@ -219,7 +219,7 @@ static void moving_a_network_moves_its_nad(void **state)
 	assert_ready(world, "False", "NamespaceNotFound", "missing");
 }
 
-static void only_administrators_write_into_other_namespaces(void **state)
+TEST(only_administrators_write_into_other_namespaces)
 {
 	json_auto_t *world =
 		world_with(KIND_SRIOV_NETWORK, "{resourceName: r, networkNamespace: apps}");
@@ -231,7 +231,7 @@ static void only_administrators_write_into_other_namespaces(void **state)
 	assert_int_equal(json_object_size(json_at(world, KIND_NAD)), 0);
 }
 
-static void a_nad_of_someone_else_is_left_alone(void **state)
+TEST(a_nad_of_someone_else_is_left_alone)
 {
 	static const struct {
 		const char *metadata, *owner;
@@ -257,7 +257,7 @@ static void a_nad_of_someone_else_is_left_alone(void **state)
 }
 
 /* Else its controller makes it again, this one deletes it, and so on. */
-static void a_nad_with_the_name_of_a_network_and_another_controller_stays(void **state)
+TEST(a_nad_with_the_name_of_a_network_and_another_controller_stays)
 {
 	static const struct {
 		const char *owner;
@@ -289,7 +289,7 @@ static void a_nad_with_the_name_of_a_network_and_another_controller_stays(void *
 	}
 }
 
-static void a_nad_without_an_owner_is_left_alone_until_it_goes(void **state)
+TEST(a_nad_without_an_owner_is_left_alone_until_it_goes)
 {
 	json_auto_t *world = world_with(KIND_SRIOV_NETWORK, "{resourceName: r}");
 
@@ -310,7 +310,7 @@ static void a_nad_without_an_owner_is_left_alone_until_it_goes(void **state)
 	"{\"type\":\"sriov\",\"vlan\":0,\"vlanQoS\":0,\"ipam\":{},\"logLevel\":\"info\","          \
 	"\"name\":\"n\",\"cniVersion\":\"1.0.0\"}"
 
-static void a_nad_of_an_older_operator_or_with_our_content_is_adopted(void **state)
+TEST(a_nad_of_an_older_operator_or_with_our_content_is_adopted)
 {
 	static const struct {
 		const char *nad;
@@ -344,7 +344,7 @@ static void a_nad_of_an_older_operator_or_with_our_content_is_adopted(void **sta
 	}
 }
 
-static void text_that_means_the_same_is_not_rewritten(void **state)
+TEST(text_that_means_the_same_is_not_rewritten)
 {
 	static const char text[] = SAME;
 	json_auto_t *world = world_with(KIND_SRIOV_NETWORK, "{resourceName: r}");
@@ -357,7 +357,7 @@ static void text_that_means_the_same_is_not_rewritten(void **state)
 	assert_string_equal(nad_text(world, "sys/n"), text);
 }
 
-static void deleting_a_network_removes_its_nads_and_no_others(void **state)
+TEST(deleting_a_network_removes_its_nads_and_no_others)
 {
 	json_auto_t *world =
 		world_with(KIND_SRIOV_NETWORK, "{resourceName: r, networkNamespace: apps}");
@@ -370,7 +370,7 @@ static void deleting_a_network_removes_its_nads_and_no_others(void **state)
 	assert_non_null(json_at(world, KIND_NAD, "sys/n"));
 }
 
-static void upstreams_finalizer_is_honoured(void **state)
+TEST(upstreams_finalizer_is_honoured)
 {
 	json_auto_t *world =
 		world_with(KIND_SRIOV_NETWORK, "{resourceName: r, networkNamespace: apps}");
@@ -383,29 +383,4 @@ static void upstreams_finalizer_is_honoured(void **state)
 	settle(world);
 	assert_int_equal(json_object_size(json_at(world, KIND_NAD)), 0);
 	assert_int_equal(json_array_size(json_at(network_of(world), "metadata", "finalizers")), 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(renders_what_upstream_renders),
-		cmocka_unit_test(a_nad_at_home_refers_to_its_network),
-		cmocka_unit_test(blanks_within_ipam_strings_survive),
-		cmocka_unit_test(what_cannot_be_rendered_is_told_and_leaves_the_nad_alone),
-		cmocka_unit_test(json_within_a_network_has_a_bound),
-		cmocka_unit_test(what_is_made_of_the_parts_has_a_bound_too),
-		cmocka_unit_test(a_missing_namespace_is_waited_for),
-		cmocka_unit_test(moving_a_network_moves_its_nad),
-		cmocka_unit_test(only_administrators_write_into_other_namespaces),
-		cmocka_unit_test(a_nad_of_someone_else_is_left_alone),
-		cmocka_unit_test(a_nad_with_the_name_of_a_network_and_another_controller_stays),
-		cmocka_unit_test(a_nad_without_an_owner_is_left_alone_until_it_goes),
-		cmocka_unit_test(a_nad_of_an_older_operator_or_with_our_content_is_adopted),
-		cmocka_unit_test(text_that_means_the_same_is_not_rewritten),
-		cmocka_unit_test(deleting_a_network_removes_its_nads_and_no_others),
-		cmocka_unit_test(upstreams_finalizer_is_honoured),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

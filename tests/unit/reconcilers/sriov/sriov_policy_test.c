@@ -21,7 +21,7 @@ static json_t *policy_with(const char *spec)
 	return policy;
 }
 
-static void a_pf_name_may_carry_a_range(void **state)
+TEST(a_pf_name_may_carry_a_range)
 {
 	static const struct {
 		const char *text;
@@ -45,7 +45,7 @@ static void a_pf_name_may_carry_a_range(void **state)
 	}
 }
 
-static void an_unreadable_range_is_refused_with_the_remedy(void **state)
+TEST(an_unreadable_range_is_refused_with_the_remedy)
 {
 	static const char *const bad[] = {
 		"",       "#0-3",   "p#",        "p#5",
@@ -66,7 +66,7 @@ static void an_unreadable_range_is_refused_with_the_remedy(void **state)
 	}
 }
 
-static void absent_fields_have_defaults_without_a_webhook(void **state)
+TEST(absent_fields_have_defaults_without_a_webhook)
 {
 	json_auto_t *object = policy_with("{}");
 	struct sriov_policy p;
@@ -78,7 +78,7 @@ static void absent_fields_have_defaults_without_a_webhook(void **state)
 	assert_false(p.says_externally_managed);
 }
 
-static void infiniband_means_rdma_unless_the_driver_is_vfio(void **state)
+TEST(infiniband_means_rdma_unless_the_driver_is_vfio)
 {
 	json_auto_t *ib = policy_with("{linkType: IB, isRdma: false}");
 	json_auto_t *vfio = policy_with("{linkType: ib, deviceType: vfio-pci}");
@@ -90,7 +90,7 @@ static void infiniband_means_rdma_unless_the_driver_is_vfio(void **state)
 	assert_false(p.is_rdma);
 }
 
-static void a_policy_that_cannot_be_read_names_field_and_remedy(void **state)
+TEST(a_policy_that_cannot_be_read_names_field_and_remedy)
 {
 	static const struct {
 		const char *spec, *reason, *text;
@@ -126,7 +126,7 @@ static void a_policy_that_cannot_be_read_names_field_and_remedy(void **state)
 	}
 }
 
-static void a_policy_that_means_something_else_is_told(void **state)
+TEST(a_policy_that_means_something_else_is_told)
 {
 	static const struct {
 		const char *spec, *reason;
@@ -159,7 +159,7 @@ static void a_policy_that_means_something_else_is_told(void **state)
 	}
 }
 
-static void a_policy_named_default_is_refused_by_name(void **state)
+TEST(a_policy_named_default_is_refused_by_name)
 {
 	json_auto_t *object = policy_with("{}");
 	auto_problems struct problems problems = {0};
@@ -173,7 +173,7 @@ static void a_policy_named_default_is_refused_by_name(void **state)
 	"{pciAddress: '0000:3b:00.0', name: ens1f0, altNames: [enp59s0f0, rail0], "                \
 	"vendor: '8086', deviceID: 158b, netFilter: 'openstack/NetworkID:12-ab', numVfs: 0}"
 
-static void says_every_selector_that_failed(void **state)
+TEST(says_every_selector_that_failed)
 {
 	static const struct {
 		const char *nic, *why; /* NULL: picked */
@@ -212,7 +212,7 @@ static void says_every_selector_that_failed(void **state)
 	}
 }
 
-static void a_net_filter_splits_at_the_last_colon_with_something_behind(void **state)
+TEST(a_net_filter_splits_at_the_last_colon_with_something_behind)
 {
 	static const struct {
 		const char *wanted, *is;
@@ -236,7 +236,7 @@ static void a_net_filter_splits_at_the_last_colon_with_something_behind(void **s
 	}
 }
 
-static void ranges_follow_the_names_of_the_pf(void **state)
+TEST(ranges_follow_the_names_of_the_pf)
 {
 	static const struct {
 		const char *nic, *ranges;
@@ -267,7 +267,7 @@ static void ranges_follow_the_names_of_the_pf(void **state)
 	}
 }
 
-static void no_vfs_mean_no_ranges(void **state)
+TEST(no_vfs_mean_no_ranges)
 {
 	json_auto_t *object = policy_with("{numVfs: 0}");
 	json_auto_t *pf = yaml(PF);
@@ -279,7 +279,7 @@ static void no_vfs_mean_no_ranges(void **state)
 	assert_false(sriov_policy_range(&p, pf, &iter, &range));
 }
 
-static void a_node_needs_every_label(void **state)
+TEST(a_node_needs_every_label)
 {
 	json_auto_t *object = policy_with("{nodeSelector: {gpu: 'yes', zone: ''}}");
 	json_auto_t *everywhere = policy_with("{}");
@@ -294,7 +294,7 @@ static void a_node_needs_every_label(void **state)
 	assert_false(sriov_policy_selects(unreadable, labels));
 }
 
-static void the_strongest_policy_is_applied_last(void **state)
+TEST(the_strongest_policy_is_applied_last)
 {
 	struct sriov_policy p[] = {
 		{.key = "1", .priority = 0, .name = "a", .namespace = "x"},
@@ -307,26 +307,4 @@ static void the_strongest_policy_is_applied_last(void **state)
 	qsort(p, ARRAY_LEN(p), sizeof(p[0]), sriov_policy_order);
 	for (size_t i = 0; i < ARRAY_LEN(p); i++)
 		assert_string_equal(p[i].key, order[i]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_pf_name_may_carry_a_range),
-		cmocka_unit_test(an_unreadable_range_is_refused_with_the_remedy),
-		cmocka_unit_test(absent_fields_have_defaults_without_a_webhook),
-		cmocka_unit_test(infiniband_means_rdma_unless_the_driver_is_vfio),
-		cmocka_unit_test(a_policy_that_cannot_be_read_names_field_and_remedy),
-		cmocka_unit_test(a_policy_that_means_something_else_is_told),
-		cmocka_unit_test(a_policy_named_default_is_refused_by_name),
-		cmocka_unit_test(says_every_selector_that_failed),
-		cmocka_unit_test(a_net_filter_splits_at_the_last_colon_with_something_behind),
-		cmocka_unit_test(ranges_follow_the_names_of_the_pf),
-		cmocka_unit_test(no_vfs_mean_no_ranges),
-		cmocka_unit_test(a_node_needs_every_label),
-		cmocka_unit_test(the_strongest_policy_is_applied_last),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

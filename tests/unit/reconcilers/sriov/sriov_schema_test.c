@@ -52,7 +52,7 @@ static const json_t *find_field(const json_t *schema, const char *path)
 	return *path ? NULL : schema;
 }
 
-static void a_path_leads_to_its_field(void **state)
+TEST(a_path_leads_to_its_field)
 {
 	json_auto_t *version = load_version(KIND_NODE_STATE);
 	const json_t *schema = json_at(version, "schema", "openAPIV3Schema");
@@ -82,7 +82,7 @@ static bool is_known(const json_t *version, const json_t *column)
 			 json_is_true(json_at(field, "x-kubernetes-int-or-string")));
 }
 
-static void every_column_shows_a_field_that_exists(void **state)
+TEST(every_column_shows_a_field_that_exists)
 {
 	static const char *const kinds[] = {
 		KIND_POLICY,        KIND_NODE_STATE,       KIND_POOL_CONFIG,
@@ -107,7 +107,7 @@ static void every_column_shows_a_field_that_exists(void **state)
 	}
 }
 
-static void the_state_of_a_node_is_seen_at_a_glance(void **state)
+TEST(the_state_of_a_node_is_seen_at_a_glance)
 {
 	static const char *const shown[] = {"Sync",     "VFs",    "VFs-Wanted", "Rails",
 					    "RDMA",     "Reboot", "Ready",      "Reason",
@@ -136,7 +136,7 @@ static void expect_column(const json_t *version, const char *kind, const char *n
 }
 
 /* Whatever can be Ready and Degraded at once, so that one look at the list is enough. */
-static void every_kind_shows_whether_it_is_ready_and_what_is_wrong(void **state)
+TEST(every_kind_shows_whether_it_is_ready_and_what_is_wrong)
 {
 	static const char ready[] = ".status.conditions[?(@.type==\"Ready\")].status";
 	static const char degraded[] = ".status.conditions[?(@.type==\"Degraded\")].reason";
@@ -226,7 +226,7 @@ static size_t check_plans(const char *kind)
 	return known;
 }
 
-static void what_plans_write_is_not_dropped(void **state)
+TEST(what_plans_write_is_not_dropped)
 {
 	static const char *const kinds[] = {
 		KIND_POLICY,
@@ -238,18 +238,4 @@ static void what_plans_write_is_not_dropped(void **state)
 	for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
 		if (check_plans(kinds[k]) < 10)
 			fail_msg("%s: its golden plans write next to nothing", kinds[k]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_path_leads_to_its_field),
-		cmocka_unit_test(every_column_shows_a_field_that_exists),
-		cmocka_unit_test(the_state_of_a_node_is_seen_at_a_glance),
-		cmocka_unit_test(every_kind_shows_whether_it_is_ready_and_what_is_wrong),
-		cmocka_unit_test(what_plans_write_is_not_dropped),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

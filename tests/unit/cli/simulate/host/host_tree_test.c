@@ -46,7 +46,7 @@ static const json_t *look(struct host_tree *tree, json_t **ret_observed)
 	return json_find(json_at(*ret_observed, "interfaces"), "pciAddress", TREE_MLX);
 }
 
-static void shows_a_port_without_carrier_until_it_is_repaired(void **state)
+TEST(shows_a_port_without_carrier_until_it_is_repaired)
 {
 	json_auto_t *observed = NULL;
 	int code;
@@ -61,7 +61,7 @@ static void shows_a_port_without_carrier_until_it_is_repaired(void **state)
 	host_tree_free(tree);
 }
 
-static void loses_interface_and_vfs_with_its_driver(void **state)
+TEST(loses_interface_and_vfs_with_its_driver)
 {
 	json_auto_t *observed = NULL;
 	struct err err = {0};
@@ -83,7 +83,7 @@ static void loses_interface_and_vfs_with_its_driver(void **state)
 	host_tree_free(tree);
 }
 
-static void is_not_seen_while_it_is_off_the_bus(void **state)
+TEST(is_not_seen_while_it_is_off_the_bus)
 {
 	json_auto_t *observed = NULL;
 	int code;
@@ -100,7 +100,7 @@ static void is_not_seen_while_it_is_off_the_bus(void **state)
 	host_tree_free(tree);
 }
 
-static void refuses_vfs_until_the_firmware_is_repaired(void **state)
+TEST(refuses_vfs_until_the_firmware_is_repaired)
 {
 	int code;
 	struct host_tree *tree = tree_with_vfs("0", &code);
@@ -123,7 +123,7 @@ static nlink_t links_of(struct host_tree *tree, const char *path)
 	return st.st_nlink;
 }
 
-static void shares_equal_texts_and_changes_only_its_own(void **state)
+TEST(shares_equal_texts_and_changes_only_its_own)
 {
 	char folder[] = "/tmp/texts-XXXXXX";
 	struct tree_texts *texts;
@@ -194,7 +194,7 @@ static size_t vfs_of_netlink(struct host_tree *tree)
 	return n;
 }
 
-static void is_one_kernel_to_processes_that_share_it(void **state)
+TEST(is_one_kernel_to_processes_that_share_it)
 {
 	json_auto_t *observed = NULL;
 	int code;
@@ -212,7 +212,7 @@ static void is_one_kernel_to_processes_that_share_it(void **state)
 	host_tree_free(tree);
 }
 
-static void refuses_as_the_kernel_does(void **state)
+TEST(refuses_as_the_kernel_does)
 {
 	struct ethtool_cmd command = {.cmd = ETHTOOL_GSET};
 	struct err err = {0};
@@ -229,7 +229,7 @@ static void refuses_as_the_kernel_does(void **state)
 	host_tree_free(tree);
 }
 
-static void lists_the_nics_when_one_is_unknown(void **state)
+TEST(lists_the_nics_when_one_is_unknown)
 {
 	struct vendor_nic nic;
 	struct err err = {0};
@@ -243,21 +243,4 @@ static void lists_the_nics_when_one_is_unknown(void **state)
 		assert_non_null(nic.pf.driver);
 		vendor_nic_done(&nic);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shows_a_port_without_carrier_until_it_is_repaired),
-		cmocka_unit_test(loses_interface_and_vfs_with_its_driver),
-		cmocka_unit_test(is_not_seen_while_it_is_off_the_bus),
-		cmocka_unit_test(refuses_vfs_until_the_firmware_is_repaired),
-		cmocka_unit_test(shares_equal_texts_and_changes_only_its_own),
-		cmocka_unit_test(is_one_kernel_to_processes_that_share_it),
-		cmocka_unit_test(refuses_as_the_kernel_does),
-		cmocka_unit_test(lists_the_nics_when_one_is_unknown),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,7 +74,7 @@ static json_t *nics(void)
 	return list;
 }
 
-static void finds_out_about_all_nics_of_a_pod_together(void **state)
+TEST(finds_out_about_all_nics_of_a_pod_together)
 {
 	json_auto_t *settings = json_pack("{s:s, s:b, s:[], s:[]}", "mode", "auto", "tunePodRoutes",
 					  1, "overlayPodCIDR", "serviceCIDR");
@@ -99,14 +99,4 @@ static void finds_out_about_all_nics_of_a_pod_together(void **state)
 	/* One is not asked for, one is down, and one is not there. */
 	assert_non_null(json_at(findings, "net1"));
 	assert_int_equal(json_object_size(findings), 3);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_out_about_all_nics_of_a_pod_together),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@
 #define VF "0000:3c:00.0"
 
 /* In switchdev the PF's folder has the representors of its VFs beside its own interface. */
-static void a_pf_s_interface_is_its_uplink(void **state)
+TEST(a_pf_s_interface_is_its_uplink)
 {
 	struct host_tree *tree = host_tree_new();
 	auto_close int root = open(host_tree_folder(tree), O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -34,13 +34,4 @@ static void a_pf_s_interface_is_its_uplink(void **state)
 	assert_string_equal(device.netdev, "eth6");
 	assert_int_equal(device.vf, 0);
 	host_tree_free(tree);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_pf_s_interface_is_its_uplink),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,21 +89,21 @@ static int fill(void)
 	}
 }
 
-static void an_address_that_a_power_cut_left_without_an_owner_is_given_again(void **state)
+TEST_WITH(an_address_that_a_power_cut_left_without_an_owner_is_given_again, set_up, tear_down)
 {
 	put_empty("192.0.2.3", true);
 	assert_int_equal(fill(), 5);
 }
 
 /* Another program may make its file and write to it apart. */
-static void one_of_this_boot_is_left(void **state)
+TEST_WITH(one_of_this_boot_is_left, set_up, tear_down)
 {
 	put_empty("192.0.2.3", false);
 	assert_int_equal(fill(), 4);
 }
 
 /* With so many descriptors less than are needed, DEL says that it has failed. */
-static void del_without_descriptors_does_not_lose_the_address(void **state)
+TEST_WITH(del_without_descriptors_does_not_lose_the_address, set_up, tear_down)
 {
 	struct rlimit before, limit;
 	int failed = 0, rc = -1;
@@ -126,7 +126,7 @@ static void del_without_descriptors_does_not_lose_the_address(void **state)
 }
 
 /* It would have two addresses, of which one DEL is to give back. */
-static void a_second_add_without_descriptors_is_refused_all_the_same(void **state)
+TEST_WITH(a_second_add_without_descriptors_is_refused_all_the_same, set_up, tear_down)
 {
 	struct rlimit before, limit;
 
@@ -142,18 +142,4 @@ static void a_second_add_without_descriptors_is_refused_all_the_same(void **stat
 		assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 		assert_int_equal(rc, -1);
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(an_address_that_a_power_cut_left_without_an_owner_is_given_again),
-		TEST(one_of_this_boot_is_left),
-		TEST(del_without_descriptors_does_not_lose_the_address),
-		TEST(a_second_add_without_descriptors_is_refused_all_the_same),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -211,12 +211,12 @@ static void goes_with_its_rdma_device(bool ends_on_node)
 	assert_true(json_is_array(json_at(kept, "altNames")));
 }
 
-static void an_interface_that_begins_in_the_pod_becomes_its_own(void **state)
+TEST_WITH(an_interface_that_begins_in_the_pod_becomes_its_own, set_up, tear_down)
 {
 	goes_with_its_rdma_device(false);
 }
 
-static void one_that_begins_on_the_node_moves(void **state)
+TEST_WITH(one_that_begins_on_the_node_moves, set_up, tear_down)
 {
 	goes_with_its_rdma_device(true);
 }
@@ -255,7 +255,7 @@ static json_t *comes_back_from_a_namespace_that_is_gone(const char *rdma)
 	return json_deep_copy(look_link(look, "ib0"));
 }
 
-static void what_the_pod_did_to_its_vf_does_not_come_back(void **state)
+TEST_WITH(what_the_pod_did_to_its_vf_does_not_come_back, set_up, tear_down)
 {
 	json_auto_t *link = NULL;
 
@@ -270,7 +270,7 @@ static void what_the_pod_did_to_its_vf_does_not_come_back(void **state)
 }
 
 /* In another mode its MTU may be out of range: DEL would never be done. */
-static void an_interface_that_began_anew_keeps_its_own_mtu(void **state)
+TEST_WITH(an_interface_that_began_anew_keeps_its_own_mtu, set_up, tear_down)
 {
 	json_auto_t *link = NULL;
 
@@ -314,7 +314,7 @@ static void play_driver_and_udev(void)
 	      node.folder);
 }
 
-static void the_name_is_udevs_after_the_driver_started_again(void **state)
+TEST_WITH(the_name_is_udevs_after_the_driver_started_again, set_up, tear_down)
 {
 	struct host *host = NULL;
 	struct device device = {.driver = "mlx5_core"};
@@ -342,7 +342,7 @@ static void the_name_is_udevs_after_the_driver_started_again(void **state)
 }
 
 /* A worker was killed between the two writes. */
-static void a_vf_without_a_driver_gets_the_one_it_had(void **state)
+TEST_WITH(a_vf_without_a_driver_gets_the_one_it_had, set_up, tear_down)
 {
 	static const struct attach_services services = {.save = save, .owns = owns};
 	auto_netns struct netns *host = NULL;
@@ -379,19 +379,4 @@ static void a_vf_without_a_driver_gets_the_one_it_had(void **state)
 		fail_msg("%s: %s", err.reason, err.text);
 	assert_int_equal(waitpid(kernel, NULL, 0), kernel);
 	assert_null(kept);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(an_interface_that_begins_in_the_pod_becomes_its_own),
-		TEST(one_that_begins_on_the_node_moves),
-		TEST(what_the_pod_did_to_its_vf_does_not_come_back),
-		TEST(an_interface_that_began_anew_keeps_its_own_mtu),
-		TEST(the_name_is_udevs_after_the_driver_started_again),
-		TEST(a_vf_without_a_driver_gets_the_one_it_had),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,7 +114,7 @@ static void comes_in(void)
 			 (ssize_t)sizeof(frame));
 }
 
-static void answers_by_the_nic_and_leaves_marks_of_others(void **state)
+TEST(answers_by_the_nic_and_leaves_marks_of_others)
 {
 	const struct timeval patience = {.tv_sec = PATIENCE_S};
 	auto_netns struct netns *ns = NULL;
@@ -152,13 +152,4 @@ static void answers_by_the_nic_and_leaves_marks_of_others(void **state)
 	assert_int_equal(sent_by("other"), 1);
 	assert_int_equal(sent_by("marked"), 2);
 	assert_int_equal(marks_clear(ns, NULL), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(answers_by_the_nic_and_leaves_marks_of_others),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

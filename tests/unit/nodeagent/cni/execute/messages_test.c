@@ -12,7 +12,7 @@
 #include "nodeagent/cni/execute/messages.h"
 #include "tests/support/yaml.h"
 
-static void a_bond_has_its_options_in_the_kernels_form(void **state)
+TEST(a_bond_has_its_options_in_the_kernels_form)
 {
 	static const unsigned char mac[] = {2, 0, 0, 0, 0, 9};
 	json_auto_t *step =
@@ -48,14 +48,4 @@ static void a_bond_has_its_options_in_the_kernels_form(void **state)
 	assert_true(netlink_u32(targets[0], &number) && number == inet_addr("10.0.0.1"));
 	assert_true(netlink_u32(targets[1], &number) && number == inet_addr("10.0.0.2"));
 	assert_null(targets[2]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_bond_has_its_options_in_the_kernels_form),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static bool make_node(void)
 		      "ip route add 10.77.0.0/16 via inet6 2001:db8::2 dev ens1") == 0;
 }
 
-static void tells_what_the_node_has_and_what_it_reaches_through_a_gateway(void **state)
+TEST(tells_what_the_node_has_and_what_it_reaches_through_a_gateway)
 {
 	auto_netns struct netns *ns = NULL;
 	json_auto_t *addresses = NULL, *look = NULL;
@@ -62,7 +62,7 @@ static void tells_what_the_node_has_and_what_it_reaches_through_a_gateway(void *
 }
 
 /* The runtime has its answer: nobody else would end a worker that hangs then. */
-static void announcements_have_a_deadline(void **state)
+TEST(announcements_have_a_deadline)
 {
 	json_auto_t *list =
 		json_pack("[{s:s, s:[s]}]", "ifname", "none", "addresses", "192.0.2.7/24");
@@ -72,14 +72,4 @@ static void announcements_have_a_deadline(void **state)
 	netns_visit_announce(&namespaces, here, list);
 	assert_in_range(alarm(0), 1, NETNS_ANNOUNCE_S);
 	netns_visit_end(&namespaces);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tells_what_the_node_has_and_what_it_reaches_through_a_gateway),
-		cmocka_unit_test(announcements_have_a_deadline),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

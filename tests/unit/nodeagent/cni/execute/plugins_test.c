@@ -209,7 +209,7 @@ static int refuse_each_change(const struct plugin *plugin, const char *config)
 static const char macvlan[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"macvlan\", \"master\": "
 			      "\"" MASTER "\", \"mode\": \"private\", \"mtu\": 1400}";
 
-static void macvlan_makes_an_interface_on_its_master_and_finds_it(void **state)
+TEST_WITH(macvlan_makes_an_interface_on_its_master_and_finds_it, set_up, tear_down)
 {
 	json_auto_t *result = NULL, *pod = NULL, *host = links_of(pair.host);
 	const json_t *link;
@@ -228,7 +228,7 @@ static void macvlan_makes_an_interface_on_its_master_and_finds_it(void **state)
 	does(&plugin_macvlan, macvlan, ATTACH_CHECK, &result);
 }
 
-static void macvlan_takes_back_what_it_made_whichever_change_is_refused(void **state)
+TEST_WITH(macvlan_takes_back_what_it_made_whichever_change_is_refused, set_up, tear_down)
 {
 	/* The interface is made, gets its name, and is set up. */
 	assert_int_equal(refuse_each_change(&plugin_macvlan, macvlan), 3);
@@ -238,7 +238,7 @@ static void macvlan_takes_back_what_it_made_whichever_change_is_refused(void **s
 static const char bridge[] =
 	"{\"cniVersion\": \"1.0.0\", \"type\": \"bridge\", \"bridge\": \"br0\"}";
 
-static void bridge_leaves_no_port_whichever_change_is_refused(void **state)
+TEST_WITH(bridge_leaves_no_port_whichever_change_is_refused, set_up, tear_down)
 {
 	json_auto_t *result = NULL, *pod = NULL, *host = NULL;
 	const json_t *link;
@@ -286,7 +286,7 @@ static void bridge_leaves_no_port_whichever_change_is_refused(void **state)
 static const char sriov[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"sriov\", \"deviceID\": \"" VF
 			    "\", \"link_state\": \"enable\"}";
 
-static void sriov_gives_a_vf_to_the_pod_and_brings_it_back_as_it_was(void **state)
+TEST_WITH(sriov_gives_a_vf_to_the_pod_and_brings_it_back_as_it_was, set_up, tear_down)
 {
 	json_auto_t *result = NULL, *pod = NULL, *after = NULL, *before = links_of(pair.host);
 
@@ -304,7 +304,7 @@ static void sriov_gives_a_vf_to_the_pod_and_brings_it_back_as_it_was(void **stat
 }
 
 /* The simulated host's interfaces have no carrier. A DHCP client would send its first packet. */
-static void sriov_waits_for_a_carrier_before_a_foreign_ipam_plugin_asks(void **state)
+TEST_WITH(sriov_waits_for_a_carrier_before_a_foreign_ipam_plugin_asks, set_up, tear_down)
 {
 	static const char config[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"sriov\", "
 				     "\"deviceID\": \"" VF "\", \"ipam\": {\"type\": \"dhcp\"}}";
@@ -318,7 +318,7 @@ static void sriov_waits_for_a_carrier_before_a_foreign_ipam_plugin_asks(void **s
 }
 
 /* The IPAM plugin may be what hung, and so did the ADD. */
-static void addresses_of_a_vf_without_a_record_stay_owed_while_they_cannot_go_back(void **state)
+TEST_WITH(addresses_of_a_vf_without_a_record_stay_owed_while_they_cannot_go_back, set_up, tear_down)
 {
 	static const struct plugin *const plugins[] = {&plugin_sriov, &plugin_ib_sriov};
 	static const char config[] = "{\"cniVersion\": \"1.0.0\", \"deviceID\": \"" VF
@@ -333,14 +333,14 @@ static void addresses_of_a_vf_without_a_record_stay_owed_while_they_cannot_go_ba
 	}
 }
 
-static void sriov_gives_the_vf_back_whichever_change_is_refused(void **state)
+TEST_WITH(sriov_gives_the_vf_back_whichever_change_is_refused, set_up, tear_down)
 {
 	assert_true(refuse_each_change(&plugin_sriov, sriov) > 1);
 	assert_non_null(saved);
 }
 
 /* The kernel carries out what is behind a refusal in the same batch. */
-static void a_vf_whose_setting_the_pf_refuses_does_not_move(void **state)
+TEST_WITH(a_vf_whose_setting_the_pf_refuses_does_not_move, set_up, tear_down)
 {
 	static const char config[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"sriov\", "
 				     "\"deviceID\": \"" VF "\", \"vlan\": 5}";
@@ -353,7 +353,7 @@ static void a_vf_whose_setting_the_pf_refuses_does_not_move(void **state)
 	assert_int_equal(host_tree_changes(tree), 1);
 }
 
-static void behind_a_step_that_fails_no_other_is_done(void **state)
+TEST_WITH(behind_a_step_that_fails_no_other_is_done, set_up, tear_down)
 {
 	static const char first[] =
 		"{\"in\": \"host\", \"do\": \"link\", \"dev\": \"" MASTER "v1\", \"up\": true}";
@@ -447,7 +447,7 @@ static int call_ib(enum attach_command command, int number, pid_t *beside, json_
  * Firmware takes seconds for a VF whose driver starts again: here it takes until the test reads
  * what is written to the driver.
  */
-static void drivers_of_eight_vfs_start_side_by_side(void **state)
+TEST_WITH(drivers_of_eight_vfs_start_side_by_side, set_up, tear_down)
 {
 	auto_free char *unbind = str_printf("%s/" DRIVER "/unbind", host_tree_folder(tree));
 	auto_close int reads = -1;
@@ -492,7 +492,7 @@ static void drivers_of_eight_vfs_start_side_by_side(void **state)
 	}
 }
 
-static void what_could_not_begin_is_undone(void **state)
+TEST_WITH(what_could_not_begin_is_undone, set_up, tear_down)
 {
 	json_t *saved_of = NULL;
 	pid_t beside = 0;
@@ -528,7 +528,7 @@ static const char ib_sriov[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"ib-sriov
 static const char host_device[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"host-device\", "
 				  "\"pciBusID\": \"" VF "\"}";
 
-static void a_vf_with_an_address_of_the_node_stays_on_the_node(void **state)
+TEST_WITH(a_vf_with_an_address_of_the_node_stays_on_the_node, set_up, tear_down)
 {
 	host_tree_add_address(tree, MASTER "v1", "192.0.2.99");
 	keeps_what_the_node_uses(&plugin_sriov, sriov,
@@ -538,7 +538,7 @@ static void a_vf_with_an_address_of_the_node_stays_on_the_node(void **state)
 	keeps_what_the_node_uses(&plugin_host_device, host_device, "has the node's address");
 }
 
-static void a_vf_that_is_a_vdpa_device_stays_on_the_node(void **state)
+TEST_WITH(a_vf_that_is_a_vdpa_device_stays_on_the_node, set_up, tear_down)
 {
 	host_tree_link(tree, "sys/bus/vdpa/devices/vdpa:" VF "/driver",
 		       "../../../../bus/vdpa/drivers/vhost_vdpa");
@@ -565,7 +565,7 @@ static void is_refused(const struct plugin *plugin, const char *config, const ch
 	assert_int_equal(host_tree_changes(tree), 0);
 }
 
-static void a_pf_whose_vfs_pods_have_stays_on_the_node(void **state)
+TEST_WITH(a_pf_whose_vfs_pods_have_stays_on_the_node, set_up, tear_down)
 {
 	json_auto_t *result = NULL, *pod = NULL;
 
@@ -587,14 +587,14 @@ static void a_pf_whose_vfs_pods_have_stays_on_the_node(void **state)
 	assert_string_equal(json_str_at(json_find(pod, "name", "net1"), "parent"), TREE_MLX);
 }
 
-static void a_pf_whose_rdma_device_is_open_stays_on_the_node(void **state)
+TEST_WITH(a_pf_whose_rdma_device_is_open_stays_on_the_node, set_up, tear_down)
 {
 	host_tree_open_verbs(tree, "mlx5_0", 3);
 	is_refused(&plugin_host_device, host_device_pf, "PfInUse",
 		   "3 processes that have mlx5_0 open");
 }
 
-static void a_vf_that_a_process_of_user_space_has_open_keeps_its_settings(void **state)
+TEST_WITH(a_vf_that_a_process_of_user_space_has_open_keeps_its_settings, set_up, tear_down)
 {
 	json_auto_t *result = NULL;
 
@@ -610,7 +610,7 @@ static void a_vf_that_a_process_of_user_space_has_open_keeps_its_settings(void *
 }
 
 /* The kernel takes it from all who use it when it goes to another namespace. */
-static void an_rdma_device_that_others_may_use_does_not_move(void **state)
+TEST_WITH(an_rdma_device_that_others_may_use_does_not_move, set_up, tear_down)
 {
 	static const char pf[] = "{\"type\": \"rdma\", \"deviceID\": \"" TREE_MLX "\"}";
 	static const char vf[] = "{\"type\": \"rdma\", \"deviceID\": \"" VF "\"}";
@@ -628,7 +628,7 @@ static void an_rdma_device_that_others_may_use_does_not_move(void **state)
 }
 
 /* The kernel puts it back a moment after the namespace has ended. */
-static void host_device_waits_for_an_interface_whose_device_is_there(void **state)
+TEST_WITH(host_device_waits_for_an_interface_whose_device_is_there, set_up, tear_down)
 {
 	static const char config[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"host-device\"}";
 	json_auto_t *kept =
@@ -649,7 +649,7 @@ static void host_device_waits_for_an_interface_whose_device_is_there(void **stat
 	pair.pod = pod;
 }
 
-static void host_device_gives_an_interface_to_the_pod_and_brings_it_back(void **state)
+TEST_WITH(host_device_gives_an_interface_to_the_pod_and_brings_it_back, set_up, tear_down)
 {
 	static const char config[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"host-device\", "
 				     "\"device\": \"" MASTER "v1\"}";
@@ -674,7 +674,7 @@ static void tunes(const char *settings, json_t **result)
 	does(&plugin_tuning, config, ATTACH_ADD, result);
 }
 
-static void two_tunings_of_one_interface_are_undone_together(void **state)
+TEST_WITH(two_tunings_of_one_interface_are_undone_together, set_up, tear_down)
 {
 	json_auto_t *result = NULL, *before = NULL, *tuned = NULL, *after = NULL;
 	struct err err = {0};
@@ -699,7 +699,7 @@ static void two_tunings_of_one_interface_are_undone_together(void **state)
 }
 
 /* What lives on the NIC without the bond, a pod's macvlan, has no link else. */
-static void ifacer_sets_up_again_what_the_bond_did_not_get(void **state)
+TEST_WITH(ifacer_sets_up_again_what_the_bond_did_not_get, set_up, tear_down)
 {
 	static const char config[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"ifacer\", "
 				     "\"interfaces\": [\"" MASTER "v0\", \"" MASTER "v1\"], "
@@ -734,7 +734,7 @@ static void ifacer_sets_up_again_what_the_bond_did_not_get(void **state)
 /* ---- the way back ---------------------------------------------------------------------------- */
 
 /* Its VLAN, MAC and trust would stay the pod's, and nothing would say so. */
-static void del_waits_while_it_is_not_known_whose_a_device_is(void **state)
+TEST_WITH(del_waits_while_it_is_not_known_whose_a_device_is, set_up, tear_down)
 {
 	static const struct plugin *const plugins[] = {&plugin_sriov, &plugin_ib_sriov,
 						       &plugin_host_device, &plugin_rdma};
@@ -758,7 +758,7 @@ static void del_waits_while_it_is_not_known_whose_a_device_is(void **state)
 }
 
 /* The next pod may have them at once, and the VF would answer for them still. */
-static void addresses_stay_with_a_vf_that_the_pod_keeps(void **state)
+TEST_WITH(addresses_stay_with_a_vf_that_the_pod_keeps, set_up, tear_down)
 {
 	static const char config[] = "{\"cniVersion\": \"1.0.0\", \"deviceID\": \"" VF
 				     "\", \"ipam\": {\"type\": \"dhcp\"}}";
@@ -804,7 +804,7 @@ static void del_renames(const char *rdma, int64_t index, const char *to)
 }
 
 /* Its namespace has ended: the kernel has put it back under the name that it had there. */
-static void an_rdma_device_has_its_name_again(void **state)
+TEST_WITH(an_rdma_device_has_its_name_again, set_up, tear_down)
 {
 	enum { OTHER = 2, OWN = 3 };
 
@@ -816,7 +816,7 @@ static void an_rdma_device_has_its_name_again(void **state)
 	del_renames("mlx5_9", OWN, "");
 }
 
-static void ifacer_says_what_does_not_stay_as_it_made_it(void **state)
+TEST_WITH(ifacer_says_what_does_not_stay_as_it_made_it, set_up, tear_down)
 {
 	static const char config[] = "{\"cniVersion\": \"1.0.0\", \"type\": \"ifacer\", "
 				     "\"interfaces\": [\"" MASTER "\"], \"vlanID\": 5}";
@@ -828,39 +828,4 @@ static void ifacer_says_what_does_not_stay_as_it_made_it(void **state)
 	assert_int_equal(err.class, ERR_TRANSIENT);
 	assert_non_null(strstr(err.text, "link dev " MASTER));
 	assert_null(result);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(macvlan_makes_an_interface_on_its_master_and_finds_it),
-		TEST(macvlan_takes_back_what_it_made_whichever_change_is_refused),
-		TEST(bridge_leaves_no_port_whichever_change_is_refused),
-		TEST(sriov_gives_a_vf_to_the_pod_and_brings_it_back_as_it_was),
-		TEST(sriov_waits_for_a_carrier_before_a_foreign_ipam_plugin_asks),
-		TEST(addresses_of_a_vf_without_a_record_stay_owed_while_they_cannot_go_back),
-		TEST(sriov_gives_the_vf_back_whichever_change_is_refused),
-		TEST(a_vf_whose_setting_the_pf_refuses_does_not_move),
-		TEST(behind_a_step_that_fails_no_other_is_done),
-		TEST(a_pf_whose_vfs_pods_have_stays_on_the_node),
-		TEST(a_pf_whose_rdma_device_is_open_stays_on_the_node),
-		TEST(a_vf_that_a_process_of_user_space_has_open_keeps_its_settings),
-		TEST(an_rdma_device_that_others_may_use_does_not_move),
-		TEST(ifacer_sets_up_again_what_the_bond_did_not_get),
-		TEST(drivers_of_eight_vfs_start_side_by_side),
-		TEST(what_could_not_begin_is_undone),
-		TEST(a_vf_with_an_address_of_the_node_stays_on_the_node),
-		TEST(a_vf_that_is_a_vdpa_device_stays_on_the_node),
-		TEST(host_device_waits_for_an_interface_whose_device_is_there),
-		TEST(host_device_gives_an_interface_to_the_pod_and_brings_it_back),
-		TEST(two_tunings_of_one_interface_are_undone_together),
-		TEST(del_waits_while_it_is_not_known_whose_a_device_is),
-		TEST(addresses_stay_with_a_vf_that_the_pod_keeps),
-		TEST(an_rdma_device_has_its_name_again),
-		TEST(ifacer_says_what_does_not_stay_as_it_made_it),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,7 +81,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void a_folder_follows_its_device(void **state)
+TEST_WITH(a_folder_follows_its_device, set_up, tear_down)
 {
 	const struct fixture *f = *state;
 	auto_free char *folder = below(f, "run/orbweaver/rdma/" VF);
@@ -125,7 +125,7 @@ static bool keeps_on(const struct fixture *f)
 }
 
 /* As a worker and the keeper do. */
-static void two_that_come_at_once_get_along(void **state)
+TEST_WITH(two_that_come_at_once_get_along, set_up, tear_down)
 {
 	const struct fixture *f = *state;
 	int status = 0;
@@ -147,7 +147,7 @@ static void two_that_come_at_once_get_along(void **state)
 }
 
 /* A runtime hands all that is in the folder to the container. */
-static void a_draft_is_never_in_a_folder_that_containers_get(void **state)
+TEST_WITH(a_draft_is_never_in_a_folder_that_containers_get, set_up, tear_down)
 {
 	const struct fixture *f = *state;
 	auto_free char *in_the_way = below(f, "run/orbweaver/rdma/" VF "/uverbs2/x");
@@ -170,7 +170,7 @@ static void a_draft_is_never_in_a_folder_that_containers_get(void **state)
 	assert_int_equal(access(beside, F_OK), -1);
 }
 
-static void a_folder_that_cannot_be_made_is_an_error(void **state)
+TEST_WITH(a_folder_that_cannot_be_made_is_an_error, set_up, tear_down)
 {
 	const struct fixture *f = *state;
 	auto_free char *run = below(f, "run");
@@ -180,18 +180,4 @@ static void a_folder_that_cannot_be_made_is_an_error(void **state)
 	arrives(f, "uverbs2", "231:194");
 	assert_int_equal(rdma_files_keep_all(f->host, &err), -1);
 	assert_string_equal(err.reason, "RdmaFilesStale");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_folder_follows_its_device, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(two_that_come_at_once_get_along, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_draft_is_never_in_a_folder_that_containers_get,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_folder_that_cannot_be_made_is_an_error, set_up,
-						tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

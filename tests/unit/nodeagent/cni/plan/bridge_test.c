@@ -2,11 +2,9 @@
 /*
  * bridge: what its configuration asks for, the steps to it, and what CHECK compares.
  */
-#include <setjmp.h>
-#include <stddef.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/base/own.h"
 #include "lib/json/json.h"
@@ -15,7 +13,7 @@
 
 #define UP "flags: 1"
 
-static void the_bridge_is_made_as_asked_and_left_as_it_is(void **state)
+TEST(the_bridge_is_made_as_asked_and_left_as_it_is)
 {
 	static const struct {
 		const char *config, *link, *steps;
@@ -50,7 +48,7 @@ static void the_bridge_is_made_as_asked_and_left_as_it_is(void **state)
 	}
 }
 
-static void a_port_has_what_the_configuration_asks_for(void **state)
+TEST(a_port_has_what_the_configuration_asks_for)
 {
 	static const char BRIDGE[] = "{index: 7, name: br0, kind: bridge, pvid: 3}";
 	static const struct {
@@ -115,7 +113,7 @@ static void a_port_has_what_the_configuration_asks_for(void **state)
 	}
 }
 
-static void a_configuration_that_cannot_be_is_refused_by_name(void **state)
+TEST(a_configuration_that_cannot_be_is_refused_by_name)
 {
 	static const struct {
 		const char *config, *link, *says;
@@ -165,7 +163,7 @@ static void a_configuration_that_cannot_be_is_refused_by_name(void **state)
 	}
 }
 
-static void as_many_ranges_as_are_read_are_a_trunk_and_no_more(void **state)
+TEST(as_many_ranges_as_are_read_are_a_trunk_and_no_more)
 {
 	json_auto_t *config = yaml("{vlanTrunk: []}");
 	struct err err = {0};
@@ -185,7 +183,7 @@ static void as_many_ranges_as_are_read_are_a_trunk_and_no_more(void **state)
 
 #define GATEWAY "bridge: br0, isGateway: true, ipam: {type: x}"
 
-static void gateways_are_named_where_ipam_names_none(void **state)
+TEST(gateways_are_named_where_ipam_names_none)
 {
 	static const struct {
 		const char *config, *result, *want;
@@ -228,7 +226,7 @@ static void gateways_are_named_where_ipam_names_none(void **state)
 	"{in: host, do: sysctl, path: net/ipv4/ip_forward, value: '1', optional: true, shared: "   \
 	"true}"
 
-static void the_node_has_the_gateways_and_forwards(void **state)
+TEST(the_node_has_the_gateways_and_forwards)
 {
 	static const struct {
 		const char *config, *vlan, *addresses, *result, *steps;
@@ -286,7 +284,7 @@ static void the_node_has_the_gateways_and_forwards(void **state)
 	}
 }
 
-static void another_address_of_the_bridge_is_not_replaced_unasked(void **state)
+TEST(another_address_of_the_bridge_is_not_replaced_unasked)
 {
 	json_auto_t *config = yaml("{" GATEWAY "}"), *link = yaml("{index: 7, name: br0}");
 	json_auto_t *addresses = yaml("[{index: 7, address: 10.0.0.2/24}]"), *result = yaml(V4);
@@ -303,7 +301,7 @@ static void another_address_of_the_bridge_is_not_replaced_unasked(void **state)
 
 /* ---- CHECK ----------------------------------------------------------------------------------- */
 
-static void check_names_what_is_different(void **state)
+TEST(check_names_what_is_different)
 {
 	static const char PREVIOUS[] =
 		"{interfaces: [{name: br0, mac: '02:00:00:00:00:01'}, {name: v1},"
@@ -352,7 +350,7 @@ static void check_names_what_is_different(void **state)
 }
 
 /* A tenant names both, and the node would look for its own machines behind the bridge. */
-static void a_gateway_takes_nothing_from_the_node(void **state)
+TEST(a_gateway_takes_nothing_from_the_node)
 {
 	static const struct {
 		const char *gateway, *addresses, *routes, *peers, *says;
@@ -415,7 +413,7 @@ static void a_gateway_takes_nothing_from_the_node(void **state)
 	}
 }
 
-static void only_gateways_that_the_node_lacks_are_judged(void **state)
+TEST(only_gateways_that_the_node_lacks_are_judged)
 {
 	json_auto_t *config = yaml("{bridge: br0, isGateway: true, ipam: {type: x}}");
 	json_auto_t *link = yaml("{index: 4, name: br0, kind: bridge}");
@@ -434,7 +432,7 @@ static void only_gateways_that_the_node_lacks_are_judged(void **state)
 	assert_false(bridge_networks_have(networks, "10.0.0.77"));
 }
 
-static void force_leaves_the_node_the_address_of_its_way_out(void **state)
+TEST(force_leaves_the_node_the_address_of_its_way_out)
 {
 	json_auto_t *config =
 		yaml("{bridge: br0, isGateway: true, forceAddress: true, ipam: {type: x}}");
@@ -451,23 +449,4 @@ static void force_leaves_the_node_the_address_of_its_way_out(void **state)
 	assert_int_equal(bridge_plan_gateways(&read, &node, result, steps, &err), -1);
 	assert_string_equal(err.reason, "AddressOfNode");
 	assert_non_null(strstr(err.text, "192.0.2.5/24 off br0"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_bridge_is_made_as_asked_and_left_as_it_is),
-		cmocka_unit_test(a_port_has_what_the_configuration_asks_for),
-		cmocka_unit_test(a_configuration_that_cannot_be_is_refused_by_name),
-		cmocka_unit_test(as_many_ranges_as_are_read_are_a_trunk_and_no_more),
-		cmocka_unit_test(gateways_are_named_where_ipam_names_none),
-		cmocka_unit_test(the_node_has_the_gateways_and_forwards),
-		cmocka_unit_test(a_gateway_takes_nothing_from_the_node),
-		cmocka_unit_test(only_gateways_that_the_node_lacks_are_judged),
-		cmocka_unit_test(force_leaves_the_node_the_address_of_its_way_out),
-		cmocka_unit_test(another_address_of_the_bridge_is_not_replaced_unasked),
-		cmocka_unit_test(check_names_what_is_different),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

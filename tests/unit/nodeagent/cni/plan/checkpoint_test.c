@@ -18,7 +18,7 @@
 	"{Data: {PodDeviceEntries: [{PodUID: u1, ContainerName: c, ResourceName: x/y, DeviceIDs: " \
 	"['0000:3b:00.2']}], RegisteredDevices: {x/y: ['0000:3b:00.2', '0000:3b:00.5']}}}"
 
-static void tells_whose_a_device_is(void **state)
+TEST(tells_whose_a_device_is)
 {
 	static const struct {
 		const char *checkpoint, *device;
@@ -55,7 +55,7 @@ static void tells_whose_a_device_is(void **state)
 	}
 }
 
-static void lists_what_a_pod_was_given(void **state)
+TEST(lists_what_a_pod_was_given)
 {
 	static const struct {
 		const char *checkpoint, *devices;
@@ -75,15 +75,4 @@ static void lists_what_a_pod_was_given(void **state)
 		if (!json_same(got, want))
 			fail_msg("row %zu", i);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tells_whose_a_device_is),
-		cmocka_unit_test(lists_what_a_pod_was_given),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

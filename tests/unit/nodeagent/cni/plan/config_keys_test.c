@@ -16,7 +16,7 @@
 
 #define VF "deviceID: '0000:03:02.3', "
 
-static void keys_count_in_any_case(void **state)
+TEST(keys_count_in_any_case)
 {
 	json_auto_t *config =
 		yaml("{DeviceID: '0000:03:02.3', Vlan: 100, spoofChk: 'off', TRUST: 'on'}");
@@ -29,7 +29,7 @@ static void keys_count_in_any_case(void **state)
 	assert_true(json_is_true(json_at(read.wanted, "trust")));
 }
 
-static void of_two_spellings_the_last_counts(void **state)
+TEST(of_two_spellings_the_last_counts)
 {
 	json_auto_t *config = yaml("{vlan: 1, Vlan: 2}");
 	json_auto_t *folded = config_keys_fold(config, "sriov");
@@ -38,7 +38,7 @@ static void of_two_spellings_the_last_counts(void **state)
 	assert_string_equal(text, "{\"vlan\":2}");
 }
 
-static void null_counts_as_absent_and_foreign_keys_stay(void **state)
+TEST(null_counts_as_absent_and_foreign_keys_stay)
 {
 	json_auto_t *config = yaml("{vlan: null, Mine: null, runtimeConfig: {}}");
 	json_auto_t *folded = config_keys_fold(config, "sriov");
@@ -48,7 +48,7 @@ static void null_counts_as_absent_and_foreign_keys_stay(void **state)
 }
 
 /* Nor of a type that no program can have. */
-static void a_type_of_ipam_that_is_no_name_is_refused(void **state)
+TEST(a_type_of_ipam_that_is_no_name_is_refused)
 {
 	static const char *const cases[] = {"{ipam: {type: 5}}", "{IPAM: {Type: [static]}}",
 					    "{ipam: {type: ../static}}", "{ipam: {type: '..'}}"};
@@ -66,7 +66,7 @@ static void a_type_of_ipam_that_is_no_name_is_refused(void **state)
 }
 
 /* Else an interface would come without the addresses that its network asks for. */
-static void the_type_of_ipam_counts_in_any_case(void **state)
+TEST(the_type_of_ipam_counts_in_any_case)
 {
 	json_auto_t *config = yaml("{Ipam: {TYPE: spiderpool, Mine: 1}}");
 	json_auto_t *folded = config_keys_fold(config, "macvlan");
@@ -75,7 +75,7 @@ static void the_type_of_ipam_counts_in_any_case(void **state)
 	assert_string_equal(text, "{\"ipam\":{\"Mine\":1,\"type\":\"spiderpool\"}}");
 }
 
-static void a_value_of_another_type_ends_the_call(void **state)
+TEST(a_value_of_another_type_ends_the_call)
 {
 	static const struct {
 		const char *type, *config, *key;
@@ -111,7 +111,7 @@ static void a_value_of_another_type_ends_the_call(void **state)
 	}
 }
 
-static void a_mac_may_have_dashes_as_in_the_annotation(void **state)
+TEST(a_mac_may_have_dashes_as_in_the_annotation)
 {
 	json_auto_t *config = yaml("{" VF "runtimeConfig: {mac: 02-23-45-67-89-AB}}");
 	json_auto_t *mixed = yaml("{" VF "mac: '02-23:45-67-89-AB'}");
@@ -122,7 +122,7 @@ static void a_mac_may_have_dashes_as_in_the_annotation(void **state)
 	assert_int_equal(sriov_config_read(mixed, NULL, &none, NULL), -1);
 }
 
-static void a_coordinator_takes_its_keys_in_any_case(void **state)
+TEST(a_coordinator_takes_its_keys_in_any_case)
 {
 	json_auto_t *config = yaml("{Mode: disabled, HostRuleTable: 600}");
 	auto_coordinator_config struct coordinator_config read = {0};
@@ -130,20 +130,4 @@ static void a_coordinator_takes_its_keys_in_any_case(void **state)
 	assert_int_equal(coordinator_config_read(config, NULL, &read, NULL), 0);
 	assert_int_equal(read.mode, COORDINATOR_DISABLED);
 	assert_int_equal(read.host_table, 600);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(keys_count_in_any_case),
-		cmocka_unit_test(of_two_spellings_the_last_counts),
-		cmocka_unit_test(null_counts_as_absent_and_foreign_keys_stay),
-		cmocka_unit_test(a_type_of_ipam_that_is_no_name_is_refused),
-		cmocka_unit_test(the_type_of_ipam_counts_in_any_case),
-		cmocka_unit_test(a_value_of_another_type_ends_the_call),
-		cmocka_unit_test(a_mac_may_have_dashes_as_in_the_annotation),
-		cmocka_unit_test(a_coordinator_takes_its_keys_in_any_case),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ static void assert_refused(const char *config, const char *settings, const char 
 		fail_msg("%s: says \"%s\"", config, err.text);
 }
 
-static void a_configuration_that_cannot_be_is_refused_by_name(void **state)
+TEST(a_configuration_that_cannot_be_is_refused_by_name)
 {
 	assert_refused("{mode: lax}", SETTINGS, "BadField", "mode");
 	assert_refused("{podMACPrefix: '0b:1b'}", SETTINGS, "BadField", "podMACPrefix");
@@ -57,7 +57,7 @@ static void a_configuration_that_cannot_be_is_refused_by_name(void **state)
 	assert_refused("{}", "{mode: auto}", "CoordinatorNotReady", "tunePodRoutes");
 }
 
-static void a_machine_that_migrates_is_in_conflict_with_nobody(void **state)
+TEST(a_machine_that_migrates_is_in_conflict_with_nobody)
 {
 	static const char migrating[] =
 		"{mode: auto, tunePodRoutes: true, overlayPodCIDR: [], serviceCIDR: [], "
@@ -74,7 +74,7 @@ static void a_machine_that_migrates_is_in_conflict_with_nobody(void **state)
 	assert_true(!moves.detect_conflict && moves.detect_gateway);
 }
 
-static void the_nad_comes_before_the_cluster_and_forgives_blanks(void **state)
+TEST(the_nad_comes_before_the_cluster_and_forgives_blanks)
 {
 	auto_coordinator_config struct coordinator_config read = {0};
 
@@ -111,7 +111,7 @@ static int64_t table_of(const char *routes)
 	return role.table;
 }
 
-static void a_table_that_another_nic_routes_by_is_not_given_twice(void **state)
+TEST(a_table_that_another_nic_routes_by_is_not_given_twice)
 {
 	assert_int_equal(table_of("[]"), 101);
 	assert_int_equal(table_of("[{table: 101, dev: eth0, dst: 10.0.0.0/8}]"), 101);
@@ -133,7 +133,7 @@ static void assert_role(const char *mode, const char *ifname, const char *pod_te
 	assert_string_equal(err.reason, reason);
 }
 
-static void a_nic_that_the_mode_does_not_fit_is_refused(void **state)
+TEST(a_nic_that_the_mode_does_not_fit_is_refused)
 {
 	static const char both[] =
 		"{links: [{name: eth0}, {name: net1}], addresses: ["
@@ -186,7 +186,7 @@ static int plan_on(const char *host_text, const char *granted_text, int64_t tabl
 #define WAY(route) "{ways: {198.51.100.7/24: " route "}}"
 
 /* An author of networks, or an annotation, chooses it; before main it would be the node's, too. */
-static void an_address_that_the_node_needs_is_no_pod_s(void **state)
+TEST(an_address_that_the_node_needs_is_no_pod_s)
 {
 	static const struct {
 		const char *host, *says;
@@ -214,7 +214,7 @@ static void an_address_that_the_node_needs_is_no_pod_s(void **state)
 }
 
 /* A pool over the virtual address of the API server, which may be on the node's link. */
-static void no_pool_vouches_for_the_address_that_the_kubelet_needs(void **state)
+TEST(no_pool_vouches_for_the_address_that_the_kubelet_needs)
 {
 	struct err err;
 
@@ -225,7 +225,7 @@ static void no_pool_vouches_for_the_address_that_the_kubelet_needs(void **state)
 	assert_int_equal(plan_on("{reached: [198.51.100.70]}", NULL, 500, &err), 0);
 }
 
-static void no_pool_vouches_for_the_address_of_a_service(void **state)
+TEST(no_pool_vouches_for_the_address_of_a_service)
 {
 	services = "[198.51.96.0/20]";
 	for (int i = 0; i < 2; i++) {
@@ -242,7 +242,7 @@ static void no_pool_vouches_for_the_address_of_a_service(void **state)
 }
 
 /* A fabric of its own, which the node knows by its default route only. */
-static void an_ip_pool_vouches_for_an_address_behind_a_gateway_and_no_other(void **state)
+TEST(an_ip_pool_vouches_for_an_address_behind_a_gateway_and_no_other)
 {
 	static const char behind[] = WAY("{type: 1, dev: ens1, gw: 192.0.2.1}");
 	struct err err;
@@ -255,7 +255,7 @@ static void an_ip_pool_vouches_for_an_address_behind_a_gateway_and_no_other(void
 			 -1);
 }
 
-static void a_table_that_others_use_is_not_ours(void **state)
+TEST(a_table_that_others_use_is_not_ours)
 {
 	static const char *const others[] = {
 		"{rules: [{family: 4, priority: 100, table: 77}]}",
@@ -279,7 +279,7 @@ static void a_table_that_others_use_is_not_ours(void **state)
 			 0);
 }
 
-static void a_pod_whose_first_nic_leads_nowhere_is_refused(void **state)
+TEST(a_pod_whose_first_nic_leads_nowhere_is_refused)
 {
 	json_auto_t *pod =
 		yaml("{links: [{index: 2, name: eth0, flags: 4163}, {index: 3, name: net1, "
@@ -377,7 +377,7 @@ static const char *who_leaves_main(const json_t *steps)
 }
 
 /* The annotation goes to the coordinators of all networks. */
-static void the_default_route_may_be_for_a_nic_that_comes_later(void **state)
+TEST(the_default_route_may_be_for_a_nic_that_comes_later)
 {
 	static const char *const leaves[] = {"net1", "net2", "eth0"};
 	json_auto_t *nothing = json_array();
@@ -421,7 +421,7 @@ static const char GUIDE[] = "{dev: eth0, address: 10.233.119.164/32},"
 			    " {dev: net2, address: 172.16.12.1/16}";
 
 /* "subnet: 172.16.11.0/16", "172.16.12.0/16", …: one subnet for all rails. */
-static void a_nic_answers_for_its_own_addresses_alone(void **state)
+TEST(a_nic_answers_for_its_own_addresses_alone)
 {
 	json_auto_t *plain = steps_of_net2(GUIDE, "routes: []", "");
 	json_auto_t *strict = steps_of_net2(GUIDE,
@@ -443,7 +443,7 @@ static void a_nic_answers_for_its_own_addresses_alone(void **state)
 	" {family: 4, table: 254, dst: 172.16.0.0/16, dev: net2, type: 1, protocol: 2}"
 #define DEFAULT ", {family: 4, table: 254, dst: 0.0.0.0/0, gw: 169.254.1.1, dev: eth0, type: 1}"
 
-static void each_nic_of_a_subnet_has_a_table_with_it(void **state)
+TEST(each_nic_of_a_subnet_has_a_table_with_it)
 {
 	static const char apart[] = "{dev: eth0, address: 10.233.119.164/32},"
 				    " {dev: net1, address: 172.17.11.1/16},"
@@ -465,7 +465,7 @@ static void each_nic_of_a_subnet_has_a_table_with_it(void **state)
 	assert_steps(keeps, "route", "dst", "table", "\"0.0.0.0/0\" 102, \"172.16.0.0/16\" 103");
 }
 
-static void what_was_done_is_taken_back_in_reverse_order(void **state)
+TEST(what_was_done_is_taken_back_in_reverse_order)
 {
 	json_auto_t *done = yaml("[{in: pod, do: link, dev: net1, up: true, mac: b, was: {mac: a}},"
 				 " {in: host, do: rule, family: 4, table: 500, shared: true},"
@@ -483,7 +483,7 @@ static void what_was_done_is_taken_back_in_reverse_order(void **state)
 	assert_true(json_same(undo, want));
 }
 
-static void a_route_that_has_gone_is_named(void **state)
+TEST(a_route_that_has_gone_is_named)
 {
 	json_auto_t *done = yaml("[{in: pod, do: route, family: 4, table: 101, dst: 0.0.0.0/0, gw: "
 				 "10.7.0.1, dev: net1}]");
@@ -502,7 +502,7 @@ static void a_route_that_has_gone_is_named(void **state)
 
 static const uint8_t MAC[6] = {0x02, 0, 0, 0, 0x03, 0x78};
 
-static void an_arp_request_asks_all_as_recorded(void **state)
+TEST(an_arp_request_asks_all_as_recorded)
 {
 	static const uint8_t want[] = {
 		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2,    0,    0,    0,    3,  0x78, 8, 6,
@@ -517,7 +517,7 @@ static void an_arp_request_asks_all_as_recorded(void **state)
 	assert_memory_equal(frame, want, sizeof(want));
 }
 
-static void a_solicitation_goes_to_the_addresses_group(void **state)
+TEST(a_solicitation_goes_to_the_addresses_group)
 {
 	static const uint8_t to[] = {0x33, 0x33, 0xff, 0, 0, 0x51};
 	struct addr source, target;
@@ -540,7 +540,7 @@ static void a_solicitation_goes_to_the_addresses_group(void **state)
 	assert_false(frame_read(frame, 86, &claim));
 }
 
-static void what_is_announced_is_read_as_a_claim(void **state)
+TEST(what_is_announced_is_read_as_a_claim)
 {
 	static const char *const texts[] = {"10.7.0.51", "fd07::51"};
 
@@ -559,7 +559,7 @@ static void what_is_announced_is_read_as_a_claim(void **state)
 	}
 }
 
-static void somebody_elses_probe_is_seen(void **state)
+TEST(somebody_elses_probe_is_seen)
 {
 	static const char *const texts[] = {"10.7.0.51", "fd07::51"};
 
@@ -575,32 +575,4 @@ static void somebody_elses_probe_is_seen(void **state)
 		assert_false(claim.has);
 		assert_true(addr_same(&claim.address, &target));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_configuration_that_cannot_be_is_refused_by_name),
-		cmocka_unit_test(the_nad_comes_before_the_cluster_and_forgives_blanks),
-		cmocka_unit_test(a_machine_that_migrates_is_in_conflict_with_nobody),
-		cmocka_unit_test(a_table_that_another_nic_routes_by_is_not_given_twice),
-		cmocka_unit_test(a_nic_that_the_mode_does_not_fit_is_refused),
-		cmocka_unit_test(a_pod_whose_first_nic_leads_nowhere_is_refused),
-		cmocka_unit_test(a_nic_answers_for_its_own_addresses_alone),
-		cmocka_unit_test(the_default_route_may_be_for_a_nic_that_comes_later),
-		cmocka_unit_test(each_nic_of_a_subnet_has_a_table_with_it),
-		cmocka_unit_test(what_was_done_is_taken_back_in_reverse_order),
-		cmocka_unit_test(a_route_that_has_gone_is_named),
-		cmocka_unit_test(an_arp_request_asks_all_as_recorded),
-		cmocka_unit_test(an_address_that_the_node_needs_is_no_pod_s),
-		cmocka_unit_test(an_ip_pool_vouches_for_an_address_behind_a_gateway_and_no_other),
-		cmocka_unit_test(no_pool_vouches_for_the_address_that_the_kubelet_needs),
-		cmocka_unit_test(no_pool_vouches_for_the_address_of_a_service),
-		cmocka_unit_test(a_table_that_others_use_is_not_ours),
-		cmocka_unit_test(a_solicitation_goes_to_the_addresses_group),
-		cmocka_unit_test(what_is_announced_is_read_as_a_claim),
-		cmocka_unit_test(somebody_elses_probe_is_seen),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,18 +2,16 @@
 /*
  * host-device: which interface is asked for, which ones the node keeps, and the steps.
  */
-#include <setjmp.h>
-#include <stddef.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/host_device.h"
 #include "nodeagent/cni/plan/look.h"
 #include "tests/support/yaml.h"
 
-static void the_first_of_the_keys_names_the_interface(void **state)
+TEST(the_first_of_the_keys_names_the_interface)
 {
 	static const struct {
 		const char *config, *device, *mac, *path, *id;
@@ -44,7 +42,7 @@ static void the_first_of_the_keys_names_the_interface(void **state)
 	}
 }
 
-static void a_configuration_that_cannot_be_is_refused_by_name(void **state)
+TEST(a_configuration_that_cannot_be_is_refused_by_name)
 {
 	static const struct {
 		const char *config, *says;
@@ -70,7 +68,7 @@ static void a_configuration_that_cannot_be_is_refused_by_name(void **state)
 	}
 }
 
-static void the_node_keeps_what_it_uses_itself(void **state)
+TEST(the_node_keeps_what_it_uses_itself)
 {
 	static const struct {
 		const char *link, *addresses, *routes, *links, *says;
@@ -115,7 +113,7 @@ static void the_node_keeps_what_it_uses_itself(void **state)
 	}
 }
 
-static void it_moves_with_its_name_as_its_alias(void **state)
+TEST(it_moves_with_its_name_as_its_alias)
 {
 	json_auto_t *link = yaml("{index: 3, name: eth1, flags: 1, altNames: [net1, rail0],"
 				 " alias: mine, mac: '02:00:00:00:00:01', mtu: 1500, txqlen: 1000,"
@@ -145,7 +143,7 @@ static void it_moves_with_its_name_as_its_alias(void **state)
 #define F "parent: '0000:03:00.0'"
 
 /* Representors, an uplink, ports of one function: another one than the pod had stays as it is. */
-static void of_several_of_a_device_it_is_the_one_that_the_pod_had(void **state)
+TEST(of_several_of_a_device_it_is_the_one_that_the_pod_had)
 {
 	static const struct {
 		const char *saved, *links;
@@ -187,7 +185,7 @@ static void of_several_of_a_device_it_is_the_one_that_the_pod_had(void **state)
 	}
 }
 
-static void in_the_pod_its_mark_goes_before_its_device(void **state)
+TEST(in_the_pod_its_mark_goes_before_its_device)
 {
 	static const struct {
 		const char *saved, *links;
@@ -214,18 +212,4 @@ static void in_the_pod_its_mark_goes_before_its_device(void **state)
 		if (look_number(link, "index") != cases[i].is)
 			fail_msg("case %zu: %lld", i, (long long)look_number(link, "index"));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_first_of_the_keys_names_the_interface),
-		cmocka_unit_test(a_configuration_that_cannot_be_is_refused_by_name),
-		cmocka_unit_test(the_node_keeps_what_it_uses_itself),
-		cmocka_unit_test(it_moves_with_its_name_as_its_alias),
-		cmocka_unit_test(of_several_of_a_device_it_is_the_one_that_the_pod_had),
-		cmocka_unit_test(in_the_pod_its_mark_goes_before_its_device),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

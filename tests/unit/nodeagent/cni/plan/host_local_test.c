@@ -35,7 +35,7 @@ static char *walked(const char *ipam, const char *last_text, size_t max)
 	return strbuf_take(&out);
 }
 
-static void each_address_is_tried_once_and_never_the_gateway(void **state)
+TEST(each_address_is_tried_once_and_never_the_gateway)
 {
 	static const struct {
 		const char *ipam, *last, *want;
@@ -69,7 +69,7 @@ static void each_address_is_tried_once_and_never_the_gateway(void **state)
 	}
 }
 
-static void a_carry_goes_through_all_octets(void **state)
+TEST(a_carry_goes_through_all_octets)
 {
 	auto_free char *v4 = walked("{subnet: 10.0.0.0/8, rangeStart: 10.0.255.254}", "", 4);
 	auto_free char *v6 = walked("{subnet: 'fd09::/64', rangeStart: 'fd09::ffff:fffe'}", "", 3);
@@ -78,7 +78,7 @@ static void a_carry_goes_through_all_octets(void **state)
 	assert_string_equal(v6, "fd09::ffff:fffe fd09::ffff:ffff fd09::1:0:0");
 }
 
-static void wrong_values_are_named(void **state)
+TEST(wrong_values_are_named)
 {
 	static const struct {
 		const char *config, *says;
@@ -121,7 +121,7 @@ static void wrong_values_are_named(void **state)
 	}
 }
 
-static void del_needs_no_more_than_the_place(void **state)
+TEST(del_needs_no_more_than_the_place)
 {
 	json_auto_t *config = yaml("{name: net, ipam: {ranges: 5, dataDir: /d}}");
 	auto_host_local_config struct host_local_config read = {0};
@@ -131,7 +131,7 @@ static void del_needs_no_more_than_the_place(void **state)
 	assert_string_equal(read.network, "net");
 }
 
-static void dns_is_read_as_resolvers_do(void **state)
+TEST(dns_is_read_as_resolvers_do)
 {
 	json_auto_t *dns = host_local_dns("# c\n; c\n\tnameserver 10.0.0.1 x\r\nnameserver\n"
 					  "search a.b  c.d\noptions ndots:2 edns0\n"
@@ -142,17 +142,4 @@ static void dns_is_read_as_resolvers_do(void **state)
 
 	assert_true(json_same(dns, want));
 	assert_true(json_same(none, nothing));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_address_is_tried_once_and_never_the_gateway),
-		cmocka_unit_test(a_carry_goes_through_all_octets),
-		cmocka_unit_test(wrong_values_are_named),
-		cmocka_unit_test(del_needs_no_more_than_the_place),
-		cmocka_unit_test(dns_is_read_as_resolvers_do),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@
 
 #define DEVICE "deviceID: '0000:3b:02.1'"
 
-static void a_configuration_that_cannot_be_is_refused_by_name(void **state)
+TEST(a_configuration_that_cannot_be_is_refused_by_name)
 {
 	static const struct {
 		const char *config, *reason, *says;
@@ -45,7 +45,7 @@ static void a_configuration_that_cannot_be_is_refused_by_name(void **state)
 	}
 }
 
-static void the_runtimes_guid_comes_first_and_is_put_back(void **state)
+TEST(the_runtimes_guid_comes_first_and_is_put_back)
 {
 	json_auto_t *config =
 		yaml("{" DEVICE ", rdmaIsolation: true, runtimeConfig: {infinibandGUID: "
@@ -67,7 +67,7 @@ static void the_runtimes_guid_comes_first_and_is_put_back(void **state)
 	assert_true(json_same(undo, want));
 }
 
-static void a_guid_that_is_set_already_changes_nothing(void **state)
+TEST(a_guid_that_is_set_already_changes_nothing)
 {
 	json_auto_t *wanted = yaml("{nodeGuid: '02:00:00:00:00:00:00:01', portGuid: "
 				   "'02:00:00:00:00:00:00:01'}");
@@ -77,7 +77,7 @@ static void a_guid_that_is_set_already_changes_nothing(void **state)
 	assert_int_equal(json_array_size(steps), 0);
 }
 
-static void an_interfaces_guid_ends_its_address(void **state)
+TEST(an_interfaces_guid_ends_its_address)
 {
 	char guid[TEXT_GUID_SIZE];
 
@@ -86,16 +86,4 @@ static void an_interfaces_guid_ends_its_address(void **state)
 	assert_string_equal(guid, "02:00:00:00:00:00:00:07");
 	assert_false(ib_sriov_guid_of("02:00:00:00:00:01", guid));
 	assert_false(ib_sriov_guid_of(NULL, guid));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_configuration_that_cannot_be_is_refused_by_name),
-		cmocka_unit_test(the_runtimes_guid_comes_first_and_is_put_back),
-		cmocka_unit_test(a_guid_that_is_set_already_changes_nothing),
-		cmocka_unit_test(an_interfaces_guid_ends_its_address),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,11 +2,9 @@
 /*
  * ifacer: what its configuration asks for, and the steps from whatever is there to that.
  */
-#include <setjmp.h>
-#include <stddef.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/bond_options.h"
@@ -15,7 +13,7 @@
 
 #define BOTH "interfaces: [eth1, eth2]"
 
-static void what_is_missing_is_made_and_nothing_twice(void **state)
+TEST(what_is_missing_is_made_and_nothing_twice)
 {
 	static const struct {
 		const char *config, *links, *steps;
@@ -69,7 +67,7 @@ static void what_is_missing_is_made_and_nothing_twice(void **state)
 	}
 }
 
-static void what_cannot_be_is_refused_by_name(void **state)
+TEST(what_cannot_be_is_refused_by_name)
 {
 	static const struct {
 		const char *config, *links, *says;
@@ -115,7 +113,7 @@ static void what_cannot_be_is_refused_by_name(void **state)
 	}
 }
 
-static void what_a_failure_left_down_is_set_up_again(void **state)
+TEST(what_a_failure_left_down_is_set_up_again)
 {
 	json_auto_t *config = yaml("{interfaces: [a, b, c, d, e], bond: {}}");
 	json_auto_t *before = yaml("{links: [{index: 1, name: a, flags: 1}, {index: 2, name: b},"
@@ -135,7 +133,7 @@ static void what_a_failure_left_down_is_set_up_again(void **state)
 		fail_msg("%s", json_text(steps));
 }
 
-static void a_bond_takes_the_options_that_spiderpool_s_takes(void **state)
+TEST(a_bond_takes_the_options_that_spiderpool_s_takes)
 {
 	static const struct {
 		int mode;
@@ -187,7 +185,7 @@ static void a_bond_takes_the_options_that_spiderpool_s_takes(void **state)
 	}
 }
 
-static void what_the_bonding_driver_refuses_is_refused_by_name(void **state)
+TEST(what_the_bonding_driver_refuses_is_refused_by_name)
 {
 	static const struct {
 		int mode;
@@ -220,17 +218,4 @@ static void what_the_bonding_driver_refuses_is_refused_by_name(void **state)
 		if (!strstr(err.text, cases[i].says))
 			fail_msg("%s: says \"%s\"", cases[i].text, err.text);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_bond_takes_the_options_that_spiderpool_s_takes),
-		cmocka_unit_test(what_the_bonding_driver_refuses_is_refused_by_name),
-		cmocka_unit_test(what_is_missing_is_made_and_nothing_twice),
-		cmocka_unit_test(what_a_failure_left_down_is_set_up_again),
-		cmocka_unit_test(what_cannot_be_is_refused_by_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@
 
 static const char MASTER[] = "{index: 7, name: ib0, kind: ipoib, mtu: 2044, pkey: 65535, mode: 1}";
 
-static void a_child_has_its_parents_key_and_mode(void **state)
+TEST(a_child_has_its_parents_key_and_mode)
 {
 	json_auto_t *config = yaml("{master: ib0, mtu: 1500}"), *master = yaml(MASTER);
 	json_auto_t *steps = json_array(), *undo = NULL;
@@ -31,7 +31,7 @@ static void a_child_has_its_parents_key_and_mode(void **state)
 	assert_string_equal(json_str_at(json_array_get(undo, 1), "do"), "unlink");
 }
 
-static void a_configuration_that_cannot_be_is_refused_by_name(void **state)
+TEST(a_configuration_that_cannot_be_is_refused_by_name)
 {
 	static const struct {
 		const char *config, *master, *says;
@@ -56,14 +56,4 @@ static void a_configuration_that_cannot_be_is_refused_by_name(void **state)
 			fail_msg("%s: says \"%s\"", cases[i].config, err.text);
 		assert_int_equal(json_array_size(steps), 0);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_child_has_its_parents_key_and_mode),
-		cmocka_unit_test(a_configuration_that_cannot_be_is_refused_by_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

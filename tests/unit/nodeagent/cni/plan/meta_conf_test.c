@@ -42,7 +42,7 @@ static void expect(enum meta_mode mode, const struct file *files, enum meta_conf
 	meta_conf_done(&conf);
 }
 
-static void carries_the_first_network_that_is_no_metas(void **state)
+TEST(carries_the_first_network_that_is_no_metas)
 {
 	const struct file files[] = {{"05-broken.conf", "{"},
 				     {"10-flannel.conflist", FLANNEL},
@@ -67,7 +67,7 @@ static void carries_the_first_network_that_is_no_metas(void **state)
 	meta_conf_done(&conf);
 }
 
-static void writes_nothing_that_is_there_already(void **state)
+TEST(writes_nothing_that_is_there_already)
 {
 	const struct file files[] = {{"10-flannel.conflist", FLANNEL}, {0}};
 	struct meta_conf first, second;
@@ -86,7 +86,7 @@ static void writes_nothing_that_is_there_already(void **state)
 	meta_conf_done(&first);
 }
 
-static void never_leaves_a_node_without_a_network(void **state)
+TEST(never_leaves_a_node_without_a_network)
 {
 	const struct file none[] = {{0}}, ours[] = {{META_CONF_FILE, "{}"}, {0}},
 			  broken[] = {{META_CONF_FILE, "{}"}, {"10-a.conf", "{\"name\""}, {0}};
@@ -96,7 +96,7 @@ static void never_leaves_a_node_without_a_network(void **state)
 	expect(META_AUTO, broken, META_CONF_KEEP, "NoClusterNetwork");
 }
 
-static void leaves_pods_to_a_multus(void **state)
+TEST(leaves_pods_to_a_multus)
 {
 	const struct file both[] = {{"00-multus.conf", MULTUS},
 				    {"10-flannel.conflist", FLANNEL},
@@ -111,7 +111,7 @@ static void leaves_pods_to_a_multus(void **state)
 	expect(META_AUTO, late, META_CONF_REMOVE, "MultusFound");
 }
 
-static void stays_where_a_multus_has_it_as_the_clusters_network(void **state)
+TEST(stays_where_a_multus_has_it_as_the_clusters_network)
 {
 	const struct file by_path[] = {
 		{"00-multus.conf", "{\"type\":\"multus-shim\",\"clusterNetwork\":\"/host/etc/cni/"
@@ -139,7 +139,7 @@ static void stays_where_a_multus_has_it_as_the_clusters_network(void **state)
 	expect(META_AUTO, stale, META_CONF_KEEP, "MultusFound");
 }
 
-static void tells_our_plugin_where_the_folder_is(void **state)
+TEST(tells_our_plugin_where_the_folder_is)
 {
 	json_auto_t *files = json_pack("[{s:s, s:s}]", "name", "10-f.conflist", "text", FLANNEL);
 	const struct meta_conf_input usual = {.files = files, .dir = META_CONF_DIR},
@@ -154,14 +154,14 @@ static void tells_our_plugin_where_the_folder_is(void **state)
 	meta_conf_done(&conf);
 }
 
-static void a_file_before_ours_is_named(void **state)
+TEST(a_file_before_ours_is_named)
 {
 	const struct file files[] = {{"00-a.conf", "{\"name\":\"a\",\"type\":\"bridge\"}"}, {0}};
 
 	expect(META_AUTO, files, META_CONF_WRITE, "ConfNotFirst");
 }
 
-static void names_the_file_of_a_multus(void **state)
+TEST(names_the_file_of_a_multus)
 {
 	json_auto_t *files =
 		json_pack("[{s:s, s:s}, {s:s, s:s}]", "name", META_CONF_FILE, "text",
@@ -172,7 +172,7 @@ static void names_the_file_of_a_multus(void **state)
 	assert_null(meta_conf_multus(none));
 }
 
-static void removes_its_file_where_it_is_off(void **state)
+TEST(removes_its_file_where_it_is_off)
 {
 	const struct file ours[] = {{META_CONF_FILE, "{}"}, {"10-flannel.conflist", FLANNEL}, {0}},
 			  other[] = {{"10-flannel.conflist", FLANNEL}, {0}};
@@ -181,7 +181,7 @@ static void removes_its_file_where_it_is_off(void **state)
 	expect(META_OFF, other, META_CONF_KEEP, "");
 }
 
-static void carries_the_isolation_of_namespaces(void **state)
+TEST(carries_the_isolation_of_namespaces)
 {
 	json_auto_t *files = json_pack("[{s:s, s:s}]", "name", "10-f.conflist", "text", FLANNEL);
 	const struct meta_conf_input in = {
@@ -194,7 +194,7 @@ static void carries_the_isolation_of_namespaces(void **state)
 	meta_conf_done(&conf);
 }
 
-static void takes_down_what_can_be_read_of_a_multus_state(void **state)
+TEST(takes_down_what_can_be_read_of_a_multus_state)
 {
 	json_auto_t *kept =
 		json_pack("[{s:s},{s:s,s:s},i]", "Bytes", "???", "Bytes",
@@ -226,7 +226,7 @@ static void decide_after(const char *members, struct meta_conf *ret)
 	meta_conf_decide(&in, ret);
 }
 
-static void goes_on_with_what_a_multus_was_configured_with(void **state)
+TEST(goes_on_with_what_a_multus_was_configured_with)
 {
 	static const struct {
 		const char *members, *network, *want, *not_there;
@@ -277,7 +277,7 @@ static void goes_on_with_what_a_multus_was_configured_with(void **state)
 	}
 }
 
-static void names_the_key_of_a_multus_that_it_cannot_obey(void **state)
+TEST(names_the_key_of_a_multus_that_it_cannot_obey)
 {
 	static const struct {
 		const char *members, *key;
@@ -307,7 +307,7 @@ static void names_the_key_of_a_multus_that_it_cannot_obey(void **state)
 }
 
 /* The name that default-network asks for: without it Multus would take eth0 down. */
-static void leaves_a_multus_the_name_of_the_default_networks_interface(void **state)
+TEST(leaves_a_multus_the_name_of_the_default_networks_interface)
 {
 	static const struct {
 		const char *annotation, *want;
@@ -337,27 +337,4 @@ static void leaves_a_multus_the_name_of_the_default_networks_interface(void **st
 		if (!str_eq(asked, cases[i].want))
 			fail_msg("case %zu: %s", i, asked ? asked : "none");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(carries_the_first_network_that_is_no_metas),
-		cmocka_unit_test(writes_nothing_that_is_there_already),
-		cmocka_unit_test(never_leaves_a_node_without_a_network),
-		cmocka_unit_test(leaves_pods_to_a_multus),
-		cmocka_unit_test(stays_where_a_multus_has_it_as_the_clusters_network),
-		cmocka_unit_test(tells_our_plugin_where_the_folder_is),
-		cmocka_unit_test(a_file_before_ours_is_named),
-		cmocka_unit_test(names_the_file_of_a_multus),
-		cmocka_unit_test(removes_its_file_where_it_is_off),
-		cmocka_unit_test(carries_the_isolation_of_namespaces),
-		cmocka_unit_test(takes_down_what_can_be_read_of_a_multus_state),
-		cmocka_unit_test(leaves_a_multus_the_name_of_the_default_networks_interface),
-		cmocka_unit_test(goes_on_with_what_a_multus_was_configured_with),
-		cmocka_unit_test(names_the_key_of_a_multus_that_it_cannot_obey),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

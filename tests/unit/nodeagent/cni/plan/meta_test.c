@@ -74,7 +74,7 @@ static void refuses(const char *networks, const char *definitions, const char *l
 	assert_true(strlen(err.text) > 20);
 }
 
-static void refuses_before_the_first_plugin(void **state)
+TEST(refuses_before_the_first_plugin)
 {
 	refuses("a", "{}", "[]", "NoNetworkFound");
 	refuses("a", "{'a':[]}", "[]", "BadNetworkConfig");
@@ -97,7 +97,7 @@ static void refuses_before_the_first_plugin(void **state)
 }
 
 /* The bounds of reconcilers/core/limits.h, as the operator has them. */
-static void refuses_what_is_too_large(void **state)
+TEST(refuses_what_is_too_large)
 {
 	auto_strbuf struct strbuf networks = {0}, definition = {0};
 
@@ -112,7 +112,7 @@ static void refuses_what_is_too_large(void **state)
 	refuses("a", strbuf_str(&definition), "[]", "TooLarge");
 }
 
-static void refuses_another_namespaces_network_where_that_is_wished(void **state)
+TEST(refuses_another_namespaces_network_where_that_is_wished)
 {
 	json_auto_t *config = yaml("{'namespaceIsolation':true,'globalNamespaces':'shared, x'}");
 	json_auto_t *own = pod_with("ml/a,shared/a"), *other = pod_with("default/a");
@@ -160,7 +160,7 @@ static char *networks_with(const char *settings, const char *annotations, const 
 	return strbuf_take(&out);
 }
 
-static void gives_pods_the_networks_that_a_multus_gave_them(void **state)
+TEST(gives_pods_the_networks_that_a_multus_gave_them)
 {
 #define MORE "'k8s.v1.cni.cncf.io/networks':'kube-system/a'"
 	static const struct {
@@ -195,7 +195,7 @@ static void gives_pods_the_networks_that_a_multus_gave_them(void **state)
 	}
 }
 
-static void waits_for_the_sandbox_of_the_pod_that_is_there_now(void **state)
+TEST(waits_for_the_sandbox_of_the_pod_that_is_there_now)
 {
 	json_auto_t *config = yaml(CLUSTER), *pod = pod_with(""), *nads = json_object();
 	struct meta_input in = {.container_id = "c1",
@@ -219,7 +219,7 @@ static void waits_for_the_sandbox_of_the_pod_that_is_there_now(void **state)
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
-static void deals_devices_out_by_container_and_address(void **state)
+TEST(deals_devices_out_by_container_and_address)
 {
 	json_auto_t *pod = pod_with("");
 	json_auto_t *devices =
@@ -235,7 +235,7 @@ static void deals_devices_out_by_container_and_address(void **state)
 }
 
 /* One of two pods of that name ends: which device is whose, nothing tells. */
-static void more_devices_than_a_container_asks_for_are_another_pods(void **state)
+TEST(more_devices_than_a_container_asks_for_are_another_pods)
 {
 	static const struct {
 		const char *containers, *devices;
@@ -266,7 +266,7 @@ static void more_devices_than_a_container_asks_for_are_another_pods(void **state
 	}
 }
 
-static void says_how_many_devices_there_are_when_they_are_too_few(void **state)
+TEST(says_how_many_devices_there_are_when_they_are_too_few)
 {
 	json_auto_t *config = yaml(CLUSTER), *pod = pod_with("vf,vf");
 	json_auto_t *nads = yaml(
@@ -311,7 +311,7 @@ static json_t *delegate_without_device(const char *plugin, const char *served, s
 	return meta_delegates(&in, err);
 }
 
-static void a_resource_that_no_device_plugin_serves_needs_no_device(void **state)
+TEST(a_resource_that_no_device_plugin_serves_needs_no_device)
 {
 	static const char *const plugins[] = {
 		"{'type':'ovs','bridge':'br1'}",
@@ -334,7 +334,7 @@ static void a_resource_that_no_device_plugin_serves_needs_no_device(void **state
 	}
 }
 
-static void a_network_that_cannot_do_without_a_device_is_refused(void **state)
+TEST(a_network_that_cannot_do_without_a_device_is_refused)
 {
 	static const struct {
 		const char *plugin, *served;
@@ -397,7 +397,7 @@ static void expect_turns(const char *text, const size_t *done, const char *want)
 	assert_string_equal(got, want);
 }
 
-static void sets_rails_up_side_by_side_behind_the_clusters_network(void **state)
+TEST(sets_rails_up_side_by_side_behind_the_clusters_network)
 {
 	const char *rails = "calico/macvlan/sriov,rdma/ib-sriov/ipvlan,tuning";
 
@@ -407,7 +407,7 @@ static void sets_rails_up_side_by_side_behind_the_clusters_network(void **state)
 	expect_turns(rails, (size_t[]){1, 1, 2, 1, 2}, "");
 }
 
-static void lets_coordinators_follow_each_other_in_order(void **state)
+TEST(lets_coordinators_follow_each_other_in_order)
 {
 	const char *rails =
 		"calico/macvlan,coordinator/sriov,coordinator,tuning/macvlan,coordinator";
@@ -420,7 +420,7 @@ static void lets_coordinators_follow_each_other_in_order(void **state)
 	expect_turns(rails, (size_t[]){1, 2, 2, 1}, "23");
 }
 
-static void lets_a_plugin_that_may_look_at_others_wait(void **state)
+TEST(lets_a_plugin_that_may_look_at_others_wait)
 {
 	const char *bond = "calico/macvlan/macvlan/bond/macvlan";
 
@@ -430,7 +430,7 @@ static void lets_a_plugin_that_may_look_at_others_wait(void **state)
 	expect_turns(bond, (size_t[]){1, 1, 1, 1, 0}, "4");
 }
 
-static void gives_the_effective_default_route_out_in_order(void **state)
+TEST(gives_the_effective_default_route_out_in_order)
 {
 	json_auto_t *delegates = chains("calico/macvlan/macvlan/macvlan");
 	auto_free char *first = NULL, *second = NULL;
@@ -489,7 +489,7 @@ static void expect_gone(const char *text, const char *missing, const char *want)
 	assert_string_equal(got, want);
 }
 
-static void removes_interfaces_of_our_plugins_at_once(void **state)
+TEST(removes_interfaces_of_our_plugins_at_once)
 {
 	expect_gone("bridge/macvlan,coordinator/ipvlan", NULL,
 		    "link net0\nlink net1\nlink net2\nlink veth0\nunlink \n");
@@ -559,7 +559,7 @@ static void expect_story(const char *command, const char *text, int want_rc, boo
 	assert_int_equal(left, want_left);
 }
 
-static void undoes_what_was_called_and_nothing_else(void **state)
+TEST(undoes_what_was_called_and_nothing_else)
 {
 	expect_story("ADD", "a/macvlan,tuning", 0, false, "ADD 0.0 ADD 1.0 ADD 1.1");
 	/* Delegate 1 runs when 2 fails: it is waited for, its second plugin is never called. */
@@ -572,7 +572,7 @@ static void undoes_what_was_called_and_nothing_else(void **state)
 		     "ADD 0.0 ADD 1.0 ADD 2.0 DEL 2.0 DEL 1.0 DEL 0.0");
 }
 
-static void deletes_behind_failures_and_the_clusters_network_last(void **state)
+TEST(deletes_behind_failures_and_the_clusters_network_last)
 {
 	expect_story("DEL", "a/macvlan,stuck,tuning/b", -1, false,
 		     "DEL 2.0 DEL 1.2 DEL 1.1 DEL 1.0 DEL 0.0");
@@ -593,7 +593,7 @@ static size_t deleted_at_once(const char *text)
 	return n;
 }
 
-static void deletes_a_bond_before_what_it_is_made_of(void **state)
+TEST(deletes_a_bond_before_what_it_is_made_of)
 {
 	assert_int_equal(deleted_at_once("calico/macvlan/macvlan/sriov,tuning"), 3);
 	assert_int_equal(deleted_at_once("calico/macvlan/macvlan/bond"), 1);
@@ -601,7 +601,7 @@ static void deletes_a_bond_before_what_it_is_made_of(void **state)
 	assert_int_equal(deleted_at_once("calico"), 1);
 }
 
-static void checks_one_after_the_other_until_one_fails(void **state)
+TEST(checks_one_after_the_other_until_one_fails)
 {
 	expect_story("CHECK", "a,b/macvlan", 0, false, "CHECK 0.0 CHECK 0.1 CHECK 1.0");
 	expect_story("CHECK", "a,bad/macvlan", -1, false, "CHECK 0.0 CHECK 0.1");
@@ -633,7 +633,7 @@ static void expect_routes(const char *delegates_text, const char *want_results,
 		fail_msg("results: %s", edited);
 }
 
-static void replaces_default_routes_of_the_family_that_is_asked_for(void **state)
+TEST(replaces_default_routes_of_the_family_that_is_asked_for)
 {
 	expect_routes("[{'interface':'eth0'},{'interface':'net1','defaultRoute':['10.1.0.254']}]",
 		      "[{'routes':[{'dst':'10.5.0.0/16'},{'dst':'::/0','gw':'fd00::1'}]},"
@@ -643,21 +643,21 @@ static void replaces_default_routes_of_the_family_that_is_asked_for(void **state
 		      "{'add':'4','interface':'net1','gateway':'10.1.0.254'}]");
 }
 
-static void keeps_the_chosen_networks_own_routes_for_an_empty_list(void **state)
+TEST(keeps_the_chosen_networks_own_routes_for_an_empty_list)
 {
 	expect_routes("[{'interface':'eth0'},{'interface':'net1','defaultRoute':[]}]",
 		      "[{'routes':[{'dst':'10.5.0.0/16'}]}," ROUTED("10.1.0.1", "fd01::1") "]",
 		      "[{'remove':'4','interface':'eth0'},{'remove':'6','interface':'eth0'}]");
 }
 
-static void leaves_routes_alone_when_nobody_asks(void **state)
+TEST(leaves_routes_alone_when_nobody_asks)
 {
 	expect_routes("[{'interface':'eth0'},{'interface':'net1'}]",
 		      "[" ROUTED("10.0.0.1", "fd00::1") "," ROUTED("10.1.0.1", "fd01::1") "]",
 		      "[]");
 }
 
-static void removes_each_default_route_of_the_main_table(void **state)
+TEST(removes_each_default_route_of_the_main_table)
 {
 	json_auto_t *changes =
 		yaml("[{'remove':'4','interface':'eth0'},{'remove':'6','interface':'eth0'},"
@@ -689,7 +689,7 @@ static void removes_each_default_route_of_the_main_table(void **state)
 
 /* ---- plugins --------------------------------------------------------------------------------- */
 
-static void passes_only_what_plugins_can_read_in_arguments(void **state)
+TEST(passes_only_what_plugins_can_read_in_arguments)
 {
 	json_auto_t *pod = pod_with(""), *ips = yaml("['10.0.0.1/8','fd00::1']");
 	auto_free char *args = cni_args_for("K8S_POD_UID=;IgnoreUnknown=1;A=b;c;D=e=f;=g;;H=", "c1",
@@ -704,7 +704,7 @@ static void passes_only_what_plugins_can_read_in_arguments(void **state)
 	assert_null(none);
 }
 
-static void says_in_one_sentence_why_a_plugin_failed(void **state)
+TEST(says_in_one_sentence_why_a_plugin_failed)
 {
 	json_auto_t *delegates = chains("macvlan");
 	const json_t *delegate = json_array_get(delegates, 0);
@@ -723,7 +723,7 @@ static void says_in_one_sentence_why_a_plugin_failed(void **state)
 }
 
 /* What Go's plugins read of stdin: the version of the configuration, and valid addresses. */
-static void takes_down_whatever_result_was_kept(void **state)
+TEST(takes_down_whatever_result_was_kept)
 {
 	static const struct {
 		const char *command, *previous, *want;
@@ -750,7 +750,7 @@ static void takes_down_whatever_result_was_kept(void **state)
 	}
 }
 
-static void passes_results_on_in_the_networks_version(void **state)
+TEST(passes_results_on_in_the_networks_version)
 {
 	static const char text[] =
 		"{\"cniVersion\":\"1.1.0\",\"interfaces\":[{\"name\":\"net0\",\"mtu\":9000,"
@@ -765,7 +765,7 @@ static void passes_results_on_in_the_networks_version(void **state)
 	assert_true(json_same(result, want));
 }
 
-static void refuses_what_is_no_result(void **state)
+TEST(refuses_what_is_no_result)
 {
 	json_auto_t *delegates = chains("macvlan");
 	const json_t *delegate = json_array_get(delegates, 0);
@@ -777,7 +777,7 @@ static void refuses_what_is_no_result(void **state)
 	assert_null(delegate_result(delegate, "", 0, &err));
 }
 
-static void compares_versions(void **state)
+TEST(compares_versions)
 {
 	assert_true(cni_version_at_least("0.4.0", 0, 4));
 	assert_true(cni_version_at_least("1.0.0", 0, 4));
@@ -789,7 +789,7 @@ static void compares_versions(void **state)
 
 /* ---- what it says ---------------------------------------------------------------------------- */
 
-static void writes_device_info_and_names_as_go_does(void **state)
+TEST(writes_device_info_and_names_as_go_does)
 {
 	json_auto_t *delegates = yaml("[{'name':\"a<&>\\u2028\\u0001\\\\\"}]");
 	json_auto_t *results = yaml("[{'interfaces':[{'name':'eth0','sandbox':'/n','mtu':9000}],"
@@ -820,7 +820,7 @@ static void writes_device_info_and_names_as_go_does(void **state)
 				  "}]");
 }
 
-static void says_what_was_added_in_each_format_of_a_result(void **state)
+TEST(says_what_was_added_in_each_format_of_a_result)
 {
 	static const struct {
 		const char *result, *want;
@@ -843,44 +843,4 @@ static void says_what_was_added_in_each_format_of_a_result(void **state)
 		if (!str_eq(text, cases[i].want))
 			fail_msg("case %zu: %s", i, text ? text : "nothing");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(refuses_before_the_first_plugin),
-		cmocka_unit_test(refuses_what_is_too_large),
-		cmocka_unit_test(refuses_another_namespaces_network_where_that_is_wished),
-		cmocka_unit_test(gives_pods_the_networks_that_a_multus_gave_them),
-		cmocka_unit_test(waits_for_the_sandbox_of_the_pod_that_is_there_now),
-		cmocka_unit_test(deals_devices_out_by_container_and_address),
-		cmocka_unit_test(more_devices_than_a_container_asks_for_are_another_pods),
-		cmocka_unit_test(says_how_many_devices_there_are_when_they_are_too_few),
-		cmocka_unit_test(a_resource_that_no_device_plugin_serves_needs_no_device),
-		cmocka_unit_test(a_network_that_cannot_do_without_a_device_is_refused),
-		cmocka_unit_test(sets_rails_up_side_by_side_behind_the_clusters_network),
-		cmocka_unit_test(lets_coordinators_follow_each_other_in_order),
-		cmocka_unit_test(lets_a_plugin_that_may_look_at_others_wait),
-		cmocka_unit_test(gives_the_effective_default_route_out_in_order),
-		cmocka_unit_test(removes_interfaces_of_our_plugins_at_once),
-		cmocka_unit_test(undoes_what_was_called_and_nothing_else),
-		cmocka_unit_test(deletes_behind_failures_and_the_clusters_network_last),
-		cmocka_unit_test(deletes_a_bond_before_what_it_is_made_of),
-		cmocka_unit_test(checks_one_after_the_other_until_one_fails),
-		cmocka_unit_test(replaces_default_routes_of_the_family_that_is_asked_for),
-		cmocka_unit_test(keeps_the_chosen_networks_own_routes_for_an_empty_list),
-		cmocka_unit_test(leaves_routes_alone_when_nobody_asks),
-		cmocka_unit_test(removes_each_default_route_of_the_main_table),
-		cmocka_unit_test(passes_only_what_plugins_can_read_in_arguments),
-		cmocka_unit_test(says_in_one_sentence_why_a_plugin_failed),
-		cmocka_unit_test(takes_down_whatever_result_was_kept),
-		cmocka_unit_test(passes_results_on_in_the_networks_version),
-		cmocka_unit_test(refuses_what_is_no_result),
-		cmocka_unit_test(compares_versions),
-		cmocka_unit_test(writes_device_info_and_names_as_go_does),
-		cmocka_unit_test(says_what_was_added_in_each_format_of_a_result),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -491,7 +491,7 @@ static size_t replay(const json_t *recorded, bool is_quiet)
 	return r.wrong;
 }
 
-static void decides_what_was_recorded(void **state)
+TEST(decides_what_was_recorded)
 {
 	json_auto_t *cases = recordings_need("multus.json");
 	json_auto_t *differences = recordings_differences("multus-differences.txt");
@@ -516,14 +516,4 @@ static void decides_what_was_recorded(void **state)
 	}
 	print_message("%zu cases replayed, %zu of them differ on purpose\n", replayed, different);
 	assert_int_equal(failed, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(decides_what_was_recorded),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

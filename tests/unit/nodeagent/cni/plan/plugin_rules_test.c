@@ -2,17 +2,15 @@
 /*
  * What our plugins refuse of a network, without its pod and node: nothing that either may bring.
  */
-#include <setjmp.h>
-#include <stddef.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/plugin_rules.h"
 #include "tests/support/yaml.h"
 
-static void takes_what_pod_node_and_cluster_complete(void **state)
+TEST(takes_what_pod_node_and_cluster_complete)
 {
 	static const char *const configs[] = {
 		"{type: sriov, vlan: 5}",
@@ -39,7 +37,7 @@ static void takes_what_pod_node_and_cluster_complete(void **state)
 	}
 }
 
-static void refuses_what_each_pod_would_be_refused_for(void **state)
+TEST(refuses_what_each_pod_would_be_refused_for)
 {
 	static const struct {
 		const char *config, *says;
@@ -83,15 +81,4 @@ static void refuses_what_each_pod_would_be_refused_for(void **state)
 		if (!strstr(err.text, cases[i].says))
 			fail_msg("%s: says \"%s\"", cases[i].config, err.text);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(takes_what_pod_node_and_cluster_complete),
-		cmocka_unit_test(refuses_what_each_pod_would_be_refused_for),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 #include "tests/support/yaml.h"
 
 /* Those that users of Multus, Spiderpool and the usual cluster networks have. */
-static void lists_the_common_plugins(void **state)
+TEST(lists_the_common_plugins)
 {
 	static const char *const types[] = {
 		"bandwidth",
@@ -96,7 +96,7 @@ static size_t count_configs(const json_t *value, const char *file)
 }
 
 /* What the operator makes of users' objects, the guides' among them. */
-static void lists_what_the_operator_writes_into_networks(void **state)
+TEST(lists_what_the_operator_writes_into_networks)
 {
 	glob_t files = {0};
 	size_t n = 0;
@@ -114,7 +114,7 @@ static void lists_what_the_operator_writes_into_networks(void **state)
 	assert_true(n > 20);
 }
 
-static void takes_names_and_patterns_with_commas(void **state)
+TEST(takes_names_and_patterns_with_commas)
 {
 	static const char *const bad[] = {"", "a,", "/opt/cni/bin/x", "a,../b"};
 
@@ -129,7 +129,7 @@ static void takes_names_and_patterns_with_commas(void **state)
 	}
 }
 
-static void finds_each_plugin_that_would_run(void **state)
+TEST(finds_each_plugin_that_would_run)
 {
 	static const struct {
 		const char *plugins, *found; /* NULL: all may run */
@@ -175,7 +175,7 @@ static void finds_each_plugin_that_would_run(void **state)
 	}
 }
 
-static void believes_the_nodes_own_configurations(void **state)
+TEST(believes_the_nodes_own_configurations)
 {
 	json_auto_t *delegates = yaml("[{name: ml/a, interface: net1, config: {plugins: [{type: "
 				      "macvlan, ipam: {type: acme-ipam}}]}}]");
@@ -200,7 +200,7 @@ static void believes_the_nodes_own_configurations(void **state)
 }
 
 /* It would wait for the call that it is part of. */
-static void refuses_a_meta_plugin_that_another_one_calls(void **state)
+TEST(refuses_a_meta_plugin_that_another_one_calls)
 {
 	static const char *const types[] = {"orbweaver", "multus", "multus-shim"};
 	json_auto_t *own = yaml("[{type: orbweaver}, {type: multus}, {plugins: [{type: "
@@ -219,19 +219,4 @@ static void refuses_a_meta_plugin_that_another_one_calls(void **state)
 		assert_string_equal(err.reason, "PluginNotAllowed");
 		assert_non_null(strstr(err.text, "would set up all networks of the pod again"));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lists_the_common_plugins),
-		cmocka_unit_test(lists_what_the_operator_writes_into_networks),
-		cmocka_unit_test(takes_names_and_patterns_with_commas),
-		cmocka_unit_test(finds_each_plugin_that_would_run),
-		cmocka_unit_test(believes_the_nodes_own_configurations),
-		cmocka_unit_test(refuses_a_meta_plugin_that_another_one_calls),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

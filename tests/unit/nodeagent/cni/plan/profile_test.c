@@ -104,7 +104,7 @@ static void expect(const struct situation *s, size_t i)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)                                              \
 	expect(&(cases)[i], i)
 
-static void auto_installs_all_where_no_multus_is_configured(void **state)
+TEST(auto_installs_all_where_no_multus_is_configured)
 {
 	static const struct situation cases[] = {
 		{PROFILE_AUTO, NONE, 0, BOTH, NO, SERVES, "MetaPlugin"},
@@ -114,7 +114,7 @@ static void auto_installs_all_where_no_multus_is_configured(void **state)
 	EACH(cases);
 }
 
-static void auto_leaves_what_others_have_installed(void **state)
+TEST(auto_leaves_what_others_have_installed)
 {
 	static const struct situation cases[] = {
 		{PROFILE_AUTO, THEIRS, MULTUS, FIRST, NO, SERVES, "PluginsKept"},
@@ -135,7 +135,7 @@ static void auto_leaves_what_others_have_installed(void **state)
 	EACH(cases);
 }
 
-static void auto_waits_for_a_multus_that_is_being_replaced(void **state)
+TEST(auto_waits_for_a_multus_that_is_being_replaced)
 {
 	static const struct situation cases[] = {
 		{PROFILE_AUTO, OURS, AWAY, BOTH, NO, OFF | WAITS, "MultusAway"},
@@ -146,7 +146,7 @@ static void auto_waits_for_a_multus_that_is_being_replaced(void **state)
 	EACH(cases);
 }
 
-static void delegate_replaces_and_configures_nothing(void **state)
+TEST(delegate_replaces_and_configures_nothing)
 {
 	static const struct situation cases[] = {
 		{PROFILE_DELEGATE, THEIRS, 0, BOTH, NO, OFF | SERVES, "PluginsOnly"},
@@ -161,7 +161,7 @@ static void delegate_replaces_and_configures_nothing(void **state)
 	EACH(cases);
 }
 
-static void devices_installs_nothing_and_undoes_what_is_not_used(void **state)
+TEST(devices_installs_nothing_and_undoes_what_is_not_used)
 {
 	static const struct situation cases[] = {
 		{PROFILE_DEVICES, NONE, 0, NO, NO, OFF, "DevicesOnly"},
@@ -181,7 +181,7 @@ static void devices_installs_nothing_and_undoes_what_is_not_used(void **state)
 	EACH(cases);
 }
 
-static void names_the_plugins_and_a_pod(void **state)
+TEST(names_the_plugins_and_a_pod)
 {
 	json_auto_t *theirs = yaml(THEIRS), *ours = yaml(OURS);
 	struct profile_decision decision;
@@ -204,7 +204,7 @@ static void names_the_plugins_and_a_pod(void **state)
 	profile_decision_done(&decision);
 }
 
-static void reads_three_words(void **state)
+TEST(reads_three_words)
 {
 	static const char *const wrong[] = {"", "Auto", "on", "device", "auto "};
 	enum profile profile = PROFILE_DELEGATE;
@@ -218,7 +218,7 @@ static void reads_three_words(void **state)
 	assert_string_equal(profile_name(PROFILE_AUTO), "auto");
 }
 
-static void a_label_that_is_not_a_profile_names_node_value_and_values(void **state)
+TEST(a_label_that_is_not_a_profile_names_node_value_and_values)
 {
 	json_auto_t *said = profile_refused("w1", "of-my-own");
 
@@ -230,7 +230,7 @@ static void a_label_that_is_not_a_profile_names_node_value_and_values(void **sta
 			    "it is");
 }
 
-static void what_passes_by_itself_is_not_a_fault(void **state)
+TEST(what_passes_by_itself_is_not_a_fault)
 {
 	struct err err = {0};
 	json_auto_t *waits = NULL, *fails = NULL;
@@ -242,22 +242,4 @@ static void what_passes_by_itself_is_not_a_fault(void **state)
 	assert_false(json_is_true(json_at(waits, "fault")));
 	assert_true(json_is_true(json_at(fails, "fault")));
 	assert_false(json_is_true(json_at(fails, "serves")));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(auto_installs_all_where_no_multus_is_configured),
-		cmocka_unit_test(auto_leaves_what_others_have_installed),
-		cmocka_unit_test(auto_waits_for_a_multus_that_is_being_replaced),
-		cmocka_unit_test(delegate_replaces_and_configures_nothing),
-		cmocka_unit_test(devices_installs_nothing_and_undoes_what_is_not_used),
-		cmocka_unit_test(names_the_plugins_and_a_pod),
-		cmocka_unit_test(reads_three_words),
-		cmocka_unit_test(a_label_that_is_not_a_profile_names_node_value_and_values),
-		cmocka_unit_test(what_passes_by_itself_is_not_a_fault),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

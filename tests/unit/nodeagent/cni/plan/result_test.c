@@ -48,7 +48,7 @@ static const char NEW[] =
 	"\"routes\":[{\"dst\":\"0.0.0.0/0\",\"gw\":\"10.7.0.1\",\"table\":101,\"priority\":5}],"
 	"\"dns\":{\"nameservers\":[\"10.0.0.10\"]}}";
 
-static void a_new_result_becomes_an_old_one(void **state)
+TEST(a_new_result_becomes_an_old_one)
 {
 	assert_written(NEW, "0.3.1",
 		       "{\"cniVersion\":\"0.3.1\",\"dns\":{\"nameservers\":[\"10.0.0.10\"]},"
@@ -60,7 +60,7 @@ static void a_new_result_becomes_an_old_one(void **state)
 		       "\"routes\":[{\"dst\":\"0.0.0.0/0\",\"gw\":\"10.7.0.1\"}]}");
 }
 
-static void an_old_result_becomes_a_new_one(void **state)
+TEST(an_old_result_becomes_a_new_one)
 {
 	assert_written("{\"cniVersion\":\"0.4.0\",\"ips\":[{\"version\":\"4\",\"address\":"
 		       "\"10.7.0.51/16\",\"interface\":1.0}]}",
@@ -69,7 +69,7 @@ static void an_old_result_becomes_a_new_one(void **state)
 		       "\"10.7.0.51/16\",\"interface\":1}]}");
 }
 
-static void ip4_and_ip6_of_the_first_versions_are_read(void **state)
+TEST(ip4_and_ip6_of_the_first_versions_are_read)
 {
 	assert_written("{\"cniVersion\":\"0.2.0\",\"ip4\":{\"ip\":\"10.7.0.51/16\",\"gateway\":"
 		       "\"10.7.0.1\",\"routes\":[{\"dst\":\"0.0.0.0/0\"}]},"
@@ -81,7 +81,7 @@ static void ip4_and_ip6_of_the_first_versions_are_read(void **state)
 		       "\"routes\":[{\"dst\":\"0.0.0.0/0\"}]}");
 }
 
-static void the_first_versions_get_one_address_of_each_family(void **state)
+TEST(the_first_versions_get_one_address_of_each_family)
 {
 	assert_written(NEW, "0.2.0",
 		       "{\"cniVersion\":\"0.2.0\",\"dns\":{\"nameservers\":[\"10.0.0.10\"]},"
@@ -91,7 +91,7 @@ static void the_first_versions_get_one_address_of_each_family(void **state)
 	assert_written("{\"ips\":[]}", "0.1.0", "{\"cniVersion\":\"0.1.0\",\"dns\":{}}");
 }
 
-static void a_configuration_without_version_is_of_the_first(void **state)
+TEST(a_configuration_without_version_is_of_the_first)
 {
 	static const struct {
 		const char *config, *want;
@@ -110,14 +110,14 @@ static void a_configuration_without_version_is_of_the_first(void **state)
 	}
 }
 
-static void a_result_without_version_is_of_the_configurations(void **state)
+TEST(a_result_without_version_is_of_the_configurations)
 {
 	assert_written("{\"ips\":[{\"address\":\"::a06:1/128\"}]}", "1.0.0",
 		       "{\"cniVersion\":\"1.0.0\",\"dns\":{},\"ips\":[{\"address\":\"::a06:1/"
 		       "128\"}]}");
 }
 
-static void every_version_reads_what_it_writes(void **state)
+TEST(every_version_reads_what_it_writes)
 {
 	for (size_t i = 0; i < result_n_versions; i++) {
 		json_auto_t *result = read_text(NEW, NULL, NULL), *out = NULL, *again = NULL;
@@ -130,7 +130,7 @@ static void every_version_reads_what_it_writes(void **state)
 	}
 }
 
-static void what_is_no_result_is_refused_by_name(void **state)
+TEST(what_is_no_result_is_refused_by_name)
 {
 	static const struct {
 		const char *text, *reason, *says;
@@ -166,7 +166,7 @@ static void what_is_no_result_is_refused_by_name(void **state)
 	}
 }
 
-static void addresses_are_printed_as_go_does(void **state)
+TEST(addresses_are_printed_as_go_does)
 {
 	static const struct {
 		const char *text, *want;
@@ -190,7 +190,7 @@ static void addresses_are_printed_as_go_does(void **state)
 	}
 }
 
-static void networks_have_no_host_bits_and_contain_their_addresses(void **state)
+TEST(networks_have_no_host_bits_and_contain_their_addresses)
 {
 	struct addr net, in, out;
 	char text[ADDR_TEXT_SIZE];
@@ -205,7 +205,7 @@ static void networks_have_no_host_bits_and_contain_their_addresses(void **state)
 	assert_string_equal(text, "10.7.128.0/17");
 }
 
-static void errors_have_the_codes_of_the_specification(void **state)
+TEST(errors_have_the_codes_of_the_specification)
 {
 	static const struct {
 		enum err_class class;
@@ -233,7 +233,7 @@ static void errors_have_the_codes_of_the_specification(void **state)
 	}
 }
 
-static void an_error_never_has_the_words_that_containerd_takes_for_success(void **state)
+TEST(an_error_never_has_the_words_that_containerd_takes_for_success)
 {
 	struct err err = {0};
 	json_auto_t *object = NULL;
@@ -245,24 +245,4 @@ static void an_error_never_has_the_words_that_containerd_takes_for_success(void 
 	text = json_text(object);
 	assert_string_equal(text, "{\"cniVersion\":\"0.3.1\",\"code\":5,\"details\":\"X\","
 				  "\"msg\":\"net1: Link missing: open x: missing path\"}");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_new_result_becomes_an_old_one),
-		cmocka_unit_test(an_old_result_becomes_a_new_one),
-		cmocka_unit_test(ip4_and_ip6_of_the_first_versions_are_read),
-		cmocka_unit_test(a_result_without_version_is_of_the_configurations),
-		cmocka_unit_test(the_first_versions_get_one_address_of_each_family),
-		cmocka_unit_test(a_configuration_without_version_is_of_the_first),
-		cmocka_unit_test(every_version_reads_what_it_writes),
-		cmocka_unit_test(what_is_no_result_is_refused_by_name),
-		cmocka_unit_test(addresses_are_printed_as_go_does),
-		cmocka_unit_test(networks_have_no_host_bits_and_contain_their_addresses),
-		cmocka_unit_test(errors_have_the_codes_of_the_specification),
-		cmocka_unit_test(an_error_never_has_the_words_that_containerd_takes_for_success),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

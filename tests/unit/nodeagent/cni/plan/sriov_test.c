@@ -15,7 +15,7 @@
 
 #define DEVICE "deviceID: '0000:01:10.0'"
 
-static void a_configuration_that_cannot_be_is_refused_by_name(void **state)
+TEST(a_configuration_that_cannot_be_is_refused_by_name)
 {
 	static const struct {
 		const char *config, *says;
@@ -56,7 +56,7 @@ static void assert_mac(const char *config_text, const char *args, const char *wa
 	assert_string_equal(read.mac, want);
 }
 
-static void the_runtimes_mac_comes_before_the_arguments_and_the_nads(void **state)
+TEST(the_runtimes_mac_comes_before_the_arguments_and_the_nads)
 {
 	static const char nad[] = "{" DEVICE ", Mac: '02:00:00:00:00:0A'}";
 	static const char both[] =
@@ -88,7 +88,7 @@ static json_t *plan(const char *config_text, const char *now_text, const char *l
 static const char NOW[] = "{mac: '02:00:00:00:00:01', vlan: 0, qos: 0, proto: 33024, minRate: 0, "
 			  "maxRate: 0, spoofchk: true, trust: false, linkState: 0}";
 
-static void settings_that_are_so_already_are_not_written(void **state)
+TEST(settings_that_are_so_already_are_not_written)
 {
 	json_auto_t *steps = plan("{" DEVICE ", vlan: 0, min_tx_rate: 0, max_tx_rate: 0, spoofchk: "
 				  "'on', trust: 'no', link_state: auto, mac: '02:00:00:00:00:01'}",
@@ -97,7 +97,7 @@ static void settings_that_are_so_already_are_not_written(void **state)
 	assert_int_equal(json_array_size(steps), 0);
 }
 
-static void what_differs_is_written_one_by_one_and_put_back(void **state)
+TEST(what_differs_is_written_one_by_one_and_put_back)
 {
 	json_auto_t *steps = plan("{" DEVICE ", vlan: 5, vlanQoS: 3, max_tx_rate: 100, spoofchk: "
 				  "'off', link_state: enable}",
@@ -114,7 +114,7 @@ static void what_differs_is_written_one_by_one_and_put_back(void **state)
 }
 
 /* udev or an administrator may rename an interface between the look and the step. */
-static void devices_of_the_node_have_numbers_in_steps(void **state)
+TEST(devices_of_the_node_have_numbers_in_steps)
 {
 	json_auto_t *steps = plan("{" DEVICE ", vlan: 5, mac: '02:00:00:00:00:0a'}", NOW,
 				  "{name: enp1s0v0, index: 7, mac: '02:00:00:00:00:01'}");
@@ -141,7 +141,7 @@ static void devices_of_the_node_have_numbers_in_steps(void **state)
 		assert_null(json_at(step, "index"));
 }
 
-static void a_new_name_does_not_lose_the_number(void **state)
+TEST(a_new_name_does_not_lose_the_number)
 {
 	json_auto_t *steps =
 		yaml("[{in: host, do: link, dev: ib0}, {in: host, do: rename, dev: ib0, as: a},"
@@ -157,7 +157,7 @@ static void a_new_name_does_not_lose_the_number(void **state)
 				 want[i]);
 }
 
-static void check_misses_what_somebody_changed(void **state)
+TEST(check_misses_what_somebody_changed)
 {
 	static const char config_text[] =
 		"{" DEVICE ", vlan: 5, vlanQoS: 3, spoofchk: 'off', trust: 'on', max_tx_rate: 100, "
@@ -197,7 +197,7 @@ static void check_misses_what_somebody_changed(void **state)
 	}
 }
 
-static void the_interface_moves_once_with_its_new_name(void **state)
+TEST(the_interface_moves_once_with_its_new_name)
 {
 	json_auto_t *steps = plan("{" DEVICE ", mac: '02:00:00:00:00:09'}", NOW,
 				  "{mac: '02:00:00:00:00:01', flags: 1, altNames: [net1]}");
@@ -234,7 +234,7 @@ static void assert_return(const char *link_text, bool name_is_free, const char *
 		fail_msg("%s: %s", link_text ? link_text : "no interface", got);
 }
 
-static void the_length_of_its_queue_comes_back(void **state)
+TEST(the_length_of_its_queue_comes_back)
 {
 	json_auto_t *saved = yaml("{name: v0, txqlen: 1000}"), *steps = json_array();
 	json_auto_t *link = yaml("{name: v0, txqlen: 7}");
@@ -262,7 +262,7 @@ static void assert_fresh(const char *saved_text, const char *link_text, const ch
 }
 
 /* The kernel keeps all of it on the way back (dev_change_net_namespace()). */
-static void what_the_pod_did_to_its_vf_does_not_come_back(void **state)
+TEST(what_the_pod_did_to_its_vf_does_not_come_back)
 {
 	static const char saved[] = "{name: enp1s0v0, altNames: [rail0], alias: uplink}";
 
@@ -287,13 +287,13 @@ static void what_the_pod_did_to_its_vf_does_not_come_back(void **state)
 	assert_fresh("{}", "{name: net1, altNames: [rail0]}", "[]");
 }
 
-static void an_interface_that_is_as_it_was_is_left_alone(void **state)
+TEST(an_interface_that_is_as_it_was_is_left_alone)
 {
 	assert_return("{name: enp1s0v0, mac: '02:00:00:00:00:01', mtu: 1500}", true, "[]");
 	assert_return(NULL, true, "[]");
 }
 
-static void the_pf_is_named_where_it_may_have_to_let_a_vf_have_its_address(void **state)
+TEST(the_pf_is_named_where_it_may_have_to_let_a_vf_have_its_address)
 {
 	assert_return("{name: enp1s0v0, mac: '02:00:00:00:00:09', mtu: 1400}", true,
 		      "[{in: host, do: mac, dev: enp1s0v0, mac: '02:00:00:00:00:01', was: "
@@ -301,7 +301,7 @@ static void the_pf_is_named_where_it_may_have_to_let_a_vf_have_its_address(void 
 		      " {in: host, do: link, dev: enp1s0v0, mtu: 1500}]");
 }
 
-static void an_old_name_comes_back_also_where_it_is_an_alternative_one(void **state)
+TEST(an_old_name_comes_back_also_where_it_is_an_alternative_one)
 {
 	static const char link[] = "{name: net1, mac: '02:00:00:00:00:01', mtu: 1500, flags: 1, "
 				   "altNames: [enp1s0v0]}";
@@ -313,7 +313,7 @@ static void an_old_name_comes_back_also_where_it_is_an_alternative_one(void **st
 	assert_return(link, false, "[{in: host, do: link, dev: net1, up: false}]");
 }
 
-static void a_route_takes_the_gateway_of_its_family(void **state)
+TEST(a_route_takes_the_gateway_of_its_family)
 {
 	json_auto_t *printed =
 		yaml("{cniVersion: 1.1.0, ips: [{address: 10.9.0.5/24, gateway: "
@@ -343,34 +343,11 @@ static void a_route_takes_the_gateway_of_its_family(void **state)
 	assert_true(json_same(routes, want));
 }
 
-static void a_result_without_address_is_refused(void **state)
+TEST(a_result_without_address_is_refused)
 {
 	json_auto_t *result = result_new(), *empty = result_new();
 	struct err err = {0};
 
 	assert_int_equal(interface_adopt(result, empty, &err), -1);
 	assert_string_equal(err.reason, "BadResult");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_configuration_that_cannot_be_is_refused_by_name),
-		cmocka_unit_test(the_runtimes_mac_comes_before_the_arguments_and_the_nads),
-		cmocka_unit_test(settings_that_are_so_already_are_not_written),
-		cmocka_unit_test(what_differs_is_written_one_by_one_and_put_back),
-		cmocka_unit_test(devices_of_the_node_have_numbers_in_steps),
-		cmocka_unit_test(a_new_name_does_not_lose_the_number),
-		cmocka_unit_test(check_misses_what_somebody_changed),
-		cmocka_unit_test(the_interface_moves_once_with_its_new_name),
-		cmocka_unit_test(what_the_pod_did_to_its_vf_does_not_come_back),
-		cmocka_unit_test(the_length_of_its_queue_comes_back),
-		cmocka_unit_test(an_interface_that_is_as_it_was_is_left_alone),
-		cmocka_unit_test(the_pf_is_named_where_it_may_have_to_let_a_vf_have_its_address),
-		cmocka_unit_test(an_old_name_comes_back_also_where_it_is_an_alternative_one),
-		cmocka_unit_test(a_route_takes_the_gateway_of_its_family),
-		cmocka_unit_test(a_result_without_address_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 
 #define IPAM "ipam: {addresses: [{address: 10.9.0.5/24, gateway: 10.9.0.1}]}"
 
-static void the_runtime_goes_before_the_network_and_that_before_the_rest(void **state)
+TEST(the_runtime_goes_before_the_network_and_that_before_the_rest)
 {
 	static const struct {
 		const char *config, *args, *ips;
@@ -43,7 +43,7 @@ static void the_runtime_goes_before_the_network_and_that_before_the_rest(void **
 	}
 }
 
-static void wrong_values_are_named(void **state)
+TEST(wrong_values_are_named)
 {
 	static const struct {
 		const char *config, *args, *says;
@@ -75,7 +75,7 @@ static void wrong_values_are_named(void **state)
 	}
 }
 
-static void check_compares_gateways(void **state)
+TEST(check_compares_gateways)
 {
 	json_auto_t *wanted = yaml("{ips: [{address: 10.9.0.5/24, gateway: 10.9.0.1}]}");
 	json_auto_t *right = yaml("{ips: [{address: 10.9.0.5/16, gateway: 10.9.0.1}]}");
@@ -88,15 +88,4 @@ static void check_compares_gateways(void **state)
 	assert_string_equal(err.reason, "BadField");
 	assert_int_equal(static_ipam_check(wanted, wrong, &err), -1);
 	assert_string_equal(err.reason, "NotAsAdded");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_runtime_goes_before_the_network_and_that_before_the_rest),
-		cmocka_unit_test(wrong_values_are_named),
-		cmocka_unit_test(check_compares_gateways),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,11 +3,9 @@
  * tuning: what its configuration asks for, which sysctls are allowed, the steps with their way
  * back, and what CHECK compares.
  */
-#include <setjmp.h>
-#include <stddef.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/steps.h"
@@ -18,7 +16,7 @@
 static const char LINK[] =
 	"{name: net1, mac: '02:00:00:00:00:01', mtu: 1500, txqlen: 1000, flags: 257}";
 
-static void steps_are_as_the_configuration_asks_and_know_the_way_back(void **state)
+TEST(steps_are_as_the_configuration_asks_and_know_the_way_back)
 {
 	static const struct {
 		const char *config, *args, *sysctls, *steps, *undo;
@@ -66,7 +64,7 @@ static void steps_are_as_the_configuration_asks_and_know_the_way_back(void **sta
 	}
 }
 
-static void a_configuration_that_cannot_be_is_refused_by_name(void **state)
+TEST(a_configuration_that_cannot_be_is_refused_by_name)
 {
 	static const struct {
 		const char *config, *allowed, *says;
@@ -106,7 +104,7 @@ static void a_configuration_that_cannot_be_is_refused_by_name(void **state)
 	}
 }
 
-static void sysctls_that_the_administrator_allows_are_set(void **state)
+TEST(sysctls_that_the_administrator_allows_are_set)
 {
 	static const struct {
 		const char *config, *allowed;
@@ -127,7 +125,7 @@ static void sysctls_that_the_administrator_allows_are_set(void **state)
 	}
 }
 
-static void the_result_has_the_new_mac(void **state)
+TEST(the_result_has_the_new_mac)
 {
 	json_auto_t *config = yaml("{mac: '02:00:00:00:00:0a'}");
 	json_auto_t *result = yaml("{interfaces: [{name: br0, mac: x}, {name: net1, mac: x}]}");
@@ -140,7 +138,7 @@ static void the_result_has_the_new_mac(void **state)
 	assert_true(json_same(result, want));
 }
 
-static void check_names_what_is_different(void **state)
+TEST(check_names_what_is_different)
 {
 	static const struct {
 		const char *config, *sysctls, *says;
@@ -172,7 +170,7 @@ static void check_names_what_is_different(void **state)
 }
 
 /* Of two in one list, and of the first of them that is tried again. */
-static void what_two_tunings_change_is_set_to_what_was_before_both(void **state)
+TEST(what_two_tunings_change_is_set_to_what_was_before_both)
 {
 	json_auto_t *earlier = yaml("[{in: pod, do: link, dev: net1, mtu: 1500},"
 				    " {in: pod, do: sysctl, path: net/a, value: '0', was: '1'}]");
@@ -190,18 +188,4 @@ static void what_two_tunings_change_is_set_to_what_was_before_both(void **state)
 	if (!json_same(both, want))
 		fail_msg("%s", json_text(both));
 	assert_true(json_same(again, want));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(steps_are_as_the_configuration_asks_and_know_the_way_back),
-		cmocka_unit_test(a_configuration_that_cannot_be_is_refused_by_name),
-		cmocka_unit_test(sysctls_that_the_administrator_allows_are_set),
-		cmocka_unit_test(the_result_has_the_new_mac),
-		cmocka_unit_test(check_names_what_is_different),
-		cmocka_unit_test(what_two_tunings_change_is_set_to_what_was_before_both),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static const char MASTER[] = "{index: 7, name: eth1, kind: veth, mtu: 1500}";
 static const char PREVIOUS[] = "{interfaces: [{name: eth1, mac: '02:00:00:00:00:01'}],"
 			       " ips: [{address: 10.0.0.5/24}], routes: [], dns: {}}";
 
-static void steps_are_as_the_configuration_asks(void **state)
+TEST(steps_are_as_the_configuration_asks)
 {
 	static const struct {
 		const char *type, *config, *args, *steps;
@@ -63,7 +63,7 @@ static void steps_are_as_the_configuration_asks(void **state)
 	}
 }
 
-static void ipvlan_takes_addresses_and_master_from_the_plugin_before(void **state)
+TEST(ipvlan_takes_addresses_and_master_from_the_plugin_before)
 {
 	json_auto_t *config = yaml("{mode: l3s}"), *previous = yaml(PREVIOUS);
 	auto_upper_config struct upper_config read = {0};
@@ -75,7 +75,7 @@ static void ipvlan_takes_addresses_and_master_from_the_plugin_before(void **stat
 	assert_int_equal(read.mode, 2);
 }
 
-static void macvlan_does_not(void **state)
+TEST(macvlan_does_not)
 {
 	json_auto_t *config = yaml("{}"), *previous = yaml(PREVIOUS);
 	auto_upper_config struct upper_config read = {0};
@@ -85,7 +85,7 @@ static void macvlan_does_not(void **state)
 	assert_null(read.inherited);
 }
 
-static void a_configuration_that_cannot_be_is_refused_by_name(void **state)
+TEST(a_configuration_that_cannot_be_is_refused_by_name)
 {
 	static const struct {
 		const char *type, *config, *previous, *master, *says;
@@ -138,7 +138,7 @@ static void a_configuration_that_cannot_be_is_refused_by_name(void **state)
 	}
 }
 
-static void the_first_default_route_names_the_master(void **state)
+TEST(the_first_default_route_names_the_master)
 {
 	static const struct {
 		const char *routes, *want;
@@ -177,7 +177,7 @@ static const char ROUTES[] = "[{dst: 0.0.0.0/0, gw: 10.0.0.1, table: 101},"
 static const char LINK[] =
 	"[{name: net1, kind: macvlan, mode: 4, mac: '02:00:00:00:00:01', mtu: 1500}]";
 
-static void check_names_what_is_different(void **state)
+TEST(check_names_what_is_different)
 {
 	static const struct {
 		const char *type, *config, *previous, *links, *addresses, *routes, *says;
@@ -245,18 +245,4 @@ static void check_names_what_is_different(void **state)
 		    (cases[i].says && !strstr(err.text, cases[i].says)))
 			fail_msg("case %zu: says \"%s\"", i, err.text);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(steps_are_as_the_configuration_asks),
-		cmocka_unit_test(ipvlan_takes_addresses_and_master_from_the_plugin_before),
-		cmocka_unit_test(macvlan_does_not),
-		cmocka_unit_test(a_configuration_that_cannot_be_is_refused_by_name),
-		cmocka_unit_test(the_first_default_route_names_the_master),
-		cmocka_unit_test(check_names_what_is_different),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

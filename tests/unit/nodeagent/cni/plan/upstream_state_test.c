@@ -29,7 +29,7 @@ static void assert_read(const char *plugin, const char *kept_text, const char *w
 	}
 }
 
-static void a_vf_gets_back_what_the_configuration_had_changed(void **state)
+TEST(a_vf_gets_back_what_the_configuration_had_changed)
 {
 	assert_read("sriov",
 		    "{" VF ", ipam: {type: whereabouts}, MAC: '02:00:00:00:00:0a', vlan: 5, "
@@ -50,7 +50,7 @@ static void a_vf_gets_back_what_the_configuration_had_changed(void **state)
 		    "{in: host, do: vf, dev: enp1s0, vf: 1, linkState: 0, was: {linkState: 1}}]}");
 }
 
-static void nothing_is_set_that_was_not_asked_for(void **state)
+TEST(nothing_is_set_that_was_not_asked_for)
 {
 	/* As all versions write what is absent. */
 	assert_read("sriov",
@@ -60,7 +60,7 @@ static void nothing_is_set_that_was_not_asked_for(void **state)
 		    "'0a:01:02:03:04:05', mtu: 1500, ipam: false, settings: []}");
 }
 
-static void a_vf_of_user_space_has_no_interface(void **state)
+TEST(a_vf_of_user_space_has_no_interface)
 {
 	assert_read("sriov",
 		    "{" VF ", DPDKMode: true, vlan: 9, vlanProto: 802.1ad, OrigVfState: "
@@ -70,7 +70,7 @@ static void a_vf_of_user_space_has_no_interface(void **state)
 		    "0, proto: 34984}}]}");
 }
 
-static void an_infiniband_vf_gets_its_guid_back(void **state)
+TEST(an_infiniband_vf_gets_its_guid_back)
 {
 	assert_read("ib-sriov",
 		    "{" VF ", HostIFNames: ibs1v1, HostIFGUID: '02:00:00:00:00:00:00:07', "
@@ -86,7 +86,7 @@ static void an_infiniband_vf_gets_its_guid_back(void **state)
 }
 
 /* NICs take no zeros. */
-static void a_guid_of_zeros_comes_back_as_ones(void **state)
+TEST(a_guid_of_zeros_comes_back_as_ones)
 {
 	json_auto_t *kept = yaml("{" VF ", HostIFGUID: '00:00:00:00:00:00:00:00'}");
 	json_auto_t *saved = upstream_state_read("ib-sriov", kept, NULL);
@@ -95,7 +95,7 @@ static void a_guid_of_zeros_comes_back_as_ones(void **state)
 	assert_string_equal(json_str_at(step, "nodeGuid"), "ff:ff:ff:ff:ff:ff:ff:ff");
 }
 
-static void an_rdma_device_is_known_by_its_name(void **state)
+TEST(an_rdma_device_is_known_by_its_name)
 {
 	assert_read("rdma",
 		    "{version: '1.0', deviceID: '0000:01:10.0', sandboxRdmaDevName: mlx5_4, "
@@ -103,7 +103,7 @@ static void an_rdma_device_is_known_by_its_name(void **state)
 		    "{device: '0000:01:10.0', rdma: mlx5_4}");
 }
 
-static void what_cannot_be_read_is_refused_by_name(void **state)
+TEST(what_cannot_be_read_is_refused_by_name)
 {
 	static const struct {
 		const char *plugin, *kept, *says;
@@ -134,7 +134,7 @@ static void what_cannot_be_read_is_refused_by_name(void **state)
 	}
 }
 
-static void files_are_called_as_the_plugins_call_them(void **state)
+TEST(files_are_called_as_the_plugins_call_them)
 {
 	auto_free char *sriov = upstream_state_path("sriov", "rail0", "c1", "net1");
 	auto_free char *ib = upstream_state_path("ib-sriov", "rail0", "c1", "net1");
@@ -144,20 +144,4 @@ static void files_are_called_as_the_plugins_call_them(void **state)
 	assert_string_equal(ib, "/var/lib/cni/ib-sriov/c1-net1");
 	assert_string_equal(rdma, "/var/lib/cni/rdma/rail0-c1-net1");
 	assert_null(upstream_state_path("coordinator", "rail0", "c1", "net1"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_vf_gets_back_what_the_configuration_had_changed),
-		cmocka_unit_test(nothing_is_set_that_was_not_asked_for),
-		cmocka_unit_test(a_vf_of_user_space_has_no_interface),
-		cmocka_unit_test(an_infiniband_vf_gets_its_guid_back),
-		cmocka_unit_test(a_guid_of_zeros_comes_back_as_ones),
-		cmocka_unit_test(an_rdma_device_is_known_by_its_name),
-		cmocka_unit_test(what_cannot_be_read_is_refused_by_name),
-		cmocka_unit_test(files_are_called_as_the_plugins_call_them),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -230,7 +230,7 @@ static size_t count_notes(const struct stand *s, struct strbuf *ret_last)
 
 /* ---- the tests ------------------------------------------------------------------------------- */
 
-static void hands_over_name_environment_stdin_and_namespace(void **state)
+TEST_WITH(hands_over_name_environment_stdin_and_namespace, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *name = NULL, *in = NULL, *out = NULL;
@@ -258,7 +258,7 @@ static void hands_over_name_environment_stdin_and_namespace(void **state)
 }
 
 /* The words are those of another fault otherwise: stdin can be read. */
-static void names_the_size_of_a_configuration_that_is_too_large(void **state)
+TEST_WITH(names_the_size_of_a_configuration_that_is_too_large, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_strbuf struct strbuf config = {0};
@@ -274,7 +274,7 @@ static void names_the_size_of_a_configuration_that_is_too_large(void **state)
 	assert_non_null(strstr(out, "too large: at most 3.75 MiB"));
 }
 
-static void runs_programs_side_by_side_and_sends_back_what_they_say(void **state)
+TEST_WITH(runs_programs_side_by_side_and_sends_back_what_they_say, set_up, tear_down)
 {
 	struct stand *s = *state;
 	struct wire_buffer out = {0};
@@ -332,7 +332,7 @@ static bool has_ended(const char *pid)
 }
 
 /* The server does not wait for it any longer. */
-static void a_program_that_hangs_ends_with_the_call_and_what_it_started(void **state)
+TEST_WITH(a_program_that_hangs_ends_with_the_call_and_what_it_started, set_up, tear_down)
 {
 	struct stand *s = *state;
 	struct wire_buffer out = {0};
@@ -363,7 +363,7 @@ static void a_program_that_hangs_ends_with_the_call_and_what_it_started(void **s
 }
 
 /* Its server has no rights, and may have been taken over. */
-static void runs_what_a_worker_has_allowed_in_the_runtime_s_environment(void **state)
+TEST_WITH(runs_what_a_worker_has_allowed_in_the_runtime_s_environment, set_up, tear_down)
 {
 	static const char *const orders[][2] = {
 		{"/bin/true", "CNI_COMMAND=ADD"},
@@ -416,7 +416,7 @@ static void runs_what_a_worker_has_allowed_in_the_runtime_s_environment(void **s
 	assert_int_equal(finish(s, &printed), 0);
 }
 
-static void add_without_a_server_says_to_try_again(void **state)
+TEST_WITH(add_without_a_server_says_to_try_again, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *out = NULL;
@@ -427,7 +427,7 @@ static void add_without_a_server_says_to_try_again(void **state)
 	assert_non_null(strstr(out, "orbweaver-agent"));
 }
 
-static void add_is_not_lost_when_the_server_dies(void **state)
+TEST_WITH(add_is_not_lost_when_the_server_dies, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *out = NULL;
@@ -444,7 +444,7 @@ static void add_is_not_lost_when_the_server_dies(void **state)
 }
 
 /* Else the node is NotReady while the agent is updated, and its running pods are evicted. */
-static void status_without_a_server_is_well(void **state)
+TEST_WITH(status_without_a_server_is_well, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *out = NULL;
@@ -454,7 +454,7 @@ static void status_without_a_server_is_well(void **state)
 	assert_string_equal(out, "");
 }
 
-static void del_without_a_server_is_noted_on_the_disk(void **state)
+TEST_WITH(del_without_a_server_is_noted_on_the_disk, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_strbuf struct strbuf note = {0};
@@ -471,7 +471,7 @@ static void del_without_a_server_is_noted_on_the_disk(void **state)
 	assert_string_equal(name, "rdma");
 }
 
-static void a_note_goes_when_the_server_takes_the_call_after_all(void **state)
+TEST_WITH(a_note_goes_when_the_server_takes_the_call_after_all, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_strbuf struct strbuf note = {0};
@@ -491,7 +491,7 @@ static void a_note_goes_when_the_server_takes_the_call_after_all(void **state)
 	assert_int_equal(count_notes(s, &note), 0);
 }
 
-static void del_fails_when_it_cannot_be_noted(void **state)
+TEST_WITH(del_fails_when_it_cannot_be_noted, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *out = NULL;
@@ -502,7 +502,7 @@ static void del_fails_when_it_cannot_be_noted(void **state)
 	assert_non_null(strstr(out, "cannot be noted"));
 }
 
-static void version_needs_nobody(void **state)
+TEST_WITH(version_needs_nobody, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *out = NULL;
@@ -514,7 +514,7 @@ static void version_needs_nobody(void **state)
 		     "[\"0.1.0\",\"0.2.0\",\"0.3.0\",\"0.3.1\",\"0.4.0\",\"1.0.0\",\"1.1.0\"]}\n");
 }
 
-static void called_by_hand_it_says_what_it_is(void **state)
+TEST_WITH(called_by_hand_it_says_what_it_is, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *out = NULL;
@@ -525,26 +525,4 @@ static void called_by_hand_it_says_what_it_is(void **state)
 	assert_string_equal(out, "");
 	assert_true(read(s->err, words, sizeof(words) - 1) > 0);
 	assert_non_null(strstr(words, PLUGIN_MARK));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(hands_over_name_environment_stdin_and_namespace),
-		TEST(names_the_size_of_a_configuration_that_is_too_large),
-		TEST(runs_programs_side_by_side_and_sends_back_what_they_say),
-		TEST(a_program_that_hangs_ends_with_the_call_and_what_it_started),
-		TEST(runs_what_a_worker_has_allowed_in_the_runtime_s_environment),
-		TEST(add_without_a_server_says_to_try_again),
-		TEST(add_is_not_lost_when_the_server_dies),
-		TEST(status_without_a_server_is_well),
-		TEST(del_without_a_server_is_noted_on_the_disk),
-		TEST(a_note_goes_when_the_server_takes_the_call_after_all),
-		TEST(del_fails_when_it_cannot_be_noted),
-		TEST(version_needs_nobody),
-		TEST(called_by_hand_it_says_what_it_is),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ static struct wire_buffer a_call(void)
 	return buffer;
 }
 
-static void a_message_is_read_as_it_was_written(void **state)
+TEST(a_message_is_read_as_it_was_written)
 {
 	struct wire_buffer buffer = a_call();
 	struct wire_message message;
@@ -43,7 +43,7 @@ static void a_message_is_read_as_it_was_written(void **state)
 	free(buffer.data);
 }
 
-static void a_part_of_a_message_is_waited_for(void **state)
+TEST(a_part_of_a_message_is_waited_for)
 {
 	struct wire_buffer buffer = a_call();
 	struct wire_message message;
@@ -53,7 +53,7 @@ static void a_part_of_a_message_is_waited_for(void **state)
 	free(buffer.data);
 }
 
-static void refuses_what_is_no_message(void **state)
+TEST(refuses_what_is_no_message)
 {
 	/* What is changed in a good one: at which byte, to what. */
 	static const struct {
@@ -77,7 +77,7 @@ static void refuses_what_is_no_message(void **state)
 	}
 }
 
-static void a_message_that_is_too_large_is_taken_back(void **state)
+TEST(a_message_that_is_too_large_is_taken_back)
 {
 	struct wire_buffer buffer = a_call();
 	size_t before = buffer.len, begun = wire_begin(&buffer, WIRE_CALL);
@@ -90,22 +90,9 @@ static void a_message_that_is_too_large_is_taken_back(void **state)
 	free(buffer.data);
 }
 
-static void what_is_no_number_is_the_other_value(void **state)
+TEST(what_is_no_number_is_the_other_value)
 {
 	const struct wire_field field = {.data = (const unsigned char *)"abc", .len = 3};
 
 	assert_int_equal(wire_number(&field, 7), 7);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_message_is_read_as_it_was_written),
-		cmocka_unit_test(a_part_of_a_message_is_waited_for),
-		cmocka_unit_test(refuses_what_is_no_message),
-		cmocka_unit_test(a_message_that_is_too_large_is_taken_back),
-		cmocka_unit_test(what_is_no_number_is_the_other_value),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -136,7 +136,7 @@ static void call(const char *command)
 
 /* ---- the tests ------------------------------------------------------------------------------- */
 
-static void a_pod_has_its_files_from_add_to_del(void **state)
+TEST_WITH(a_pod_has_its_files_from_add_to_del, set_up, tear_down)
 {
 	auto_free char *env = NULL, *rails = NULL, *topology = NULL, *path = NULL;
 	struct stat st;
@@ -165,7 +165,7 @@ static void a_pod_has_its_files_from_add_to_del(void **state)
 	assert_false(is_there(FOLDER));
 }
 
-static void nobody_gets_files_who_has_no_such_resource(void **state)
+TEST_WITH(nobody_gets_files_who_has_no_such_resource, set_up, tear_down)
 {
 	stand.job_files = "other.io/y";
 	start();
@@ -173,7 +173,7 @@ static void nobody_gets_files_who_has_no_such_resource(void **state)
 	assert_false(is_there("run/orbweaver/jobs"));
 }
 
-static void what_is_not_known_is_no_file_and_no_failure(void **state)
+TEST_WITH(what_is_not_known_is_no_file_and_no_failure, set_up, tear_down)
 {
 	write_file(FOLDER "/nccl.env", "# sandbox earlier\n");
 	write_file(FOLDER "/rails.json", "[]");
@@ -185,7 +185,7 @@ static void what_is_not_known_is_no_file_and_no_failure(void **state)
 	assert_false(is_there(FOLDER "/rails.json"));
 }
 
-static void the_next_pods_files_stay_at_a_late_del(void **state)
+TEST_WITH(the_next_pods_files_stay_at_a_late_del, set_up, tear_down)
 {
 	start();
 	call("ADD");
@@ -194,7 +194,7 @@ static void the_next_pods_files_stay_at_a_late_del(void **state)
 	assert_true(is_there(FOLDER "/nccl.env"));
 }
 
-static void files_of_sandboxes_that_are_gone_go_when_the_server_starts(void **state)
+TEST_WITH(files_of_sandboxes_that_are_gone_go_when_the_server_starts, set_up, tear_down)
 {
 	write_file("run/orbweaver/jobs/spidernet.io_rails_1/nccl.env", "# sandbox gone\n");
 	write_file("run/orbweaver/jobs/spidernet.io_rails_1/.nccl.env.draft", "");
@@ -205,7 +205,7 @@ static void files_of_sandboxes_that_are_gone_go_when_the_server_starts(void **st
 	}
 }
 
-static void files_of_other_sandboxes_and_of_nobody_stay(void **state)
+TEST_WITH(files_of_other_sandboxes_and_of_nobody_stay, set_up, tear_down)
 {
 	auto_free char *folder = str_below(stand.folder, "var/lib/orbweaver/cni");
 	auto_close int root = open(stand.folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -222,7 +222,7 @@ static void files_of_other_sandboxes_and_of_nobody_stay(void **state)
 	assert_true(is_there(FOLDER "/nccl.env"));
 }
 
-static void a_link_in_a_folders_place_is_not_followed(void **state)
+TEST_WITH(a_link_in_a_folders_place_is_not_followed, set_up, tear_down)
 {
 	auto_free char *path = str_below(stand.folder, FOLDER);
 
@@ -234,21 +234,4 @@ static void a_link_in_a_folders_place_is_not_followed(void **state)
 	assert_false(is_there("away/nccl.env"));
 	call("DEL");
 	assert_true(is_there("away/keep"));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(a_pod_has_its_files_from_add_to_del),
-		TEST(nobody_gets_files_who_has_no_such_resource),
-		TEST(what_is_not_known_is_no_file_and_no_failure),
-		TEST(the_next_pods_files_stay_at_a_late_del),
-		TEST(files_of_sandboxes_that_are_gone_go_when_the_server_starts),
-		TEST(files_of_other_sandboxes_and_of_nobody_stay),
-		TEST(a_link_in_a_folders_place_is_not_followed),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

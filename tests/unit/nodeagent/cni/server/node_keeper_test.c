@@ -204,7 +204,7 @@ static void begin(struct stand *s, const char *name)
 	until(loop, carries(s, name));
 }
 
-static void a_change_is_seen(void **state)
+TEST_WITH(a_change_is_seen, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -218,7 +218,7 @@ static void a_change_is_seen(void **state)
 	until_soon(is_there(s, BIN "/sriov"));
 }
 
-static void no_worker_is_started_while_nothing_changes(void **state)
+TEST_WITH(no_worker_is_started_while_nothing_changes, set_up, tear_down)
 {
 	struct stand *s = *state;
 	int workers;
@@ -231,7 +231,7 @@ static void no_worker_is_started_while_nothing_changes(void **state)
 	assert_int_equal(atomic_load(&shared->workers), workers);
 }
 
-static void a_program_that_writes_all_the_time_does_not_have_a_worker_for_each(void **state)
+TEST_WITH(a_program_that_writes_all_the_time_does_not_have_a_worker_for_each, set_up, tear_down)
 {
 	struct stand *s = *state;
 	int64_t began_ms;
@@ -249,7 +249,7 @@ static void a_program_that_writes_all_the_time_does_not_have_a_worker_for_each(v
 }
 
 /* What was begun and taken back is a change, too. */
-static void a_write_that_fails_does_not_wake_itself(void **state)
+TEST_WITH(a_write_that_fails_does_not_wake_itself, set_up, tear_down)
 {
 	struct stand *s = *state;
 	int workers;
@@ -268,7 +268,7 @@ static void a_write_that_fails_does_not_wake_itself(void **state)
 	until_soon(carries(s, "n"));
 }
 
-static void a_folder_that_does_not_exist_yet_is_waited_for(void **state)
+TEST_WITH(a_folder_that_does_not_exist_yet_is_waited_for, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -282,7 +282,7 @@ static void a_folder_that_does_not_exist_yet_is_waited_for(void **state)
 	until_soon(carries(s, "late"));
 }
 
-static void a_folder_that_is_replaced_is_followed(void **state)
+TEST_WITH(a_folder_that_is_replaced_is_followed, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -308,7 +308,7 @@ static void a_folder_that_is_replaced_is_followed(void **state)
 }
 
 /* That is not a change in the folders. */
-static void what_waits_for_a_pod_goes_when_the_pod_has_gone(void **state)
+TEST_WITH(what_waits_for_a_pod_goes_when_the_pod_has_gone, set_up, tear_down)
 {
 	struct stand *s = *state;
 
@@ -320,19 +320,4 @@ static void what_waits_for_a_pod_goes_when_the_pod_has_gone(void **state)
 	until_soon(!is_there(s, BIN "/sriov"));
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(a_change_is_seen),
-		TEST(no_worker_is_started_while_nothing_changes),
-		TEST(a_program_that_writes_all_the_time_does_not_have_a_worker_for_each),
-		TEST(a_write_that_fails_does_not_wake_itself),
-		TEST(a_folder_that_does_not_exist_yet_is_waited_for),
-		TEST(a_folder_that_is_replaced_is_followed),
-		TEST(what_waits_for_a_pod_goes_when_the_pod_has_gone),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, set_up_all, tear_down_all);
-}
+TEST_GROUP(set_up_all, tear_down_all)

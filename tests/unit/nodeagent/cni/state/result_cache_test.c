@@ -26,7 +26,7 @@ static bool is_there(int dir, const char *name)
 }
 
 /* The host has its /var/lib elsewhere, by an absolute link, as some do. */
-static void an_empty_one_of_an_earlier_boot_goes(void **state)
+TEST(an_empty_one_of_an_earlier_boot_goes)
 {
 	char *path = scratch_new();
 	auto_close int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), dir = -1;
@@ -50,13 +50,4 @@ static void an_empty_one_of_an_earlier_boot_goes(void **state)
 	assert_true(is_there(dir, "pods-link-eth0") && is_there(root, "outside"));
 	assert_int_equal(result_cache_remove_empty(root), 0);
 	scratch_free(path);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_empty_one_of_an_earlier_boot_goes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

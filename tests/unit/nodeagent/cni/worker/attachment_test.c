@@ -133,7 +133,7 @@ static json_t *record(void)
 
 /* ---- the tests ------------------------------------------------------------------------------- */
 
-static void add_goes_on_when_what_it_began_has_ended(void **state)
+TEST_WITH(add_goes_on_when_what_it_began_has_ended, set_up, tear_down)
 {
 	json_auto_t *result = NULL, *begun = NULL, *added = NULL;
 	struct err err = {0};
@@ -148,7 +148,7 @@ static void add_goes_on_when_what_it_began_has_ended(void **state)
 	assert_string_equal(json_str_at(added, "saved", "was"), "ib7");
 }
 
-static void del_waits_for_what_has_begun_and_undoes_it(void **state)
+TEST_WITH(del_waits_for_what_has_begun_and_undoes_it, set_up, tear_down)
 {
 	json_auto_t *left = NULL;
 	struct err err = {0};
@@ -161,7 +161,7 @@ static void del_waits_for_what_has_begun_and_undoes_it(void **state)
 	assert_true(device_is_owned(stand.state, DEVICE, "c2", NULL) == 1);
 }
 
-static void what_cannot_begin_is_left_to_del(void **state)
+TEST_WITH(what_cannot_begin_is_left_to_del, set_up, tear_down)
 {
 	json_auto_t *left = NULL;
 	struct err err = {0};
@@ -172,17 +172,4 @@ static void what_cannot_begin_is_left_to_del(void **state)
 	assert_string_equal(json_str_at(left, "phase"), "deleting");
 	assert_int_equal(attachment_delete(&stand.attachment, &err), 0);
 	assert_int_equal(stand.deleted, 1);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(add_goes_on_when_what_it_began_has_ended),
-		TEST(del_waits_for_what_has_begun_and_undoes_it),
-		TEST(what_cannot_begin_is_left_to_del),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

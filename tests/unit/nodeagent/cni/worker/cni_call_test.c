@@ -37,7 +37,7 @@ static int read_call(const char *const *env, const char *config, bool netns, str
 	return rc;
 }
 
-static void a_call_is_read_with_its_pod(void **state)
+TEST(a_call_is_read_with_its_pod)
 {
 	const char *const env[] = {
 		GOOD_ENV,
@@ -60,7 +60,7 @@ static void a_call_is_read_with_its_pod(void **state)
 	cni_call_done(&call);
 }
 
-static void del_needs_no_namespace(void **state)
+TEST(del_needs_no_namespace)
 {
 	const char *const env[] = {GOOD_ENV, "CNI_COMMAND=DEL", "CNI_NETNS=", NULL};
 	struct cni_call call;
@@ -72,7 +72,7 @@ static void del_needs_no_namespace(void **state)
 
 #define GC_CONFIG(more) "{\"cniVersion\": \"1.1.0\", \"name\": \"x\", " more "}"
 
-static void a_wrong_call_says_what_is_wrong(void **state)
+TEST(a_wrong_call_says_what_is_wrong)
 {
 	static const struct {
 		const char *change, *config;
@@ -126,7 +126,7 @@ static void a_wrong_call_says_what_is_wrong(void **state)
 	}
 }
 
-static void all_that_is_missing_is_in_one_message(void **state)
+TEST(all_that_is_missing_is_in_one_message)
 {
 	const char *const env[] = {"CNI_COMMAND=ADD", NULL};
 	struct cni_call call;
@@ -138,7 +138,7 @@ static void all_that_is_missing_is_in_one_message(void **state)
 	cni_call_done(&call);
 }
 
-static void gc_takes_both_lists_together(void **state)
+TEST(gc_takes_both_lists_together)
 {
 	const char *config = GC_CONFIG("\"cni.dev/valid-attachments\": [{\"containerID\": \"c1\", "
 				       "\"ifname\": \"net1\"}], \"cni.dev/attachments\": "
@@ -151,18 +151,4 @@ static void gc_takes_both_lists_together(void **state)
 	assert_true(cni_call_is_valid(&call, "c2", "net2"));
 	assert_false(cni_call_is_valid(&call, "c1", "net2"));
 	cni_call_done(&call);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_call_is_read_with_its_pod),
-		cmocka_unit_test(del_needs_no_namespace),
-		cmocka_unit_test(a_wrong_call_says_what_is_wrong),
-		cmocka_unit_test(gc_takes_both_lists_together),
-		cmocka_unit_test(all_that_is_missing_is_in_one_message),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,7 @@
  * Jobs: what the server writes the worker reads, and what a server that was taken over may write
  * the worker refuses.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "lib/json/json.h"
 #include "nodeagent/cni/worker/cni_job.h"
@@ -47,7 +42,7 @@ static void expect_refused(json_t *message, const char *reason)
 	json_decref(message);
 }
 
-static void what_is_written_is_read(void **state)
+TEST(what_is_written_is_read)
 {
 	json_auto_t *message = job_of_add(), *again = NULL;
 	struct cni_job job;
@@ -71,7 +66,7 @@ static void what_is_written_is_read(void **state)
 	cni_call_done(&call);
 }
 
-static void a_job_for_all_of_a_sandbox_has_no_call(void **state)
+TEST(a_job_for_all_of_a_sandbox_has_no_call)
 {
 	const struct cni_job bury = {.kind = CNI_JOB_BURY, .container = "c1"};
 	json_auto_t *message = cni_job_new(&bury);
@@ -85,7 +80,7 @@ static void a_job_for_all_of_a_sandbox_has_no_call(void **state)
 	cni_call_done(&call);
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+TEST(what_makes_no_sense_is_refused)
 {
 	static const char *const containers[] = {"", "..", "../c1", "a/b", ".hidden"};
 	static const char *const notes[] = {"", "..", "../sandboxes/c1.json", ".draft"};
@@ -119,7 +114,7 @@ static void what_makes_no_sense_is_refused(void **state)
 }
 
 /* The same checks as of a plugin's call. */
-static void a_call_is_checked_again(void **state)
+TEST(a_call_is_checked_again)
 {
 	json_t *message = job_of_add();
 
@@ -133,7 +128,7 @@ static void a_call_is_checked_again(void **state)
 	expect_refused(message, "BadJob");
 }
 
-static void programs_get_no_variable_that_is_not_cni_s(void **state)
+TEST(programs_get_no_variable_that_is_not_cni_s)
 {
 	json_auto_t *message = job_of_add();
 	struct cni_job job;
@@ -144,18 +139,4 @@ static void programs_get_no_variable_that_is_not_cni_s(void **state)
 	assert_null(json_at(call.env, "LD_PRELOAD"));
 	assert_non_null(json_at(call.env, "CNI_IFNAME"));
 	cni_call_done(&call);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_written_is_read),
-		cmocka_unit_test(a_job_for_all_of_a_sandbox_has_no_call),
-		cmocka_unit_test(what_makes_no_sense_is_refused),
-		cmocka_unit_test(a_call_is_checked_again),
-		cmocka_unit_test(programs_get_no_variable_that_is_not_cni_s),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,7 +104,7 @@ static void expect_carried(const struct node *node, const char *want)
 }
 
 /* A Multus that is not seen would be taken for none. */
-static void without_descriptors_it_is_not_known_what_is_there(void **state)
+TEST_WITH(without_descriptors_it_is_not_known_what_is_there, setup, teardown)
 {
 	const struct node *node = *state;
 	json_auto_t *none = NULL;
@@ -134,7 +134,7 @@ static void without_descriptors_it_is_not_known_what_is_there(void **state)
 	assert_true(json_is_array(none));
 }
 
-static void follows_the_clusters_network(void **state)
+TEST_WITH(follows_the_clusters_network, setup, teardown)
 {
 	struct node *node = *state;
 
@@ -152,7 +152,7 @@ static void follows_the_clusters_network(void **state)
 	expect_carried(node, "second");
 }
 
-static void stays_when_we_end_and_is_not_written_again(void **state)
+TEST_WITH(stays_when_we_end_and_is_not_written_again, setup, teardown)
 {
 	struct node *node = *state;
 	struct stat before, after;
@@ -166,7 +166,7 @@ static void stays_when_we_end_and_is_not_written_again(void **state)
 	assert_int_equal(before.st_ino, after.st_ino);
 }
 
-static void puts_it_back_three_times_and_then_says_so(void **state)
+TEST_WITH(puts_it_back_three_times_and_then_says_so, setup, teardown)
 {
 	struct node *node = *state;
 
@@ -190,7 +190,7 @@ static void change_ours(const struct node *node)
 	assert_int_equal(fs_write_atomic(node->root, OURS, "{}", 2, 0644, NULL), 0);
 }
 
-static void a_file_that_another_program_changes_is_put_back_as_often(void **state)
+TEST_WITH(a_file_that_another_program_changes_is_put_back_as_often, setup, teardown)
 {
 	struct node *node = *state;
 
@@ -208,7 +208,7 @@ static void a_file_that_another_program_changes_is_put_back_as_often(void **stat
 }
 
 /* Looks are not changes, nor are changes of the cluster's network. */
-static void only_changes_of_other_programs_are_counted(void **state)
+TEST_WITH(only_changes_of_other_programs_are_counted, setup, teardown)
 {
 	struct node *node = *state;
 
@@ -232,7 +232,7 @@ static void remember_a_fight_before(struct node *node, int64_t ago_ms)
 		.root = node->root, .dir = "/" DIR, .bin_dir = "/bin", .memory = memory});
 }
 
-static void removals_are_counted_anew_after_ten_minutes_of_peace(void **state)
+TEST_WITH(removals_are_counted_anew_after_ten_minutes_of_peace, setup, teardown)
 {
 	struct node *node = *state;
 
@@ -260,7 +260,7 @@ static void removals_are_counted_anew_after_ten_minutes_of_peace(void **state)
 	}
 }
 
-static void gives_way_to_a_multus_and_comes_back(void **state)
+TEST_WITH(gives_way_to_a_multus_and_comes_back, setup, teardown)
 {
 	struct node *node = *state;
 	static const char multus[] = "{\"name\":\"m\",\"type\":\"multus\"}";
@@ -277,7 +277,7 @@ static void gives_way_to_a_multus_and_comes_back(void **state)
 	expect_carried(node, "n");
 }
 
-static void is_not_written_where_the_runtime_has_its_plugins_elsewhere(void **state)
+TEST_WITH(is_not_written_where_the_runtime_has_its_plugins_elsewhere, setup, teardown)
 {
 	struct node *node = *state;
 
@@ -291,7 +291,7 @@ static void is_not_written_where_the_runtime_has_its_plugins_elsewhere(void **st
 	expect_carried(node, "n");
 }
 
-static void is_not_there_where_it_is_off(void **state)
+TEST_WITH(is_not_there_where_it_is_off, setup, teardown)
 {
 	struct node *node = *state;
 	struct err err = {0};
@@ -305,24 +305,4 @@ static void is_not_there_where_it_is_off(void **state)
 	put_network(node, "x", "n");
 	assert_int_equal(conf_remove(node->root, "/" DIR "/x", &err), -1);
 	assert_string_equal(err.reason, "ConfNotWritten");
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(without_descriptors_it_is_not_known_what_is_there),
-		TEST(follows_the_clusters_network),
-		TEST(stays_when_we_end_and_is_not_written_again),
-		TEST(puts_it_back_three_times_and_then_says_so),
-		TEST(a_file_that_another_program_changes_is_put_back_as_often),
-		TEST(only_changes_of_other_programs_are_counted),
-		TEST(removals_are_counted_anew_after_ten_minutes_of_peace),
-		TEST(gives_way_to_a_multus_and_comes_back),
-		TEST(is_not_written_where_the_runtime_has_its_plugins_elsewhere),
-		TEST(is_not_there_where_it_is_off),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ static bool exists(const struct stand *s, const char *path)
 	return root_stat(s->root, path, &st) == 0;
 }
 
-static void a_record_is_read(void **state)
+TEST_WITH(a_record_is_read, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	const struct sandbox_key key = {"macvlan", "rail1", "net1"};
@@ -131,7 +131,7 @@ static json_t *work(const struct stand *s, const struct cni_job *job)
 }
 
 /* The namespace has gone with the boot; the address would never be another pod's. */
-static void its_pod_is_cleaned_up_after(void **state)
+TEST_WITH(its_pod_is_cleaned_up_after, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	json_auto_t *done = work(s, &(struct cni_job){.kind = CNI_JOB_BURY, .container = "c1"});
@@ -144,7 +144,7 @@ static void its_pod_is_cleaned_up_after(void **state)
 	assert_false(exists(s, WIRE_STATE "/sandboxes/c1.json"));
 }
 
-static void a_noted_del_is_carried_out(void **state)
+TEST_WITH(a_noted_del_is_carried_out, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	auto_strbuf struct strbuf note = {0};
@@ -168,17 +168,4 @@ static void a_noted_del_is_carried_out(void **state)
 	assert_false(exists(s, ADDRESS));
 	assert_false(exists(s, WIRE_STATE "/sandboxes/c1.json"));
 	assert_false(exists(s, WIRE_STATE "/" WIRE_NOTES "/1"));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(a_record_is_read),
-		TEST(its_pod_is_cleaned_up_after),
-		TEST(a_noted_del_is_carried_out),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

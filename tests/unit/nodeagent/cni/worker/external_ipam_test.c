@@ -93,7 +93,7 @@ static int64_t run(struct stand *s, const char *name)
 }
 
 /* An IPAM plugin with a daemon, whose first call starts it. */
-static void a_program_that_leaves_a_process_behind_has_ended_all_the_same(void **state)
+TEST_WITH(a_program_that_leaves_a_process_behind_has_ended_all_the_same, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *pid = NULL;
@@ -113,7 +113,7 @@ static void a_program_that_leaves_a_process_behind_has_ended_all_the_same(void *
 }
 
 /* Notes of a night, each with a program in Go that takes 14 MB. */
-static void no_more_than_four_run_at_a_time(void **state)
+TEST_WITH(no_more_than_four_run_at_a_time, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *seen = NULL;
@@ -146,7 +146,7 @@ static void no_more_than_four_run_at_a_time(void **state)
 }
 
 /* Plugins that wait for an API server which is away: a fifth one would be too much memory. */
-static void a_fifth_waits_and_is_tried_again(void **state)
+TEST_WITH(a_fifth_waits_and_is_tried_again, set_up, tear_down)
 {
 	struct stand *s = *state;
 	json_auto_t *config = json_object(), *end = NULL;
@@ -182,7 +182,7 @@ static void a_fifth_waits_and_is_tried_again(void **state)
 			(void)close(turns[i]);
 }
 
-static void a_lock_that_cannot_be_opened_is_told_as_such(void **state)
+TEST_WITH(a_lock_that_cannot_be_opened_is_told_as_such, set_up, tear_down)
 {
 	struct stand *s = *state;
 	json_auto_t *config = json_object();
@@ -205,7 +205,7 @@ static bool is_program(const struct attachment *attachment)
 }
 
 /* Its own programs are not what a worker waits for in vain. */
-static void a_worker_with_eight_programs_begins_four(void **state)
+TEST_WITH(a_worker_with_eight_programs_begins_four, set_up, tear_down)
 {
 	static const struct own_plugins own = {.is_ours = is_program};
 	struct stand *s = *state;
@@ -271,7 +271,7 @@ static void expect_killed(const struct stand *s)
 }
 
 /* What comes after it in the same call, as other rails, is not kept from its turn. */
-static void an_ipam_program_that_hangs_in_del_is_killed(void **state)
+TEST_WITH(an_ipam_program_that_hangs_in_del_is_killed, set_up, tear_down)
 {
 	struct stand *s = *state;
 	json_auto_t *config = json_object();
@@ -294,7 +294,7 @@ static void an_ipam_program_that_hangs_in_del_is_killed(void **state)
 }
 
 /* Eight rails or sixty: the worker takes down what is ours within the time that it has. */
-static void no_program_begins_once_others_have_taken_the_time_of_the_call(void **state)
+TEST_WITH(no_program_begins_once_others_have_taken_the_time_of_the_call, set_up, tear_down)
 {
 	struct stand *s = *state;
 	json_auto_t *config = json_object();
@@ -322,7 +322,7 @@ static json_t *delegate_new(const char *ifname, const char *type)
 }
 
 /* The networks before it in the list, the cluster's too, get their DEL all the same. */
-static void a_plugin_that_hangs_in_del_keeps_no_other_network(void **state)
+TEST_WITH(a_plugin_that_hangs_in_del_keeps_no_other_network, set_up, tear_down)
 {
 	static const struct own_plugins own = {.is_ours = is_program};
 	struct stand *s = *state;
@@ -353,7 +353,7 @@ static void a_plugin_that_hangs_in_del_keeps_no_other_network(void **state)
 	expect_killed(s);
 }
 
-static void no_worker_waits_for_ever_for_the_plugin_on_the_host(void **state)
+TEST_WITH(no_worker_waits_for_ever_for_the_plugin_on_the_host, set_up, tear_down)
 {
 	struct stand *s = *state;
 	json_auto_t *config = json_object();
@@ -379,7 +379,7 @@ static void no_worker_waits_for_ever_for_the_plugin_on_the_host(void **state)
 }
 
 /* Its retry would start the same program beside it. */
-static void a_program_dies_with_its_worker(void **state)
+TEST_WITH(a_program_dies_with_its_worker, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *pids = NULL;
@@ -401,7 +401,7 @@ static void a_program_dies_with_its_worker(void **state)
 }
 
 /* Run by ourselves or by the plugin on the host: no message takes it, and nobody has hung up. */
-static void a_call_that_no_message_takes_is_told_as_such(void **state)
+TEST_WITH(a_call_that_no_message_takes_is_told_as_such, set_up, tear_down)
 {
 	struct stand *s = *state;
 	json_auto_t *config = json_object(), *end = NULL;
@@ -431,7 +431,7 @@ static void a_call_that_no_message_takes_is_told_as_such(void **state)
 }
 
 /* By the words of nodeagent/cni/plugin/delegates.c; a script may end with that status, too. */
-static void knows_what_could_not_be_started(void **state)
+TEST_WITH(knows_what_could_not_be_started, set_up, tear_down)
 {
 	static const struct {
 		int status;
@@ -456,7 +456,7 @@ static void knows_what_could_not_be_started(void **state)
 	}
 }
 
-static void says_that_a_program_is_not_there(void **state)
+TEST_WITH(says_that_a_program_is_not_there, set_up, tear_down)
 {
 	struct stand *s = *state;
 	json_auto_t *config = json_object(), *result = NULL;
@@ -475,7 +475,7 @@ static void says_that_a_program_is_not_there(void **state)
 }
 
 /* The server says what CNI_PATH is, and a tenant's files are folders of the host, too. */
-static void looks_in_no_folder_that_the_call_names(void **state)
+TEST_WITH(looks_in_no_folder_that_the_call_names, set_up, tear_down)
 {
 	struct stand *s = *state;
 	auto_free char *bin = str_below(s->folder, "bin"), *seen = NULL, *path = NULL;
@@ -501,7 +501,7 @@ static void looks_in_no_folder_that_the_call_names(void **state)
 }
 
 /* By the name that the server sends a program would open the node's own. */
-static void names_no_namespace_but_the_attachment_s(void **state)
+TEST_WITH(names_no_namespace_but_the_attachment_s, set_up, tear_down)
 {
 	static const char *const paths[] = {"/proc/self/ns/net", "/proc/self/ns/uts", ""};
 	struct stand *s = *state;
@@ -520,29 +520,4 @@ static void names_no_namespace_but_the_attachment_s(void **state)
 		seen = get(s, "seen");
 		assert_string_equal(seen, i == 0 ? "/proc/self/ns/net\n" : "\n");
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(a_program_that_leaves_a_process_behind_has_ended_all_the_same),
-		TEST(no_more_than_four_run_at_a_time),
-		TEST(a_fifth_waits_and_is_tried_again),
-		TEST(a_lock_that_cannot_be_opened_is_told_as_such),
-		TEST(a_worker_with_eight_programs_begins_four),
-		TEST(an_ipam_program_that_hangs_in_del_is_killed),
-		TEST(no_program_begins_once_others_have_taken_the_time_of_the_call),
-		TEST(a_plugin_that_hangs_in_del_keeps_no_other_network),
-		TEST(no_worker_waits_for_ever_for_the_plugin_on_the_host),
-		TEST(a_program_dies_with_its_worker),
-		TEST(a_call_that_no_message_takes_is_told_as_such),
-		TEST(knows_what_could_not_be_started),
-		TEST(says_that_a_program_is_not_there),
-		TEST(looks_in_no_folder_that_the_call_names),
-		TEST(names_no_namespace_but_the_attachment_s),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -473,7 +473,7 @@ static bool has_sandbox(const struct node *node)
 
 #define PLUGIN(type) "{\"cniVersion\":\"0.4.0\",\"type\":\"" type "\"}"
 
-static void sets_eight_networks_up_side_by_side(void **state)
+TEST_WITH(sets_eight_networks_up_side_by_side, setup, teardown)
 {
 	struct node *node = *state;
 	json_auto_t *done = NULL;
@@ -492,7 +492,7 @@ static void sets_eight_networks_up_side_by_side(void **state)
 		"mt0");
 }
 
-static void has_all_on_the_disk_before_the_first_plugin(void **state)
+TEST_WITH(has_all_on_the_disk_before_the_first_plugin, setup, teardown)
 {
 	struct node *node = *state;
 	json_auto_t *done = NULL;
@@ -505,7 +505,7 @@ static void has_all_on_the_disk_before_the_first_plugin(void **state)
 	assert_true(has_sandbox(node));
 }
 
-static void undoes_all_when_one_network_fails(void **state)
+TEST_WITH(undoes_all_when_one_network_fails, setup, teardown)
 {
 	struct node *node = *state;
 	json_auto_t *done = NULL;
@@ -525,7 +525,7 @@ static void undoes_all_when_one_network_fails(void **state)
 	assert_null(node->status);
 }
 
-static void does_not_undo_what_was_never_started(void **state)
+TEST_WITH(does_not_undo_what_was_never_started, setup, teardown)
 {
 	struct node *node = *state;
 	json_auto_t *done = NULL, *again = NULL;
@@ -547,7 +547,7 @@ static void does_not_undo_what_was_never_started(void **state)
 	assert_null(json_at(again, "error"));
 }
 
-static void keeps_what_could_not_be_undone(void **state)
+TEST_WITH(keeps_what_could_not_be_undone, setup, teardown)
 {
 	struct node *node = *state;
 	json_auto_t *done = NULL, *again = NULL;
@@ -565,7 +565,7 @@ static void keeps_what_could_not_be_undone(void **state)
 	assert_false(has_sandbox(node));
 }
 
-static void deletes_by_the_disk_alone(void **state)
+TEST_WITH(deletes_by_the_disk_alone, setup, teardown)
 {
 	struct node *node = *state;
 	json_auto_t *done = NULL, *gone = NULL;
@@ -583,7 +583,7 @@ static void deletes_by_the_disk_alone(void **state)
 	assert_false(has_sandbox(node));
 }
 
-static void keeps_the_sandbox_while_a_plugin_refuses_to_delete(void **state)
+TEST_WITH(keeps_the_sandbox_while_a_plugin_refuses_to_delete, setup, teardown)
 {
 	struct node *node = *state;
 	json_auto_t *done = NULL, *refused = NULL, *again = NULL;
@@ -602,7 +602,7 @@ static void keeps_the_sandbox_while_a_plugin_refuses_to_delete(void **state)
 	assert_false(has_sandbox(node));
 }
 
-static void takes_the_clusters_network_down_of_a_sandbox_from_before_us(void **state)
+TEST_WITH(takes_the_clusters_network_down_of_a_sandbox_from_before_us, setup, teardown)
 {
 	struct node *node = *state;
 	json_auto_t *done = call(node, "DEL");
@@ -612,7 +612,7 @@ static void takes_the_clusters_network_down_of_a_sandbox_from_before_us(void **s
 	assert_false(has_sandbox(node));
 }
 
-static void takes_down_what_a_multus_set_up(void **state)
+TEST_WITH(takes_down_what_a_multus_set_up, setup, teardown)
 {
 	struct node *node = *state;
 	/* {"cniVersion":"0.4.0","name":"n","type":"macvlan"} */
@@ -635,7 +635,7 @@ static void takes_down_what_a_multus_set_up(void **state)
 	assert_int_equal(root_stat(node->root, "/var/lib/cni/multus/c1", &st), -1);
 }
 
-static void leaves_a_multus_what_it_would_need(void **state)
+TEST_WITH(leaves_a_multus_what_it_would_need, setup, teardown)
 {
 	struct node *node = *state;
 	json_auto_t *done = NULL, *gone = NULL;
@@ -654,7 +654,7 @@ static void leaves_a_multus_what_it_would_need(void **state)
 	assert_int_equal(root_stat(node->root, "/var/lib/cni/multus/c1", &st), -1);
 }
 
-static void sets_up_the_clusters_network_alone_for_a_multus(void **state)
+TEST_WITH(sets_up_the_clusters_network_alone_for_a_multus, setup, teardown)
 {
 	struct node *node = *state;
 	static const char multus[] = "{\"name\":\"m\",\"type\":\"multus-shim\"}", kept[] = "[]";
@@ -688,7 +688,7 @@ static void sets_up_the_clusters_network_alone_for_a_multus(void **state)
 }
 
 /* The agent says what the network is: whoever speaks for it has no program of its choice run. */
-static void runs_no_plugin_that_is_neither_listed_nor_the_nodes_own(void **state)
+TEST_WITH(runs_no_plugin_that_is_neither_listed_nor_the_nodes_own, setup, teardown)
 {
 	struct node *node = *state;
 	static const char chained[] = "{\"cniVersion\":\"0.4.0\",\"name\":\"acme\",\"plugins\":[{"
@@ -775,7 +775,7 @@ static void is_attached(struct node *node, const char *config)
 #define VF_CONFIG(member) "{\"cniVersion\":\"0.4.0\",\"type\":\"host-device\"," member "}"
 
 /* Of another program's plugin, which does not look whose a device is. */
-static void takes_no_vf_past_the_kubelet(void **state)
+TEST_WITH(takes_no_vf_past_the_kubelet, setup, teardown)
 {
 	struct node *node = *state;
 
@@ -848,7 +848,7 @@ static void takes_no_vf_past_the_kubelet(void **state)
 #define CLAIMS "/var/lib/orbweaver/dra/claims.json"
 
 /* Of a resource that claims give the kubelet's record says nothing. */
-static void takes_no_vf_past_a_claim(void **state)
+TEST_WITH(takes_no_vf_past_a_claim, setup, teardown)
 {
 	struct node *node = *state;
 
@@ -872,7 +872,7 @@ static void takes_no_vf_past_a_claim(void **state)
 	is_attached(node, VF_CONFIG("\"pciBusID\":\"0000:01:10.0\""));
 }
 
-static void takes_no_pf_from_vfs_of_pods(void **state)
+TEST_WITH(takes_no_pf_from_vfs_of_pods, setup, teardown)
 {
 	struct node *node = *state;
 
@@ -896,7 +896,7 @@ static void takes_no_pf_from_vfs_of_pods(void **state)
 }
 
 /* What was attached by a version before, or a longer list, is taken down all the same. */
-static void deletes_with_a_plugin_that_is_not_listed_any_more(void **state)
+TEST_WITH(deletes_with_a_plugin_that_is_not_listed_any_more, setup, teardown)
 {
 	struct node *node = *state;
 	json_auto_t *done = NULL, *checked = NULL, *gone = NULL;
@@ -915,7 +915,7 @@ static void deletes_with_a_plugin_that_is_not_listed_any_more(void **state)
 	assert_false(has_sandbox(node));
 }
 
-static void lets_a_pod_that_is_gone_go(void **state)
+TEST_WITH(lets_a_pod_that_is_gone_go, setup, teardown)
 {
 	struct node *node = *state;
 	json_auto_t *done = call(node, "ADD");
@@ -926,7 +926,7 @@ static void lets_a_pod_that_is_gone_go(void **state)
 	expect_called(node, "");
 }
 
-static void says_what_the_pod_has(void **state)
+TEST_WITH(says_what_the_pod_has, setup, teardown)
 {
 	struct node *node = *state;
 	static const char info[] =
@@ -963,7 +963,7 @@ static void says_what_the_pod_has(void **state)
 static const char written_info[] = "{\"type\":\"vhost-user\",\"version\":\"1.1.0\",\"vhost-user\":"
 				   "{\"mode\":\"client\",\"path\":\"/run/vhost/x\"}}";
 
-static void says_what_a_plugin_wrote_of_its_device(void **state)
+TEST_WITH(says_what_a_plugin_wrote_of_its_device, setup, teardown)
 {
 	struct node *node = *state;
 	const char *cni = "/var/run/k8s.cni.cncf.io/devinfo/cni/ml-vf-c1_net1";
@@ -985,7 +985,7 @@ static void says_what_a_plugin_wrote_of_its_device(void **state)
 	assert_int_equal(root_stat(node->root, cni, &st), -1);
 }
 
-static void reads_and_removes_the_file_of_an_elements_own_device(void **state)
+TEST_WITH(reads_and_removes_the_file_of_an_elements_own_device, setup, teardown)
 {
 	struct node *node = *state;
 	const char *cni = "/var/run/k8s.cni.cncf.io/devinfo/cni/ml-vf-c1_net1";
@@ -1016,7 +1016,7 @@ static bool add_living_pod_before(void *arg, json_t *sandbox)
 }
 
 /* A StatefulSet's pod, deleted by force, that ends still: the kubelet names both "ml/p". */
-static void leaves_devices_to_the_pod_of_the_same_name_that_is_there_still(void **state)
+TEST_WITH(leaves_devices_to_the_pod_of_the_same_name_that_is_there_still, setup, teardown)
 {
 	struct node *node = *state;
 	static const char info[] = "{\"type\":\"pci\",\"version\":\"1.1.0\",\"pci\":"
@@ -1049,7 +1049,7 @@ static void leaves_devices_to_the_pod_of_the_same_name_that_is_there_still(void 
 }
 
 /* It may be that pod's. A folder has no text, as a disk that does not answer. */
-static void waits_while_it_is_not_known_whose_a_device_is(void **state)
+TEST_WITH(waits_while_it_is_not_known_whose_a_device_is, setup, teardown)
 {
 	struct node *node = *state;
 	json_auto_t *refused = NULL, *done = NULL;
@@ -1071,7 +1071,7 @@ static void waits_while_it_is_not_known_whose_a_device_is(void **state)
 }
 
 /* That pod has no sandbox of ours, or none yet: both devices may be its. */
-static void waits_while_nothing_tells_the_devices_of_two_pods_apart(void **state)
+TEST_WITH(waits_while_nothing_tells_the_devices_of_two_pods_apart, setup, teardown)
 {
 	struct node *node = *state;
 	json_auto_t *refused = NULL, *done = NULL;
@@ -1091,7 +1091,7 @@ static void waits_while_nothing_tells_the_devices_of_two_pods_apart(void **state
 	assert_null(json_at(done, "error"));
 }
 
-static void checks_every_network(void **state)
+TEST_WITH(checks_every_network, setup, teardown)
 {
 	struct node *node = *state;
 	json_auto_t *done = NULL, *checked = NULL;
@@ -1104,7 +1104,7 @@ static void checks_every_network(void **state)
 	expect_called(node, "CHECK calico mt0, CHECK macvlan net1");
 }
 
-static void a_plugin_that_the_node_lacks_is_ours(void **state)
+TEST_WITH(a_plugin_that_the_node_lacks_is_ours, setup, teardown)
 {
 	struct node *node = *state;
 	json_auto_t *done = NULL;
@@ -1118,7 +1118,7 @@ static void a_plugin_that_the_node_lacks_is_ours(void **state)
 	expect_called(node, "ADD calico mt0, DEL calico mt0");
 }
 
-static void what_theirs_attached_ours_takes_down_once_theirs_have_gone(void **state)
+TEST_WITH(what_theirs_attached_ours_takes_down_once_theirs_have_gone, setup, teardown)
 {
 	struct node *node = *state;
 	json_auto_t *done = NULL, *deleted = NULL;
@@ -1149,7 +1149,7 @@ static void add_rails(struct node *node)
 	node->has_netns = true;
 }
 
-static void plugins_of_ours_run_in_one_process_and_ask_once_for_all(void **state)
+TEST_WITH(plugins_of_ours_run_in_one_process_and_ask_once_for_all, setup, teardown)
 {
 	struct node *node = *state;
 	json_auto_t *done = NULL;
@@ -1169,7 +1169,7 @@ static void plugins_of_ours_run_in_one_process_and_ask_once_for_all(void **state
 	assert_int_equal(json_integer_value(json_at(done, "tables", "eth0")), 254);
 }
 
-static void a_nic_without_an_address_fails_with_its_own_error_and_nothing_stays(void **state)
+TEST_WITH(a_nic_without_an_address_fails_with_its_own_error_and_nothing_stays, setup, teardown)
 {
 	struct node *node = *state;
 	json_auto_t *done = NULL;
@@ -1187,7 +1187,7 @@ static void a_nic_without_an_address_fails_with_its_own_error_and_nothing_stays(
 	assert_false(has_sandbox(node));
 }
 
-static void nobody_asks_again_for_addresses_that_are_not_there_yet(void **state)
+TEST_WITH(nobody_asks_again_for_addresses_that_are_not_there_yet, setup, teardown)
 {
 	struct node *node = *state;
 	json_auto_t *done = NULL;
@@ -1199,43 +1199,4 @@ static void nobody_asks_again_for_addresses_that_are_not_there_yet(void **state)
 	assert_non_null(strstr(json_str_at(done, "error", "text"), "interfaces net1, net2, net3"));
 	expect_texts(node->asked, "addresses net1 net2 net3, release net1");
 	assert_false(has_sandbox(node));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(sets_eight_networks_up_side_by_side),
-		TEST(a_plugin_that_the_node_lacks_is_ours),
-		TEST(what_theirs_attached_ours_takes_down_once_theirs_have_gone),
-		TEST(has_all_on_the_disk_before_the_first_plugin),
-		TEST(undoes_all_when_one_network_fails),
-		TEST(does_not_undo_what_was_never_started),
-		TEST(keeps_what_could_not_be_undone),
-		TEST(deletes_by_the_disk_alone),
-		TEST(keeps_the_sandbox_while_a_plugin_refuses_to_delete),
-		TEST(takes_the_clusters_network_down_of_a_sandbox_from_before_us),
-		TEST(takes_down_what_a_multus_set_up),
-		TEST(leaves_a_multus_what_it_would_need),
-		TEST(sets_up_the_clusters_network_alone_for_a_multus),
-		TEST(runs_no_plugin_that_is_neither_listed_nor_the_nodes_own),
-		TEST(deletes_with_a_plugin_that_is_not_listed_any_more),
-		TEST(takes_no_vf_past_the_kubelet),
-		TEST(takes_no_vf_past_a_claim),
-		TEST(takes_no_pf_from_vfs_of_pods),
-		TEST(lets_a_pod_that_is_gone_go),
-		TEST(says_what_the_pod_has),
-		TEST(says_what_a_plugin_wrote_of_its_device),
-		TEST(reads_and_removes_the_file_of_an_elements_own_device),
-		TEST(leaves_devices_to_the_pod_of_the_same_name_that_is_there_still),
-		TEST(waits_while_it_is_not_known_whose_a_device_is),
-		TEST(waits_while_nothing_tells_the_devices_of_two_pods_apart),
-		TEST(checks_every_network),
-		TEST(plugins_of_ours_run_in_one_process_and_ask_once_for_all),
-		TEST(a_nic_without_an_address_fails_with_its_own_error_and_nothing_stays),
-		TEST(nobody_asks_again_for_addresses_that_are_not_there_yet),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void all_begin_before_the_first_is_waited_for(void **state)
+TEST_WITH(all_begin_before_the_first_is_waited_for, NULL, tear_down)
 {
 	struct err err = {0};
 
@@ -79,7 +79,7 @@ static void all_begin_before_the_first_is_waited_for(void **state)
 						"ADD net1, ADD net2, ADD net3");
 }
 
-static void what_has_begun_is_undone_when_another_fails(void **state)
+TEST_WITH(what_has_begun_is_undone_when_another_fails, NULL, tear_down)
 {
 	struct err err = {0};
 
@@ -90,7 +90,7 @@ static void what_has_begun_is_undone_when_another_fails(void **state)
 			    "DEL net2, DEL net1, DEL eth0");
 }
 
-static void what_cannot_begin_fails_in_its_turn(void **state)
+TEST_WITH(what_cannot_begin_fails_in_its_turn, NULL, tear_down)
 {
 	struct err err = {0};
 
@@ -99,16 +99,4 @@ static void what_cannot_begin_fails_in_its_turn(void **state)
 	assert_string_equal(strbuf_str(&calls),
 			    "ADD eth0, BEGIN net1, BEGIN net2, ADD net1, DEL net2, DEL net1, "
 			    "DEL eth0");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(all_begin_before_the_first_is_waited_for, tear_down),
-		cmocka_unit_test_teardown(what_has_begun_is_undone_when_another_fails, tear_down),
-		cmocka_unit_test_teardown(what_cannot_begin_fails_in_its_turn, tear_down),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,7 +137,7 @@ static void be(struct node *node, enum profile profile)
 
 /* ---- auto ------------------------------------------------------------------------------------ */
 
-static void a_node_without_multus_gets_all(void **state)
+TEST_WITH(a_node_without_multus_gets_all, setup, teardown)
 {
 	struct node *node = *state;
 	auto_free char *conf = NULL;
@@ -179,7 +179,7 @@ static void put_multus(const struct node *node)
 	put(node, CONF "/00-multus.conf", MULTUS);
 }
 
-static void with_multus_and_sriov_cni_nothing_of_theirs_changes(void **state)
+TEST_WITH(with_multus_and_sriov_cni_nothing_of_theirs_changes, setup, teardown)
 {
 	struct node *node = *state;
 	auto_free char *before = NULL, *after = NULL;
@@ -201,7 +201,7 @@ static void with_multus_and_sriov_cni_nothing_of_theirs_changes(void **state)
 }
 
 /* Whenever the agent was restarted meanwhile. */
-static void what_a_multus_was_configured_with_outlives_it(void **state)
+TEST_WITH(what_a_multus_was_configured_with_outlives_it, setup, teardown)
 {
 	struct node *node = *state;
 	auto_free char *conf = NULL;
@@ -224,7 +224,7 @@ static void what_a_multus_was_configured_with_outlives_it(void **state)
 	assert_non_null(strstr(conf, "\"multusNamespace\":\"spiderpool\""));
 }
 
-static void a_key_that_it_cannot_obey_is_named_before_multus_is_removed(void **state)
+TEST_WITH(a_key_that_it_cannot_obey_is_named_before_multus_is_removed, setup, teardown)
 {
 	struct node *node = *state;
 
@@ -240,7 +240,7 @@ static void a_key_that_it_cannot_obey_is_named_before_multus_is_removed(void **s
 	expect_text(node, OURS, NULL);
 }
 
-static void a_multus_that_is_being_replaced_is_waited_for(void **state)
+TEST_WITH(a_multus_that_is_being_replaced_is_waited_for, setup, teardown)
 {
 	struct node *node = *state;
 
@@ -265,7 +265,7 @@ static void a_multus_that_is_being_replaced_is_waited_for(void **state)
 	expect_said(node, "MetaPlugin");
 }
 
-static void says_why_pods_get_no_networks(void **state)
+TEST_WITH(says_why_pods_get_no_networks, setup, teardown)
 {
 	struct node *node = *state;
 
@@ -279,7 +279,7 @@ static void says_why_pods_get_no_networks(void **state)
 	assert_true(json_is_true(json_at(node->networks, "fault")));
 }
 
-static void says_that_plugins_cannot_be_installed_and_tries_again(void **state)
+TEST_WITH(says_that_plugins_cannot_be_installed_and_tries_again, setup, teardown)
 {
 	struct node *node = *state;
 
@@ -294,7 +294,7 @@ static void says_that_plugins_cannot_be_installed_and_tries_again(void **state)
 
 /* ---- from one to another --------------------------------------------------------------------- */
 
-static void delegate_keeps_theirs_and_auto_brings_it_back(void **state)
+TEST_WITH(delegate_keeps_theirs_and_auto_brings_it_back, setup, teardown)
 {
 	struct node *node = *state;
 
@@ -314,7 +314,7 @@ static void delegate_keeps_theirs_and_auto_brings_it_back(void **state)
 	expect_ours(node, "spiderpool");
 }
 
-static void devices_waits_for_the_last_pod(void **state)
+TEST_WITH(devices_waits_for_the_last_pod, setup, teardown)
 {
 	struct node *node = *state;
 	auto_free char *before = NULL, *after = NULL;
@@ -344,7 +344,7 @@ static void devices_waits_for_the_last_pod(void **state)
 	expect_text(node, BIN "/ptp", "ptp");
 }
 
-static void a_pod_that_came_meanwhile_has_the_configuration_back(void **state)
+TEST_WITH(a_pod_that_came_meanwhile_has_the_configuration_back, setup, teardown)
 {
 	struct node *node = *state;
 	auto_free char *conf = NULL;
@@ -361,7 +361,7 @@ static void a_pod_that_came_meanwhile_has_the_configuration_back(void **state)
 }
 
 /* A node that is as it should be waits for changes in its folders only. */
-static void a_look_is_due_while_pods_or_failures_are_waited_for(void **state)
+TEST_WITH(a_look_is_due_while_pods_or_failures_are_waited_for, setup, teardown)
 {
 	struct node *node = *state;
 
@@ -379,25 +379,4 @@ static void a_look_is_due_while_pods_or_failures_are_waited_for(void **state)
 	assert_int_equal(unlinkat(node->root, "program", 0), 0);
 	be(node, PROFILE_AUTO);
 	assert_true(node->is_open);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(a_node_without_multus_gets_all),
-		TEST(with_multus_and_sriov_cni_nothing_of_theirs_changes),
-		TEST(a_multus_that_is_being_replaced_is_waited_for),
-		TEST(what_a_multus_was_configured_with_outlives_it),
-		TEST(a_key_that_it_cannot_obey_is_named_before_multus_is_removed),
-		TEST(says_why_pods_get_no_networks),
-		TEST(says_that_plugins_cannot_be_installed_and_tries_again),
-		TEST(delegate_keeps_theirs_and_auto_brings_it_back),
-		TEST(devices_waits_for_the_last_pod),
-		TEST(a_pod_that_came_meanwhile_has_the_configuration_back),
-		TEST(a_look_is_due_while_pods_or_failures_are_waited_for),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 #include "nodeagent/cni/worker/spiderpool.h"
 #include "tests/support/yaml.h"
 
-static void keys_may_be_in_any_case(void **state)
+TEST(keys_may_be_in_any_case)
 {
 	json_auto_t *config = yaml("{ipam: {type: spiderpool, Default_IPv4_IPPool: [mine],"
 				   " DEFAULT_IPV6_IPPOOL: [q], default_ipv6_ippool: [six],"
@@ -23,7 +23,7 @@ static void keys_may_be_in_any_case(void **state)
 	assert_true(matches);
 }
 
-static void a_value_of_another_type_is_refused(void **state)
+TEST(a_value_of_another_type_is_refused)
 {
 	json_auto_t *config = yaml("{ipam: {type: spiderpool, Default_IPv4_IPPool: mine}}");
 	struct err err = {0};
@@ -33,15 +33,4 @@ static void a_value_of_another_type_is_refused(void **state)
 	assert_null(wish);
 	assert_int_equal(err.class, ERR_INVALID);
 	assert_non_null(strstr(err.text, "default_ipv4_ippool"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(keys_may_be_in_any_case),
-		cmocka_unit_test(a_value_of_another_type_is_refused),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,7 +110,7 @@ static size_t records_of(const struct stand *s, const char *pool)
 	"ipam.spidernet.io/ippools: '[{\"ipv4\": [\"a\"]}, {\"ipv4\": [\"b\"]}, {\"ipv4\": "       \
 	"[\"c\"]}]'"
 
-static void a_nic_for_which_the_list_has_no_item_gets_no_address(void **state)
+TEST(a_nic_for_which_the_list_has_no_item_gets_no_address)
 {
 	struct stand s = stand(UNNAMED, "u-1");
 
@@ -125,7 +125,7 @@ static void a_nic_for_which_the_list_has_no_item_gets_no_address(void **state)
 }
 
 /* The pod of before had other pools for its second NIC. */
-static void an_item_that_was_dropped_is_made_anew_in_its_place(void **state)
+TEST(an_item_that_was_dropped_is_made_anew_in_its_place)
 {
 	struct stand s = stand(UNNAMED, "u-1"), next;
 
@@ -149,7 +149,7 @@ static void an_item_that_was_dropped_is_made_anew_in_its_place(void **state)
 }
 
 /* A StatefulSet's pod of which the second NIC's pool was changed. */
-static void what_came_back_unseen_is_judged_when_its_nic_asks(void **state)
+TEST(what_came_back_unseen_is_judged_when_its_nic_asks)
 {
 	struct stand s = stand("k8s.v1.cni.cncf.io/networks: 'x,y'", "u-1"), next;
 
@@ -169,7 +169,7 @@ static void what_came_back_unseen_is_judged_when_its_nic_asks(void **state)
 	stand_done(&s);
 }
 
-static void what_may_stay_is_not_judged_twice(void **state)
+TEST(what_may_stay_is_not_judged_twice)
 {
 	struct stand s = stand("k8s.v1.cni.cncf.io/networks: 'x,y'", "u-1"), next;
 
@@ -223,7 +223,7 @@ static char *networks_of(const char *annotations, const char *data)
 	return strbuf_take(&said);
 }
 
-static void networks_are_numbered_as_on_the_node(void **state)
+TEST(networks_are_numbered_as_on_the_node)
 {
 #define DEFAULT "v1.multus-cni.io/default-network: d"
 #define MORE    "k8s.v1.cni.cncf.io/networks: 'x,y@roce0'"
@@ -253,7 +253,7 @@ static void networks_are_numbered_as_on_the_node(void **state)
 	}
 }
 
-static void nothing_is_foreseen_of_two_networks_with_one_interface(void **state)
+TEST(nothing_is_foreseen_of_two_networks_with_one_interface)
 {
 	static const char *const networks[] = {"x,y@net1", "x@eth0", "x@roce0,y@roce0"};
 
@@ -270,7 +270,7 @@ static void nothing_is_foreseen_of_two_networks_with_one_interface(void **state)
 	}
 }
 
-static void a_route_that_no_nic_reaches_is_named(void **state)
+TEST(a_route_that_no_nic_reaches_is_named)
 {
 	struct stand s = stand("ipam.spidernet.io/routes: '[{\"dst\": \"10.9.0.0/16\", \"gw\": "
 			       "\"10.1.0.254\"}, {\"dst\": \"192.168.0.101/24\", \"gw\": "
@@ -290,7 +290,7 @@ static void a_route_that_no_nic_reaches_is_named(void **state)
 }
 
 /* Users write owner references; the API server takes any text as the name. */
-static void a_machine_has_the_name_of_an_object(void **state)
+TEST(a_machine_has_the_name_of_an_object)
 {
 	static const char *const names[] = {"vm1", "VM", "a/b", "..", "", NULL};
 
@@ -304,21 +304,4 @@ static void a_machine_has_the_name_of_an_object(void **state)
 		assert_string_equal(pod_endpoint_name(pod, &keeping), i ? "p" : "vm1");
 		assert_int_equal(pod_keeps_addresses(pod, &keeping), !i);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_machine_has_the_name_of_an_object),
-		cmocka_unit_test(a_nic_for_which_the_list_has_no_item_gets_no_address),
-		cmocka_unit_test(an_item_that_was_dropped_is_made_anew_in_its_place),
-		cmocka_unit_test(what_came_back_unseen_is_judged_when_its_nic_asks),
-		cmocka_unit_test(what_may_stay_is_not_judged_twice),
-		cmocka_unit_test(networks_are_numbered_as_on_the_node),
-		cmocka_unit_test(nothing_is_foreseen_of_two_networks_with_one_interface),
-		cmocka_unit_test(a_route_that_no_nic_reaches_is_named),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,7 +83,7 @@ static void expect(reconcile_fn *reconcile, const char *world, const char *key, 
 	"  ml/" name_ ": {metadata: {name: " name_ ", namespace: ml, uid: u-" name_                \
 	", annotations: {k8s.v1.cni.cncf.io/networks: '" networks_ "'}}, spec: {nodeName: w1}}\n"
 
-static void posts_a_pod_as_soon_as_its_own_ledgers_are_written(void **state)
+TEST(posts_a_pod_as_soon_as_its_own_ledgers_are_written)
 {
 	expect(assign_reconcile,
 	       "waiting: {ml/b: true, ml/ab: true, ml/a: true}\npods:\n" POD_ON("a", "a")
@@ -207,7 +207,7 @@ static void close_cluster(struct paced_cluster *c)
 }
 
 /* docs/ipam.md: "the leader writes a ledger above 256 KiB once a second". */
-static void a_large_ledger_is_written_once_a_second(void **state)
+TEST(a_large_ledger_is_written_once_a_second)
 {
 	struct paced_cluster c;
 	int64_t again_ms = -1;
@@ -236,7 +236,7 @@ static void a_large_ledger_is_written_once_a_second(void **state)
 	close_cluster(&c);
 }
 
-static void who_needs_no_large_ledger_or_brings_much_does_not_wait(void **state)
+TEST(who_needs_no_large_ledger_or_brings_much_does_not_wait)
 {
 	struct paced_cluster c;
 
@@ -264,7 +264,7 @@ static void who_needs_no_large_ledger_or_brings_much_does_not_wait(void **state)
 }
 
 /* Its record may be lost: it is looked for when the ledger is open again. */
-static void a_pod_that_has_an_address_of_a_ledger_that_rests_waits(void **state)
+TEST(a_pod_that_has_an_address_of_a_ledger_that_rests_waits)
 {
 	struct paced_cluster c;
 	struct books *books;
@@ -291,7 +291,7 @@ static void a_pod_that_has_an_address_of_a_ledger_that_rests_waits(void **state)
 }
 
 /* Not once more for each pass: nothing would be written. */
-static void a_large_ledger_that_stays_as_it_was_does_not_rest(void **state)
+TEST(a_large_ledger_that_stays_as_it_was_does_not_rest)
 {
 	struct paced_cluster c;
 
@@ -304,7 +304,7 @@ static void a_large_ledger_that_stays_as_it_was_does_not_rest(void **state)
 }
 
 /* docs/api.md: "SpiderIPPool. Field: routes[].to, routes[].via. Meaning: dst, gw." */
-static void routes_of_a_pool_count_in_the_form_in_which_guides_write_them(void **state)
+TEST(routes_of_a_pool_count_in_the_form_in_which_guides_write_them)
 {
 	json_auto_t *world = yaml("waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") NETWORK
 				  "spiderippools:\n  p: {metadata: {name: p}, spec: {ipVersion: 4, "
@@ -345,7 +345,7 @@ static char *decide_with(const char *pools)
 	"T00:00:00Z'}, spec: {ipVersion: 4, " spec_ "}}\n"
 
 /* docs/conditions.md: Ready is "pods can get addresses". Without any webhook. */
-static void a_pool_that_is_not_ready_gives_no_address(void **state)
+TEST(a_pool_that_is_not_ready_gives_no_address)
 {
 	static const struct {
 		const char *reason, *pools;
@@ -376,7 +376,7 @@ static void a_pool_that_is_not_ready_gives_no_address(void **state)
 	}
 }
 
-static void the_older_of_two_pools_that_overlap_serves(void **state)
+TEST(the_older_of_two_pools_that_overlap_serves)
 {
 	auto_free char *said =
 		decide_with(POOL_OF("p", "1", "subnet: 10.0.0.0/24, ips: [10.0.0.7]")
@@ -386,7 +386,7 @@ static void the_older_of_two_pools_that_overlap_serves(void **state)
 }
 
 /* Both made within one second, and the one of the greater name was served before the other came. */
-static void what_another_pool_gave_away_is_not_free(void **state)
+TEST(what_another_pool_gave_away_is_not_free)
 {
 	auto_free char *said = decide_with(POOL_OF(
 		"p", "1",
@@ -402,7 +402,7 @@ static void what_another_pool_gave_away_is_not_free(void **state)
 	assert_null(strstr(said, "status p"));
 }
 
-static void gateway_and_the_subnets_own_addresses_are_never_given(void **state)
+TEST(gateway_and_the_subnets_own_addresses_are_never_given)
 {
 	static const struct {
 		const char *spec, *want;
@@ -428,7 +428,7 @@ static void gateway_and_the_subnets_own_addresses_are_never_given(void **state)
 	}
 }
 
-static void a_ledger_that_was_refused_leaves_other_pools_alone(void **state)
+TEST(a_ledger_that_was_refused_leaves_other_pools_alone)
 {
 	static const char world[] =
 		"env: {now: '2026-01-31T10:00:00Z'}\n"
@@ -462,7 +462,7 @@ static void a_ledger_that_was_refused_leaves_other_pools_alone(void **state)
  * docs/ipam.md: an endpoint is evidence about the pod of its own name only. A user who may write
  * endpoints of one namespace knows UIDs from the pools' status.
  */
-static void a_forged_endpoint_frees_no_address_of_another_pod(void **state)
+TEST(a_forged_endpoint_frees_no_address_of_another_pod)
 {
 	expect(assign_reconcile,
 	       "ending: {tenant/ghost: {uid: u-v, status: {current: {uid: u-v, ips: [{interface: "
@@ -474,7 +474,7 @@ static void a_forged_endpoint_frees_no_address_of_another_pod(void **state)
 	       "post decided tenant/ghost in; post shortpools p in; ");
 }
 
-static void a_lost_endpoint_counts_in_the_operators_namespace_only(void **state)
+TEST(a_lost_endpoint_counts_in_the_operators_namespace_only)
 {
 	json_auto_t *own = yaml("{metadata: {name: lost-u-v-1, namespace: ow}, status: "
 				"{ownerControllerName: victim/v}}");
@@ -488,7 +488,7 @@ static void a_lost_endpoint_counts_in_the_operators_namespace_only(void **state)
 }
 
 /* Addresses in an endpoint are admitted by the same rules as new ones. */
-static void an_endpoint_claims_nothing_that_its_pod_would_not_get(void **state)
+TEST(an_endpoint_claims_nothing_that_its_pod_would_not_get)
 {
 	static const struct {
 		const char *address, *spec, *status, *want;
@@ -525,7 +525,7 @@ static void an_endpoint_claims_nothing_that_its_pod_would_not_get(void **state)
 	}
 }
 
-static void each_ledger_is_a_group_that_its_pods_need(void **state)
+TEST(each_ledger_is_a_group_that_its_pods_need)
 {
 	json_auto_t *world =
 		yaml("waiting: {ml/ab: true}\npods:\n" POD_ON(
@@ -549,7 +549,7 @@ static void each_ledger_is_a_group_that_its_pods_need(void **state)
 	}
 }
 
-static void writes_each_ledger_once_for_all_that_wait(void **state)
+TEST(writes_each_ledger_once_for_all_that_wait)
 {
 	expect(assign_reconcile,
 	       "waiting: {ml/a: true, ml/b: true}\npods:\n" POD("a", "u-a", "") POD("b", "u-b", "")
@@ -561,7 +561,7 @@ static void writes_each_ledger_once_for_all_that_wait(void **state)
 
 #define SHORT "{pods: 1, since: {u-b: '2026-01-31T09:59:00Z'}}"
 
-static void a_pod_waits_for_what_another_gives_back_in_the_same_pass(void **state)
+TEST(a_pod_waits_for_what_another_gives_back_in_the_same_pass)
 {
 	const char *full = "waiting: {ml/b: true}\npods:\n" POD("b", "u-b", "") NETWORK
 		"spiderippools:\n" POOL(
@@ -584,7 +584,7 @@ static void a_pod_waits_for_what_another_gives_back_in_the_same_pass(void **stat
 }
 
 /* Also when none waits: pools may say of an earlier operator's pods that they do. */
-static void the_first_pass_that_sees_all_says_so(void **state)
+TEST(the_first_pass_that_sees_all_says_so)
 {
 	auto_strbuf struct strbuf many = {0};
 	auto_free char *said = NULL;
@@ -599,7 +599,7 @@ static void the_first_pass_that_sees_all_says_so(void **state)
 }
 
 /* Whoever comes later does not change since when another waits, and who is served is forgotten. */
-static void each_pod_waits_since_its_own_time(void **state)
+TEST(each_pod_waits_since_its_own_time)
 {
 	json_auto_t *world =
 		yaml("env: {now: '2026-01-31T10:00:00Z'}\n"
@@ -618,7 +618,7 @@ static void each_pod_waits_since_its_own_time(void **state)
 	assert_true(json_same(json_at(json_find(plan.ops, "box", "shortpools"), "value"), want));
 }
 
-static void a_pod_waits_for_its_network(void **state)
+TEST(a_pod_waits_for_its_network)
 {
 	expect(assign_reconcile,
 	       "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") "spiderippools:\n" POOL(
@@ -626,7 +626,7 @@ static void a_pod_waits_for_its_network(void **state)
 	       "all", "");
 }
 
-static void a_pod_that_has_all_waits_no_more(void **state)
+TEST(a_pod_that_has_all_waits_no_more)
 {
 	expect(assign_reconcile,
 	       "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") NETWORK ENDPOINT(
@@ -636,7 +636,7 @@ static void a_pod_that_has_all_waits_no_more(void **state)
 	       "all", "finding ml/a; post waiting ml/a out; ");
 }
 
-static void what_was_cut_off_between_two_writes_is_taken_up(void **state)
+TEST(what_was_cut_off_between_two_writes_is_taken_up)
 {
 	json_auto_t *world = yaml("waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") NETWORK
 				  "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9",
@@ -653,7 +653,7 @@ static void what_was_cut_off_between_two_writes_is_taken_up(void **state)
 	assert_string_equal(json_str_at(op, "ipv4"), "10.0.0.7/24");
 }
 
-static void a_pod_that_ends_waits_no_more(void **state)
+TEST(a_pod_that_ends_waits_no_more)
 {
 	expect(assign_reconcile,
 	       "waiting: {ml/a: true, ml/b: true}\npods:\n" POD(
@@ -662,7 +662,7 @@ static void a_pod_that_ends_waits_no_more(void **state)
 	       "all", "finding ml/a; post waiting ml/a out; finding ml/b; post waiting ml/b out; ");
 }
 
-static void the_agent_learns_why_its_ask_has_no_answer(void **state)
+TEST(the_agent_learns_why_its_ask_has_no_answer)
 {
 	expect(assign_reconcile,
 	       "waiting: {ml/a: true}\npods:\n" POD(
@@ -680,7 +680,7 @@ static void the_agent_learns_why_its_ask_has_no_answer(void **state)
 	"data: {conf.yml: '" text_ "'}}}\n"
 
 /* A typing error in the ConfigMap is seen where people look, and mended ones are forgotten. */
-static void settings_that_cannot_be_read_are_a_finding(void **state)
+TEST(settings_that_cannot_be_read_are_a_finding)
 {
 	static const char rest[] = "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") NETWORK
 		"spiderippools:\n" POOL("p", "10.0.0.1", "");
@@ -734,7 +734,7 @@ static char *decide_beside_another(const char *annotations, const char *more)
 	return decide(assign_reconcile, world, "all");
 }
 
-static void a_pod_beyond_a_bound_is_named_and_nothing_is_computed(void **state)
+TEST(a_pod_beyond_a_bound_is_named_and_nothing_is_computed)
 {
 	static const struct {
 		const char *before, *item;
@@ -783,7 +783,7 @@ static size_t work_of(const char *annotations, size_t pools)
 	return assign_slice_work(pod, pools);
 }
 
-static void work_grows_with_what_users_choose(void **state)
+TEST(work_grows_with_what_users_choose)
 {
 	size_t small = work_of("k8s.v1.cni.cncf.io/networks: 'a,b'", 10);
 
@@ -799,7 +799,7 @@ static void work_grows_with_what_users_choose(void **state)
 }
 
 /* Each spelling of a pattern is compared with each pool. */
-static void every_pattern_is_work(void **state)
+TEST(every_pattern_is_work)
 {
 	static const struct {
 		const char *name;
@@ -821,7 +821,7 @@ static void every_pattern_is_work(void **state)
 }
 
 /* NetworkAttachmentDefinitions are the users', too. */
-static void patterns_of_networks_are_work(void **state)
+TEST(patterns_of_networks_are_work)
 {
 	json_auto_t *pod = yaml("metadata: {annotations: {k8s.v1.cni.cncf.io/networks: a, "
 				"ipam.spidernet.io/ippool: '{\"ipv4\": [\"p\"]}'}}");
@@ -840,7 +840,7 @@ static void patterns_of_networks_are_work(void **state)
 }
 
 /* Users may write the endpoints of their pods: what agents ask for there, and what pods have. */
-static void what_an_endpoint_says_is_work(void **state)
+TEST(what_an_endpoint_says_is_work)
 {
 	json_auto_t *pod = yaml("metadata: {annotations: {k8s.v1.cni.cncf.io/networks: a, "
 				"ipam.spidernet.io/ippool: '{\"ipv4\": [\"p\"]}'}}");
@@ -869,7 +869,7 @@ static void what_an_endpoint_says_is_work(void **state)
 		assert_in_range(slice.pods, 1, 10);
 }
 
-static void each_pass_releases_a_share_of_what_ended(void **state)
+TEST(each_pass_releases_a_share_of_what_ended)
 {
 	auto_free char *items =
 		repeat(", {interface: '', ipv4: 10.0.0.1/24, ipv4Pool: p}", LIMIT_NETWORKS);
@@ -893,7 +893,7 @@ static void each_pass_releases_a_share_of_what_ended(void **state)
 }
 
 /* What is kept of many endpoints at a time has no more than this. */
-static void an_ending_has_addresses_and_no_more(void **state)
+TEST(an_ending_has_addresses_and_no_more)
 {
 	static const char world[] =
 		"live: {ml/a: {pods: {ml/a: null}}}\nspiderendpoints:\n"
@@ -916,7 +916,7 @@ static void an_ending_has_addresses_and_no_more(void **state)
 }
 
 /* No agent says more, and each is compared with each address. */
-static void more_conflicts_than_addresses_are_not_heard(void **state)
+TEST(more_conflicts_than_addresses_are_not_heard)
 {
 	static const char item[] = ",{\"ip\":\"10.0.0.1\"}";
 
@@ -933,7 +933,7 @@ static void more_conflicts_than_addresses_are_not_heard(void **state)
 }
 
 /* The operator would not read it again. */
-static void a_pod_gets_no_more_routes_than_are_read(void **state)
+TEST(a_pod_gets_no_more_routes_than_are_read)
 {
 	auto_strbuf struct strbuf routes = {0};
 
@@ -955,7 +955,7 @@ static void a_pod_gets_no_more_routes_than_are_read(void **state)
 	}
 }
 
-static void a_part_of_those_that_wait_says_nothing_about_all(void **state)
+TEST(a_part_of_those_that_wait_says_nothing_about_all)
 {
 	expect(assign_reconcile,
 	       "env: {isPart: true}\nwaiting: {ml/a: true}\nshortpools: {q: " SHORT
@@ -965,7 +965,7 @@ static void a_part_of_those_that_wait_says_nothing_about_all(void **state)
 	       "status p; post decided ml/a in; finding ml/a; post waiting ml/a out; requeue -; ");
 }
 
-static void a_forged_endpoint_has_a_bound(void **state)
+TEST(a_forged_endpoint_has_a_bound)
 {
 	auto_free char *items = repeat(", {interface: x}", LIMIT_NETWORKS + 1);
 	auto_free char *listed = str_printf("[{interface: y}%s]", items);
@@ -985,7 +985,7 @@ static void a_forged_endpoint_has_a_bound(void **state)
 	}
 }
 
-static void a_pod_at_the_bound_has_all_its_addresses(void **state)
+TEST(a_pod_at_the_bound_has_all_its_addresses)
 {
 	auto_free char *items = repeat(",a", LIMIT_NETWORKS - 1);
 	auto_free char *annotations = str_printf("k8s.v1.cni.cncf.io/networks: 'a%s'", items);
@@ -994,7 +994,7 @@ static void a_pod_at_the_bound_has_all_its_addresses(void **state)
 	assert_non_null(strstr(said, "post decided ml/a in; finding ml/a; post waiting ml/a out"));
 }
 
-static void what_is_mirrored_of_pods_has_a_bound(void **state)
+TEST(what_is_mirrored_of_pods_has_a_bound)
 {
 	auto_free char *large = repeat("x", 250000);
 	json_auto_t *pod = json_pack(
@@ -1015,7 +1015,7 @@ static void what_is_mirrored_of_pods_has_a_bound(void **state)
 			 250000);
 }
 
-static void a_pool_says_what_was_put_right(void **state)
+TEST(a_pool_says_what_was_put_right)
 {
 	json_auto_t *world =
 		yaml("ending: {ml/a u-a: {uid: u-a, records: [{pool: p, address: 10.0.0.1}]}}\n"
@@ -1038,7 +1038,7 @@ static void a_pool_says_what_was_put_right(void **state)
 	assert_string_equal(json_str_at(json_array_get(plan.ops, 1), "op"), "event");
 }
 
-static void a_pod_that_was_read_for_one_pass_is_not_served_by_the_next(void **state)
+TEST(a_pod_that_was_read_for_one_pass_is_not_served_by_the_next)
 {
 	expect(assign_reconcile,
 	       "waiting: {ml/a: {metadata: {name: a, namespace: ml, uid: u-a, annotations: "
@@ -1054,7 +1054,7 @@ static void a_pod_that_was_read_for_one_pass_is_not_served_by_the_next(void **st
 #define NODE_THERE "nodes: {w1: {metadata: {name: w1}}}\n"
 #define DOWN       "orbweaver.io/down: u-a"
 
-static void nothing_is_given_back_before_the_agent_has_said_so(void **state)
+TEST(nothing_is_given_back_before_the_agent_has_said_so)
 {
 	expect(endpoint_reconcile, NODE_THERE ENDPOINT("u-a", ""), "ml/a", "");
 	/* Of the pod before it. */
@@ -1062,7 +1062,7 @@ static void nothing_is_given_back_before_the_agent_has_said_so(void **state)
 	       "");
 }
 
-static void what_looks_ended_is_read_before_it_is_given_back(void **state)
+TEST(what_looks_ended_is_read_before_it_is_given_back)
 {
 	expect(endpoint_reconcile, NODE_THERE ENDPOINT("u-a", DOWN), "ml/a", "post look ml/a in; ");
 	expect(endpoint_reconcile,
@@ -1076,7 +1076,7 @@ static void what_looks_ended_is_read_before_it_is_given_back(void **state)
 }
 
 /* Users may write a machine into any number of pods: one that was not looked at may live. */
-static void of_pods_that_are_too_many_nothing_is_given_back(void **state)
+TEST(of_pods_that_are_too_many_nothing_is_given_back)
 {
 	expect(endpoint_reconcile,
 	       NODE_THERE ENDPOINT("u-a", DOWN) "crowded: {ml/a: true}\n"
@@ -1089,7 +1089,7 @@ static void of_pods_that_are_too_many_nothing_is_given_back(void **state)
 }
 
 /* docs/ipam.md: "when the pod has ended". Grace periods may be long, and users write endpoints. */
-static void a_pod_that_is_deleted_and_still_runs_keeps_its_addresses(void **state)
+TEST(a_pod_that_is_deleted_and_still_runs_keeps_its_addresses)
 {
 #define ENDS(status_)                                                                              \
 	NODE_THERE ENDPOINT("u-a", DOWN) "live: {ml/a: {pods: {ml/a: {metadata: {name: a, uid: "   \
@@ -1122,13 +1122,13 @@ static void a_pod_that_is_deleted_and_still_runs_keeps_its_addresses(void **stat
 	       "ml/a", "post strays ml/a out; ");
 }
 
-static void a_sandbox_that_is_made_again_ends_nothing(void **state)
+TEST(a_sandbox_that_is_made_again_ends_nothing)
 {
 	expect(endpoint_reconcile, NODE_THERE ENDPOINT("u-a", DOWN) "pods:\n" POD("a", "u-a", ""),
 	       "ml/a", "");
 }
 
-static void a_node_that_is_gone_needs_no_word(void **state)
+TEST(a_node_that_is_gone_needs_no_word)
 {
 	const char *tainted = "nodes: {w1: {metadata: {name: w1}, spec: {taints: [{key: "
 			      "node.kubernetes.io/out-of-service}]}}}\n" ENDPOINT("u-a", "");
@@ -1146,7 +1146,7 @@ static void a_node_that_is_gone_needs_no_word(void **state)
 	expect(endpoint_reconcile, not_read, "ml/a", "requeue -; ");
 }
 
-static void a_stateful_set_keeps_what_its_pod_had(void **state)
+TEST(a_stateful_set_keeps_what_its_pod_had)
 {
 	static const char endpoint[] =
 		NODE_THERE "spiderendpoints: {ml/web-0: {metadata: {name: web-0, namespace: ml, "
@@ -1171,7 +1171,7 @@ static void a_stateful_set_keeps_what_its_pod_had(void **state)
 }
 
 /* Any user can create pods of these names with an owner reference to the set. */
-static void only_an_ordinal_as_its_controller_writes_it_is_of_a_stateful_set(void **state)
+TEST(only_an_ordinal_as_its_controller_writes_it_is_of_a_stateful_set)
 {
 	static const char *const names[] = {"web-00", "web-000", "web-1", "web-+0", "web--0"};
 
@@ -1192,7 +1192,7 @@ static void only_an_ordinal_as_its_controller_writes_it_is_of_a_stateful_set(voi
 }
 
 /* docs/ipam.md: "for at most as many ended pods as its ResourceQuota allows pods". */
-static void a_namespace_keeps_addresses_of_as_many_ended_pods_as_its_quota_allows(void **state)
+TEST(a_namespace_keeps_addresses_of_as_many_ended_pods_as_its_quota_allows)
 {
 	static const struct {
 		const char *quota, *ended;
@@ -1233,7 +1233,7 @@ static void a_namespace_keeps_addresses_of_as_many_ended_pods_as_its_quota_allow
 }
 
 /* docs/ipam.md: "when the pod has terminated". The kubelet rejects pods of each restartPolicy. */
-static void a_pod_that_the_kubelet_rejected_gets_and_keeps_no_address(void **state)
+TEST(a_pod_that_the_kubelet_rejected_gets_and_keeps_no_address)
 {
 	static const char *const phases[] = {
 		"{phase: Failed, reason: UnexpectedAdmissionError}",
@@ -1266,7 +1266,7 @@ static void a_pod_that_the_kubelet_rejected_gets_and_keeps_no_address(void **sta
 	"decided: {ml/a: {" what ": {metadata: {name: a, namespace: ml}, status: {current: "       \
 	"{uid: u-a}}}}}\n"
 
-static void what_was_decided_is_written_and_forgotten(void **state)
+TEST(what_was_decided_is_written_and_forgotten)
 {
 	expect(endpoint_reconcile,
 	       "decided: {ml/a: {endpoint: {metadata: {name: a, namespace: ml}, status: {current: "
@@ -1293,7 +1293,7 @@ static void what_was_decided_is_written_and_forgotten(void **state)
 
 #define HELD "finalizers: [spiderpool.spidernet.io]"
 
-static void spiderpools_finalizer_keeps_no_endpoint_for_ever(void **state)
+TEST(spiderpools_finalizer_keeps_no_endpoint_for_ever)
 {
 	static const char held[] =
 		NODE_THERE "spiderendpoints: {ml/a: {metadata: {name: a, namespace: ml, " HELD
@@ -1316,7 +1316,7 @@ static void spiderpools_finalizer_keeps_no_endpoint_for_ever(void **state)
 }
 
 /* No agent has seen the address, so none will say that it is free. */
-static void what_was_decided_for_a_pod_that_has_ended_is_given_back(void **state)
+TEST(what_was_decided_for_a_pod_that_has_ended_is_given_back)
 {
 	expect(endpoint_reconcile, DECIDED("endpoint"), "ml/a", "post decided ml/a in; ");
 	expect(endpoint_reconcile, DECIDED("unwritten"), "ml/a", "post look ml/a in; ");
@@ -1334,7 +1334,7 @@ static void what_was_decided_for_a_pod_that_has_ended_is_given_back(void **state
 }
 
 /* Its first sandbox may still run on a node that cannot be reached: the set keeps the address. */
-static void what_was_handed_on_to_a_pod_that_has_ended_is_written_and_kept(void **state)
+TEST(what_was_handed_on_to_a_pod_that_has_ended_is_written_and_kept)
 {
 	static const char handed_on[] =
 		"decided: {ml/a: {endpoint: {metadata: {name: a, namespace: ml}, status: {current: "
@@ -1347,7 +1347,7 @@ static void what_was_handed_on_to_a_pod_that_has_ended_is_written_and_kept(void 
 	expect(endpoint_reconcile, given_back, "ml/a", "post decided ml/a in; ");
 }
 
-static void an_endpoint_that_asks_for_a_pod_that_is_not_mirrored_reads_it(void **state)
+TEST(an_endpoint_that_asks_for_a_pod_that_is_not_mirrored_reads_it)
 {
 	static const char asks[] =
 		"spiderendpoints: {ml/a: {metadata: {name: a, namespace: ml, uid: e-1, "
@@ -1401,7 +1401,7 @@ static char *ledger_after(const char *text, const char *pool)
 	     "allocatedIPs: '{\"10.0.0.1\": {\"pod\": \"ml/vm\", \"podUid\": \"u-a\", "            \
 	     "\"node\": \"w1\"}}'")
 
-static void a_pod_that_asks_under_the_name_of_its_machine_is_read_by_its_own(void **state)
+TEST(a_pod_that_asks_under_the_name_of_its_machine_is_read_by_its_own)
 {
 	static const char asks[] = "spiderendpoints: {ml/vm: {metadata: {name: vm, namespace: ml, "
 				   "uid: e-1, annotations: {" ASKS("u-a", "a") "}}}}\n";
@@ -1428,7 +1428,7 @@ static void a_pod_that_asks_under_the_name_of_its_machine_is_read_by_its_own(voi
 	expect(endpoint_reconcile, off, "ml/vm", "delete ml/vm; ");
 }
 
-static void what_was_decided_for_a_machine_is_written_while_its_pod_lives(void **state)
+TEST(what_was_decided_for_a_machine_is_written_while_its_pod_lives)
 {
 	expect(endpoint_reconcile,
 	       "decided: {ml/vm: {endpoint: {metadata: {name: vm, namespace: ml}, status: "
@@ -1440,7 +1440,7 @@ static void what_was_decided_for_a_machine_is_written_while_its_pod_lives(void *
 	       "ml/vm", "post decided ml/vm in; ");
 }
 
-static void a_machine_that_has_its_addresses_is_recorded_before_others_get_them(void **state)
+TEST(a_machine_that_has_its_addresses_is_recorded_before_others_get_them)
 {
 	auto_free char *after = ledger_after(
 		"waiting: {ml/b: true, ml/a: true}\npods:\n" POD("b", "u-b", "") MACHINE("a", "")
@@ -1462,7 +1462,7 @@ static void a_machine_that_has_its_addresses_is_recorded_before_others_get_them(
 #define BOTH    "waiting: {ml/b: true}\n" PODS_OF_BOTH
 #define TAKES_B "waiting:\n" MACHINE("b", ", takesOver: true")
 
-static void a_machine_that_migrates_hands_on_its_addresses_when_they_are_asked_for(void **state)
+TEST(a_machine_that_migrates_hands_on_its_addresses_when_they_are_asked_for)
 {
 	auto_free char *foreseen = str_printf("%s" OF_MACHINE(""), BOTH);
 	auto_free char *asked = str_printf("%s" OF_MACHINE(ASKS("u-b", "b")), BOTH);
@@ -1483,7 +1483,7 @@ static void a_machine_that_migrates_hands_on_its_addresses_when_they_are_asked_f
 		"{\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/vm\",\"podUid\":\"u-b\"}}");
 }
 
-static void a_forged_owner_takes_no_addresses_of_a_machine(void **state)
+TEST(a_forged_owner_takes_no_addresses_of_a_machine)
 {
 	static const char asks[] =
 		NODE_THERE OF_MACHINE(ASKS("u-b", "b")) "pods:\n" MACHINE("b", "");
@@ -1533,7 +1533,7 @@ static void a_forged_owner_takes_no_addresses_of_a_machine(void **state)
 }
 
 /* The machine has stopped and starts again; the read about its end comes as the next pod asks. */
-static void who_asks_is_read_once_whatever_was_read_before(void **state)
+TEST(who_asks_is_read_once_whatever_was_read_before)
 {
 	static const char asks[] =
 		NODE_THERE OF_MACHINE("orbweaver.io/down: u-a, " ASKS("u-b", "b"));
@@ -1552,7 +1552,7 @@ static void who_asks_is_read_once_whatever_was_read_before(void **state)
 }
 
 /* The plain pod "vm" beside the machine "vm": one name of a SpiderEndpoint, two pods that run. */
-static void pods_that_share_a_name_with_a_machine_share_no_address(void **state)
+TEST(pods_that_share_a_name_with_a_machine_share_no_address)
 {
 #define NAMESAKES "pods:\n" MACHINE("a", "") POD("vm", "u-vm", "") NETWORK
 #define OF_PLAIN                                                                                   \
@@ -1593,7 +1593,7 @@ static void pods_that_share_a_name_with_a_machine_share_no_address(void **state)
 	}
 }
 
-static void a_machine_keeps_its_addresses_whatever_pools_were_chosen_since(void **state)
+TEST(a_machine_keeps_its_addresses_whatever_pools_were_chosen_since)
 {
 	json_auto_t *world = yaml(TAKES_B "pods:\n" MACHINE("b", "") NETWORK OF_MACHINE(
 		ASKS("u-b", "b")) "spiderippools:\n" OF_MACHINE_IN("old")
@@ -1608,7 +1608,7 @@ static void a_machine_keeps_its_addresses_whatever_pools_were_chosen_since(void 
 	assert_string_equal(json_str_at(json_array_get(plan.ops, 0), "key"), "old");
 }
 
-static void what_a_machine_had_stays_while_one_of_its_pods_may_use_it(void **state)
+TEST(what_a_machine_had_stays_while_one_of_its_pods_may_use_it)
 {
 	static const char down[] = NODE_THERE OF_MACHINE("orbweaver.io/down: u-a");
 	static const struct {
@@ -1633,7 +1633,7 @@ static void what_a_machine_had_stays_while_one_of_its_pods_may_use_it(void **sta
 	}
 }
 
-static void the_record_of_a_machine_is_accounted_for_by_its_pod(void **state)
+TEST(the_record_of_a_machine_is_accounted_for_by_its_pod)
 {
 	expect(strays_reconcile, "spiderippools:\n" OF_MACHINE_IN("p") "pods:\n" MACHINE("a", ""),
 	       "p", "post learnedpools p in; requeue -; ");
@@ -1674,7 +1674,7 @@ static void expect_status(const json_t *op, const char *member, const char *want
 	assert_string_equal(text, want);
 }
 
-static void a_pod_gets_another_address_for_one_that_somebody_else_has(void **state)
+TEST(a_pod_gets_another_address_for_one_that_somebody_else_has)
 {
 	json_auto_t *world = yaml(NOW "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "")
 					  NETWORK ENDPOINT("u-a", CONFLICT) "spiderippools:\n" POOL(
@@ -1698,7 +1698,7 @@ static void a_pod_gets_another_address_for_one_that_somebody_else_has(void **sta
 	assert_non_null(json_str_at(decided, "heard"));
 }
 
-static void a_pod_that_keeps_its_addresses_keeps_one_that_somebody_else_has(void **state)
+TEST(a_pod_that_keeps_its_addresses_keeps_one_that_somebody_else_has)
 {
 	json_auto_t *world = yaml(NOW "waiting: {ml/a: true}\npods:\n" MACHINE(
 		"a", "") NETWORK OF_MACHINE(CONFLICT) "spiderippools:\n" OF_MACHINE_IN("p"));
@@ -1722,7 +1722,7 @@ static void a_pod_that_keeps_its_addresses_keeps_one_that_somebody_else_has(void
 	"{\"type\": \"coordinator\", \"detectIPConflict\": " detects_ "}]}'}}\n"
 
 /* Users may write the annotation. Where detection is off, no agent does. */
-static void a_conflict_counts_where_detection_is_on(void **state)
+TEST(a_conflict_counts_where_detection_is_on)
 {
 	static const struct {
 		const char *settings, *network;
@@ -1760,7 +1760,7 @@ static void a_conflict_counts_where_detection_is_on(void **state)
 }
 
 /* It keeps what it has, waits, and says why. */
-static void a_pod_has_its_address_exchanged_a_few_times_an_hour(void **state)
+TEST(a_pod_has_its_address_exchanged_a_few_times_an_hour)
 {
 	json_auto_t *world = yaml(NOW "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "")
 					  NETWORK ENDPOINT("u-a", CONFLICT) "spiderippools:\n" POOL(
@@ -1789,7 +1789,7 @@ static void a_pod_has_its_address_exchanged_a_few_times_an_hour(void **state)
 	}
 }
 
-static void a_conflict_is_remembered_when_there_is_no_other_address(void **state)
+TEST(a_conflict_is_remembered_when_there_is_no_other_address)
 {
 	json_auto_t *world =
 		yaml(NOW "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") NETWORK ENDPOINT(
@@ -1805,7 +1805,7 @@ static void a_conflict_is_remembered_when_there_is_no_other_address(void **state
 			       "pool p (of these 1 by others on the network)"));
 }
 
-static void a_conflict_of_a_pod_that_has_ended_is_remembered(void **state)
+TEST(a_conflict_of_a_pod_that_has_ended_is_remembered)
 {
 	static const char world[] = NOW NODE_THERE ENDPOINT(
 		"u-a", DOWN ", " CONFLICT) "live: {ml/a: {pods: {ml/a: null}}}\n"
@@ -1847,7 +1847,7 @@ static bool remembers_a_conflict(const char *text)
 	"ipv4Pool: p}]}}, conflicts: [{ip: 10.0.0.1, mac: '02:00:00:00:00:01'}]}}\n"
 
 /* Users write endpoints of their namespaces; whose an address is, records say. */
-static void a_forged_endpoint_keeps_no_address_from_other_pods(void **state)
+TEST(a_forged_endpoint_keeps_no_address_from_other_pods)
 {
 	static const char *const worlds[] = {
 		/* Of nobody. */
@@ -1890,7 +1890,7 @@ static struct schema *pool_schema(void)
 }
 
 /* A status that the API server refuses is refused at each try, and the pool serves no pod. */
-static void what_users_write_of_a_conflict_fits_into_the_pool(void **state)
+TEST(what_users_write_of_a_conflict_fits_into_the_pool)
 {
 	static const char *const macs[] = {"02:00:00:00:00:01",
 					   "aaaaaaaaaaaaaaaaaaaaaaaa",
@@ -1925,7 +1925,7 @@ static void what_users_write_of_a_conflict_fits_into_the_pool(void **state)
 	}
 }
 
-static void what_an_agent_says_of_a_conflict_is_looked_at_and_taken_away(void **state)
+TEST(what_an_agent_says_of_a_conflict_is_looked_at_and_taken_away)
 {
 	auto_free char *text = str_printf("%s", ENDPOINT("u-a", CONFLICT));
 	json_auto_t *endpoint = yaml(text), *asks = yaml("[{nic: net1}]");
@@ -1957,7 +1957,7 @@ static void what_an_agent_says_of_a_conflict_is_looked_at_and_taken_away(void **
 #define POD_GONE      "live: {ml/a: {pods: {ml/a: null}, nodes: {w1: {metadata: {name: w1}}}}}\n"
 #define RECORD(node_) "strays: {ml/a: [{pool: p, address: 10.0.0.1, uid: u-a" node_ "}]}\n"
 
-static void records_without_endpoint_are_verified(void **state)
+TEST(records_without_endpoint_are_verified)
 {
 	static const char pool[] = "spiderippools:\n" POOL(
 		"p", "10.0.0.1",
@@ -1973,7 +1973,7 @@ static void records_without_endpoint_are_verified(void **state)
 }
 
 /* They stayed for ever: nothing was asked for, so no answer came. */
-static void a_record_of_a_pod_that_cannot_exist_is_released(void **state)
+TEST(a_record_of_a_pod_that_cannot_exist_is_released)
 {
 	static const char stray[] =
 		"strays: {ml/../x: [{pool: p, address: 10.0.0.1, uid: u-a}]}\n%s";
@@ -1986,7 +1986,7 @@ static void a_record_of_a_pod_that_cannot_exist_is_released(void **state)
 }
 
 /* A pool that came back, or whose status was reset, is handed out over living pods otherwise. */
-static void nothing_new_is_given_before_a_pool_was_learned(void **state)
+TEST(nothing_new_is_given_before_a_pool_was_learned)
 {
 	static const char world[] =
 		"env: {learns: true}\nlearnedpools: {p: %s}\nwaiting: {ml/b: true, ml/a: "
@@ -2007,7 +2007,7 @@ static void nothing_new_is_given_before_a_pool_was_learned(void **state)
 }
 
 /* A user has written the address of a pod that runs into its endpoint, and the ledger is lost. */
-static void who_waits_is_recorded_once_a_pool_was_learned(void **state)
+TEST(who_waits_is_recorded_once_a_pool_was_learned)
 {
 	static const char world[] =
 		"env: {learns: true}\nlearnedpools: {p: %s}\nwaiting: {ml/a: true}\npods: {ml/a: "
@@ -2028,7 +2028,7 @@ static void who_waits_is_recorded_once_a_pool_was_learned(void **state)
 }
 
 /* A pool of the nodes' own subnet: the network would have the address twice. */
-static void no_pod_gets_the_address_of_a_node(void **state)
+TEST(no_pod_gets_the_address_of_a_node)
 {
 	static const char nodes[] =
 		"nodes: {w2: {status: {addresses: [{type: Hostname, address: w2}, {type: "
@@ -2057,7 +2057,7 @@ static void no_pod_gets_the_address_of_a_node(void **state)
 		"1 of them never allocated, as nodes have them"));
 }
 
-static void a_ledger_says_why_it_gives_nothing_yet(void **state)
+TEST(a_ledger_says_why_it_gives_nothing_yet)
 {
 	json_auto_t *world =
 		yaml("env: {learns: true}\nspiderippools:\n" POOL("p", "10.0.0.1", ""));
@@ -2070,7 +2070,7 @@ static void a_ledger_says_why_it_gives_nothing_yet(void **state)
 }
 
 /* Its network is the cluster's, or only the node knows it: it has no annotation of networks. */
-static void a_pool_is_not_learned_before_pods_that_are_not_mirrored_were_read(void **state)
+TEST(a_pool_is_not_learned_before_pods_that_are_not_mirrored_were_read)
 {
 	static const char world[] = ENDPOINT(
 		"u-a", "orbweaver.io/asks: '{\"uid\": \"u-a\", \"asks\": [{\"nic\": "
@@ -2111,7 +2111,7 @@ static void a_pool_is_not_learned_before_pods_that_are_not_mirrored_were_read(vo
 }
 
 /* Or a pod of another one gets it as soon as the pool serves again. */
-static void a_pod_that_was_read_waits_while_its_address_cannot_be_recorded(void **state)
+TEST(a_pod_that_was_read_waits_while_its_address_cannot_be_recorded)
 {
 	static const char world[] =
 		"waiting: {ml/a: {metadata: {name: a, namespace: ml, uid: u-a}, spec: {nodeName: "
@@ -2127,7 +2127,7 @@ static void a_pod_that_was_read_waits_while_its_address_cannot_be_recorded(void 
 	       "post waiting ml/a out; finding ml/a AddressNotAdmitted; meta ml/a; ");
 }
 
-static void an_agent_takes_nothing_of_a_pool_that_no_leader_has_looked_at(void **state)
+TEST(an_agent_takes_nothing_of_a_pool_that_no_leader_has_looked_at)
 {
 	static const struct {
 		const char *status;
@@ -2163,7 +2163,7 @@ static void an_agent_takes_nothing_of_a_pool_that_no_leader_has_looked_at(void *
 }
 
 /* After a new installation neither records nor endpoints are there, and the pods run. */
-static void pods_that_run_keep_the_addresses_of_their_network_status(void **state)
+TEST(pods_that_run_keep_the_addresses_of_their_network_status)
 {
 	json_auto_t *world = yaml("waiting: {ml/b: true, ml/a: true}\npods:\n" POD(
 		"b", "u-b",
@@ -2180,7 +2180,7 @@ static void pods_that_run_keep_the_addresses_of_their_network_status(void **stat
 }
 
 /* Its CNI call is over: an address that it does not have would be made up. */
-static void pods_that_run_get_no_address_that_nothing_knows(void **state)
+TEST(pods_that_run_get_no_address_that_nothing_knows)
 {
 #define IS(status_, more_)                                                                         \
 	"waiting: {ml/a: true}\npods:\n  ml/a: {metadata: {name: a, namespace: ml, uid: u-a, "     \
@@ -2213,7 +2213,7 @@ static void pods_that_run_get_no_address_that_nothing_knows(void **state)
 	}
 }
 
-static void a_mirrored_pod_has_its_addresses_and_not_the_whole_status(void **state)
+TEST(a_mirrored_pod_has_its_addresses_and_not_the_whole_status)
 {
 	json_auto_t *pod =
 		yaml("{metadata: {name: a, annotations: {k8s.v1.cni.cncf.io/network-status: "
@@ -2234,7 +2234,7 @@ static void a_mirrored_pod_has_its_addresses_and_not_the_whole_status(void **sta
 }
 
 /* Or a pool of which it claims an address would never be learned: reading it fails each time. */
-static void a_node_that_cannot_be_is_not_read(void **state)
+TEST(a_node_that_cannot_be_is_not_read)
 {
 	static const char *const nodes[] = {"w1/proxy", "..", "a b"};
 
@@ -2255,7 +2255,7 @@ static void a_node_that_cannot_be_is_not_read(void **state)
 	}
 }
 
-static void one_address_on_two_living_pods_is_found(void **state)
+TEST(one_address_on_two_living_pods_is_found)
 {
 	expect(strays_reconcile,
 	       "pods:\n" POD("a", "u-a", "") POD("b", "u-b", "")
@@ -2269,7 +2269,7 @@ static void one_address_on_two_living_pods_is_found(void **state)
 #define A_RECORD "allocatedIPs: '{\"10.0.0.1\": {\"pod\": \"ml/a\", \"podUid\": \"u-a\"}}'"
 
 /* Found by this pool, by another one, and by the pass over pods that wait. */
-static void an_address_that_one_pod_alone_has_is_no_finding_any_more(void **state)
+TEST(an_address_that_one_pod_alone_has_is_no_finding_any_more)
 {
 	expect(strays_reconcile,
 	       "learnedpools: {p: u-p}\ntwice: {"
@@ -2286,7 +2286,7 @@ static void an_address_that_one_pod_alone_has_is_no_finding_any_more(void **stat
 	       "p", "finding ml/a; requeue -; ");
 }
 
-static void a_record_that_was_lost_is_made_again(void **state)
+TEST(a_record_that_was_lost_is_made_again)
 {
 	static const char world[] = "pods:\n" POD("a", "u-a", "") ENDPOINT("u-a", "") NETWORK
 		"spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", "");
@@ -2338,7 +2338,7 @@ static bool is_learned(const json_t *world, const char *pool)
 }
 
 /* Passes have a bound, so others may be served before it. */
-static void a_pool_is_learned_once_a_pass_has_looked_at_who_has_its_addresses(void **state)
+TEST(a_pool_is_learned_once_a_pass_has_looked_at_who_has_its_addresses)
 {
 	json_auto_t *world =
 		yaml("env: {learns: true, now: '2026-01-01T00:00:00Z'}\npods:\n" POD("a", "u-a", "")
@@ -2362,7 +2362,7 @@ static void a_pool_is_learned_once_a_pass_has_looked_at_who_has_its_addresses(vo
 #define A_HAS_ONE "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/a\",\"podUid\":\"u-a\"}"
 
 /* Or it is handed out over living pods: they have addresses of a pool that is gone. */
-static void a_pool_of_another_name_learns_what_pods_have_of_its_addresses(void **state)
+TEST(a_pool_of_another_name_learns_what_pods_have_of_its_addresses)
 {
 	static const char *const olds[] = {
 		"",
@@ -2402,7 +2402,7 @@ static void a_pool_of_another_name_learns_what_pods_have_of_its_addresses(void *
 	}
 }
 
-static void a_pool_leaves_addresses_of_another_that_has_them_to_that_one(void **state)
+TEST(a_pool_leaves_addresses_of_another_that_has_them_to_that_one)
 {
 	expect(strays_reconcile,
 	       "pods:\n" POD("a", "u-a", "") FROM_OLD
@@ -2421,7 +2421,7 @@ static void a_pool_leaves_addresses_of_another_that_has_them_to_that_one(void **
 }
 
 /* Each pool has the addresses that pods have of the other. */
-static void pools_that_change_their_ranges_for_each_others_learn_both(void **state)
+TEST(pools_that_change_their_ranges_for_each_others_learn_both)
 {
 	json_auto_t *world = yaml(
 		"env: {learns: true, now: '2026-01-01T00:00:00Z'}\npods:\n" POD("a", "u-a", "")
@@ -2446,7 +2446,7 @@ static void pools_that_change_their_ranges_for_each_others_learn_both(void **sta
 }
 
 /* Killed between the two writes, and an older pool has the address since. */
-static void what_a_pool_has_recorded_stays_with_it_until_the_endpoint_says_so(void **state)
+TEST(what_a_pool_has_recorded_stays_with_it_until_the_endpoint_says_so)
 {
 	static const char *const olds[] = {
 		"",
@@ -2467,7 +2467,7 @@ static void what_a_pool_has_recorded_stays_with_it_until_the_endpoint_says_so(vo
 }
 
 /* A pod that ends before its endpoint was written again. */
-static void what_another_pool_had_goes_back_to_the_pool_that_recorded_it(void **state)
+TEST(what_another_pool_had_goes_back_to_the_pool_that_recorded_it)
 {
 	auto_free char *after = ledger_after(
 		"ending: {ml/a: {uid: u-a, status: {current: {uid: u-a, ips: [{interface: net1, "
@@ -2483,7 +2483,7 @@ static void count_visit(void *arg, const char *block)
 	json_put_bool(arg, block, true);
 }
 
-static void endpoints_are_found_by_blocks_of_their_addresses(void **state)
+TEST(endpoints_are_found_by_blocks_of_their_addresses)
 {
 	static const struct {
 		const char *subnet, *range, *address;
@@ -2514,7 +2514,7 @@ static void endpoints_are_found_by_blocks_of_their_addresses(void **state)
 }
 
 /* One that looked at it cannot have recorded anything. */
-static void a_pool_is_not_learned_while_the_server_refuses_its_ledger(void **state)
+TEST(a_pool_is_not_learned_while_the_server_refuses_its_ledger)
 {
 	json_auto_t *world =
 		yaml("env: {learns: true, now: '2026-01-01T00:00:00Z'}\npods:\n" POD("a", "u-a", "")
@@ -2537,7 +2537,7 @@ static void a_pool_is_not_learned_while_the_server_refuses_its_ledger(void **sta
 }
 
 /* Or it is given to another pod, for want of an address that has nothing to do with it. */
-static void what_a_pod_has_is_recorded_though_it_cannot_have_more(void **state)
+TEST(what_a_pod_has_is_recorded_though_it_cannot_have_more)
 {
 	static const char world[] = "waiting: {ml/a: true}\npods:\n" POD_ON(
 		"a", "net,net2") "network-attachment-definitions:\n" NET("net", "p")
@@ -2561,7 +2561,7 @@ static void what_a_pod_has_is_recorded_though_it_cannot_have_more(void **state)
 }
 
 /* A ledger was lost, and a user has written another pod's address into an endpoint meanwhile. */
-static void who_runs_is_recorded_before_who_waits(void **state)
+TEST(who_runs_is_recorded_before_who_waits)
 {
 	static const char world[] = "waiting: {ml/a: true, ml/web: true}\npods:\n" POD(
 		"a", "u-a",
@@ -2580,7 +2580,7 @@ static void who_runs_is_recorded_before_who_waits(void **state)
 }
 
 /* Spiderpool's agents leave no asks behind, and a network may be gone. */
-static void what_a_pod_has_is_recorded_though_nobody_knows_its_networks(void **state)
+TEST(what_a_pod_has_is_recorded_though_nobody_knows_its_networks)
 {
 	static const char pools[] = "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", "");
 	auto_free char *unforeseen = str_printf(
@@ -2609,7 +2609,7 @@ static void what_a_pod_has_is_recorded_though_nobody_knows_its_networks(void **s
 }
 
 /* Or another pod gets it as well: annotations of a pod that runs can be changed. */
-static void what_a_pod_has_is_recorded_whatever_its_annotations_say_by_now(void **state)
+TEST(what_a_pod_has_is_recorded_whatever_its_annotations_say_by_now)
 {
 	static const char *const annotations[] = {
 		"ipam.spidernet.io/ippool: '{\"ipv4\": [\"gone\"]}'",
@@ -2641,7 +2641,7 @@ static void what_a_pod_has_is_recorded_whatever_its_annotations_say_by_now(void 
 }
 
 /* Its record has the usual spelling: the endpoint of another program, or of a user, need not. */
-static void an_address_in_another_spelling_is_the_same_address(void **state)
+TEST(an_address_in_another_spelling_is_the_same_address)
 {
 #define OF_SIX(address_, record_)                                                                  \
 	"waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") NETWORK                               \
@@ -2665,7 +2665,7 @@ static void an_address_in_another_spelling_is_the_same_address(void **state)
 }
 
 /* Users write endpoints, as many and as often as they like. */
-static void endpoints_that_come_later_do_not_keep_a_pool_from_being_learned(void **state)
+TEST(endpoints_that_come_later_do_not_keep_a_pool_from_being_learned)
 {
 	json_auto_t *world = yaml("env: {now: '2026-01-01T00:00:00Z'}\n" ENDPOINT(
 		"u-0", "") "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", ""));
@@ -2694,7 +2694,7 @@ static void endpoints_that_come_later_do_not_keep_a_pool_from_being_learned(void
 #define OF_A "allocatedIPs: '{\"10.0.0.1\": {\"pod\": \"ml/a\", \"podUid\": \"u-a\"}}'"
 
 /* Its annotation names another pool now, and its sandbox may be there on another node. */
-static void what_a_pod_does_not_take_over_is_kept_until_its_node_has_spoken(void **state)
+TEST(what_a_pod_does_not_take_over_is_kept_until_its_node_has_spoken)
 {
 	static const char pools[] = "spiderippools:\n" POOL("p", "10.0.0.1", OF_A)
 		POOL("q", "10.0.0.8", "") "network-attachment-definitions:\n" NET("net", "q");
@@ -2708,7 +2708,7 @@ static void what_a_pod_does_not_take_over_is_kept_until_its_node_has_spoken(void
 }
 
 /* A living pod may have it by now: those are looked at first. */
-static void a_lost_record_is_taken_over_once_the_pool_is_learned(void **state)
+TEST(a_lost_record_is_taken_over_once_the_pool_is_learned)
 {
 	static const char world[] =
 		"env: {learns: true}\nlearnedpools: {p: %s}\n" OF_SET ENDPOINT("u-a", "") NETWORK
@@ -2723,7 +2723,7 @@ static void a_lost_record_is_taken_over_once_the_pool_is_learned(void **state)
 }
 
 /* It is being deleted, or was evicted, and its interfaces are up. */
-static void a_lost_record_is_made_again_for_a_pod_that_has_ended(void **state)
+TEST(a_lost_record_is_made_again_for_a_pod_that_has_ended)
 {
 	static const char world[] = "%spods:\n" POD("a", "u-a", ", deletionTimestamp: now") NETWORK
 		"spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.2", "");
@@ -2744,7 +2744,7 @@ static void a_lost_record_is_made_again_for_a_pod_that_has_ended(void **state)
 }
 
 /* Or the older one, which gives nothing meanwhile, gives it to another pod when it is put right. */
-static void an_address_in_use_is_recorded_in_a_pool_that_overlaps(void **state)
+TEST(an_address_in_use_is_recorded_in_a_pool_that_overlaps)
 {
 	auto_free char *after = ledger_after("waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "")
 						     ENDPOINT("u-a", "") NETWORK
@@ -2756,7 +2756,7 @@ static void an_address_in_use_is_recorded_in_a_pool_that_overlaps(void **state)
 }
 
 /* Its ledger was lost: pods may have all of its addresses, and an edit made this pool overlap. */
-static void nothing_is_given_that_a_pool_without_its_ledger_may_have_given(void **state)
+TEST(nothing_is_given_that_a_pool_without_its_ledger_may_have_given)
 {
 	static const char world[] =
 		"env: {learns: true}\nlearnedpools: {p: u-p, z: %s}\nwaiting: {ml/a: "
@@ -2772,7 +2772,7 @@ static void nothing_is_given_that_a_pool_without_its_ledger_may_have_given(void 
 }
 
 /* A pod of the same name is served before the end of the last one is looked at. */
-static void what_a_pod_of_the_same_name_had_is_given_back_on_its_agents_word(void **state)
+TEST(what_a_pod_of_the_same_name_had_is_given_back_on_its_agents_word)
 {
 #define AFTER(word)                                                                                \
 	"waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") ENDPOINT("u-0", word) NETWORK         \
@@ -2792,7 +2792,7 @@ static void what_a_pod_of_the_same_name_had_is_given_back_on_its_agents_word(voi
 		strstr(json_str_at(json_array_get(back.ops, 0), "status", "allocatedIPs"), "u-a"));
 }
 
-static void an_address_that_another_pod_has_is_no_answer(void **state)
+TEST(an_address_that_another_pod_has_is_no_answer)
 {
 	expect(assign_reconcile,
 	       "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") ENDPOINT("u-a", "") NETWORK
@@ -2803,7 +2803,7 @@ static void an_address_that_another_pod_has_is_no_answer(void **state)
 }
 
 /* The next look at the pool finds those left. */
-static void an_agent_is_asked_about_no_more_records_than_are_read(void **state)
+TEST(an_agent_is_asked_about_no_more_records_than_are_read)
 {
 	auto_strbuf struct strbuf text = {0};
 	json_auto_t *world = NULL;
@@ -2821,12 +2821,12 @@ static void an_agent_is_asked_about_no_more_records_than_are_read(void **state)
 			 LIMIT_NETWORKS + 1);
 }
 
-static void claims_on_a_pool_go_with_it(void **state)
+TEST(claims_on_a_pool_go_with_it)
 {
 	expect(strays_reconcile, "claimed: {p ml/a: true}\n", "p", "post claimed p ml/a out; ");
 }
 
-static void a_record_goes_when_pod_and_node_have_ended(void **state)
+TEST(a_record_goes_when_pod_and_node_have_ended)
 {
 	expect(endpoint_reconcile, RECORD(", node: w1"), "ml/a", "post look ml/a in; ");
 	expect(endpoint_reconcile,
@@ -2849,7 +2849,7 @@ static void a_record_goes_when_pod_and_node_have_ended(void **state)
 }
 
 /* The set keeps for its next pod what the endpoint says, and that pod has other addresses. */
-static void a_record_that_the_next_pod_of_a_set_left_goes_with_its_node(void **state)
+TEST(a_record_that_the_next_pod_of_a_set_left_goes_with_its_node)
 {
 	static const struct {
 		const char *uid, *want;
@@ -2873,7 +2873,7 @@ static void a_record_that_the_next_pod_of_a_set_left_goes_with_its_node(void **s
 }
 
 /* No agent has heard of it: records were written, and the leader ended before the endpoint was. */
-static void what_asks_about_a_lost_pod_names_its_node_and_its_addresses(void **state)
+TEST(what_asks_about_a_lost_pod_names_its_node_and_its_addresses)
 {
 	json_auto_t *world = yaml(RECORD(", node: w1") ENV POD_GONE);
 	auto_plan struct plan plan = {0};
@@ -2896,7 +2896,7 @@ static void what_asks_about_a_lost_pod_names_its_node_and_its_addresses(void **s
 	       "ml/a", "post strays ml/a out; ");
 }
 
-static void each_pool_of_a_lost_pod_has_an_endpoint_that_asks(void **state)
+TEST(each_pool_of_a_lost_pod_has_an_endpoint_that_asks)
 {
 	json_auto_t *world =
 		yaml("strays: {ml/a: [{pool: p, address: 10.0.0.1, uid: u-a, node: w1}, {pool: q, "
@@ -2919,7 +2919,7 @@ static void each_pool_of_a_lost_pod_has_an_endpoint_that_asks(void **state)
 }
 
 /* Both pools are looked at before the pod is. */
-static void what_one_pool_finds_of_a_pod_does_not_hide_what_another_did(void **state)
+TEST(what_one_pool_finds_of_a_pod_does_not_hide_what_another_did)
 {
 	json_auto_t *world =
 		yaml("strays: {ml/a: [{pool: q, address: 10.0.1.1, uid: u-a}, {pool: p, address: "
@@ -2936,7 +2936,7 @@ static void what_one_pool_finds_of_a_pod_does_not_hide_what_another_did(void **s
 }
 
 /* The last read is of the pod in the records, not of one that has the endpoint's name. */
-static void what_an_agent_says_of_a_lost_pod_gives_its_records_back(void **state)
+TEST(what_an_agent_says_of_a_lost_pod_gives_its_records_back)
 {
 #define ASKED                                                                                      \
 	"env: {namespace: ow}\nspiderendpoints: {" LOST                                            \
@@ -2966,7 +2966,7 @@ static void what_an_agent_says_of_a_lost_pod_gives_its_records_back(void **state
 	       " u-a out; post decided " LOST " in; ");
 }
 
-static void a_node_with_a_long_name_has_a_label_of_its_own(void **state)
+TEST(a_node_with_a_long_name_has_a_label_of_its_own)
 {
 	/* 70 characters that differ at the end. */
 	auto_free char *a = endpoint_node_label(
@@ -2981,7 +2981,7 @@ static void a_node_with_a_long_name_has_a_label_of_its_own(void **state)
 	assert_string_equal(short_name, "w1");
 }
 
-static void only_pods_that_can_need_addresses_are_kept_trimmed(void **state)
+TEST(only_pods_that_can_need_addresses_are_kept_trimmed)
 {
 	json_auto_t *pod =
 		yaml("metadata: {name: a, namespace: ml, uid: u, labels: {x: y}, "
@@ -3006,137 +3006,4 @@ static void only_pods_that_can_need_addresses_are_kept_trimmed(void **state)
 	assert_false(assign_wants(unbound));
 	assign_project(pod);
 	assert_true(json_same(pod, want));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(routes_of_a_pool_count_in_the_form_in_which_guides_write_them),
-		cmocka_unit_test(a_pool_that_is_not_ready_gives_no_address),
-		cmocka_unit_test(the_older_of_two_pools_that_overlap_serves),
-		cmocka_unit_test(what_another_pool_gave_away_is_not_free),
-		cmocka_unit_test(gateway_and_the_subnets_own_addresses_are_never_given),
-		cmocka_unit_test(a_ledger_that_was_refused_leaves_other_pools_alone),
-		cmocka_unit_test(a_forged_endpoint_frees_no_address_of_another_pod),
-		cmocka_unit_test(a_lost_endpoint_counts_in_the_operators_namespace_only),
-		cmocka_unit_test(an_endpoint_claims_nothing_that_its_pod_would_not_get),
-		cmocka_unit_test(each_ledger_is_a_group_that_its_pods_need),
-		cmocka_unit_test(nothing_new_is_given_before_a_pool_was_learned),
-		cmocka_unit_test(who_waits_is_recorded_once_a_pool_was_learned),
-		cmocka_unit_test(no_pod_gets_the_address_of_a_node),
-		cmocka_unit_test(a_ledger_says_why_it_gives_nothing_yet),
-		cmocka_unit_test(pods_that_run_keep_the_addresses_of_their_network_status),
-		cmocka_unit_test(pods_that_run_get_no_address_that_nothing_knows),
-		cmocka_unit_test(a_mirrored_pod_has_its_addresses_and_not_the_whole_status),
-		cmocka_unit_test(a_node_that_cannot_be_is_not_read),
-		cmocka_unit_test(one_address_on_two_living_pods_is_found),
-		cmocka_unit_test(an_address_that_one_pod_alone_has_is_no_finding_any_more),
-		cmocka_unit_test(writes_each_ledger_once_for_all_that_wait),
-		cmocka_unit_test(posts_a_pod_as_soon_as_its_own_ledgers_are_written),
-		cmocka_unit_test(a_pod_waits_for_what_another_gives_back_in_the_same_pass),
-		cmocka_unit_test(the_first_pass_that_sees_all_says_so),
-		cmocka_unit_test(each_pod_waits_since_its_own_time),
-		cmocka_unit_test(a_pod_waits_for_its_network),
-		cmocka_unit_test(a_pod_that_has_all_waits_no_more),
-		cmocka_unit_test(what_was_cut_off_between_two_writes_is_taken_up),
-		cmocka_unit_test(a_pod_that_ends_waits_no_more),
-		cmocka_unit_test(the_agent_learns_why_its_ask_has_no_answer),
-		cmocka_unit_test(a_pod_beyond_a_bound_is_named_and_nothing_is_computed),
-		cmocka_unit_test(settings_that_cannot_be_read_are_a_finding),
-		cmocka_unit_test(work_grows_with_what_users_choose),
-		cmocka_unit_test(every_pattern_is_work),
-		cmocka_unit_test(patterns_of_networks_are_work),
-		cmocka_unit_test(what_an_endpoint_says_is_work),
-		cmocka_unit_test(each_pass_releases_a_share_of_what_ended),
-		cmocka_unit_test(an_ending_has_addresses_and_no_more),
-		cmocka_unit_test(more_conflicts_than_addresses_are_not_heard),
-		cmocka_unit_test(a_pod_gets_no_more_routes_than_are_read),
-		cmocka_unit_test(a_part_of_those_that_wait_says_nothing_about_all),
-		cmocka_unit_test(a_forged_endpoint_has_a_bound),
-		cmocka_unit_test(a_pod_at_the_bound_has_all_its_addresses),
-		cmocka_unit_test(what_is_mirrored_of_pods_has_a_bound),
-		cmocka_unit_test(a_pool_says_what_was_put_right),
-		cmocka_unit_test(a_pod_that_was_read_for_one_pass_is_not_served_by_the_next),
-		cmocka_unit_test(nothing_is_given_back_before_the_agent_has_said_so),
-		cmocka_unit_test(what_looks_ended_is_read_before_it_is_given_back),
-		cmocka_unit_test(of_pods_that_are_too_many_nothing_is_given_back),
-		cmocka_unit_test(a_pod_that_is_deleted_and_still_runs_keeps_its_addresses),
-		cmocka_unit_test(a_sandbox_that_is_made_again_ends_nothing),
-		cmocka_unit_test(a_node_that_is_gone_needs_no_word),
-		cmocka_unit_test(a_large_ledger_is_written_once_a_second),
-		cmocka_unit_test(who_needs_no_large_ledger_or_brings_much_does_not_wait),
-		cmocka_unit_test(a_pod_that_has_an_address_of_a_ledger_that_rests_waits),
-		cmocka_unit_test(a_large_ledger_that_stays_as_it_was_does_not_rest),
-		cmocka_unit_test(a_stateful_set_keeps_what_its_pod_had),
-		cmocka_unit_test(
-			a_namespace_keeps_addresses_of_as_many_ended_pods_as_its_quota_allows),
-		cmocka_unit_test(only_an_ordinal_as_its_controller_writes_it_is_of_a_stateful_set),
-		cmocka_unit_test(a_pod_that_the_kubelet_rejected_gets_and_keeps_no_address),
-		cmocka_unit_test(what_was_decided_is_written_and_forgotten),
-		cmocka_unit_test(spiderpools_finalizer_keeps_no_endpoint_for_ever),
-		cmocka_unit_test(what_was_decided_for_a_pod_that_has_ended_is_given_back),
-		cmocka_unit_test(what_was_handed_on_to_a_pod_that_has_ended_is_written_and_kept),
-		cmocka_unit_test(an_endpoint_that_asks_for_a_pod_that_is_not_mirrored_reads_it),
-		cmocka_unit_test(a_pod_that_asks_under_the_name_of_its_machine_is_read_by_its_own),
-		cmocka_unit_test(what_was_decided_for_a_machine_is_written_while_its_pod_lives),
-		cmocka_unit_test(
-			a_machine_that_migrates_hands_on_its_addresses_when_they_are_asked_for),
-		cmocka_unit_test(a_forged_owner_takes_no_addresses_of_a_machine),
-		cmocka_unit_test(who_asks_is_read_once_whatever_was_read_before),
-		cmocka_unit_test(pods_that_share_a_name_with_a_machine_share_no_address),
-		cmocka_unit_test(a_machine_keeps_its_addresses_whatever_pools_were_chosen_since),
-		cmocka_unit_test(
-			a_machine_that_has_its_addresses_is_recorded_before_others_get_them),
-		cmocka_unit_test(who_runs_is_recorded_before_who_waits),
-		cmocka_unit_test(what_a_machine_had_stays_while_one_of_its_pods_may_use_it),
-		cmocka_unit_test(the_record_of_a_machine_is_accounted_for_by_its_pod),
-		cmocka_unit_test(a_pod_gets_another_address_for_one_that_somebody_else_has),
-		cmocka_unit_test(a_pod_that_keeps_its_addresses_keeps_one_that_somebody_else_has),
-		cmocka_unit_test(a_conflict_counts_where_detection_is_on),
-		cmocka_unit_test(a_pod_has_its_address_exchanged_a_few_times_an_hour),
-		cmocka_unit_test(a_conflict_is_remembered_when_there_is_no_other_address),
-		cmocka_unit_test(a_conflict_of_a_pod_that_has_ended_is_remembered),
-		cmocka_unit_test(a_forged_endpoint_keeps_no_address_from_other_pods),
-		cmocka_unit_test(what_users_write_of_a_conflict_fits_into_the_pool),
-		cmocka_unit_test(what_an_agent_says_of_a_conflict_is_looked_at_and_taken_away),
-		cmocka_unit_test(records_without_endpoint_are_verified),
-		cmocka_unit_test(a_record_of_a_pod_that_cannot_exist_is_released),
-		cmocka_unit_test(a_pool_is_not_learned_before_pods_that_are_not_mirrored_were_read),
-		cmocka_unit_test(a_pod_that_was_read_waits_while_its_address_cannot_be_recorded),
-		cmocka_unit_test(an_agent_takes_nothing_of_a_pool_that_no_leader_has_looked_at),
-		cmocka_unit_test(a_record_that_was_lost_is_made_again),
-		cmocka_unit_test(what_a_pod_has_is_recorded_though_it_cannot_have_more),
-		cmocka_unit_test(what_a_pod_has_is_recorded_though_nobody_knows_its_networks),
-		cmocka_unit_test(what_a_pod_has_is_recorded_whatever_its_annotations_say_by_now),
-		cmocka_unit_test(an_address_in_another_spelling_is_the_same_address),
-		cmocka_unit_test(a_pool_is_learned_once_a_pass_has_looked_at_who_has_its_addresses),
-		cmocka_unit_test(a_pool_of_another_name_learns_what_pods_have_of_its_addresses),
-		cmocka_unit_test(a_pool_leaves_addresses_of_another_that_has_them_to_that_one),
-		cmocka_unit_test(pools_that_change_their_ranges_for_each_others_learn_both),
-		cmocka_unit_test(what_a_pool_has_recorded_stays_with_it_until_the_endpoint_says_so),
-		cmocka_unit_test(what_another_pool_had_goes_back_to_the_pool_that_recorded_it),
-		cmocka_unit_test(endpoints_are_found_by_blocks_of_their_addresses),
-		cmocka_unit_test(a_pool_is_not_learned_while_the_server_refuses_its_ledger),
-		cmocka_unit_test(endpoints_that_come_later_do_not_keep_a_pool_from_being_learned),
-		cmocka_unit_test(what_a_pod_does_not_take_over_is_kept_until_its_node_has_spoken),
-		cmocka_unit_test(a_lost_record_is_taken_over_once_the_pool_is_learned),
-		cmocka_unit_test(a_lost_record_is_made_again_for_a_pod_that_has_ended),
-		cmocka_unit_test(an_address_in_use_is_recorded_in_a_pool_that_overlaps),
-		cmocka_unit_test(nothing_is_given_that_a_pool_without_its_ledger_may_have_given),
-		cmocka_unit_test(what_a_pod_of_the_same_name_had_is_given_back_on_its_agents_word),
-		cmocka_unit_test(an_address_that_another_pod_has_is_no_answer),
-		cmocka_unit_test(an_agent_is_asked_about_no_more_records_than_are_read),
-		cmocka_unit_test(claims_on_a_pool_go_with_it),
-		cmocka_unit_test(a_record_goes_when_pod_and_node_have_ended),
-		cmocka_unit_test(a_record_that_the_next_pod_of_a_set_left_goes_with_its_node),
-		cmocka_unit_test(what_asks_about_a_lost_pod_names_its_node_and_its_addresses),
-		cmocka_unit_test(each_pool_of_a_lost_pod_has_an_endpoint_that_asks),
-		cmocka_unit_test(what_one_pool_finds_of_a_pod_does_not_hide_what_another_did),
-		cmocka_unit_test(what_an_agent_says_of_a_lost_pod_gives_its_records_back),
-		cmocka_unit_test(a_node_with_a_long_name_has_a_label_of_its_own),
-		cmocka_unit_test(only_pods_that_can_need_addresses_are_kept_trimmed),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,7 +91,7 @@ static char *found(const json_t *world)
 	return strbuf_take(&text);
 }
 
-static void finds_what_does_not_agree(void **state)
+TEST(finds_what_does_not_agree)
 {
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		json_auto_t *world = yaml(cases[i].world);
@@ -102,7 +102,7 @@ static void finds_what_does_not_agree(void **state)
 }
 
 /* In the pool's conditions, in `ipam show` and in `ipam check`. */
-static void one_fault_has_one_reason(void **state)
+TEST(one_fault_has_one_reason)
 {
 	static const struct {
 		const char *spec, *rest, *reason;
@@ -157,7 +157,7 @@ static void carry_out(json_t *world, const struct plan *plan)
 	}
 }
 
-static void a_repair_leaves_what_needs_a_person(void **state)
+TEST(a_repair_leaves_what_needs_a_person)
 {
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		json_auto_t *world = yaml(cases[i].world);
@@ -181,7 +181,7 @@ static void a_repair_leaves_what_needs_a_person(void **state)
  * Or agents without a leader give what living pods have: the number tells them
  * that all is known.
  */
-static void a_repair_does_not_vouch_for_a_ledger_that_has_lost_records(void **state)
+TEST(a_repair_does_not_vouch_for_a_ledger_that_has_lost_records)
 {
 	json_auto_t *world = yaml(
 		PODS POOL("{}", 7) "spiderendpoints:\n" ENDPOINT("a", "u-a", "Pod", "10.0.0.1"));
@@ -192,25 +192,11 @@ static void a_repair_does_not_vouch_for_a_ledger_that_has_lost_records(void **st
 	assert_false(ledger_is_counted(world_get(world, KIND_IP_POOL, "p")));
 }
 
-static void a_repair_takes_nothing_from_a_pod_that_is_there(void **state)
+TEST(a_repair_takes_nothing_from_a_pod_that_is_there)
 {
 	json_auto_t *world = yaml(cases[0].world);
 	auto_plan struct plan plan = {0};
 
 	ipam_repair(world, &settings, &plan);
 	assert_true(plan_is_empty(&plan));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_what_does_not_agree),
-		cmocka_unit_test(one_fault_has_one_reason),
-		cmocka_unit_test(a_repair_leaves_what_needs_a_person),
-		cmocka_unit_test(a_repair_does_not_vouch_for_a_ledger_that_has_lost_records),
-		cmocka_unit_test(a_repair_takes_nothing_from_a_pod_that_is_there),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,7 +48,7 @@ static const struct {
 	 "address 10.0.0.1 is of pool \"a\", whose ledger has no record of it"},
 };
 
-static void addresses_are_admitted_that_ledgers_have_for_the_pod(void **state)
+TEST(addresses_are_admitted_that_ledgers_have_for_the_pod)
 {
 	json_auto_t *asks = yaml("[{nic: net1}, {nic: net2}]"), *all = yaml(pools);
 
@@ -65,14 +65,4 @@ static void addresses_are_admitted_that_ledgers_have_for_the_pod(void **state)
 		}
 		assert_non_null(strstr(err.text, cases[i].why));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(addresses_are_admitted_that_ledgers_have_for_the_pod),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

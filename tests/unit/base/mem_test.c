@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What is dropped comes back as it was.
- */
+/* What is dropped comes back as it was. */
 #include "tests/support/test.h"
 
 #include "lib/base/mem.h"

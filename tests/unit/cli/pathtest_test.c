@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What `orbweaver test` decides without a cluster: networks, nodes, pods, and what tools say.
- */
+/* What `orbweaver test` decides without a cluster: networks, nodes, pods, and what tools say. */
 #include "tests/support/test.h"
 
 #include <fcntl.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Messages come out the same however their bytes arrive.
- */
+/* Messages come out the same however their bytes arrive. */
 #include "tests/support/test.h"
 
 #include "lib/grpc/frame.h"

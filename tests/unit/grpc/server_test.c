@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Client against server: calls of all kinds and all ways in which they end.
- */
+/* Client against server: calls of all kinds and all ways in which they end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Codes, texts and time limits as header values.
- */
+/* Codes, texts and time limits as header values. */
 #include "tests/support/test.h"
 
 #include "lib/grpc/status.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Bodies in chunks, as they come in pieces of any size.
- */
+/* Bodies in chunks, as they come in pieces of any size. */
 #include "tests/support/test.h"
 
 #include <string.h>

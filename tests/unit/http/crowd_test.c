@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Who may be connected, and who has to go.
- */
+/* Who may be connected, and who has to go. */
 #include "tests/support/test.h"
 
 #include <arpa/inet.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Which listener answers what.
- */
+/* Which listener answers what. */
 #include "lib/http/probes.h"
 #include "tests/unit/http/client.h"
 

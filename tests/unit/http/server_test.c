@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The server over plain HTTP, with real sockets on loopback in one loop.
- */
+/* The server over plain HTTP, with real sockets on loopback in one loop. */
 #include <inttypes.h>
 #include <stddef.h>
 

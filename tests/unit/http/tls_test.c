@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The server over TLS.
- */
+/* The server over TLS. */
 #include <openssl/err.h>
 
 #include "lib/base/clock.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The weight of JSON texts.
- */
+/* The weight of JSON texts. */
 #include "tests/support/test.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What answers of the API server mean as errors.
- */
+/* What answers of the API server mean as errors. */
 #include "tests/support/test.h"
 
 #include <string.h>

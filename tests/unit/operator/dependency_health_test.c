@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What trouble with a kind does to readiness and metrics.
- */
+/* What trouble with a kind does to readiness and metrics. */
 #include "tests/support/test.h"
 
 #include <string.h>

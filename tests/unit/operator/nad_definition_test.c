@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The definition of NetworkAttachmentDefinition: what is sent, and that nothing but a create is.
- */
+/* The definition of NetworkAttachmentDefinition: what is sent, and that nothing but a create is. */
 #include "tests/support/test.h"
 
 #include <string.h>

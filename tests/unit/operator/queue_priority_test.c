@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Which lane goes next, with a clock of the test's own.
- */
+/* Which lane goes next, with a clock of the test's own. */
 #include "tests/support/test.h"
 
 #include "operator/queue_priority.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What an API server's answer to GET /version means: who waits, and who goes on.
- */
+/* What an API server's answer to GET /version means: who waits, and who goes on. */
 #include "tests/support/test.h"
 
 #include <string.h>

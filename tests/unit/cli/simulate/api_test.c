@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Requests to the simulated API server and what it answers, without sockets.
- */
+/* Requests to the simulated API server and what it answers, without sockets. */
 #include "tests/support/test.h"
 
 #include "tests/support/simulated_api.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What the parts of a path mean.
- */
+/* What the parts of a path mean. */
 #include "tests/support/test.h"
 
 #include "cli/simulate/api/path.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Messages as kubectl sends them, to JSON.
- */
+/* Messages as kubectl sends them, to JSON. */
 #include "tests/support/test.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Collections, their versions, and the history that watches stand on.
- */
+/* Collections, their versions, and the history that watches stand on. */
 #include "tests/support/test.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Pools out of a host, VF groups and the users' own configurations.
- */
+/* Pools out of a host, VF groups and the users' own configurations. */
 #include "tests/support/test.h"
 
 #include <string.h>

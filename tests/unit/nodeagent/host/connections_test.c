@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Other ends of the node's connections, as proc_pid_net(5) has them.
- */
+/* Other ends of the node's connections, as proc_pid_net(5) has them. */
 #include "tests/support/test.h"
 
 #include <fcntl.h>

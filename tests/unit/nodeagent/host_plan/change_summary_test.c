@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What was made, in words: steps as the planner writes them, and the text.
- */
+/* What was made, in words: steps as the planner writes them, and the text. */
 #include "tests/support/test.h"
 
 #include <stdio.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Device plugins and kubelets that restart, hang, refuse and wipe; and two agents side by side.
- */
+/* Device plugins and kubelets that restart, hang, refuse and wipe; and two agents side by side. */
 #include "tests/support/test.h"
 
 #include <dirent.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What goes over the wire, byte by byte, encoded by hand from the kubelet's .proto files.
- */
+/* What goes over the wire, byte by byte, encoded by hand from the kubelet's .proto files. */
 #include "tests/support/test.h"
 
 #include "lib/grpc/frame.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Devices that vanish and come back.
- */
+/* Devices that vanish and come back. */
 #include "tests/support/test.h"
 
 #include "lib/json/json.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Which pod has which device, from kubelets that say it in different ways, or not at all.
- */
+/* Which pod has which device, from kubelets that say it in different ways, or not at all. */
 #include "tests/support/test.h"
 
 #include <unistd.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What the agent reads before a pod's plugins ask for it.
- */
+/* What the agent reads before a pod's plugins ask for it. */
 #include "tests/support/test.h"
 
 #include <sys/socket.h>

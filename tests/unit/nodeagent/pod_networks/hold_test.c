@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Whether something of a pod is left on the node, as the agent believes it.
- */
+/* Whether something of a pod is left on the node, as the agent believes it. */
 #include "tests/support/test.h"
 
 #include <sys/socket.h>

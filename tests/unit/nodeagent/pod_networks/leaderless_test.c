@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What agents ask an API server for while no operator leads: little, however many pods wait.
- */
+/* What agents ask an API server for while no operator leads: little, however many pods wait. */
 #include "tests/support/test.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * How often coordinators make the agent ask the API server, and what they hear.
- */
+/* How often coordinators make the agent ask the API server, and what they hear. */
 #include "tests/support/test.h"
 
 #include "lib/base/own.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Spare workers: which user gets one, and what becomes of it. The test plays the supervisor.
- */
+/* Spare workers: which user gets one, and what becomes of it. The test plays the supervisor. */
 #include "tests/support/test.h"
 
 #include <poll.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * A worker asks a kubelet, which is another process: the worker's code blocks.
- */
+/* A worker asks a kubelet, which is another process: the worker's code blocks. */
 #include "tests/support/test.h"
 
 #include <signal.h>

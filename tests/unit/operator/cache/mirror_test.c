@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Kinds of others that move from one version of their group to another.
- */
+/* Kinds of others that move from one version of their group to another. */
 #include "tests/support/test.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * When pods are watched.
- */
+/* When pods are watched. */
 #include "tests/unit/operator/mirrored.h"
 
 #include "operator/cache/pod_demand.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Who may read metrics: the API server says so, and what it said counts for a while.
- */
+/* Who may read metrics: the API server says so, and what it said counts for a while. */
 #include "operator/server/metrics_access.h"
 
 #include "lib/base/clock.h"

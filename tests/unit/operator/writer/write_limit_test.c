@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The window of writes, against a server that is a formula: what is under way shares its time.
- */
+/* The window of writes, against a server that is a formula: what is under way shares its time. */
 #include "tests/support/test.h"
 
 #include "operator/writer/write_limit.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Admission: what is refused and how it is said, what is never refused, and defaults.
- */
+/* Admission: what is refused and how it is said, what is never refused, and defaults. */
 #include "tests/support/test.h"
 
 #include <string.h>

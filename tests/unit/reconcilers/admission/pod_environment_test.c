@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Templates of variables: how they are read, which pods get them, and what they leave alone.
- */
+/* Templates of variables: how they are read, which pods get them, and what they leave alone. */
 #include "tests/support/test.h"
 
 #include <string.h>

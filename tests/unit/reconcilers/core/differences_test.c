@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Differences: each place once, items of lists by what they are.
- */
+/* Differences: each place once, items of lists by what they are. */
 #include "tests/support/test.h"
 
 #include <string.h>

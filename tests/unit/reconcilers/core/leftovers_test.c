@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Leftovers of the old stack: who counts, where, and what is said.
- */
+/* Leftovers of the old stack: who counts, where, and what is said. */
 #include "tests/support/test.h"
 
 #include <string.h>

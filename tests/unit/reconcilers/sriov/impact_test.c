@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What a change of a NodeState's spec costs the node.
- */
+/* What a change of a NodeState's spec costs the node. */
 #include "tests/support/test.h"
 
 #include "lib/base/own.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What a Node says of its links: the condition and the annotation, as verdicts come and go.
- */
+/* What a Node says of its links: the condition and the annotation, as verdicts come and go. */
 #include "tests/support/test.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What nodes reported for a policy → its status.
- */
+/* What nodes reported for a policy → its status. */
 #include "tests/support/test.h"
 
 #include "lib/json/json.h"

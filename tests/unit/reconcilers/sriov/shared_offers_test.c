@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Shared resources that no node has: what counts as none, and when that can be said.
- */
+/* Shared resources that no node has: what counts as none, and when that can be said. */
 #include "tests/support/test.h"
 
 #include "lib/base/str.h"

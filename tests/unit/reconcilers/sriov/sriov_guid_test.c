@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * GUIDs of InfiniBand VFs: what a pool may hold, and that no two VFs get the same one.
- */
+/* GUIDs of InfiniBand VFs: what a pool may hold, and that no two VFs get the same one. */
 #include "tests/support/test.h"
 
 #include <stdlib.h>

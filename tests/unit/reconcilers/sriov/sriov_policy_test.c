@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * One SriovNetworkNodePolicy: reading, judging, matching.
- */
+/* One SriovNetworkNodePolicy: reading, judging, matching. */
 #include "tests/support/test.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * host-local in a folder of the test's own: what power cuts leave, and what cannot be read.
- */
+/* host-local in a folder of the test's own: what power cuts leave, and what cannot be read. */
 #include "tests/support/test.h"
 
 #include <fcntl.h>

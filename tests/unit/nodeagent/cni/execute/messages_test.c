@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The message that makes a bond, attribute by attribute: no simulated kernel has bonds.
- */
+/* The message that makes a bond, attribute by attribute: no simulated kernel has bonds. */
 #include "tests/support/test.h"
 
 #include <arpa/inet.h>

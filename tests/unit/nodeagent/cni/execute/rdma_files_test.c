@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Folders with the device files of RDMA devices, on a host made of files.
- */
+/* Folders with the device files of RDMA devices, on a host made of files. */
 #include "tests/support/test.h"
 
 #include <fcntl.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * bridge: what its configuration asks for, the steps to it, and what CHECK compares.
- */
+/* bridge: what its configuration asks for, the steps to it, and what CHECK compares. */
 #include "tests/support/test.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Configurations of networks as Go's decoder takes them: keys in any case, values of one type.
- */
+/* Configurations of networks as Go's decoder takes them: keys in any case, values of one type. */
 #include "tests/support/test.h"
 
 #include <string.h>

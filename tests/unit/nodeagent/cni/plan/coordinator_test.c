@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The coordinator's decisions that the recorded cases do not show, and the way back.
- */
+/* The coordinator's decisions that the recorded cases do not show, and the way back. */
 #include "tests/support/test.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * host-device: which interface is asked for, which ones the node keeps, and the steps.
- */
+/* host-device: which interface is asked for, which ones the node keeps, and the steps. */
 #include "tests/support/test.h"
 
 #include <string.h>

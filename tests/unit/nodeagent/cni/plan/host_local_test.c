@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * host-local: ranges as configurations have them, and the order in which addresses are tried.
- */
+/* host-local: ranges as configurations have them, and the order in which addresses are tried. */
 #include "tests/support/test.h"
 
 #include <string.h>

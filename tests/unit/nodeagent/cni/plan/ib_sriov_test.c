@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The ib-sriov plugin's configuration and GUIDs.
- */
+/* The ib-sriov plugin's configuration and GUIDs. */
 #include "tests/support/test.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * ifacer: what its configuration asks for, and the steps from whatever is there to that.
- */
+/* ifacer: what its configuration asks for, and the steps from whatever is there to that. */
 #include "tests/support/test.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The ipoib plugin's decisions.
- */
+/* The ipoib plugin's decisions. */
 #include "tests/support/test.h"
 
 #include <string.h>

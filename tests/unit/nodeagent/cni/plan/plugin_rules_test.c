@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What our plugins refuse of a network, without its pod and node: nothing that either may bring.
- */
+/* What our plugins refuse of a network, without its pod and node: nothing that either may bring. */
 #include "tests/support/test.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * CNI results: every version in, every version out, and what is refused.
- */
+/* CNI results: every version in, every version out, and what is refused. */
 #include "tests/support/test.h"
 
 #include <string.h>

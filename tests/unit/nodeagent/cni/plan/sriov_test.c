@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The sriov plugin's configuration and decisions, and what IPAM's result becomes.
- */
+/* The sriov plugin's configuration and decisions, and what IPAM's result becomes. */
 #include "tests/support/test.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * static: whose addresses count.
- */
+/* static: whose addresses count. */
 #include "tests/support/test.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What sriov-cni, ib-sriov-cni and rdma-cni kept becomes what our plugins keep.
- */
+/* What sriov-cni, ib-sriov-cni and rdma-cni kept becomes what our plugins keep. */
 #include "tests/support/test.h"
 
 #include <string.h>

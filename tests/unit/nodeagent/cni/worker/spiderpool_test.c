@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What a network's configuration asks the agent for, as Spiderpool's plugin reads it.
- */
+/* What a network's configuration asks the agent for, as Spiderpool's plugin reads it. */
 #include "tests/support/test.h"
 
 #include <string.h>

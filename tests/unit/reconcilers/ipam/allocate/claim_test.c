@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What an endpoint says, and what ledgers say of the same addresses.
- */
+/* What an endpoint says, and what ledgers say of the same addresses. */
 #include "tests/support/test.h"
 
 #include <string.h>

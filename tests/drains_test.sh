@@ -5,7 +5,6 @@
 # RIGHTS_OF=all, if all tests ran before: then some of them drained.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
 
 recorded=${ORBWEAVER_RIGHTS:-build/rights}/drains

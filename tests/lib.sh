@@ -20,7 +20,6 @@
 # work inside (bash ignores it where a result is tested): join its steps with &&. No trap is set here:
 # cleaning up on EXIT is the test's own business.
 
-# shellcheck source=hack/speed.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../hack/speed.sh"
 
 t_passed=0

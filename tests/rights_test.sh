@@ -7,7 +7,6 @@
 # shellcheck disable=SC2016 # jq expands it
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
 
 recorded=${ORBWEAVER_RIGHTS:-build/rights}

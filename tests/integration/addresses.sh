@@ -4,7 +4,6 @@
 # (wants.c), pools and networks, and whether ledgers, endpoints and pods agree. Set by the test: n_nodes, agent_kubeconfig.
 # shellcheck disable=SC2154
 
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 p() {

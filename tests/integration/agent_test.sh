@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # The node agent against a real API server, on a host without a single NIC (a folder): what it reads and writes there, what
 # users' configurations do, two agents at a time, and the end. What it does to a host: tests/vm/agent_test.sh.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/integration/operator.sh
 . tests/integration/operator.sh
 
 o_agent=${AGENT:-$o_programs/orbweaver-agent}

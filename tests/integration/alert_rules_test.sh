@@ -5,7 +5,6 @@
 # really happens to one. A panel that counts as a rule does has a case, too: promql_expr_test.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
 
 tmp=$(mktemp -d)

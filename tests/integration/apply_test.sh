@@ -3,9 +3,7 @@
 # Users who apply their YAML on the server's side (kubectl apply --server-side, Argo CD, Flux): for each kind the user applies,
 # the operator writes what it writes, the user applies again. Nobody meets a conflict, nothing flips, and what the user wrote
 # stays the user's. And `kubectl wait --for=condition=Ready` on each kind that has the condition.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 kinds=sriovnetworknodepolicies,sriovnetworkpoolconfigs,sriovnetworks.sriovnetwork.openshift.io,sriovibnetworks,ovsnetworks

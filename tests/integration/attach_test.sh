@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The plugin sriov with an interface that plays a VF's, in real network namespaces: it goes into the pod with its new name and
 # comes back as it was, wherever ADD or DEL is killed. As root; no cluster.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 
 if [[ ${1:-} != inside ]]; then

@@ -3,7 +3,7 @@
 # bridge of ours beside that of containernetworking-plugins, in real network namespaces: the same configuration has the same result,
 # the same port and addresses, and fails where theirs fails. As root; no cluster. VLANs are skipped where the kernel's bridge cannot
 # filter them: tests/vm/interface_plugins_test.sh runs this where it can.
-# shellcheck disable=SC2016,SC2317 # jq's variables; functions that run as COMMAND of a check look unreachable
+# shellcheck disable=SC2016 # jq's variables
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."

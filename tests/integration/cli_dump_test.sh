@@ -2,12 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # orbweaver support dump and replay, on files: what is in a dump and what never is, that commands say the same about a dump
 # as about its objects, what the operator would decide, and dumps of people who mean harm.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
-# shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 cd "$(dirname "$0")/../.."
-# shellcheck source=tests/integration/cli.sh
 . tests/integration/cli.sh
 
 cli=${BUILD:-build}/${VARIANT:-asan}/orbweaver

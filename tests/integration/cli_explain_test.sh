@@ -2,12 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # orbweaver explain: the first broken link of a resource in set-ups that are each broken in one place, and chains of nodes,
 # networks, configs, pools and pods.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
-# shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 cd "$(dirname "$0")/../.."
-# shellcheck source=tests/integration/cli.sh
 . tests/integration/cli.sh
 
 cli=${BUILD:-build}/${VARIANT:-asan}/orbweaver

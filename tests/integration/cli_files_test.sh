@@ -1,12 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # orbweaver, the command line, on files: what it says about addresses, VFs and plans, its documents, and how it refuses.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
-# shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 cd "$(dirname "$0")/../.."
-# shellcheck source=tests/integration/cli.sh
 . tests/integration/cli.sh
 
 cli=${BUILD:-build}/${VARIANT:-asan}/orbweaver

@@ -2,11 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # orbweaver test on a real API server without kubelets: each way in which it cannot go on is one line and a status, and its pods
 # are gone afterwards.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "$0")/operator.sh"
-# shellcheck source=tests/integration/cli.sh
 . "$(dirname "$0")/cli.sh"
 
 cli=$o_programs/orbweaver

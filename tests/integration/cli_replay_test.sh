@@ -2,11 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # orbweaver replay against the operator: on a dump of a cluster at rest nothing is left to do; on one that the operator has not
 # looked at yet, what replay says is what the operator then writes, field by field.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
-# shellcheck source=tests/integration/cli.sh
 . tests/integration/cli.sh
 
 cli=$o_programs/orbweaver

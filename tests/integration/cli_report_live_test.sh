@@ -2,13 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # orbweaver report --serve: access, and a browser in which a NIC breaks without a reload, first of files, then of a real API
 # server that goes away and comes back. The pictures stay in build/report, to be looked at.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
-# shellcheck source=tests/integration/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/cli.sh"
-# shellcheck source=tests/integration/browser.sh
 . "$(dirname "${BASH_SOURCE[0]}")/browser.sh"
 
 cli=$o_programs/orbweaver

@@ -2,12 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # orbweaver report: one file that asks nobody for anything, drawn by a browser in light and dark, small and with 1,000 nodes;
 # names of the cluster stay text. The pictures stay in build/report, to be looked at.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
-# shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 cd "$(dirname "$0")/../.."
-# shellcheck source=tests/integration/cli.sh
 . tests/integration/cli.sh
 
 cli=${BUILD:-build}/${VARIANT:-asan}/orbweaver

@@ -1,11 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # orbweaver, the command line, on a real API server: what it says about addresses, what it repairs, and how it refuses.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "$0")/operator.sh"
-# shellcheck source=tests/integration/cli.sh
 . "$(dirname "$0")/cli.sh"
 
 cli=$o_programs/orbweaver

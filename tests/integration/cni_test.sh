@@ -4,7 +4,6 @@
 # containernetworking-plugins with `spiderpool` as its IPAM, then `coordinator`, as a runtime calls them.
 #
 # Everything that lies on the host (/run, the state, the folder of plugins) is of a mount namespace of our own.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 
 if [[ ${1:-} != --inside ]]; then
@@ -18,7 +17,6 @@ mount -t tmpfs tmpfs /opt/cni
 mount -t tmpfs tmpfs /etc/cni
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/integration/operator.sh
 . tests/integration/operator.sh
 
 o_agent=${AGENT:-$o_programs/orbweaver-agent}

@@ -2,12 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Counters of devices in the agent's metrics, on a node made of files with a real API server: what a scrape shows of PFs, of VFs in
 # pods' namespaces and of the pods' owners; what it does about a device that does not answer; and what the loop does meanwhile.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 
 ((EUID == 0)) || { echo "skipped: needs root" && echo "0 passed, 0 failed" && exit 0; }
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/integration/operator.sh
 . tests/integration/operator.sh
 
 # What is shown of a metric, where the labels have this text: its value.

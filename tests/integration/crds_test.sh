@@ -3,12 +3,9 @@
 # The schemas of crds/ on a real API server: they install over looser ones without losing objects,
 # accept the samples and what upstream was seen to accept, refuse what is malformed with the name of
 # the field, and say the same defaults as upstream.
-#
-# shellcheck disable=SC2317 # most functions are called through t_ok
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
 
 cluster=crds-$$

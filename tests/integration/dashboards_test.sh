@@ -8,7 +8,6 @@
 #
 # SCREENS=DIR: keep the pictures there. MINUTES=4: first let things happen for so long: pods come until there are no addresses left,
 # and go; policies change. docs/screens is made so.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 
 if [[ ${1:-} != --inside ]]; then
@@ -21,7 +20,6 @@ mount -t tmpfs tmpfs /var/lib/orbweaver
 mount -t tmpfs tmpfs /opt/cni
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/integration/operator.sh
 . tests/integration/operator.sh
 
 policies=$sriov/namespaces/kube-system/sriovnetworknodepolicies

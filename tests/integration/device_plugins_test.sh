@@ -3,7 +3,7 @@
 # tuning and host-device of ours beside those of containernetworking-plugins, and dummy, which Debian's version does not have, in
 # real network namespaces: the same configuration has the same result and effect, and fails where theirs fails. As root; no cluster.
 # dummy, and ifacer's bond, are skipped where the kernel lacks them: tests/vm/interface_plugins_test.sh runs this where it does not.
-# shellcheck disable=SC2016,SC2317 # jq's variables; functions that run as COMMAND of a check look unreachable
+# shellcheck disable=SC2016 # jq's variables
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."

@@ -3,12 +3,11 @@
 # Devices given by claims, on a node made of files with a real API server: a server without ResourceSlices and without rights to
 # them, slices that appear, change, are put right and go, a claim from the API server to the CDI file, and the way back to the
 # device plugin. The kinds of resource.k8s.io are stand-ins (resource_crds.yaml), the kubelet's half is played (tests/fakes).
-# shellcheck disable=SC2016,SC2317 # jq expands it; functions that run as COMMAND of a check look unreachable
+# shellcheck disable=SC2016 # jq expands it; functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 
 ((EUID == 0)) || { echo "skipped: needs root" && echo "0 passed, 0 failed" && exit 0; }
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/integration/operator.sh
 . tests/integration/operator.sh
 
 slices=/apis/resource.k8s.io/v1/resourceslices

@@ -2,12 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Each example of crds/examples on a simulated cluster: policies and networks become Ready, resources allocatable, and the workload runs
 # with the addresses that it asked for. Interface names are those of the simulated NICs.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
-# shellcheck source=tests/integration/simulated.sh
 . tests/integration/simulated.sh
 
 # allocatable NODE RESOURCE NUMBER

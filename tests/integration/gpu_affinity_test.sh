@@ -4,7 +4,6 @@
 # GPU and a NIC on a switch of each; and VFs of the rails that a pod's label names. A kubelet of ours plays NVIDIA's device plugin.
 # Then a real kubelet, on a node of files with eight GPUs and eight NICs, a pair on each switch: sets of 1, 2, 4 and 8 GPUs, with
 # the GPUs allocated before the VFs and after them. Device plugins of GPUs and VFs are both there; functions are files.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 
 if [[ ${1:-} != --inside ]]; then
@@ -15,9 +14,7 @@ if [[ ${1:-} != --inside ]]; then
 fi
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 ip link set lo up
-# shellcheck source=tests/integration/operator.sh
 . tests/integration/operator.sh
-# shellcheck source=tests/integration/real_kubelet.sh
 . tests/integration/real_kubelet.sh
 
 o_begin gpu-affinity --no-controllers

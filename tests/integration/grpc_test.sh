@@ -2,12 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # lib/grpc against a foreign implementation, grpc-go, which is the kubelet's: its client calls our server as kubelets of all ages
 # do, and our client calls its server.
-#
-# shellcheck disable=SC2317 # functions are called through t_ok
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
 
 ours=${BUILD:-build}/${VARIANT:-asan}/tests/grpc-peer

@@ -5,7 +5,6 @@
 # macvlan that a folder calls one; who has it says a kubelet of ours.
 #
 # STAGE=own: no CNI program but ours is on the node; the cluster's network is bridge with host-local.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 
 if [[ ${1:-} != --inside ]]; then
@@ -18,7 +17,6 @@ ip link set lo up
 mount -t tmpfs tmpfs /run/netns 2>/dev/null || { mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns; }
 own=
 [[ ${STAGE:-} != own ]] || { own=1 && STAGE=; }
-# shellcheck source=tests/integration/operator.sh
 . tests/integration/operator.sh
 
 o_begin guides --no-controllers

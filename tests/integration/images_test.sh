@@ -3,14 +3,10 @@
 # Images of this machine's architecture (release_test.sh has both): the same from two folders, small, with nothing in them but a
 # program, its libraries, their licences and a list of both; the programs start in there and say the version that they were made
 # from, which is one of the index's two tags.
-#
-# shellcheck disable=SC2317 # functions are called through t_ok
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
-# shellcheck source=tests/integration/images.sh
 . tests/integration/images.sh
 
 tmp=$(mktemp -d)

@@ -4,7 +4,6 @@
 # has the same result, the same interface, addresses and routes, and fails where theirs fails. As root; no cluster. Kinds of
 # interfaces that the kernel lacks are skipped: tests/vm/interface_plugins_test.sh runs this where it has all.
 # KINDS="ipvlan vlan": only those. STAGE=core: of each kind, addresses of both families, a failure, and what ours alone do.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 
 if [[ ${1:-} != inside ]]; then

@@ -4,9 +4,7 @@
 # while neither is there, somebody who writes ledgers as Spiderpool's agents do, and SIGKILL for operators, API server and etcd
 # at random. What is judged is etcd's own history, not a status of ours: no address goes to a pod before the pod that had it is
 # gone. And after quiet ledgers, endpoints and living pods agree. LONG=1: ten minutes. Environment: SEED.
-# shellcheck disable=SC2317 # most functions are called through t_ok and t_wait
 set -euo pipefail
-# shellcheck source=tests/integration/addresses.sh
 . "$(dirname "${BASH_SOURCE[0]}")/addresses.sh"
 
 seed=${SEED:-$RANDOM}

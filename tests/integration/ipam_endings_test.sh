@@ -3,9 +3,7 @@
 # How addresses come back: a rolling update from a pool with one address more than pods; a node that is powered off, pods of a
 # StatefulSet deleted with force, a namespace deleted. Prints when each address came back; none is given twice, none is kept for
 # ever. The nodes' agents are tests/integration/wants.c.
-# shellcheck disable=SC2317 # most functions are called through t_ok and t_wait
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 replicas=$(o_size 50 20)

@@ -3,9 +3,7 @@
 # One pool for pods with names as people have them: namespace 31, pod 38 and node 41 characters. All have an address, the API
 # server and etcd take the ledger, and it is empty once all have ended. LONG=1: 10,000 pods, which is what a pool is to hold;
 # tests/unit/reconcilers/ipam/ledger_test.c has as many without a server.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/addresses.sh
 . "$(dirname "${BASH_SOURCE[0]}")/addresses.sh"
 
 n=$(o_size 10000 400)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # static and host-local of ours beside those of containernetworking-plugins: the same configuration has the same result and the same
 # files, and fails where theirs fails; either finds what the other has given. As root; no cluster.
-# shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; $prepare is expanded later
+# shellcheck disable=SC2016 # $prepare is expanded later
 set -euo pipefail
 
 theirs=/usr/lib/cni

@@ -3,11 +3,8 @@
 # Addresses on a real API server: pods that are bound get them from their pools, as many as there are pods, each once; they
 # come back when a pod has ended and its node's agent has said so, and not before. The pods' nodes, kubelets and agents are
 # tests/integration/pods.c. LONG=1: sizes of full runs.
-#
-# shellcheck disable=SC2317 # most functions are called through t_ok and t_wait
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/integration/addresses.sh
 . tests/integration/addresses.sh
 
 o_begin ipam --no-controllers

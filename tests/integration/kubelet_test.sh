@@ -6,12 +6,9 @@
 #
 # ROUNDS=N: how often each thing dies (3; LONG=1: 50). STAGE=core: without these rounds, so without controllers and scheduler.
 # Needs root. Figures are printed as "# " lines; nothing fails for a time unless it is many times what it should be.
-#
-# shellcheck disable=SC2317 # functions are called through t_ok, t_wait and traps
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
 
 tool=$(realpath -m "${BUILD:-build}/${VARIANT:-asan}/tests/kubelet-tool")
@@ -19,7 +16,6 @@ rounds=${ROUNDS:-$((${LONG:-0} ? 50 : 3))}
 # Short: sockets have to be reached below it.
 tmp=$(mktemp -d /tmp/kubelet.XXXXXX)
 export ORBWEAVER_RUN=$tmp/run
-# shellcheck source=tests/integration/real_kubelet.sh
 . tests/integration/real_kubelet.sh
 plugins=/var/lib/kubelet/device-plugins
 resource=spidernet.io/x

@@ -2,12 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # What gets deployed: overlays and chart render, say the same, keep to the Pod Security levels that they claim, and an API
 # server takes them, twice, and lets go of them. Values of the guides' `helm install` lines become what the guides show.
-#
-# shellcheck disable=SC2317 # functions are called through t_ok
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
 
 cache=${ORBWEAVER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/orbweaver}

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The meta plugin, with everything real but the cluster's networks: the plugin's binary, the server of the node, the agent, an
 # API server, namespaces. Plugins behind it are a recorder. tests/unit/nodeagent/cni/plan replays the recorded cases of Multus.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 
 # What is mounted is of a mount namespace of our own, so that it goes with us.
@@ -10,7 +9,6 @@ if ((EUID == 0)) && [[ ${1-} != --inside ]]; then
 	exec unshare --mount --propagation private "$0" --inside
 fi
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/integration/operator.sh
 . tests/integration/operator.sh
 
 if ((EUID)); then

@@ -4,7 +4,6 @@
 # and of docs/metrics.md. `UPDATE=1` writes both.
 #
 # The agent runs with all of its processes, so what lies on the host is of a mount namespace of our own.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 
 if [[ ${1:-} != --inside ]]; then
@@ -17,7 +16,6 @@ mount -t tmpfs tmpfs /var/lib/orbweaver
 mount -t tmpfs tmpfs /opt/cni
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/integration/operator.sh
 . tests/integration/operator.sh
 
 o_agent=${AGENT:-$o_programs/orbweaver-agent}

@@ -4,14 +4,10 @@
 # server (tests/support/api_check.go): it knows every field, all rules and policies compile; each rule refuses an object with
 # the message that it has, lets one through, and leaves an object of before editable. The samples and what upstream accepted
 # are accepted with the rules, too. And by manifests/overlays/node-tokens agents may write what they have to, and no more.
-#
-# shellcheck disable=SC2317 # most functions are called through t_ok
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
-# shellcheck source=tests/integration/rules.sh
 . tests/integration/rules.sh
 
 tmp=$(mktemp -d)

@@ -4,13 +4,10 @@
 # the operator meet it: each rule of manifests/overlays/crd-rules refuses an object with its message, lets one through, and leaves
 # an object of before editable; fields that select; what it says of unknown fields; lists that are streams; a server that goes away
 # and comes back. Skipped where its packages cannot be had.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 STAGE=0.36
 unset RULES # the definitions get their rules when there are objects already
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
-# shellcheck source=tests/integration/rules.sh
 . tests/integration/rules.sh
 
 pools=$spider/spiderippools

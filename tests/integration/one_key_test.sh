@@ -4,7 +4,6 @@
 # by callgrind (tests/support/one_key.c). No cluster, no time.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
 
 # Valgrind and sanitizers do not go together: this is the program as it ships.

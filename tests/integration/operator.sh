@@ -20,7 +20,6 @@
 # RULES=1 (with a newer server the definitions have the rules of manifests/overlays/crd-rules).
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
 
 o_programs=${BUILD:-build}/${VARIANT:-asan}

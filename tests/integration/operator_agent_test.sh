@@ -3,9 +3,7 @@
 # An agent that goes away from its node, as the operator sees it by the pods of the DaemonSet, with the rights of the manifests:
 # the NodeState and the policy say NoAgent, since when and what to look at; and no longer once the agent writes again. What
 # its pods look like is played; how long an absence has to last is in tests/unit/reconcilers/sriov/node_agent_test.c.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 state=$sriov/namespaces/$POD_NAMESPACE/sriovnetworknodestates/n1

@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The alerts of manifests/overlays/monitoring about the operator, the first group: a Prometheus that scrapes a real one has none while
 # all is well, and each of them when what it is about happens. Their times of patience are left out. alert_rules_test.sh has the others.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 states=$sriov/namespaces/$POD_NAMESPACE/sriovnetworknodestates

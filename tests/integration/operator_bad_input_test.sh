@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What people get wrong: kubeconfigs, flags, servers that are not there or not trusted, missing rights, missing CRDs. Each gives
 # one clear line and an exit code, or an operator that waits, not ready, without haste, and goes on once it is put right.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 watch_s=2

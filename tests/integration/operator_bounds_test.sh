@@ -2,10 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What users may make the operator read, on a real API server with two replicas: annotations, networks and configurations
 # that are too large, and many pods at the bound. The leader leads on, probes are answered, other pods have their addresses.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/integration/addresses.sh
 . tests/integration/addresses.sh
 
 o_begin bounds --no-controllers

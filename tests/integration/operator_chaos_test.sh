@@ -6,9 +6,7 @@
 # address is of two living pods, none is given that is not to be given, none is lost, none leaks. The last part shows that a
 # history with a fault is found out.
 # Environment: SEED (printed; random), STEPS, RATE (per second); LONG=1 or MINUTES=10: ten minutes. KEEP=DIR keeps the history.
-# shellcheck disable=SC2317 # most functions are called through t_ok and t_wait
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 seed=${SEED:-$(($(date +%s%N) / 1000 % 1000000 + 1))}

@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # One of several connections hangs: it acknowledges everything and passes nothing on, while the others go on talking. Every
 # kind is seen again soon, and no write is lost. The server allows few streams, so that there are several connections.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 kinds=(nodes namespaces spidermultusconfigs sriovnetworknodepolicies sriovnetworkpoolconfigs spiderippools

@@ -8,9 +8,7 @@
 # - Each write gives a new version of its object (o_writes_without_effect).
 # - A NetworkAttachmentDefinition follows from its config. Each change of the config (by the audit log) calls for one write at
 #   most, and so does each change that somebody made to it by hand. That an operator died calls for none.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 rounds=${ROUNDS:-$(o_size 20 1)}

@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The definition of NetworkAttachmentDefinition: on a cluster without Multus the operator creates it, with its account's rights, and
 # networks are rendered; one that another program brought stays as it is. The same of the SpiderCoordinator that pods need.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 name='network-attachment-definitions.k8s.cni.cncf.io'

@@ -12,9 +12,7 @@
 # - No node boots more often than asked: its boot's number says so.
 # - All of that also while operators are killed at any time.
 # Environment: SEED, when to kill (1); LONG=1: 60 operators instead of 5.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 RANDOM=${SEED:-1}

@@ -2,10 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Addresses in a hostile cluster, on a real API server and without any webhook: pools that overlap, a pool whose status the
 # server refuses to store, pods that the kubelet rejects. Each concerns its own pods only, and no address is on two living pods.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/integration/addresses.sh
 . tests/integration/addresses.sh
 
 o_begin hostile --no-controllers

@@ -3,9 +3,7 @@
 # What users are told on a real API server when something does not add up: pods that run without the injection that they asked for
 # (event, metric, condition), what pods get and are refused that name networks, pools and resources that do not exist, names that cannot be, conflicts. The API server calls the
 # webhook by URL on loopback.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 smc=$spider/namespaces/net/spidermultusconfigs

@@ -3,9 +3,7 @@
 # Reconciles leave nothing behind: after 3,000 of all kinds the sanitizers' leak check, which needs no more than one of a kind, finds
 # nothing at exit, and after 10,000 more the program that ships has not grown.
 # Environment: RECONCILES (10000), OPERATOR_RELEASE (default: $BUILD/bin/orbweaver-operator).
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 reconciles=${RECONCILES:-10000}

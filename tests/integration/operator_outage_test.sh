@@ -3,9 +3,7 @@
 # The API server goes away and comes back, and forgets history: the operator waits without haste, catches up with all that
 # happened meanwhile, and does nothing twice.
 # Environment: OUTAGE_S, how long the API server is down (15; LONG=1: 60).
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 outage_s=${OUTAGE_S:-$(o_size 60 15)}

@@ -1,9 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # One bad object among many good ones: whoever may create an object can put NUL characters into it. Nothing else is affected, also after a restart, and what cannot be read is named and not taken for deleted.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 meta='"annotations": {"note": "a\u0000b"}'

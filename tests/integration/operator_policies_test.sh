@@ -3,9 +3,7 @@
 # A policy and one network of each kind as the replaced SR-IOV operator was recorded handling them (conformance/policies.json,
 # networks.json), on a real API server: the NodeState of the node, the NetworkAttachmentDefinition of the network, value by value.
 # Policies of tenants change nothing. unit/reconcilers/sriov replays all recordings.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 conformance=${CONFORMANCE:-tests/conformance}

@@ -4,9 +4,7 @@
 # the API server are cut. In the end every NodeState is what the pure code makes of the policies, and nothing was
 # written that was not called for. LONG=1: 50 policies, 1,000 nodes, ten minutes.
 # Environment: SEED, what changes, who is killed and when (printed; random); SECONDS_OF_CHANGE, NODES, POLICIES, RATE (changes per second).
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 seed=${SEED:-$(($(date +%s%N) / 1000 % 1000000 + 1))}

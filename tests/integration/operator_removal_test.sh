@@ -5,9 +5,7 @@
 # also in the operator's namespace.
 # It ends within a minute, nothing of ours is left, and what belongs to others is as it was: their definition of
 # NetworkAttachmentDefinition, their networks. With a garbage collector; the operator has its account's rights, as long as it has them.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 overlay=manifests/overlays/kubernetes-1.20

@@ -3,9 +3,7 @@
 # What the operator made stays as it made it, what it did not make stays alone, and nothing is written without need: repair of
 # NetworkAttachmentDefinitions, owners, work items that follow policies and labels, an idle cluster.
 # Environment: IDLE_S, how long to count writes (15; LONG=1: 60).
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 idle_s=${IDLE_S:-$(o_size 60 15)}

@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Two replicas, one leader: the other takes over when the leader dies, leaves or is stopped; a leader that was stopped and
 # goes on after somebody else took over writes nothing more.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 # lib/kube/lease.h: LEASE_DURATION_S, and the pause between two looks of a candidate. Tests assert no tight times: the rest of

@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # etcd is restored from a backup under a running operator: revisions go backwards, objects of before are there again and
 # later ones are gone. The operator notices by itself, and ends where the pure functions say.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 changes=$(o_size 2000 300)

@@ -3,9 +3,7 @@
 # The operator with the rights of manifests/, doing what calls for the rarer ones: it lets go of what earlier operators left
 # behind, reads the networks of other programs, and sets owners where the API server asks whether it may.
 # That no test needs other rights, and all tests together need each of them: tests/rights_test.sh.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 configs=$spider/namespaces/default/spidermultusconfigs

@@ -3,9 +3,7 @@
 # The operator on a real API server, with what users really write: every SpiderIPPool, SpiderMultusConfig and
 # SriovNetworkNodePolicy of crds/samples becomes Ready once nodes with matching NICs exist, and one object of each kind and plugin
 # in conformance/spider.json gives what was recorded there.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 ours='["SpiderIPPool", "SpiderMultusConfig", "SriovNetworkNodePolicy"]'

@@ -3,9 +3,7 @@
 # Strangers at the operator's ports: a flood of connections that say nothing, and bodies that would take much memory. Probes, metrics
 # and reviews are answered all the same. Times are printed, not judged. No API server is needed: the operator waits for one.
 # LONG=1: 1,000 connections a second for a minute; else five seconds.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 clean_up() {

@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The operator's token is rotated under it: the file gets a new one, the old one is revoked. Then the authority that signs the
 # API server's certificate is another one. Users notice nothing.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 account=orbweaver-operator

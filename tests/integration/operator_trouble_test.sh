@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # One kind that cannot be watched any more does not take both replicas out of service: they stay ready, the webhook keeps
 # answering, all other kinds are dealt with, and a gauge and an event say which kind it is.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 smc=$spider/namespaces/default/spidermultusconfigs

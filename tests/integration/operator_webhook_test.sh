@@ -3,9 +3,7 @@
 # Admission on a real API server, which calls us by URL on loopback: refusals that say what to do, what is never refused, pod
 # injection, the same results with webhooks on, off and switched on later, a certificate that is replaced under load, both
 # replicas, and a cluster whose operator is gone. PODS=10000 is the full run of the load.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
-# shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
 pods=${PODS:-$(o_size 10000 1000 100)}

@@ -2,14 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `make release` publishes for both architectures: complete, of one version, the same when it is put together again, and each
 # part as its readers need it: install files for kubectl, indexes for registries, chart, command line, krew manifest, SPDX, sums.
-#
-# shellcheck disable=SC2317 # functions are called through t_ok
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
-# shellcheck source=tests/integration/images.sh
 . tests/integration/images.sh
 
 tmp=$(mktemp -d)

@@ -2,12 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Simulated nodes, from a policy to a repaired NIC: VFs, allocatable, pods with devices and addresses, a pod that fits nowhere,
 # what breaks and what is said of it. Needs no cluster.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
-# shellcheck source=tests/integration/simulated.sh
 . tests/integration/simulated.sh
 
 # refused WORDS COMMAND...: exit status 2 and one line with these words.

@@ -2,10 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # `orbweaver simulate`, as a user meets it: the real kubectl against it, what is wrong with its command line, and its end.
 # Needs no cluster.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
 
 orbweaver=${BUILD:-build}/${VARIANT:-asan}/orbweaver

@@ -2,12 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Rails and GPUs of simulated nodes: columns, labels of Nodes, `orbweaver topo`, an order from policies and from a pool, a NIC that
 # vanishes; the same rails for pods on two nodes. Needs no cluster.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
-# shellcheck source=tests/integration/simulated.sh
 . tests/integration/simulated.sh
 
 # The rails of gpu-1, "0 ens6f0np0,1 enp11s0f0np0"; a star behind those that are missing.

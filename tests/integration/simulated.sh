@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What tests on a simulated cluster share; to be sourced at the top of the tree, after tests/lib.sh. tmp: their folder, state: that
 # of `orbweaver simulate`, pid: its process, which ends with the test.
-# shellcheck disable=SC2034,SC2317 # used by those who source it
+# shellcheck disable=SC2034 # used by those who source it
 
 orbweaver=${BUILD:-build}/${VARIANT:-asan}/orbweaver
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1}

@@ -6,11 +6,10 @@
 # left: no VF, no RDMA device, no address, no rule, no file.
 # AWAY=N: for so many seconds (60). PREVIOUS=FILE: an image of an earlier version, with which the 20 pods start; the agent is then
 # updated from it, taken back to it, and updated once more.
-# shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
+# shellcheck disable=SC2016 # the node expands what is quoted
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/vm/attach.sh
 . tests/vm/attach.sh
 
 a_need_exclusive "pods come and go while the agent is away"

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Whoever of the node agent's processes is killed, at whichever step, and if the power goes: the next one ends in the desired
 # state, the PF stays what it is, and the one that serves the kubelet lives on.
-# shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
+# shellcheck disable=SC2016 # the node expands what is quoted
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/vm/agent.sh
 . tests/vm/agent.sh
 
 a_begin crash --pfs 1

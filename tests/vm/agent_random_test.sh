@@ -3,11 +3,9 @@
 # Policies change by chance while pods get VFs and give them back by chance: nothing is written to a VF that a pod has. What a VF
 # is made of is compared while a pod has it (tests/support/kubelet_play.c), and so is the agent's journal. LONG=1: ten minutes.
 # Environment: SEED, to have the same choices again; what comes of them depends on time, too.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/vm/agent.sh
 . tests/vm/agent.sh
 
 seed=${SEED:-$RANDOM$RANDOM}

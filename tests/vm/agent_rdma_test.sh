@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # The node agent and RDMA on a real kernel: Soft-RoCE devices on VFs are reported, and the RDMA subsystem gets the mode that a
 # SriovNetworkPoolConfig wants: at run time where the kernel lets it, else at the next boot, asked for once.
-# shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
+# shellcheck disable=SC2016 # the node expands what is quoted
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/vm/agent.sh
 . tests/vm/agent.sh
 
 a_begin rdma --pfs 1

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # The node agent on a real kernel with a real API server and operator: policies become VFs and go again, the host is repaired,
 # what must not be touched is not, and what cannot be done is said.
-# shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
+# shellcheck disable=SC2016 # the node expands what is quoted
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/vm/agent.sh
 . tests/vm/agent.sh
 
 a_begin agent --pfs 2

@@ -11,9 +11,8 @@
 #   a_make_pod NAME            in the API server, its UID in the node
 #   a_cni_gone                 no process of the agent is left
 #
-# shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
+# shellcheck disable=SC2016 # the node expands what is quoted
 
-# shellcheck source=tests/vm/agent.sh
 . tests/vm/agent.sh
 
 a_need_exclusive() {

@@ -8,12 +8,11 @@
 # Two processes are killed, each at one step, and the power is cut once, as the seed chooses. LONG=1: each process, and the power,
 # at every step, and PODS=200 pods at random, 0: none; hours, so it wants TEST_TIMEOUT. VICTIMS="ow-cnid power": these alone;
 # MOST=10: each at so many steps. SEED=N: the same again. VARIANT=opt is faster, with the same steps.
-# shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
+# shellcheck disable=SC2016 # the node expands what is quoted
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 AGENT=${AGENT:-${BUILD:-build}/${VARIANT:-asan}/tests/crash-agent}
-# shellcheck source=tests/vm/attach.sh
 . tests/vm/attach.sh
 
 a_need_exclusive "processes are killed while VFs and RDMA devices move"

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # VFs with their RDMA devices go into pods and come back: the plugins sriov and rdma as a runtime calls them, the agent's
 # server and workers, igb and Soft-RoCE whose devices move.
-# shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
+# shellcheck disable=SC2016 # the node expands what is quoted
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/vm/attach.sh
 . tests/vm/attach.sh
 
 a_need_exclusive "VFs and RDMA devices move into pods and back"

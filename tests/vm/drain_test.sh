@@ -10,11 +10,10 @@
 # - Pods without a VF stay where they are as long as no node has to boot. Each node boots once.
 # Environment: SEED, which writes operators survive. LONG=1: the mode goes back, too, without anybody killed; with that it wants
 # TEST_TIMEOUT.
-# shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
+# shellcheck disable=SC2016 # the node expands what is quoted
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/integration/operator.sh
 . tests/integration/operator.sh
 
 seed=${SEED:-$((RANDOM * 32768 + RANDOM))}

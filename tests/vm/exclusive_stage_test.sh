@@ -3,11 +3,9 @@
 # hack/node --exclusive: RDMA devices that move with their VFs into a pod's network namespace and come back, and RDMA traffic
 # between pods of two nodes: what the tests of exclusive mode stand on. Then a job in a pod with two VFs: the variables that the
 # guide's script gives it, and ib_write_bw by each device that they name.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
 
 tmp=$(mktemp -d)

@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # nodeagent/host on a real kernel: a virtual node with two igb PFs. What is there is observed, steps change it, pods and
 # processes that hold VFs are respected, and the initramfs decides on the RDMA mode.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
 
 # In the checkout, which the node sees.

@@ -4,11 +4,10 @@
 # tests/integration/interface_plugins_test.sh, of which nothing is skipped here. Of the kinds that this machine's own kernel
 # has, nothing is asked twice. LONG=1: all cases of the others, then bridge, tuning, host-device and dummy, in 30 minutes; else
 # those of its STAGE=core.
-# shellcheck disable=SC2016,SC2317 # variables of the inner shell; functions that run in the trap look unreachable
+# shellcheck disable=SC2016 # variables of the inner shell; functions that run in the trap look unreachable
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
 
 # In the checkout, which the node sees: it finds its own initramfs there.

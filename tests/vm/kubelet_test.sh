@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # A virtual node with containerd and kubelet: joins the cluster, runs a pod that talks to the API server, serves a
 # loaded image, comes back after a restart, and its Node object goes with it.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
 
 tmp=$(mktemp -d)

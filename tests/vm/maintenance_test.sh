@@ -6,11 +6,10 @@
 #
 # The kubelet is played: a loop keeps the Node Ready, so the operator has a node to give back.
 # LONG=1: a real kubelet besides, the agent from its image as it is installed, and a Deployment's pod that is asked to end.
-# shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
+# shellcheck disable=SC2016 # the node expands what is quoted
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/vm/agent.sh
 . tests/vm/agent.sh
 
 a_wait_s=${A_WAIT_S:-$(o_size 400 240)}

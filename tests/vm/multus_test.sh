@@ -4,11 +4,10 @@
 # it, and loses it again. Nothing of theirs changes: interfaces, addresses, routes, VFs, configuration, plugin files, pods; new
 # pods are set up by them as before.
 # MULTUS, SRIOV_CNI: these programs; without them, stand-ins that do what they do for the pods of this test.
-# shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
+# shellcheck disable=SC2016 # the node expands what is quoted
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
 
 cluster=multus-$$ node=multus-$$ namespace=orbweaver-system

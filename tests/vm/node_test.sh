@@ -1,11 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # hack/node: two virtual nodes on one segment, with SR-IOV, Soft-RoCE, commands, power cuts and restarts.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
 
 tmp=$(mktemp -d)

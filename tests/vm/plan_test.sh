@@ -5,11 +5,9 @@
 # for; afterwards, when the node has come to rest, compared: the NodeState's spec, the class, the pods in the way, and of each PF
 # how many VFs it has, whether they are new ones, their drivers and MTUs. Nothing else may have changed.
 # LONG=1: 20 changes. Environment: CHANGES, how many; SEED, to have the same ones again.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/vm/agent.sh
 . tests/vm/agent.sh
 
 seed=${SEED:-$RANDOM$RANDOM}

@@ -4,11 +4,10 @@
 # other pods that come meanwhile: every VF has its driver again, and every pod the device that its environment names, which is
 # compared by the number of its device node. A pod that was told a number which is another VF's now is named in an event, and
 # deleted as that says. BOOTS=N: how often (2; LONG=1: 20).
-# shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
+# shellcheck disable=SC2016 # the node expands what is quoted
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/vm/agent.sh
 . tests/vm/agent.sh
 
 boots=${BOOTS:-$(o_size 20 2)}

@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Resources on a virtual node with eight RoCE NICs and a real kubelet: the AI guide's shared devices, one per NIC, and the seed's
 # VFs, as the node's allocatable tells them.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/vm/agent.sh
 . tests/vm/agent.sh
 
 # The guide's ConfigMap with the NICs that the node has, in the same order.

@@ -6,11 +6,10 @@
 # another installation without a VF being touched.
 #
 # Commands in pods go past the kubelet, which may be busy with a load.
-# shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
+# shellcheck disable=SC2016 # the node expands what is quoted
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
 
 tmp=$(mktemp -d)

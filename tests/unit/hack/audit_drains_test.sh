@@ -3,7 +3,6 @@
 # hack/audit-drains.jq: which lines of an audit log it takes for a drain, and for leave to drain.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
 
 operator=system:serviceaccount:orbweaver-system:orbweaver-operator

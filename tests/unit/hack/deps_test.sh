@@ -1,11 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # hack/deps --check names what is missing, and the command that installs it, in one line; `make` asks before it compiles.
-#
-# shellcheck disable=SC2317 # functions are called through t_ok
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
 
 tmp=$(mktemp -d)

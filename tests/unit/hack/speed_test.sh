@@ -1,9 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # hack/speed.sh: deadlines follow the machine, also one that becomes busy while a command waits. What is measured here is made up.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
 
 unset ORBWEAVER_SLOWNESS

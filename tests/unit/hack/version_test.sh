@@ -1,11 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The version that hack/version prints: a semantic version for every state of a checkout.
-#
-# shellcheck disable=SC2317 # functions are called through t_ok
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
 
 tmp=$(mktemp -d)

@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # manifests/migration with a kubectl that prints files: what it keeps, which namespaces it names, each difference that it finds.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 . tests/lib.sh

@@ -1,11 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The plugin that ships: small, and without anything that it would look for at run time.
-#
-# shellcheck disable=SC2317 # functions are called through t_ok
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
-# shellcheck source=tests/lib.sh
 . tests/lib.sh
 
 program=${BUILD:-build}/bin/orbweaver-cni

@@ -68,7 +68,7 @@ static void reply(const char *start, struct http_reply reply)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static void hands_over_the_answer(void **state)
+TEST_WITH(hands_over_the_answer, open_script, close_script)
 {
 	struct ending e = {0};
 
@@ -86,7 +86,7 @@ static void add_lines(void *arg, const char *lines)
 	strbuf_adds(arg, lines);
 }
 
-static void hands_over_what_the_server_warns_of(void **state)
+TEST_WITH(hands_over_what_the_server_warns_of, open_script, close_script)
 {
 	auto_strbuf struct strbuf told = {0};
 	struct ending e = {0};
@@ -104,7 +104,7 @@ static void hands_over_what_the_server_warns_of(void **state)
 	assert_string_equal(strbuf_str(&told), "old\nodd\n");
 }
 
-static void waits_as_long_as_the_server_says_after_429(void **state)
+TEST_WITH(waits_as_long_as_the_server_says_after_429, open_script, close_script)
 {
 	struct ending e = {0};
 	int64_t began = clock_ms();
@@ -117,7 +117,7 @@ static void waits_as_long_as_the_server_says_after_429(void **state)
 	assert_in_range(clock_ms() - began, 1000, 1200); /* jitter */
 }
 
-static void does_not_wait_past_its_deadline(void **state)
+TEST_WITH(does_not_wait_past_its_deadline, open_script, close_script)
 {
 	struct ending e = {0};
 
@@ -129,7 +129,7 @@ static void does_not_wait_past_its_deadline(void **state)
 	assert_int_equal(http_script_unexpected(s.http), 0);
 }
 
-static void tries_again_after_500(void **state)
+TEST_WITH(tries_again_after_500, open_script, close_script)
 {
 	struct ending e = {0};
 
@@ -142,7 +142,7 @@ static void tries_again_after_500(void **state)
 	assert_int_equal(http_script_unused(s.http), 0);
 }
 
-static void takes_an_error_page_of_any_length_for_what_its_status_says(void **state)
+TEST_WITH(takes_an_error_page_of_any_length_for_what_its_status_says, open_script, close_script)
 {
 	struct ending e = {0};
 	char page[100001];
@@ -157,7 +157,7 @@ static void takes_an_error_page_of_any_length_for_what_its_status_says(void **st
 	assert_string_equal(e.err.reason, "Forbidden");
 }
 
-static void tries_again_when_the_connection_was_cut(void **state)
+TEST_WITH(tries_again_when_the_connection_was_cut, open_script, close_script)
 {
 	struct ending e = {0};
 
@@ -170,7 +170,7 @@ static void tries_again_when_the_connection_was_cut(void **state)
 	assert_string_equal(e.body, "{}");
 }
 
-static void gives_a_conflict_to_the_caller(void **state)
+TEST_WITH(gives_a_conflict_to_the_caller, open_script, close_script)
 {
 	struct ending e = {0};
 
@@ -185,7 +185,7 @@ static void gives_a_conflict_to_the_caller(void **state)
 	assert_true(kube_err_is(&e.err, "AlreadyExists"));
 }
 
-static void says_so_when_nobody_listens(void **state)
+TEST_WITH(says_so_when_nobody_listens, open_script, close_script)
 {
 	struct ending e = {0};
 
@@ -198,7 +198,7 @@ static void says_so_when_nobody_listens(void **state)
 	assert_non_null(strstr(e.err.text, s.config.server));
 }
 
-static void a_slow_answer_meets_the_deadline(void **state)
+TEST_WITH(a_slow_answer_meets_the_deadline, open_script, close_script)
 {
 	struct ending e = {0};
 	int64_t began = clock_ms();
@@ -210,7 +210,7 @@ static void a_slow_answer_meets_the_deadline(void **state)
 	assert_int_equal(clock_ms() - began, 200);
 }
 
-static void no_time_at_all_is_a_deadline_too(void **state)
+TEST_WITH(no_time_at_all_is_a_deadline_too, open_script, close_script)
 {
 	struct ending e = {0};
 
@@ -220,7 +220,7 @@ static void no_time_at_all_is_a_deadline_too(void **state)
 	assert_string_equal(e.err.reason, "DeadlineExceeded");
 }
 
-static void a_server_that_hangs_gets_a_new_connection(void **state)
+TEST_WITH(a_server_that_hangs_gets_a_new_connection, open_script, close_script)
 {
 	struct ending slow = {0}, next = {0};
 
@@ -254,7 +254,7 @@ static void rotate(void *arg)
 	write_text(((struct rotation *)arg)->path, "second");
 }
 
-static void a_401_is_answered_with_the_rotated_token(void **state)
+TEST_WITH(a_401_is_answered_with_the_rotated_token, open_script, close_script)
 {
 	char path[] = "/tmp/orbweaver-token-XXXXXX";
 	struct rotation rotation = {path};
@@ -278,7 +278,7 @@ static void a_401_is_answered_with_the_rotated_token(void **state)
 	assert_non_null(strstr(http_script_request(s.http, 1), "Authorization: Bearer second\r\n"));
 }
 
-static void a_second_401_is_an_error(void **state)
+TEST_WITH(a_second_401_is_an_error, open_script, close_script)
 {
 	struct ending e = {0};
 
@@ -334,7 +334,7 @@ static struct kube_call *watch(struct stream *stream, int64_t silence_ms)
 				   });
 }
 
-static void a_stream_is_handed_over_as_it_comes(void **state)
+TEST_WITH(a_stream_is_handed_over_as_it_comes, open_script, close_script)
 {
 	struct stream stream = {0};
 
@@ -352,7 +352,7 @@ static void a_stream_is_handed_over_as_it_comes(void **state)
 	assert_int_equal(http_script_count(s.http, "GET /watch"), 1);
 }
 
-static void a_stream_that_falls_silent_is_stalled(void **state)
+TEST_WITH(a_stream_that_falls_silent_is_stalled, open_script, close_script)
 {
 	struct stream stream = {0};
 
@@ -367,7 +367,7 @@ static void a_stream_that_falls_silent_is_stalled(void **state)
 	assert_string_equal(stream.end.err.reason, "Stalled");
 }
 
-static void a_stream_that_never_begins_is_stalled(void **state)
+TEST_WITH(a_stream_that_never_begins_is_stalled, open_script, close_script)
 {
 	struct stream stream = {0};
 
@@ -378,7 +378,7 @@ static void a_stream_that_never_begins_is_stalled(void **state)
 	assert_int_equal(stream.opened, 0);
 }
 
-static void the_reader_of_a_stream_can_refuse(void **state)
+TEST_WITH(the_reader_of_a_stream_can_refuse, open_script, close_script)
 {
 	struct stream stream = {.refuse_at = 3};
 
@@ -388,7 +388,7 @@ static void the_reader_of_a_stream_can_refuse(void **state)
 	assert_string_equal(stream.end.err.reason, "Enough");
 }
 
-static void an_error_is_not_streamed(void **state)
+TEST_WITH(an_error_is_not_streamed, open_script, close_script)
 {
 	struct stream stream = {0};
 
@@ -402,7 +402,7 @@ static void an_error_is_not_streamed(void **state)
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
-static void each_attempt_counts_under_the_names_of_client_go(void **state)
+TEST_WITH(each_attempt_counts_under_the_names_of_client_go, open_script, close_script)
 {
 	struct metrics *metrics = metrics_new();
 	struct ending e = {0}, late = {0};
@@ -463,7 +463,7 @@ static struct kube_call *call_with_free(struct ending *e)
 				   });
 }
 
-static void a_cancelled_call_says_nothing_whenever_that_was(void **state)
+TEST_WITH(a_cancelled_call_says_nothing_whenever_that_was, open_script, close_script)
 {
 	/* Queued, connecting, sent, waiting for a retry, and the times in between. */
 	static const int64_t times[] = {-1, 0, 1, 2, 5, 20, 60, 150};
@@ -499,7 +499,7 @@ static void cancel_the_others(void *arg, const struct kube_response *response,
 		kube_call_cancel(pair->calls[i]);
 }
 
-static void a_callback_may_cancel_calls_that_have_ended_at_the_same_time(void **state)
+TEST_WITH(a_callback_may_cancel_calls_that_have_ended_at_the_same_time, open_script, close_script)
 {
 	struct pair pair = {0};
 
@@ -519,7 +519,7 @@ static void a_callback_may_cancel_calls_that_have_ended_at_the_same_time(void **
 	assert_int_equal(pair.ended, 1);
 }
 
-static void a_client_goes_with_calls_in_every_state(void **state)
+TEST_WITH(a_client_goes_with_calls_in_every_state, open_script, close_script)
 {
 	struct ending e[4] = {0};
 	struct stream stream = {0};
@@ -575,7 +575,7 @@ static int open_fenced(void **state)
 	return 0;
 }
 
-static void a_closed_fence_stops_a_write_before_it_is_sent(void **state)
+TEST_WITH(a_closed_fence_stops_a_write_before_it_is_sent, open_fenced, close_script)
 {
 	struct ending e = {0}, r = {0};
 
@@ -590,7 +590,7 @@ static void a_closed_fence_stops_a_write_before_it_is_sent(void **state)
 	assert_int_equal(http_script_count(s.http, "PUT"), 0);
 }
 
-static void a_fence_that_closes_stops_the_retry(void **state)
+TEST_WITH(a_fence_that_closes_stops_the_retry, open_fenced, close_script)
 {
 	struct ending e = {0};
 
@@ -603,7 +603,7 @@ static void a_fence_that_closes_stops_the_retry(void **state)
 	assert_int_equal(http_script_count(s.http, "PUT"), 1);
 }
 
-static void a_fence_that_closes_abandons_a_write_in_flight(void **state)
+TEST_WITH(a_fence_that_closes_abandons_a_write_in_flight, open_fenced, close_script)
 {
 	struct ending e = {0}, r = {0};
 
@@ -619,7 +619,7 @@ static void a_fence_that_closes_abandons_a_write_in_flight(void **state)
 	assert_int_equal(r.err.class, ERR_NONE);
 }
 
-static void who_tries_again_at_once_does_not_stop_the_loop(void **state)
+TEST_WITH(who_tries_again_at_once_does_not_stop_the_loop, open_fenced, close_script)
 {
 	struct ending e = {0};
 	int turns = 0;
@@ -633,7 +633,7 @@ static void who_tries_again_at_once_does_not_stop_the_loop(void **state)
 	assert_in_range(turns, 49, 999);
 }
 
-static void the_end_of_writes_cuts_connections_without_the_loop(void **state)
+TEST_WITH(the_end_of_writes_cuts_connections_without_the_loop, open_fenced, close_script)
 {
 	struct ending e = {0};
 
@@ -688,13 +688,13 @@ static ssize_t bytes_of_a_stopped_child(int64_t lasts_ms, int64_t stopped_ms)
 	return got;
 }
 
-static void a_process_that_is_stopped_before_its_write_does_not_write_afterwards(void **state)
+TEST(a_process_that_is_stopped_before_its_write_does_not_write_afterwards)
 {
 	assert_int_equal(bytes_of_a_stopped_child(3600000, 0), 1);
 	assert_int_equal(bytes_of_a_stopped_child(100, 200), 0);
 }
 
-static void an_alarm_leaves_errno_as_it_was(void **state)
+TEST(an_alarm_leaves_errno_as_it_was)
 {
 	int pair[2];
 	int unconnected = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); /* cannot be shut down */
@@ -719,7 +719,7 @@ static void an_alarm_leaves_errno_as_it_was(void **state)
 
 /* ---- verbs ----------------------------------------------------------------------------------- */
 
-static void paths_have_what_is_needed(void **state)
+TEST(paths_have_what_is_needed)
 {
 	static const struct kube_resource node = {"", "v1", "nodes", "Node", false};
 	const struct {
@@ -743,7 +743,7 @@ static void paths_have_what_is_needed(void **state)
 	}
 }
 
-static void verbs_say_what_they_mean(void **state)
+TEST_WITH(verbs_say_what_they_mean, open_script, close_script)
 {
 	json_auto_t *widget =
 		json_pack("{s:{s:s, s:s}}", "metadata", "name", "w", "namespace", "lab");
@@ -799,7 +799,7 @@ static void verbs_say_what_they_mean(void **state)
 	ending_done(&e);
 }
 
-static void an_answer_that_is_not_json_is_an_error(void **state)
+TEST_WITH(an_answer_that_is_not_json_is_an_error, open_script, close_script)
 {
 	struct ending e = {0};
 
@@ -809,49 +809,4 @@ static void an_answer_that_is_not_json_is_an_error(void **state)
 	assert_int_equal(e.err.class, ERR_TRANSIENT);
 	assert_string_equal(e.err.reason, "BadJson");
 	assert_null(e.object);
-}
-
-#define scripted(test) cmocka_unit_test_setup_teardown(test, open_script, close_script)
-#define fenced(test)   cmocka_unit_test_setup_teardown(test, open_fenced, close_script)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		scripted(hands_over_the_answer),
-		scripted(hands_over_what_the_server_warns_of),
-		scripted(waits_as_long_as_the_server_says_after_429),
-		scripted(does_not_wait_past_its_deadline),
-		scripted(tries_again_after_500),
-		scripted(takes_an_error_page_of_any_length_for_what_its_status_says),
-		scripted(tries_again_when_the_connection_was_cut),
-		scripted(gives_a_conflict_to_the_caller),
-		scripted(says_so_when_nobody_listens),
-		scripted(a_slow_answer_meets_the_deadline),
-		scripted(no_time_at_all_is_a_deadline_too),
-		scripted(a_server_that_hangs_gets_a_new_connection),
-		scripted(a_401_is_answered_with_the_rotated_token),
-		scripted(a_second_401_is_an_error),
-		scripted(a_stream_is_handed_over_as_it_comes),
-		scripted(a_stream_that_falls_silent_is_stalled),
-		scripted(a_stream_that_never_begins_is_stalled),
-		scripted(the_reader_of_a_stream_can_refuse),
-		scripted(an_error_is_not_streamed),
-		scripted(each_attempt_counts_under_the_names_of_client_go),
-		scripted(a_cancelled_call_says_nothing_whenever_that_was),
-		scripted(a_callback_may_cancel_calls_that_have_ended_at_the_same_time),
-		scripted(a_client_goes_with_calls_in_every_state),
-		fenced(a_closed_fence_stops_a_write_before_it_is_sent),
-		fenced(a_fence_that_closes_stops_the_retry),
-		fenced(a_fence_that_closes_abandons_a_write_in_flight),
-		fenced(who_tries_again_at_once_does_not_stop_the_loop),
-		fenced(the_end_of_writes_cuts_connections_without_the_loop),
-		cmocka_unit_test(
-			a_process_that_is_stopped_before_its_write_does_not_write_afterwards),
-		cmocka_unit_test(an_alarm_leaves_errno_as_it_was),
-		cmocka_unit_test(paths_have_what_is_needed),
-		scripted(verbs_say_what_they_mean),
-		scripted(an_answer_that_is_not_json_is_an_error),
-	};
-
-	return cmocka_run_group_tests_name("lib/kube/client", tests, NULL, NULL);
 }

@@ -158,7 +158,7 @@ static bool asked(const char *part)
 	return false;
 }
 
-static void lists_in_pages_and_watches_from_there(void **state)
+TEST_WITH(lists_in_pages_and_watches_from_there, set_up, tear_down)
 {
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "next page", OBJECT("a", "3"))});
 	reply("GET /apis/test.example/v1/widgets?limit=500&continue=next%20page ",
@@ -177,7 +177,7 @@ static void lists_in_pages_and_watches_from_there(void **state)
 	assert_true(asked("resourceVersion=10 "));
 }
 
-static void a_page_that_breaks_off_is_read_again(void **state)
+TEST_WITH(a_page_that_breaks_off_is_read_again, set_up, tear_down)
 {
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "p2", OBJECT("a", "3"))});
 	reply("GET /apis/test.example/v1/widgets?limit=500&continue=p2 ",
@@ -194,7 +194,7 @@ static void a_page_that_breaks_off_is_read_again(void **state)
 	assert_int_equal(f.troubles, 0);
 }
 
-static void a_continue_token_that_is_too_old_starts_the_list_again(void **state)
+TEST_WITH(a_continue_token_that_is_too_old_starts_the_list_again, set_up, tear_down)
 {
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "p2", OBJECT("a", "3"))});
 	reply("GET /apis/test.example/v1/widgets?limit=500&continue=p2 ",
@@ -212,7 +212,7 @@ static void goes_on(void)
 	reply(NEWEST, (struct http_reply){.body = LIST_OF("1000", "", ""), .always = true});
 }
 
-static void a_broken_watch_goes_on_where_it_was(void **state)
+TEST_WITH(a_broken_watch_goes_on_where_it_was, set_up, tear_down)
 {
 	goes_on();
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
@@ -229,7 +229,7 @@ static void a_broken_watch_goes_on_where_it_was(void **state)
 	assert_int_equal(f.troubles, 0); /* nobody has to know */
 }
 
-static void bookmarks_move_the_place_to_resume_from(void **state)
+TEST_WITH(bookmarks_move_the_place_to_resume_from, set_up, tear_down)
 {
 	goes_on();
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", "")});
@@ -259,24 +259,24 @@ static void relist_after(struct http_reply too_old)
 	assert_true(asked("resourceVersion=30 "));
 }
 
-static void a_410_status_leads_to_a_new_list(void **state)
+TEST_WITH(a_410_status_leads_to_a_new_list, set_up, tear_down)
 {
 	relist_after((struct http_reply){.status = 410, .body = STATUS("410", "Expired")});
 }
 
-static void a_410_event_leads_to_a_new_list(void **state)
+TEST_WITH(a_410_event_leads_to_a_new_list, set_up, tear_down)
 {
 	relist_after((struct http_reply){.body = EVENT("ERROR", STATUS("410", "Expired")),
 					 .after = HTTP_OPEN});
 }
 
-static void an_older_servers_gone_is_the_same(void **state)
+TEST_WITH(an_older_servers_gone_is_the_same, set_up, tear_down)
 {
 	relist_after((struct http_reply){.body = EVENT("ERROR", STATUS("410", "Gone")),
 					 .after = HTTP_OPEN});
 }
 
-static void another_error_event_is_told_and_the_watch_resumed(void **state)
+TEST_WITH(another_error_event_is_told_and_the_watch_resumed, set_up, tear_down)
 {
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
 	reply(WATCH, (struct http_reply){.body = EVENT("ERROR", STATUS("500", "InternalError")),
@@ -292,7 +292,7 @@ static void another_error_event_is_told_and_the_watch_resumed(void **state)
 	assert_int_equal(http_script_count(f.s.http, LIST), 1);
 }
 
-static void garbage_is_told_once_and_does_no_harm(void **state)
+TEST_WITH(garbage_is_told_once_and_does_no_harm, set_up, tear_down)
 {
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
 	reply(WATCH, (struct http_reply){.body = "<html>", .after = HTTP_OPEN});
@@ -316,7 +316,7 @@ static void garbage_is_told_once_and_does_no_harm(void **state)
 	"{\"metadata\":{\"namespace\":\"lab\",\"name\":\"" name                                    \
 	"\",\"annotations\":{\"note\":\"a\\u0000b\"},\"resourceVersion\":\"" version "\"}}"
 
-static void a_nul_in_a_string_stops_nothing(void **state)
+TEST_WITH(a_nul_in_a_string_stops_nothing, set_up, tear_down)
 {
 	json_auto_t *object = NULL;
 
@@ -333,7 +333,7 @@ static void a_nul_in_a_string_stops_nothing(void **state)
 }
 
 /* Also one that the splitter gave up, of which no JSON is left to be read. */
-static void an_object_that_is_nested_too_deeply_is_logged(void **state)
+TEST_WITH(an_object_that_is_nested_too_deeply_is_logged, set_up, tear_down)
 {
 	static const char object[] = "{\"metadata\":{\"namespace\":\"lab\",\"name\":\"a\","
 				     "\"resourceVersion\":\"3\"},\"v\":%s%s}";
@@ -362,7 +362,7 @@ static void an_object_that_is_nested_too_deeply_is_logged(void **state)
 	assert_non_null(strstr(text, "nested deeper than 64 levels"));
 }
 
-static void one_object_that_cannot_be_read_stops_no_other(void **state)
+TEST_WITH(one_object_that_cannot_be_read_stops_no_other, set_up, tear_down)
 {
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "",
 							OBJECT("a", "3") "," POISONED(
@@ -389,7 +389,7 @@ static void one_object_that_cannot_be_read_stops_no_other(void **state)
 	assert_int_equal(cache_unreadable_len(f.cache), 0);
 }
 
-static void what_cannot_be_read_is_not_taken_for_deleted_by_a_list(void **state)
+TEST_WITH(what_cannot_be_read_is_not_taken_for_deleted_by_a_list, set_up, tear_down)
 {
 	reply(LIST, (struct http_reply){
 			    .body = LIST_OF("10", "", OBJECT("a", "3") "," POISONED("b", "4"))});
@@ -408,7 +408,7 @@ static void what_cannot_be_read_is_not_taken_for_deleted_by_a_list(void **state)
 	assert_int_equal(cache_unreadable_len(f.cache), 0);
 }
 
-static void what_does_not_say_which_object_it_is_ends_the_answer(void **state)
+TEST_WITH(what_does_not_say_which_object_it_is_ends_the_answer, NULL, tear_down)
 {
 	static const char *const events[] = {
 		"{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"name\":\"a\"},\"n\":1e999}}\n",
@@ -435,7 +435,7 @@ static void what_does_not_say_which_object_it_is_ends_the_answer(void **state)
 	}
 }
 
-static void health_says_since_when_and_why(void **state)
+TEST_WITH(health_says_since_when_and_why, set_up, tear_down)
 {
 	struct informer_health health;
 
@@ -456,7 +456,7 @@ static void health_says_since_when_and_why(void **state)
 	assert_int_equal(health.version, 10);
 }
 
-static void what_is_no_list_is_not_an_empty_one(void **state)
+TEST_WITH(what_is_no_list_is_not_an_empty_one, NULL, tear_down)
 {
 	static const char *const answers[] = {
 		"{}",
@@ -488,7 +488,7 @@ static void what_is_no_list_is_not_an_empty_one(void **state)
 	}
 }
 
-static void a_restored_server_is_believed(void **state)
+TEST_WITH(a_restored_server_is_believed, set_up, tear_down)
 {
 	reply(LIST,
 	      (struct http_reply){
@@ -523,26 +523,26 @@ static void start_seen(const char *restored_start, struct http_reply restored)
 	assert_true(asked("resourceVersion=50 "));
 }
 
-static void an_event_of_an_older_version_means_a_restored_server(void **state)
+TEST_WITH(an_event_of_an_older_version_means_a_restored_server, set_up, tear_down)
 {
 	start_seen(WATCH, (struct http_reply){.body = EVENT("ADDED", OBJECT("d", "50")),
 					      .after = HTTP_OPEN});
 	assert_string_equal(f.reason, "Restored");
 }
 
-static void a_bookmark_of_an_older_version_means_a_restored_server(void **state)
+TEST_WITH(a_bookmark_of_an_older_version_means_a_restored_server, set_up, tear_down)
 {
 	start_seen(WATCH, (struct http_reply){.body = BOOKMARK("999"), .after = HTTP_OPEN});
 	assert_string_equal(f.reason, "Restored");
 }
 
-static void a_server_that_was_restored_while_the_connection_was_lost_is_noticed(void **state)
+TEST_WITH(a_server_that_was_restored_while_the_connection_was_lost_is_noticed, set_up, tear_down)
 {
 	reply(NEWEST, (struct http_reply){.body = LIST_OF("50", "", "")});
 	start_seen(WATCH, (struct http_reply){.after = HTTP_CUT});
 }
 
-static void a_watch_that_is_silent_for_too_long_is_listed_again(void **state)
+TEST_WITH(a_watch_that_is_silent_for_too_long_is_listed_again, set_up, tear_down)
 {
 	reply(LIST, (struct http_reply){.body = LIST_OF("1000", "", OBJECT("a", "900"))});
 	reply(WATCH, (struct http_reply){.after = HTTP_OPEN}); /* not even a bookmark */
@@ -554,7 +554,7 @@ static void a_watch_that_is_silent_for_too_long_is_listed_again(void **state)
 	assert_int_equal(f.troubles, 0);
 }
 
-static void history_is_compared_until_the_server_answers(void **state)
+TEST_WITH(history_is_compared_until_the_server_answers, set_up, tear_down)
 {
 	goes_on();
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
@@ -568,7 +568,7 @@ static void history_is_compared_until_the_server_answers(void **state)
 	assert_int_equal(http_script_count(f.s.http, LIST), 1);
 }
 
-static void what_cannot_be_listed_is_told(void **state)
+TEST_WITH(what_cannot_be_listed_is_told, set_up, tear_down)
 {
 	reply(LIST, (struct http_reply){.status = 404, .body = "404 page not found\n"});
 	reply(LIST, (struct http_reply){.status = 403, .body = STATUS("403", "Forbidden")});
@@ -583,7 +583,7 @@ static void what_cannot_be_listed_is_told(void **state)
 	assert_true(f.cleared > 0);
 }
 
-static void a_429_is_waited_out(void **state)
+TEST_WITH(a_429_is_waited_out, set_up, tear_down)
 {
 	int64_t began = clock_ms();
 
@@ -596,7 +596,7 @@ static void a_429_is_waited_out(void **state)
 }
 
 /* The API server says so while it fills a watch cache. */
-static void a_429_in_the_body_or_in_an_event_is_waited_out(void **state)
+TEST_WITH(a_429_in_the_body_or_in_an_event_is_waited_out, set_up, tear_down)
 {
 	static const char busy[] = "{\"kind\":\"Status\",\"code\":429,\"reason\":"
 				   "\"TooManyRequests\",\"message\":\"storage is "
@@ -617,7 +617,7 @@ static void a_429_in_the_body_or_in_an_event_is_waited_out(void **state)
 
 /* ---- streaming lists ------------------------------------------------------------------------- */
 
-static void a_streamed_list_is_complete_at_its_bookmark(void **state)
+TEST_WITH(a_streamed_list_is_complete_at_its_bookmark, set_up, tear_down)
 {
 	reply(STREAM,
 	      (struct http_reply){
@@ -650,7 +650,7 @@ static void count(void *arg)
 	++*(int *)arg;
 }
 
-static void a_server_without_streamed_lists_is_asked_for_pages(void **state)
+TEST_WITH(a_server_without_streamed_lists_is_asked_for_pages, set_up, tear_down)
 {
 	reply(WATCH, (struct http_reply){.status = 422, .body = STATUS("422", "Invalid")});
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
@@ -667,7 +667,7 @@ static void a_server_without_streamed_lists_is_asked_for_pages(void **state)
 }
 
 /* All who use the client know, and nobody asks for an hour. */
-static void a_refusal_is_remembered_for_the_kind(void **state)
+TEST_WITH(a_refusal_is_remembered_for_the_kind, set_up, tear_down)
 {
 	struct cache *other = cache_new(&kind, NULL, NULL);
 	int synced = 0;
@@ -697,7 +697,7 @@ static void a_refusal_is_remembered_for_the_kind(void **state)
 }
 
 /* The server restarts while it sends the list: that is no refusal, unless it happens again. */
-static void a_stream_that_breaks_off_is_asked_for_once_more(void **state)
+TEST_WITH(a_stream_that_breaks_off_is_asked_for_once_more, set_up, tear_down)
 {
 	reply(STREAM,
 	      (struct http_reply){.body = EVENT("ADDED", OBJECT("a", "3")), .after = HTTP_CUT});
@@ -712,7 +712,7 @@ static void a_stream_that_breaks_off_is_asked_for_once_more(void **state)
 	assert_true(kube_client_may_stream(f.s.client, "test.example/widgets"));
 }
 
-static void after_two_broken_streams_a_list_is_read_in_pages(void **state)
+TEST_WITH(after_two_broken_streams_a_list_is_read_in_pages, set_up, tear_down)
 {
 	reply(STREAM,
 	      (struct http_reply){.body = EVENT("ADDED", OBJECT("a", "3")), .after = HTTP_CUT});
@@ -727,7 +727,7 @@ static void after_two_broken_streams_a_list_is_read_in_pages(void **state)
 }
 
 /* A server that takes the question for an ordinary watch would never say where the list ends. */
-static void a_watch_in_place_of_a_stream_is_a_refusal(void **state)
+TEST_WITH(a_watch_in_place_of_a_stream_is_a_refusal, set_up, tear_down)
 {
 	reply(STREAM, (struct http_reply){
 			      .body = EVENT("ADDED", OBJECT("a", "3")) BOOKMARK("9"),
@@ -743,7 +743,7 @@ static void a_watch_in_place_of_a_stream_is_a_refusal(void **state)
 }
 
 /* What an API server says that still reads its objects from etcd. */
-static void a_stream_waits_for_a_server_that_is_not_ready(void **state)
+TEST_WITH(a_stream_waits_for_a_server_that_is_not_ready, set_up, tear_down)
 {
 	int64_t began = clock_ms();
 
@@ -762,7 +762,7 @@ static void a_stream_waits_for_a_server_that_is_not_ready(void **state)
 	assert_cache("a=3 ");
 }
 
-static void a_stream_that_cannot_begin_is_told(void **state)
+TEST_WITH(a_stream_that_cannot_begin_is_told, set_up, tear_down)
 {
 	reply(WATCH, (struct http_reply){.status = 500, .always = true});
 	start_streaming();
@@ -780,7 +780,7 @@ static void learn(const char *text)
 	informer_learn(f.informer, object);
 }
 
-static void own_writes_are_known_before_the_watch_tells(void **state)
+TEST_WITH(own_writes_are_known_before_the_watch_tells, set_up, tear_down)
 {
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
 	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
@@ -808,7 +808,7 @@ static void fork_the_list(void *arg)
 	learn(OBJECT("c", "21"));
 }
 
-static void a_late_answer_during_a_list_does_not_raise_the_dead(void **state)
+TEST_WITH(a_late_answer_during_a_list_does_not_raise_the_dead, set_up, tear_down)
 {
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
 	reply(WATCH, (struct http_reply){.status = 410});
@@ -819,51 +819,4 @@ static void a_late_answer_during_a_list_does_not_raise_the_dead(void **state)
 	until_events(4); /* a; b comes and goes; c is newer than the list */
 	scripted_for(&f.s, 50);
 	assert_cache("a=3 c=21 ");
-}
-
-#define scripted(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		scripted(lists_in_pages_and_watches_from_there),
-		scripted(a_page_that_breaks_off_is_read_again),
-		scripted(a_continue_token_that_is_too_old_starts_the_list_again),
-		scripted(a_broken_watch_goes_on_where_it_was),
-		scripted(bookmarks_move_the_place_to_resume_from),
-		scripted(a_410_status_leads_to_a_new_list),
-		scripted(an_event_of_an_older_version_means_a_restored_server),
-		scripted(a_bookmark_of_an_older_version_means_a_restored_server),
-		scripted(a_server_that_was_restored_while_the_connection_was_lost_is_noticed),
-		scripted(history_is_compared_until_the_server_answers),
-		scripted(a_watch_that_is_silent_for_too_long_is_listed_again),
-		scripted(a_nul_in_a_string_stops_nothing),
-		scripted(one_object_that_cannot_be_read_stops_no_other),
-		scripted(an_object_that_is_nested_too_deeply_is_logged),
-		scripted(what_cannot_be_read_is_not_taken_for_deleted_by_a_list),
-		cmocka_unit_test_teardown(what_does_not_say_which_object_it_is_ends_the_answer,
-					  tear_down),
-		scripted(health_says_since_when_and_why),
-		scripted(a_410_event_leads_to_a_new_list),
-		scripted(an_older_servers_gone_is_the_same),
-		scripted(another_error_event_is_told_and_the_watch_resumed),
-		scripted(garbage_is_told_once_and_does_no_harm),
-		cmocka_unit_test_teardown(what_is_no_list_is_not_an_empty_one, tear_down),
-		scripted(a_restored_server_is_believed),
-		scripted(what_cannot_be_listed_is_told),
-		scripted(a_429_is_waited_out),
-		scripted(a_429_in_the_body_or_in_an_event_is_waited_out),
-		scripted(a_streamed_list_is_complete_at_its_bookmark),
-		scripted(a_server_without_streamed_lists_is_asked_for_pages),
-		scripted(a_refusal_is_remembered_for_the_kind),
-		scripted(a_stream_that_breaks_off_is_asked_for_once_more),
-		scripted(after_two_broken_streams_a_list_is_read_in_pages),
-		scripted(a_watch_in_place_of_a_stream_is_a_refusal),
-		scripted(a_stream_waits_for_a_server_that_is_not_ready),
-		scripted(a_stream_that_cannot_begin_is_told),
-		scripted(own_writes_are_known_before_the_watch_tells),
-		scripted(a_late_answer_during_a_list_does_not_raise_the_dead),
-	};
-
-	return cmocka_run_group_tests_name("lib/kube/informer", tests, NULL, NULL);
 }

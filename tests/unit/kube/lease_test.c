@@ -118,7 +118,7 @@ static void move_clock(int64_t ms)
 	moved_us += ms * 1000;
 }
 
-static void one_that_is_not_there_is_created_and_held_for_ten_seconds(void **state)
+TEST_WITH(one_that_is_not_there_is_created_and_held_for_ten_seconds, set_up, tear_down)
 {
 	const char *request = NULL;
 
@@ -139,7 +139,7 @@ static void one_that_is_not_there_is_created_and_held_for_ten_seconds(void **sta
 	assert_int_equal(f.troubles, 0);
 }
 
-static void it_says_for_how_long_its_holder_writes_and_what_else_others_need(void **state)
+TEST_WITH(it_says_for_how_long_its_holder_writes_and_what_else_others_need, set_up, tear_down)
 {
 	json_auto_t *annotations =
 		json_pack("{s:s}", "orbweaver.io/config-namespace", "spiderpool");
@@ -153,7 +153,7 @@ static void it_says_for_how_long_its_holder_writes_and_what_else_others_need(voi
 			       "\"orbweaver.io/config-namespace\":\"spiderpool\""));
 }
 
-static void a_term_is_as_long_as_the_lease_says(void **state)
+TEST(a_term_is_as_long_as_the_lease_says)
 {
 	json_auto_t *said =
 		json_pack("{s:{s:{s:s}}, s:{s:i}}", "metadata", "annotations",
@@ -170,7 +170,7 @@ static void a_term_is_as_long_as_the_lease_says(void **state)
 }
 
 /* --leader-elect=false: it leads in any case, and the Lease is for those who look. */
-static void one_without_an_election_leads_and_writes_the_lease_of_others(void **state)
+TEST_WITH(one_without_an_election_leads_and_writes_the_lease_of_others, set_up, tear_down)
 {
 	reply(GET_LEASE, (struct http_reply){.body = LEASE_OF("other", "1", "t1", "15")});
 	reply(PUT_LEASE, (struct http_reply){.body = LEASE_OF("me", "2", "t2", "15")});
@@ -184,7 +184,7 @@ static void one_without_an_election_leads_and_writes_the_lease_of_others(void **
 	assert_int_equal(f.ended, 0);
 }
 
-static void one_without_an_election_leads_without_a_lease(void **state)
+TEST_WITH(one_without_an_election_leads_without_a_lease, set_up, tear_down)
 {
 	reply(GET_LEASE, (struct http_reply){
 				 .status = 403,
@@ -201,7 +201,7 @@ static void sleep_long(void *arg)
 	move_clock(LEASE_HOLD_MS + 1);
 }
 
-static void the_term_counts_from_sending_not_from_the_answer(void **state)
+TEST_WITH(the_term_counts_from_sending_not_from_the_answer, set_up, tear_down)
 {
 	/* As if the process was stopped between the two. */
 	not_found_then_created((struct http_reply){.seen = sleep_long});
@@ -214,7 +214,7 @@ static void the_term_counts_from_sending_not_from_the_answer(void **state)
 	assert_false(lease_is_held(f.lease));
 }
 
-static void somebody_elses_is_taken_fifteen_seconds_after_its_last_change(void **state)
+TEST_WITH(somebody_elses_is_taken_fifteen_seconds_after_its_last_change, set_up, tear_down)
 {
 	const char *request = NULL;
 
@@ -240,7 +240,7 @@ static void somebody_elses_is_taken_fifteen_seconds_after_its_last_change(void *
 	assert_non_null(strstr(request, "\"keep\":\"me\""));
 }
 
-static void a_shorter_duration_is_not_believed(void **state)
+TEST_WITH(a_shorter_duration_is_not_believed, set_up, tear_down)
 {
 	reply(GET_LEASE,
 	      (struct http_reply){.body = LEASE_OF("you", "5", "t1", "1"), .always = true});
@@ -254,7 +254,7 @@ static void a_shorter_duration_is_not_believed(void **state)
 	assert_int_equal(http_script_count(f.s.http, "PUT"), 0);
 }
 
-static void one_that_was_given_back_is_taken_at_once(void **state)
+TEST_WITH(one_that_was_given_back_is_taken_at_once, set_up, tear_down)
 {
 	reply(GET_LEASE, (struct http_reply){.body = LEASE_OF("", "5", "t1", "1")});
 	reply(PUT_LEASE, (struct http_reply){.body = LEASE_OF("me", "6", "t2", "15")});
@@ -262,7 +262,7 @@ static void one_that_was_given_back_is_taken_at_once(void **state)
 	scripted_until(&f.s, &f.began, 1);
 }
 
-static void a_renewal_whose_answer_was_lost_does_not_cost_the_lease(void **state)
+TEST_WITH(a_renewal_whose_answer_was_lost_does_not_cost_the_lease, set_up, tear_down)
 {
 	not_found_then_created((struct http_reply){0});
 	/* The first attempt is stored, the second meets what it wrote. */
@@ -285,7 +285,7 @@ static void a_renewal_whose_answer_was_lost_does_not_cost_the_lease(void **state
 	assert_non_null(strstr(http_script_request(f.s.http, 5), "\"resourceVersion\":\"2\""));
 }
 
-static void one_that_somebody_else_took_is_lost_at_once(void **state)
+TEST_WITH(one_that_somebody_else_took_is_lost_at_once, set_up, tear_down)
 {
 	not_found_then_created((struct http_reply){0});
 	reply(PUT_LEASE, (struct http_reply){.status = 409});
@@ -297,7 +297,7 @@ static void one_that_somebody_else_took_is_lost_at_once(void **state)
 	assert_string_equal(lease_holder(f.lease), "you");
 }
 
-static void the_end_of_the_term_is_told(void **state)
+TEST_WITH(the_end_of_the_term_is_told, set_up, tear_down)
 {
 	not_found_then_created((struct http_reply){0});
 	reply(PUT_LEASE, (struct http_reply){.status = 500, .always = true});
@@ -308,7 +308,7 @@ static void the_end_of_the_term_is_told(void **state)
 	assert_false(lease_is_held(f.lease));
 }
 
-static void what_is_in_the_way_is_told_once(void **state)
+TEST_WITH(what_is_in_the_way_is_told_once, set_up, tear_down)
 {
 	reply("",
 	      (struct http_reply){
@@ -324,7 +324,7 @@ static void what_is_in_the_way_is_told_once(void **state)
 	assert_string_equal(f.reason, "Forbidden");
 }
 
-static void a_missing_namespace_is_told_and_not_hammered(void **state)
+TEST_WITH(a_missing_namespace_is_told_and_not_hammered, set_up, tear_down)
 {
 	reply("", (struct http_reply){
 			  .status = 404,
@@ -349,7 +349,7 @@ static void until_looked(size_t n)
 	scripted_for(&f.s, 50);
 }
 
-static void one_that_is_deleted_under_its_holder_is_not_created_before_its_time(void **state)
+TEST_WITH(one_that_is_deleted_under_its_holder_is_not_created_before_its_time, set_up, tear_down)
 {
 	reply(GET_LEASE, (struct http_reply){.body = LEASE_OF("you", "5", "t1", "15")});
 	reply(GET_LEASE, (struct http_reply){.status = 404, .body = NOT_FOUND, .always = true});
@@ -363,7 +363,7 @@ static void one_that_is_deleted_under_its_holder_is_not_created_before_its_time(
 	scripted_until(&f.s, &f.began, 1);
 }
 
-static void a_long_duration_is_believed_up_to_a_day(void **state)
+TEST_WITH(a_long_duration_is_believed_up_to_a_day, set_up, tear_down)
 {
 	reply(GET_LEASE,
 	      (struct http_reply){.body = LEASE_OF("you", "5", "t1", "999999999"), .always = true});
@@ -377,7 +377,7 @@ static void a_long_duration_is_believed_up_to_a_day(void **state)
 	scripted_until(&f.s, &f.began, 1);
 }
 
-static void an_end_of_its_attempts_can_be_seen(void **state)
+TEST_WITH(an_end_of_its_attempts_can_be_seen, set_up, tear_down)
 {
 	int64_t began = clock_ms();
 
@@ -389,7 +389,7 @@ static void an_end_of_its_attempts_can_be_seen(void **state)
 		scripted_for(&f.s, 50);
 }
 
-static void timings_that_let_two_write_are_refused(void **state)
+TEST(timings_that_let_two_write_are_refused)
 {
 	static const struct {
 		struct lease_timing timing;
@@ -420,7 +420,7 @@ static void on_released(void *arg)
 	f.released++;
 }
 
-static void a_release_gives_back_what_is_still_ours(void **state)
+TEST_WITH(a_release_gives_back_what_is_still_ours, set_up, tear_down)
 {
 	const char *request = NULL;
 
@@ -438,7 +438,7 @@ static void a_release_gives_back_what_is_still_ours(void **state)
 		request, "{\"op\":\"test\",\"path\":\"/spec/holderIdentity\",\"value\":\"me\"}"));
 }
 
-static void a_release_during_the_first_write_gives_back_too(void **state)
+TEST_WITH(a_release_during_the_first_write_gives_back_too, set_up, tear_down)
 {
 	not_found_then_created((struct http_reply){.delay_ms = 5000});
 	reply("PATCH ", (struct http_reply){.body = "{}"});
@@ -450,7 +450,7 @@ static void a_release_during_the_first_write_gives_back_too(void **state)
 	assert_int_equal(http_script_count(f.s.http, "PATCH"), 1);
 }
 
-static void a_release_of_nothing_is_quick(void **state)
+TEST_WITH(a_release_of_nothing_is_quick, set_up, tear_down)
 {
 	reply(GET_LEASE,
 	      (struct http_reply){.body = LEASE_OF("you", "5", "t1", "15"), .always = true});
@@ -459,35 +459,4 @@ static void a_release_of_nothing_is_quick(void **state)
 	lease_release(f.lease, on_released, NULL);
 	assert_int_equal(f.released, 1);
 	assert_int_equal(http_script_count(f.s.http, "PATCH"), 0);
-}
-
-#define scripted(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		scripted(one_that_is_not_there_is_created_and_held_for_ten_seconds),
-		scripted(it_says_for_how_long_its_holder_writes_and_what_else_others_need),
-		cmocka_unit_test(a_term_is_as_long_as_the_lease_says),
-		scripted(one_without_an_election_leads_and_writes_the_lease_of_others),
-		scripted(one_without_an_election_leads_without_a_lease),
-		scripted(the_term_counts_from_sending_not_from_the_answer),
-		scripted(somebody_elses_is_taken_fifteen_seconds_after_its_last_change),
-		scripted(a_shorter_duration_is_not_believed),
-		scripted(one_that_is_deleted_under_its_holder_is_not_created_before_its_time),
-		scripted(a_long_duration_is_believed_up_to_a_day),
-		scripted(an_end_of_its_attempts_can_be_seen),
-		cmocka_unit_test(timings_that_let_two_write_are_refused),
-		scripted(one_that_was_given_back_is_taken_at_once),
-		scripted(a_renewal_whose_answer_was_lost_does_not_cost_the_lease),
-		scripted(one_that_somebody_else_took_is_lost_at_once),
-		scripted(the_end_of_the_term_is_told),
-		scripted(what_is_in_the_way_is_told_once),
-		scripted(a_missing_namespace_is_told_and_not_hammered),
-		scripted(a_release_gives_back_what_is_still_ours),
-		scripted(a_release_during_the_first_write_gives_back_too),
-		scripted(a_release_of_nothing_is_quick),
-	};
-
-	return cmocka_run_group_tests_name("lib/kube/lease", tests, NULL, NULL);
 }

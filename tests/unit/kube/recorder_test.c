@@ -62,7 +62,7 @@ static json_t *body_of(size_t request)
 	return body;
 }
 
-static void an_event_says_what_happened_to_what(void **state)
+TEST_WITH(an_event_says_what_happened_to_what, set_up, tear_down)
 {
 	json_auto_t *event = NULL;
 
@@ -80,7 +80,7 @@ static void an_event_says_what_happened_to_what(void **state)
 	assert_true(str_starts(json_name(event), "w."));
 }
 
-static void the_same_again_is_a_higher_count_of_the_first(void **state)
+TEST_WITH(the_same_again_is_a_higher_count_of_the_first, set_up, tear_down)
 {
 	json_auto_t *patch = NULL;
 
@@ -100,7 +100,7 @@ static void the_same_again_is_a_higher_count_of_the_first(void **state)
 	assert_int_equal(http_script_count(s.http, NEW), 2);
 }
 
-static void an_event_that_is_gone_is_made_anew(void **state)
+TEST_WITH(an_event_that_is_gone_is_made_anew, set_up, tear_down)
 {
 	reply(NEW, (struct http_reply){.status = 201, .body = "{}", .always = true});
 	reply(MORE, (struct http_reply){.status = 404});
@@ -115,7 +115,7 @@ static void an_event_that_is_gone_is_made_anew(void **state)
 	assert_int_equal(http_script_count(s.http, NEW), 2);
 }
 
-static void who_talks_too_much_is_held_back(void **state)
+TEST_WITH(who_talks_too_much_is_held_back, set_up, tear_down)
 {
 	reply(NEW, (struct http_reply){.status = 201, .body = "{}", .always = true});
 	for (int i = 0; i < EVENT_BURST + 10; i++) {
@@ -130,7 +130,7 @@ static void who_talks_too_much_is_held_back(void **state)
 			       "held back") == 10);
 }
 
-static void a_crowd_of_events_is_written_a_few_at_a_time(void **state)
+TEST_WITH(a_crowd_of_events_is_written_a_few_at_a_time, set_up, tear_down)
 {
 	const int crowd = EVENT_IN_FLIGHT + 4;
 
@@ -154,7 +154,7 @@ static void a_crowd_of_events_is_written_a_few_at_a_time(void **state)
 	assert_int_equal(http_script_count(s.http, ""), crowd);
 }
 
-static void a_long_message_is_cut_between_characters(void **state)
+TEST_WITH(a_long_message_is_cut_between_characters, set_up, tear_down)
 {
 	json_auto_t *event = NULL;
 	auto_strbuf struct strbuf message = {0};
@@ -173,7 +173,7 @@ static void a_long_message_is_cut_between_characters(void **state)
 	assert_memory_equal(got, message.data, strlen(got));
 }
 
-static void bytes_that_are_no_text_do_not_make_it_too_long(void **state)
+TEST_WITH(bytes_that_are_no_text_do_not_make_it_too_long, set_up, tear_down)
 {
 	json_auto_t *event = NULL;
 	char message[1001];
@@ -188,7 +188,7 @@ static void bytes_that_are_no_text_do_not_make_it_too_long(void **state)
 			EVENT_MESSAGE_MAX);
 }
 
-static void a_long_name_is_cut_where_a_name_may_end(void **state)
+TEST_WITH(a_long_name_is_cut_where_a_name_may_end, set_up, tear_down)
 {
 	json_auto_t *event = NULL;
 	char name[254];
@@ -205,7 +205,7 @@ static void a_long_name_is_cut_where_a_name_may_end(void **state)
 	assert_int_equal(json_name(event)[220], '.');
 }
 
-static void cluster_scoped_objects_have_their_events_in_default(void **state)
+TEST_WITH(cluster_scoped_objects_have_their_events_in_default, set_up, tear_down)
 {
 	static const struct kube_resource node = {"", "v1", "nodes", "Node", false};
 	const struct event_object object = {&node, NULL, "w1", NULL, NULL};
@@ -221,7 +221,7 @@ static void cluster_scoped_objects_have_their_events_in_default(void **state)
 	assert_string_equal(json_str_at(event, "type"), "Normal");
 }
 
-static void what_many_processes_say_once_has_one_name(void **state)
+TEST_WITH(what_many_processes_say_once_has_one_name, set_up, tear_down)
 {
 	struct event_object object = {&scripted_widgets, "lab", "w", "u-1", .once = "17"};
 	struct recorder *other = recorder_new(s.client, "orbweaver-test", "pod-2", false, NULL);
@@ -244,7 +244,7 @@ static void what_many_processes_say_once_has_one_name(void **state)
 	recorder_free(other);
 }
 
-static void a_recorder_goes_while_events_are_on_their_way(void **state)
+TEST_WITH(a_recorder_goes_while_events_are_on_their_way, set_up, tear_down)
 {
 	reply(NEW,
 	      (struct http_reply){.status = 201, .body = "{}", .delay_ms = 20, .always = true});
@@ -255,25 +255,4 @@ static void a_recorder_goes_while_events_are_on_their_way(void **state)
 	recorder_free(recorder);
 	recorder = NULL;
 	scripted_for(&s, 50);
-}
-
-#define scripted(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		scripted(an_event_says_what_happened_to_what),
-		scripted(the_same_again_is_a_higher_count_of_the_first),
-		scripted(an_event_that_is_gone_is_made_anew),
-		scripted(who_talks_too_much_is_held_back),
-		scripted(a_crowd_of_events_is_written_a_few_at_a_time),
-		scripted(a_long_message_is_cut_between_characters),
-		scripted(bytes_that_are_no_text_do_not_make_it_too_long),
-		scripted(a_long_name_is_cut_where_a_name_may_end),
-		scripted(cluster_scoped_objects_have_their_events_in_default),
-		scripted(what_many_processes_say_once_has_one_name),
-		scripted(a_recorder_goes_while_events_are_on_their_way),
-	};
-
-	return cmocka_run_group_tests_name("lib/kube/recorder", tests, NULL, NULL);
 }

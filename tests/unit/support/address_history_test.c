@@ -122,7 +122,7 @@ static void pod_a_is_up(void)
 	sandbox("ADDED", "a", "10.0.0.1");
 }
 
-static void a_life_without_a_fault(void **state)
+TEST_WITH(a_life_without_a_fault, set_up, tear_down)
 {
 	pod_a_is_up();
 	history_settle(history, false);
@@ -136,7 +136,7 @@ static void a_life_without_a_fault(void **state)
 	assert_int_equal(json_integer_value(json_at(history_counts(history), "records")), 2);
 }
 
-static void two_records_of_two_living_pods(void **state)
+TEST_WITH(two_records_of_two_living_pods, set_up, tear_down)
 {
 	pod_a_is_up();
 	pod("ADDED", "b", "");
@@ -147,7 +147,7 @@ static void two_records_of_two_living_pods(void **state)
 	assert_found("twice");
 }
 
-static void the_record_of_one_and_the_endpoint_of_another(void **state)
+TEST_WITH(the_record_of_one_and_the_endpoint_of_another, set_up, tear_down)
 {
 	pod_a_is_up();
 	pod("ADDED", "b", "");
@@ -156,7 +156,7 @@ static void the_record_of_one_and_the_endpoint_of_another(void **state)
 	assert_found("twice");
 }
 
-static void what_users_have_removed_everywhere_is_counted_alone(void **state)
+TEST_WITH(what_users_have_removed_everywhere_is_counted_alone, set_up, tear_down)
 {
 	pod_a_is_up();
 	pod("ADDED", "b", "");
@@ -168,7 +168,7 @@ static void what_users_have_removed_everywhere_is_counted_alone(void **state)
 }
 
 /* An edit took it out of the pool, then the ledger was wiped: the record cannot be made again. */
-static void what_users_have_taken_out_of_the_pool_is_counted_alone(void **state)
+TEST_WITH(what_users_have_taken_out_of_the_pool_is_counted_alone, set_up, tear_down)
 {
 	pod_a_is_up();
 	see("spiderippools", "MODIFIED",
@@ -183,7 +183,7 @@ static void what_users_have_taken_out_of_the_pool_is_counted_alone(void **state)
 	assert_int_equal(json_integer_value(json_at(history_counts(history), "abandoned")), 1);
 }
 
-static void network_status_is_not_forgotten(void **state)
+TEST_WITH(network_status_is_not_forgotten, set_up, tear_down)
 {
 	pod_a_is_up();
 	see("pods", "MODIFIED",
@@ -196,7 +196,7 @@ static void network_status_is_not_forgotten(void **state)
 	assert_found("twice");
 }
 
-static void what_a_tenant_writes_is_no_evidence(void **state)
+TEST_WITH(what_a_tenant_writes_is_no_evidence, set_up, tear_down)
 {
 	pod_a_is_up();
 	pod("ADDED", "b", "");
@@ -208,7 +208,7 @@ static void what_a_tenant_writes_is_no_evidence(void **state)
 	assert_found("taken twice");
 }
 
-static void what_a_tenant_wrote_before_the_pod_was_there_is_its_own_doing(void **state)
+TEST_WITH(what_a_tenant_wrote_before_the_pod_was_there_is_its_own_doing, set_up, tear_down)
 {
 	endpoint("ADDED", "a", "u-0", "10.0.0.9", "1");
 	pod_a_is_up();
@@ -216,7 +216,7 @@ static void what_a_tenant_wrote_before_the_pod_was_there_is_its_own_doing(void *
 	assert_found("");
 }
 
-static void an_address_before_its_node_has_spoken(void **state)
+TEST_WITH(an_address_before_its_node_has_spoken, set_up, tear_down)
 {
 	pod_a_is_up();
 	pod("MODIFIED", "a", "status: {phase: Failed}\n");
@@ -227,14 +227,14 @@ static void an_address_before_its_node_has_spoken(void **state)
 	assert_found("early");
 }
 
-static void a_record_that_a_living_pod_loses(void **state)
+TEST_WITH(a_record_that_a_living_pod_loses, set_up, tear_down)
 {
 	pod_a_is_up();
 	pool("MODIFIED", NULL);
 	assert_found("taken");
 }
 
-static void a_pod_that_is_being_deleted_loses_what_its_sandbox_has(void **state)
+TEST_WITH(a_pod_that_is_being_deleted_loses_what_its_sandbox_has, set_up, tear_down)
 {
 	static const char ending[] = "metadata: {namespace: ml, name: %s, uid: u-%s, "
 				     "deletionTimestamp: now}\n";
@@ -251,14 +251,14 @@ static void a_pod_that_is_being_deleted_loses_what_its_sandbox_has(void **state)
 	assert_found("taken");
 }
 
-static void an_endpoint_that_loses_the_address_of_a_living_pod(void **state)
+TEST_WITH(an_endpoint_that_loses_the_address_of_a_living_pod, set_up, tear_down)
 {
 	pod_a_is_up();
 	endpoint("MODIFIED", "a", "u-a", "10.0.0.2", "");
 	assert_found("taken");
 }
 
-static void a_ledger_that_is_wiped_is_not_the_operators(void **state)
+TEST_WITH(a_ledger_that_is_wiped_is_not_the_operators, set_up, tear_down)
 {
 	pod_a_is_up();
 	pool_of("MODIFIED", "p", NULL, 1);
@@ -266,7 +266,7 @@ static void a_ledger_that_is_wiped_is_not_the_operators(void **state)
 	assert_found("");
 }
 
-static void addresses_that_are_not_to_be_given(void **state)
+TEST_WITH(addresses_that_are_not_to_be_given, set_up, tear_down)
 {
 	static const char *const records[] = {
 		RECORD("10.0.0.5", "u-1"), RECORD("10.0.0.9", "u-2"), RECORD("10.0.0.21", "u-3"),
@@ -297,7 +297,7 @@ static void leader(const char *who)
 	see("leases", "MODIFIED", object);
 }
 
-static void reservations_count_once_the_leader_knows_them(void **state)
+TEST_WITH(reservations_count_once_the_leader_knows_them, set_up, tear_down)
 {
 	leader("one");
 	pool("ADDED", NULL);
@@ -311,7 +311,7 @@ static void reservations_count_once_the_leader_knows_them(void **state)
 	assert_found("forbidden");
 }
 
-static void another_leader_may_know_less(void **state)
+TEST_WITH(another_leader_may_know_less, set_up, tear_down)
 {
 	leader("one");
 	reserved(1);
@@ -321,7 +321,7 @@ static void another_leader_may_know_less(void **state)
 	assert_found("");
 }
 
-static void a_living_pod_without_what_it_asked_for(void **state)
+TEST_WITH(a_living_pod_without_what_it_asked_for, set_up, tear_down)
 {
 	pool("ADDED", NULL);
 	pod("ADDED", "a", "");
@@ -329,7 +329,7 @@ static void a_living_pod_without_what_it_asked_for(void **state)
 	assert_found("lost");
 }
 
-static void an_endpoint_without_a_record_is_not_enough(void **state)
+TEST_WITH(an_endpoint_without_a_record_is_not_enough, set_up, tear_down)
 {
 	pool("ADDED", NULL);
 	pod("ADDED", "a", "");
@@ -338,7 +338,7 @@ static void an_endpoint_without_a_record_is_not_enough(void **state)
 	assert_found("lost");
 }
 
-static void what_is_left_of_a_pod_that_has_ended(void **state)
+TEST_WITH(what_is_left_of_a_pod_that_has_ended, set_up, tear_down)
 {
 	pod_a_is_up();
 	pod("MODIFIED", "a", "status: {phase: Failed, reason: OutOfcpu}\n");
@@ -346,7 +346,7 @@ static void what_is_left_of_a_pod_that_has_ended(void **state)
 	assert_found("leaked leaked leaked");
 }
 
-static void pods_of_a_stateful_set_keep_theirs_until_it_is_gone(void **state)
+TEST_WITH(pods_of_a_stateful_set_keep_theirs_until_it_is_gone, set_up, tear_down)
 {
 	pool("ADDED", NULL);
 	see("pods", "ADDED",
@@ -360,7 +360,7 @@ static void pods_of_a_stateful_set_keep_theirs_until_it_is_gone(void **state)
 	assert_found("leaked");
 }
 
-static void gaps_and_disorder_are_errors(void **state)
+TEST_WITH(gaps_and_disorder_are_errors, set_up, tear_down)
 {
 	struct err err = {0};
 
@@ -371,36 +371,4 @@ static void gaps_and_disorder_are_errors(void **state)
 	err = (struct err){0};
 	assert_int_equal(add("pods", "ADDED", "metadata: {name: a, uid: u-a}", &err), -1);
 	assert_string_equal(err.reason, "BadOrder");
-}
-
-#define test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		test(a_life_without_a_fault),
-		test(two_records_of_two_living_pods),
-		test(the_record_of_one_and_the_endpoint_of_another),
-		test(what_users_have_removed_everywhere_is_counted_alone),
-		test(what_users_have_taken_out_of_the_pool_is_counted_alone),
-		test(network_status_is_not_forgotten),
-		test(what_a_tenant_writes_is_no_evidence),
-		test(what_a_tenant_wrote_before_the_pod_was_there_is_its_own_doing),
-		test(an_address_before_its_node_has_spoken),
-		test(a_record_that_a_living_pod_loses),
-		test(a_pod_that_is_being_deleted_loses_what_its_sandbox_has),
-		test(an_endpoint_that_loses_the_address_of_a_living_pod),
-		test(a_ledger_that_is_wiped_is_not_the_operators),
-		test(addresses_that_are_not_to_be_given),
-		test(reservations_count_once_the_leader_knows_them),
-		test(another_leader_may_know_less),
-		test(a_living_pod_without_what_it_asked_for),
-		test(an_endpoint_without_a_record_is_not_enough),
-		test(what_is_left_of_a_pod_that_has_ended),
-		test(pods_of_a_stateful_set_keep_theirs_until_it_is_gone),
-		test(gaps_and_disorder_are_errors),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,7 +139,7 @@ static void assert_pod_ended(void)
 	assert_int_equal(http_script_unexpected(s.http), 0);
 }
 
-static void a_pod_that_has_ended_is_refused_at_once(void **state)
+TEST_WITH(a_pod_that_has_ended_is_refused_at_once, set_up, tear_down)
 {
 	reply("GET " ENDPOINT, 404, NO_OBJECT);
 	reply("GET /api/v1/namespaces/ml/pods/p", 200, ENDED);
@@ -147,7 +147,7 @@ static void a_pod_that_has_ended_is_refused_at_once(void **state)
 	assert_pod_ended();
 }
 
-static void so_is_one_beside_the_addresses_of_the_pod_before(void **state)
+TEST_WITH(so_is_one_beside_the_addresses_of_the_pod_before, set_up, tear_down)
 {
 	reply("GET " ENDPOINT, 200, OF_POD_BEFORE);
 	reply("GET /api/v1/namespaces/ml/pods/p", 200, ENDED);
@@ -155,7 +155,7 @@ static void so_is_one_beside_the_addresses_of_the_pod_before(void **state)
 	assert_pod_ended();
 }
 
-static void so_is_one_whose_addresses_are_being_given_back(void **state)
+TEST_WITH(so_is_one_whose_addresses_are_being_given_back, set_up, tear_down)
 {
 	reply("GET " ENDPOINT, 200, DOWN);
 	reply("GET /api/v1/namespaces/ml/pods/p", 200, ENDED);
@@ -163,7 +163,8 @@ static void so_is_one_whose_addresses_are_being_given_back(void **state)
 	assert_pod_ended();
 }
 
-static void a_sandbox_that_is_made_again_takes_back_the_word_and_keeps_the_addresses(void **state)
+TEST_WITH(a_sandbox_that_is_made_again_takes_back_the_word_and_keeps_the_addresses, set_up,
+	  tear_down)
 {
 	reply("GET " ENDPOINT, 200, DOWN);
 	reply("GET /api/v1/namespaces/ml/pods/p", 200, ALIVE);
@@ -189,7 +190,7 @@ static void a_sandbox_that_is_made_again_takes_back_the_word_and_keeps_the_addre
 #define SWITCH(ON) "{\"data\": {\"conf.yml\": \"enableKubevirtStaticIP: " ON "\"}}"
 
 /* It is watched a second time: nothing of the first is left (the sanitizer sees it). */
-static void where_the_word_cannot_be_taken_back_the_endpoint_is_read_again(void **state)
+TEST_WITH(where_the_word_cannot_be_taken_back_the_endpoint_is_read_again, set_up, tear_down)
 {
 	reply("GET " ENDPOINT, 200, OF_POD_BEFORE);
 	reply("GET /api/v1/namespaces/ml/pods/p", 200, ALIVE);
@@ -206,7 +207,7 @@ static void where_the_word_cannot_be_taken_back_the_endpoint_is_read_again(void 
 	assert_int_equal(http_script_unused(s.http), 0);
 }
 
-static void addresses_that_are_there_need_no_look_at_the_pod(void **state)
+TEST_WITH(addresses_that_are_there_need_no_look_at_the_pod, set_up, tear_down)
 {
 	reply("GET " ENDPOINT, 200, ANSWERS);
 	want();
@@ -226,7 +227,7 @@ static void assert_not_admitted(const char *why)
 	assert_int_equal(http_script_unexpected(s.http), 0);
 }
 
-static void an_address_that_no_ledger_has_for_the_pod_is_refused(void **state)
+TEST_WITH(an_address_that_no_ledger_has_for_the_pod_is_refused, set_up, tear_down)
 {
 	reply("GET " ENDPOINT, 200, ANSWERS);
 	reply("GET " POOLS "/a", 200, LEDGER(RECORD("10.6.0.10", "victim", "u-2")));
@@ -241,7 +242,7 @@ static void an_address_that_no_ledger_has_for_the_pod_is_refused(void **state)
 	assert_string_equal(json_str_at(got.status, "current", "uid"), "u-1");
 }
 
-static void so_is_one_of_a_pool_that_does_not_exist(void **state)
+TEST_WITH(so_is_one_of_a_pool_that_does_not_exist, set_up, tear_down)
 {
 	reply("GET " ENDPOINT, 200, ANSWERS);
 	reply("GET " POOLS "/a", 404, NO_OBJECT);
@@ -249,7 +250,7 @@ static void so_is_one_of_a_pool_that_does_not_exist(void **state)
 	assert_not_admitted("pool \"a\", which does not exist");
 }
 
-static void a_name_that_is_none_of_a_pool_is_not_asked_for(void **state)
+TEST_WITH(a_name_that_is_none_of_a_pool_is_not_asked_for, set_up, tear_down)
 {
 	reply("GET " ENDPOINT, 200,
 	      "{" META("e") ", \"status\": {\"current\": {\"uid\": \"u-1\", \"ips\": ["
@@ -260,7 +261,7 @@ static void a_name_that_is_none_of_a_pool_is_not_asked_for(void **state)
 	assert_int_equal(http_script_count(s.http, ""), 1);
 }
 
-static void a_ledger_that_cannot_be_read_admits_nothing_until_it_can(void **state)
+TEST_WITH(a_ledger_that_cannot_be_read_admits_nothing_until_it_can, set_up, tear_down)
 {
 	reply("GET " ENDPOINT, 200, ANSWERS);
 	reply("GET " POOLS "/a", 403, "{\"kind\": \"Status\", \"reason\": \"Forbidden\"}");
@@ -282,7 +283,7 @@ static void on_released(void *arg, const struct err *err)
 	got.calls++;
 }
 
-static void one_read_serves_the_nics_of_a_pod(void **state)
+TEST_WITH(one_read_serves_the_nics_of_a_pod, set_up, tear_down)
 {
 	reply("GET " ENDPOINT, 200, TWO_NICS);
 	want_for("net1");
@@ -304,7 +305,7 @@ static void foresee(const char *uid, size_t reads)
 	scripted_for(&s, 50);
 }
 
-static void a_read_before_the_first_nic_asks_serves_it(void **state)
+TEST_WITH(a_read_before_the_first_nic_asks_serves_it, set_up, tear_down)
 {
 	reply("GET " ENDPOINT, 200, TWO_NICS);
 	foresee("u-1", 1);
@@ -313,7 +314,7 @@ static void a_read_before_the_first_nic_asks_serves_it(void **state)
 	assert_int_equal(requests(), 1);
 }
 
-static void nobody_is_served_by_a_read_that_began_before_a_release_ended(void **state)
+TEST_WITH(nobody_is_served_by_a_read_that_began_before_a_release_ended, set_up, tear_down)
 {
 	http_script_add(s.http, "GET " ENDPOINT,
 			&(struct http_reply){.status = 200, .body = TWO_NICS, .delay_ms = 300});
@@ -333,8 +334,8 @@ static void nobody_is_served_by_a_read_that_began_before_a_release_ended(void **
 }
 
 /* Or the leader would take them away as soon as the pod ends, from interfaces that are there. */
-static void
-addresses_that_are_being_given_back_serve_nobody_before_the_word_is_taken_back(void **state)
+TEST_WITH(addresses_that_are_being_given_back_serve_nobody_before_the_word_is_taken_back, set_up,
+	  tear_down)
 {
 	reply("GET " ENDPOINT, 200, DOWN);
 	foresee("u-1", 1);
@@ -346,7 +347,7 @@ addresses_that_are_being_given_back_serve_nobody_before_the_word_is_taken_back(v
 	assert_int_equal(http_script_unused(s.http), 0);
 }
 
-static void a_read_serves_for_a_second(void **state)
+TEST_WITH(a_read_serves_for_a_second, set_up, tear_down)
 {
 	reply("GET " ENDPOINT, 200, TWO_NICS);
 	want_for("net1");
@@ -356,7 +357,7 @@ static void a_read_serves_for_a_second(void **state)
 	assert_int_equal(requests(), 2);
 }
 
-static void a_read_is_of_no_use_once_something_was_said_of_the_pod(void **state)
+TEST_WITH(a_read_is_of_no_use_once_something_was_said_of_the_pod, set_up, tear_down)
 {
 	json_auto_t *conflicts = json_pack("[{s:s}]", "ip", "10.9.0.1");
 
@@ -383,7 +384,7 @@ static void a_read_is_of_no_use_once_something_was_said_of_the_pod(void **state)
 
 #define ENDPOINTS "/apis/spiderpool.spidernet.io/v2beta1/namespaces/ml/spiderendpoints"
 #define CONFIG    "GET /api/v1/namespaces/spiderpool/configmaps/spiderpool-conf"
-static void the_addresses_of_a_machine_are_found_under_its_name(void **state)
+TEST_WITH(the_addresses_of_a_machine_are_found_under_its_name, set_up, tear_down)
 {
 	reply("GET " ENDPOINTS "/p", 404, NO_OBJECT);
 	reply("GET /api/v1/namespaces/ml/pods/p", 200, MACHINES_POD);
@@ -396,7 +397,7 @@ static void the_addresses_of_a_machine_are_found_under_its_name(void **state)
 }
 
 /* What the other pod of the machine has is asked for, without waiting for the leader to foresee. */
-static void a_machine_that_migrates_is_asked_for_by_the_name_of_its_pod(void **state)
+TEST_WITH(a_machine_that_migrates_is_asked_for_by_the_name_of_its_pod, set_up, tear_down)
 {
 	reply("GET " ENDPOINTS "/p", 404, NO_OBJECT);
 	reply("GET /api/v1/namespaces/ml/pods/p", 200, MACHINES_POD);
@@ -421,7 +422,7 @@ static void a_machine_that_migrates_is_asked_for_by_the_name_of_its_pod(void **s
 	}
 }
 
-static void a_machine_that_keeps_nothing_is_a_pod_like_others(void **state)
+TEST_WITH(a_machine_that_keeps_nothing_is_a_pod_like_others, set_up, tear_down)
 {
 	reply("GET " ENDPOINTS "/p", 200, OF_POD_BEFORE);
 	reply("GET /api/v1/namespaces/ml/pods/p", 200, MACHINES_POD);
@@ -433,7 +434,7 @@ static void a_machine_that_keeps_nothing_is_a_pod_like_others(void **state)
 }
 
 /* Spiderpool's agents write no label of the node, so the record has to tell the machine's name. */
-static void the_word_about_a_machine_goes_where_its_record_says(void **state)
+TEST_WITH(the_word_about_a_machine_goes_where_its_record_says, set_up, tear_down)
 {
 	reply("GET " ENDPOINTS "/p", 404, NO_OBJECT);
 	reply("GET " ENDPOINTS "?labelSelector", 200, LIST_OF(""));
@@ -459,7 +460,7 @@ static void the_word_about_a_machine_goes_where_its_record_says(void **state)
 #define POOL_STATUS "/apis/spiderpool.spidernet.io/v2beta1/spiderippools/a/status"
 
 /* The number tells agents without a leader that all records are there. */
-static void who_gives_back_does_not_vouch_for_the_other_records(void **state)
+TEST_WITH(who_gives_back_does_not_vouch_for_the_other_records, set_up, tear_down)
 {
 	reply("GET " ENDPOINTS "/p", 404, NO_OBJECT);
 	reply("GET " ENDPOINTS "?labelSelector", 200, LIST_OF(""));
@@ -478,7 +479,7 @@ static void who_gives_back_does_not_vouch_for_the_other_records(void **state)
 	"\"status\": {\"allocatedIPs\": \"{" RECORDS "}\"}}"
 
 /* The pods of a namespace that is deleted: each waits until the one before has written. */
-static void the_records_of_several_pods_are_given_back_one_after_the_other(void **state)
+TEST_WITH(the_records_of_several_pods_are_given_back_one_after_the_other, set_up, tear_down)
 {
 	static const char *const pods[][2] = {{"p", "u-1"}, {"q", "u-2"}, {"r", "u-3"}};
 
@@ -506,7 +507,7 @@ static void the_records_of_several_pods_are_given_back_one_after_the_other(void 
 	assert_int_equal(http_script_unexpected(s.http), 0);
 }
 
-static void a_pool_that_is_deleted_meanwhile_is_passed_over(void **state)
+TEST_WITH(a_pool_that_is_deleted_meanwhile_is_passed_over, set_up, tear_down)
 {
 	reply("GET " ENDPOINT, 404, NO_OBJECT);
 	reply("GET " ENDPOINTS "?labelSelector", 200, LIST_OF(""));
@@ -519,7 +520,7 @@ static void a_pool_that_is_deleted_meanwhile_is_passed_over(void **state)
 }
 
 /* A namespace that is deleted takes it away at any time. */
-static void the_records_are_given_back_where_the_endpoint_goes_before_the_word(void **state)
+TEST_WITH(the_records_are_given_back_where_the_endpoint_goes_before_the_word, set_up, tear_down)
 {
 	reply("GET " ENDPOINT, 200, ANSWERS);
 	reply("PATCH " ENDPOINT, 404, NO_OBJECT);
@@ -535,7 +536,7 @@ static void the_records_are_given_back_where_the_endpoint_goes_before_the_word(v
 /* ---- one endpoint, two pods of its name ------------------------------------------------------ */
 
 /* Of a StatefulSet: the pod before this one has ended, and this one ended before it had any. */
-static void the_word_about_the_pod_before_is_not_replaced(void **state)
+TEST_WITH(the_word_about_the_pod_before_is_not_replaced, set_up, tear_down)
 {
 	reply("GET " ENDPOINT, 200,
 	      "{\"metadata\": {\"namespace\": \"ml\", \"name\": \"p\", \"annotations\": "
@@ -567,7 +568,7 @@ static void report(const char *conflicts)
 	assert_int_equal(http_script_unexpected(s.http), 0);
 }
 
-static void an_address_that_somebody_else_has_is_said_where_it_stands(void **state)
+TEST_WITH(an_address_that_somebody_else_has_is_said_where_it_stands, set_up, tear_down)
 {
 	reply("GET " ENDPOINT, 200, ANSWERS);
 	reply("PATCH " ENDPOINT, 409, NO_OBJECT);
@@ -580,7 +581,7 @@ static void an_address_that_somebody_else_has_is_said_where_it_stands(void **sta
 	assert_non_null(strstr(http_script_request(s.http, 3), "02:00:00:00:00:02"));
 }
 
-static void what_is_said_already_and_what_is_not_ours_is_not_said(void **state)
+TEST_WITH(what_is_said_already_and_what_is_not_ours_is_not_said, set_up, tear_down)
 {
 	reply("GET " ENDPOINT, 200, IN_CONFLICT("10.6.0.10"));
 	report("[{\"ip\": \"10.6.0.10\", \"mac\": \"02:00:00:00:00:01\"}]");
@@ -591,7 +592,7 @@ static void what_is_said_already_and_what_is_not_ours_is_not_said(void **state)
 }
 
 /* The endpoint has what is needed, and is no answer until the leader has heard of the conflict. */
-static void addresses_that_somebody_else_has_are_no_answer(void **state)
+TEST_WITH(addresses_that_somebody_else_has_are_no_answer, set_up, tear_down)
 {
 	reply("GET " ENDPOINT, 200, IN_CONFLICT("10.6.0.10"));
 	reply("GET /api/v1/namespaces/ml/pods/p", 200, ALIVE);
@@ -652,7 +653,7 @@ static void until_endpoint_was_read(size_t times)
 	until_there_were(times, "GET " ENDPOINT " ");
 }
 
-static void what_a_new_pod_gets_is_read_before_its_nics_ask(void **state)
+TEST_WITH(what_a_new_pod_gets_is_read_before_its_nics_ask, NULL, tear_down)
 {
 	node_has(POD("u-1", "Pending"));
 	reply("GET " ENDPOINT, 200, TWO_NICS);
@@ -694,7 +695,7 @@ static void delete_pod(void)
 									       "Pending") "}\n");
 }
 
-static void it_is_read_again_while_the_leader_is_at_it(void **state)
+TEST_WITH(it_is_read_again_while_the_leader_is_at_it, NULL, tear_down)
 {
 	node_has(POD("u-1", "Pending"));
 	want_for_another_pod();
@@ -708,7 +709,7 @@ static void it_is_read_again_while_the_leader_is_at_it(void **state)
 }
 
 /* A pod whose kubelet was first, one that runs, and one that has ended. */
-static void nothing_is_read_of_pods_that_have_what_they_need(void **state)
+TEST_WITH(nothing_is_read_of_pods_that_have_what_they_need, NULL, tear_down)
 {
 	static const char *const phases[] = {POD("u-1", "Pending"), POD("u-2", "Running"),
 					     POD("u-3", "Succeeded")};
@@ -725,7 +726,7 @@ static void nothing_is_read_of_pods_that_have_what_they_need(void **state)
 }
 
 /* Its addresses are the leader's to give to others then. */
-static void nobody_is_served_by_what_was_read_of_a_pod_that_is_deleted(void **state)
+TEST_WITH(nobody_is_served_by_what_was_read_of_a_pod_that_is_deleted, NULL, tear_down)
 {
 	node_has(POD("u-1", "Pending"));
 	reply("GET " ENDPOINT, 200, TWO_NICS);
@@ -744,7 +745,7 @@ static void nobody_is_served_by_what_was_read_of_a_pod_that_is_deleted(void **st
 }
 
 /* The watch is in the middle of receiving, and the read is a call of the same client. */
-static void a_pod_may_be_deleted_while_its_endpoint_is_read(void **state)
+TEST_WITH(a_pod_may_be_deleted_while_its_endpoint_is_read, NULL, tear_down)
 {
 	node_has(POD("u-1", "Pending"));
 	http_script_add(s.http, "GET " ENDPOINT,
@@ -764,7 +765,7 @@ static void a_pod_may_be_deleted_while_its_endpoint_is_read(void **state)
 }
 
 /* One that keeps its addresses (StatefulSet) has them on another node as soon as it is deleted. */
-static void nor_where_its_sandbox_is_being_made(void **state)
+TEST_WITH(nor_where_its_sandbox_is_being_made, NULL, tear_down)
 {
 	node_has(POD("u-1", "Pending"));
 	reply("GET " ENDPOINT, 200, TWO_NICS);
@@ -801,7 +802,7 @@ static void pod_becomes(const char *phase)
 }
 
 /* The pod object may stay for long, and there is no DEL. */
-static void the_word_is_said_of_a_pod_that_its_kubelet_rejects(void **state)
+TEST_WITH(the_word_is_said_of_a_pod_that_its_kubelet_rejects, NULL, tear_down)
 {
 	node_has(POD("u-1", "Pending"));
 	reply("GET " ENDPOINT, 200, ANSWERS);
@@ -814,7 +815,7 @@ static void the_word_is_said_of_a_pod_that_its_kubelet_rejects(void **state)
 }
 
 /* The agent was away when it ended: the endpoint tells of it. */
-static void so_is_it_of_one_that_has_ended_and_is_there(void **state)
+TEST_WITH(so_is_it_of_one_that_has_ended_and_is_there, NULL, tear_down)
 {
 	held = "u-1";
 	open_with(is_held);
@@ -832,7 +833,7 @@ static void so_is_it_of_one_that_has_ended_and_is_there(void **state)
 }
 
 /* Its ADD ends without having asked for anything, and no DEL says the word. */
-static void the_word_is_said_of_a_pod_that_was_held_when_it_went(void **state)
+TEST_WITH(the_word_is_said_of_a_pod_that_was_held_when_it_went, NULL, tear_down)
 {
 	node_has(POD("u-1", "Running"));
 	held = "u-1";
@@ -843,7 +844,7 @@ static void the_word_is_said_of_a_pod_that_was_held_when_it_went(void **state)
 }
 
 /* Before the agent has heard what is on the node, all may be. */
-static void so_is_it_where_only_an_endpoint_tells_of_the_pod(void **state)
+TEST_WITH(so_is_it_where_only_an_endpoint_tells_of_the_pod, NULL, tear_down)
 {
 	held = "u-1";
 	open_with(is_held);
@@ -870,7 +871,7 @@ static void node_has_endpoints(const char *start, const char *items, const char 
 	"labelSelector=orbweaver.io%2Fnode%3Dn1&limit=100"
 
 /* Users may write any number of endpoints with the label of the node, and of any size. */
-static void endpoints_that_are_too_large_hide_no_other(void **state)
+TEST_WITH(endpoints_that_are_too_large_hide_no_other, NULL, tear_down)
 {
 	auto_strbuf struct strbuf items = {0};
 
@@ -894,7 +895,7 @@ static void endpoints_that_are_too_large_hide_no_other(void **state)
 }
 
 /* Routes are left out while they arrive. */
-static void an_endpoint_with_many_routes_is_read(void **state)
+TEST_WITH(an_endpoint_with_many_routes_is_read, NULL, tear_down)
 {
 	auto_strbuf struct strbuf items = {0};
 
@@ -957,25 +958,25 @@ static void forged_endpoint_takes_no_record(const char *forged, const char *pool
 	assert_int_equal(http_script_count(s.http, "PUT"), 0);
 }
 
-static void a_forged_endpoint_takes_no_record_of_another_namespace(void **state)
+TEST_WITH(a_forged_endpoint_takes_no_record_of_another_namespace, NULL, tear_down)
 {
 	forged_endpoint_takes_no_record(FORGED("evil", "g"),
 					NODES_POOL("\\\"pod\\\": \\\"ml/p\\\""));
 }
 
-static void nor_of_another_pod_of_its_own(void **state)
+TEST_WITH(nor_of_another_pod_of_its_own, NULL, tear_down)
 {
 	forged_endpoint_takes_no_record(FORGED("ml", "g"), NODES_POOL("\\\"pod\\\": \\\"ml/p\\\""));
 }
 
-static void nor_of_another_node(void **state)
+TEST_WITH(nor_of_another_node, NULL, tear_down)
 {
 	forged_endpoint_takes_no_record(FORGED("ml", "p"), NODES_POOL("\\\"pod\\\": \\\"ml/p\\\", "
 								      "\\\"node\\\": \\\"n2\\\""));
 }
 
 /* Nor is the pod forgotten whose UID it has. */
-static void it_hides_no_endpoint_of_the_pod(void **state)
+TEST_WITH(it_hides_no_endpoint_of_the_pod, NULL, tear_down)
 {
 	held = "u-1";
 	open_with(is_held);
@@ -987,7 +988,7 @@ static void it_hides_no_endpoint_of_the_pod(void **state)
 	assert_word_waits_for_the_node();
 }
 
-static void of_many_forged_endpoints_few_are_remembered(void **state)
+TEST_WITH(of_many_forged_endpoints_few_are_remembered, NULL, tear_down)
 {
 	auto_strbuf struct strbuf items = {0};
 
@@ -1008,7 +1009,7 @@ static void of_many_forged_endpoints_few_are_remembered(void **state)
 }
 
 /* The endpoint of a machine may stand on a later page. */
-static void the_word_and_conflicts_find_an_endpoint_on_a_later_page(void **state)
+TEST_WITH(the_word_and_conflicts_find_an_endpoint_on_a_later_page, set_up, tear_down)
 {
 	reply("GET " ENDPOINTS "/p", 404, NO_OBJECT);
 	node_has_endpoints("GET " ENDPOINTS "?labelSelector=orbweaver.io%2Fnode%3Dn1&limit=100 ",
@@ -1035,7 +1036,7 @@ static void the_word_and_conflicts_find_an_endpoint_on_a_later_page(void **state
 	"\"}, " STATUS(UID) "}}\n"
 
 /* It was the endpoint of the pod before, and the leader has given back what that had. */
-static void a_pod_asks_again_when_the_endpoint_that_it_asked_in_is_deleted(void **state)
+TEST_WITH(a_pod_asks_again_when_the_endpoint_that_it_asked_in_is_deleted, NULL, tear_down)
 {
 	json_auto_t *asks = json_pack("[{s:s}]", "nic", "net1");
 
@@ -1067,7 +1068,7 @@ static void a_pod_asks_again_when_the_endpoint_that_it_asked_in_is_deleted(void 
 }
 
 /* Who came and went meanwhile was not seen. */
-static void endpoints_are_listed_each_time_the_watch_begins_anew(void **state)
+TEST_WITH(endpoints_are_listed_each_time_the_watch_begins_anew, NULL, tear_down)
 {
 	open_with(is_held);
 	reply(PODS, 200, LIST_OF(""));
@@ -1083,63 +1084,4 @@ static void endpoints_are_listed_each_time_the_watch_begins_anew(void **state)
 			&(struct http_reply){.body = LIST_OF(""), .always = true});
 	until_there_were(2, "GET " ALL_ENDPOINTS);
 	assert_int_equal(http_script_unused(s.http), 0);
-}
-
-int main(void)
-{
-#define NEW_POD(name) cmocka_unit_test_teardown(name, tear_down)
-#define TEST(name)    cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(a_pod_that_has_ended_is_refused_at_once),
-		TEST(so_is_one_beside_the_addresses_of_the_pod_before),
-		TEST(so_is_one_whose_addresses_are_being_given_back),
-		TEST(a_sandbox_that_is_made_again_takes_back_the_word_and_keeps_the_addresses),
-		TEST(where_the_word_cannot_be_taken_back_the_endpoint_is_read_again),
-		TEST(addresses_that_are_there_need_no_look_at_the_pod),
-		TEST(an_address_that_no_ledger_has_for_the_pod_is_refused),
-		TEST(so_is_one_of_a_pool_that_does_not_exist),
-		TEST(a_name_that_is_none_of_a_pool_is_not_asked_for),
-		TEST(a_ledger_that_cannot_be_read_admits_nothing_until_it_can),
-		TEST(one_read_serves_the_nics_of_a_pod),
-		TEST(a_read_before_the_first_nic_asks_serves_it),
-		TEST(nobody_is_served_by_a_read_that_began_before_a_release_ended),
-		TEST(addresses_that_are_being_given_back_serve_nobody_before_the_word_is_taken_back),
-		TEST(a_read_serves_for_a_second),
-		TEST(a_read_is_of_no_use_once_something_was_said_of_the_pod),
-		TEST(the_addresses_of_a_machine_are_found_under_its_name),
-		TEST(a_machine_that_migrates_is_asked_for_by_the_name_of_its_pod),
-		TEST(a_machine_that_keeps_nothing_is_a_pod_like_others),
-		TEST(the_word_about_a_machine_goes_where_its_record_says),
-		TEST(who_gives_back_does_not_vouch_for_the_other_records),
-		TEST(the_records_of_several_pods_are_given_back_one_after_the_other),
-		TEST(a_pool_that_is_deleted_meanwhile_is_passed_over),
-		TEST(the_records_are_given_back_where_the_endpoint_goes_before_the_word),
-		TEST(the_word_about_the_pod_before_is_not_replaced),
-		TEST(an_address_that_somebody_else_has_is_said_where_it_stands),
-		TEST(what_is_said_already_and_what_is_not_ours_is_not_said),
-		TEST(addresses_that_somebody_else_has_are_no_answer),
-		NEW_POD(what_a_new_pod_gets_is_read_before_its_nics_ask),
-		NEW_POD(it_is_read_again_while_the_leader_is_at_it),
-		NEW_POD(nothing_is_read_of_pods_that_have_what_they_need),
-		NEW_POD(nobody_is_served_by_what_was_read_of_a_pod_that_is_deleted),
-		NEW_POD(a_pod_may_be_deleted_while_its_endpoint_is_read),
-		NEW_POD(nor_where_its_sandbox_is_being_made),
-		NEW_POD(the_word_is_said_of_a_pod_that_its_kubelet_rejects),
-		NEW_POD(so_is_it_of_one_that_has_ended_and_is_there),
-		NEW_POD(the_word_is_said_of_a_pod_that_was_held_when_it_went),
-		NEW_POD(so_is_it_where_only_an_endpoint_tells_of_the_pod),
-		NEW_POD(endpoints_that_are_too_large_hide_no_other),
-		NEW_POD(an_endpoint_with_many_routes_is_read),
-		NEW_POD(a_forged_endpoint_takes_no_record_of_another_namespace),
-		NEW_POD(nor_of_another_pod_of_its_own),
-		NEW_POD(nor_of_another_node),
-		NEW_POD(it_hides_no_endpoint_of_the_pod),
-		NEW_POD(of_many_forged_endpoints_few_are_remembered),
-		TEST(the_word_and_conflicts_find_an_endpoint_on_a_later_page),
-		NEW_POD(endpoints_are_listed_each_time_the_watch_begins_anew),
-		NEW_POD(a_pod_asks_again_when_the_endpoint_that_it_asked_in_is_deleted),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

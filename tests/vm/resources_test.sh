@@ -39,6 +39,7 @@ k delete node "$a_node" >/dev/null
 a_kubelet_flag=
 t_ok "kubelet and containerd" hack/node kubelet "$a_node"
 t_need
+# shellcheck disable=SC2016 # the node expands it
 node 'for n in 1 2 3 4 5 6 7 8; do ip link set enp${n}s0 up; done'
 a_start
 t_ok "the AI guide's ConfigMap: a shared device per NIC" k apply -f <(guide)

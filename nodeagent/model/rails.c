@@ -160,11 +160,15 @@ static void number_listed(struct rails *r, const json_t *order)
 	size_t i;
 
 	json_array_foreach ((json_t *)order, i, item) {
-		const json_t *port = find_port(r, json_str_or(item, ""));
-		const json_t *known = port ? NULL : find_called(r->known, json_str_or(item, ""));
+		const char *name = json_str_or(item, "");
+		const json_t *port = find_port(r, name);
+		const json_t *known = port ? NULL : find_called(r->known, name);
 
+		/* One that had a rail may be there by another name. */
 		if (port || known)
-			number_next(r, port ? port : known, !port);
+			number_next(r, port ? port : known,
+				    !port && !find_port(r, json_str_or(json_at(known, "pciAddress"),
+								       "")));
 	}
 }
 

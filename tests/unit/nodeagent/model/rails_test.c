@@ -194,6 +194,22 @@ static void a_policy_is_renamed_while_a_nic_is_away(void **state)
 		shows(decide(SEEN(NIC("a", "0b") NIC("c", "af")), orders[i]), rails[i]);
 }
 
+static void a_nic_that_is_renamed_keeps_its_rail(void **state)
+{
+	static const char order[] = "{'from': 'P', 'order': ['b', 'a']}";
+
+	decide(SEEN(NIC("a", "0b") NIC("b", "1b")), order);
+	for (int i = 0; i < 2; i++) {
+		shows(decide(SEEN(NIC("a", "0b") NIC("z", "1b")), order), "0 b, 1 a");
+		assert_int_equal(
+			json_integer_value(json_at(
+				json_find(json_at(last, "interfaces"), "name", "z"), "rail")),
+			0);
+	}
+	/* Another NIC that is called so now is what the policy names. */
+	shows(decide(SEEN(NIC("b", "0b") NIC("z", "1b")), order), "0 b, 1 z");
+}
+
 static void gaps_of_an_exact_list_are_not_counted_without_it(void **state)
 {
 	decide(SEEN(NIC("a", "0b")),
@@ -245,6 +261,7 @@ int main(void)
 		cmocka_unit_test_teardown(the_others_keep_their_rails_when_a_nic_vanishes, forget),
 		cmocka_unit_test_teardown(another_order_forgets_what_was_there, forget),
 		cmocka_unit_test_teardown(a_policy_is_renamed_while_a_nic_is_away, forget),
+		cmocka_unit_test_teardown(a_nic_that_is_renamed_keeps_its_rail, forget),
 		cmocka_unit_test_teardown(gaps_of_an_exact_list_are_not_counted_without_it, forget),
 		cmocka_unit_test_teardown(a_nic_that_is_away_for_a_moment_has_its_rail, forget),
 		cmocka_unit_test_teardown(a_node_has_at_most_so_many, forget),

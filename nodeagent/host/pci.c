@@ -71,7 +71,8 @@ char *pci_bridges(const struct host *host, const char *address)
 	if (!path)
 		return NULL;
 	last = strrchr(path, '/');
-	return last ? str_ndup(path, (size_t)(last - path)) : NULL;
+	return last && last - path <= PCI_BRIDGES_MAX ? str_ndup(path, (size_t)(last - path))
+						      : NULL;
 }
 
 bool pci_driver(const struct host *host, const char *address, struct sysfs_text *ret)

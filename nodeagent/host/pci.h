@@ -28,8 +28,9 @@ bool pci_has_sriov(const struct host *host, const char *address);
 /*
  * The bridges above a function, from its host bridge down, joined by slashes: of
  * /sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0 "pci0000:15/0000:15:01.0". What the host bridge
- * is below does not count. New; NULL: its folder does not show it.
+ * is below does not count. New; NULL: its folder does not show it, or more than a NodeState takes.
  */
+enum { PCI_BRIDGES_MAX = 512 };
 char *pci_bridges(const struct host *host, const char *address);
 
 /* Name of the bound driver; false when none is. */

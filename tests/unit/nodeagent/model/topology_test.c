@@ -101,6 +101,23 @@ static void a_function_that_cannot_be_read_may_be_a_gpu(void **state)
 	host_tree_free(tree);
 }
 
+static void a_path_that_no_status_takes_is_not_known(void **state)
+{
+	struct host_tree *tree = host_tree_new();
+	auto_strbuf struct strbuf path = {0};
+	json_auto_t *observed = NULL;
+
+	strbuf_adds(&path, "pci0000:00");
+	for (unsigned int bus = 0; path.len < 512; bus++)
+		strbuf_addf(&path, "/0000:%02x:00.0", bus);
+	host_tree_add_gpu(tree, &(struct tree_gpu){"10de", "2330", "030200"}, "0000:f0:00.0",
+			  strbuf_str(&path), 0);
+	observed = host_observe(host_tree_host(tree), 0, NULL);
+	assert_int_equal(json_array_size(json_at(observed, "gpus")), 1);
+	assert_null(json_at(json_array_get(json_at(observed, "gpus"), 0), "path"));
+	host_tree_free(tree);
+}
+
 /* ---- machines -------------------------------------------------------------------------------- */
 
 static void describe(const json_t *observed, const json_t *wanted, struct strbuf *out)
@@ -175,6 +192,7 @@ int main(void)
 		cmocka_unit_test(lists_indices_of_gpus_in_ranges),
 		cmocka_unit_test(nothing_is_said_where_sysfs_shows_nothing),
 		cmocka_unit_test(a_function_that_cannot_be_read_may_be_a_gpu),
+		cmocka_unit_test(a_path_that_no_status_takes_is_not_known),
 		cmocka_unit_test(knows_the_machines_that_people_have),
 	};
 

@@ -172,14 +172,6 @@ json_t *rdma_rows(const json_t *look, const json_t *ports, const json_t *gids, b
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-static int compare_by_rail(const void *a, const void *b)
-{
-	json_int_t x = json_integer_value(json_at(*(json_t *const *)a, "rail"));
-	json_int_t y = json_integer_value(json_at(*(json_t *const *)b, "rail"));
-
-	return (x > y) - (x < y);
-}
-
 static int compare_by_interface(const void *a, const void *b)
 {
 	const char *x = json_str_or(json_at(*(json_t *const *)a, "interface"), "");
@@ -187,6 +179,15 @@ static int compare_by_interface(const void *a, const void *b)
 	size_t x_len = strlen(x), y_len = strlen(y);
 
 	return x_len != y_len ? (x_len > y_len) - (x_len < y_len) : strcmp(x, y);
+}
+
+/* Two VFs of one NIC are of one rail. */
+static int compare_by_rail(const void *a, const void *b)
+{
+	json_int_t x = json_integer_value(json_at(*(json_t *const *)a, "rail"));
+	json_int_t y = json_integer_value(json_at(*(json_t *const *)b, "rail"));
+
+	return x != y ? (x > y) - (x < y) : compare_by_interface(a, b);
 }
 
 void rdma_rows_sort(json_t *rows, const json_t *topology)

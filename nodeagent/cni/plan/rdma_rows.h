@@ -32,7 +32,7 @@ bool rdma_rows_are_complete(const json_t *wanted, const json_t *gids);
 
 /*
  * Give each row the "rail" of its "pf" in `topology` (of topology_compose(); {}: it is not known),
- * and sort them: by rail where each has one, else by interface, net2 before net10.
+ * and sort them: by rail where each has one, then by interface, net2 before net10.
  */
 void rdma_rows_sort(json_t *rows, const json_t *topology);
 

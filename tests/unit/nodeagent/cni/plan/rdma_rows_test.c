@@ -92,13 +92,14 @@ static void rows_are_in_the_order_of_rails(void **state)
 	static const char unsorted[] = "[{interface: net10, pf: p1}, {interface: net2, pf: p0}, "
 				       "{interface: net1, pf: p2}]";
 	json_auto_t *rows = yaml(unsorted), *others = yaml(unsorted);
-	json_auto_t *all = yaml("{nics: [{pciAddress: p2, rail: 0}, {pciAddress: p1, rail: 1}, "
+	/* Two are of one rail. */
+	json_auto_t *all = yaml("{nics: [{pciAddress: p2, rail: 0}, {pciAddress: p1, rail: 0}, "
 				"{pciAddress: p0, rail: 2}]}");
 	json_auto_t *some = yaml("{nics: [{pciAddress: p2, rail: 7}]}");
 
 	rdma_rows_sort(rows, all);
 	assert_yaml(rows, "[{interface: net1, pf: p2, rail: 0}, {interface: net10, pf: p1, rail: "
-			  "1}, {interface: net2, pf: p0, rail: 2}]");
+			  "0}, {interface: net2, pf: p0, rail: 2}]");
 	rdma_rows_sort(others, some);
 	assert_yaml(others, "[{interface: net1, pf: p2, rail: 7}, {interface: net2, pf: p0}, "
 			    "{interface: net10, pf: p1}]");

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Each example of crds/examples on a simulated cluster: policies and networks become Ready, resources allocatable, and the workload runs
-# with the addresses that it asked for. Interface names are those of the simulated NICs.
+# with the addresses that it asked for. Interface names are those of the simulated NICs. Then the jobs of docs/nccl.md.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . tests/lib.sh
@@ -37,7 +37,7 @@ apply() {
 	sed -e "${2-}" "crds/examples/$1" | k apply -f - >/dev/null
 }
 
-"$orbweaver" simulate --state "$state" --node 'shared:8xconnectx-7' --node 'exclusive:1xconnectx-7' \
+"$orbweaver" simulate --state "$state" --node 'shared:8xconnectx-7,8xh100' --node 'exclusive:1xconnectx-7' \
 	--node 'ib:1xconnectx-6-ib' >"$tmp/out" 2>"$tmp/err" </dev/null &
 pid=$!
 t_wait 60 "a simulated cluster starts" grep -q '^export KUBECONFIG=' "$tmp/out"
@@ -120,6 +120,37 @@ rm "$tmp/sys/class/infiniband/mlx5_1/ports/1/gids/5"
 gid mlx5_1 5 172.16.2.9 "RoCE v2"
 gid mlx5_1 7 172.16.2.10 "RoCE v2"
 t_eq "multi-rail: indices that differ are no variable" "=mlx5_0:1,mlx5_1:1 mlx5_0:1,mlx5_1:1 none" "$(variables)"
+
+# Their controllers are not there: each pod template becomes a pod.
+# job KIND API-VERSION PODS
+job() {
+	local kind=$1 plural=${1,,}s group=${2%/*} version=${2#*/}
+
+	k apply -f - >/dev/null <<-END
+		apiVersion: apiextensions.k8s.io/v1
+		kind: CustomResourceDefinition
+		metadata: { name: $plural.$group }
+		spec:
+		  group: $group
+		  scope: Namespaced
+		  names: { kind: $kind, listKind: ${kind}List, plural: $plural, singular: ${kind,,} }
+		  versions:
+		  - name: $version
+		    served: true
+		    storage: true
+		    schema: { openAPIV3Schema: { type: object, x-kubernetes-preserve-unknown-fields: true } }
+	END
+	t_wait 30 "nccl.md: $kind is applied" k apply -f <(doc nccl.md "kind: $kind")
+	k get "$plural" -o json | jq --arg job "${kind,,}" '[.. | objects | select(.spec?.containers?)] | to_entries | {apiVersion: "v1", kind: "List",
+		items: map({apiVersion: "v1", kind: "Pod", metadata: ((.value.metadata // {}) + {name: "\($job)-\(.key)", labels: {$job}}), spec: .value.spec})}' |
+		k apply -f - >/dev/null
+	t_wait 60 "nccl.md: its pods run" running -l "job=${kind,,}"
+	t_eq "nccl.md: all of them" "$3" "$(k get pods -l "job=${kind,,}" -o name | wc -l)"
+	k delete pods -l "job=${kind,,}" >/dev/null
+}
+job MPIJob kubeflow.org/v2beta1 2
+job JobSet jobset.x-k8s.io/v1alpha2 1
+job PyTorchJob kubeflow.org/v1 1
 
 apply devices-only/objects.yaml
 t_wait 60 "devices-only: the resource is allocatable" allocatable shared hca_shared_devices 100

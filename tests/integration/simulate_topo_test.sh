@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Rails and GPUs of simulated nodes: columns, labels of Nodes, `orbweaver topo`, an order from policies and from a pool, a NIC that
-# vanishes; the same rails for pods on two nodes. Needs no cluster.
+# vanishes; the same rails for pods on two nodes. Then the examples of docs/rails.md among many nodes: 20, with LONG=1 1,000, whose
+# CPU time and memory are printed. Needs no cluster.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . tests/lib.sh
@@ -162,4 +163,51 @@ t_wait 60 "which is said" has '.status.conditions | any(.type == "Degraded" and 
 	get sriovnetworknodestate gpu-1 -n orbweaver-system
 "$orbweaver" simulate repair gpu-1/enp11s0f0np0 --state "$state" >/dev/null
 t_wait 60 "and has it again" rails_are "0 enp11s0f0np0,1 enp12s0f0np0,2 ens6f0np0"
+
+# --- many nodes, and the page about rails ---------------------------------------------------------------------------------------
+n=${LONG:+1000}
+n=${n:-20}
+kill "$pid"
+wait "$pid" || true
+line=$(doc rails.md 'simulate --node' | sed -n "s/.*--node '\(.*\)' &$/\1/p")
+"$orbweaver" simulate --state "$state" --node "$line" --node "many-[1-$n]:8xconnectx-7,8xh100" >"$tmp/out" 2>"$tmp/err" </dev/null &
+pid=$!
+t_wait 120 "the nodes of rails.md and $n others start" grep -q '^export KUBECONFIG=' "$tmp/out"
+t_wait 900 "all have labels of eight rails or nine" has "[.items[].metadata.labels | [.[\"rdma.orbweaver.io/rail.count\", \"rdma.orbweaver.io/rail.model\"]]] |
+	group_by(.) | map([.[0][], length]) == [[\"8\", \"connectx-7\", $n], [\"9\", \"mixed\", 2]]" get nodes
+for process in "$pid" $(pgrep -P "$pid"); do
+	echo "# $(tr '\0' ' ' <"/proc/$process/cmdline" | grep -oE ' (simulate|--?[a-z]+)' | head -n 1): $(awk '{ print $14 + $15 }' "/proc/$process/stat") ticks of CPU, $(
+		awk '/^VmHWM/ { print $2, $3 }' "/proc/$process/status")"
+done
+t_eq "and the column" "$n 8,2 9" "$(k get sriovnetworknodestates -n orbweaver-system |
+	awk 'NR == 1 { at = index($0, "RAILS") } NR > 1 { split(substr($0, at), field, " "); print field[1] }' | sort | uniq -c | awk '{ print $1, $2 }' | paste -sd,)"
+t_eq "topo has a row for each GPU and rail" 16 "$("$orbweaver" topo "many-$n" --kubeconfig "$state/kubeconfig" | grep -cE '^(GPU|RAIL)[0-7] .*(X .*NODE|NODE .*X)')"
+t_ok "doctor --compare reads them all" "$orbweaver" doctor --compare --kubeconfig "$state/kubeconfig"
+t_ok "rails.md: topo of its node" "$orbweaver" topo gpu-1 --kubeconfig "$state/kubeconfig"
+t_ok "rails.md: its NIC vanishes" bash -c "$(doc rails.md 'simulate break' | sed -n "s|^orbweaver simulate break|'$orbweaver' simulate --state '$state' break|p")"
+k label node "many-$n" nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM3 >/dev/null
+names=$(k get sriovnetworknodestate "many-$n" -n orbweaver-system -o json | jq -r '[.status.rails.list[].name] | reverse | join(", ")')
+k apply -f <(doc rails.md 'kind: SriovNetworkPoolConfig' | sed "s/  rails: .*/  rails: [$names]/") >/dev/null
+t_wait 60 "rails.md: the pool's list decides" has ".status.rails | .from == \"SriovNetworkPoolConfig orbweaver-system/dgx-h100\" and .count == 8 and
+	([.list[].name] | join(\", \")) == \"$names\"" get sriovnetworknodestate "many-$n" -n orbweaver-system
+k apply -f - >/dev/null <<YAML
+apiVersion: sriovnetwork.openshift.io/v1
+kind: SriovNetworkNodePolicy
+metadata: { name: rails, namespace: orbweaver-system }
+spec: { nodeSelector: { kubernetes.io/hostname: many-$n }, resourceName: rails, numVfs: 2, isRdma: true, nicSelector: { pfNames: [ $names ] } }
+YAML
+# Pods of what the page has of them.
+{
+	printf 'apiVersion: v1\nkind: Pod\nmetadata: { name: near }\nspec:\n  containers:\n  - name: c\n    image: none\n'
+	doc rails.md 'limits: {nvidia.com/gpu: 2, spidernet.io/rails: 2}    #' | sed 's/^/    /'
+	printf -- '---\napiVersion: v1\nkind: Pod\n'
+	doc rails.md 'labels: {orbweaver.io/rails: train}' | sed 's/^metadata:/&\n  name: train/; s/name: torch/&\n    image: none/'
+	printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: { name: chosen }\nspec:\n  containers: [ { name: c, image: none } ]\n'
+	doc rails.md 'rail.count: "8"' | sed 's/^/  /'
+} >"$tmp/pods.yaml"
+k apply -f "$tmp/pods.yaml" >/dev/null
+for pod in near train chosen; do
+	t_wait 60 "rails.md: its pod ($pod) runs" has '.status.phase == "Running"' get pod "$pod"
+done
+t_eq "rails.md: VFs near its GPUs" "PIX PIX" "$("$orbweaver" ledger default/near --kubeconfig "$state/kubeconfig" -o json | jq -r '[.items[].gpuDistance] | join(" ")')"
 t_done

@@ -46,3 +46,9 @@ has() {
 	shift
 	k "$@" -o json | jq -e "$filter" >/dev/null
 }
+
+# doc PAGE WORDS: the block of a page of docs/ that has these words.
+doc() {
+	awk -v words="$2" '/^```/ { if (is_open && index(text, words)) printf "%s", text; is_open = !is_open; text = ""; next }
+		is_open { text = text $0 "\n" }' "docs/$1"
+}

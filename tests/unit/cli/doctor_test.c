@@ -155,24 +155,24 @@ static void finds(struct host_tree *tree, const char *mode, const char *want)
 	are(findings, want);
 }
 
-static void a_good_host_has_nothing(void **state)
+TEST_WITH(a_good_host_has_nothing, set_up, tear_down)
 {
 	finds(*state, NULL, "");
 	finds(*state, "shared", "");
 }
 
-static void the_mode_is_compared_with_what_is_wanted(void **state)
+TEST_WITH(the_mode_is_compared_with_what_is_wanted, set_up, tear_down)
 {
 	finds(*state, "exclusive", "RdmaModeDiffers rdma system");
 }
 
-static void a_mode_that_the_next_boot_changes(void **state)
+TEST_WITH(a_mode_that_the_next_boot_changes, set_up, tear_down)
 {
 	host_tree_file(*state, "etc/modprobe.d/ib.conf", "options ib_core netns_mode=0\n");
 	finds(*state, NULL, "RdmaModeNotKept rdma system");
 }
 
-static void an_old_kernel(void **state)
+TEST_WITH(an_old_kernel, set_up, tear_down)
 {
 	host_tree_file(*state, "proc/sys/kernel/osrelease", "5.2.21\n");
 	finds(*state, NULL, "KernelTooOld kernel");
@@ -180,32 +180,32 @@ static void an_old_kernel(void **state)
 	finds(*state, NULL, "");
 }
 
-static void a_module_that_is_not_loaded(void **state)
+TEST_WITH(a_module_that_is_not_loaded, set_up, tear_down)
 {
 	host_tree_remove(*state, "sys/module/rdma_ucm");
 	host_tree_remove(*state, "sys/class/misc/rdma_cm");
 	finds(*state, NULL, "ModuleMissing rdma_ucm");
 }
 
-static void device_files_that_are_missing(void **state)
+TEST_WITH(device_files_that_are_missing, set_up, tear_down)
 {
 	host_tree_remove(*state, "dev/infiniband/rdma_cm");
 	finds(*state, NULL, "RdmaFilesMissing /dev/infiniband/rdma_cm");
 }
 
-static void a_card_on_half_of_its_lanes(void **state)
+TEST_WITH(a_card_on_half_of_its_lanes, set_up, tear_down)
 {
 	pci(*state, TREE_MLX, "current_link_width", "8\n");
 	finds(*state, NULL, "PcieDegraded ens1f0np0");
 }
 
-static void congestion_control_that_is_off_on_one_port(void **state)
+TEST_WITH(congestion_control_that_is_off_on_one_port, set_up, tear_down)
 {
 	put_ecn(*state, second.netdev, "0\n");
 	finds(*state, NULL, "EcnOff ens1f1, EcnDiffers ens1f1");
 }
 
-static void traffic_classes_that_differ(void **state)
+TEST_WITH(traffic_classes_that_differ, set_up, tear_down)
 {
 	host_tree_file(*state, "sys/class/infiniband/mlx5_0/tc/1/traffic_class",
 		       "Global tclass=96\n");
@@ -214,7 +214,7 @@ static void traffic_classes_that_differ(void **state)
 	finds(*state, NULL, "TrafficClassDiffers mlx5_1");
 }
 
-static void a_gpu_without_its_modules_and_far_from_a_nic(void **state)
+TEST_WITH(a_gpu_without_its_modules_and_far_from_a_nic, set_up, tear_down)
 {
 	host_tree_remove(*state, "sys/module/nvidia_peermem");
 	host_tree_remove(*state, "sys/module/gdrdrv");
@@ -223,13 +223,13 @@ static void a_gpu_without_its_modules_and_far_from_a_nic(void **state)
 	      "PeerMemMissing nvidia_peermem, GdrCopyMissing gdrdrv, NumaMisfit 0000:3c:10.0");
 }
 
-static void a_runtime_that_may_not_lock_memory(void **state)
+TEST_WITH(a_runtime_that_may_not_lock_memory, set_up, tear_down)
 {
 	put_program(*state, "100", "containerd", "65536");
 	finds(*state, NULL, "MemlockLow containerd");
 }
 
-static void a_kubelet_and_a_network_that_are_not_there(void **state)
+TEST_WITH(a_kubelet_and_a_network_that_are_not_there, set_up, tear_down)
 {
 	host_tree_remove(*state, "var/lib/kubelet");
 	host_tree_remove(*state, "etc/cni/net.d");
@@ -239,13 +239,13 @@ static void a_kubelet_and_a_network_that_are_not_there(void **state)
 	      "NoClusterNetwork /etc/cni/net.d, CniBinaryMissing /opt/cni/bin/macvlan");
 }
 
-static void another_config_daemon(void **state)
+TEST_WITH(another_config_daemon, set_up, tear_down)
 {
 	put_program(*state, "102", "sriov-network-c", "unlimited");
 	finds(*state, NULL, "OtherConfigDaemon sriov-network-config-daemon");
 }
 
-static void processors_that_save_power_and_no_iommu(void **state)
+TEST_WITH(processors_that_save_power_and_no_iommu, set_up, tear_down)
 {
 	host_tree_file(*state, "sys/devices/system/cpu/cpufreq/policy0/scaling_governor",
 		       "powersave\n");
@@ -253,13 +253,13 @@ static void processors_that_save_power_and_no_iommu(void **state)
 	finds(*state, NULL, "NoIommu IOMMU, CpuGovernor cpufreq");
 }
 
-static void firmware_in_error(void **state)
+TEST_WITH(firmware_in_error, set_up, tear_down)
 {
 	host_tree_break(*state, TREE_MLX, "fw_fatal");
 	finds(*state, NULL, "DeviceUnhealthy ens1f0np0");
 }
 
-static void a_card_without_sriov_and_one_without_driver(void **state)
+TEST_WITH(a_card_without_sriov_and_one_without_driver, set_up, tear_down)
 {
 	static const struct tree_pf off = {.address = "0000:5e:00.0",
 					   .driver = "mlx5_core",
@@ -279,7 +279,7 @@ static void a_card_without_sriov_and_one_without_driver(void **state)
 
 /* ---- of documents: what the simulated kernel does not vary ----------------------------------- */
 
-static void ports_guids_and_mtu(void **state)
+TEST_WITH(ports_guids_and_mtu, set_up, tear_down)
 {
 	struct host_tree *tree = *state;
 	struct err err = {0};
@@ -314,7 +314,7 @@ static void ports_guids_and_mtu(void **state)
 	"]}, interfaces: [" ports "]}}"
 
 /* By rail, whatever the addresses are. */
-static void nodes_are_compared_rail_by_rail(void **state)
+TEST(nodes_are_compared_rail_by_rail)
 {
 	json_auto_t *world = yaml("{sriovnetworknodestates: {s/a: " RAILS(
 		"a", "{rail: 0, pciAddress: p}, {rail: 1, pciAddress: q}",
@@ -346,33 +346,4 @@ static void nodes_are_compared_rail_by_rail(void **state)
 	are(findings, "NodesDiffer number of rails, NodesDiffer link speed of rail 1");
 	assert_string_equal(json_str_at(json_array_get(findings, 1), "seen"),
 			    "200000 Mb/s on b, 400000 Mb/s on 2 others");
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nodes_are_compared_rail_by_rail),
-		TEST(a_good_host_has_nothing),
-		TEST(the_mode_is_compared_with_what_is_wanted),
-		TEST(a_mode_that_the_next_boot_changes),
-		TEST(an_old_kernel),
-		TEST(a_module_that_is_not_loaded),
-		TEST(device_files_that_are_missing),
-		TEST(a_card_on_half_of_its_lanes),
-		TEST(congestion_control_that_is_off_on_one_port),
-		TEST(traffic_classes_that_differ),
-		TEST(a_gpu_without_its_modules_and_far_from_a_nic),
-		TEST(a_runtime_that_may_not_lock_memory),
-		TEST(a_kubelet_and_a_network_that_are_not_there),
-		TEST(another_config_daemon),
-		TEST(processors_that_save_power_and_no_iommu),
-		TEST(firmware_in_error),
-		TEST(a_card_without_sriov_and_one_without_driver),
-		TEST(ports_guids_and_mtu),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

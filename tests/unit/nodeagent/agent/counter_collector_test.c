@@ -384,13 +384,13 @@ static void freeing_in_the_middle_is_fine(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-		TEST(what_is_there_is_shown_with_the_pod_that_has_it),
-		TEST(a_device_that_does_not_answer_costs_its_own_counters),
-		TEST(a_scrape_does_not_wait_for_all_who_are_sick),
-		TEST(a_host_that_cannot_be_read_has_no_series),
-		TEST(the_end_of_the_supervisor_is_told_and_who_waits_is_answered),
-		TEST(freeing_in_the_middle_is_fine),
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+		CASE(what_is_there_is_shown_with_the_pod_that_has_it),
+		CASE(a_device_that_does_not_answer_costs_its_own_counters),
+		CASE(a_scrape_does_not_wait_for_all_who_are_sick),
+		CASE(a_host_that_cannot_be_read_has_no_series),
+		CASE(the_end_of_the_supervisor_is_told_and_who_waits_is_answered),
+		CASE(freeing_in_the_middle_is_fine),
 	};
 	struct host_tree *hung, *broken;
 	int failed;

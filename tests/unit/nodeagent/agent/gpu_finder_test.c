@@ -183,7 +183,7 @@ static void assert_gets(const char *pod, size_t n, const char *want)
 	assert_int_equal(http_script_unused(s.api.http), 0);
 }
 
-static void the_gpus_came_first(void **state)
+TEST_WITH(the_gpus_came_first, set_up, tear_down)
 {
 	kubelet_node_give_gpu(s.node, "ml/a", "GPU-2");
 	in_api("a", "1");
@@ -196,7 +196,7 @@ static void the_gpus_came_first(void **state)
 	assert_int_equal(s.questions, 2);
 }
 
-static void the_nics_come_first(void **state)
+TEST_WITH(the_nics_come_first, set_up, tear_down)
 {
 	/* Nothing is known: as on a node without GPUs. */
 	assert_gets("ml/a", 1, "0000:0b:00.1");
@@ -208,7 +208,7 @@ static void the_nics_come_first(void **state)
 	assert_gets("ml/c", 2, "0000:8b:00.1 0000:9b:00.1");
 }
 
-static void pods_without_our_devices_are_told_from_it(void **state)
+TEST_WITH(pods_without_our_devices_are_told_from_it, set_up, tear_down)
 {
 	kubelet_node_give_gpu(s.node, "ml/other", "GPU-0");
 	kubelet_node_give_gpu(s.node, "ml/a", "GPU-3");
@@ -220,7 +220,7 @@ static void pods_without_our_devices_are_told_from_it(void **state)
 	assert_gets("ml/b", 1, "0000:1b:00.1");
 }
 
-static void two_pods_that_it_could_be_are_none(void **state)
+TEST_WITH(two_pods_that_it_could_be_are_none, set_up, tear_down)
 {
 	kubelet_node_give_gpu(s.node, "ml/turned-away", "GPU-0");
 	kubelet_node_give_gpu(s.node, "ml/a", "GPU-3");
@@ -230,7 +230,7 @@ static void two_pods_that_it_could_be_are_none(void **state)
 	assert_gets("ml/a", 1, "0000:0b:00.1");
 }
 
-static void an_api_server_that_refuses_or_hangs_costs_the_nearness(void **state)
+TEST_WITH(an_api_server_that_refuses_or_hangs_costs_the_nearness, set_up, tear_down)
 {
 	kubelet_node_give_gpu(s.node, "ml/a", "GPU-0");
 	http_script_add(s.api.http, "GET /api/v1/namespaces/ml/pods/a",
@@ -242,7 +242,7 @@ static void an_api_server_that_refuses_or_hangs_costs_the_nearness(void **state)
 	assert_gets("ml/b", 1, "0000:1b:00.1");
 }
 
-static void more_pods_than_are_read_are_none(void **state)
+TEST_WITH(more_pods_than_are_read_are_none, set_up, tear_down)
 {
 	for (int i = 0; i <= GPU_FINDER_PODS_MAX; i++) {
 		auto_free char *pod = str_printf("ml/p%d", i), *id = str_printf("GPU-0::%d", i);
@@ -252,7 +252,7 @@ static void more_pods_than_are_read_are_none(void **state)
 	assert_gets("ml/p0", 1, "0000:0b:00.1");
 }
 
-static void an_agent_that_is_silent_or_away_keeps_no_pod_waiting(void **state)
+TEST_WITH(an_agent_that_is_silent_or_away_keeps_no_pod_waiting, set_up, tear_down)
 {
 	gpu_finder_free(take_ptr(s.finder));
 	kubelet_node_give_gpu(s.node, "ml/a", "GPU-3");
@@ -304,7 +304,7 @@ static void assert_noted(const char *want_text)
 	assert_true(json_same(gpu_finder_on_rails(s.finder), want));
 }
 
-static void pods_of_a_job_get_their_rails_without_gpus(void **state)
+TEST_WITH(pods_of_a_job_get_their_rails_without_gpus, set_up, tear_down)
 {
 	number_rails();
 	with_labels("{a: '1.3'}", "");
@@ -316,7 +316,7 @@ static void pods_of_a_job_get_their_rails_without_gpus(void **state)
 	assert_noted("{ml/a: 10, ml/b: 10, ml/c: 10}");
 }
 
-static void pods_that_want_different_rails_get_any(void **state)
+TEST_WITH(pods_that_want_different_rails_get_any, set_up, tear_down)
 {
 	number_rails();
 	with_labels("{a: '1.3', b: '2-3'}", "");
@@ -327,7 +327,7 @@ static void pods_that_want_different_rails_get_any(void **state)
 	assert_noted("{ml/a: 10, ml/b: 12}");
 }
 
-static void an_api_server_that_hangs_keeps_one_pod_waiting(void **state)
+TEST_WITH(an_api_server_that_hangs_keeps_one_pod_waiting, set_up, tear_down)
 {
 	number_rails();
 	http_script_add(s.api.http, "GET /api/v1/pods?", &(struct http_reply){.status = -1});
@@ -338,7 +338,7 @@ static void an_api_server_that_hangs_keeps_one_pod_waiting(void **state)
 }
 
 /* The API server's cache knows no limit: what is behind it is not looked at. */
-static void more_pods_with_labels_than_are_read_get_any(void **state)
+TEST_WITH(more_pods_with_labels_than_are_read_get_any, set_up, tear_down)
 {
 	auto_strbuf struct strbuf pods = {0};
 
@@ -352,7 +352,7 @@ static void more_pods_with_labels_than_are_read_get_any(void **state)
 }
 
 /* PodResources do not say which of them has the devices. */
-static void the_next_pod_of_a_name_has_its_own_rails(void **state)
+TEST_WITH(the_next_pod_of_a_name_has_its_own_rails, set_up, tear_down)
 {
 	number_rails();
 	with_labels("{a: '1.3'}", "");
@@ -364,7 +364,7 @@ static void the_next_pod_of_a_name_has_its_own_rails(void **state)
 }
 
 /* The label of the pod that holds the GPUs, before how near they are. */
-static void a_pod_with_gpus_is_known_by_them(void **state)
+TEST_WITH(a_pod_with_gpus_is_known_by_them, set_up, tear_down)
 {
 	number_rails();
 	kubelet_node_give_gpu(s.node, "ml/a", "GPU-3");
@@ -383,7 +383,7 @@ static void a_pod_with_gpus_is_known_by_them(void **state)
 	assert_gets("ml/b", 1, "0000:1b:00.1");
 }
 
-static void nobody_is_asked_where_there_is_no_choice(void **state)
+TEST_WITH(nobody_is_asked_where_there_is_no_choice, set_up, tear_down)
 {
 	/* All that there are. */
 	assert_gets("ml/a", 8,
@@ -394,28 +394,4 @@ static void nobody_is_asked_where_there_is_no_choice(void **state)
 	pass(s.api.loop, 20);
 	assert_gets("ml/b", 1, "0000:0b:00.1");
 	assert_int_equal(s.questions, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-		TEST(the_gpus_came_first),
-		TEST(the_nics_come_first),
-		TEST(pods_without_our_devices_are_told_from_it),
-		TEST(two_pods_that_it_could_be_are_none),
-		TEST(an_api_server_that_refuses_or_hangs_costs_the_nearness),
-		TEST(more_pods_than_are_read_are_none),
-		TEST(an_agent_that_is_silent_or_away_keeps_no_pod_waiting),
-		TEST(pods_of_a_job_get_their_rails_without_gpus),
-		TEST(pods_that_want_different_rails_get_any),
-		TEST(more_pods_with_labels_than_are_read_get_any),
-		TEST(an_api_server_that_hangs_keeps_one_pod_waiting),
-		TEST(the_next_pod_of_a_name_has_its_own_rails),
-		TEST(a_pod_with_gpus_is_known_by_them),
-		TEST(nobody_is_asked_where_there_is_no_choice),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

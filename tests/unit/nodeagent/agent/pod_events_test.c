@@ -57,7 +57,7 @@ static json_t *event(void)
 	return body;
 }
 
-static void an_event_has_the_uid_of_the_pod(void **state)
+TEST_WITH(an_event_has_the_uid_of_the_pod, set_up, tear_down)
 {
 	json_auto_t *told = NULL;
 
@@ -73,7 +73,7 @@ static void an_event_has_the_uid_of_the_pod(void **state)
 	assert_string_equal(json_str_at(told, "message"), "delete the pod");
 }
 
-static void a_pod_that_cannot_be_read_has_an_event_all_the_same(void **state)
+TEST_WITH(a_pod_that_cannot_be_read_has_an_event_all_the_same, set_up, tear_down)
 {
 	json_auto_t *told = NULL;
 
@@ -85,7 +85,7 @@ static void a_pod_that_cannot_be_read_has_an_event_all_the_same(void **state)
 	assert_null(json_str_at(told, "involvedObject", "uid"));
 }
 
-static void a_pod_that_is_gone_has_none(void **state)
+TEST_WITH(a_pod_that_is_gone_has_none, set_up, tear_down)
 {
 	reply(POD, (struct http_reply){.status = 404,
 				       .body = "{\"kind\": \"Status\", \"reason\": \"NotFound\", "
@@ -96,7 +96,7 @@ static void a_pod_that_is_gone_has_none(void **state)
 	until_requests(1);
 }
 
-static void what_is_under_way_is_dropped_at_the_end(void **state)
+TEST_WITH(what_is_under_way_is_dropped_at_the_end, set_up, tear_down)
 {
 	reply(POD, (struct http_reply){.body = "{}", .delay_ms = 1000});
 	pod_events_emit(events, "ml/p/c", "DeviceFilesMoved", "delete the pod");
@@ -104,18 +104,4 @@ static void what_is_under_way_is_dropped_at_the_end(void **state)
 	pod_events_free(events);
 	events = NULL;
 	scripted_for(&s, 50);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(an_event_has_the_uid_of_the_pod),
-		TEST(a_pod_that_cannot_be_read_has_an_event_all_the_same),
-		TEST(a_pod_that_is_gone_has_none),
-		TEST(what_is_under_way_is_dropped_at_the_end),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,7 +55,7 @@ static const json_t *of(const char *first, const char *second)
 	return pod_owners_of(owners, pods);
 }
 
-static void each_pod_is_read_once(void **state)
+TEST_WITH(each_pod_is_read_once, set_up, tear_down)
 {
 	const json_t *known;
 
@@ -72,7 +72,7 @@ static void each_pod_is_read_once(void **state)
 	until_requests(2);
 }
 
-static void who_has_no_device_any_more_is_forgotten(void **state)
+TEST_WITH(who_has_no_device_any_more_is_forgotten, set_up, tear_down)
 {
 	reply(POD("a"), (struct http_reply){.body = OWNED});
 	(void)of("ml/a", NULL);
@@ -84,7 +84,7 @@ static void who_has_no_device_any_more_is_forgotten(void **state)
 	until_requests(2);
 }
 
-static void what_cannot_be_read_is_asked_for_at_the_next_scrape(void **state)
+TEST_WITH(what_cannot_be_read_is_asked_for_at_the_next_scrape, set_up, tear_down)
 {
 	reply(POD("a"), (struct http_reply){.status = 403, .body = "{\"reason\": \"Forbidden\"}"});
 	(void)of("ml/a", "ml/b");
@@ -97,24 +97,11 @@ static void what_cannot_be_read_is_asked_for_at_the_next_scrape(void **state)
 	until_requests(3);
 }
 
-static void an_answer_for_who_is_gone_meanwhile_is_dropped(void **state)
+TEST_WITH(an_answer_for_who_is_gone_meanwhile_is_dropped, set_up, tear_down)
 {
 	reply(POD("a"), (struct http_reply){.body = OWNED});
 	(void)of("ml/a", NULL);
 	assert_int_equal(json_object_size(of(NULL, NULL)), 0);
 	until_requests(1);
 	assert_int_equal(json_object_size(of(NULL, NULL)), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-		TEST(each_pod_is_read_once),
-		TEST(who_has_no_device_any_more_is_forgotten),
-		TEST(what_cannot_be_read_is_asked_for_at_the_next_scrape),
-		TEST(an_answer_for_who_is_gone_meanwhile_is_dropped),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

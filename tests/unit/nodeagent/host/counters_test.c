@@ -94,7 +94,7 @@ static int64_t number_at(const json_t *counted, const char *part, const char *na
 
 /* ---- where they are -------------------------------------------------------------------------- */
 
-static void lists_pfs_and_the_vfs_that_are_asked_for(void **state)
+TEST_WITH(lists_pfs_and_the_vfs_that_are_asked_for, set_up, tear_down)
 {
 	struct host_tree *tree = *state;
 	json_auto_t *some = NULL, *all = NULL;
@@ -119,7 +119,7 @@ static void lists_pfs_and_the_vfs_that_are_asked_for(void **state)
 	assert_int_equal(json_array_size(json_at(all, "devices")), 5);
 }
 
-static void a_vf_in_a_pods_namespace_is_found_there(void **state)
+TEST_WITH(a_vf_in_a_pods_namespace_is_found_there, set_up, tear_down)
 {
 	struct host_tree *tree = *state;
 	json_auto_t *exclusive = NULL, *shared = NULL;
@@ -132,7 +132,7 @@ static void a_vf_in_a_pods_namespace_is_found_there(void **state)
 	assert_place(exclusive, VF1, "mlx5_0v1 net1 rdmaAway netdevAway run/netns/cni-1");
 }
 
-static void in_shared_mode_the_rdma_device_stays_with_the_host(void **state)
+TEST_WITH(in_shared_mode_the_rdma_device_stays_with_the_host, set_up, tear_down)
 {
 	struct host_tree *tree = *state;
 	json_auto_t *got = NULL;
@@ -144,7 +144,7 @@ static void in_shared_mode_the_rdma_device_stays_with_the_host(void **state)
 	assert_place(got, VF1, "mlx5_0v1 net1 netdevAway run/netns/cni-1");
 }
 
-static void a_vf_that_nobody_finds_is_listed_without_a_place(void **state)
+TEST_WITH(a_vf_that_nobody_finds_is_listed_without_a_place, set_up, tear_down)
 {
 	struct host_tree *tree = *state;
 	json_auto_t *got = NULL;
@@ -156,7 +156,7 @@ static void a_vf_that_nobody_finds_is_listed_without_a_place(void **state)
 	assert_place(got, VF0, "mlx5_0v0 - -");
 }
 
-static void software_devices_have_the_function_of_their_interface(void **state)
+TEST_WITH(software_devices_have_the_function_of_their_interface, set_up, tear_down)
 {
 	struct host_tree *tree = *state;
 	struct tree_pf igb = {.address = "0000:01:00.0",
@@ -178,7 +178,7 @@ static void software_devices_have_the_function_of_their_interface(void **state)
 			    "bond0");
 }
 
-static void a_kernel_without_rdma_has_interfaces_all_the_same(void **state)
+TEST_WITH(a_kernel_without_rdma_has_interfaces_all_the_same, set_up, tear_down)
 {
 	struct host_tree *tree = *state;
 	struct tree_pf plain = tree_mlx;
@@ -191,7 +191,7 @@ static void a_kernel_without_rdma_has_interfaces_all_the_same(void **state)
 	assert_place(got, TREE_MLX, "- ens1f0np0 -");
 }
 
-static void a_host_without_pci_is_an_error(void **state)
+TEST_WITH(a_host_without_pci_is_an_error, set_up, tear_down)
 {
 	struct host_tree *tree = *state;
 	struct err err = {0};
@@ -203,7 +203,7 @@ static void a_host_without_pci_is_an_error(void **state)
 
 /* ---- what they have counted ------------------------------------------------------------------ */
 
-static void reads_what_a_pf_and_its_rdma_device_have_counted(void **state)
+TEST_WITH(reads_what_a_pf_and_its_rdma_device_have_counted, set_up, tear_down)
 {
 	struct host_tree *tree = *state;
 	json_auto_t *listed = NULL, *counted = NULL;
@@ -228,7 +228,7 @@ static void reads_what_a_pf_and_its_rdma_device_have_counted(void **state)
 	assert_null(json_at(counted, "problem"));
 }
 
-static void reads_the_counters_of_ports(void **state)
+TEST_WITH(reads_the_counters_of_ports, set_up, tear_down)
 {
 	struct host_tree *tree = *state;
 	json_auto_t *listed = NULL, *counted = NULL;
@@ -256,7 +256,7 @@ static void reads_the_counters_of_ports(void **state)
 	assert_null(json_at(counted, "problem"));
 }
 
-static void reads_in_a_pods_namespace_and_comes_back(void **state)
+TEST_WITH(reads_in_a_pods_namespace_and_comes_back, set_up, tear_down)
 {
 	struct host_tree *tree = *state;
 	json_auto_t *listed = NULL, *counted = NULL, *of_pf = NULL;
@@ -274,7 +274,7 @@ static void reads_in_a_pods_namespace_and_comes_back(void **state)
 	assert_int_equal(number_at(of_pf, "rdma", "out_of_sequence"), 1005);
 }
 
-static void what_is_not_counted_is_absent(void **state)
+TEST_WITH(what_is_not_counted_is_absent, set_up, tear_down)
 {
 	struct host_tree *tree = *state;
 	struct tree_pf igb = {.address = "0000:01:00.0",
@@ -302,7 +302,7 @@ static void what_is_not_counted_is_absent(void **state)
 	assert_null(json_at(counted, "problem"));
 }
 
-static void a_speed_that_nobody_knows_is_absent(void **state)
+TEST_WITH(a_speed_that_nobody_knows_is_absent, set_up, tear_down)
 {
 	struct host_tree *tree = *state;
 	json_auto_t *listed = NULL, *counted = NULL;
@@ -314,7 +314,7 @@ static void a_speed_that_nobody_knows_is_absent(void **state)
 	assert_null(json_at(counted, "speedMbps"));
 }
 
-static void a_driver_that_counts_its_vfs_in_files_is_read_there(void **state)
+TEST_WITH(a_driver_that_counts_its_vfs_in_files_is_read_there, set_up, tear_down)
 {
 	struct host_tree *tree = *state;
 	json_auto_t *listed = NULL, *counted = NULL;
@@ -329,7 +329,7 @@ static void a_driver_that_counts_its_vfs_in_files_is_read_there(void **state)
 	assert_int_equal(json_integer_value(json_at(counted, "vfs", "0", "tx_errors")), 7);
 }
 
-static void a_device_that_left_its_namespace_is_an_error(void **state)
+TEST_WITH(a_device_that_left_its_namespace_is_an_error, set_up, tear_down)
 {
 	struct host_tree *tree = *state;
 	json_auto_t *listed = NULL;
@@ -345,7 +345,7 @@ static void a_device_that_left_its_namespace_is_an_error(void **state)
 	assert_int_equal(err.class, ERR_TRANSIENT);
 }
 
-static void enters_nothing_that_is_no_namespaces_path(void **state)
+TEST_WITH(enters_nothing_that_is_no_namespaces_path, set_up, tear_down)
 {
 	static const char *const paths[] = {"",
 					    "etc/hostname",
@@ -369,7 +369,7 @@ static void enters_nothing_that_is_no_namespaces_path(void **state)
 	}
 }
 
-static void leaves_out_what_no_metric_can_have(void **state)
+TEST_WITH(leaves_out_what_no_metric_can_have, set_up, tear_down)
 {
 	static const char *const names[] = {
 		"",    "a\"b",
@@ -392,29 +392,4 @@ static void leaves_out_what_no_metric_can_have(void **state)
 		counted_add(counters, name, 0);
 	}
 	assert_int_equal(json_object_size(counters), COUNTED_MAX);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-		TEST(lists_pfs_and_the_vfs_that_are_asked_for),
-		TEST(a_vf_in_a_pods_namespace_is_found_there),
-		TEST(in_shared_mode_the_rdma_device_stays_with_the_host),
-		TEST(a_vf_that_nobody_finds_is_listed_without_a_place),
-		TEST(software_devices_have_the_function_of_their_interface),
-		TEST(a_kernel_without_rdma_has_interfaces_all_the_same),
-		TEST(a_host_without_pci_is_an_error),
-		TEST(reads_what_a_pf_and_its_rdma_device_have_counted),
-		TEST(reads_the_counters_of_ports),
-		TEST(reads_in_a_pods_namespace_and_comes_back),
-		TEST(what_is_not_counted_is_absent),
-		TEST(a_speed_that_nobody_knows_is_absent),
-		TEST(a_driver_that_counts_its_vfs_in_files_is_read_there),
-		TEST(a_device_that_left_its_namespace_is_an_error),
-		TEST(enters_nothing_that_is_no_namespaces_path),
-		TEST(leaves_out_what_no_metric_can_have),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

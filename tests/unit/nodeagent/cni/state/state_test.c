@@ -99,7 +99,7 @@ static bool remove_all(void *arg, json_t *sandbox)
 	return true;
 }
 
-static void a_sandbox_is_there_until_its_last_attachment_goes(void **state)
+TEST_WITH(a_sandbox_is_there_until_its_last_attachment_goes, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	json_auto_t *sandbox = NULL, *list = NULL, *after = NULL;
@@ -129,7 +129,7 @@ static void expect_file(const struct stand *s, const char *part, bool is_there)
 	assert_int_equal(strstr(text, part) != NULL, is_there);
 }
 
-static void what_is_left_for_later_is_read_at_once(void **state)
+TEST_WITH(what_is_left_for_later_is_read_at_once, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	json_auto_t *before = NULL, *after = NULL, *other = NULL, *gone = NULL;
@@ -160,7 +160,7 @@ static void what_is_left_for_later_is_read_at_once(void **state)
 	assert_null(get(s, "sandboxes/c1.json"));
 }
 
-static void a_file_of_another_process_counts(void **state)
+TEST_WITH(a_file_of_another_process_counts, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	json_auto_t *sandbox = NULL;
@@ -220,7 +220,7 @@ static void add_in_another_process(const struct stand *s)
 	put(s, "sandboxes/c1.json", after);
 }
 
-static void what_is_left_for_later_outlives_a_file_of_another_process(void **state)
+TEST_WITH(what_is_left_for_later_outlives_a_file_of_another_process, set_up, tear_down)
 {
 	const struct stand *s = *state;
 
@@ -247,7 +247,7 @@ static void what_is_left_for_later_outlives_a_file_of_another_process(void **sta
 	}
 }
 
-static void what_cannot_be_read_is_put_aside(void **state)
+TEST_WITH(what_cannot_be_read_is_put_aside, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	auto_free char *aside = NULL;
@@ -262,7 +262,7 @@ static void what_cannot_be_read_is_put_aside(void **state)
 }
 
 /* A power cut takes the bytes of a file that was not synced, and leaves its name. */
-static void what_was_synced_survives_the_loss_of_what_was_not(void **state)
+TEST_WITH(what_was_synced_survives_the_loss_of_what_was_not, set_up, tear_down)
 {
 	static const char *const lost[] = {"", "{\"container\": \"c1\", \"attachm"};
 	const struct stand *s = *state;
@@ -296,7 +296,7 @@ static void what_was_synced_survives_the_loss_of_what_was_not(void **state)
 }
 
 /* As a kill leaves it, or another process that came between two lines. */
-static void the_last_synced_one_counts_and_no_older_one(void **state)
+TEST_WITH(the_last_synced_one_counts_and_no_older_one, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	json_auto_t *sandbox = NULL;
@@ -313,7 +313,7 @@ static void the_last_synced_one_counts_and_no_older_one(void **state)
 }
 
 /* As a power cut leaves one that was not synced, and a kill one that was just made. */
-static void a_file_that_says_nothing_is_no_sandbox(void **state)
+TEST_WITH(a_file_that_says_nothing_is_no_sandbox, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	struct err err = {0};
@@ -332,7 +332,7 @@ static void a_file_that_says_nothing_is_no_sandbox(void **state)
 	assert_non_null(left);
 }
 
-static void a_file_that_cannot_be_opened_is_an_error(void **state)
+TEST_WITH(a_file_that_cannot_be_opened_is_an_error, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	struct err err = {0};
@@ -345,7 +345,7 @@ static void a_file_that_cannot_be_opened_is_an_error(void **state)
 }
 
 /* Not what is in it is wrong, but the disk, or this process. */
-static void a_file_that_cannot_be_read_now_is_left_where_it_is(void **state)
+TEST_WITH(a_file_that_cannot_be_read_now_is_left_where_it_is, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	auto_free char *after = NULL, *aside = NULL, *text = NULL;
@@ -379,7 +379,7 @@ static void a_file_that_cannot_be_read_now_is_left_where_it_is(void **state)
 	assert_non_null(strstr(after, "\"sriov\""));
 }
 
-static void one_that_would_be_too_large_to_be_read_is_not_written(void **state)
+TEST_WITH(one_that_would_be_too_large_to_be_read_is_not_written, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	auto_free char *before = NULL, *after = NULL;
@@ -394,7 +394,7 @@ static void one_that_would_be_too_large_to_be_read_is_not_written(void **state)
 	assert_string_equal(after, before);
 }
 
-static void drafts_of_a_crash_are_removed(void **state)
+TEST_WITH(drafts_of_a_crash_are_removed, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	auto_free char *left = NULL, *owner = NULL;
@@ -413,7 +413,7 @@ static void drafts_of_a_crash_are_removed(void **state)
 }
 
 /* A plugin may be writing the young one now. */
-static void so_are_old_ones_of_notes(void **state)
+TEST_WITH(so_are_old_ones_of_notes, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
@@ -435,7 +435,7 @@ static void so_are_old_ones_of_notes(void **state)
 }
 
 /* After a downgrade: what the pod has is not forgotten, and not taken for nothing. */
-static void a_file_of_a_newer_version_stays_as_it_is(void **state)
+TEST_WITH(a_file_of_a_newer_version_stays_as_it_is, set_up, tear_down)
 {
 	static const char *const versions[] = {"2", "\"2\"", "1.5"};
 	const struct stand *s = *state;
@@ -464,7 +464,7 @@ static void a_file_of_a_newer_version_stays_as_it_is(void **state)
 	}
 }
 
-static void a_state_that_is_no_folder_cannot_be_used(void **state)
+TEST_WITH(a_state_that_is_no_folder_cannot_be_used, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	struct err err = {0};
@@ -489,7 +489,7 @@ static void lock_and_let_go(const struct stand *s)
 }
 
 /* Its holder may hang in the kernel for ever. */
-static void a_device_that_another_works_on_is_not_waited_for_without_end(void **state)
+TEST_WITH(a_device_that_another_works_on_is_not_waited_for_without_end, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	int held = device_lock(s->state, "0000:03:00.2", 0, NULL);
@@ -504,7 +504,7 @@ static void a_device_that_another_works_on_is_not_waited_for_without_end(void **
 	lock_and_let_go(s);
 }
 
-static void a_device_belongs_to_who_claimed_it_last(void **state)
+TEST_WITH(a_device_belongs_to_who_claimed_it_last, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	const char *vf = "0000:03:00.2";
@@ -522,7 +522,7 @@ static void a_device_belongs_to_who_claimed_it_last(void **state)
 	assert_int_equal(device_is_owned(s->state, vf, "c3", NULL), 1);
 }
 
-static void an_owner_that_is_still_to_be_deleted_has_its_device_back(void **state)
+TEST_WITH(an_owner_that_is_still_to_be_deleted_has_its_device_back, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	const char *vf = "0000:03:00.2";
@@ -538,7 +538,7 @@ static void an_owner_that_is_still_to_be_deleted_has_its_device_back(void **stat
 }
 
 /* A power cut: its DEL comes after the boot, and the VF is another one by then. */
-static void an_owner_of_an_earlier_boot_has_nothing_to_put_back(void **state)
+TEST_WITH(an_owner_of_an_earlier_boot_has_nothing_to_put_back, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	const char *vf = "0000:03:00.2";
@@ -569,7 +569,7 @@ static void an_owner_of_an_earlier_boot_has_nothing_to_put_back(void **state)
 }
 
 /* A folder has no text, as a disk that does not answer. */
-static void whose_a_device_is_that_cannot_be_read_is_not_known(void **state)
+TEST_WITH(whose_a_device_is_that_cannot_be_read_is_not_known, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	const char *vf = "0000:03:00.2";
@@ -584,7 +584,7 @@ static void whose_a_device_is_that_cannot_be_read_is_not_known(void **state)
 	assert_int_equal(device_claim(s->state, vf, "c1", "net1", NULL), -1);
 }
 
-static void records_say_whose_a_device_is_whose_file_says_nothing(void **state)
+TEST_WITH(records_say_whose_a_device_is_whose_file_says_nothing, set_up, tear_down)
 {
 	static const char *const files[] = {"{", "", "[1"};
 	const struct stand *s = *state;
@@ -624,7 +624,7 @@ static void records_say_whose_a_device_is_whose_file_says_nothing(void **state)
 	assert_int_equal(device_is_owned(s->state, vf, "c3", NULL), -1);
 }
 
-static void sandboxes_that_cannot_be_listed_are_not_none(void **state)
+TEST_WITH(sandboxes_that_cannot_be_listed_are_not_none, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	json_auto_t *none = NULL;
@@ -639,7 +639,7 @@ static void sandboxes_that_cannot_be_listed_are_not_none(void **state)
 	assert_string_equal(err.reason, "StateUnusable");
 }
 
-static void a_device_is_found_in_a_configuration(void **state)
+TEST_WITH(a_device_is_found_in_a_configuration, set_up, tear_down)
 {
 	static const struct {
 		const char *config, *device;
@@ -661,7 +661,7 @@ static void a_device_is_found_in_a_configuration(void **state)
 
 /* ---- the ledger ------------------------------------------------------------------------------ */
 
-static void a_pod_has_something_until_its_last_nic_goes(void **state)
+TEST_WITH(a_pod_has_something_until_its_last_nic_goes, set_up, tear_down)
 {
 	struct attachment_index *ledger = attachment_index_new();
 	json_auto_t *attachments =
@@ -682,7 +682,7 @@ static void a_pod_has_something_until_its_last_nic_goes(void **state)
 	attachment_index_free(ledger);
 }
 
-static void counts_the_devices_of_a_sandbox(void **state)
+TEST_WITH(counts_the_devices_of_a_sandbox, set_up, tear_down)
 {
 	struct attachment_index *ledger = attachment_index_new();
 	json_auto_t *attachments = json_pack("[{s:s, s:s}, {s:s}, {s:s, s:s}]", "plugin", "sriov",
@@ -695,7 +695,7 @@ static void counts_the_devices_of_a_sandbox(void **state)
 	attachment_index_free(ledger);
 }
 
-static void tells_what_an_interface_is_made_of(void **state)
+TEST_WITH(tells_what_an_interface_is_made_of, set_up, tear_down)
 {
 	json_auto_t *sandbox = yaml(
 		"{container: c1, pod: {name: a}, attachments: [{plugin: ib-sriov, network: ib, "
@@ -711,7 +711,7 @@ static void tells_what_an_interface_is_made_of(void **state)
 	assert_true(json_same(told, want));
 }
 
-static void the_device_of_host_device_is_told_as_the_pods(void **state)
+TEST_WITH(the_device_of_host_device_is_told_as_the_pods, set_up, tear_down)
 {
 	json_auto_t *sandbox =
 		yaml("{container: c1, attachments: [{plugin: host-device, network: n, ifname: net1,"
@@ -721,7 +721,7 @@ static void the_device_of_host_device_is_told_as_the_pods(void **state)
 	assert_string_equal(json_str_at(json_array_get(told, 0), "device"), "0000:3b:02.0");
 }
 
-static void a_shared_device_is_not_told_as_the_pods(void **state)
+TEST_WITH(a_shared_device_is_not_told_as_the_pods, set_up, tear_down)
 {
 	json_auto_t *sandbox = json_pack(
 		"{s:s, s:{}, s:[{s:s, s:s, s:s, s:{s:s}}, {s:s, s:s, s:s, s:{s:s}}]}", "container",
@@ -756,7 +756,7 @@ static int install_all(const struct stand *s, const char *bin_dir, const char *p
 	return install_plugins(s->state->dir, bin_dir, program, names, err);
 }
 
-static void plugins_are_one_file_under_all_names(void **state)
+TEST_WITH(plugins_are_one_file_under_all_names, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	auto_free char *program = program_of(s, "1");
@@ -778,7 +778,7 @@ static void plugins_are_one_file_under_all_names(void **state)
 	assert_null(get(s, "opt/cni/bin/.orbweaver-cni.draft"));
 }
 
-static void an_update_keeps_nothing_of_ours(void **state)
+TEST_WITH(an_update_keeps_nothing_of_ours, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	auto_free char *one = program_of(s, "1"), *two = NULL, *text = NULL, *saved = NULL;
@@ -792,7 +792,7 @@ static void an_update_keeps_nothing_of_ours(void **state)
 	assert_null(saved);
 }
 
-static void a_foreign_plugin_is_kept_and_comes_back(void **state)
+TEST_WITH(a_foreign_plugin_is_kept_and_comes_back, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	auto_free char *program = program_of(s, "1"), *ours = NULL, *saved = NULL, *back = NULL;
@@ -812,7 +812,7 @@ static void a_foreign_plugin_is_kept_and_comes_back(void **state)
 }
 
 /* A file in the place of the host's root: nobody enters it. */
-static void a_root_that_cannot_be_entered_is_named_with_what_is_missing(void **state)
+TEST_WITH(a_root_that_cannot_be_entered_is_named_with_what_is_missing, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	auto_close int file = -1;
@@ -831,7 +831,7 @@ static void a_root_that_cannot_be_entered_is_named_with_what_is_missing(void **s
 	assert_non_null(strstr(err.text, ": Not a directory"));
 }
 
-static void what_is_somebody_else_s_by_now_is_not_removed(void **state)
+TEST_WITH(what_is_somebody_else_s_by_now_is_not_removed, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	auto_free char *program = program_of(s, "1"), *text = NULL;
@@ -843,7 +843,7 @@ static void what_is_somebody_else_s_by_now_is_not_removed(void **state)
 	assert_string_equal(text, "theirs");
 }
 
-static void a_name_that_is_not_asked_for_is_not_touched(void **state)
+TEST_WITH(a_name_that_is_not_asked_for_is_not_touched, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	auto_free char *program = program_of(s, "1"), *theirs = NULL, *ours = NULL;
@@ -872,7 +872,7 @@ static void a_name_that_is_not_asked_for_is_not_touched(void **state)
 	assert_null(get(s, "bin/rdma"));
 }
 
-static void what_was_kept_comes_back_also_where_ours_has_gone(void **state)
+TEST_WITH(what_was_kept_comes_back_also_where_ours_has_gone, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	auto_free char *back = NULL;
@@ -886,7 +886,7 @@ static void what_was_kept_comes_back_also_where_ours_has_gone(void **state)
 	assert_null(get(s, "bin/sriov" INSTALL_SAVED));
 }
 
-static void of_two_folders_the_first_that_has_the_name_counts(void **state)
+TEST_WITH(of_two_folders_the_first_that_has_the_name_counts, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	auto_free char *program = program_of(s, "1");
@@ -911,7 +911,7 @@ static void of_two_folders_the_first_that_has_the_name_counts(void **state)
 	assert_false(install_is_other(s->state->dir, path, "vlan"));
 }
 
-static void a_folder_that_cannot_be_had_is_an_error(void **state)
+TEST_WITH(a_folder_that_cannot_be_had_is_an_error, set_up, tear_down)
 {
 	const struct stand *s = *state;
 	auto_free char *program = program_of(s, "1");
@@ -921,51 +921,4 @@ static void a_folder_that_cannot_be_had_is_an_error(void **state)
 	assert_int_equal(install_all(s, "/bin", program, &err), -1);
 	assert_string_equal(err.reason, "PluginsNotInstalled");
 	assert_non_null(strstr(err.text, "--cni-bin-dir"));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(a_sandbox_is_there_until_its_last_attachment_goes),
-		TEST(what_is_left_for_later_is_read_at_once),
-		TEST(a_file_of_another_process_counts),
-		TEST(what_is_left_for_later_outlives_a_file_of_another_process),
-		TEST(what_was_synced_survives_the_loss_of_what_was_not),
-		TEST(the_last_synced_one_counts_and_no_older_one),
-		TEST(what_cannot_be_read_is_put_aside),
-		TEST(a_file_that_says_nothing_is_no_sandbox),
-		TEST(a_file_that_cannot_be_opened_is_an_error),
-		TEST(a_file_that_cannot_be_read_now_is_left_where_it_is),
-		TEST(one_that_would_be_too_large_to_be_read_is_not_written),
-		TEST(drafts_of_a_crash_are_removed),
-		TEST(so_are_old_ones_of_notes),
-		TEST(a_file_of_a_newer_version_stays_as_it_is),
-		TEST(a_state_that_is_no_folder_cannot_be_used),
-		TEST(a_device_that_another_works_on_is_not_waited_for_without_end),
-		TEST(a_device_belongs_to_who_claimed_it_last),
-		TEST(an_owner_that_is_still_to_be_deleted_has_its_device_back),
-		TEST(an_owner_of_an_earlier_boot_has_nothing_to_put_back),
-		TEST(whose_a_device_is_that_cannot_be_read_is_not_known),
-		TEST(records_say_whose_a_device_is_whose_file_says_nothing),
-		TEST(sandboxes_that_cannot_be_listed_are_not_none),
-		TEST(a_device_is_found_in_a_configuration),
-		TEST(a_pod_has_something_until_its_last_nic_goes),
-		TEST(counts_the_devices_of_a_sandbox),
-		TEST(tells_what_an_interface_is_made_of),
-		TEST(plugins_are_one_file_under_all_names),
-		TEST(an_update_keeps_nothing_of_ours),
-		TEST(a_foreign_plugin_is_kept_and_comes_back),
-		TEST(a_root_that_cannot_be_entered_is_named_with_what_is_missing),
-		TEST(what_is_somebody_else_s_by_now_is_not_removed),
-		TEST(a_name_that_is_not_asked_for_is_not_touched),
-		TEST(what_was_kept_comes_back_also_where_ours_has_gone),
-		TEST(a_shared_device_is_not_told_as_the_pods),
-		TEST(the_device_of_host_device_is_told_as_the_pods),
-		TEST(of_two_folders_the_first_that_has_the_name_counts),
-		TEST(a_folder_that_cannot_be_had_is_an_error),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

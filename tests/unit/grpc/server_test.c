@@ -317,6 +317,7 @@ TEST_WITH(a_closing_server_ends_streams_and_lets_calls_finish, stand_setup, stan
 {
 	struct stand *s = *state;
 	auto_outcome struct outcome stream = {0}, call = {0};
+	PluginRegistration__RegistrationStatus first = text_message("first");
 	struct grpc_call *held;
 
 	(void)stand_begin(s, "/t/Hold", "", false, 0, &call);
@@ -324,6 +325,7 @@ TEST_WITH(a_closing_server_ends_streams_and_lets_calls_finish, stand_setup, stan
 	held = s->held;
 	(void)stand_begin(s, "/t/Watch", "", true, 0, &stream);
 	stand_until(s, s->held != held);
+	assert_int_equal(grpc_call_send_latest(s->held, &first.base, NULL), 0);
 	stand_close_server(s, 5000);
 	assert_int_equal(access(s->path, F_OK), -1);
 	stand_until(s, stream.done);

@@ -98,19 +98,21 @@ static uint32_t note_rails(struct search *search, const json_t *pod)
 
 /*
  * The rails of the pod that was found by its GPUs, else those of all pods that lack devices and
- * have the label. 0: none, or these pods do not agree.
+ * have the label. 0: none, or these pods do not agree. Pods that are deleted do not start, and may
+ * stay as long as their users want.
  */
 static uint32_t find_rails(struct search *search, const json_t *found)
 {
-	const json_t *pods = json_at(search->labelled, "items");
-	bool agree = json_array_size(pods) <= GPU_FINDER_PODS_MAX &&
-		     str_empty(json_str_at(search->labelled, "metadata", "continue"));
+	bool agree = true;
 	uint32_t rails = 0;
+	const json_t *pod;
+	size_t i;
 
 	if (found)
 		return note_rails(search, found);
-	for (size_t i = 0; i < json_array_size(pods) && i < GPU_FINDER_PODS_MAX; i++) {
-		uint32_t others = note_rails(search, json_array_get(pods, i));
+	json_array_foreach (json_at(search->labelled, "items"), i, pod) {
+		uint32_t others =
+			json_at(pod, "metadata", "deletionTimestamp") ? 0 : note_rails(search, pod);
 
 		agree &= !rails || !others || rails == others;
 		rails |= others;
@@ -268,13 +270,14 @@ struct gpu_finder *gpu_finder_new(const struct gpu_finder_config *config)
 	strbuf_adds(&query, "fieldSelector=status.phase%3DPending%2Cspec.nodeName%3D");
 	kube_path_encode(&query, config->node);
 	/*
-	 * Version 0: from the API server's memory, which knows the pods of a node and may pay no
-	 * heed to the limit. Without it the server reads all pods of the cluster from its store,
-	 * for each node on which a job starts.
+	 * Version 0: from the API server's memory, which knows the pods of a node. Without it the
+	 * server reads all pods of the cluster from its store, for each node on which a job starts.
+	 * Without a limit: the kubelet admits so many pods, and of those that wait for something
+	 * else any number may come first.
 	 */
 	strbuf_adds(&query, "&labelSelector=");
 	kube_path_encode(&query, RAILS_LABEL);
-	strbuf_addf(&query, "&limit=%d&resourceVersion=0", GPU_FINDER_PODS_MAX);
+	strbuf_adds(&query, "&resourceVersion=0");
 	finder->query = strbuf_take(&query);
 	finder->on_rails = json_object();
 	return finder;

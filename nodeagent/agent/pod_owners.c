@@ -19,7 +19,7 @@
 struct pod_owners {
 	struct kube_client *client;
 	json_t *known;  /* { "ns/pod": owner, or null: it has none } */
-	json_t *wanted; /* { "ns/pod": true }, those that are not known */
+	json_t *wanted; /* { "ns/pod": true }, those that are not known, in the order of reads */
 	struct kube_call *call;
 	char *asked; /* the pod that `call` is about */
 };
@@ -31,15 +31,21 @@ static void on_pod(void *arg, json_t *object, const struct err *err)
 	struct pod_owners *owners = arg;
 	auto_free char *pod = take_ptr(owners->asked);
 	json_t *owner;
+	bool is_wanted;
 
 	assert(pod);
 	owners->call = NULL;
+	is_wanted = json_object_del(owners->wanted, pod) == 0;
 	/*
-	 * The next scrape asks again; not now, when the API server may be in trouble.
+	 * The next scrape asks again, the others first; not now, when the API server may be in
+	 * trouble.
 	 */
-	if (err && !kube_err_is(err, "NotFound"))
+	if (err && !kube_err_is(err, "NotFound")) {
+		if (is_wanted)
+			json_put_bool(owners->wanted, pod, true);
 		return;
-	if (json_object_del(owners->wanted, pod) == 0) {
+	}
+	if (is_wanted) {
 		owner = err ? NULL : meter_owner(object);
 		(void)json_object_set_new(owners->known, pod, owner ? owner : json_null());
 	}
@@ -64,17 +70,22 @@ static void ask_next(struct pod_owners *owners)
 const json_t *pod_owners_of(struct pod_owners *owners, const json_t *pods)
 {
 	json_t *known = json_object(), *wanted = json_object(), *pod;
-	const char *device;
+	json_auto_t *unknown = json_object();
+	const char *key;
 
-	json_each (pods, device, pod) {
+	json_each (pods, key, pod) {
 		const char *name = json_string_value(pod);
 		json_t *owner = name ? json_object_get(owners->known, name) : NULL;
 
 		if (owner)
 			json_put(known, name, json_incref(owner));
 		else if (name && strchr(name, '/'))
-			json_put_bool(wanted, name, true);
+			json_put_bool(unknown, name, true);
 	}
+	json_each (owners->wanted, key, pod)
+		if (json_object_get(unknown, key))
+			json_put_bool(wanted, key, true);
+	(void)json_object_update(wanted, unknown);
 	json_decref(owners->known);
 	json_decref(owners->wanted);
 	owners->known = known;

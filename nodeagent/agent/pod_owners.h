@@ -21,7 +21,7 @@ void pod_owners_free(struct pod_owners *owners);
 /*
  * { "ns/pod": meter_owner() } of those that are known, borrowed until the loop turns. pods: {
  * device: "ns/pod" }, borrowed: pods that are not known yet are asked for, others are forgotten. A
- * pod that cannot be read is asked for again at the next call.
+ * pod that cannot be read is asked for again at the next call, after all others.
  */
 const json_t *pod_owners_of(struct pod_owners *owners, const json_t *pods);
 

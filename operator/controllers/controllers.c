@@ -56,6 +56,17 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 				  MIRROR_SPIDERPOOL_CONF},
 			.gather = inject_gather_pod,
 		},
+	/* A user may have many pods, and change a config as often as the API server lets it. */
+	[CONTROLLER_INJECT_GROUP] =
+		{
+			.name = "inject-group",
+			.kind = KIND_MULTUS_CONFIG,
+			.reconcile = inject_check_group,
+			.needs = {KIND_POD, KIND_NAMESPACE, KIND_MULTUS_CONFIG},
+			.every_ms = 5000,
+			.after = CONTROLLER_INJECT_GROUP,
+			.posted = inject_group_posted,
+		},
 	[CONTROLLER_INJECT_CONFIG] =
 		{
 			.name = "inject-config",
@@ -260,7 +271,8 @@ void controllers_gather(const struct controller_sources *from, enum controller_i
 {
 	const struct controller *controller = &controllers[id];
 
-	controller->gather(from, controller, key, world);
+	if (controller->gather)
+		controller->gather(from, controller, key, world);
 	if (controller->gathered)
 		controller->gathered(from, key, world);
 }

@@ -21,6 +21,7 @@
 enum controller_id {
 	CONTROLLER_MULTUS_CONFIG,
 	CONTROLLER_INJECT_POD,
+	CONTROLLER_INJECT_GROUP,
 	CONTROLLER_INJECT_CONFIG,
 	CONTROLLER_IP_POOL,
 	CONTROLLER_NODE_STATE,
@@ -121,7 +122,7 @@ struct controller {
 	const char *finalizer;
 	/* Kinds that must have been listed before a key runs. */
 	const char *needs[CONTROLLER_MAX_NEEDS];
-	controller_gather_fn *gather;
+	controller_gather_fn *gather; /* NULL: nothing */
 	/*
 	 * Aggregates: run at most once in this time per key, and not before `after` has looked at
 	 * all its keys once.

@@ -44,12 +44,23 @@ static void wake_asking(void *arg, const char *key)
 	wake(arg, CONTROLLER_INJECT_POD, key);
 }
 
-static void wake_group_pods(void *arg, const char *group)
+static void wake_group(void *arg, const char *group)
 {
 	const struct change *c = arg;
 	auto_free char *ns = str_ndup(c->key, strcspn(c->key, "/"));
+	auto_free char *key = gather_group_value(group, ns);
 
-	gather_visit_asking(c->from, group, ns, wake_asking, arg);
+	wake(c, CONTROLLER_INJECT_GROUP, key);
+}
+
+/* Its key is that of gather_group_value(): the configs of a namespace in one group. */
+void inject_group_posted(const struct controller_sources *from, const char *box, const char *key,
+			 json_t *value, uint64_t as_of)
+{
+	struct change c = {.from = from};
+	auto_free char *ns = str_ndup(key, strcspn(key, " "));
+
+	gather_visit_asking(from, key + strlen(ns) + 1, ns, wake_asking, &c);
 }
 
 static void wake_injected(void *arg, const char *key)
@@ -115,8 +126,8 @@ void inject_config_changed(const struct change *c)
 		wake(c, CONTROLLER_INJECT_CONFIG, c->key);
 	if (same_for_pods(c->old, c->now))
 		return;
-	pod_inject_groups(c->old, wake_group_pods, (void *)c);
-	pod_inject_groups(c->now, wake_group_pods, (void *)c);
+	pod_inject_groups(c->old, wake_group, (void *)c);
+	pod_inject_groups(c->now, wake_group, (void *)c);
 }
 
 struct namespace_change {

@@ -95,6 +95,7 @@ controller_read_fn endpoint_read;
 bool strays_are_urgent(const struct controller_sources *from, const char *pool);
 
 controller_gather_fn inject_gather_pod, inject_gather_config;
+controller_posted_fn inject_group_posted;
 void inject_pod_changed(const struct change *c);
 void inject_config_changed(const struct change *c);
 void inject_namespace_changed(const struct change *c);

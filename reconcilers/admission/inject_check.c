@@ -154,6 +154,12 @@ int inject_check_pod(const json_t *world, const char *key, struct plan *plan, st
 	return 0;
 }
 
+int inject_check_group(const json_t *world, const char *key, struct plan *plan, struct err *err)
+{
+	plan_post(plan, BOX_INJECT_GROUP, key, NULL);
+	return 0;
+}
+
 /* ---- the config ------------------------------------------------------------------------------ */
 
 static void visit_group(void *arg, const char *group)

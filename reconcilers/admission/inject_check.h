@@ -40,6 +40,13 @@ void inject_check_project(json_t *pod);
 reconcile_fn inject_check_pod;
 
 /*
+ * key: of a group whose configs in one namespace have changed. Plan: a post to BOX_INJECT_GROUP;
+ * the pods that ask for it are looked at then.
+ */
+#define BOX_INJECT_GROUP "injectgroup"
+reconcile_fn inject_check_group;
+
+/*
  * key: a SpiderMultusConfig. World: KIND_MULTUS_CONFIG (the config), KIND_POD (of its groups those
  * that have a finding, or more), KIND_NAMESPACE (theirs; without it a namespace's stronger
  * annotation is not seen), "env". Plan: its status with the condition Injected: Unknown, NoWebhook,

@@ -6,6 +6,7 @@
 #include "tests/unit/operator/mirrored.h"
 
 #include "operator/controllers/ipam_book.h"
+#include "reconcilers/admission/inject_check.h"
 #include "reconcilers/admission/pod_inject.h"
 #include "reconcilers/core/leftovers.h"
 #include "reconcilers/core/limits.h"
@@ -757,6 +758,16 @@ static void a_pod_without_findings_is_no_work_for_configs(void **state)
 	mirrored_wakes(t, "inject-pod ml/x;");
 }
 
+static void group_looked_at(struct mirrored_test *t, const char *group)
+{
+	auto_plan struct plan plan = {0};
+
+	assert_int_equal(inject_check_group(NULL, group, &plan, NULL), 0);
+	(void)controllers_remember(&t->sources, CONTROLLER_INJECT_GROUP,
+				   json_array_get(plan.ops, 0), NULL, UINT64_MAX);
+}
+
+/* As often as it changes they are one key, and looked at once in a while. */
 static void a_config_wakes_the_pods_of_its_groups(void **state)
 {
 	struct mirrored_test *t = *state;
@@ -767,18 +778,21 @@ static void a_config_wakes_the_pods_of_its_groups(void **state)
 	mirrored_put(t, KIND_POD, POD("z", "all", NETWORK ": net"));
 	free(mirrored_woken(t));
 	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", RDMA ": g", ""));
-	mirrored_wakes(t, "inject-config net/a;inject-pod all/z;inject-pod ml/x;"
-			  "multus-config net/a;");
+	mirrored_wakes(t, "inject-config net/a;inject-group net " RDMA "=g;multus-config net/a;");
+	group_looked_at(t, "net " RDMA "=g");
+	mirrored_wakes(t, "inject-pod all/z;inject-pod ml/x;");
 	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", RDMA ": h", ""));
-	mirrored_wakes(t, "inject-config net/a;inject-pod all/z;inject-pod ml/w;inject-pod ml/x;"
-			  "multus-config net/a;");
+	mirrored_wakes(t, "inject-config net/a;inject-group net " RDMA "=g;inject-group net " RDMA
+			  "=h;multus-config net/a;");
 	mirrored_put(t, KIND_MULTUS_CONFIG,
 		     "{metadata: {name: a, namespace: net, annotations: {" RDMA ": h}}, "
 		     "spec: {cniType: macvlan, macvlan: {master: [eth1]}}, "
 		     "status: {conditions: [{type: Ready}]}}");
 	mirrored_wakes(t, "inject-config net/a;multus-config net/a;"); /* status alone: no pods */
 	mirrored_remove(t, KIND_MULTUS_CONFIG, "net/a");
-	mirrored_wakes(t, "inject-pod ml/w;multus-config net/a;");
+	mirrored_wakes(t, "inject-group net " RDMA "=h;multus-config net/a;");
+	group_looked_at(t, "net " RDMA "=h");
+	mirrored_wakes(t, "inject-pod ml/w;");
 }
 
 #define MANY 300
@@ -816,7 +830,9 @@ static void a_pod_sees_no_configs_of_other_tenants(void **state)
 	assert_int_equal(count_configs(t, CONTROLLER_INJECT_POD, "evil/z"), 2 + LIMIT_CONFIGS);
 	free(mirrored_woken(t));
 	mirrored_remove(t, KIND_MULTUS_CONFIG, "evil/c1");
-	mirrored_wakes(t, "inject-pod evil/z;multus-config evil/c1;");
+	mirrored_wakes(t, "inject-group evil " RDMA "=g;multus-config evil/c1;");
+	group_looked_at(t, "evil " RDMA "=g");
+	mirrored_wakes(t, "inject-pod evil/z;");
 	found(t, "ml/x", "NotInjected");
 	mirrored_wakes(t, "inject-config net/a;");
 }

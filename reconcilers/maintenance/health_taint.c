@@ -233,7 +233,8 @@ int health_taint_reconcile(const json_t *world, const char *key, struct plan *pl
 	const json_t *nodes = world_kind(world, KIND_NODE), *node;
 	auto_free struct patient *all =
 		mem_calloc(json_object_size(nodes) + 1, sizeof(struct patient));
-	size_t n = 0, end;
+	size_t n = 0, end, i;
+	json_t *pool;
 	const char *name;
 
 	assert(plan);
@@ -249,6 +250,13 @@ int health_taint_reconcile(const json_t *world, const char *key, struct plan *pl
 			end++;
 		ward.n = end - begin;
 		decide_pool(&ward, plan);
+	}
+	/* Pools that have lost their last node. */
+	json_each (world_kind(world, KIND_POOL_CONFIG), name, pool) {
+		for (i = 0; i < n && all[i].pool != pool;)
+			i++;
+		if (i == n)
+			plan_finding(plan, KIND_POOL_CONFIG, name, NULL, NULL);
 	}
 	return 0;
 }

@@ -196,6 +196,18 @@ static void what_many_nodes_have_is_said_once_and_taints_none(void **state)
 	assert_string_equal(finding, " ");
 }
 
+static void a_pool_without_nodes_has_no_rail(void **state)
+{
+	begin(NODES, "2");
+	for (int i = 0; i < NODES; i++)
+		set_links(i, "False", "2026-01-31T09:01:00Z", "3=LinkDown");
+	assert_taints("");
+	assert_string_not_equal(finding, " ");
+	json_object_clear(json_at(world, KIND_NODE));
+	assert_taints("");
+	assert_string_equal(finding, " ");
+}
+
 /* Agents report one after the other. */
 static void who_was_tainted_before_the_rail_was_known_gets_it_back(void **state)
 {
@@ -312,6 +324,7 @@ int main(void)
 		CASE(taints_of_others_stay),
 		CASE(a_pool_that_asks_for_none_or_fewer_gets_them_back),
 		CASE(what_many_nodes_have_is_said_once_and_taints_none),
+		CASE(a_pool_without_nodes_has_no_rail),
 		CASE(who_was_tainted_before_the_rail_was_known_gets_it_back),
 		CASE(a_switch_of_a_tenth_of_all_nodes_is_a_common_cause),
 		CASE(a_write_that_fails_holds_up_no_other_node),

@@ -6,11 +6,15 @@
 #include "nodeagent/agent/link_health.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "nodeagent/host_plan/history.h"
+
+/* A clock that is adjusted slowly does not differ by so much. */
+enum { CLOCK_IS_SET_MS = 2000 };
 
 struct link_health {
 	struct link_health_config config;
@@ -18,6 +22,7 @@ struct link_health {
 	json_t *earlier; /* what an agent before us said; NULL: nothing, or taken */
 	bool has_heard;
 	char *boot;
+	int64_t boot_ms;
 	json_t *links;  /* the history */
 	json_t *wanted; /* of the last look */
 	json_t *acted;  /* the agent's own, as it changes */
@@ -25,9 +30,14 @@ struct link_health {
 	struct metric *state, *flaps, *speed;
 };
 
-static int64_t now_ms(void)
+/* Milliseconds since the epoch at boot: another time only where the clock was set meanwhile. */
+static int64_t boot_ms(struct link_health *health)
 {
-	return clock_wall_us() / 1000;
+	int64_t boot_ms = clock_wall_us() / 1000 - clock_ms();
+
+	if (llabs(boot_ms - health->boot_ms) > CLOCK_IS_SET_MS)
+		health->boot_ms = boot_ms;
+	return health->boot_ms;
 }
 
 /* Ports on which we act, or just did. New. */
@@ -88,13 +98,13 @@ static void judge(struct link_health *health)
 {
 	json_auto_t *own = own_ports(health), *before = health->status;
 	int64_t again_ms = link_history_judge(health->links, health->wanted, &health->config.limits,
-					      own, now_ms());
+					      own, clock_ms());
 
-	health->status = link_history_status(health->links, health->boot);
+	health->status = link_history_status(health->links, health->boot, boot_ms(health));
 	if (again_ms == INT64_MAX)
 		timer_stop(health->again);
 	else
-		timer_start(health->again, again_ms > now_ms() ? again_ms - now_ms() : 1);
+		timer_start(health->again, again_ms > clock_ms() ? again_ms - clock_ms() : 1);
 	show_metrics(health);
 	if (json_same(before, health->status))
 		return;
@@ -132,7 +142,8 @@ void link_health_looked(struct link_health *health, const struct link_health_loo
 	assert(look->observed && look->wanted);
 	str_replace(&health->boot, boot ? str_dup(boot) : NULL);
 	if (health->earlier) {
-		json_replace(&health->links, link_history_restore(health->earlier, boot, now_ms()));
+		json_replace(&health->links, link_history_restore(health->earlier, boot,
+								  boot_ms(health), clock_ms()));
 		/* What it said is no news. */
 		json_replace(&health->status, health->earlier);
 		health->earlier = NULL;
@@ -140,7 +151,7 @@ void link_health_looked(struct link_health *health, const struct link_health_loo
 	json_replace(&health->wanted, json_incref((json_t *)look->wanted));
 	json_replace(&health->acted, json_incref((json_t *)look->acted));
 	own = own_ports(health);
-	link_history_look(health->links, look->observed, own, now_ms());
+	link_history_look(health->links, look->observed, own, clock_ms());
 	judge(health);
 }
 
@@ -162,7 +173,7 @@ const char *link_health_event(struct link_health *health, const struct watch_eve
 		    (!event->address || str_eq(address, event->address)))
 			change.address = address;
 	own = own_ports(health);
-	if (!change.address || !link_history_event(health->links, &change, own, now_ms()))
+	if (!change.address || !link_history_event(health->links, &change, own, clock_ms()))
 		return NULL;
 	judge(health);
 	return change.address;
@@ -172,7 +183,7 @@ void link_health_counted(struct link_health *health, const json_t *devices)
 {
 	json_auto_t *own = own_ports(health);
 
-	link_history_counted(health->links, devices, own, now_ms());
+	link_history_counted(health->links, devices, own, clock_ms());
 	judge(health);
 }
 

@@ -333,7 +333,7 @@ static void put_time(json_t *ret, const char *key, int64_t ms)
 	json_put_str(ret, key, text);
 }
 
-static json_t *status_of(const char *address, const json_t *port)
+static json_t *status_of(const char *address, const json_t *port, int64_t boot_ms)
 {
 	static const char *const told[] = {"verdict", "reason", "message"};
 	const json_t *verdict = json_object_get(port, "verdict"), *change;
@@ -344,7 +344,7 @@ static json_t *status_of(const char *address, const json_t *port)
 	json_put_str(ret, "name", json_str_at(port, "name"));
 	for (i = 0; i < ARRAY_LEN(told); i++)
 		json_put_str(ret, told[i], json_str_at(verdict, told[i]));
-	put_time(ret, "since", number_of(verdict, "sinceMs"));
+	put_time(ret, "since", boot_ms + number_of(verdict, "sinceMs"));
 	json_put_int(ret, "flaps", number_of(port, "flaps"));
 	if (json_object_get(port, "carrierChanges"))
 		json_put_int(ret, "carrierChanges", number_of(port, "carrierChanges"));
@@ -352,14 +352,14 @@ static json_t *status_of(const char *address, const json_t *port)
 		json_t *copy = json_copy((json_t *)change);
 
 		(void)json_object_del(copy, "ms");
-		put_time(copy, "time", number_of(change, "ms"));
+		put_time(copy, "time", boot_ms + number_of(change, "ms"));
 		json_array_append_new(changes, copy);
 	}
 	json_put(ret, "changes", changes);
 	return ret;
 }
 
-json_t *link_history_status(const json_t *links, const char *boot)
+json_t *link_history_status(const json_t *links, const char *boot, int64_t boot_ms)
 {
 	json_t *ret, *list = json_array(), *port;
 	json_auto_t *names = json_array();
@@ -378,7 +378,8 @@ json_t *link_history_status(const json_t *links, const char *boot)
 	}
 	for (i = 0; i < n && i < LINK_PORTS_MAX; i++) {
 		address = json_string_value(json_array_get(names, i));
-		json_array_append_new(list, status_of(address, json_object_get(links, address)));
+		json_array_append_new(list,
+				      status_of(address, json_object_get(links, address), boot_ms));
 	}
 	if (n == 0) {
 		json_decref(list);
@@ -390,18 +391,22 @@ json_t *link_history_status(const json_t *links, const char *boot)
 	return ret;
 }
 
-static bool read_time(const json_t *entry, const char *key, int64_t *ret_ms)
+/* The clock may have been set back since: nothing has happened later than now. */
+static bool read_time(const json_t *entry, const char *key, int64_t boot_ms, int64_t now_ms,
+		      int64_t *ret_ms)
 {
 	const char *text = json_str_at(entry, key);
 	int64_t us;
 
 	if (!text || !rfc3339_read(text, &us))
 		return false;
-	*ret_ms = us / 1000;
+	*ret_ms = us / 1000 - boot_ms;
+	if (*ret_ms > now_ms)
+		*ret_ms = now_ms;
 	return true;
 }
 
-static json_t *restore_port(const json_t *entry, bool same_boot)
+static json_t *restore_port(const json_t *entry, bool same_boot, int64_t boot_ms, int64_t now_ms)
 {
 	const json_t *carrier = json_at(entry, "carrierChanges"), *change;
 	const json_t *flaps = json_at(entry, "flaps");
@@ -414,7 +419,8 @@ static json_t *restore_port(const json_t *entry, bool same_boot)
 	json_array_foreach (json_at(entry, "changes"), i, change) {
 		int64_t times = json_integer_value(json_at(change, "times"));
 
-		if (!json_is_boolean(json_at(change, "up")) || !read_time(change, "time", &ms))
+		if (!json_is_boolean(json_at(change, "up")) ||
+		    !read_time(change, "time", boot_ms, now_ms, &ms))
 			continue;
 		is_up = json_is_true(json_at(change, "up"));
 		/* Those before a boot are told, and count no more. */
@@ -429,7 +435,7 @@ static json_t *restore_port(const json_t *entry, bool same_boot)
 		json_put_int(port, "carrierChanges", json_integer_value(carrier));
 	json_put_bool(port, "up", is_up);
 	if (json_str_at(entry, "verdict") && json_str_at(entry, "reason") &&
-	    json_str_at(entry, "message") && read_time(entry, "since", &ms)) {
+	    json_str_at(entry, "message") && read_time(entry, "since", boot_ms, now_ms, &ms)) {
 		verdict = json_object();
 		json_put_str(verdict, "verdict", json_str_at(entry, "verdict"));
 		json_put_str(verdict, "reason", json_str_at(entry, "reason"));
@@ -441,7 +447,8 @@ static json_t *restore_port(const json_t *entry, bool same_boot)
 	return port;
 }
 
-json_t *link_history_restore(const json_t *status, const char *boot, int64_t now_ms)
+json_t *link_history_restore(const json_t *status, const char *boot, int64_t boot_ms,
+			     int64_t now_ms)
 {
 	bool same_boot = boot && str_eq(json_str_at(status, "bootID"), boot);
 	json_t *ret = json_object();
@@ -452,7 +459,7 @@ json_t *link_history_restore(const json_t *status, const char *boot, int64_t now
 		const char *address = json_str_at(entry, "pciAddress");
 
 		if (address && pci_address_is_valid(address) && i < LINK_PORTS_MAX) {
-			json_t *port = restore_port(entry, same_boot);
+			json_t *port = restore_port(entry, same_boot, boot_ms, now_ms);
 
 			/* After a boot links come up one by one. */
 			if (!same_boot)

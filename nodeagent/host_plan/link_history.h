@@ -16,8 +16,8 @@
  *	downs           link_downed of an InfiniBand port, as read last
  *	verdict         of link_verdict(); absent: not judged
  *
- * Times are milliseconds since the epoch: a history outlives its process in the NodeState. `own`
- * arguments are {PCI address: true} of ports that the agent acts on, or did lately.
+ * Times are milliseconds since boot, which no clock that is set changes (clock_ms()); the NodeState,
+ * in which a history outlives its process, has times of the day. `own` arguments are {PCI address: true} of ports that the agent acts on, or did lately.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_PLAN_LINK_HISTORY_H
 #define ORBWEAVER_NODEAGENT_HOST_PLAN_LINK_HISTORY_H
@@ -105,13 +105,17 @@ int64_t link_history_judge(json_t *links, const json_t *wanted, const struct lin
 
 /* ---- the NodeState --------------------------------------------------------------------------- */
 
-/* status.linkHealth, new: ports with a verdict, by PCI address. NULL: none has one. */
-json_t *link_history_status(const json_t *links, const char *boot);
+/*
+ * status.linkHealth, new: ports with a verdict, by PCI address. NULL: none has one. boot_ms:
+ * milliseconds since the epoch at boot, as the clock is set now.
+ */
+json_t *link_history_status(const json_t *links, const char *boot, int64_t boot_ms);
 
 /*
  * The history that link_history_status() was made of, new. Carrier changes and verdicts are those
  * of their boot, and left out in another one. Members of a wrong kind are passed over.
  */
-json_t *link_history_restore(const json_t *status, const char *boot, int64_t now_ms);
+json_t *link_history_restore(const json_t *status, const char *boot, int64_t boot_ms,
+			     int64_t now_ms);
 
 #endif

@@ -103,17 +103,17 @@ static void check_plan(const struct planner_input *in)
 
 static void check_links(const json_t *input, const json_t *observed, int64_t now_ms)
 {
-	json_auto_t *links = link_history_restore(json_at(input, "linkHealth"), "boot", now_ms);
+	json_auto_t *links = link_history_restore(json_at(input, "linkHealth"), "boot", 0, now_ms);
 	json_auto_t *wanted = link_history_wanted(json_at(input, "spec"), NULL, observed);
 	json_auto_t *status = NULL, *restored = NULL, *again = NULL;
 
 	link_history_look(links, observed, NULL, now_ms);
 	link_history_counted(links, json_at(input, "devices"), NULL, now_ms);
 	(void)link_history_judge(links, wanted, &link_limits_default, NULL, now_ms);
-	status = link_history_status(links, "boot");
+	status = link_history_status(links, "boot", 0);
 	fuzz_check(json_array_size(json_at(status, "ports")) <= LINK_PORTS_MAX, "few ports");
-	restored = link_history_restore(status, "boot", now_ms);
-	again = link_history_status(restored, "boot");
+	restored = link_history_restore(status, "boot", 0, now_ms);
+	again = link_history_status(restored, "boot", 0);
 	fuzz_check(json_same(status, again), "what is written is read");
 }
 

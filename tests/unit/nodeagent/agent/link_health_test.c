@@ -18,6 +18,19 @@
 	"LinkHealthy, message: ens1 has a link, since: '2026-01-01T00:00:00Z', flaps: 0, "         \
 	"carrierChanges: 2, changes: []}]}"
 
+/* The machine's clock was set when it booted, and may be set again: both stand still. */
+static int64_t now_us, boot_us;
+
+int64_t clock_us(void)
+{
+	return now_us;
+}
+
+int64_t clock_wall_us(void)
+{
+	return boot_us + now_us;
+}
+
 static struct loop *loop;
 static struct link_health *health;
 static struct metrics *metrics;
@@ -38,7 +51,7 @@ static void on_count(void *arg)
 {
 }
 
-static int set_up(void **state)
+static void begin(void)
 {
 	loop = loop_new();
 	metrics = metrics_new();
@@ -50,6 +63,13 @@ static int set_up(void **state)
 							      .emit = on_emit,
 							      .count = on_count,
 							      .metrics = metrics});
+}
+
+static int set_up(void **state)
+{
+	now_us = INT64_C(1000000000);
+	boot_us = INT64_C(1767225600000000); /* 2026-01-01T00:00:00Z */
+	begin();
 	return 0;
 }
 
@@ -181,6 +201,30 @@ static void a_new_node_says_nothing_before_links_had_their_time(void **state)
 	assert_int_equal(changes, 0);
 }
 
+static void a_clock_that_is_set_back_suspends_no_verdict(void **state)
+{
+	const json_t *port;
+
+	looked("{carrier: true, carrierChanges: 2}", NULL);
+	boot_us -= INT64_C(3600000000);
+	now_us += INT64_C(31000000);
+	event(A, false, 3);
+	assert_string_equal(reason(), "LinkDown");
+	port = json_array_get(json_at(link_health_status(health), "ports"), 0);
+	assert_string_equal(json_str_at(port, "since"), "2025-12-31T23:17:11Z");
+	/* What was said before the clock was set is of now at most. */
+	tear_down(NULL);
+	begin();
+	heard("{bootID: b, ports: [{pciAddress: '" A "', name: ens1, verdict: degraded, "
+	      "reason: LinkFlapping, message: m, since: '2026-01-01T00:17:00Z', flaps: 3, "
+	      "carrierChanges: 3, changes: [{up: true, time: '2026-01-01T00:17:00Z'}]}]}");
+	looked("{carrier: true, carrierChanges: 3}", NULL);
+	assert_string_equal(reason(), "LinkFlapping");
+	now_us += INT64_C(601000000);
+	looked("{carrier: true, carrierChanges: 3}", NULL);
+	assert_string_equal(reason(), "LinkHealthy");
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -191,6 +235,7 @@ int main(void)
 		CASE(a_step_that_began_after_the_look_counts_as_ours),
 		CASE(other_interfaces_and_messages_say_nothing),
 		CASE(a_new_node_says_nothing_before_links_had_their_time),
+		CASE(a_clock_that_is_set_back_suspends_no_verdict),
 	};
 
 	json_init();

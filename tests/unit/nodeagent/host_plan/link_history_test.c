@@ -504,11 +504,11 @@ static void a_history_outlives_its_process(void **state)
 	for (int i = 1; i <= 3; i++)
 		(void)event(true, 10 + 2 * i, LATE + i * 1000);
 	assert_verdict(LATE + 3000, "degraded", "LinkFlapping");
-	status = link_history_status(links, "boot-1");
+	status = link_history_status(links, "boot-1", 0);
 	assert_int_equal(json_array_size(json_at(status, "ports")), 1);
 	json_decref(links);
-	links = link_history_restore(status, "boot-1", LATE + 4000);
-	again = link_history_status(links, "boot-1");
+	links = link_history_restore(status, "boot-1", 0, LATE + 4000);
+	again = link_history_status(links, "boot-1", 0);
 	assert_true(json_same(status, again));
 	/* What came while no agent ran counts, and nothing is new. */
 	look("host: {carrier: true, carrierChanges: 20}", LATE + 5000);
@@ -516,12 +516,12 @@ static void a_history_outlives_its_process(void **state)
 	assert_verdict(LATE + 5000, "degraded", "LinkFlapping");
 	/* Another boot begins anew, and knows the past. */
 	json_decref(links);
-	links = link_history_restore(status, "boot-2", LATE + 90000);
+	links = link_history_restore(status, "boot-2", 0, LATE + 90000);
 	look("host: {carrier: false, carrierChanges: 21}", LATE + 90000);
 	look("host: {carrier: true, carrierChanges: 30}", LATE + 91000);
 	assert_int_equal(flaps(), 3);
 	assert_verdict(LATE + 90000 + LINK_QUIET_MS, "healthy", "LinkHealthy");
-	other = link_history_status(links, "boot-2");
+	other = link_history_status(links, "boot-2", 0);
 	assert_true(json_array_size(
 			    json_at(json_array_get(json_at(other, "ports"), 0), "changes")) > 6);
 }
@@ -532,9 +532,9 @@ static void a_port_that_was_always_down_has_lost_nothing(void **state)
 
 	look("host: {carrier: false, carrierChanges: 1}", T0);
 	assert_verdict(LATE, "failed", "LinkDown");
-	status = link_history_status(links, "boot-1");
+	status = link_history_status(links, "boot-1", 0);
 	json_decref(links);
-	links = link_history_restore(status, "boot-1", LATE + 1000);
+	links = link_history_restore(status, "boot-1", 0, LATE + 1000);
 	look("host: {carrier: false, carrierChanges: 1}", LATE + 2000);
 	assert_int_equal(flaps(), 0);
 	assert_int_equal(json_array_size(json_at(port(), "changes")), 0);
@@ -558,7 +558,7 @@ static void a_status_of_strangers_is_read_with_care(void **state)
 		json_auto_t *status = yaml(statuses[i]);
 
 		json_decref(links);
-		links = link_history_restore(status, "b", T0);
+		links = link_history_restore(status, "b", 0, T0);
 		begin(0);
 		(void)link_history_judge(links, wanted, &link_limits_default, own, LATE);
 	}

@@ -258,6 +258,12 @@ static void note_done(struct run *run)
 		    op_str(run->op, "kind"), op_str(run->op, "key"));
 }
 
+/* What another client undoes: labels of a Node and its taints are two. */
+static const char *fought_over(const struct run *run)
+{
+	return json_at(run->op, "spec", "taints") ? "taints" : op_str(run->op, "kind");
+}
+
 static void on_written(void *arg, json_t *object, const struct err *err)
 {
 	struct run *run = arg;
@@ -289,9 +295,9 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 			    str_eq(op_str(op, "key"), op_str(run->op, "key")))
 				run->versions[i] = kube_resource_version(object);
 		}
-		if (str_eq(run->verb, "patch") || is_labels(run))
-			revert_backoff_answered(applier->rewrites, kind, op_str(run->op, "key"),
-						object);
+		if (!str_eq(run->verb, "status"))
+			revert_backoff_answered(applier->rewrites, fought_over(run),
+						op_str(run->op, "key"), object);
 		config->learning(config->arg, true);
 		mirror_learn(config->mirror, kind, object);
 		config->learning(config->arg, false);
@@ -370,9 +376,10 @@ static bool is_held_back(struct run *run, const struct kube_resource *resource,
 {
 	struct applier *applier = run->applier;
 	const char *kind = op_str(run->op, "kind"), *key = op_str(run->op, "key");
-	int64_t pause_ms = revert_backoff_pause_ms(applier->rewrites, kind, key, patch, clock_ms());
+	const char *what = fought_over(run);
+	int64_t pause_ms = revert_backoff_pause_ms(applier->rewrites, what, key, patch, clock_ms());
 	auto_free char *message = NULL;
-	const char *who = revert_backoff_other(applier->rewrites, kind, key);
+	const char *who = revert_backoff_other(applier->rewrites, what, key);
 
 	if (pause_ms == 0)
 		return false;
@@ -504,12 +511,17 @@ static bool op_status_part(struct run *run, const struct kube_resource *resource
 	       patch_status(run, resource, present, part);
 }
 
+/* What the object is not any more is not an attempt; send_patch() decides again. */
+static bool has_moved(const struct run *run)
+{
+	return version_now(run, run->op) != run->versions[run->next - 1];
+}
+
 /* True when the labels cannot go now: the Node moved, another client removes them, or no right. */
 static bool labels_are_held_back(struct run *run, const struct kube_resource *resource,
 				 const json_t *present, const json_t *patch)
 {
-	/* What the Node is not any more is not an attempt; send_patch() decides again. */
-	if (version_now(run, run->op) != run->versions[run->next - 1])
+	if (has_moved(run))
 		return false;
 	if (labels_wait(run) || is_held_back(run, resource, present, patch))
 		return true;
@@ -532,12 +544,29 @@ static bool op_meta(struct run *run, const struct kube_resource *resource, const
 			  json_incref(patch));
 }
 
+/* Which taints come counts: whoever removes ours may add others, each time another one. */
+static bool taints_are_held_back(struct run *run, const struct kube_resource *resource,
+				 const json_t *present)
+{
+	json_auto_t *change = json_pack("{s:[]}", "taints");
+	const json_t *taint;
+	size_t i;
+
+	json_array_foreach (json_at(run->op, "spec", "taints"), i, taint)
+		if (!json_find(json_at(present, "spec", "taints"), "key",
+			       json_str_at(taint, "key")))
+			json_array_append(json_at(change, "taints"), (json_t *)taint);
+	return !has_moved(run) && is_held_back(run, resource, present, change);
+}
+
 static bool op_cordon(struct run *run, const struct kube_resource *resource, const json_t *present)
 {
 	const json_t *spec = json_at(run->op, "spec"), *metadata = json_at(run->op, "metadata");
 
-	if (!present || (!json_merge_changes(json_at(present, "spec"), spec) &&
-			 !json_merge_changes(json_at(present, "metadata"), metadata)))
+	if (!present ||
+	    (!json_merge_changes(json_at(present, "spec"), spec) &&
+	     !json_merge_changes(json_at(present, "metadata"), metadata)) ||
+	    (json_at(spec, "taints") && taints_are_held_back(run, resource, present)))
 		return false;
 	return send_patch(run, resource, present, "cordon", NULL,
 			  json_pack("{s:o, s:o}", "spec", json_deep_copy(spec), "metadata",

@@ -119,8 +119,12 @@ void revert_backoff_answered(struct revert_backoff *rewrites, const char *kind, 
 		const char *manager = json_str_or(json_at(entry, "manager"), "");
 		const char *time = json_str_or(json_at(entry, "time"), "");
 
-		/* RFC 3339 in UTC: the order of texts is that of times. */
-		if (str_eq(manager, OPERATOR_NAME) || strcmp(time, last) < 0)
+		/*
+		 * RFC 3339 in UTC: the order of texts is that of times. The kubelet writes to the
+		 * status of its Node all the time.
+		 */
+		if (str_eq(manager, OPERATOR_NAME) || strcmp(time, last) < 0 ||
+		    str_eq(json_str_at(entry, "subresource"), "status"))
 			continue;
 		other = manager;
 		last = time;

@@ -40,8 +40,8 @@ int64_t revert_backoff_pause_ms(struct revert_backoff *rewrites, const char *kin
 				const json_t *patch, int64_t now_ms);
 
 /*
- * The API server's answer to it. Its managedFields say who else writes the object, and when last
- * (metav1.ManagedFieldsEntry).
+ * The API server's answer to it. Its managedFields say who else writes the object, its status left
+ * out, and when last (metav1.ManagedFieldsEntry).
  */
 void revert_backoff_answered(struct revert_backoff *rewrites, const char *kind, const char *key,
 			     const json_t *answer);

@@ -413,6 +413,19 @@ static void a_deletion_depends_on_the_version_too(void **state)
 	assert_non_null(strstr(request, "\"uid\":\"uid-of-a\""));
 }
 
+static void until_event_names(const char *who)
+{
+	auto_free char *text = str_printf("%s keeps undoing", who);
+
+	while (http_script_count(f.t.server.http, "POST /api/v1/namespaces/") == 0)
+		scripted_for(&f.t.server, 10);
+	for (size_t i = 0; http_script_request(f.t.server.http, i); i++)
+		if (strstr(http_script_request(f.t.server.http, i), text) &&
+		    strstr(http_script_request(f.t.server.http, i), "\"WriteUndone\""))
+			return;
+	fail_msg("no event says who undoes it");
+}
+
 /* As an admission controller does that adds a field to each object that it sees. */
 static void a_patch_that_is_undone_again_and_again_is_held_back(void **state)
 {
@@ -441,13 +454,7 @@ static void a_patch_that_is_undone_again_and_again_is_held_back(void **state)
 	patches = (int)http_script_count(f.t.server.http, "PATCH " NADS);
 	assert_int_equal(patches, REVERT_BACKOFF_FREE);
 	assert_true(f.result.again_ms > 0);
-	while (http_script_count(f.t.server.http, "POST /api/v1/namespaces/net/events") == 0)
-		scripted_for(&f.t.server, 10);
-	for (size_t i = 0; http_script_request(f.t.server.http, i); i++)
-		if (strstr(http_script_request(f.t.server.http, i), "enforcer keeps undoing") &&
-		    strstr(http_script_request(f.t.server.http, i), "\"WriteUndone\""))
-			return;
-	fail_msg("no event says who undoes it");
+	until_event_names("enforcer");
 }
 
 /* As two controllers do, of which one takes what the other makes for its own. */
@@ -630,6 +637,39 @@ static void labels_that_are_removed_again_and_again_are_held_back(void **state)
 	assert_true(f.result.again_ms > 0);
 }
 
+/* As somebody does who wants none of ours, and sets another one of his own each time. */
+static void taints_that_are_removed_again_and_again_are_held_back(void **state)
+{
+	frozen_us = clock_us();
+	http_script_add(f.t.server.http, "POST /api/v1/namespaces/default/events",
+			&(struct http_reply){.body = "{}", .always = true});
+	for (int i = 0; i < REVERT_BACKOFF_FREE + 3; i++) {
+		auto_free char *node =
+			str_printf("{metadata: {name: w1}, spec: {taints: [{key: other-%d}]}}", i);
+		auto_free char *answer =
+			str_printf("{metadata: {name: w1, resourceVersion: '%d', managedFields: "
+				   "[{manager: enforcer, time: '2026-01-01T00:00:01Z'}]}}",
+				   1001 + 2 * i);
+
+		f.t.version = (uint64_t)(1000 + 2 * i);
+		mirrored_put(&f.t, KIND_NODE, node);
+		reply("PATCH " NODES "w1?", answer, NULL);
+		plan_taints(
+			&f.plan, "w1",
+			json_pack("[{s:o}, {s:s}]", "key", json_fmt("other-%d", i), "key", "ours"));
+		plan_group(&f.plan, 0, "w1", NULL);
+		f.ended = 0;
+		carry_out();
+		/* Its labels are another matter. */
+		answer_labels("w1", 200, answer);
+		label("w1");
+		mirrored_remove(&f.t, KIND_NODE, "w1");
+	}
+	assert_int_equal(http_script_count(f.t.server.http, "PATCH " NODES "w1?"),
+			 REVERT_BACKOFF_FREE);
+	until_event_names("enforcer");
+}
+
 #define with_applier(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 #define EVICTION "POST /api/v1/namespaces/ml/pods/train-0/eviction"
@@ -765,6 +805,7 @@ int main(void)
 		with_applier(plans_of_other_writes_go_on_while_labels_are_refused),
 		with_applier(an_object_that_is_deleted_again_and_again_is_held_back),
 		with_applier(labels_that_are_removed_again_and_again_are_held_back),
+		with_applier(taints_that_are_removed_again_and_again_are_held_back),
 	};
 
 	json_init();

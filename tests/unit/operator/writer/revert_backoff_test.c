@@ -88,6 +88,7 @@ static void the_answer_says_who_else_writes(void **state)
 		yaml("{metadata: {managedFields: ["
 		     "{manager: kubectl, time: '2026-01-01T00:00:01Z'}, "
 		     "{manager: enforcer, time: '2026-01-01T00:00:02Z'}, "
+		     "{manager: kubelet, subresource: status, time: '2026-01-01T00:00:04Z'}, "
 		     "{manager: orbweaver-operator, time: '2026-01-01T00:00:03Z'}]}}");
 	json_auto_t *odd = yaml("{metadata: {managedFields: [1, {manager: 2}, null]}}");
 

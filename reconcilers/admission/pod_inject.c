@@ -206,26 +206,34 @@ static bool is_younger(const json_t *config, const json_t *pod)
 	return *pod_time && strcmp(config_time, pod_time) > 0;
 }
 
-/* A namespace's users choose how many configs a group has; the world has one more than are read. */
+/* A namespace's users choose how many of its configs are in a group; the world has one too many. */
 static bool are_readable(const json_t *world, const char *ns, const struct group *group,
 			 struct problems *problems)
 {
 	auto_free char *field = str_printf("metadata.annotations[%s]", group->key);
-	size_t own = 0, trusted = 0;
+	json_auto_t *counts = json_object();
 	const char *key;
 	json_t *config;
 
-	json_each (world_kind(world, KIND_MULTUS_CONFIG), key, config)
-		if (str_eq(group_of_config(config, group->key), group->value))
-			*(str_eq(json_namespace(config), ns) ? &own : &trusted) += 1;
-	if (own <= LIMIT_CONFIGS && trusted <= LIMIT_CONFIGS)
-		return true;
-	if (problems)
-		problem_add(problems, "TooLarge", field,
-			    "\"%.64s\" has more than %d SpiderMultusConfigs, at most so many are "
-			    "read: make several groups",
-			    group->value, LIMIT_CONFIGS);
-	return false;
+	json_each (world_kind(world, KIND_MULTUS_CONFIG), key, config) {
+		const char *of = json_namespace(config);
+		int64_t n = json_integer_value(json_object_get(counts, of));
+
+		if (!str_eq(group_of_config(config, group->key), group->value) ||
+		    (!str_eq(of, ns) && !object_is_trusted(world, config)))
+			continue;
+		if (n < LIMIT_CONFIGS) {
+			json_put_int(counts, of, n + 1);
+			continue;
+		}
+		if (problems)
+			problem_add(problems, "TooLarge", field,
+				    "\"%.64s\" has more than %d SpiderMultusConfigs of namespace "
+				    "%s, at most so many are read: make several groups",
+				    group->value, LIMIT_CONFIGS, of);
+		return false;
+	}
+	return true;
 }
 
 /*

@@ -151,6 +151,20 @@ static void a_pod_gets_no_more_networks_than_it_can_have(void **state)
 	}
 }
 
+static void put_many(json_t *configs, const char *ns, int n)
+{
+	for (int i = 0; i < n; i++) {
+		auto_free char *key = str_printf("%s/c%d", ns, i);
+		auto_free char *text = str_printf("{metadata: {name: c%d, namespace: %s, "
+						  "annotations: {" RDMA ": many}}, spec: {cniType: "
+						  "ib-sriov, disableIPAM: true, ibsriov: "
+						  "{resourceName: x/vf}}}",
+						  i, ns);
+
+		json_put(configs, key, yaml(text));
+	}
+}
+
 /* A namespace's users choose how many; beyond the bound nothing is computed. */
 static void a_group_has_no_more_configs_than_are_read(void **state)
 {
@@ -165,16 +179,10 @@ static void a_group_has_no_more_configs_than_are_read(void **state)
 		const char *message;
 
 		json_incref(configs);
-		for (int i = 0; i < n; i++) {
-			auto_free char *key = str_printf("ml/c%d", i);
-			auto_free char *text = str_printf("{metadata: {name: c%d, namespace: ml, "
-							  "annotations: {" RDMA ": many}}, spec: "
-							  "{cniType: ib-sriov, disableIPAM: true, "
-							  "ibsriov: {resourceName: x/vf}}}",
-							  i);
-
-			json_put(configs, key, yaml(text));
-		}
+		put_many(configs, "ml", n);
+		put_many(configs, "kube-system", LIMIT_CONFIGS);
+		put_many(configs, "spiderpool", LIMIT_CONFIGS);
+		put_many(configs, "strangers", LIMIT_CONFIGS + 1);
 		assert_int_equal(inject_settings_read(config_map, &settings, NULL), 0);
 		assert_int_equal(admission_read(review, &request, NULL), 0);
 		answer = pod_inject(world, &settings, &request);

@@ -60,8 +60,8 @@ static bool is_held(const struct addresses *addresses, const char *uid)
  */
 static bool is_new(const struct pod_watch *watch, const json_t *pod)
 {
-	return str_eq(json_str_or(json_at(pod, "status", "phase"), "Pending"), "Pending") &&
-	       pod_is_alive(pod) && !pod_machine(pod) && !is_held(watch->addresses, json_uid(pod));
+	return pod_sandbox(pod) == POD_SANDBOX_NONE && pod_is_alive(pod) && !pod_machine(pod) &&
+	       !is_held(watch->addresses, json_uid(pod));
 }
 
 static void note_end(struct pod_watch *watch, const json_t *pod)

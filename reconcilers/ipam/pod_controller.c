@@ -94,6 +94,15 @@ bool pod_is_alive(const json_t *pod)
 	return pod && !object_is_terminating(pod) && !pod_has_terminated(pod);
 }
 
+enum pod_sandbox pod_sandbox(const json_t *pod)
+{
+	const char *phase = json_str_or(json_at(pod, "status", "phase"), "Pending");
+
+	if (str_eq(phase, "Running") || !str_empty(json_str_at(pod, "status", "podIP")))
+		return POD_SANDBOX_MADE;
+	return str_eq(phase, "Pending") ? POD_SANDBOX_NONE : POD_SANDBOX_UNKNOWN;
+}
+
 int pod_need_alive(const json_t *pod, struct err *err)
 {
 	if (pod_is_alive(pod))

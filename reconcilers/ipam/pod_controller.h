@@ -64,6 +64,15 @@ const char *pod_endpoint_name(const json_t *pod, const struct ipam_settings *set
  */
 bool pod_is_alive(const json_t *pod);
 
+enum pod_sandbox {
+	POD_SANDBOX_NONE, /* it waits for one: phase Pending, and no address */
+	POD_SANDBOX_MADE, /* its CNI call is over, also while its init containers run */
+	POD_SANDBOX_UNKNOWN,
+};
+
+/* What the kubelet has said of the sandbox of a pod that lives. */
+enum pod_sandbox pod_sandbox(const json_t *pod);
+
 /* 0, or -1 with err set: ERR_INVALID "PodEnded", for a pod that may get none. */
 int pod_need_alive(const json_t *pod, struct err *err);
 

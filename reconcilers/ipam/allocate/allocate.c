@@ -240,9 +240,7 @@ static int restore_record(struct allocate_call *call, const struct allocation_fa
 	if (record)
 		return 0;
 	/* Users may write endpoints: who waits has its turn once all that runs is recorded. */
-	if (str_eq(json_str_at(call->pod, "status", "phase"), "Pending") &&
-	    str_empty(json_str_at(call->pod, "status", "podIP")) &&
-	    books_check_learned(ledger, err) < 0)
+	if (pod_sandbox(call->pod) == POD_SANDBOX_NONE && books_check_learned(ledger, err) < 0)
 		return -1;
 	if (allocation_check_claim(call, family, item, ledger, address, err) < 0)
 		return -1;

@@ -288,13 +288,6 @@ static void end_pod(struct pass *pass, const char *key, const json_t *ended)
 
 /* ---- handing out ----------------------------------------------------------------------------- */
 
-/* Its CNI call is over, also while its init containers run: the kubelet has its first address. */
-static bool has_sandbox(const json_t *pod)
-{
-	return str_eq(json_str_at(pod, "status", "phase"), "Running") ||
-	       !str_empty(json_str_at(pod, "status", "podIP"));
-}
-
 /*
  * What the pod's NICs ask with: foreseen, or asked by its node's agent, who knows better. A pod
  * that runs has its addresses: of what is foreseen, it gets those that are known, and no new ones.
@@ -306,7 +299,7 @@ static json_t *asks_of(const struct pass *pass, const json_t *pod, const json_t 
 	json_auto_t *unknown = NULL, *asked = endpoint_asks(endpoint, json_uid(pod));
 	json_auto_t *foreseen = foresee(pass->world, pod, &pass->settings, &unknown, err);
 	json_t *asks, *ask;
-	bool runs = has_sandbox(pod);
+	bool runs = pod_sandbox(pod) != POD_SANDBOX_NONE;
 	size_t i;
 
 	if (!foreseen && !asked)
@@ -563,7 +556,7 @@ static int turn_of(const struct pass *pass, const json_t *pod)
 	if (!json_at(pod, "addresses") &&
 	    (!endpoint || !str_eq(endpoint_uid(endpoint), json_uid(pod))))
 		return 2;
-	return has_sandbox(pod) ? 0 : 1;
+	return pod_sandbox(pod) == POD_SANDBOX_MADE ? 0 : 1;
 }
 
 static bool has_unended_addresses(const struct pass *pass, const json_t *pod)

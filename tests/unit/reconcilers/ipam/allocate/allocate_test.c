@@ -305,3 +305,27 @@ TEST(a_machine_has_the_name_of_an_object)
 		assert_int_equal(pod_keeps_addresses(pod, &keeping), !i);
 	}
 }
+
+/* A node that is cut off says nothing: its pod may run. */
+TEST(a_sandbox_is_made_not_made_or_unknown)
+{
+	static const struct {
+		const char *status;
+		enum pod_sandbox want;
+	} cases[] = {
+		{"{}", POD_SANDBOX_NONE},
+		{"{phase: Pending}", POD_SANDBOX_NONE},
+		{"{phase: Pending, podIP: ''}", POD_SANDBOX_NONE},
+		{"{phase: Pending, podIP: 192.0.2.7}", POD_SANDBOX_MADE},
+		{"{phase: Running}", POD_SANDBOX_MADE},
+		{"{phase: Unknown}", POD_SANDBOX_UNKNOWN},
+		{"{phase: Unknown, podIP: 192.0.2.7}", POD_SANDBOX_MADE},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *pod = json_object();
+
+		json_put(pod, "status", yaml(cases[i].status));
+		assert_int_equal(pod_sandbox(pod), cases[i].want);
+	}
+}

@@ -27,6 +27,10 @@
 #define POD(name_, uid_, more_)                                                                    \
 	"  ml/" name_ ": {metadata: {name: " name_ ", namespace: ml, uid: " uid_ more_             \
 	", annotations: {k8s.v1.cni.cncf.io/networks: net}}, spec: {nodeName: w1}}\n"
+#define RUNNING(name_, uid_)                                                                       \
+	"  ml/" name_ ": {metadata: {name: " name_ ", namespace: ml, uid: " uid_                   \
+	", annotations: {k8s.v1.cni.cncf.io/networks: net}}, spec: {nodeName: w1}, status: "       \
+	"{phase: Running}}\n"
 #define POOL(name_, range_, status_)                                                               \
 	"  " name_ ": {metadata: {name: " name_                                                    \
 	"}, spec: {ipVersion: 4, subnet: 10.0.0.0/24, ips: [" range_ "]}, status: {" status_       \
@@ -1990,7 +1994,7 @@ TEST(nothing_new_is_given_before_a_pool_was_learned)
 {
 	static const char world[] =
 		"env: {learns: true}\nlearnedpools: {p: %s}\nwaiting: {ml/b: true, ml/a: "
-		"true}\npods:\n" POD("b", "u-b", "") POD("a", "u-a", "")
+		"true}\npods:\n" POD("b", "u-b", "") RUNNING("a", "u-a")
 			NETWORK ENDPOINT("u-a", "") "spiderippools: {p: {metadata: {name: p, uid: "
 						    "u-p}, spec: {ipVersion: 4, subnet: "
 						    "10.0.0.0/24, ips: [10.0.0.1-10.0.0.2]}}}\n";
@@ -2517,7 +2521,7 @@ TEST(endpoints_are_found_by_blocks_of_their_addresses)
 TEST(a_pool_is_not_learned_while_the_server_refuses_its_ledger)
 {
 	json_auto_t *world =
-		yaml("env: {learns: true, now: '2026-01-01T00:00:00Z'}\npods:\n" POD("a", "u-a", "")
+		yaml("env: {learns: true, now: '2026-01-01T00:00:00Z'}\npods:\n" RUNNING("a", "u-a")
 			     ENDPOINT("u-a", "") NETWORK "spiderippools:\n" POOL(
 				     "p", "10.0.0.1-10.0.0.9", "") "unwrittenledgers: {p: {until: "
 								   "'2026-01-01T00:00:30Z'}}\n");

@@ -40,12 +40,6 @@ enum { LEDGER_AGAIN_MS = 30000 };
 
 /* ---- worlds ---------------------------------------------------------------------------------- */
 
-/* What the visitors of names get. */
-struct collecting {
-	const struct controller_sources *from;
-	json_t *world;
-};
-
 /* The last ConfigMap that could be read, in the place of one that cannot be. */
 #define BOX_GOOD_SETTINGS "goodsettings"
 
@@ -89,7 +83,7 @@ static void add_pod(const struct controller_sources *from, json_t *world, const 
 
 static void add_pod_of_machine(void *arg, const char *key)
 {
-	const struct collecting *c = arg;
+	const struct gathering *c = arg;
 
 	add_pod(c->from, c->world, key);
 }
@@ -100,7 +94,7 @@ static void count_pod(void *arg, const char *key)
 }
 
 /* Those that a record or an endpoint of this name may be about: users may write owners. */
-static void add_pods_named(struct collecting *c, const char *key)
+static void add_pods_named(struct gathering *c, const char *key)
 {
 	const struct cache *pods = mirror_cache(c->from->mirror, KIND_BOUND_POD);
 	size_t n = 0;
@@ -112,18 +106,11 @@ static void add_pods_named(struct collecting *c, const char *key)
 		json_put_bool(json_need_object(c->world, BOX_CROWDED), key, true);
 }
 
-static void add_named_pool(void *arg, const char *name)
-{
-	const struct collecting *c = arg;
-
-	mirror_add(c->from->mirror, c->world, KIND_IP_POOL, name);
-}
-
 /*
  * What the pod's present addresses are from: they may be taken over. And the pools that may account
  * for them (books_pool_of()).
  */
-static void add_present_pools(struct collecting *c, const json_t *endpoint)
+static void add_present_pools(struct gathering *c, const json_t *endpoint)
 {
 	static const struct {
 		enum ip_family family;
@@ -139,11 +126,11 @@ static void add_present_pools(struct collecting *c, const json_t *endpoint)
 
 			if (!pool)
 				continue;
-			add_named_pool(c, pool);
+			gather_add_pool(c, pool);
 			if (ip_print_bare(json_str_or(json_at(item, fields[f].address), ""),
 					  fields[f].family, address))
 				ip_pool_index_find_address(c->from->pools, fields[f].family,
-							   address, add_named_pool, c);
+							   address, gather_add_pool, c);
 		}
 }
 
@@ -153,7 +140,7 @@ static const json_t *add_endpoint(const struct controller_sources *from, json_t 
 {
 	auto_free char *place =
 		str_printf("%s/%s", json_namespace(pod), pod_endpoint_name(pod, settings));
-	struct collecting c = {from, world};
+	struct gathering c = {from, world};
 
 	mirror_add(from->mirror, world, KIND_ENDPOINT, place);
 	add_pods_named(&c, place);
@@ -165,7 +152,7 @@ static struct candidate_names add_waiting(const struct controller_sources *from,
 					  const json_t *pod, const json_t *endpoint,
 					  const struct ipam_settings *settings)
 {
-	struct collecting c = {from, world};
+	struct gathering c = {from, world};
 	json_auto_t *unknown = NULL, *foreseen = NULL, *asked = NULL, *asks = json_array();
 	json_auto_t *networks = NULL;
 	json_t *network, *ask;
@@ -194,7 +181,7 @@ static struct candidate_names add_waiting(const struct controller_sources *from,
 	if (asked)
 		json_array_extend(asks, asked);
 	return candidates_visit_names(pod, world_get(world, KIND_NAMESPACE, json_namespace(pod)),
-				      asks, add_named_pool, &c);
+				      asks, gather_add_pool, &c);
 }
 
 /* The first of those that have ended, as many as one pass takes on. */
@@ -202,7 +189,7 @@ static void add_ending(const struct controller_sources *from, json_t *world,
 		       struct assign_slice *slice)
 {
 	const json_t *all = ipam_book_all(from->addresses, IPAM_ENDING);
-	struct collecting c = {from, world};
+	struct gathering c = {from, world};
 	const char *key;
 	json_t *ended, *record;
 	size_t i;
@@ -215,7 +202,7 @@ static void add_ending(const struct controller_sources *from, json_t *world,
 		ipam_book_add(from->addresses, world, IPAM_ENDING, key);
 		add_present_pools(&c, ended);
 		json_array_foreach (json_at(ended, "records"), i, record)
-			add_named_pool(&c, json_str_or(json_at(record, "pool"), ""));
+			gather_add_pool(&c, json_str_or(json_at(record, "pool"), ""));
 	}
 }
 
@@ -356,7 +343,7 @@ static void add_ended(const struct controller_sources *from, json_t *world, cons
 void endpoint_gather(const struct controller_sources *from, const struct controller *self,
 		     const char *key, json_t *world)
 {
-	struct collecting c = {from, world};
+	struct gathering c = {from, world};
 	const json_t *endpoint = NULL, *decided;
 	auto_free char *asker = NULL;
 	const char *node = NULL;
@@ -392,7 +379,7 @@ void endpoint_gathered(const struct controller_sources *from, const char *key, c
 
 static void add_named(void *arg, const char *key)
 {
-	struct collecting *c = arg;
+	struct gathering *c = arg;
 	json_auto_t *endpoint = NULL;
 
 	if (!json_at(c->world, KIND_ENDPOINT, key))
@@ -405,21 +392,21 @@ static void add_named(void *arg, const char *key)
 
 static void add_twice(void *arg, const char *pod, const char *message)
 {
-	const struct collecting *c = arg;
+	const struct gathering *c = arg;
 
 	json_put_str(json_need_object(c->world, BOX_TWICE), pod, message);
 }
 
 static void add_block(void *arg, const char *block)
 {
-	struct collecting *c = arg;
+	struct gathering *c = arg;
 
 	cache_find(mirror_cache(c->from->mirror, KIND_ENDPOINT), ENDPOINT_BY_BLOCK, block,
 		   add_named, c);
 }
 
 /* Those that exist: what is from others is looked for elsewhere. */
-static void add_pools_named(struct collecting *c, const json_t *endpoint)
+static void add_pools_named(struct gathering *c, const json_t *endpoint)
 {
 	static const char *const fields[] = {"ipv4Pool", "ipv6Pool"};
 	json_t *item;
@@ -428,14 +415,14 @@ static void add_pools_named(struct collecting *c, const json_t *endpoint)
 	json_array_foreach (json_at(endpoint, "status", "current", "ips"), i, item)
 		for (size_t f = 0; f < ARRAY_LEN(fields); f++)
 			if (json_str_at(item, fields[f]))
-				add_named_pool(c, json_str_at(item, fields[f]));
+				gather_add_pool(c, json_str_at(item, fields[f]));
 }
 
 void strays_gather(const struct controller_sources *from, const struct controller *self,
 		   const char *key, json_t *world)
 {
 	const struct cache *endpoints = mirror_cache(from->mirror, KIND_ENDPOINT);
-	struct collecting c = {from, world};
+	struct gathering c = {from, world};
 	const char *name;
 	json_t *value;
 	size_t i = 0;

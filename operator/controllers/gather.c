@@ -48,26 +48,20 @@ void gather_claim(const struct controller_sources *from, json_t *world, const js
 	mirror_add_some(from->mirror, world, KIND_MULTUS_CONFIG, CONFIG_BY_NAD, nad, LIMIT_CONFIGS);
 }
 
-/* What the visitors of names get. */
-struct narrowing {
-	const struct controller_sources *from;
-	json_t *world;
-};
-
-static void add_pool(void *arg, const char *name)
+void gather_add_pool(void *arg, const char *name)
 {
-	const struct narrowing *n = arg;
+	const struct gathering *n = arg;
 
 	mirror_add(n->from->mirror, n->world, KIND_IP_POOL, name);
 }
 
 void gather_pools(const struct controller_sources *from, json_t *world, const json_t *config)
 {
-	struct narrowing n = {from, world};
+	struct gathering n = {from, world};
 
 	/* "None of them" is not "not looked for". */
 	json_need_object(world, KIND_IP_POOL);
-	multus_config_pools(config, add_pool, &n);
+	multus_config_pools(config, gather_add_pool, &n);
 }
 
 void gather_claim_and_pools(const struct controller_sources *from, json_t *world,
@@ -79,23 +73,23 @@ void gather_claim_and_pools(const struct controller_sources *from, json_t *world
 
 static void add_node(void *arg, const char *name)
 {
-	const struct narrowing *n = arg;
+	const struct gathering *n = arg;
 
 	mirror_add(n->from->mirror, n->world, KIND_NODE, name);
 }
 
 static void add_nodes_of_block(void *arg, const char *block)
 {
-	const struct narrowing *n = arg;
+	const struct gathering *n = arg;
 
 	cache_find(mirror_cache(n->from->mirror, KIND_NODE), NODE_BY_BLOCK, block, add_node, arg);
 }
 
 void gather_neighbours(const struct controller_sources *from, json_t *world, const json_t *pool)
 {
-	struct narrowing n = {from, world};
+	struct gathering n = {from, world};
 
-	ip_pool_index_find(from->pools, pool, add_pool, &n);
+	ip_pool_index_find(from->pools, pool, gather_add_pool, &n);
 	if (!strays_visit_blocks(pool, add_nodes_of_block, &n))
 		mirror_add_all(from->mirror, world, KIND_NODE);
 }
@@ -232,7 +226,7 @@ void gather_visit_group(const struct controller_sources *from, const char *group
 
 static void add_config(void *arg, const char *key)
 {
-	const struct narrowing *n = arg;
+	const struct gathering *n = arg;
 
 	mirror_add(n->from->mirror, n->world, KIND_MULTUS_CONFIG, key);
 }
@@ -240,7 +234,7 @@ static void add_config(void *arg, const char *key)
 void gather_group(const struct controller_sources *from, json_t *world, const char *group,
 		  const char *ns)
 {
-	struct narrowing n = {from, world};
+	struct gathering n = {from, world};
 
 	gather_visit_group(from, group, ns, add_config, &n);
 }
@@ -269,7 +263,7 @@ void gather_injection(const struct controller_sources *from, json_t *world)
 
 static void add_uninjected(void *arg, const char *key)
 {
-	const struct narrowing *n = arg;
+	const struct gathering *n = arg;
 
 	if (!findings_has(n->from->findings, KIND_POD, key))
 		return;
@@ -287,7 +281,7 @@ static void add_uninjected_group(void *arg, const char *group)
 
 void gather_uninjected(const struct controller_sources *from, json_t *world, const json_t *config)
 {
-	struct narrowing n = {from, world};
+	struct gathering n = {from, world};
 	struct visiting v = {.from = from, .ns = json_namespace(config), .arg = &n};
 
 	pod_inject_groups(config, add_uninjected_group, &v);

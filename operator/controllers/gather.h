@@ -10,6 +10,13 @@
 
 #include "operator/controllers/controllers.h"
 
+/* What visitors of names get, and one of them: add the SpiderIPPool. */
+struct gathering {
+	const struct controller_sources *from;
+	json_t *world;
+};
+void gather_add_pool(void *arg, const char *name);
+
 /* "env": now, namespace, resourcePrefix, policyNamespaces. */
 void gather_env(const struct controller_sources *from, json_t *world);
 

@@ -480,6 +480,9 @@ static void read_interface(struct host *host, const struct reading *reading)
 	if (ethtool_statistics(host, netdev, is_wanted, json_need_object(reading->ret, "ethernet"),
 			       &err) < 0)
 		put_problem(reading, &err);
+	/* A VF has no wire. */
+	if (!json_is_true(json_at(reading->device, "isVf")))
+		ethtool_wire(host, netdev, json_need_object(reading->ret, "ethernet"));
 	if (ethtool_speed(host, netdev, &speed))
 		json_put_int(reading->ret, "speedMbps", speed);
 }

@@ -39,7 +39,7 @@ json_t *counters_list(struct host *host, const json_t *vfs, struct err *err);
  *	rdma        hardware counters of the RDMA device (counted.h)
  *	port        counters of the device's ports, bytes as bytes; absent where there are none
  *	ethernet    statistics of the interface: virtual ports, errors of the wire, and per priority
- *	            pauses and discards
+ *	            pauses and discards; of a PF also ethtool_wire()
  *	speedMbps   of the interface, while it is known
  *	trafficClass  that the RDMA device's connections get, where its driver shows it
  *	vfs         { "0": { … } } of a PF: what it has counted for its VFs

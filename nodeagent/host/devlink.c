@@ -12,6 +12,7 @@
 #include <linux/genetlink.h>
 
 #include "lib/json/json.h"
+#include "nodeagent/host/counted.h"
 #include "nodeagent/host/pci.h"
 #include "nodeagent/netlink/message.h"
 
@@ -47,48 +48,12 @@ enum devlink_mode devlink_mode_of(const char *name)
 	return str_eq(name, "switchdev") ? DEVLINK_MODE_SWITCHDEV : DEVLINK_MODE_UNKNOWN;
 }
 
-uint16_t devlink_decode_family(const void *bytes, size_t len)
-{
-	const struct nlmsghdr *message;
-	struct nlattr *attrs[CTRL_ATTR_MAX + 1];
-	size_t at = 0;
-	uint16_t family;
-
-	while ((message = netlink_next(bytes, len, &at)))
-		if (message->nlmsg_type == GENL_ID_CTRL &&
-		    netlink_parse(message, GENL_HDRLEN, attrs, CTRL_ATTR_MAX) &&
-		    netlink_u16(attrs[CTRL_ATTR_FAMILY_ID], &family))
-			return family;
-	return 0;
-}
-
-/* Families are numbered when their module is loaded, so ask each time. */
-static int find_family(struct host *host, uint16_t *ret, struct err *err)
-{
-	struct genlmsghdr header = {.cmd = CTRL_CMD_GETFAMILY, .version = 2};
-	auto_nl_msg struct nl_msg *msg = netlink_request(GENL_ID_CTRL, 0, &header, sizeof(header));
-	auto_strbuf struct strbuf answer = {0};
-
-	netlink_put_str(msg, CTRL_ATTR_FAMILY_NAME, DEVLINK_GENL_NAME);
-	if (netlink_ask(host->netlink, NETLINK_GENERIC, msg, &answer, err) < 0)
-		return -1;
-	*ret = devlink_decode_family(answer.data, answer.len);
-	if (*ret)
-		return 0;
-	errno = ENOENT;
-	return err_sys(err, "NetlinkRefused", "no number for generic netlink family devlink");
-}
-
 /* address: NULL for all. *ret_msg new. */
 static int new_request(struct host *host, uint8_t command, uint16_t flags, const char *address,
 		       struct nl_msg **ret_msg, struct err *err)
 {
-	struct genlmsghdr header = {.cmd = command, .version = DEVLINK_GENL_VERSION};
-	uint16_t family;
-
-	if (find_family(host, &family, err) < 0)
+	if (netlink_generic(host->netlink, DEVLINK_GENL_NAME, command, flags, ret_msg, err) < 0)
 		return -1;
-	*ret_msg = netlink_request(family, flags, &header, sizeof(header));
 	if (!address)
 		return 0;
 	netlink_put_str(*ret_msg, DEVLINK_ATTR_BUS_NAME, "pci");
@@ -147,21 +112,7 @@ int devlink_list(struct host *host, json_t **ret, struct err *err)
 	return 0;
 }
 
-/* The reporter's name, if it is in error. */
-static bool reporter_in_error(const struct nlattr *nest, char *ret_name, size_t size)
-{
-	struct nlattr *attrs[DEVLINK_ATTR_MAX + 1];
-	uint8_t state;
-
-	if (!nest)
-		return false;
-	netlink_parse_nested(nest, attrs, DEVLINK_ATTR_MAX);
-	return netlink_u8(attrs[DEVLINK_ATTR_HEALTH_REPORTER_STATE], &state) &&
-	       state != DEVLINK_HEALTH_REPORTER_STATE_HEALTHY &&
-	       netlink_str(attrs[DEVLINK_ATTR_HEALTH_REPORTER_NAME], ret_name, size);
-}
-
-json_t *devlink_decode_errors(const void *bytes, size_t len)
+json_t *devlink_decode_errors(const void *bytes, size_t len, json_t *counts)
 {
 	const struct nlmsghdr *message;
 	struct nlattr *attrs[DEVLINK_ATTR_MAX + 1];
@@ -170,13 +121,22 @@ json_t *devlink_decode_errors(const void *bytes, size_t len)
 
 	while ((message = netlink_next(bytes, len, &at))) {
 		char bus[16], address[PCI_ADDRESS_SIZE], name[REPORTER_SIZE];
+		uint64_t n;
+		uint8_t state;
 
 		if (!netlink_parse(message, GENL_HDRLEN, attrs, DEVLINK_ATTR_MAX) ||
 		    !netlink_str(attrs[DEVLINK_ATTR_BUS_NAME], bus, sizeof(bus)) ||
 		    !str_eq(bus, "pci") ||
 		    !netlink_str(attrs[DEVLINK_ATTR_DEV_NAME], address, sizeof(address)) ||
-		    !pci_address_is_valid(address) ||
-		    !reporter_in_error(attrs[DEVLINK_ATTR_HEALTH_REPORTER], name, sizeof(name)))
+		    !pci_address_is_valid(address) || !attrs[DEVLINK_ATTR_HEALTH_REPORTER])
+			continue;
+		netlink_parse_nested(attrs[DEVLINK_ATTR_HEALTH_REPORTER], attrs, DEVLINK_ATTR_MAX);
+		if (!netlink_str(attrs[DEVLINK_ATTR_HEALTH_REPORTER_NAME], name, sizeof(name)))
+			continue;
+		if (counts && netlink_u64(attrs[DEVLINK_ATTR_HEALTH_REPORTER_ERR_COUNT], &n))
+			counted_add(json_need_object(counts, address), name, n);
+		if (!netlink_u8(attrs[DEVLINK_ATTR_HEALTH_REPORTER_STATE], &state) ||
+		    state == DEVLINK_HEALTH_REPORTER_STATE_HEALTHY)
 			continue;
 		if (!json_object_get(errors, address))
 			json_put(errors, address, json_array());
@@ -187,7 +147,7 @@ json_t *devlink_decode_errors(const void *bytes, size_t len)
 	return errors;
 }
 
-int devlink_list_errors(struct host *host, json_t **ret, struct err *err)
+int devlink_list_errors(struct host *host, json_t *counts, json_t **ret, struct err *err)
 {
 	auto_strbuf struct strbuf answer = {0};
 	struct err problem = {0};
@@ -201,7 +161,7 @@ int devlink_list_errors(struct host *host, json_t **ret, struct err *err)
 		*ret = json_object();
 		return 0;
 	}
-	*ret = devlink_decode_errors(answer.data, answer.len);
+	*ret = devlink_decode_errors(answer.data, answer.len, counts);
 	return 0;
 }
 

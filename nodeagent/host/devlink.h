@@ -31,10 +31,11 @@ json_t *devlink_decode_list(const void *bytes, size_t len);
 /*
  * Health reporters in error, {"0000:3b:00.0": ["fw_fatal"]}, new; functions without one are left
  * out (Documentation/networking/devlink/devlink-health.rst). Empty when the kernel has no such
- * reporters.
+ * reporters. To counts, unless NULL, is added how many errors each reporter has seen,
+ * {"0000:3b:00.0": {"fw_fatal": 2, "tx": 0}}.
  */
-int devlink_list_errors(struct host *host, json_t **ret, struct err *err);
-json_t *devlink_decode_errors(const void *bytes, size_t len);
+int devlink_list_errors(struct host *host, json_t *counts, json_t **ret, struct err *err);
+json_t *devlink_decode_errors(const void *bytes, size_t len, json_t *counts);
 
 /* EOPNOTSUPP: no switch. ENODEV: no devlink instance. */
 int devlink_get_mode(struct host *host, const char *address, enum devlink_mode *ret,
@@ -65,8 +66,5 @@ int devlink_set_setting(struct host *host, const char *address, const char *name
  * cannot.
  */
 int devlink_activate(struct host *host, const char *address, struct err *err);
-
-/* Number of a generic netlink family; 0 when the answer has none. */
-uint16_t devlink_decode_family(const void *bytes, size_t len);
 
 #endif

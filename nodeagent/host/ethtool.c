@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Each call is one ioctl through the host's door, so that it asks in the network namespace in which
- * the caller is. counters.c calls this for what netlink does not have; lengths and counts that a
- * driver returns are checked against what was asked for.
+ * Each call is one ioctl or one question of netlink through the host's door, so that it asks in the
+ * network namespace in which the caller is: counters.c for statistics, port_details.c for pages of
+ * a transceiver. Lengths and counts that a driver returns are checked against what was asked for;
+ * decoders of netlink see bytes only.
  */
 #include "nodeagent/host/ethtool.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <linux/ethtool.h>
+#include <linux/ethtool_netlink.h>
+#include <linux/genetlink.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +19,7 @@
 #include "lib/base/own.h"
 #include "nodeagent/host/counted.h"
 #include "nodeagent/host/sysfs.h"
+#include "nodeagent/netlink/message.h"
 
 /* mlx5 has up to 4,000, with 64 channels. */
 #define STATISTICS_MAX 65536
@@ -114,4 +118,193 @@ bool ethtool_bus(struct host *host, const char *interface, char ret[ETHTOOL_BUS_
 	(void)snprintf(ret, ETHTOOL_BUS_SIZE, "%.*s", (int)sizeof(asked.bus_info) - 1,
 		       asked.bus_info);
 	return ret[0] != '\0';
+}
+
+/* ---- by netlink ------------------------------------------------------------------------------ */
+
+/* Bits of ETHTOOL_A_STATS_GROUPS: 2^ETHTOOL_STATS_ETH_PHY and the three behind it. */
+#define ALL_GROUPS 0xf
+/* Behind ETHTOOL_STATS_RMON: what is answered elsewhere than by STATS_GET. */
+enum { GROUP_FEC = 16, GROUP_PAUSE };
+
+static const struct {
+	uint32_t group;
+	int type;
+	const char *name;
+} wire_counters[] = {
+	{ETHTOOL_STATS_ETH_PHY, ETHTOOL_A_STATS_ETH_PHY_5_SYM_ERR, "ethernet_symbol_errors"},
+	{ETHTOOL_STATS_ETH_MAC, ETHTOOL_A_STATS_ETH_MAC_2_TX_PKT, "ethernet_frames_transmitted"},
+	{ETHTOOL_STATS_ETH_MAC, ETHTOOL_A_STATS_ETH_MAC_5_RX_PKT, "ethernet_frames_received"},
+	{ETHTOOL_STATS_ETH_MAC, ETHTOOL_A_STATS_ETH_MAC_6_FCS_ERR, "ethernet_checksum_errors"},
+	{ETHTOOL_STATS_ETH_MAC, ETHTOOL_A_STATS_ETH_MAC_8_TX_BYTES, "ethernet_bytes_transmitted"},
+	{ETHTOOL_STATS_ETH_MAC, ETHTOOL_A_STATS_ETH_MAC_12_TX_INT_ERR,
+	 "ethernet_internal_transmit_errors"},
+	{ETHTOOL_STATS_ETH_MAC, ETHTOOL_A_STATS_ETH_MAC_14_RX_BYTES, "ethernet_bytes_received"},
+	{ETHTOOL_STATS_ETH_MAC, ETHTOOL_A_STATS_ETH_MAC_15_RX_INT_ERR,
+	 "ethernet_internal_receive_errors"},
+	{ETHTOOL_STATS_ETH_CTRL, ETHTOOL_A_STATS_ETH_CTRL_3_TX,
+	 "ethernet_control_frames_transmitted"},
+	{ETHTOOL_STATS_ETH_CTRL, ETHTOOL_A_STATS_ETH_CTRL_4_RX, "ethernet_control_frames_received"},
+	{ETHTOOL_STATS_RMON, ETHTOOL_A_STATS_RMON_UNDERSIZE, "ethernet_undersize_frames"},
+	{ETHTOOL_STATS_RMON, ETHTOOL_A_STATS_RMON_OVERSIZE, "ethernet_oversize_frames"},
+	{ETHTOOL_STATS_RMON, ETHTOOL_A_STATS_RMON_FRAG, "ethernet_fragments"},
+	{ETHTOOL_STATS_RMON, ETHTOOL_A_STATS_RMON_JABBER, "ethernet_jabbers"},
+	{GROUP_FEC, ETHTOOL_A_FEC_STAT_CORRECTED, "fec_corrected_blocks"},
+	{GROUP_FEC, ETHTOOL_A_FEC_STAT_UNCORR, "fec_uncorrectable_blocks"},
+	{GROUP_FEC, ETHTOOL_A_FEC_STAT_CORR_BITS, "fec_corrected_bits"},
+	{GROUP_PAUSE, ETHTOOL_A_PAUSE_STAT_TX_FRAMES, "pause_frames_transmitted"},
+	{GROUP_PAUSE, ETHTOOL_A_PAUSE_STAT_RX_FRAMES, "pause_frames_received"},
+};
+
+/* A request about an interface, new; NULL: the kernel does not have the family. */
+static struct nl_msg *new_request(struct host *host, uint8_t command, int header,
+				  const char *interface, uint32_t flags)
+{
+	struct nl_msg *ret = NULL;
+	struct nlattr *nest;
+	struct err err = {0};
+
+	/* ALTIFNAMSIZ */
+	if (strlen(interface) >= 128 ||
+	    netlink_generic(host->netlink, ETHTOOL_GENL_NAME, command, 0, &ret, &err) < 0)
+		return NULL;
+	nest = nla_nest_start(ret, header | NLA_F_NESTED);
+	netlink_put_str(ret, ETHTOOL_A_HEADER_DEV_NAME, interface);
+	netlink_put_u32(ret, ETHTOOL_A_HEADER_FLAGS, flags);
+	nla_nest_end(ret, nest);
+	return ret;
+}
+
+static void add_counter(uint32_t group, const struct nlattr *attr, json_t *counters)
+{
+	uint64_t value;
+
+	/* Of forward error correction an array: the sum, then each lane. */
+	if (nla_len(attr) < (int)sizeof(value))
+		return;
+	memcpy(&value, nla_data(attr), sizeof(value));
+	for (size_t i = 0; i < ARRAY_LEN(wire_counters); i++)
+		if (wire_counters[i].group == group && wire_counters[i].type == nla_type(attr))
+			counted_add(counters, wire_counters[i].name, value);
+}
+
+static void add_nested(uint32_t group, const struct nlattr *nest, json_t *counters)
+{
+	struct nlattr *attr;
+	int left;
+
+	if (nest)
+		nla_for_each_nested(attr, nest, left) add_counter(group, attr, counters);
+}
+
+/* One statistic is one nest, and one group, too. */
+static void add_group(const struct nlattr *nest, json_t *counters)
+{
+	struct nlattr *attrs[ETHTOOL_A_STATS_GRP_MAX + 1], *attr;
+	uint32_t group;
+	int left;
+
+	netlink_parse_nested(nest, attrs, ETHTOOL_A_STATS_GRP_MAX);
+	if (!netlink_u32(attrs[ETHTOOL_A_STATS_GRP_ID], &group) || group > ETHTOOL_STATS_RMON)
+		return;
+	nla_for_each_nested(attr, nest, left) if (nla_type(attr) == ETHTOOL_A_STATS_GRP_STAT)
+		add_nested(group, attr, counters);
+}
+
+void ethtool_decode_wire(const void *bytes, size_t len, json_t *counters)
+{
+	struct nlattr *attrs[ETHTOOL_A_FEC_MAX + ETHTOOL_A_PAUSE_MAX + 1], *attr;
+	const int max = ARRAY_LEN(attrs) - 1;
+	const struct nlmsghdr *message;
+	size_t at = 0;
+	int left;
+
+	while ((message = netlink_next(bytes, len, &at))) {
+		const struct genlmsghdr *header = nlmsg_data(message);
+
+		if (!netlink_parse(message, GENL_HDRLEN, attrs, max))
+			continue;
+		if (header->cmd == ETHTOOL_MSG_FEC_GET_REPLY)
+			add_nested(GROUP_FEC, attrs[ETHTOOL_A_FEC_STATS], counters);
+		else if (header->cmd == ETHTOOL_MSG_PAUSE_GET_REPLY)
+			add_nested(GROUP_PAUSE, attrs[ETHTOOL_A_PAUSE_STATS], counters);
+		else if (header->cmd == ETHTOOL_MSG_STATS_GET_REPLY)
+			nlmsg_for_each_attr(attr, (struct nlmsghdr *)message, GENL_HDRLEN, left)
+			{
+				if (nla_type(attr) == ETHTOOL_A_STATS_GRP)
+					add_group(attr, counters);
+			}
+	}
+}
+
+void ethtool_wire(struct host *host, const char *interface, json_t *counters)
+{
+	static const struct {
+		uint8_t command;
+		int header;
+	} questions[] = {
+		{ETHTOOL_MSG_STATS_GET, ETHTOOL_A_STATS_HEADER},
+		{ETHTOOL_MSG_FEC_GET, ETHTOOL_A_FEC_HEADER},
+		{ETHTOOL_MSG_PAUSE_GET, ETHTOOL_A_PAUSE_HEADER},
+	};
+
+	assert(json_is_object(counters));
+	for (size_t i = 0; i < ARRAY_LEN(questions); i++) {
+		bool is_groups = questions[i].command == ETHTOOL_MSG_STATS_GET;
+		auto_nl_msg struct nl_msg *msg =
+			new_request(host, questions[i].command, questions[i].header, interface,
+				    is_groups ? 0 : ETHTOOL_FLAG_STATS);
+		auto_strbuf struct strbuf answer = {0};
+		struct err err = {0};
+
+		if (msg && is_groups) {
+			struct nlattr *nest =
+				nla_nest_start(msg, ETHTOOL_A_STATS_GROUPS | NLA_F_NESTED);
+
+			netlink_put(msg, ETHTOOL_A_BITSET_NOMASK, NULL, 0);
+			netlink_put_u32(msg, ETHTOOL_A_BITSET_SIZE, 4);
+			netlink_put_u32(msg, ETHTOOL_A_BITSET_VALUE, ALL_GROUPS);
+			nla_nest_end(msg, nest);
+		}
+		if (msg && netlink_ask(host->netlink, NETLINK_GENERIC, msg, &answer, &err) == 0)
+			ethtool_decode_wire(answer.data, answer.len, counters);
+	}
+}
+
+bool ethtool_decode_eeprom(const void *bytes, size_t len, unsigned char ret[ETHTOOL_EEPROM_SIZE])
+{
+	struct nlattr *attrs[ETHTOOL_A_MODULE_EEPROM_MAX + 1], *data;
+	const struct nlmsghdr *message;
+	size_t at = 0;
+
+	while ((message = netlink_next(bytes, len, &at))) {
+		if (!netlink_parse(message, GENL_HDRLEN, attrs, ETHTOOL_A_MODULE_EEPROM_MAX))
+			continue;
+		data = attrs[ETHTOOL_A_MODULE_EEPROM_DATA];
+		if (!data || nla_len(data) != ETHTOOL_EEPROM_SIZE)
+			continue;
+		memcpy(ret, nla_data(data), ETHTOOL_EEPROM_SIZE);
+		return true;
+	}
+	return false;
+}
+
+bool ethtool_read_eeprom(struct host *host, const char *interface, struct ethtool_half what,
+			 unsigned char ret[ETHTOOL_EEPROM_SIZE])
+{
+	auto_nl_msg struct nl_msg *msg = new_request(host, ETHTOOL_MSG_MODULE_EEPROM_GET,
+						     ETHTOOL_A_MODULE_EEPROM_HEADER, interface, 0);
+	auto_strbuf struct strbuf answer = {0};
+	struct err err = {0};
+
+	assert(what.offset == 0 || what.offset == ETHTOOL_EEPROM_SIZE);
+	if (!msg)
+		return false;
+	netlink_put_u32(msg, ETHTOOL_A_MODULE_EEPROM_OFFSET, what.offset);
+	netlink_put_u32(msg, ETHTOOL_A_MODULE_EEPROM_LENGTH, ETHTOOL_EEPROM_SIZE);
+	netlink_put_u8(msg, ETHTOOL_A_MODULE_EEPROM_PAGE, what.page);
+	netlink_put_u8(msg, ETHTOOL_A_MODULE_EEPROM_BANK, 0);
+	netlink_put_u8(msg, ETHTOOL_A_MODULE_EEPROM_I2C_ADDRESS, what.i2c_address);
+	return netlink_ask(host->netlink, NETLINK_GENERIC, msg, &answer, &err) == 0 &&
+	       ethtool_decode_eeprom(answer.data, answer.len, ret);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What drivers of network interfaces count and report, by ioctl (linux/ethtool.h): statistics with
- * names of the driver's own have no other way (net/ethtool/ioctl.c). The kernel holds its lock for
- * all interfaces (rtnl) meanwhile.
+ * What drivers of network interfaces count and report: by ioctl (linux/ethtool.h) statistics with
+ * names of the driver's own, which have no other way (net/ethtool/ioctl.c); by netlink
+ * (Documentation/networking/ethtool-netlink.rst) what is the same for all. The kernel holds its
+ * lock for all interfaces (rtnl) meanwhile.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_ETHTOOL_H
 #define ORBWEAVER_NODEAGENT_HOST_ETHTOOL_H
@@ -27,5 +28,34 @@ bool ethtool_speed(struct host *host, const char *interface, int64_t *ret);
 
 /* Where its device is: for hardware on PCI an address. */
 bool ethtool_bus(struct host *host, const char *interface, char ret[ETHTOOL_BUS_SIZE]);
+
+/* ---- by netlink ------------------------------------------------------------------------------ */
+
+/*
+ * Add to `counters` (counted.h) what the interface has counted of the groups eth-phy, eth-mac,
+ * eth-ctrl and rmon, by forward error correction, and of pauses. What kernel or driver do not
+ * count is left out.
+ */
+void ethtool_wire(struct host *host, const char *interface, json_t *counters);
+void ethtool_decode_wire(const void *bytes, size_t len, json_t *counters);
+
+enum {
+	/* Half a page of a transceiver's memory: what is read at once. */
+	ETHTOOL_EEPROM_SIZE = 128,
+};
+
+/* Which half of which page: offset 0 or 128. */
+struct ethtool_half {
+	uint8_t i2c_address, page;
+	uint32_t offset;
+};
+
+/*
+ * Read it, under the kernel's lock for interfaces, some 10 ms. Needs CAP_NET_ADMIN. False: there is
+ * no transceiver, or it does not have such a page.
+ */
+bool ethtool_read_eeprom(struct host *host, const char *interface, struct ethtool_half what,
+			 unsigned char ret[ETHTOOL_EEPROM_SIZE]);
+bool ethtool_decode_eeprom(const void *bytes, size_t len, unsigned char ret[ETHTOOL_EEPROM_SIZE]);
 
 #endif

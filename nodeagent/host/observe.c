@@ -31,7 +31,7 @@ static int read_view(struct view *view, struct err *err)
 	if (devlink_list(view->host, &view->devlink, &problem) < 0)
 		view_problem(view, NULL, &problem);
 	if (json_array_size(view->devlink) > 0 &&
-	    devlink_list_errors(view->host, &view->health, &problem) < 0)
+	    devlink_list_errors(view->host, NULL, &view->health, &problem) < 0)
 		view_problem(view, NULL, &problem);
 	view_read_protected(view);
 	if (view->flags & HOST_OBSERVE_HOLDERS) {
@@ -193,30 +193,13 @@ static json_t *lag_entry(const struct view *view, const struct rtnl_interface *i
 	return ret;
 }
 
-/* "… \nTOTAL_ERR_FATAL 3\n" (Documentation/ABI/testing/sysfs-bus-pci-devices-aer). */
-static void put_errors(const struct view *view, const char *address, const char *file,
-		       const char *key, json_t *ret)
-{
-	auto_strbuf struct strbuf text = {0};
-	const char *total;
-	int64_t number;
-
-	if (!sysfs_read_file(view->host, pci_path(address, file).text, 4096, &text))
-		return;
-	if (text.len > 0 && text.data[text.len - 1] == '\n')
-		strbuf_cut(&text, text.len - 1);
-	total = strstr(strbuf_str(&text), "TOTAL_ERR_");
-	total = total ? strchr(total, ' ') : NULL;
-	if (total && str_to_int(total + 1, 0, INT64_MAX, &number))
-		json_put_int(ret, key, number);
-}
-
 static json_t *pf_entry(struct view *view, const char *address)
 {
 	const struct rtnl_interface *interface = view_interface(view, address);
 	auto_free char *path = pci_bridges(view->host, address);
 	json_t *ret = json_object(), *host = json_object();
 	struct sysfs_text driver;
+	int64_t n;
 
 	json_put_str(ret, "pciAddress", address);
 	view_put_ids(view, address, ret);
@@ -226,8 +209,10 @@ static json_t *pf_entry(struct view *view, const char *address)
 		put_interface(view, interface, ret, host);
 	if (interface)
 		json_put(host, "lag", lag_entry(view, interface));
-	put_errors(view, address, "aer_dev_fatal", "fatalPciErrors", host);
-	put_errors(view, address, "aer_dev_nonfatal", "nonFatalPciErrors", host);
+	if (pci_errors(view->host, address, "aer_dev_fatal", &n))
+		json_put_int(host, "fatalPciErrors", n);
+	if (pci_errors(view->host, address, "aer_dev_nonfatal", &n))
+		json_put_int(host, "nonFatalPciErrors", n);
 	json_put(host, "healthErrors", json_incref(json_object_get(view->health, address)));
 	view_put_location(view, address, host);
 	json_put_str(host, "path", path);

@@ -217,3 +217,17 @@ bool pci_is_away(const struct host *host, const char *address, const char *drive
 	       sysfs_exists(host, pci_path(address, "infiniband_verbs").text) &&
 	       !is_empty_folder(host, pci_path(address, "infiniband_verbs").text);
 }
+
+bool pci_errors(const struct host *host, const char *address, const char *file, int64_t *ret)
+{
+	auto_strbuf struct strbuf text = {0};
+	const char *total;
+
+	if (!sysfs_read_file(host, pci_path(address, file).text, 4096, &text))
+		return false;
+	if (text.len > 0 && text.data[text.len - 1] == '\n')
+		strbuf_cut(&text, text.len - 1);
+	total = strstr(strbuf_str(&text), "TOTAL_ERR_");
+	total = total ? strchr(total, ' ') : NULL;
+	return total && str_to_int(total + 1, 0, INT64_MAX, ret);
+}

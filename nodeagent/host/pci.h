@@ -66,4 +66,10 @@ bool pci_is_representor(const struct host *host, const char *name);
  */
 bool pci_is_away(const struct host *host, const char *address, const char *driver);
 
+/*
+ * The sum in "aer_dev_fatal" and files like it, "… \nTOTAL_ERR_FATAL 3\n"
+ * (Documentation/ABI/testing/sysfs-bus-pci-devices-aer).
+ */
+bool pci_errors(const struct host *host, const char *address, const char *file, int64_t *ret);
+
 #endif

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <linux/genetlink.h>
 #include <netlink/netlink.h>
 #include <netlink/socket.h>
 #include <string.h>
@@ -338,4 +339,41 @@ int netlink_ask(struct netlink *netlink, int protocol, struct nl_msg *request,
 	}
 	return err_set(err, ERR_TRANSIENT, "DumpInterrupted",
 		       "a netlink dump was interrupted by a change, look again");
+}
+
+uint16_t netlink_decode_family(const void *bytes, size_t len)
+{
+	const struct nlmsghdr *message;
+	struct nlattr *attrs[CTRL_ATTR_MAX + 1];
+	size_t at = 0;
+	uint16_t family;
+
+	while ((message = netlink_next(bytes, len, &at)))
+		if (message->nlmsg_type == GENL_ID_CTRL &&
+		    netlink_parse(message, GENL_HDRLEN, attrs, CTRL_ATTR_MAX) &&
+		    netlink_u16(attrs[CTRL_ATTR_FAMILY_ID], &family))
+			return family;
+	return 0;
+}
+
+int netlink_generic(struct netlink *netlink, const char *family, uint8_t command, uint16_t flags,
+		    struct nl_msg **ret, struct err *err)
+{
+	struct genlmsghdr ask = {.cmd = CTRL_CMD_GETFAMILY, .version = 2},
+			  header = {.cmd = command, .version = 1};
+	auto_nl_msg struct nl_msg *msg = netlink_request(GENL_ID_CTRL, 0, &ask, sizeof(ask));
+	auto_strbuf struct strbuf answer = {0};
+	uint16_t number;
+
+	assert(ret);
+	netlink_put_str(msg, CTRL_ATTR_FAMILY_NAME, family);
+	if (netlink_ask(netlink, NETLINK_GENERIC, msg, &answer, err) < 0)
+		return -1;
+	number = netlink_decode_family(answer.data, answer.len);
+	errno = ENOENT;
+	if (!number)
+		return err_sys(err, "NetlinkRefused", "no number for generic netlink family %s",
+			       family);
+	*ret = netlink_request(number, flags, &header, sizeof(header));
+	return 0;
 }

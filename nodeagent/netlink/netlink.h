@@ -93,4 +93,14 @@ int netlink_commit(struct netlink *netlink, int protocol, struct nl_msg *const *
 int netlink_ask(struct netlink *netlink, int protocol, struct nl_msg *request,
 		struct strbuf *answer, struct err *err);
 
+/*
+ * A request to version 1 of a generic family ("devlink", "ethtool"), new; attributes follow.
+ * Families are numbered when their module is loaded, so the kernel is asked each time; errors as of
+ * netlink_ask(), ENOENT: it has no such family.
+ */
+int netlink_generic(struct netlink *netlink, const char *family, uint8_t command, uint16_t flags,
+		    struct nl_msg **ret, struct err *err);
+/* The number of a family; 0 when the answer has none. Pure. */
+uint16_t netlink_decode_family(const void *bytes, size_t len);
+
 #endif

@@ -10,9 +10,12 @@
 #include "lib/json/json.h"
 #include "nodeagent/host/counted.h"
 #include "nodeagent/host/devlink.h"
+#include "nodeagent/host/ethtool.h"
 #include "nodeagent/host/pci.h"
+#include "nodeagent/host/port_details.h"
 #include "nodeagent/host/rdma.h"
 #include "nodeagent/host/watch.h"
+#include "nodeagent/netlink/netlink.h"
 
 static void check(bool holds)
 {
@@ -59,8 +62,8 @@ static void rdma(const void *bytes, size_t len)
 
 static void devlink(const void *bytes, size_t len)
 {
-	json_auto_t *list = devlink_decode_list(bytes, len),
-		    *errors = devlink_decode_errors(bytes, len);
+	json_auto_t *list = devlink_decode_list(bytes, len), *counts = json_object(),
+		    *errors = devlink_decode_errors(bytes, len, counts);
 	struct devlink_setting setting;
 	json_t *address, *names;
 	const char *device;
@@ -73,10 +76,32 @@ static void devlink(const void *bytes, size_t len)
 		check(pci_address_is_valid(device));
 		check(json_array_size(names) > 0);
 	}
-	(void)devlink_decode_family(bytes, len);
+	json_object_foreach (counts, device, names) {
+		check(pci_address_is_valid(device));
+		check_counted(names);
+	}
+	(void)netlink_decode_family(bytes, len);
 	(void)devlink_decode_mode(bytes, len);
 	if (devlink_decode_setting(bytes, len, &setting))
 		check(!setting.is_flag || setting.value <= 1);
+}
+
+/* Answers, and what stands in the memory of a transceiver: text that a terminal can show. */
+static void ethtool(const void *bytes, size_t len)
+{
+	json_auto_t *counters = json_object(), *module = NULL;
+	unsigned char half[ETHTOOL_EEPROM_SIZE];
+	const char *key, *text;
+	json_t *value;
+
+	ethtool_decode_wire(bytes, len, counters);
+	check_counted(counters);
+	(void)ethtool_decode_eeprom(bytes, len, half);
+	module = transceiver_decode(bytes,
+				    len < TRANSCEIVER_IMAGE_MAX ? len : TRANSCEIVER_IMAGE_MAX);
+	json_each (module, key, value)
+		for (text = json_str_or(value, ""); *text; text++)
+			check(*text >= ' ' && *text <= '~');
 }
 
 static void hear(void *arg, const struct watch_event *event)
@@ -98,15 +123,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	/* Aligned as what malloc gives, and with an end that a sanitizer sees. */
 	bytes = mem_dup(data + 1, size - 1);
-	switch (data[0] % 5) {
+	switch (data[0] % 6) {
 	case 0:
 		rdma(bytes, size - 1);
 		break;
 	case 1:
 		devlink(bytes, size - 1);
 		break;
+	case 5:
+		ethtool(bytes, size - 1);
+		break;
 	default:
-		watch_decode((enum watch_source)(data[0] % 5 - 2), bytes, size - 1, hear, &heard);
+		watch_decode((enum watch_source)(data[0] % 6 - 2), bytes, size - 1, hear, &heard);
 	}
 	return 0;
 }

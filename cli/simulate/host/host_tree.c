@@ -224,7 +224,7 @@ static int get_statistics(const struct host_tree *tree, const struct interface *
 	}
 }
 
-static const char *driver_of(struct host_tree *tree, const char *address)
+const char *tree_driver_of(struct host_tree *tree, const char *address)
 {
 	struct pf *pf = tree_pf_by(tree, address);
 	int number;
@@ -244,7 +244,7 @@ static int door_ethtool(void *ctx, const char *name, void *command, struct err *
 
 		if (!tree_is_here(tree, interface) || !str_eq(interface->name, name))
 			continue;
-		code = tree_counts(driver_of(tree, interface->parent))
+		code = tree_counts(tree_driver_of(tree, interface->parent))
 			       ? get_statistics(tree, interface, command)
 			       : -EOPNOTSUPP;
 	}

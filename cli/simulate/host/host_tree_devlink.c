@@ -35,6 +35,8 @@ static void add_reporters(const struct pf *pf, struct strbuf *answer)
 
 		netlink_put_str(msg, DEVLINK_ATTR_HEALTH_REPORTER_NAME, names[i]);
 		netlink_put_u8(msg, DEVLINK_ATTR_HEALTH_REPORTER_STATE, (uint8_t)i);
+		netlink_put(msg, DEVLINK_ATTR_HEALTH_REPORTER_ERR_COUNT, &(uint64_t){i},
+			    sizeof(uint64_t));
 		nla_nest_end(msg, nest);
 		tree_add_message(answer, msg);
 	}
@@ -185,12 +187,19 @@ int tree_generic_request(struct host_tree *tree, const struct nlmsghdr *request,
 			 struct strbuf *answer)
 {
 	struct genlmsghdr header = {.cmd = CTRL_CMD_NEWFAMILY};
+	struct nlattr *attrs[CTRL_ATTR_MAX + 1];
+	char name[16] = "";
 	struct nl_msg *msg;
 
 	if (request->nlmsg_type == DEVLINK_FAMILY)
 		return devlink_request(tree, request, answer);
+	if (request->nlmsg_type == TREE_ETHTOOL_FAMILY)
+		return tree_ethtool_request(tree, request, answer);
+	(void)netlink_parse(request, GENL_HDRLEN, attrs, CTRL_ATTR_MAX);
+	(void)netlink_str(attrs[CTRL_ATTR_FAMILY_NAME], name, sizeof(name));
 	msg = netlink_request(GENL_ID_CTRL, 0, &header, sizeof(header));
-	netlink_put_u16(msg, CTRL_ATTR_FAMILY_ID, DEVLINK_FAMILY);
+	netlink_put_u16(msg, CTRL_ATTR_FAMILY_ID,
+			str_eq(name, "ethtool") ? TREE_ETHTOOL_FAMILY : DEVLINK_FAMILY);
 	tree_add_message(answer, msg);
 	return 0;
 }

@@ -151,6 +151,8 @@ int tree_write_count(struct host_tree *tree, struct pf *pf, const char *text);
 bool tree_fails_now(struct host_tree *tree);
 /* Takes msg. */
 void tree_add_message(struct strbuf *answer, struct nl_msg *msg);
+/* Of the PF or VF at this address; NULL: there is none. */
+const char *tree_driver_of(struct host_tree *tree, const char *address);
 /* Whether PFs and VFs of this driver have counters. */
 bool tree_counts(const char *driver);
 /* Of a counter: `value`, or what a test put in its place. */
@@ -166,6 +168,12 @@ int tree_route_request(struct host_tree *tree, const struct nlmsghdr *request,
 
 int tree_rdma_request(struct host_tree *tree, const struct nlmsghdr *request,
 		      struct strbuf *answer);
+
+/* ---- host_tree_ethtool.c --------------------------------------------------------------------- */
+
+#define TREE_ETHTOOL_FAMILY 0x1d
+int tree_ethtool_request(struct host_tree *tree, const struct nlmsghdr *request,
+			 struct strbuf *answer);
 
 /* ---- host_tree_devlink.c --------------------------------------------------------------------- */
 

@@ -5,13 +5,17 @@
  */
 #include "tests/support/test.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/simulate/host/host_tree.h"
+#include "lib/base/fs.h"
+#include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/counted.h"
 #include "nodeagent/host/counters.h"
+#include "nodeagent/host/ethtool.h"
 #include "nodeagent/host/rdma.h"
 
 #define VF0 "0000:3c:00.0"
@@ -221,6 +225,11 @@ TEST_WITH(reads_what_a_pf_and_its_rdma_device_have_counted, set_up, tear_down)
 	/* One of thousands, and one that only looks like those of priorities. */
 	assert_int_equal(number_at(counted, "ethernet", "ch0_events"), -1);
 	assert_int_equal(number_at(counted, "ethernet", "rx_prio3_pause_duration"), -1);
+	/* By netlink: a group, forward error correction, pauses. */
+	assert_int_equal(number_at(counted, "ethernet", "ethernet_checksum_errors"), 201);
+	assert_int_equal(number_at(counted, "ethernet", "ethernet_fragments"), 202);
+	assert_int_equal(number_at(counted, "ethernet", "fec_uncorrectable_blocks"), 204);
+	assert_int_equal(number_at(counted, "ethernet", "pause_frames_received"), 205);
 	assert_int_equal(json_integer_value(json_at(counted, "speedMbps")), 25000);
 	assert_int_equal(json_integer_value(json_at(counted, "trafficClass")), 106);
 	assert_int_equal(json_integer_value(json_at(counted, "vfs", "1", "rx_bytes")), 102);
@@ -269,6 +278,8 @@ TEST_WITH(reads_in_a_pods_namespace_and_comes_back, set_up, tear_down)
 	counted = read_device(tree, device_of(listed, VF1));
 	assert_int_equal(number_at(counted, "rdma", "out_of_sequence"), 3005);
 	assert_int_equal(number_at(counted, "ethernet", "tx_vport_rdma_unicast_bytes"), 4008);
+	/* A VF has no wire. */
+	assert_int_equal(number_at(counted, "ethernet", "ethernet_checksum_errors"), -1);
 	assert_null(json_at(counted, "vfs"));
 	of_pf = read_device(tree, device_of(listed, TREE_MLX));
 	assert_int_equal(number_at(of_pf, "rdma", "out_of_sequence"), 1005);
@@ -367,6 +378,28 @@ TEST_WITH(enters_nothing_that_is_no_namespaces_path, set_up, tear_down)
 		assert_null(counters_read(host_tree_host(tree), device, &err));
 		assert_string_equal(err.reason, "BadRequest");
 	}
+}
+
+/* As a kernel answers, behind the first octet: a sum with its lanes, statistics nest by nest. */
+TEST_WITH(reads_answers_about_the_wire, set_up, tear_down)
+{
+	static const char *const files[] = {"ethtool-stats", "ethtool-fec-pause"};
+	json_auto_t *counters = json_object(), *want = NULL;
+	struct err err = {0};
+
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		auto_free char *path = str_printf("tests/fuzz/corpus/host_netlink/%s", files[i]);
+		auto_strbuf struct strbuf text = {0};
+		auto_free void *bytes = NULL;
+
+		assert_int_equal(fs_read(AT_FDCWD, path, 4096, &text, &err), 0);
+		bytes = mem_dup(text.data + 1, text.len - 1);
+		ethtool_decode_wire(bytes, text.len - 1, counters);
+	}
+	want = json_pack("{s:i, s:i, s:i, s:i, s:i}", "ethernet_checksum_errors", 3,
+			 "ethernet_bytes_received", 12345678, "fec_corrected_blocks", 9,
+			 "fec_uncorrectable_blocks", 2, "pause_frames_transmitted", 7);
+	assert_true(json_equal(counters, want));
 }
 
 TEST_WITH(leaves_out_what_no_metric_can_have, set_up, tear_down)

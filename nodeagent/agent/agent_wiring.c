@@ -398,6 +398,24 @@ static void on_count(void *arg)
 		(void)counter_collector_refresh(p->counters.collector);
 }
 
+static void on_port(void *arg, const json_t *result, const struct err *err)
+{
+	const struct agent_process *p = arg;
+
+	link_health_details(p->counters.links, result);
+}
+
+/* Not while a worker hangs: this one may be the next. */
+static bool on_details(void *arg, const json_t *port)
+{
+	struct agent_process *p = arg;
+
+	if (hostd_stuck(p->hostd, NULL) > 0)
+		return false;
+	hostd_port(p->hostd, port, on_port, p);
+	return true;
+}
+
 static json_t *on_topology(void *arg)
 {
 	const struct agent_process *p = arg;
@@ -489,6 +507,7 @@ static void start_host(struct agent_process *p)
 		.changed = report_status,
 		.emit = emit_event,
 		.count = on_count,
+		.details = on_details,
 		.arg = p,
 		.metrics = p->metrics,
 	});

@@ -16,6 +16,40 @@
 /* A clock that is adjusted slowly does not differ by so much. */
 enum { CLOCK_IS_SET_MS = 2000 };
 
+#define PORT_LABELS "node_name,net_dev_name,pci_address"
+
+/* Numbers of port_details_read(). */
+static const struct {
+	const char *name, *help, *part, *key;
+	double unit;
+} numbers[] = {
+	{"orbweaver_transceiver_temperature_celsius", "Temperature of the port's transceiver.",
+	 "transceiver", "temperature", 1},
+	{"orbweaver_transceiver_temperature_max_celsius",
+	 "Temperature above which the transceiver warns.", "transceiver", "temperatureMax", 1},
+	{"orbweaver_transceiver_voltage_volts", "Supply voltage of the port's transceiver.",
+	 "transceiver", "voltage", 1},
+	{"orbweaver_pcie_current_link_width", "Lanes of PCI Express that the port's card has.",
+	 "pcie", "width", 1},
+	{"orbweaver_pcie_max_link_width", "Lanes of PCI Express that card and slot can have.",
+	 "pcie", "widthMax", 1},
+	{"orbweaver_pcie_current_link_transfers_per_second",
+	 "Transfers a second on each lane of PCI Express.", "pcie", "speed", 1e9},
+	{"orbweaver_pcie_max_link_transfers_per_second",
+	 "Transfers a second on each lane that card and slot can do.", "pcie", "speedMax", 1e9},
+};
+
+/* Likewise objects of them; their keys are values of a label. */
+static const struct {
+	const char *name, *help, *part, *labels;
+} counts[] = {
+	{"orbweaver_pcie_errors_total",
+	 "Errors of PCI Express as the kernel counts them (AER), by severity.", "pcieErrors",
+	 PORT_LABELS ",severity"},
+	{"orbweaver_devlink_errors_total", "Errors that reporters of the port's driver have seen.",
+	 "reporters", PORT_LABELS ",reporter"},
+};
+
 struct link_health {
 	struct link_health_config config;
 	struct timer *again, *count;
@@ -27,7 +61,9 @@ struct link_health {
 	json_t *wanted; /* of the last look */
 	json_t *acted;  /* the agent's own, as it changes */
 	json_t *status; /* reported last */
-	struct metric *state, *flaps, *speed;
+	char *asked;    /* port whose details are being read; NULL: none */
+	struct metric *state, *flaps, *speed, *info, *power;
+	struct metric *numbers[ARRAY_LEN(numbers)], *counts[ARRAY_LEN(counts)];
 };
 
 /* Milliseconds since the epoch at boot: another time only where the clock was set meanwhile. */
@@ -52,6 +88,40 @@ static json_t *own_ports(const struct link_health *health)
 	return own;
 }
 
+static void show_details(struct link_health *health, const char *name, const char *address)
+{
+	const json_t *details = json_at(health->links, address, "details");
+	const json_t *module = json_at(details, "transceiver"), *value;
+	static const char *const directions[] = {"rx", "tx"}, *const powers[] = {"rxPower",
+										 "txPower"};
+	const char *key;
+	size_t lane;
+	json_t *count;
+
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+		value = json_at(details, numbers[i].part, numbers[i].key);
+		if (value)
+			metric_set(health->numbers[i], json_number_value(value) * numbers[i].unit,
+				   health->config.node, name, address);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+		json_each (json_at(details, counts[i].part), key, count)
+			metric_add(health->counts[i], (double)json_integer_value(count),
+				   health->config.node, name, address, key);
+	for (size_t i = 0; i < ARRAY_LEN(powers); i++)
+		json_array_foreach (json_at(module, powers[i]), lane, value) {
+			auto_free char *number = str_printf("%zu", lane + 1);
+
+			metric_set(health->power, json_number_value(value), health->config.node,
+				   name, address, directions[i], number);
+		}
+	if (module)
+		metric_set(health->info, 1, health->config.node, name, address,
+			   json_str_or(json_at(module, "vendor"), ""),
+			   json_str_or(json_at(module, "part"), ""),
+			   json_str_or(json_at(module, "serial"), ""));
+}
+
 static void show_metrics(struct link_health *health)
 {
 	const json_t *port;
@@ -60,6 +130,12 @@ static void show_metrics(struct link_health *health)
 	metric_clear(health->state);
 	metric_clear(health->flaps);
 	metric_clear(health->speed);
+	metric_clear(health->info);
+	metric_clear(health->power);
+	for (i = 0; i < ARRAY_LEN(numbers); i++)
+		metric_clear(health->numbers[i]);
+	for (i = 0; i < ARRAY_LEN(counts); i++)
+		metric_clear(health->counts[i]);
 	json_array_foreach (json_at(health->status, "ports"), i, port) {
 		const char *name = json_str_or(json_at(port, "name"), "");
 		const char *address = json_str_at(port, "pciAddress");
@@ -73,6 +149,7 @@ static void show_metrics(struct link_health *health)
 		if (speed)
 			metric_set(health->speed, (double)json_integer_value(speed) * 1e6 / 8,
 				   health->config.node, name, address);
+		show_details(health, name, address);
 	}
 }
 
@@ -117,13 +194,56 @@ static void on_again(void *arg)
 	judge(arg);
 }
 
+/* Of the next port that is due; not of one on which we act. */
+static void ask_details(struct link_health *health)
+{
+	const char *address;
+	json_t *port;
+
+	json_each (health->links, address, port) {
+		json_auto_t *what = json_object();
+
+		if (health->asked || !json_object_get(port, "verdict") ||
+		    json_integer_value(json_at(port, "detailsMs")) > clock_ms() ||
+		    history_is_ours(health->acted, address, clock_ms()))
+			continue;
+		json_put_str(what, "pciAddress", address);
+		json_put_str(what, "netdev", json_str_at(port, "name"));
+		if (health->config.details(health->config.arg, what))
+			health->asked = str_dup(address);
+	}
+}
+
+void link_health_details(struct link_health *health, const json_t *details)
+{
+	json_t *port = json_object_get(health->links, health->asked);
+	int64_t wait_ms = 2 * json_integer_value(json_at(port, "waitMs"));
+
+	assert(health->asked);
+	mem_free(take_ptr(health->asked));
+	if (details || wait_ms < LINK_HEALTH_DETAILS_MS)
+		wait_ms = LINK_HEALTH_DETAILS_MS;
+	if (wait_ms > LINK_HEALTH_DETAILS_MAX_MS)
+		wait_ms = LINK_HEALTH_DETAILS_MAX_MS;
+	if (port) {
+		json_put_int(port, "waitMs", wait_ms);
+		json_put_int(port, "detailsMs", clock_ms() + wait_ms);
+		if (details)
+			json_put(port, "details", json_deep_copy(details));
+	}
+	judge(health);
+	ask_details(health);
+}
+
 static void on_count(void *arg)
 {
 	struct link_health *health = arg;
 
 	timer_start(health->count, LINK_HEALTH_COUNT_MS);
-	if (health->status)
-		health->config.count(health->config.arg);
+	if (!health->status)
+		return;
+	health->config.count(health->config.arg);
+	ask_details(health);
 }
 
 void link_health_heard(struct link_health *health, const json_t *status)
@@ -196,7 +316,7 @@ struct link_health *link_health_new(const struct link_health_config *config)
 {
 	struct link_health *health = mem_new(struct link_health);
 
-	assert(config->node && config->changed && config->emit && config->count);
+	assert(config->node && config->changed && config->emit && config->count && config->details);
 	health->config = *config;
 	health->links = json_object();
 	health->wanted = json_object();
@@ -204,13 +324,23 @@ struct link_health *link_health_new(const struct link_health_config *config)
 	health->count = timer_new(config->loop, on_count, health);
 	health->state = metric_gauge(config->metrics, "orbweaver_link_state",
 				     "1 for each port that is judged, with its verdict.",
-				     "node_name,net_dev_name,pci_address,verdict,reason");
+				     PORT_LABELS ",verdict,reason");
 	health->flaps = metric_counter(config->metrics, "orbweaver_link_flaps_total",
-				       "How often the port lost its link by itself.",
-				       "node_name,net_dev_name,pci_address");
+				       "How often the port lost its link by itself.", PORT_LABELS);
 	health->speed = metric_gauge(config->metrics, "orbweaver_link_speed_bytes",
-				     "Bytes a second that the link carries.",
-				     "node_name,net_dev_name,pci_address");
+				     "Bytes a second that the link carries.", PORT_LABELS);
+	health->info = metric_gauge(config->metrics, "orbweaver_transceiver_info",
+				    "1 for each transceiver that has a name.",
+				    PORT_LABELS ",vendor,part,serial");
+	health->power = metric_gauge(config->metrics, "orbweaver_transceiver_power_watts",
+				     "Light that comes in (rx) and goes out (tx), by lane.",
+				     PORT_LABELS ",direction,lane");
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+		health->numbers[i] = metric_gauge(config->metrics, numbers[i].name, numbers[i].help,
+						  PORT_LABELS);
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+		health->counts[i] = metric_counter(config->metrics, counts[i].name, counts[i].help,
+						   counts[i].labels);
 	timer_start(health->count, LINK_HEALTH_COUNT_MS);
 	return health;
 }
@@ -227,5 +357,6 @@ void link_health_free(struct link_health *health)
 	json_decref(health->acted);
 	json_decref(health->status);
 	mem_free(health->boot);
+	mem_free(health->asked);
 	mem_free(health);
 }

@@ -15,6 +15,12 @@
 enum {
 	/* Counters are read that often without a scrape. */
 	LINK_HEALTH_COUNT_MS = 60000,
+	/*
+	 * Details of each port, under the kernel's lock for interfaces; after a failure twice as
+	 * long each time, up to a day.
+	 */
+	LINK_HEALTH_DETAILS_MS = 300000,
+	LINK_HEALTH_DETAILS_MAX_MS = 86400000,
 };
 
 struct link_health;
@@ -29,6 +35,11 @@ struct link_health_config {
 	void (*emit)(void *arg, bool warning, const char *reason, const char *message);
 	/* Read counters: link_health_counted() is due. */
 	void (*count)(void *arg);
+	/*
+	 * Read details of a port (port_details_read()): link_health_details() is due. False: not
+	 * now. One at a time.
+	 */
+	bool (*details)(void *arg, const json_t *port);
 	void *arg;
 	struct metrics *metrics; /* may be NULL */
 };
@@ -57,6 +68,9 @@ const char *link_health_event(struct link_health *health, const struct watch_eve
 
 /* exposition_input.devices, borrowed; NULL: could not be had. */
 void link_health_counted(struct link_health *health, const json_t *devices);
+
+/* What config.details asked for, borrowed; NULL: could not be had. */
+void link_health_details(struct link_health *health, const json_t *details);
 
 /* status.linkHealth; NULL: nothing is judged. Borrowed until the loop turns. */
 const json_t *link_health_status(const struct link_health *health);

@@ -91,6 +91,27 @@ const struct family families[] = {
 	RDMA("excessive_buffer_overrun_errors", "Times that buffer overruns lasted too long."),
 	RDMA("vl15_dropped", "Management packets dropped for want of buffers."),
 
+	/* Of the wire below, as the kernel names it (ethtool's netlink). */
+	RDMA("ethernet_frames_received", "Frames received from the wire, without those in error."),
+	RDMA("ethernet_frames_transmitted", "Frames sent to the wire."),
+	RDMA("ethernet_bytes_received", "Bytes of frames received from the wire."),
+	RDMA("ethernet_bytes_transmitted", "Bytes of frames sent to the wire."),
+	RDMA("ethernet_checksum_errors", "Frames received with a wrong checksum."),
+	RDMA("ethernet_symbol_errors", "Times that a symbol of the wire was not a valid one."),
+	RDMA("ethernet_internal_receive_errors", "Frames lost in the port when they came in."),
+	RDMA("ethernet_internal_transmit_errors", "Frames lost in the port when they went out."),
+	RDMA("ethernet_control_frames_received", "MAC control frames received, pauses among them."),
+	RDMA("ethernet_control_frames_transmitted", "MAC control frames sent."),
+	RDMA("ethernet_undersize_frames", "Frames received that were too short."),
+	RDMA("ethernet_oversize_frames", "Frames received that were too long."),
+	RDMA("ethernet_fragments", "Frames received that were too short, with a wrong checksum."),
+	RDMA("ethernet_jabbers", "Frames received that were too long, with a wrong checksum."),
+	RDMA("fec_corrected_blocks", "Blocks that forward error correction repaired."),
+	RDMA("fec_uncorrectable_blocks", "Blocks that forward error correction could not repair."),
+	RDMA("fec_corrected_bits", "Bits that forward error correction repaired."),
+	RDMA("pause_frames_received", "Pause frames received, of the whole port."),
+	RDMA("pause_frames_transmitted", "Pause frames sent, of the whole port."),
+
 	/* Of the network interface below (ethtool). */
 	RDMA("rx_vport_rdma_unicast_packets", "Unicast RDMA packets received by the function."),
 	RDMA("rx_vport_rdma_unicast_bytes", "Bytes of unicast RDMA received by the function."),

@@ -197,24 +197,30 @@ void link_history_look(json_t *links, const json_t *observed, const json_t *own,
 
 /*
  * Errors since each counter was read last: what a cable or module that goes bad makes, by the parts
- * of counters_read(). One that cannot be read now is compared when it can. -1: none is there.
+ * of counters_read(). One that cannot be read now is compared when it can; of several names for the
+ * same (a driver's, and the kernel's) the largest counts. -1: none is there.
  */
 static int64_t new_errors(json_t *last, const json_t *counted)
 {
+	enum { SYMBOLS, RECOVERIES, INTEGRITY, PACKETS, CHECKSUMS, BLOCKS, KINDS };
 	static const struct {
+		int kind;
 		const char *part, *name;
 	} counters[] = {
-		{"port", "symbol_error"},
-		{"port", "link_error_recovery"},
-		{"port", "local_link_integrity_errors"},
-		{"port", "port_errors_received"},
-		{"ethernet", "rx_crc_errors_phy"},
-		{"ethernet", "rx_symbol_err_phy"},
-		{"ethernet", "rx_crc_errors.nic"},
-		{"ethernet", "rx_crc_errors"},
-		{"ethernet", "rx_fcs_err_frames"},
+		{SYMBOLS, "port", "symbol_error"},
+		{RECOVERIES, "port", "link_error_recovery"},
+		{INTEGRITY, "port", "local_link_integrity_errors"},
+		{PACKETS, "port", "port_errors_received"},
+		{CHECKSUMS, "ethernet", "rx_crc_errors_phy"},
+		{SYMBOLS, "ethernet", "rx_symbol_err_phy"},
+		{CHECKSUMS, "ethernet", "rx_crc_errors.nic"},
+		{CHECKSUMS, "ethernet", "rx_crc_errors"},
+		{CHECKSUMS, "ethernet", "rx_fcs_err_frames"},
+		{CHECKSUMS, "ethernet", "ethernet_checksum_errors"},
+		{SYMBOLS, "ethernet", "ethernet_symbol_errors"},
+		{BLOCKS, "ethernet", "fec_uncorrectable_blocks"},
 	};
-	int64_t sum = -1;
+	int64_t most[KINDS] = {0}, sum = -1;
 
 	for (size_t i = 0; i < ARRAY_LEN(counters); i++) {
 		const json_t *value = json_at(counted, counters[i].part, counters[i].name);
@@ -225,9 +231,13 @@ static int64_t new_errors(json_t *last, const json_t *counted)
 			continue;
 		if (before && n > json_integer_value(before))
 			more = n - json_integer_value(before);
-		sum = sum < 0 ? more : more > INT64_MAX - sum ? INT64_MAX : sum + more;
+		if (more > most[counters[i].kind])
+			most[counters[i].kind] = more;
+		sum = 0;
 		json_put_int(last, counters[i].name, n);
 	}
+	for (int i = 0; i < KINDS && sum >= 0; i++)
+		sum = most[i] > INT64_MAX - sum ? INT64_MAX : sum + most[i];
 	return sum;
 }
 
@@ -333,6 +343,17 @@ static void put_time(json_t *ret, const char *key, int64_t ms)
 	json_put_str(ret, key, text);
 }
 
+/* Members of the transceiver that a NodeState has; new. NULL: none. */
+static json_t *module_of(const json_t *transceiver)
+{
+	static const char *const keys[] = {"vendor", "part", "serial"};
+	json_auto_t *ret = json_object();
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		json_put_str(ret, keys[i], json_str_at(transceiver, keys[i]));
+	return json_object_size(ret) ? json_incref(ret) : NULL;
+}
+
 static json_t *status_of(const char *address, const json_t *port, int64_t boot_ms)
 {
 	static const char *const told[] = {"verdict", "reason", "message"};
@@ -356,6 +377,7 @@ static json_t *status_of(const char *address, const json_t *port, int64_t boot_m
 		json_array_append_new(changes, copy);
 	}
 	json_put(ret, "changes", changes);
+	json_put(ret, "module", module_of(json_at(port, "details", "transceiver")));
 	return ret;
 }
 
@@ -428,6 +450,8 @@ static json_t *restore_port(const json_t *entry, bool same_boot, int64_t boot_ms
 			   !same_boot || json_is_true(json_at(change, "own")), ms);
 	}
 	json_put_str(port, "name", json_str_at(entry, "name"));
+	json_put(json_need_object(port, "details"), "transceiver",
+		 module_of(json_at(entry, "module")));
 	json_put_int(port, "flaps", json_integer_value(flaps) > 0 ? json_integer_value(flaps) : 0);
 	if (!same_boot)
 		return port;

@@ -107,14 +107,23 @@ struct verdict {
 	int64_t bad_ms; /* when its cause was there last */
 };
 
-static json_t *verdict_json(struct verdict *made, const json_t *before, int64_t now_ms)
+static json_t *verdict_json(struct verdict *made, const json_t *port, const json_t *before,
+			    int64_t now_ms)
 {
 	bool is_same = str_eq(made->reason, json_str_at(before, "reason"));
+	const json_t *module = json_at(port, "details", "transceiver");
 	json_t *ret = json_object();
 
 	json_put_str(ret, "verdict", made->verdict);
 	json_put_str(ret, "reason", made->reason);
-	json_put_str(ret, "message", made->message);
+	if (json_str_at(module, "vendor") && made->bad_ms)
+		json_put(ret, "message",
+			 json_fmt("%s (module %s %s, serial %s)", made->message,
+				  json_str_or(json_at(module, "vendor"), "?"),
+				  json_str_or(json_at(module, "part"), "?"),
+				  json_str_or(json_at(module, "serial"), "?")));
+	else
+		json_put_str(ret, "message", made->message);
 	json_put_int(ret, "sinceMs", is_same ? number_of(before, "sinceMs") : now_ms);
 	if (made->bad_ms)
 		json_put_int(ret, "badMs", made->bad_ms);
@@ -137,6 +146,9 @@ json_t *link_verdict(const json_t *port, const json_t *before, const struct link
 	bool is_up = json_is_true(json_at(port, "up"));
 	bool is_gone = json_is_true(json_at(port, "noDriver"));
 	bool is_back = is_up && !is_gone && str_eq(was, "LinkDown");
+	const json_t *pcie = json_at(port, "details", "pcie");
+	double width = json_number_value(json_at(pcie, "width")),
+	       width_max = json_number_value(json_at(pcie, "widthMax"));
 	struct verdict made = {"healthy", "LinkHealthy", NULL, 0};
 
 	assert(limits->flaps > 0 && limits->window_ms > 0);
@@ -161,7 +173,7 @@ json_t *link_verdict(const json_t *port, const json_t *before, const struct link
 					      is_ib ? "switch, and that a subnet manager runs"
 						    : "switch port"),
 			now_ms};
-		return verdict_json(&made, before, now_ms);
+		return verdict_json(&made, port, before, now_ms);
 	}
 	if (losses >= limits->flaps)
 		made = (struct verdict){
@@ -186,20 +198,27 @@ json_t *link_verdict(const json_t *port, const json_t *before, const struct link
 				"and lanes",
 				name, (long long)speed, (long long)fastest),
 			now_ms};
+	else if (width > 0 && width < width_max)
+		made = (struct verdict){
+			"degraded", "PcieLanesLost",
+			str_printf("%s has %.0f of %.0f lanes of PCI Express; seat the card anew, "
+				   "look at its slot",
+				   name, width, width_max),
+			now_ms};
 	if (made.bad_ms) {
 		*ret_again_ms = now_ms + limits->recover_ms;
-		return verdict_json(&made, before, now_ms);
+		return verdict_json(&made, port, before, now_ms);
 	}
 	/* The last cause may still count. */
 	if (str_eq(was, "LinkFlapping") && count_losses(port, 0, &last_ms) > 0 && last_ms > bad_ms)
 		bad_ms = last_ms;
-	if (str_eq(json_str_at(before, "verdict"), "degraded") && !str_eq(was, "LinkSlow") &&
+	if ((str_eq(was, "LinkFlapping") || str_eq(was, "LinkErrors")) &&
 	    now_ms - bad_ms < limits->recover_ms) {
 		*ret_again_ms = bad_ms + limits->recover_ms;
 		return json_incref((json_t *)before);
 	}
 	made.message = str_printf("%s has a link", name);
-	return verdict_json(&made, before, now_ms);
+	return verdict_json(&made, port, before, now_ms);
 }
 
 int64_t link_history_judge(json_t *links, const json_t *wanted, const struct link_limits *limits,

@@ -253,6 +253,11 @@ void hostd_gids(struct hostd *hostd, const json_t *wanted, hostd_done_fn done, v
 	enqueue(hostd, PROTOCOL_GIDS, 0, wanted, done, arg)->deadline_ms = HOSTD_GIDS_MS;
 }
 
+void hostd_port(struct hostd *hostd, const json_t *port, hostd_done_fn done, void *arg)
+{
+	enqueue(hostd, PROTOCOL_PORT, 0, port, done, arg)->deadline_ms = HOSTD_PORT_MS;
+}
+
 /* Each request carries them, so a new worker needs no telling. */
 void hostd_set_node_addresses(struct hostd *hostd, const json_t *addresses)
 {

@@ -83,6 +83,8 @@ void hostd_devices(struct hostd *hostd, const json_t *vfs, hostd_done_fn done, v
 void hostd_counters(struct hostd *hostd, const json_t *device, hostd_done_fn done, void *arg);
 /* gids_find(), of nodeagent/host/gids.h; deadline HOSTD_GIDS_MS. Not for meters. */
 void hostd_gids(struct hostd *hostd, const json_t *wanted, hostd_done_fn done, void *arg);
+/* port_details_read(), of nodeagent/host/port_details.h; deadline HOSTD_PORT_MS. Likewise. */
+void hostd_port(struct hostd *hostd, const json_t *port, hostd_done_fn done, void *arg);
 /* For host_set_node_addresses(); remembered for workers to come. */
 void hostd_set_node_addresses(struct hostd *hostd, const json_t *addresses);
 /*
@@ -101,6 +103,8 @@ enum {
 	HOSTD_COUNTERS_MS = 1000,
 	/* GIDS_SLOTS_MAX files that the kernel has in memory. */
 	HOSTD_GIDS_MS = 5000,
+	/* Five readings of a transceiver: 10 to 100 ms each. */
+	HOSTD_PORT_MS = 3000,
 };
 
 /*

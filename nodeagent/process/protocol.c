@@ -26,6 +26,7 @@ static const struct shape {
 	[PROTOCOL_DEVICES] = {.name = "devices", .body = "of"},
 	[PROTOCOL_COUNTERS] = {.name = "counters", .body = "device"},
 	[PROTOCOL_GIDS] = {.name = "gids", .body = "of"},
+	[PROTOCOL_PORT] = {.name = "port", .body = "of"},
 };
 
 const char *protocol_kind_name(enum protocol_kind kind)

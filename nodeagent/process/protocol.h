@@ -29,10 +29,11 @@ enum protocol_kind {
 	PROTOCOL_DEVICES,  /* body: {"vfs"}, of counters_list() */
 	PROTOCOL_COUNTERS, /* body: a device of that list */
 	PROTOCOL_GIDS,     /* body: what gids_find() wants */
+	PROTOCOL_PORT,     /* body: a port, of port_details_read() */
 	PROTOCOL_KINDS,
 };
 
-/* "observe", "step", "load", "save", "devices", "counters", "gids". */
+/* "observe", "step", "load", "save", "devices", "counters", "gids", "port". */
 const char *protocol_kind_name(enum protocol_kind kind);
 
 struct protocol_request {

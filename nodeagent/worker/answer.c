@@ -12,6 +12,7 @@
 #include "nodeagent/host/counters.h"
 #include "nodeagent/host/gids.h"
 #include "nodeagent/host/observe.h"
+#include "nodeagent/host/port_details.h"
 #include "nodeagent/process/protocol.h"
 #include "nodeagent/worker/addresses.h"
 #include "nodeagent/worker/execute.h"
@@ -74,6 +75,8 @@ static json_t *carry_out(struct host *host, const struct protocol_request *reque
 		return read_counters(host, request, err);
 	case PROTOCOL_GIDS:
 		return gids_find(host, request->body, err);
+	case PROTOCOL_PORT:
+		return port_details_read(host, request->body, err);
 	case PROTOCOL_KINDS:
 		break;
 	}

@@ -9,6 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/json/json.h"
 #include "nodeagent/agent/link_health.h"
+#include "tests/fakes/virtual_time.h"
 #include "tests/support/yaml.h"
 
 #define A "0000:3b:00.0"
@@ -18,17 +19,12 @@
 	"LinkHealthy, message: ens1 has a link, since: '2026-01-01T00:00:00Z', flaps: 0, "         \
 	"carrierChanges: 2, changes: []}]}"
 
-/* The machine's clock was set when it booted, and may be set again: both stand still. */
-static int64_t now_us, boot_us;
-
-int64_t clock_us(void)
-{
-	return now_us;
-}
+/* The machine's clock was set when it booted, and may be set again. */
+static int64_t boot_us;
 
 int64_t clock_wall_us(void)
 {
-	return boot_us + now_us;
+	return boot_us + clock_us();
 }
 
 static struct loop *loop;
@@ -51,24 +47,55 @@ static void on_count(void *arg)
 {
 }
 
+/* Ports whose details were asked for, and when the last one was. */
+static int asked;
+static int64_t asked_ms;
+static bool is_over;
+
+static bool on_details(void *arg, const json_t *port)
+{
+	assert_string_equal(json_str_at(port, "pciAddress"), A);
+	assert_string_equal(json_str_at(port, "netdev"), "ens1");
+	asked++;
+	asked_ms = clock_ms();
+	return true;
+}
+
+static void on_pause(void *arg)
+{
+	is_over = true;
+}
+
+static void pass_ms(int64_t ms)
+{
+	struct timer *pause = timer_new(loop, on_pause, NULL);
+
+	is_over = false;
+	timer_start(pause, ms);
+	while (!is_over)
+		loop_turn(loop, true);
+	timer_free(pause);
+}
+
 static void begin(void)
 {
 	loop = loop_new();
 	metrics = metrics_new();
-	changes = 0;
+	changes = asked = 0;
 	health = link_health_new(&(struct link_health_config){.loop = loop,
 							      .node = "gpu-1",
 							      .limits = link_limits_default,
 							      .changed = on_changed,
 							      .emit = on_emit,
 							      .count = on_count,
+							      .details = on_details,
 							      .metrics = metrics});
 }
 
 static int set_up(void **state)
 {
-	now_us = INT64_C(1000000000);
-	boot_us = INT64_C(1767225600000000); /* 2026-01-01T00:00:00Z */
+	/* It is 2026-01-01T00:16:40Z. */
+	boot_us = INT64_C(1767226600000000) - clock_us();
 	begin();
 	return 0;
 }
@@ -207,7 +234,7 @@ static void a_clock_that_is_set_back_suspends_no_verdict(void **state)
 
 	looked("{carrier: true, carrierChanges: 2}", NULL);
 	boot_us -= INT64_C(3600000000);
-	now_us += INT64_C(31000000);
+	virtual_time_leap_ms(31000);
 	event(A, false, 3);
 	assert_string_equal(reason(), "LinkDown");
 	port = json_array_get(json_at(link_health_status(health), "ports"), 0);
@@ -220,9 +247,71 @@ static void a_clock_that_is_set_back_suspends_no_verdict(void **state)
 	      "carrierChanges: 3, changes: [{up: true, time: '2026-01-01T00:17:00Z'}]}]}");
 	looked("{carrier: true, carrierChanges: 3}", NULL);
 	assert_string_equal(reason(), "LinkFlapping");
-	now_us += INT64_C(601000000);
+	virtual_time_leap_ms(601000);
 	looked("{carrier: true, carrierChanges: 3}", NULL);
 	assert_string_equal(reason(), "LinkHealthy");
+}
+
+static void details_are_read_rarely_and_named_with_a_bad_link(void **state)
+{
+	json_auto_t *details = yaml("{pcie: {width: 16.0, speed: 32.0}, pcieErrors: {fatal: 2}, "
+				    "reporters: {fw: 3}, transceiver: {vendor: NVIDIA, part: P, "
+				    "serial: S, temperature: 41.5, rxPower: [0.001, 0.0]}}");
+	json_auto_t *acted = json_pack("{s:I}", A, (json_int_t)INT64_MAX);
+	static const struct {
+		const char *name, *more, *value;
+	} want[] = {
+		{"transceiver_info", ",vendor=\"NVIDIA\",part=\"P\",serial=\"S\"", "1"},
+		{"transceiver_temperature_celsius", "", "41.5"},
+		{"transceiver_power_watts", ",direction=\"rx\",lane=\"1\"", "0.001"},
+		{"transceiver_power_watts", ",direction=\"rx\",lane=\"2\"", "0"},
+		{"pcie_current_link_width", "", "16"},
+		{"pcie_current_link_transfers_per_second", "", "32000000000"},
+		{"pcie_errors_total", ",severity=\"fatal\"", "2"},
+		{"devlink_errors_total", ",reporter=\"fw\"", "3"},
+	};
+	auto_strbuf struct strbuf text = {0};
+	int64_t first_ms;
+
+	heard(BEFORE);
+	looked("{carrier: true, carrierChanges: 2}", acted);
+	pass_ms(LINK_HEALTH_COUNT_MS + 1000);
+	/* A step is under way there. */
+	assert_int_equal(asked, 0);
+	looked("{carrier: true, carrierChanges: 2}", NULL);
+	pass_ms(LINK_HEALTH_COUNT_MS);
+	assert_int_equal(asked, 1);
+	first_ms = asked_ms;
+	/* It takes its time. */
+	pass_ms(2 * LINK_HEALTH_DETAILS_MS);
+	assert_int_equal(asked, 1);
+	link_health_details(health, details);
+	for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+		auto_free char *line = str_printf(
+			"orbweaver_%s{node_name=\"gpu-1\",net_dev_name=\"ens1\",pci_address=\"" A
+			"\"%s} %s\n",
+			want[i].name, want[i].more, want[i].value);
+
+		strbuf_reset(&text);
+		metrics_render(metrics, &text);
+		if (!strstr(strbuf_str(&text), line))
+			fail_msg("no %s", line);
+	}
+	event(A, false, 3);
+	assert_string_equal(strbuf_str(&events), "!LinkDown: ens1 has no link; check cable, module "
+						 "and switch port (module NVIDIA P, serial S)\n");
+	/* Failures are farther and farther apart, and keep what is known. */
+	for (int64_t wait_ms = 1; wait_ms <= 4; wait_ms *= 2) {
+		int64_t before_ms = wait_ms == 1 ? clock_ms() : asked_ms;
+
+		pass_ms(wait_ms * LINK_HEALTH_DETAILS_MS + LINK_HEALTH_COUNT_MS);
+		assert_true(asked_ms - before_ms >= wait_ms * LINK_HEALTH_DETAILS_MS);
+		link_health_details(health, NULL);
+	}
+	assert_int_equal(asked, 4);
+	assert_true(asked_ms > first_ms);
+	assert_non_null(
+		json_at(json_array_get(json_at(link_health_status(health), "ports"), 0), "module"));
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -234,6 +323,7 @@ int main(void)
 		CASE(what_our_steps_do_is_not_said),
 		CASE(a_step_that_began_after_the_look_counts_as_ours),
 		CASE(other_interfaces_and_messages_say_nothing),
+		CASE(details_are_read_rarely_and_named_with_a_bad_link),
 		CASE(a_new_node_says_nothing_before_links_had_their_time),
 		CASE(a_clock_that_is_set_back_suspends_no_verdict),
 	};

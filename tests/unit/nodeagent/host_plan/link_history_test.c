@@ -391,6 +391,10 @@ static void counters_that_are_reset_or_ours_are_no_errors(void **state)
 	(void)json_object_clear(own);
 	counted(CRC(5001), LATE + 4);
 	assert_int_equal(json_integer_value(json_at(port(), "errors", "total")), 11);
+	/* At the end of 32 bits it begins anew, which cannot be told from a reset. */
+	counted("{port: {port_errors_received: 4294967295}}", LATE + 4);
+	counted("{port: {port_errors_received: 3}}", LATE + 4);
+	assert_int_equal(json_integer_value(json_at(port(), "errors", "total")), 11);
 	assert_verdict(LATE + 4, "healthy", "LinkHealthy");
 	assert_true(json_array_size(json_at(port(), "errors", "samples")) == 1);
 	for (int64_t i = 0; i < 100; i++)
@@ -417,6 +421,45 @@ static void counters_that_cannot_be_read_for_a_while_are_no_errors(void **state)
 	counted("{port: {symbol_error: 6, link_downed: 5}}", LATE + 5);
 	assert_int_equal(json_integer_value(json_at(port(), "errors", "total")), 3);
 	assert_int_equal(flaps(), 1);
+}
+
+static void one_error_under_two_names_is_one(void **state)
+{
+	begin(0);
+	counted("{ethernet: {rx_crc_errors_phy: 5, ethernet_checksum_errors: 5, "
+		"fec_uncorrectable_blocks: 1}}",
+		LATE);
+	counted("{ethernet: {rx_crc_errors_phy: 8, ethernet_checksum_errors: 8, "
+		"fec_uncorrectable_blocks: 3}}",
+		LATE + 1);
+	assert_int_equal(json_integer_value(json_at(port(), "errors", "total")), 5);
+	counted("{ethernet: {ethernet_checksum_errors: 9, fec_uncorrectable_blocks: 40}}",
+		LATE + 2);
+	counted("{ethernet: {}}", LATE + 3);
+	assert_verdict(LATE + 3, "degraded", "LinkErrors");
+}
+
+static void lost_lanes_are_degraded_and_a_bad_link_names_its_module(void **state)
+{
+	json_auto_t *details =
+		yaml("{pcie: {width: 8.0, widthMax: 16.0}, transceiver: {vendor: Mellanox, part: "
+		     "MCP1600, serial: MT1, temperature: 30.5}}");
+	json_auto_t *status = NULL, *again = NULL;
+
+	begin(0);
+	json_put((json_t *)port(), "details", json_incref(details));
+	assert_verdict(LATE, "degraded", "PcieLanesLost");
+	assert_string_equal(json_str_at(port(), "verdict", "message"),
+			    "ens1 has 8 of 16 lanes of PCI Express; seat the card anew, look at "
+			    "its slot (module Mellanox MCP1600, serial MT1)");
+	json_put(json_object_get(details, "pcie"), "width", json_real(16));
+	assert_verdict(LATE + 1, "healthy", "LinkHealthy");
+	assert_string_equal(json_str_at(port(), "verdict", "message"), "ens1 has a link");
+	/* What it is outlives the process, and a boot; how warm it was does not. */
+	status = link_history_status(links, "b", 0);
+	again = link_history_restore(status, "other", 0, LATE);
+	assert_string_equal(json_str_at(again, A, "details", "transceiver", "serial"), "MT1");
+	assert_null(json_at(again, A, "details", "transceiver", "temperature"));
 }
 
 static void link_downed_counts_where_no_interface_does(void **state)
@@ -589,6 +632,8 @@ int main(void)
 		CASE(counters_that_cannot_be_read_for_a_while_are_no_errors),
 		CASE(link_downed_counts_where_no_interface_does),
 		CASE(a_link_that_is_slower_than_it_was_is_degraded),
+		CASE(one_error_under_two_names_is_one),
+		CASE(lost_lanes_are_degraded_and_a_bad_link_names_its_module),
 		CASE(ports_are_wanted_by_policies_and_resources),
 		CASE(limits_are_read_as_the_flag_has_them),
 		CASE(a_history_outlives_its_process),

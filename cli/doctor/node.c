@@ -97,10 +97,20 @@ static void check_pf(const json_t *state, const json_t *pf, json_t *findings)
 	const char *speed = json_str_or(json_at(pf, "linkSpeed"), "");
 	const json_t *wanted = json_find(json_at(state, "spec", "interfaces"), "pciAddress",
 					 json_str_at(pf, "pciAddress"));
+	const json_t *link = json_find(json_at(state, "status", "linkHealth", "ports"),
+				       "pciAddress", json_str_at(pf, "pciAddress"));
+	const char *verdict = json_str_or(json_at(link, "verdict"), "healthy");
 	json_t *vf;
 	size_t i;
 
-	if (wanted && (str_empty(speed) || str_starts(speed, "-1")))
+	if (!str_eq(verdict, "healthy"))
+		finding_add(findings,
+			    &(struct finding){
+				    str_eq(verdict, "failed") ? FINDING_ERROR : FINDING_WARNING,
+				    json_str_or(json_at(link, "reason"), "LinkErrors"), name,
+				    "a good link", "orbweaver explain reason says more"},
+			    "%s", json_str_or(json_at(link, "message"), "the link is not well"));
+	else if (wanted && (str_empty(speed) || str_starts(speed, "-1")))
 		finding_add(findings,
 			    &(struct finding){FINDING_ERROR, "RdmaLinkDown", name, "a link",
 					      "check cable and switch; ip link set up"},

@@ -65,8 +65,38 @@ t_eq "no namespace of a pod is kept open" "" "$(kept_open)"
 t_eq "all went well" "" "$(shown orbweaver_rdma_scrape_failed '')"
 t_ok "Prometheus can read it" readable
 
-# --- a device that does not answer -----------------------------------------------------------------------------------------------
+t_eq "forward error correction, and frames with a wrong checksum" "604 601" "$(shown rdma_fec_uncorrectable_blocks_total 'ifname="mlx5_1"') $(
+	shown rdma_ethernet_checksum_errors_total 'ifname="mlx5_1"')"
+
+# --- files of a port, all that the kernel's documentation has (sysfs-class-infiniband): one each, data in words of four --------------
 read -r _ root <"$tmp/agent.out"
+port=$root/sys/class/infiniband/mlx5_0/ports/1/counters
+mkdir -p "$port"
+n=0
+for file in VL15_dropped excessive_buffer_overrun_errors link_downed link_error_recovery local_link_integrity_errors \
+	{multicast,unicast}_{rcv,xmit}_packets port_{rcv,xmit}_{constraint_errors,data,packets} port_rcv_errors \
+	port_rcv_{remote_physical,switch_relay}_errors port_xmit_discards port_xmit_wait; do
+	echo $((n += 1)) >"$port/$file"
+done
+# The end of 32 bits; it wraps below.
+echo 4294967295 >"$port/symbol_error"
+of_port() {
+	for metric in vl15_dropped excessive_buffer_overrun_errors link_downed link_error_recovery local_link_integrity_errors \
+		{multicast,unicast}_packets_{received,transmitted} port_{constraint_errors,data,packets}_{received,transmitted}{,_bytes} \
+		port_errors_received port_receive_{remote_physical,switch_relay}_errors port_discards_transmitted port_transmit_wait symbol_error; do
+		shown "rdma_${metric}_total" 'ifname="mlx5_0",'
+	done | xargs
+}
+t_wait 30 "a file is a metric" has rdma_symbol_error_total 'ifname="mlx5_0",'
+t_eq "each file is" "1 2 3 4 5 6 7 8 9 10 13 44 56 12 15 16 17 18 19 20 4294967295" "$(of_port)"
+echo 2 >"$port/symbol_error"
+echo 0 >"$port/link_downed"
+echo "N/A (no PMA)" >"$port/port_xmit_wait"
+t_wait 30 "a counter that wraps is what it says" has rdma_symbol_error_total 'is_root="true",rdma_parent_name="ens0f0np0"} 2'
+t_eq "so is one that was reset; one that the adapter does not have is none" "0 -" "$(
+	shown rdma_link_downed_total 'ifname="mlx5_0",') $(shown rdma_port_transmit_wait_total 'ifname="mlx5_0",')-"
+
+# --- a device that does not answer -----------------------------------------------------------------------------------------------
 mkdir -p "$root/sys/class/infiniband/mlx5_1/tc/1"
 mkfifo "$root/sys/class/infiniband/mlx5_1/tc/1/traffic_class"
 sleep 5.1

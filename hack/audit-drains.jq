@@ -7,7 +7,7 @@
 #	evictions  pods that were asked to end, by anybody
 #	nodes      writes to Nodes by the operator, whatever its account, but for labels, which it writes with the status
 #	before     those of both that came before they were allowed, as text, 5 at most; a write to a Node is also allowed
-#	           by the annotation that asks for taints
+#	           by an annotation that asks for taints or cordons
 #
 # Only what succeeded counts. A reboot needs no line of its own: its node was cordoned before.
 def is_done: .stage == "ResponseComplete" and (.responseStatus.code // 500) < 300;
@@ -16,7 +16,7 @@ def allows: .objectRef.resource == "sriovnetworkpoolconfigs" and
 	any(.requestObject | .. | objects; .maxUnavailable | . != null and . != 0 and . != "0" and . != "0%");
 
 def allows_taints: .objectRef.resource == "sriovnetworkpoolconfigs" and
-	(.requestObject.metadata.annotations["orbweaver.io/taint-degraded"]? // null) != null;
+	(.requestObject.metadata.annotations | objects | .["orbweaver.io/taint-degraded"] // .["orbweaver.io/cordon-degraded"] // null) != null;
 
 def is_eviction: .objectRef.subresource == "eviction" and .verb == "create" and (.requestURI | contains("dryRun=") | not);
 

@@ -70,7 +70,8 @@ static bool concerns_taints(const json_t *object)
 {
 	return health_taint_is_on(object) ||
 	       json_find(json_at(object, "status", "conditions"), "type", NODE_HEALTH_CONDITION) ||
-	       json_at(object, "metadata", "annotations", POOL_TAINT_DEGRADED);
+	       json_at(object, "metadata", "annotations", POOL_TAINT_DEGRADED) ||
+	       json_at(object, "metadata", "annotations", POOL_CORDON_DEGRADED);
 }
 
 /* A node or a pool: one that asks for no taints may select the nodes of one that does. */

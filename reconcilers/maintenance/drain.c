@@ -402,7 +402,9 @@ static bool may_evict(struct drain *d, struct candidate *c)
 		/* The scheduler sends no new pods: by what was read before the pods were. */
 		const json_t *looked = json_at(drain_looked(d->world), KIND_NODE, c->name);
 
-		c->needs_cordon = !json_is_true(json_at(c->node, "spec", "unschedulable"));
+		c->needs_cordon = !json_is_true(json_at(c->node, "spec", "unschedulable")) ||
+				  str_eq(annotation(c->node, DRAIN_CORDONED_ANNOTATION),
+					 DRAIN_CORDONED_FOR_LINKS);
 		if (!c->needs_cordon && json_is_true(json_at(looked, "spec", "unschedulable")))
 			return true;
 		set_phase(c, PHASE_EVICTING, "CordonsNode",

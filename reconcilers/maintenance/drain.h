@@ -53,6 +53,8 @@
 /* On a Node: it was cordoned here, and had not been before. */
 #define DRAIN_CORDONED_ANNOTATION "orbweaver.io/cordoned-by"
 #define DRAIN_CORDONED_BY         "orbweaver-operator"
+/* Instead: for its links (health_taint.h). A drain that needs the cordon takes it over. */
+#define DRAIN_CORDONED_FOR_LINKS "orbweaver-links"
 /* On a pool: "true" allows to evict pods that no controller makes again. */
 #define DRAIN_UNMANAGED_ANNOTATION "orbweaver.io/evict-unmanaged"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Nodes are parted by pool, then each pool is decided by itself: who loses the taint, which rails
- * have a common cause, who gets it.
+ * Nodes are parted by pool, then each pool is decided by itself: which rails have a common cause,
+ * which nodes lose taint and cordon, which get them.
  */
 #include "reconcilers/maintenance/health_taint.h"
 
@@ -14,6 +14,7 @@
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/maintenance/drain.h"
 #include "reconcilers/sriov/node_health.h"
 #include "reconcilers/sriov/pool_config.h"
 
@@ -25,24 +26,43 @@ enum {
 
 enum links { LINKS_GOOD, LINKS_BAD, LINKS_UNKNOWN };
 
+/* What keeps pods from a node: bits. */
+enum { TAINT = 1, CORDON = 2 };
+static const struct {
+	unsigned int bit;
+	const char *annotation;
+} measures[] = {{TAINT, POOL_TAINT_DEGRADED}, {CORDON, POOL_CORDON_DEGRADED}};
+
 struct patient {
 	const char *name, *since; /* RFC 3339 of the condition */
 	const json_t *node, *pool;
 	enum links links;
-	bool is_tainted;
+	bool is_cordoned;          /* by anyone */
+	unsigned int out;          /* measures of ours */
 	uint64_t rails, bad_rails; /* bits */
 };
 
 struct ward {
 	struct patient *patients; /* by pool and name */
 	size_t n;
-	size_t limit, tainted;
-	uint64_t common; /* rails that are bad for all */
+	size_t limit, out;
+	unsigned int measures; /* that the pool asks for */
+	uint64_t common;       /* rails that are bad for all */
 };
+
+static unsigned int measures_on(const json_t *node)
+{
+	bool is_cordoned_by_us =
+		str_eq(json_str_at(node, "metadata", "annotations", DRAIN_CORDONED_ANNOTATION),
+		       DRAIN_CORDONED_FOR_LINKS);
+
+	return (json_find(json_at(node, "spec", "taints"), "key", HEALTH_TAINT) ? TAINT : 0) |
+	       (is_cordoned_by_us ? CORDON : 0);
+}
 
 bool health_taint_is_on(const json_t *node)
 {
-	return json_find(json_at(node, "spec", "taints"), "key", HEALTH_TAINT) != NULL;
+	return measures_on(node) != 0;
 }
 
 /* "0=LinkHealthy,3=LinkDown" */
@@ -72,7 +92,8 @@ static struct patient read_patient(const json_t *world, const char *name, const 
 		.since = json_str_or(json_at(condition, "lastTransitionTime"), ""),
 		.node = node,
 		.pool = pool_config_of(world, json_at(node, "metadata", "labels")),
-		.is_tainted = health_taint_is_on(node),
+		.is_cordoned = json_is_true(json_at(node, "spec", "unschedulable")),
+		.out = measures_on(node),
 	};
 
 	if (str_eq(status, "False"))
@@ -83,13 +104,12 @@ static struct patient read_patient(const json_t *world, const char *name, const 
 	return ret;
 }
 
-static void plan_taint(struct plan *plan, struct patient *patient, bool is_on)
+static void plan_new_taints(struct plan *plan, const struct patient *patient, bool is_on)
 {
 	const json_t *taint;
 	json_t *taints = json_array();
-	size_t i, first = json_array_size(plan->ops);
+	size_t i;
 
-	assert(patient->is_tainted != is_on);
 	json_array_foreach (json_at(patient->node, "spec", "taints"), i, taint)
 		if (!str_eq(json_str_at(taint, "key"), HEALTH_TAINT))
 			json_array_append(taints, (json_t *)taint);
@@ -97,9 +117,23 @@ static void plan_taint(struct plan *plan, struct patient *patient, bool is_on)
 		json_array_append_new(taints, json_pack("{s:s, s:s}", "key", HEALTH_TAINT, "effect",
 							"NoSchedule"));
 	plan_taints(plan, patient->name, taints);
+}
+
+static void plan_measures(struct plan *plan, struct patient *patient, unsigned int wanted)
+{
+	size_t first = json_array_size(plan->ops);
+	unsigned int changed = patient->out ^ wanted;
+
+	assert(changed);
+	if (changed & TAINT)
+		plan_new_taints(plan, patient, wanted & TAINT);
+	if (changed & CORDON)
+		plan_cordon(plan, patient->name, wanted & CORDON,
+			    json_pack("{s:{s:s?}}", "annotations", DRAIN_CORDONED_ANNOTATION,
+				      wanted & CORDON ? DRAIN_CORDONED_FOR_LINKS : NULL));
 	/* A Node that may not be written keeps no other one from its turn. */
 	plan_group(plan, first, patient->name, NULL);
-	patient->is_tainted = is_on;
+	patient->out = wanted;
 }
 
 /* ---- one pool -------------------------------------------------------------------------------- */
@@ -134,6 +168,13 @@ static bool is_common_alone(const struct ward *ward, const struct patient *patie
 	return patient->bad_rails && !(patient->bad_rails & ~ward->common);
 }
 
+/* The cordon of an administrator, or of a drain, is not ours to take back. */
+static unsigned int wanted_of(const struct ward *ward, const struct patient *patient)
+{
+	return ward->measures &
+	       ~(patient->is_cordoned && !(patient->out & CORDON) ? (unsigned int)CORDON : 0U);
+}
+
 /* True when one was taken back: also of those that were the first when a rail failed. */
 static bool take_back(struct ward *ward, struct patient **bad, size_t n_bad, struct plan *plan)
 {
@@ -141,28 +182,23 @@ static bool take_back(struct ward *ward, struct patient **bad, size_t n_bad, str
 
 	for (size_t i = 0; i < ward->n; i++) {
 		struct patient *patient = &ward->patients[i];
+		bool is_freed = patient->links == LINKS_GOOD || is_common_alone(ward, patient);
+		unsigned int wanted = is_freed ? 0 : wanted_of(ward, patient);
 
-		if (patient->is_tainted &&
-		    (patient->links == LINKS_GOOD ||
-		     (patient->links == LINKS_BAD && is_common_alone(ward, patient)))) {
-			plan_taint(plan, patient, false);
+		if (patient->out && patient->out != wanted && patient->links != LINKS_UNKNOWN) {
+			plan_measures(plan, patient, wanted);
 			any = true;
 		}
-		ward->tainted += patient->is_tainted;
+		ward->out += patient->out != 0;
 	}
 	/* Who failed last goes first, then those whose links are not known. */
-	for (size_t i = n_bad; i-- > 0 && ward->tainted > ward->limit;) {
-		if (!bad[i]->is_tainted)
+	for (size_t i = n_bad + ward->n; i-- > 0 && ward->out > ward->limit;) {
+		struct patient *patient = i < ward->n ? &ward->patients[i] : bad[i - ward->n];
+
+		if (!patient->out)
 			continue;
-		plan_taint(plan, bad[i], false);
-		ward->tainted--;
-		any = true;
-	}
-	for (size_t i = ward->n; i-- > 0 && ward->tainted > ward->limit;) {
-		if (!ward->patients[i].is_tainted)
-			continue;
-		plan_taint(plan, &ward->patients[i], false);
-		ward->tainted--;
+		plan_measures(plan, patient, 0);
+		ward->out--;
 		any = true;
 	}
 	return any;
@@ -183,7 +219,7 @@ static void tell_common(const struct ward *ward, const char *pool, struct plan *
 	if (ward->common)
 		message =
 			str_printf("rail %s: links are bad on many nodes of the pool at once; look "
-				   "at its switches, the nodes are not tainted for it",
+				   "at its switches, no node is tainted or cordoned for it",
 				   rails);
 	plan_finding(plan, KIND_POOL_CONFIG, pool, message ? "RailDown" : NULL, message);
 }
@@ -193,27 +229,34 @@ static void decide_pool(struct ward *ward, struct plan *plan)
 	auto_free struct patient **bad = mem_calloc(ward->n + 1, sizeof(struct patient *));
 	const json_t *pool = ward->patients[0].pool;
 	auto_free char *key = pool ? json_key(pool) : NULL;
-	size_t n_bad = 0;
+	size_t n_bad = 0, limit;
 
-	if (!pool || !pool_config_taint_limit(pool, ward->n, &ward->limit))
-		ward->limit = 0;
+	for (size_t i = 0; i < ARRAY_LEN(measures); i++) {
+		if (!json_at(pool, "metadata", "annotations", measures[i].annotation))
+			continue;
+		if (!pool_config_taint_limit(pool, measures[i].annotation, ward->n, &limit))
+			limit = 0;
+		if (!ward->measures || limit < ward->limit)
+			ward->limit = limit;
+		ward->measures |= measures[i].bit;
+	}
 	for (size_t i = 0; i < ward->n; i++)
 		if (ward->patients[i].links == LINKS_BAD)
 			bad[n_bad++] = &ward->patients[i];
 	qsort(bad, n_bad, sizeof(struct patient *), compare_failures);
-	if (json_at(pool, "metadata", "annotations", POOL_TAINT_DEGRADED))
+	if (ward->measures)
 		find_common(ward);
 	if (key)
 		tell_common(ward, key, plan);
 	if (take_back(ward, bad, n_bad, plan))
 		return;
-	for (size_t i = 0; i < n_bad && ward->tainted < ward->limit; i++) {
-		if (bad[i]->is_tainted || is_common_alone(ward, bad[i]))
+	for (size_t i = 0; i < n_bad && ward->out < ward->limit; i++) {
+		if (bad[i]->out || is_common_alone(ward, bad[i]) || !wanted_of(ward, bad[i]))
 			continue;
-		plan_taint(plan, bad[i], true);
-		ward->tainted++;
+		plan_measures(plan, bad[i], wanted_of(ward, bad[i]));
+		ward->out++;
 	}
-	assert(ward->tainted <= ward->limit);
+	assert(ward->out <= ward->limit);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which Nodes with bad links get no new pods: a taint, on nodes of pools that ask for it, on so
- * many at once as the pool allows. What fails on many nodes at once is a switch or a rail, not the
- * nodes: it is said once, and taints none. docs/health.md, "Taints".
+ * Which Nodes with bad links get no new pods: a taint, a cordon, or both, on nodes of pools that
+ * ask for it, on so many at once as the pool allows. What fails on many nodes at once is a switch
+ * or a rail, not the nodes: it is said once, and taints none. docs/health.md, "Taints".
  *
- * The state is in the Nodes: the taint itself, and the condition of node_health.h. Recovery takes
- * the taint back, and so does a pool that asks for none any more.
+ * The state is in the Nodes: the taint itself, the mark of the cordon (DRAIN_CORDONED_FOR_LINKS of
+ * drain.h), and the condition of node_health.h. Recovery takes them back, and so does a pool that
+ * asks for none any more. A Node that is cordoned without the mark is not cordoned again, and one
+ * with the mark that was uncordoned stays so.
  */
 #ifndef ORBWEAVER_RECONCILERS_MAINTENANCE_HEALTH_TAINT_H
 #define ORBWEAVER_RECONCILERS_MAINTENANCE_HEALTH_TAINT_H
@@ -35,7 +37,7 @@ enum {
 int health_taint_reconcile(const json_t *world, const char *key, struct plan *plan,
 			   struct err *err);
 
-/* Has the Node the taint? */
+/* Has the Node the taint, or the mark of the cordon? */
 bool health_taint_is_on(const json_t *node);
 
 #endif

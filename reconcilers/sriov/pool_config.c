@@ -159,9 +159,9 @@ bool pool_config_max_unavailable(const json_t *pool, size_t nodes, size_t *ret)
 	return read_share(json_str_or(max, ""), nodes, ret);
 }
 
-bool pool_config_taint_limit(const json_t *pool, size_t nodes, size_t *ret)
+bool pool_config_taint_limit(const json_t *pool, const char *annotation, size_t nodes, size_t *ret)
 {
-	const char *text = json_str_at(pool, "metadata", "annotations", POOL_TAINT_DEGRADED);
+	const char *text = json_str_at(pool, "metadata", "annotations", annotation);
 	int64_t number;
 
 	assert(ret);
@@ -376,6 +376,7 @@ static void check_max_unavailable(const json_t *pool, struct problems *problems)
 
 void pool_config_check(const json_t *pool, struct problems *problems)
 {
+	static const char *const limits[] = {POOL_TAINT_DEGRADED, POOL_CORDON_DEGRADED};
 	const json_t *spec = json_object_get(pool, "spec");
 	int block;
 	const json_t *value;
@@ -408,14 +409,16 @@ void pool_config_check(const json_t *pool, struct problems *problems)
 			    "drains have no deadline",
 			    (int)str_clip(text, strlen(text), QUOTE_MAX), text);
 
-	text = json_str_at(pool, "metadata", "annotations", POOL_TAINT_DEGRADED);
-	if (text && !pool_config_taint_limit(pool, 0, &limit))
-		problem_add(problems, "BadTaintLimit",
-			    "metadata.annotations[" POOL_TAINT_DEGRADED "]",
-			    "\"%.*s\" must be a number of nodes, or a percentage such as \"10%%\"; "
-			    "until "
-			    "then no node is tainted",
-			    (int)str_clip(text, strlen(text), QUOTE_MAX), text);
+	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+		auto_free char *where = str_printf("metadata.annotations[%s]", limits[i]);
+
+		text = json_str_at(pool, "metadata", "annotations", limits[i]);
+		if (text && !pool_config_taint_limit(pool, limits[i], 0, &limit))
+			problem_add(problems, "BadTaintLimit", where,
+				    "\"%.*s\" must be a number of nodes, or a percentage such as "
+				    "\"10%%\"; until then no node is tainted or cordoned",
+				    (int)str_clip(text, strlen(text), QUOTE_MAX), text);
+	}
 
 	mode = json_at(pool, "spec", "rdmaMode");
 	mode_text = json_str_or(mode, "");

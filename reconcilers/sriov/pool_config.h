@@ -85,11 +85,15 @@ bool pool_config_max_unavailable(const json_t *pool, size_t nodes, size_t *ret);
 /* On a pool: how long the pods of a node may take to end, "90s", "30m" or "2h". */
 #define POOL_DRAIN_TIMEOUT "orbweaver.io/drain-timeout"
 
-/* On a pool: so many of its nodes, or "10%", may have the taint of health_taint.h at a time. */
-#define POOL_TAINT_DEGRADED "orbweaver.io/taint-degraded"
+/*
+ * On a pool: so many of its nodes, or "10%", may have the taint, or the cordon, of health_taint.h
+ * at a time. With both the smaller one counts.
+ */
+#define POOL_TAINT_DEGRADED  "orbweaver.io/taint-degraded"
+#define POOL_CORDON_DEGRADED "orbweaver.io/cordon-degraded"
 
-/* Of so many nodes, as pool_config_max_unavailable(). */
-bool pool_config_taint_limit(const json_t *pool, size_t nodes, size_t *ret);
+/* `annotation`: one of these two. Of so many nodes, as pool_config_max_unavailable(). */
+bool pool_config_taint_limit(const json_t *pool, const char *annotation, size_t nodes, size_t *ret);
 
 /* In seconds. False: the pool does not say, or not so that it can be read. */
 bool pool_config_drain_timeout(const json_t *pool, int64_t *ret_s);

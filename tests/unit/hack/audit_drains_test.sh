@@ -53,7 +53,7 @@ says "by when it was asked for, not by when it was answered" '[]' .before < <(
 says "the annotation that asks for taints allows no eviction" '[null,["patch nodes a at 1","create pods/eviction a at 4"]]' \
 	'[.allowed, .before]' < <(
 	line 1 $operator patch nodes
-	line 2 admin patch sriovnetworkpoolconfigs "" '{"metadata":{"annotations":{"orbweaver.io/taint-degraded":"1"}}}'
+	line 2 admin patch sriovnetworkpoolconfigs "" '{"metadata":{"annotations":{"orbweaver.io/cordon-degraded":"1"}}}'
 	line 3 $operator patch nodes
 	line 4 $operator create pods/eviction
 )

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Taints of nodes with bad links: one by one, and in a world that changes at random, where they are
- * never more than a pool allows, and never stay where they should not.
+ * Taints and cordons of nodes with bad links: one by one, and in a world that changes at random,
+ * where they are never more than a pool allows, never stay where they should not, and leave those
+ * of others alone.
  */
 #include "tests/support/test.h"
 
@@ -10,6 +11,7 @@
 
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/maintenance/drain.h"
 #include "reconcilers/maintenance/health_taint.h"
 #include "reconcilers/sriov/node_health.h"
 #include "reconcilers/sriov/pool_config.h"
@@ -67,6 +69,39 @@ static bool is_tainted(int i)
 	auto_free char *name = str_printf("w%d", i);
 
 	return health_taint_is_on(json_at(world, KIND_NODE, name));
+}
+
+static json_t *pool_annotations(void)
+{
+	return json_at(world, KIND_POOL_CONFIG, "orbweaver-system/all", "metadata", "annotations");
+}
+
+/* mark: of DRAIN_CORDONED_ANNOTATION; NULL: an administrator's. */
+static void set_cordon(int i, bool is_cordoned, const char *mark)
+{
+	auto_free char *name = str_printf("w%d", i);
+	json_t *node = json_at(world, KIND_NODE, name);
+
+	(void)json_object_del(json_at(node, "metadata", "annotations"), DRAIN_CORDONED_ANNOTATION);
+	json_put_str(json_at(node, "metadata", "annotations"), DRAIN_CORDONED_ANNOTATION, mark);
+	json_put_bool(json_need_object(node, "spec"), "unschedulable", is_cordoned);
+}
+
+/* "taint", "cordon by MARK", "cordon", joined by blanks. */
+static void assert_node(int i, const char *want)
+{
+	auto_free char *name = str_printf("w%d", i);
+	const json_t *node = json_at(world, KIND_NODE, name);
+	const char *mark = json_str_at(node, "metadata", "annotations", DRAIN_CORDONED_ANNOTATION);
+	auto_strbuf struct strbuf got = {0};
+
+	if (json_find(json_at(node, "spec", "taints"), "key", HEALTH_TAINT))
+		strbuf_adds(&got, "taint ");
+	if (json_is_true(json_at(node, "spec", "unschedulable")))
+		strbuf_adds(&got, "cordon ");
+	if (mark)
+		strbuf_addf(&got, "by %s ", mark);
+	assert_string_equal(strbuf_str(&got), want);
 }
 
 /*
@@ -154,8 +189,7 @@ static void a_pool_that_asks_for_none_or_fewer_gets_them_back(void **state)
 	set_links(0, "False", "2026-01-31T09:01:00Z", "0=LinkDown");
 	set_links(1, "False", "2026-01-31T09:02:00Z", "1=LinkDown");
 	assert_taints("w0 w1 ");
-	annotations =
-		json_at(world, KIND_POOL_CONFIG, "orbweaver-system/all", "metadata", "annotations");
+	annotations = pool_annotations();
 	json_put_str(annotations, POOL_TAINT_DEGRADED, "25%");
 	assert_taints("w0 ");
 	json_put_str(annotations, POOL_TAINT_DEGRADED, "many");
@@ -176,18 +210,14 @@ static void what_many_nodes_have_is_said_once_and_taints_none(void **state)
 	assert_taints("");
 	assert_string_equal(
 		finding, "RailDown rail 3: links are bad on many nodes of the pool at once; look "
-			 "at its switches, the nodes are not tainted for it");
+			 "at its switches, no node is tainted or cordoned for it");
 	/* One that has a fault of its own besides. */
 	set_links(2, "False", "2026-01-31T09:01:00Z", "0=LinkErrors,3=LinkDown");
 	assert_taints("w2 ");
-	(void)json_object_del(
-		json_at(world, KIND_POOL_CONFIG, "orbweaver-system/all", "metadata", "annotations"),
-		POOL_TAINT_DEGRADED);
+	(void)json_object_del(pool_annotations(), POOL_TAINT_DEGRADED);
 	assert_taints("");
 	assert_string_equal(finding, " ");
-	json_put_str(
-		json_at(world, KIND_POOL_CONFIG, "orbweaver-system/all", "metadata", "annotations"),
-		POOL_TAINT_DEGRADED, "2");
+	json_put_str(pool_annotations(), POOL_TAINT_DEGRADED, "2");
 	assert_taints("w2 ");
 	assert_string_not_equal(finding, " ");
 	for (int i = 0; i < 4; i++)
@@ -236,6 +266,50 @@ static void a_switch_of_a_tenth_of_all_nodes_is_a_common_cause(void **state)
 	assert_true(strstr(finding, "RailDown rail 3:") == finding);
 }
 
+#define OUR_CORDON "cordon by " DRAIN_CORDONED_FOR_LINKS " "
+
+static void a_pool_asks_for_cordons_instead_or_besides(void **state)
+{
+	begin(3, NULL);
+	json_put_str(pool_annotations(), POOL_CORDON_DEGRADED, "1");
+	for (int i = 0; i < 2; i++)
+		set_links(i, "False", "2026-01-31T09:01:00Z", "0=LinkDown");
+	assert_taints("w0 ");
+	assert_node(0, OUR_CORDON);
+	/* The smaller number of both. */
+	json_put_str(pool_annotations(), POOL_TAINT_DEGRADED, "2");
+	assert_taints("w0 ");
+	assert_node(0, "taint " OUR_CORDON);
+	(void)json_object_del(pool_annotations(), POOL_CORDON_DEGRADED);
+	assert_taints("w0 w1 ");
+	assert_node(0, "taint ");
+	for (int i = 0; i < 2; i++)
+		set_links(i, "True", "2026-01-31T09:02:00Z", "0=LinkHealthy");
+	assert_taints("");
+	assert_node(0, "");
+}
+
+static void a_cordon_of_others_stays_and_so_does_an_uncordon(void **state)
+{
+	begin(3, NULL);
+	json_put_str(pool_annotations(), POOL_CORDON_DEGRADED, "2");
+	for (int i = 0; i < 2; i++)
+		set_links(i, "False", "2026-01-31T09:01:00Z", "0=LinkDown");
+	set_cordon(0, true, NULL);
+	assert_taints("w1 ");
+	assert_node(0, "cordon ");
+	set_cordon(1, false, DRAIN_CORDONED_FOR_LINKS);
+	assert_taints("w1 ");
+	assert_node(1, "by " DRAIN_CORDONED_FOR_LINKS " ");
+	/* A drain has taken it over. */
+	set_cordon(1, true, DRAIN_CORDONED_BY);
+	for (int i = 0; i < 2; i++)
+		set_links(i, "True", "2026-01-31T09:02:00Z", "0=LinkHealthy");
+	assert_taints("");
+	assert_node(0, "cordon ");
+	assert_node(1, "cordon by " DRAIN_CORDONED_BY " ");
+}
+
 /* An admission policy refuses one Node for good. */
 static void a_write_that_fails_holds_up_no_other_node(void **state)
 {
@@ -259,32 +333,55 @@ static void a_write_that_fails_holds_up_no_other_node(void **state)
 
 /* ---- at random ------------------------------------------------------------------------------- */
 
-static void change_at_random(size_t *limit)
+static void limit_at_random(size_t *limit)
+{
+	static const char *const annotations[] = {POOL_TAINT_DEGRADED, POOL_CORDON_DEGRADED};
+	int both = 1 + rand() % 3;
+
+	*limit = 5;
+	for (int i = 0; i < 2; i++) {
+		size_t one = (size_t)(rand() % 5);
+		auto_free char *text = str_printf("%zu", one);
+
+		(void)json_object_del(pool_annotations(), annotations[i]);
+		if (!(both & 1 << i))
+			continue;
+		json_put_str(pool_annotations(), annotations[i], text);
+		*limit = one < *limit ? one : *limit;
+	}
+	/* Those that are too many go; from then on the budget holds. */
+	(void)decide(*limit, false);
+}
+
+/* Cordons of an administrator ("1"), or of a drain ("2"), come and go. */
+static void cordon_at_random(char *theirs)
+{
+	int i = rand() % NODES;
+
+	theirs[i] = (char)('0' + rand() % 3);
+	set_cordon(i, theirs[i] != '0', theirs[i] == '2' ? DRAIN_CORDONED_BY : NULL);
+}
+
+static void change_at_random(size_t *limit, char *theirs)
 {
 	static const char *const statuses[] = {"True", "False", "False", "Unknown", NULL};
 	static const char *const reasons[] = {"LinkHealthy", "LinkDown", "LinkFlapping"};
-	json_t *annotations =
-		json_at(world, KIND_POOL_CONFIG, "orbweaver-system/all", "metadata", "annotations");
 	auto_free char *since = str_printf("2026-01-31T09:%02d:00Z", rand() % 60);
 	auto_free char *rails = str_printf("%d=%s,%d=%s", rand() % 4, reasons[rand() % 3],
 					   4 + rand() % 4, reasons[rand() % 3]);
 
-	if (rand() % 50 == 0) {
-		auto_free char *text = NULL;
-
-		*limit = (size_t)(rand() % 5);
-		text = str_printf("%zu", *limit);
-		json_put_str(annotations, POOL_TAINT_DEGRADED, text);
-		/* Those that are too many go; from then on the budget holds. */
-		(void)decide(*limit, false);
-		return;
-	}
-	set_links(rand() % NODES, statuses[rand() % 5], since, rand() % 3 ? rails : NULL);
+	if (rand() % 50 == 0)
+		limit_at_random(limit);
+	else if (rand() % 8 == 0)
+		cordon_at_random(theirs);
+	else
+		set_links(rand() % NODES, statuses[rand() % 5], since, rand() % 3 ? rails : NULL);
 }
 
 static void never_too_many_and_never_stuck(void **state)
 {
 	int steps = getenv("LONG") ? 1000000 : 5000;
+	char theirs[NODES + 1] = "000000000000";
 	size_t limit = 3;
 
 	srand(7);
@@ -292,7 +389,7 @@ static void never_too_many_and_never_stuck(void **state)
 	for (int step = 0; step < steps; step++) {
 		int turns = 0;
 
-		change_at_random(&limit);
+		change_at_random(&limit, theirs);
 		/* A write may be lost, and a decision come late. */
 		if (rand() % 4 == 0)
 			continue;
@@ -307,12 +404,19 @@ static void never_too_many_and_never_stuck(void **state)
 			const char *status = json_string_value(condition);
 
 			assert_false(is_tainted(i) && (!status || str_eq(status, "True")));
+			if (theirs[i] != '0')
+				assert_true(json_is_true(
+					json_at(world, KIND_NODE, name, "spec", "unschedulable")));
 		}
 	}
 	/* All is well: nothing is left. */
 	for (int i = 0; i < NODES; i++)
 		set_links(i, "True", "2026-01-31T09:00:00Z", "0=LinkHealthy");
 	assert_taints("");
+	for (int i = 0; i < NODES; i++)
+		assert_node(i, theirs[i] == '0'   ? ""
+			       : theirs[i] == '1' ? "cordon "
+						  : "cordon by " DRAIN_CORDONED_BY " ");
 }
 
 #define CASE(name) cmocka_unit_test_teardown(name, tear_down)
@@ -327,6 +431,8 @@ int main(void)
 		CASE(a_pool_without_nodes_has_no_rail),
 		CASE(who_was_tainted_before_the_rail_was_known_gets_it_back),
 		CASE(a_switch_of_a_tenth_of_all_nodes_is_a_common_cause),
+		CASE(a_pool_asks_for_cordons_instead_or_besides),
+		CASE(a_cordon_of_others_stays_and_so_does_an_uncordon),
 		CASE(a_write_that_fails_holds_up_no_other_node),
 		CASE(never_too_many_and_never_stuck),
 	};

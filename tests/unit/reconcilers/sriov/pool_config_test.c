@@ -228,14 +228,13 @@ static void so_many_nodes_may_be_tainted(void **state)
 		auto_free char *wrong = str_printf(
 			"pool sys/a: metadata.annotations[" POOL_TAINT_DEGRADED "]: \"%s\" must be "
 			"a number of nodes, or a percentage such as \"10%%\"; until then no node "
-			"is "
-			"tainted",
+			"is tainted or cordoned",
 			rows[i].text);
 		json_auto_t *world = world_with(pools);
 		size_t limit = 7;
 
 		assert_int_equal(pool_config_taint_limit(json_at(world, KIND_POOL_CONFIG, "sys/a"),
-							 20, &limit),
+							 POOL_TAINT_DEGRADED, 20, &limit),
 				 rows[i].is_good);
 		assert_int_equal(limit, rows[i].limit);
 		if (rows[i].is_good)

@@ -149,7 +149,7 @@ static const char *reason(void)
 			   "reason");
 }
 
-static void a_lost_link_is_said_once_and_so_is_its_return(void **state)
+TEST_WITH(a_lost_link_is_said_once_and_so_is_its_return, set_up, tear_down)
 {
 	struct strbuf text = {0};
 
@@ -179,7 +179,7 @@ static void a_lost_link_is_said_once_and_so_is_its_return(void **state)
 			    "LinkHealthy: ens1 has a link\n");
 }
 
-static void what_our_steps_do_is_not_said(void **state)
+TEST_WITH(what_our_steps_do_is_not_said, set_up, tear_down)
 {
 	json_auto_t *acted = json_pack("{s:I}", A, (json_int_t)INT64_MAX);
 
@@ -198,7 +198,7 @@ static void what_our_steps_do_is_not_said(void **state)
 	assert_string_equal(reason(), "LinkDown");
 }
 
-static void a_step_that_began_after_the_look_counts_as_ours(void **state)
+TEST_WITH(a_step_that_began_after_the_look_counts_as_ours, set_up, tear_down)
 {
 	json_auto_t *acted = json_object();
 
@@ -209,7 +209,7 @@ static void a_step_that_began_after_the_look_counts_as_ours(void **state)
 	assert_string_equal(reason(), "LinkHealthy");
 }
 
-static void other_interfaces_and_messages_say_nothing(void **state)
+TEST_WITH(other_interfaces_and_messages_say_nothing, set_up, tear_down)
 {
 	heard(BEFORE);
 	looked("{carrier: true, carrierChanges: 2}", NULL);
@@ -221,14 +221,14 @@ static void other_interfaces_and_messages_say_nothing(void **state)
 	assert_string_equal(reason(), "LinkHealthy");
 }
 
-static void a_new_node_says_nothing_before_links_had_their_time(void **state)
+TEST_WITH(a_new_node_says_nothing_before_links_had_their_time, set_up, tear_down)
 {
 	looked("{carrier: false}", NULL);
 	assert_null(link_health_status(health));
 	assert_int_equal(changes, 0);
 }
 
-static void a_clock_that_is_set_back_suspends_no_verdict(void **state)
+TEST_WITH(a_clock_that_is_set_back_suspends_no_verdict, set_up, tear_down)
 {
 	const json_t *port;
 
@@ -252,7 +252,7 @@ static void a_clock_that_is_set_back_suspends_no_verdict(void **state)
 	assert_string_equal(reason(), "LinkHealthy");
 }
 
-static void details_are_read_rarely_and_named_with_a_bad_link(void **state)
+TEST_WITH(details_are_read_rarely_and_named_with_a_bad_link, set_up, tear_down)
 {
 	json_auto_t *details = yaml("{pcie: {width: 16.0, speed: 32.0}, pcieErrors: {fatal: 2}, "
 				    "reporters: {fw: 3}, transceiver: {vendor: NVIDIA, part: P, "
@@ -312,22 +312,4 @@ static void details_are_read_rarely_and_named_with_a_bad_link(void **state)
 	assert_true(asked_ms > first_ms);
 	assert_non_null(
 		json_at(json_array_get(json_at(link_health_status(health), "ports"), 0), "module"));
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(a_lost_link_is_said_once_and_so_is_its_return),
-		CASE(what_our_steps_do_is_not_said),
-		CASE(a_step_that_began_after_the_look_counts_as_ours),
-		CASE(other_interfaces_and_messages_say_nothing),
-		CASE(details_are_read_rarely_and_named_with_a_bad_link),
-		CASE(a_new_node_says_nothing_before_links_had_their_time),
-		CASE(a_clock_that_is_set_back_suspends_no_verdict),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

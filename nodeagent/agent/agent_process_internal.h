@@ -54,6 +54,7 @@ struct agent_api {
 	struct node_state *node_state;
 	bool heard; /* it has said whether there is a NodeState */
 	bool reported_restart;
+	bool pods_hear, taints_devices; /* of bad links; as the NodeState's annotations say */
 };
 
 /* Counters of devices, for scrapes of /metrics. */

@@ -38,7 +38,26 @@ static void emit_pod(void *arg, const char *pod, const char *reason, const char 
 	struct agent_process *p = arg;
 
 	if (p->executes)
-		pod_events_emit(p->api.pod_events, pod, reason, message);
+		pod_events_emit(p->api.pod_events, pod, true, reason, message);
+}
+
+/* A port of the node is bad, or good again. */
+static void emit_users(void *arg, const char *port, bool warning, const char *reason,
+		       const char *message)
+{
+	const struct agent_process *p = arg;
+
+	if (!p->executes || !p->offers || !p->api.pods_hear)
+		return;
+	pod_events_emit_users(p->api.pod_events,
+			      &(struct meter_port){
+				      .address = port,
+				      .observed = agent_view(p->agent).observed,
+				      .resources = offers_resources(p->offers),
+				      .allocated = offers_allocated(p->offers),
+				      .attachments = attachments_list(p->attachments),
+			      },
+			      warning, reason, message);
 }
 
 /* Also without the lock: all agents say the same, and one event stands for all. */
@@ -157,6 +176,16 @@ static void judge_links(struct agent_process *p)
 	link_health_looked(p->counters.links, &(struct link_health_look){.observed = view.observed,
 									 .wanted = wanted,
 									 .acted = view.acted});
+}
+
+static void on_links_changed(void *arg)
+{
+	const struct agent_process *p = arg;
+
+	if (p->slices)
+		resource_slices_set_links(p->slices, link_health_status(p->counters.links),
+					  p->api.taints_devices);
+	report_status(arg);
 }
 
 static void on_looked(void *arg)
@@ -302,6 +331,12 @@ static void on_host_event(void *arg, const struct watch_event *event)
 
 /* ---- the API server -------------------------------------------------------------------------- */
 
+/* By the node's pool: the operator has copied the annotation. */
+static bool is_asked_for(const json_t *state, const char *annotation)
+{
+	return str_eq(json_str_at(state, "metadata", "annotations", annotation), "true");
+}
+
 static void on_node_state(void *arg, const json_t *object)
 {
 	struct agent_process *p = arg;
@@ -321,10 +356,13 @@ static void on_node_state(void *arg, const json_t *object)
 		p->api.reported_restart = true;
 	}
 	p->api.heard = true;
+	p->api.pods_hear = is_asked_for(object, LINK_HEALTH_POD_EVENTS);
+	p->api.taints_devices = is_asked_for(object, LINK_HEALTH_DEVICE_TAINTS);
 	link_health_heard(p->counters.links, json_at(object, "status", "linkHealth"));
 	agent_set_node_state(p->agent, object);
 	offer_pools(p);
 	judge_links(p);
+	on_links_changed(p);
 	check_resources(p);
 	readiness_set(p->readiness, "nodestate", true, NULL);
 }
@@ -504,8 +542,9 @@ static void start_host(struct agent_process *p)
 		.loop = p->loop,
 		.node = p->options->node,
 		.limits = p->options->metrics.links,
-		.changed = report_status,
+		.changed = on_links_changed,
 		.emit = emit_event,
+		.turned = emit_users,
 		.count = on_count,
 		.details = on_details,
 		.arg = p,

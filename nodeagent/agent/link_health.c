@@ -162,12 +162,17 @@ static void emit_news(const struct link_health *health, const json_t *before)
 		const json_t *was = json_find(json_at(before, "ports"), "pciAddress",
 					      json_str_at(port, "pciAddress"));
 		const char *reason = json_str_at(port, "reason");
+		const char *message = json_str_at(port, "message");
 		bool is_well = str_eq(reason, "LinkHealthy");
+		bool was_well = !was || str_eq(json_str_at(was, "reason"), "LinkHealthy");
 
 		if (str_eq(reason, json_str_at(was, "reason")) || (is_well && !was))
 			continue;
-		health->config.emit(health->config.arg, !is_well, reason,
-				    json_str_at(port, "message"));
+		health->config.emit(health->config.arg, !is_well, reason, message);
+		/* One that flaps is bad all the time. */
+		if (is_well != was_well)
+			health->config.turned(health->config.arg, json_str_at(port, "pciAddress"),
+					      !is_well, reason, message);
 	}
 }
 
@@ -316,7 +321,8 @@ struct link_health *link_health_new(const struct link_health_config *config)
 {
 	struct link_health *health = mem_new(struct link_health);
 
-	assert(config->node && config->changed && config->emit && config->count && config->details);
+	assert(config->node && config->changed && config->emit && config->turned && config->count &&
+	       config->details);
 	health->config = *config;
 	health->links = json_object();
 	health->wanted = json_object();

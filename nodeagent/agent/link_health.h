@@ -12,6 +12,13 @@
 #include "nodeagent/host/watch.h"
 #include "nodeagent/host_plan/link_history.h"
 
+/*
+ * On a NodeState, "true" (POOL_POD_EVENTS and POOL_DEVICE_TAINTS of the operator): pods that use a
+ * port have events when it is bad; devices of ports that are bad have a taint in ResourceSlices.
+ */
+#define LINK_HEALTH_POD_EVENTS    "orbweaver.io/pod-events-degraded"
+#define LINK_HEALTH_DEVICE_TAINTS "orbweaver.io/taint-devices-degraded"
+
 enum {
 	/* Counters are read that often without a scrape. */
 	LINK_HEALTH_COUNT_MS = 60000,
@@ -33,6 +40,9 @@ struct link_health_config {
 	void (*changed)(void *arg);
 	/* Emit an event: the reason and message of a verdict. */
 	void (*emit)(void *arg, bool warning, const char *reason, const char *message);
+	/* A port, by its PCI address, is bad, or good again: its pods may have to know. */
+	void (*turned)(void *arg, const char *port, bool warning, const char *reason,
+		       const char *message);
 	/* Read counters: link_health_counted() is due. */
 	void (*count)(void *arg);
 	/*

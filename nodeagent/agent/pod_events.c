@@ -19,12 +19,14 @@ struct waiting {
 	struct waiting *next;
 	struct kube_call *call;
 	char *ns, *name, *reason, *message;
+	bool warning;
 };
 
 struct pod_events {
 	struct kube_client *client;
 	struct recorder *recorder;
 	struct waiting *waiting;
+	size_t n_waiting;
 };
 
 static void waiting_free(struct waiting *waiting)
@@ -48,23 +50,26 @@ static void on_pod(void *arg, json_t *object, const struct err *err)
 				      .name = waiting->name,
 				      .uid = object ? json_uid(object) : NULL,
 			      },
-			      true, waiting->reason, waiting->message);
+			      waiting->warning, waiting->reason, waiting->message);
 	while (*place != waiting)
 		place = &(*place)->next;
 	*place = waiting->next;
+	waiting->events->n_waiting--;
 	waiting_free(waiting);
 }
 
-void pod_events_emit(struct pod_events *events, const char *pod, const char *reason,
+void pod_events_emit(struct pod_events *events, const char *pod, bool warning, const char *reason,
 		     const char *message)
 {
 	const char *slash = strchr(pod, '/');
 	struct waiting *waiting;
 
 	assert(reason && message);
-	if (!slash)
+	if (!slash || events->n_waiting == POD_EVENTS_WAITING_MAX)
 		return;
+	events->n_waiting++;
 	waiting = mem_new(struct waiting);
+	waiting->warning = warning;
 	waiting->events = events;
 	waiting->ns = str_ndup(pod, (size_t)(slash - pod));
 	waiting->name = str_ndup(slash + 1, strcspn(slash + 1, "/"));
@@ -74,6 +79,18 @@ void pod_events_emit(struct pod_events *events, const char *pod, const char *rea
 	events->waiting = waiting;
 	waiting->call = kube_get_within(events->client, &kube_pods, waiting->ns, waiting->name,
 					on_pod, waiting);
+}
+
+void pod_events_emit_users(struct pod_events *events, const struct meter_port *port, bool warning,
+			   const char *reason, const char *message)
+{
+	auto_free char *text = str_printf("of a port that the pod uses: %s", message);
+	json_auto_t *pods = meter_pods_on_port(port);
+	const char *pod;
+	json_t *value;
+
+	json_each (pods, pod, value)
+		pod_events_emit(events, pod, warning, reason, text);
 }
 
 struct pod_events *pod_events_new(struct kube_client *client, struct recorder *recorder)

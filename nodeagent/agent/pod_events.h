@@ -8,6 +8,12 @@
 
 #include "lib/kube/client.h"
 #include "lib/kube/recorder.h"
+#include "nodeagent/devices/meter_pods.h"
+
+enum {
+	/* Pods that are being read for their events; further events are dropped. */
+	POD_EVENTS_WAITING_MAX = 256,
+};
 
 struct pod_events;
 
@@ -17,10 +23,14 @@ struct pod_events *pod_events_new(struct kube_client *client, struct recorder *r
 void pod_events_free(struct pod_events *events);
 
 /*
- * A warning. pod: "ns/pod/container". A pod that is gone needs none; one that cannot be read has an
- * event without its uid.
+ * pod: "ns/pod" or "ns/pod/container". A pod that is gone needs none; one that cannot be read has
+ * an event without its uid.
  */
-void pod_events_emit(struct pod_events *events, const char *pod, const char *reason,
+void pod_events_emit(struct pod_events *events, const char *pod, bool warning, const char *reason,
 		     const char *message);
+
+/* The same on each pod that uses the port. */
+void pod_events_emit_users(struct pod_events *events, const struct meter_port *port, bool warning,
+			   const char *reason, const char *message);
 
 #endif

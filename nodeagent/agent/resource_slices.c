@@ -35,6 +35,8 @@ struct resource_slices {
 	struct kube_call *call;
 	char *owner;
 	json_t *pools, *observed; /* NULL: not set yet */
+	json_t *links;            /* ports that are judged; NULL: none */
+	bool taints_degraded;
 	struct dra_features features;
 	json_t *change; /* of dra_slices_diff(); NULL: none is under way */
 	size_t n_done;  /* of it */
@@ -177,6 +179,8 @@ static void look_for_changes(void *arg)
 		.node_uid = slices->owner,
 		.pools = slices->pools,
 		.observed = slices->observed,
+		.links = slices->links,
+		.taints_degraded = slices->taints_degraded,
 		.features = slices->features,
 	});
 	have = existing_slices(slices);
@@ -258,6 +262,7 @@ void resource_slices_free(struct resource_slices *slices)
 	timer_free(slices->due);
 	json_decref(slices->pools);
 	json_decref(slices->observed);
+	json_decref(slices->links);
 	json_decref(slices->change);
 	mem_free(slices->owner);
 	mem_free(slices->selector);
@@ -279,6 +284,14 @@ void resource_slices_set(struct resource_slices *slices, const json_t *pools,
 	slices->observed = json_incref((json_t *)observed);
 	json_decref(old_pools);
 	json_decref(old_observed);
+	look_soon(slices);
+}
+
+void resource_slices_set_links(struct resource_slices *slices, const json_t *links,
+			       bool taints_degraded)
+{
+	json_replace(&slices->links, json_incref(json_at(links, "ports")));
+	slices->taints_degraded = taints_degraded;
 	look_soon(slices);
 }
 

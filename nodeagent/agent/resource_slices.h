@@ -41,6 +41,9 @@ void resource_slices_set_owner(struct resource_slices *slices, const char *uid);
 /* What is to be published (dra_choice_claims()) of this host; borrowed. */
 void resource_slices_set(struct resource_slices *slices, const json_t *pools,
 			 const json_t *observed);
+/* link_health_status(), borrowed; whether devices of bad links have a taint. */
+void resource_slices_set_links(struct resource_slices *slices, const json_t *links,
+			       bool taints_degraded);
 /* Only the agent that executes writes; at the start it may not. */
 void resource_slices_may_write(struct resource_slices *slices, bool may);
 

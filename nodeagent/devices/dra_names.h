@@ -14,5 +14,7 @@
 #define DRA_CDI_KIND DRA_DRIVER "/claim"
 /* Key of the taint on a device that is not well. */
 #define DRA_TAINT DRA_DRIVER "/unhealthy"
+/* On one that works, over a link that is bad. */
+#define DRA_TAINT_DEGRADED DRA_DRIVER "/degraded"
 
 #endif

@@ -143,9 +143,19 @@ static void index_functions(const json_t *observed, struct map *functions)
 	}
 }
 
+/* The verdict about the link of a function's port; NULL: it is not judged. */
+static const char *link_of(const struct dra_slices_input *input, const struct function *function)
+{
+	const json_t *port = !function ? NULL : function->pf ? function->pf : function->seen;
+	const char *address = json_str_at(port, "pciAddress");
+
+	return address ? json_str_at(json_find(input->links, "pciAddress", address), "verdict")
+		       : NULL;
+}
+
 /* Those that dra-driver-sriov and DRANET have, under their names. */
 static json_t *attributes_of(const json_t *resource, const json_t *device,
-			     const struct function *function)
+			     const struct function *function, const char *link)
 {
 	const json_t *seen = function ? function->seen : NULL, *pf = function ? function->pf : NULL;
 	const char *id = json_str_at(device, "id");
@@ -176,6 +186,7 @@ static json_t *attributes_of(const json_t *resource, const json_t *device,
 		put_int(attributes, "vfID", number);
 	}
 	put_int(attributes, "rail", json_at(pf ? pf : seen, "rail"));
+	put_text(attributes, "linkVerdict", link);
 	put_int(attributes, "dra.net/numaNode", json_at(device, "numa"));
 	put_bool(attributes, "rdmaCapable", json_at(device, "details", "rdma") != NULL);
 	put_bool(attributes, "dra.net/rdma", json_at(device, "details", "rdma") != NULL);
@@ -188,16 +199,17 @@ static json_t *attributes_of(const json_t *resource, const json_t *device,
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
-static json_t *device_new(char *name, json_t *attributes, bool is_healthy)
+/* taint: NULL for none. */
+static json_t *device_new(char *name, json_t *attributes, const char *taint)
 {
 	auto_free char *owned = name;
 	json_t *device = json_object();
 
 	json_put_str(device, "name", owned);
 	json_put(device, "attributes", attributes);
-	if (!is_healthy)
+	if (taint)
 		json_put(device, "taints",
-			 json_pack("[{s:s, s:s}]", "key", DRA_TAINT, "effect", "NoSchedule"));
+			 json_pack("[{s:s, s:s}]", "key", taint, "effect", "NoSchedule"));
 	return device;
 }
 
@@ -210,13 +222,20 @@ static void add_functions(const struct dra_slices_input *input, const json_t *re
 	json_array_foreach (json_at(resource, "devices"), i, device) {
 		const char *id = json_str_at(device, "id");
 		bool is_healthy = json_is_true(json_at(device, "healthy"));
+		const struct function *function = id ? map_get(functions, id) : NULL;
+		const char *link = link_of(input, function), *taint = NULL;
 
 		if (!id || (!is_healthy && input->features.no_taints))
 			continue;
-		json_array_append_new(
-			devices, device_new(dra_device_name(id),
-					    attributes_of(resource, device, map_get(functions, id)),
-					    is_healthy));
+		if (!is_healthy)
+			taint = DRA_TAINT;
+		else if (input->taints_degraded && !input->features.no_taints && link &&
+			 !str_eq(link, "healthy"))
+			taint = DRA_TAINT_DEGRADED;
+		json_array_append_new(devices,
+				      device_new(dra_device_name(id),
+						 attributes_of(resource, device, function, link),
+						 taint));
 	}
 }
 
@@ -252,7 +271,7 @@ static void add_shared(const struct dra_slices_input *input, const json_t *resou
 	put_text(attributes, "resourceName", name);
 	put_bool(attributes, "rdmaCapable", true);
 	put_bool(attributes, "dra.net/rdma", true);
-	device = device_new(dra_shared_name(name), attributes, is_healthy);
+	device = device_new(dra_shared_name(name), attributes, is_healthy ? NULL : DRA_TAINT);
 	json_put_bool(device, "allowMultipleAllocations", true);
 	json_put(device, "capacity",
 		 json_pack("{s:{s:o, s:{s:s, s:[s]}}}", "slots", "value",

@@ -33,14 +33,16 @@ struct dra_slices_input {
 	const char *node_uid;   /* NULL: not known, the slices have no owner */
 	const json_t *pools;    /* dra_choice_claims() */
 	const json_t *observed; /* the observed document, for attributes */
+	const json_t *links;    /* "ports" of link_history_status(); NULL: none is judged */
+	bool taints_degraded;   /* devices of ports that are not healthy */
 	struct dra_features features;
 };
 
 /*
  * The slices of all offered devices as they should be, but for the pool's generation, which is 0;
  * [ResourceSlice], new, sorted by name; empty when nothing is offered. Devices that are not healthy
- * have a taint, or are left out where there are none. A shared device is one that many claims may
- * have, or is left out.
+ * have a taint, or are left out where there are none. Those of a port whose link is bad may have
+ * another taint. A shared device is one that many claims may have, or is left out.
  */
 json_t *dra_slices(const struct dra_slices_input *input);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Owners of devices for the labels of metrics. The agent calls this before each gathering; the word
- * of the kubelet is applied last, so that it replaces the word of CNI plugins.
+ * Owners of devices for the labels of metrics, before each gathering; the word of the kubelet is
+ * applied last, so that it replaces the word of CNI plugins. Users of ports for events on pods.
  */
 #include "nodeagent/devices/meter_pods.h"
 
@@ -40,6 +40,52 @@ json_t *meter_pods(const json_t *allocated, const json_t *attachments)
 		json_each (devices, id, holder)
 			if (pci_address_is_valid(id))
 				json_put(ret, id, pod_of_holder(json_str_or(holder, "")));
+	return ret;
+}
+
+/* Its interface, or a VLAN on top of it. */
+static bool is_on(const char *master, const char *port)
+{
+	size_t len = strlen(port);
+
+	return len > 0 && strncmp(master, port, len) == 0 &&
+	       (master[len] == '\0' || master[len] == '.');
+}
+
+json_t *meter_pods_on_port(const struct meter_port *port)
+{
+	const json_t *seen =
+		json_find(json_at(port->observed, "interfaces"), "pciAddress", port->address);
+	const char *name = json_str_or(json_at(seen, "name"), ""), *resource, *id;
+	json_t *ret = json_object(), *functions = json_object(), *devices, *holder;
+	const json_t *entry;
+	size_t i;
+
+	json_put_bool(functions, port->address, true);
+	json_array_foreach (json_at(seen, "Vfs"), i, entry)
+		json_put_bool(functions, json_str_or(json_at(entry, "pciAddress"), ""), true);
+	json_array_foreach (port->attachments, i, entry) {
+		auto_free char *pod =
+			str_printf("%s/%s", json_str_or(json_at(entry, "pod", "namespace"), ""),
+				   json_str_or(json_at(entry, "pod", "name"), ""));
+
+		if (json_at(functions, json_str_or(json_at(entry, "device"), "-")) ||
+		    is_on(json_str_or(json_at(entry, "master"), ""), name))
+			json_put_bool(ret, pod, true);
+	}
+	json_each (port->allocated, resource, devices) {
+		bool is_selected = json_list_has(
+			json_at(json_find(port->resources, "name", resource), "selected"),
+			port->address);
+
+		json_each (devices, id, holder) {
+			json_auto_t *pod = pod_of_holder(json_str_or(holder, ""));
+
+			if (pod && (is_selected || json_at(functions, id)))
+				json_put_bool(ret, json_string_value(pod), true);
+		}
+	}
+	json_decref(functions);
 	return ret;
 }
 

@@ -238,12 +238,15 @@ void pool_config_gather(const struct controller_sources *from, const struct cont
 	json_put(world, KIND_POOL_REPORT, policy_reports_of(from->reports, reports));
 }
 
-/* A pool can change the verdict on others and the RDMA mode of any node. */
+/* A pool can change the verdict on others, and RDMA mode and annotations of any node's state. */
 void pool_config_changed(const struct change *c)
 {
+	bool is_same = controllers_same_spec(c->old, c->now);
+
 	wake(c, CONTROLLER_POOL_CONFIG, c->key);
-	if (controllers_same_spec(c->old, c->now))
-		return;
-	controllers_wake_all(c, KIND_POOL_CONFIG, CONTROLLER_POOL_CONFIG);
-	controllers_wake_all(c, KIND_NODE, CONTROLLER_NODE_STATE);
+	if (!is_same)
+		controllers_wake_all(c, KIND_POOL_CONFIG, CONTROLLER_POOL_CONFIG);
+	if (!is_same || !json_same(json_at(c->old, "metadata", "annotations"),
+				   json_at(c->now, "metadata", "annotations")))
+		controllers_wake_all(c, KIND_NODE, CONTROLLER_NODE_STATE);
 }

@@ -289,9 +289,10 @@ static int plan_stale(struct plan *plan, const json_t *world, const char *key, c
 }
 
 static void plan_node_state(struct plan *plan, const char *namespace, const char *node,
-			    const json_t *state, const json_t *spec)
+			    const json_t *state, const json_t *spec, const json_t *pool)
 {
 	static const char *const drain[] = {DRAIN_DESIRED_STATE, DRAIN_CURRENT_STATE};
+	static const char *const of_pool[] = {POOL_POD_EVENTS, POOL_DEVICE_TAINTS};
 	json_t *object = json_object(), *metadata = json_need_object(object, "metadata");
 
 	json_put_str(metadata, "name", node);
@@ -301,6 +302,9 @@ static void plan_node_state(struct plan *plan, const char *namespace, const char
 		if (json_list_has(json_at(state, "metadata", "orbweaver", "annotations"), drain[i]))
 			json_put_str(json_need_object(metadata, "annotations"), drain[i],
 				     json_str_at(state, "metadata", "annotations", drain[i]));
+	for (size_t i = 0; i < ARRAY_LEN(of_pool); i++)
+		if (str_eq(json_str_at(pool, "metadata", "annotations", of_pool[i]), "true"))
+			json_put_str(json_need_object(metadata, "annotations"), of_pool[i], "true");
 	json_object_set(object, "spec", (json_t *)spec);
 	plan_apply(plan, KIND_NODE_STATE, object);
 }
@@ -548,7 +552,8 @@ int node_state_reconcile(const json_t *world, const char *key, struct plan *plan
 		return 0;
 	}
 	spec = decide_spec(&d, world, key, &is_written);
-	plan_node_state(plan, namespace, key, state, spec);
+	plan_node_state(plan, namespace, key, state, spec,
+			pool_config_of(world, json_at(node, "metadata", "labels")));
 	if (!is_written)
 		tell_of_edit(plan, state_key, state, spec);
 	plan_unmark(plan, state_key, state, agent.is_gone);

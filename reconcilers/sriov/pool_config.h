@@ -92,7 +92,14 @@ bool pool_config_max_unavailable(const json_t *pool, size_t nodes, size_t *ret);
 #define POOL_TAINT_DEGRADED  "orbweaver.io/taint-degraded"
 #define POOL_CORDON_DEGRADED "orbweaver.io/cordon-degraded"
 
-/* `annotation`: one of these two. Of so many nodes, as pool_config_max_unavailable(). */
+/*
+ * On a pool, "true", and by it on the NodeStates of its nodes, whose agents do it: events on the
+ * pods that use a bad port, a taint on its devices in ResourceSlices.
+ */
+#define POOL_POD_EVENTS    "orbweaver.io/pod-events-degraded"
+#define POOL_DEVICE_TAINTS "orbweaver.io/taint-devices-degraded"
+
+/* `annotation`: one of the two numbers. Of so many nodes, as pool_config_max_unavailable(). */
 bool pool_config_taint_limit(const json_t *pool, const char *annotation, size_t nodes, size_t *ret);
 
 /* In seconds. False: the pool does not say, or not so that it can be read. */

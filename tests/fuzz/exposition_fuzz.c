@@ -92,5 +92,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (const char *at = out.data; *at;)
 		at = *at == '#' ? skip_comment(at) : skip_sample(at);
 	json_decref(meter_owner(doc));
+	json_decref(meter_pods_on_port(
+		&(struct meter_port){"0000:3b:00.0", doc, json_at(doc, "devices"),
+				     json_at(doc, "allocated"), json_at(doc, "attachments")}));
 	return 0;
 }

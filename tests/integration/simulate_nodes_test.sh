@@ -77,10 +77,30 @@ t_wait 60 "the policy is Degraded, NoDriver" has '.status.conditions | any(.type
 t_wait 60 "nothing is allocatable there" has "$(vfs 0)" get node gpu-2
 t_ok "it comes back" "$orbweaver" simulate repair gpu-2/ens6f0np0 --state "$state"
 t_wait 60 "so do the VFs" has "$(vfs 12)" get node gpu-2
-t_ok "a link goes down" "$orbweaver" simulate break gpu-2/0000:af:00.0 link-down --state "$state"
-t_wait 120 "its VFs are not allocatable" has "$(vfs 0)" get node gpu-2
-t_ok "the link comes back" "$orbweaver" simulate repair gpu-2/ens6f0np0 link-down --state "$state"
-t_wait 60 "its VFs are allocatable again" has "$(vfs 12)" get node gpu-2
+# A pool that asks for all that may follow from a bad link.
+k apply -f - >/dev/null <<'END'
+apiVersion: sriovnetwork.openshift.io/v1
+kind: SriovNetworkPoolConfig
+metadata:
+  name: all
+  namespace: orbweaver-system
+  annotations: { orbweaver.io/taint-degraded: "1", orbweaver.io/cordon-degraded: "1", orbweaver.io/pod-events-degraded: "true" }
+spec: { nodeSelector: { matchExpressions: [ { key: kubernetes.io/hostname, operator: Exists } ] } }
+END
+# told REASON: an event on the pod.
+told() {
+	has ".items | any(.involvedObject.name == \"vf\" and .reason == \"$1\" and .source.component == \"orbweaver-agent\")" get events
+}
+t_wait 60 "the node's agent is told" has '.metadata.annotations["orbweaver.io/pod-events-degraded"] == "true"' \
+	get sriovnetworknodestate gpu-1 -n orbweaver-system
+t_ok "a link goes down" "$orbweaver" simulate break gpu-1/0000:af:00.0 link-down --state "$state"
+t_wait 120 "its VFs are not allocatable, but for that of a pod" has "$(vfs 1)" get node gpu-1
+t_wait 60 "the pod has an event" told LinkDown
+t_wait 60 "the node is tainted and cordoned" has '.spec | .unschedulable and any(.taints[]; .key == "orbweaver.io/rdma-degraded")' get node gpu-1
+t_ok "the link comes back" "$orbweaver" simulate repair gpu-1/ens6f0np0 link-down --state "$state"
+t_wait 60 "its VFs are allocatable again" has "$(vfs 12)" get node gpu-1
+t_wait 60 "the pod has an event" told LinkHealthy
+t_wait 60 "and the node is as before" has '.spec | .unschedulable == null and ([.taints[]? | select(.key == "orbweaver.io/rdma-degraded")] == [])' get node gpu-1
 
 k delete pod vf >/dev/null
 t_wait 60 "the pod's address comes back" has '(.status.allocatedIPCount // 0) == 0' get spiderippool v4-81

@@ -350,6 +350,7 @@ static void run(struct nodes *nodes)
 
 	nodes->queue = queue_new(nodes->loop, on_queue, nodes);
 	nodes->agent = recorder_new(nodes->client, NODE_STATE_MANAGER, "simulated", false, NULL);
+	nodes->pod_events = pod_events_new(nodes->client, nodes->agent);
 	nodes->kubelet = recorder_new(nodes->client, "kubelet", "simulated", false, NULL);
 	nodes->scheduler =
 		recorder_new(nodes->client, "default-scheduler", "simulated", false, NULL);
@@ -394,6 +395,7 @@ static void stop(struct nodes *nodes)
 		informer_free(nodes->workload_informers[i]);
 		cache_free(nodes->workload_caches[i]);
 	}
+	pod_events_free(nodes->pod_events);
 	recorder_free(nodes->agent);
 	recorder_free(nodes->kubelet);
 	recorder_free(nodes->scheduler);

@@ -15,6 +15,8 @@
 #include "lib/kube/queue.h"
 #include "lib/kube/recorder.h"
 #include "nodeagent/agent/agent.h"
+#include "nodeagent/agent/link_health.h"
+#include "nodeagent/agent/pod_events.h"
 #include "nodeagent/agent/pool_sources.h"
 #include "nodeagent/pod_networks/addresses.h"
 #include "nodeagent/pod_networks/networks.h"
@@ -68,6 +70,7 @@ struct sim_node {
 	struct agent *agent;
 	struct timer *again; /* looks again when a broken link is believed */
 	struct deferred *withdrawn;
+	struct link_health *links;
 	/* Of the agent's machine; made for the first pod. */
 	struct addresses *addresses;
 	struct networks *networks;
@@ -110,6 +113,7 @@ struct nodes {
 	struct kube_config kube;
 	struct kube_client *client;
 	struct recorder *agent, *kubelet, *scheduler;
+	struct pod_events *pod_events; /* of the agent */
 	struct tree_texts *texts;
 	char *folder;
 	struct map all; /* name → struct sim_node */

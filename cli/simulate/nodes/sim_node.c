@@ -110,11 +110,59 @@ void sim_node_offer(struct sim_node *node)
 		     json_str_or(json_at(problem, "message"), ""));
 }
 
+/* ---- links ----------------------------------------------------------------------------------- */
+
+static void judge_links(struct sim_node *node)
+{
+	struct agent_view view = agent_view(node->agent);
+	json_auto_t *wanted = NULL;
+
+	if (!view.observed || !informer_is_synced(node->nodes->state_informer))
+		return;
+	link_health_heard(node->links, json_at(node->server.node_state, "status", "linkHealth"));
+	wanted =
+		link_history_wanted(view.offered, json_at(node->pools, "resources"), view.observed);
+	link_health_looked(node->links, &(struct link_health_look){.observed = view.observed,
+								   .wanted = wanted,
+								   .acted = view.acted});
+}
+
+static void emit_users(void *arg, const char *port, bool warning, const char *reason,
+		       const char *message)
+{
+	const struct sim_node *node = arg;
+	json_auto_t *attachments = json_array();
+	const char *pod;
+	json_t *list;
+
+	if (!str_eq(json_str_at(node->server.node_state, "metadata", "annotations",
+				LINK_HEALTH_POD_EVENTS),
+		    "true"))
+		return;
+	json_each (node->attachments, pod, list)
+		json_array_extend(attachments, list);
+	pod_events_emit_users(node->nodes->pod_events,
+			      &(struct meter_port){
+				      .address = port,
+				      .observed = agent_view(node->agent).observed,
+				      .resources = json_at(node->pools, "resources"),
+				      .allocated = node->allocated,
+				      .attachments = attachments,
+			      },
+			      warning, reason, message);
+}
+
+/* Simulated devices count nothing. */
+static void on_count(void *arg)
+{
+}
+
 /* ---- what the agent asks of us --------------------------------------------------------------- */
 
 static void on_looked(void *arg)
 {
 	sim_node_offer(arg);
+	judge_links(arg);
 }
 
 static void on_changed(void *arg)
@@ -167,6 +215,7 @@ void sim_node_set_node_state(struct sim_node *node, const json_t *object)
 	if (!node->agent)
 		return;
 	agent_set_node_state(node->agent, object);
+	judge_links(node);
 	on_changed(node);
 }
 
@@ -215,6 +264,7 @@ json_t *sim_node_status(struct sim_node *node, const json_t *before, const char 
 		.offers = wrong,
 		.resources = resources,
 		.attachments = attachments,
+		.links = link_health_status(node->links),
 		.before = before,
 		.now = now,
 		.version = ORBWEAVER_VERSION,
@@ -240,6 +290,16 @@ void sim_node_start(struct sim_node *node)
 		.withdraw = withdraw,
 		.changed = on_changed,
 		.emit = emit,
+		.arg = node,
+	});
+	node->links = link_health_new(&(struct link_health_config){
+		.loop = loop,
+		.node = node->name,
+		.limits = link_limits_default,
+		.changed = on_changed,
+		.emit = emit,
+		.turned = emit_users,
+		.count = on_count,
 		.arg = node,
 	});
 	agent_set_addresses(node->agent, addresses);
@@ -271,6 +331,7 @@ void sim_node_free(struct sim_node *node)
 	networks_free(node->networks);
 	addresses_free(node->addresses);
 	agent_free(node->agent);
+	link_health_free(node->links);
 	hostd_free(node->hostd);
 	timer_free(node->again);
 	deferred_free(node->withdrawn);

@@ -51,6 +51,8 @@ json_t *attachment_index_describe(const json_t *sandbox)
 		/* One that other pods have, too, is not this one's. */
 		if (!attach_is_common(plugin) || str_eq(plugin, "host-device"))
 			json_put_str(entry, "device", device_of(json_at(record, "config")));
+		else
+			json_put_str(entry, "master", json_str_at(record, "config", "master"));
 		json_put_str(entry, "rdmaDevice", json_str_at(record, "saved", "rdma"));
 		json_put_str(entry, "guid", json_str_at(record, "saved", "guid"));
 		/* Of the interface inside; the host's end of a pair comes first in some results. */

@@ -31,7 +31,7 @@ static struct loop *loop;
 static struct link_health *health;
 static struct metrics *metrics;
 static int changes;
-static struct strbuf events;
+static struct strbuf events, turns;
 
 static void on_changed(void *arg)
 {
@@ -41,6 +41,17 @@ static void on_changed(void *arg)
 static void on_emit(void *arg, bool warning, const char *reason, const char *message)
 {
 	strbuf_addf(&events, "%s%s: %s\n", warning ? "!" : "", reason, message);
+}
+
+static void on_turned(void *arg, const char *port, bool warning, const char *reason,
+		      const char *message)
+{
+	assert_string_equal(port, A);
+	assert_string_equal(message,
+			    strcmp(reason, "LinkDown") == 0
+				    ? "ens1 has no link; check cable, module and switch port"
+				    : "ens1 has a link");
+	strbuf_addf(&turns, "%s%s ", warning ? "!" : "", reason);
 }
 
 static void on_count(void *arg)
@@ -87,6 +98,7 @@ static void begin(void)
 							      .limits = link_limits_default,
 							      .changed = on_changed,
 							      .emit = on_emit,
+							      .turned = on_turned,
 							      .count = on_count,
 							      .details = on_details,
 							      .metrics = metrics});
@@ -106,6 +118,7 @@ static int tear_down(void **state)
 	metrics_free(metrics);
 	loop_free(loop);
 	strbuf_done(&events);
+	strbuf_done(&turns);
 	return 0;
 }
 
@@ -177,6 +190,12 @@ TEST_WITH(a_lost_link_is_said_once_and_so_is_its_return, set_up, tear_down)
 	assert_string_equal(strbuf_str(&events),
 			    "!LinkDown: ens1 has no link; check cable, module and switch port\n"
 			    "LinkHealthy: ens1 has a link\n");
+	assert_string_equal(strbuf_str(&turns), "!LinkDown LinkHealthy ");
+	for (int i = 5; i < 25; i++)
+		event(A, i % 2 == 0, i);
+	assert_string_equal(reason(), "LinkFlapping");
+	assert_string_equal(strbuf_str(&turns),
+			    "!LinkDown LinkHealthy !LinkDown LinkHealthy !LinkDown ");
 }
 
 TEST_WITH(what_our_steps_do_is_not_said, set_up, tear_down)

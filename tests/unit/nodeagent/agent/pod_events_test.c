@@ -63,7 +63,7 @@ TEST_WITH(an_event_has_the_uid_of_the_pod, set_up, tear_down)
 
 	reply(POD, (struct http_reply){.body = "{\"metadata\": {\"uid\": \"u-7\"}}"});
 	reply(EVENT, (struct http_reply){.status = 201, .body = "{}"});
-	pod_events_emit(events, "ml/p/c", "DeviceFilesMoved", "delete the pod");
+	pod_events_emit(events, "ml/p/c", true, "DeviceFilesMoved", "delete the pod");
 	until_requests(2);
 	told = event();
 	assert_string_equal(json_str_at(told, "involvedObject", "kind"), "Pod");
@@ -79,18 +79,21 @@ TEST_WITH(a_pod_that_cannot_be_read_has_an_event_all_the_same, set_up, tear_down
 
 	reply(POD, (struct http_reply){.status = 403, .body = "{\"reason\": \"Forbidden\"}"});
 	reply(EVENT, (struct http_reply){.status = 201, .body = "{}"});
-	pod_events_emit(events, "ml/p/c", "DeviceFilesMoved", "delete the pod");
+	pod_events_emit(events, "ml/p/c", true, "DeviceFilesMoved", "delete the pod");
 	until_requests(2);
 	told = event();
 	assert_null(json_str_at(told, "involvedObject", "uid"));
 }
 
+static const struct http_reply gone = {
+	.status = 404,
+	.body = "{\"kind\": \"Status\", \"reason\": \"NotFound\", \"details\": {\"name\": \"p\"}}",
+};
+
 TEST_WITH(a_pod_that_is_gone_has_none, set_up, tear_down)
 {
-	reply(POD, (struct http_reply){.status = 404,
-				       .body = "{\"kind\": \"Status\", \"reason\": \"NotFound\", "
-					       "\"details\": {\"name\": \"p\"}}"});
-	pod_events_emit(events, "ml/p/c", "DeviceFilesMoved", "delete the pod");
+	reply(POD, gone);
+	pod_events_emit(events, "ml/p/c", true, "DeviceFilesMoved", "delete the pod");
 	until_requests(1);
 	scripted_for(&s, 100);
 	until_requests(1);
@@ -99,9 +102,23 @@ TEST_WITH(a_pod_that_is_gone_has_none, set_up, tear_down)
 TEST_WITH(what_is_under_way_is_dropped_at_the_end, set_up, tear_down)
 {
 	reply(POD, (struct http_reply){.body = "{}", .delay_ms = 1000});
-	pod_events_emit(events, "ml/p/c", "DeviceFilesMoved", "delete the pod");
+	pod_events_emit(events, "ml/p/c", true, "DeviceFilesMoved", "delete the pod");
 	until_requests(1);
 	pod_events_free(events);
 	events = NULL;
 	scripted_for(&s, 50);
+}
+
+TEST_WITH(only_so_many_wait_at_a_time, set_up, tear_down)
+{
+	for (int i = 0; i <= POD_EVENTS_WAITING_MAX; i++)
+		reply("GET ", gone);
+	for (int i = 0; i < POD_EVENTS_WAITING_MAX; i++)
+		pod_events_emit(events, "ml/p", false, "LinkHealthy", "it has a link");
+	pod_events_emit(events, "ml/q", false, "LinkHealthy", "it has a link");
+	until_requests(POD_EVENTS_WAITING_MAX);
+	scripted_for(&s, 100);
+	pod_events_emit(events, "ml/r", false, "LinkHealthy", "it has a link");
+	until_requests(POD_EVENTS_WAITING_MAX + 1);
+	assert_int_equal(http_script_count(s.http, "GET /api/v1/namespaces/ml/pods/q"), 0);
 }

@@ -273,6 +273,42 @@ static void what_is_not_well_is_tainted_or_left_out(void **state)
 	assert_non_null(json_find(devices, "name", "0000-3b-00-3"));
 }
 
+/* By the verdict about its port, where the pool asks for it and the server keeps taints. */
+static void a_device_behind_a_bad_link_is_tainted_where_asked_for(void **state)
+{
+	static const struct {
+		bool is_asked_for, no_taints;
+		const char *taints;
+	} rows[] = {
+		{true, false,
+		 "[{\"effect\":\"NoSchedule\",\"key\":\"dra.orbweaver.io/degraded\"}]"},
+		{true, true, "null"},
+		{false, false, "null"},
+	};
+	json_auto_t *links = yaml("[{pciAddress: '0000:3b:00.0', verdict: degraded}]");
+	json_auto_t *pools = offered(), *host = yaml(HOST);
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *slices = dra_slices(
+			&(struct dra_slices_input){.node = "n1",
+						   .pools = pools,
+						   .observed = host,
+						   .links = links,
+						   .taints_degraded = rows[i].is_asked_for,
+						   .features = {.no_taints = rows[i].no_taints}});
+		const json_t *device =
+			json_find(json_at(json_array_get(slices, 0), "spec", "devices"), "name",
+				  "0000-3b-00-2");
+
+		if (str_eq(rows[i].taints, "null"))
+			assert_null(json_at(device, "taints"));
+		else
+			assert_text(json_at(device, "taints"), rows[i].taints);
+		assert_string_equal(json_str_at(device, "attributes", "linkVerdict", "string"),
+				    "degraded");
+	}
+}
+
 static void a_shared_device_has_slots(void **state)
 {
 	json_auto_t *pools = offered();
@@ -664,6 +700,7 @@ int main(void)
 		cmocka_unit_test(a_slice_says_what_schedulers_ask_for),
 		cmocka_unit_test(a_slice_is_as_the_file_has_it),
 		cmocka_unit_test(what_is_not_well_is_tainted_or_left_out),
+		cmocka_unit_test(a_device_behind_a_bad_link_is_tainted_where_asked_for),
 		cmocka_unit_test(a_shared_device_has_slots),
 		cmocka_unit_test(names_of_devices_are_labels),
 		cmocka_unit_test(slices_keep_to_the_bounds),

@@ -202,6 +202,42 @@ static void the_kubelet_counts_more_than_what_is_attached(void **state)
 	assert_int_equal(json_object_size(none), 0);
 }
 
+static void assert_users(const char *port, const char *want)
+{
+	json_auto_t *observed =
+		parse("{\"interfaces\": [{\"pciAddress\": \"0000:3b:00.0\", \"name\": \"ens1\", "
+		      "\"Vfs\": [{\"pciAddress\": \"0000:3b:00.2\"}, {\"pciAddress\": "
+		      "\"0000:3b:00.4\"}]}, {\"pciAddress\": \"0000:3b:00.1\", \"name\": "
+		      "\"ens1x\"}]}");
+	json_auto_t *resources =
+		parse("[{\"name\": \"a.io/s\", \"selected\": [\"0000:3b:00.0\"]}]");
+	json_auto_t *allocated =
+		parse("{\"a.io/x\": {\"0000:3b:00.2\": \"ns/vf/main\", \"0000:99:00.2\": "
+		      "\"ns/no/main\"}, \"a.io/s\": {\"17\": \"ns/shared/main\"}, \"a.io/t\": "
+		      "{\"17\": \"ns/no/main\"}}");
+	json_auto_t *attachments = parse(
+		"[{\"pod\": {\"namespace\": \"ns\", \"name\": \"vlan\"}, \"master\": "
+		"\"ens1.7\"}, {\"pod\": {\"namespace\": \"ns\", \"name\": \"x\"}, \"master\": "
+		"\"ens1x\"}, {\"pod\": {\"namespace\": \"ns\", \"name\": \"cni\"}, "
+		"\"device\": \"0000:3b:00.4\"}]");
+	json_auto_t *pods = meter_pods_on_port(
+		&(struct meter_port){port, observed, resources, allocated, attachments});
+	json_auto_t *wanted = parse(want);
+
+	assert_true(json_same(pods, wanted));
+}
+
+static void pods_on_a_port_have_its_functions_tokens_or_interfaces(void **state)
+{
+	json_auto_t *none = meter_pods_on_port(&(struct meter_port){.address = "0000:3b:00.0"});
+
+	assert_users("0000:3b:00.0", "{\"ns/vf\": true, \"ns/cni\": true, \"ns/shared\": true, "
+				     "\"ns/vlan\": true}");
+	assert_users("0000:3b:00.1", "{\"ns/x\": true}");
+	assert_users("0000:99:00.0", "{}");
+	assert_int_equal(json_object_size(none), 0);
+}
+
 static void the_owner_is_who_people_made(void **state)
 {
 	static const struct {
@@ -253,6 +289,7 @@ int main(void)
 		cmocka_unit_test(a_device_is_excluded_by_any_of_its_names),
 		cmocka_unit_test(the_kubelet_counts_more_than_what_is_attached),
 		cmocka_unit_test(the_owner_is_who_people_made),
+		cmocka_unit_test(pods_on_a_port_have_its_functions_tokens_or_interfaces),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -724,13 +724,14 @@ TEST_WITH(the_device_of_host_device_is_told_as_the_pods, set_up, tear_down)
 TEST_WITH(a_shared_device_is_not_told_as_the_pods, set_up, tear_down)
 {
 	json_auto_t *sandbox = json_pack(
-		"{s:s, s:{}, s:[{s:s, s:s, s:s, s:{s:s}}, {s:s, s:s, s:s, s:{s:s}}]}", "container",
-		"c1", "pod", "attachments", "plugin", "macvlan", "network", "n", "ifname", "net1",
-		"config", "deviceID", "0000:3b:00.0", "plugin", "sriov", "network", "n", "ifname",
-		"net2", "config", "deviceID", "0000:3b:02.0");
+		"{s:s, s:{}, s:[{s:s, s:s, s:s, s:{s:s, s:s}}, {s:s, s:s, s:s, s:{s:s}}]}",
+		"container", "c1", "pod", "attachments", "plugin", "macvlan", "network", "n",
+		"ifname", "net1", "config", "deviceID", "0000:3b:00.0", "master", "ens1", "plugin",
+		"sriov", "network", "n", "ifname", "net2", "config", "deviceID", "0000:3b:02.0");
 	json_auto_t *told = attachment_index_describe(sandbox);
 
 	assert_null(json_at(json_find(told, "ifname", "net1"), "device"));
+	assert_string_equal(json_str_at(json_find(told, "ifname", "net1"), "master"), "ens1");
 	assert_string_equal(json_str_at(json_find(told, "ifname", "net2"), "device"),
 			    "0000:3b:02.0");
 }

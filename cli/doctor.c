@@ -63,10 +63,8 @@ static void check_leader(const struct cli *cli, json_t *findings)
 	if (!leader.seen)
 		return;
 	subject = str_printf("Lease %s", leader.lease);
-	finding_add(findings,
-		    &(struct finding){FINDING_ERROR, "NoLeader", subject,
-				      "an operator that renews it", leader.remedy},
-		    "%s", leader.seen);
+	finding_add(findings, FINDING_ERROR, "NoLeader", subject, "an operator that renews it",
+		    leader.remedy, "%s", leader.seen);
 }
 
 static json_t *check_nodes(const struct cli *cli, struct err *err)

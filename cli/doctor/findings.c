@@ -16,22 +16,24 @@ static const char *const level_names[] = {
 	[FINDING_INFO] = "info",
 };
 
-void finding_add(json_t *findings, const struct finding *finding, const char *seen, ...)
+void finding_add(json_t *findings, enum finding_level level, const char *reason,
+		 const char *subject, const char *expected, const char *remedy, const char *seen,
+		 ...)
 {
 	auto_free char *text = NULL;
 	json_t *entry = json_object();
 	va_list ap;
 
-	assert(json_is_array(findings) && finding && seen);
+	assert(json_is_array(findings) && level < ARRAY_LEN(level_names) && reason && seen);
 	va_start(ap, seen);
 	text = str_vprintf(seen, ap);
 	va_end(ap);
-	json_put_str(entry, "level", level_names[finding->level]);
-	json_put_str(entry, "reason", finding->reason);
-	json_put_str(entry, "subject", finding->subject);
+	json_put_str(entry, "level", level_names[level]);
+	json_put_str(entry, "reason", reason);
+	json_put_str(entry, "subject", subject);
 	json_put_str(entry, "seen", text);
-	json_put_str(entry, "expected", finding->expected);
-	json_put_str(entry, "remedy", finding->remedy);
+	json_put_str(entry, "expected", expected);
+	json_put_str(entry, "remedy", remedy);
 	json_array_append_new(findings, entry);
 }
 

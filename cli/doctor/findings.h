@@ -17,17 +17,13 @@
 
 enum finding_level { FINDING_ERROR, FINDING_WARNING, FINDING_INFO };
 
-struct finding {
-	enum finding_level level;
-	const char *reason;   /* as in docs/reasons.md */
-	const char *subject;  /* device, file, module; NULL: the host */
-	const char *expected; /* NULL: it says itself */
-	const char *remedy;
-};
-
-/* Append it; the format says what was seen. */
-void finding_add(json_t *findings, const struct finding *finding, const char *seen, ...)
-	__attribute__((format(printf, 3, 4)));
+/*
+ * Append one. reason: as in docs/reasons.md. subject: device, file, module; NULL: the host.
+ * expected: NULL: it says itself. The format says what was seen.
+ */
+void finding_add(json_t *findings, enum finding_level level, const char *reason,
+		 const char *subject, const char *expected, const char *remedy, const char *seen,
+		 ...) __attribute__((format(printf, 7, 8)));
 
 /* Is one of that level, or of a worse one, among them? */
 bool findings_have(const json_t *findings, enum finding_level level);

@@ -22,11 +22,9 @@ static void check_node(const json_t *node, json_t *findings)
 	auto_free char *away = away_node(node);
 
 	if (away)
-		finding_add(findings,
-			    &(struct finding){FINDING_ERROR, "NodeNotReady", NULL,
-					      "a Node that is Ready",
-					      "kubectl describe node says more; until then nothing "
-					      "else of the node may be up to date"},
+		finding_add(findings, FINDING_ERROR, "NodeNotReady", NULL, "a Node that is Ready",
+			    "kubectl describe node says more; until then nothing "
+			    "else of the node may be up to date",
 			    "%s", away);
 }
 
@@ -38,13 +36,11 @@ static void check_problems(const json_t *state, json_t *findings)
 
 	json_array_foreach (json_at(state, "status", "problems"), i, problem)
 		finding_add(findings,
-			    &(struct finding){str_eq(json_str_at(problem, "type"), "Degraded")
-						      ? FINDING_ERROR
-						      : FINDING_WARNING,
-					      json_str_at(problem, "reason"),
-					      json_str_at(problem, "pciAddress"), NULL,
-					      "orbweaver explain reason says more"},
-			    "%s", json_str_or(json_at(problem, "message"), "?"));
+			    str_eq(json_str_at(problem, "type"), "Degraded") ? FINDING_ERROR
+									     : FINDING_WARNING,
+			    json_str_at(problem, "reason"), json_str_at(problem, "pciAddress"),
+			    NULL, "orbweaver explain reason says more", "%s",
+			    json_str_or(json_at(problem, "message"), "?"));
 }
 
 /* The agent offers it, and the kubelet has reported less to the API server. */
@@ -55,10 +51,9 @@ static void check_allocatable(const json_t *node, const char *resource, int64_t 
 
 	if (there < 0 || there >= healthy)
 		return;
-	finding_add(findings,
-		    &(struct finding){FINDING_ERROR, "ResourceShort", resource,
-				      "as many allocatable as the agent offers",
-				      "orbweaver explain resource says where it breaks"},
+	finding_add(findings, FINDING_ERROR, "ResourceShort", resource,
+		    "as many allocatable as the agent offers",
+		    "orbweaver explain resource says where it breaks",
 		    "%lld allocatable, the agent last offered %lld", (long long)there,
 		    (long long)healthy);
 }
@@ -80,11 +75,9 @@ static void check_resources(const json_t *node, const json_t *state, json_t *fin
 					  healthy, findings);
 			continue;
 		}
-		finding_add(findings,
-			    &(struct finding){FINDING_ERROR, "ResourceShort",
-					      json_str_at(resource, "name"),
-					      "registered, all devices healthy",
-					      "orbweaver explain resource says where it breaks"},
+		finding_add(findings, FINDING_ERROR, "ResourceShort", json_str_at(resource, "name"),
+			    "registered, all devices healthy",
+			    "orbweaver explain resource says where it breaks",
 			    "%lld of %lld healthy%s: %s", (long long)healthy, (long long)wanted,
 			    json_is_true(json_at(resource, "registered")) ? "" : ", not registered",
 			    json_str_or(json_at(resource, "cause"), "no cause is said"));
@@ -104,38 +97,28 @@ static void check_pf(const json_t *state, const json_t *pf, json_t *findings)
 	size_t i;
 
 	if (!str_eq(verdict, "healthy"))
-		finding_add(findings,
-			    &(struct finding){
-				    str_eq(verdict, "failed") ? FINDING_ERROR : FINDING_WARNING,
-				    json_str_or(json_at(link, "reason"), "LinkErrors"), name,
-				    "a good link", "orbweaver explain reason says more"},
-			    "%s", json_str_or(json_at(link, "message"), "the link is not well"));
+		finding_add(findings, str_eq(verdict, "failed") ? FINDING_ERROR : FINDING_WARNING,
+			    json_str_or(json_at(link, "reason"), "LinkErrors"), name, "a good link",
+			    "orbweaver explain reason says more", "%s",
+			    json_str_or(json_at(link, "message"), "the link is not well"));
 	else if (wanted && (str_empty(speed) || str_starts(speed, "-1")))
-		finding_add(findings,
-			    &(struct finding){FINDING_ERROR, "RdmaLinkDown", name, "a link",
-					      "check cable and switch; ip link set up"},
-			    "no link%s",
+		finding_add(findings, FINDING_ERROR, "RdmaLinkDown", name, "a link",
+			    "check cable and switch; ip link set up", "no link%s",
 			    str_eq(json_str_at(pf, "linkAdminState"), "down") ? ", it is set down"
 									      : "");
 	json_array_foreach (json_at(pf, "Vfs"), i, vf) {
 		const char *guid = json_str_at(vf, "guid");
 
 		if (json_integer_value(json_at(vf, "mtu")) > json_integer_value(json_at(pf, "mtu")))
-			finding_add(findings,
-				    &(struct finding){FINDING_ERROR, "MtuMismatch",
-						      json_str_at(vf, "pciAddress"),
-						      "at most that of its PF",
-						      "set mtu in the policy"},
-				    "MTU %lld, its PF %s has %lld",
+			finding_add(findings, FINDING_ERROR, "MtuMismatch",
+				    json_str_at(vf, "pciAddress"), "at most that of its PF",
+				    "set mtu in the policy", "MTU %lld, its PF %s has %lld",
 				    (long long)json_integer_value(json_at(vf, "mtu")), name,
 				    (long long)json_integer_value(json_at(pf, "mtu")));
 		if (guid && strspn(guid, "0:") == strlen(guid))
-			finding_add(findings,
-				    &(struct finding){FINDING_ERROR, "BadGuid",
-						      json_str_at(vf, "pciAddress"),
-						      "a GUID of its own",
-						      "a policy with isRdma: true sets one"},
-				    "node GUID is zero");
+			finding_add(findings, FINDING_ERROR, "BadGuid",
+				    json_str_at(vf, "pciAddress"), "a GUID of its own",
+				    "a policy with isRdma: true sets one", "node GUID is zero");
 	}
 }
 
@@ -153,10 +136,8 @@ static void check_masters(const json_t *state, const json_t *networks, json_t *f
 		const char *address = json_str_at(links_nic(state, name), "pciAddress");
 
 		if (why && !json_find(json_at(state, "spec", "interfaces"), "pciAddress", address))
-			finding_add(findings,
-				    &(struct finding){FINDING_WARNING, "RdmaLinkDown", name,
-						      "a link",
-						      "check cable and switch; ip link set up"},
+			finding_add(findings, FINDING_WARNING, "RdmaLinkDown", name, "a link",
+				    "check cable and switch; ip link set up",
 				    "%s: pods of network %s have no traffic here", why,
 				    json_string_value(network));
 	}
@@ -177,20 +158,17 @@ json_t *doctor_check_node(const json_t *node, const json_t *state, const json_t 
 	ready = json_find(json_at(state, "status", "conditions"), "type", "Ready");
 	is_gone = str_eq(json_str_at(ready, "reason"), "NoAgent");
 	if (is_gone || !json_at(state, "status", "syncStatus"))
-		finding_add(findings,
-			    &(struct finding){FINDING_ERROR, "NoAgent", NULL, "an agent that runs",
-					      "see why its DaemonSet has no running pod there; "
-					      "until then nothing else of the node is up to date"},
+		finding_add(findings, FINDING_ERROR, "NoAgent", NULL, "an agent that runs",
+			    "see why its DaemonSet has no running pod there; "
+			    "until then nothing else of the node is up to date",
 			    "%s",
 			    json_str_or(json_at(ready, "message"), "no agent wrote a status"));
 	check_problems(state, findings);
 	wanted = json_str_at(state, "spec", "system", "rdmaMode");
 	mode = json_str_at(state, "status", "system", "rdmaMode");
 	if (!str_empty(wanted) && !str_empty(mode) && !str_eq(wanted, mode))
-		finding_add(findings,
-			    &(struct finding){FINDING_ERROR, "RdmaModeDiffers", "rdma system",
-					      wanted, "reboot the node when it suits you"},
-			    "netns %s", mode);
+		finding_add(findings, FINDING_ERROR, "RdmaModeDiffers", "rdma system", wanted,
+			    "reboot the node when it suits you", "netns %s", mode);
 	json_array_foreach (json_at(state, "status", "interfaces"), i, pf)
 		check_pf(state, pf, findings);
 	check_masters(state, networks, findings);
@@ -329,11 +307,9 @@ static void add_difference(json_t *findings, const char *property, const json_t 
 					    json_string_value(item));
 		if (json_array_size(nodes) > 8)
 			strbuf_addf(&names, " and %zu more", json_array_size(nodes) - 8);
-		finding_add(findings,
-			    &(struct finding){FINDING_WARNING, "NodesDiffer", property, most,
-					      "make them alike, unless it is meant so"},
-			    "%s on %s, %s on %zu others", value, strbuf_str(&names), most,
-			    most_nodes);
+		finding_add(findings, FINDING_WARNING, "NodesDiffer", property, most,
+			    "make them alike, unless it is meant so", "%s on %s, %s on %zu others",
+			    value, strbuf_str(&names), most, most_nodes);
 	}
 }
 

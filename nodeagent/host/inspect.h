@@ -16,12 +16,21 @@
  *	{ "kernel": release, "cmdline": text,
  *	  "modules": { NAME: bool },	those that RDMA in pods needs, and what GPUs need
  *	  "versions": { NAME: text },	of modules that say one: an OFED driver, NVIDIA's
+ *	  "nvidia": text,		first line of /proc/driver/nvidia/version
  *	  "functions": { PCI ADDRESS: { "speed", "speedMax": "16.0 GT/s PCIe", "width", "widthMax",
- *		"numaNode", "ecn": { "np", "rp": a digit per priority } } },
+ *		"numaNode", "ecn": { "np", "rp": a digit per priority },
+ *		"path": as pci_bridges(), "iommu": type of its group: "DMA-FQ", "identity",
+ *		"config": { "maxPayload", "maxPayloadOfPath", "maxReadRequest": bytes, "ats",
+ *			"lacksVfBars": as pci.h },
+ *		"interrupts": { "all", "far": handled by CPUs of other NUMA nodes },
+ *		"master": { "name", "mtu" }: what its interface is a port of } },
  *	  "trafficClass": { RDMA DEVICE: text },
- *	  "gpus": [ { "pciAddress", "vendor", "numaNode" } ],
+ *	  "gpus": [ { "pciAddress", "vendor", "numaNode", "path", "config" } ],
+ *	  "redirects": [ BRIDGE ],	above functions and GPUs, whose ACS redirects
  *	  "memlock": [ { "program", "bytes": -1 without limit } ],
- *	  "governors": { NAME: processors },
+ *	  "irqbalance": true where it runs, "governors": { NAME: processors },
+ *	  "idle": { "name", "us" }:	the enabled C-state that takes longest to leave
+ *	  "hugePages": of all sizes,
  *	  "kubeletSocket": bool, "cniConf": [ file ], "cniBinaries": [ file ] }
  */
 json_t *host_inspect(struct host *host, const json_t *observed);

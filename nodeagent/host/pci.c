@@ -6,6 +6,7 @@
 #include "nodeagent/host/pci.h"
 
 #include <assert.h>
+#include <linux/pci_regs.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -230,4 +231,79 @@ bool pci_errors(const struct host *host, const char *address, const char *file, 
 	total = strstr(strbuf_str(&text), "TOTAL_ERR_");
 	total = total ? strchr(total, ' ') : NULL;
 	return total && str_to_int(total + 1, 0, INT64_MAX, ret);
+}
+
+/* ---- configuration space ---------------------------------------------------------------------- */
+
+#define CONFIG_MAX 4096
+/* VF BARs of 64 bits: bits 2 and 1 are 10, bit 3 says whether it is prefetchable. */
+#define BAR_IS_64(bar) (((bar)&PCI_BASE_ADDRESS_MEM_TYPE_MASK) == PCI_BASE_ADDRESS_MEM_TYPE_64)
+
+struct bytes {
+	const uint8_t *data;
+	size_t len;
+};
+
+/* Little endian; 0 beyond the end. */
+static uint32_t number(struct bytes bytes, size_t at, size_t size)
+{
+	uint32_t ret = 0;
+
+	for (size_t i = size; i > 0 && at + size <= bytes.len; i--)
+		ret = ret << 8 | bytes.data[at + i - 1];
+	return ret;
+}
+
+static void decode_express(struct bytes bytes, size_t at, struct pci_config *ret)
+{
+	uint32_t control = number(bytes, at + PCI_EXP_DEVCTL, 2);
+
+	ret->max_payload_supported =
+		128 << (number(bytes, at + PCI_EXP_DEVCAP, 4) & PCI_EXP_DEVCAP_PAYLOAD);
+	ret->max_payload = 128 << ((control & PCI_EXP_DEVCTL_PAYLOAD) >> 5);
+	ret->max_read_request = 128 << ((control & PCI_EXP_DEVCTL_READRQ) >> 12);
+}
+
+static void decode_extended(struct bytes bytes, size_t at, uint32_t id, struct pci_config *ret)
+{
+	uint32_t bar = number(bytes, at + PCI_SRIOV_BAR, 4);
+
+	if (id == PCI_EXT_CAP_ID_ACS)
+		ret->redirects = number(bytes, at + PCI_ACS_CTRL, 2) & (PCI_ACS_RR | PCI_ACS_CR);
+	else if (id == PCI_EXT_CAP_ID_ATS)
+		ret->has_ats = number(bytes, at + PCI_ATS_CTRL, 2) & PCI_ATS_CTRL_ENABLE;
+	else if (id == PCI_EXT_CAP_ID_SRIOV)
+		ret->lacks_vf_bars = BAR_IS_64(bar) &&
+				     !(bar & (uint32_t)PCI_BASE_ADDRESS_MEM_MASK) &&
+				     !number(bytes, at + PCI_SRIOV_BAR + 4, 4);
+}
+
+void pci_config_decode(const void *data, size_t len, struct pci_config *ret)
+{
+	struct bytes bytes = {data, len < CONFIG_MAX ? len : CONFIG_MAX};
+	size_t at = number(bytes, PCI_CAPABILITY_LIST, 1) & ~3u;
+
+	*ret = (struct pci_config){0};
+	for (int n = 0; n < 48 && at >= PCI_STD_HEADER_SIZEOF; n++) {
+		if (number(bytes, at, 1) == PCI_CAP_ID_EXP && at + 16 <= bytes.len)
+			decode_express(bytes, at, ret);
+		at = number(bytes, at + PCI_CAP_LIST_NEXT, 1) & ~3u;
+	}
+	at = PCI_CFG_SPACE_SIZE;
+	for (int n = 0; n < CONFIG_MAX / 8 && at >= PCI_CFG_SPACE_SIZE && at < bytes.len; n++) {
+		uint32_t header = number(bytes, at, 4);
+
+		decode_extended(bytes, at, PCI_EXT_CAP_ID(header), ret);
+		at = PCI_EXT_CAP_NEXT(header);
+	}
+}
+
+bool pci_config_read(const struct host *host, const char *address, struct pci_config *ret)
+{
+	auto_strbuf struct strbuf bytes = {0};
+
+	if (!sysfs_read_file(host, pci_path(address, "config").text, CONFIG_MAX, &bytes))
+		return false;
+	pci_config_decode(bytes.data, bytes.len, ret);
+	return true;
 }

@@ -72,4 +72,21 @@ bool pci_is_away(const struct host *host, const char *address, const char *drive
  */
 bool pci_errors(const struct host *host, const char *address, const char *file, int64_t *ret);
 
+/*
+ * What the configuration space of a PCI Express function says about its speed: PCI Express Base
+ * Specification, chapter 7; include/uapi/linux/pci_regs.h.
+ */
+struct pci_config {
+	/* Bytes; 0: not known. */
+	int max_payload, max_payload_supported, max_read_request;
+	bool redirects;     /* ACS sends requests or completions of peers to the root complex */
+	bool has_ats;       /* address translation services are on */
+	bool lacks_vf_bars; /* the first BAR of VFs is there, and has no address */
+};
+
+/* False: it cannot be read; without root the kernel shows 64 bytes, of which nothing is known. */
+bool pci_config_read(const struct host *host, const char *address, struct pci_config *ret);
+/* Of any bytes. */
+void pci_config_decode(const void *bytes, size_t len, struct pci_config *ret);
+
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Answers about RDMA and devlink, and events of the kernel. First byte: which decoder. Whatever
+ * Answers about RDMA and devlink, events of the kernel, configuration spaces. First byte: which
+ * decoder. Whatever
  * comes out has names that end and counts that the bytes can hold, and comes out the same twice.
  */
 #include <stdint.h>
@@ -112,6 +113,15 @@ static void hear(void *arg, const struct watch_event *event)
 		(*(size_t *)arg) += strlen(event->name);
 }
 
+static void pci_config(const void *bytes, size_t len)
+{
+	struct pci_config config;
+
+	pci_config_decode(bytes, len, &config);
+	check(config.max_payload <= 128 << 7 && config.max_read_request <= 128 << 7);
+	check((config.max_payload == 0) == (config.max_payload_supported == 0));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -123,7 +133,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	/* Aligned as what malloc gives, and with an end that a sanitizer sees. */
 	bytes = mem_dup(data + 1, size - 1);
-	switch (data[0] % 6) {
+	switch (data[0] % 7) {
 	case 0:
 		rdma(bytes, size - 1);
 		break;
@@ -133,8 +143,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	case 5:
 		ethtool(bytes, size - 1);
 		break;
+	case 6:
+		pci_config(bytes, size - 1);
+		break;
 	default:
-		watch_decode((enum watch_source)(data[0] % 6 - 2), bytes, size - 1, hear, &heard);
+		watch_decode((enum watch_source)(data[0] % 7 - 2), bytes, size - 1, hear, &heard);
 	}
 	return 0;
 }

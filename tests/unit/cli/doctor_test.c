@@ -7,6 +7,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/host/inspect.h"
 #include "nodeagent/host/observe.h"
+#include "tests/support/golden_machine.h"
 #include "tests/support/yaml.h"
 
 /* A second port of the card, so that ports can differ. */
@@ -75,32 +76,49 @@ static void put_uverbs(struct host_tree *tree, const char *name, const char *dev
 	host_tree_file(tree, file, "");
 }
 
-/* A node as its administrator wants it: two RoCE ports, a GPU beside them, all that pods need. */
-static int set_up(void **state)
-{
-	static const char *const modules[] = {"ib_core", "ib_uverbs",      "rdma_cm", "rdma_ucm",
-					      "mlx5_ib", "nvidia_peermem", "gdrdrv"};
-	static const char *const ports[] = {TREE_MLX, "0000:3b:00.1"};
-	struct host_tree *tree = host_tree_new();
+/* Fields of a configuration space as lspci -vv has them. */
+struct config {
+	int payload_supported, payload, read; /* MaxPayload, MaxReadReq, bytes */
+	bool redirects, has_ats, lacks_vf_bars;
+};
 
-	host_tree_add_pf(tree, &tree_mlx);
-	host_tree_add_pf(tree, &second);
+static void put_config(struct host_tree *tree, const char *address, const struct config *config)
+{
+	const int supported = __builtin_ctz((unsigned int)config->payload_supported / 128),
+		  payload = __builtin_ctz((unsigned int)config->payload / 128),
+		  read = __builtin_ctz((unsigned int)config->read / 128);
+	uint8_t bytes[512] = {[0x34] = 0x40, [0x40] = 0x01, 0x60, [0x60] = 0x10};
+	auto_free char *path = str_printf("sys/bus/pci/devices/%s/config", address);
+
+	bytes[0x64] = (uint8_t)supported;
+	bytes[0x68] = (uint8_t)(payload << 5);
+	bytes[0x69] = (uint8_t)(read << 4);
+	/* ACS, ATS and SR-IOV, each with the next one's place. */
+	memcpy(bytes + 0x100, (uint8_t[]){0x0d, 0, 0x01, 0x12}, 4);
+	bytes[0x106] = config->redirects ? 0x1d : 0x11;
+	memcpy(bytes + 0x120, (uint8_t[]){0x0f, 0, 0x01, 0x14}, 4);
+	bytes[0x127] = config->has_ats ? 0x80 : 0;
+	memcpy(bytes + 0x140, (uint8_t[]){0x10, 0, 0x01, 0}, 4);
+	bytes[0x164] = 0x0c;
+	bytes[0x16a] = config->lacks_vf_bars ? 0 : 0x20;
+	host_tree_bytes(tree, path, bytes, sizeof(bytes));
+}
+
+static const struct config good_config = {.payload_supported = 512, .payload = 512, .read = 4096};
+
+/* What pods need of any node. */
+static void put_node(struct host_tree *tree)
+{
+	static const char *const modules[] = {"ib_core",  "ib_uverbs", "rdma_cm",
+					      "rdma_ucm", "mlx5_ib",   "gdrdrv"};
+
 	for (size_t i = 0; i < ARRAY_LEN(modules); i++) {
 		auto_free char *path = str_printf("sys/module/%s/x", modules[i]);
 
 		host_tree_file(tree, path, "");
 	}
-	for (size_t i = 0; i < ARRAY_LEN(ports); i++)
-		put_pcie(tree, ports[i]);
-	put_uverbs(tree, "uverbs0", tree_mlx.rdma);
-	put_uverbs(tree, "uverbs1", second.rdma);
 	host_tree_file(tree, "sys/class/misc/rdma_cm/dev", "10:60\n");
 	host_tree_file(tree, "dev/infiniband/rdma_cm", "");
-	put_ecn(tree, tree_mlx.netdev, "1\n");
-	put_ecn(tree, second.netdev, "1\n");
-	pci(tree, "0000:3c:10.0", "class", "0x030200\n");
-	pci(tree, "0000:3c:10.0", "vendor", "0x10de\n");
-	pci(tree, "0000:3c:10.0", "numa_node", "1\n");
 	put_program(tree, "100", "containerd", "unlimited");
 	put_program(tree, "101", "kubelet", "unlimited");
 	host_tree_file(tree, "proc/sys/kernel/osrelease", "6.1.0-18-amd64\n");
@@ -109,6 +127,28 @@ static int set_up(void **state)
 	host_tree_file(tree, "var/lib/kubelet/device-plugins/kubelet.sock", "");
 	host_tree_file(tree, "etc/cni/net.d/10-calico.conflist", "{}");
 	host_tree_file(tree, "opt/cni/bin/macvlan", "");
+}
+
+/* A node as its administrator wants it: two RoCE ports, a GPU beside them, all that pods need. */
+static int set_up(void **state)
+{
+	static const char *const ports[] = {TREE_MLX, "0000:3b:00.1"};
+	struct host_tree *tree = host_tree_new();
+
+	host_tree_add_pf(tree, &tree_mlx);
+	host_tree_add_pf(tree, &second);
+	put_node(tree);
+	host_tree_file(tree, "sys/module/nvidia_peermem/x", "");
+	for (size_t i = 0; i < ARRAY_LEN(ports); i++)
+		put_pcie(tree, ports[i]);
+	put_config(tree, TREE_MLX, &good_config);
+	put_uverbs(tree, "uverbs0", tree_mlx.rdma);
+	put_uverbs(tree, "uverbs1", second.rdma);
+	put_ecn(tree, tree_mlx.netdev, "1\n");
+	put_ecn(tree, second.netdev, "1\n");
+	pci(tree, "0000:3c:10.0", "class", "0x030200\n");
+	pci(tree, "0000:3c:10.0", "vendor", "0x10de\n");
+	pci(tree, "0000:3c:10.0", "numa_node", "1\n");
 	*state = tree;
 	return 0;
 }
@@ -277,6 +317,178 @@ TEST_WITH(a_card_without_sriov_and_one_without_driver, set_up, tear_down)
 	finds(*state, NULL, "NoDriver 0000:5f:00.0, NoSriov ens2f0");
 }
 
+TEST_WITH(dmabuf_in_place_of_a_module, set_up, tear_down)
+{
+	host_tree_remove(*state, "sys/module/nvidia_peermem");
+	host_tree_file(*state, "proc/driver/nvidia/version",
+		       "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.54.15\n");
+	finds(*state, NULL, "");
+	host_tree_file(*state, "proc/sys/kernel/osrelease", "5.10.0-28-amd64\n");
+	finds(*state, NULL, "PeerMemMissing nvidia_peermem");
+	host_tree_file(*state, "proc/sys/kernel/osrelease", "6.1.0-18-amd64\n");
+	host_tree_file(*state, "proc/driver/nvidia/version",
+		       "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15\n");
+	finds(*state, NULL, "PeerMemMissing nvidia_peermem");
+}
+
+TEST_WITH(registers_of_a_nic, set_up, tear_down)
+{
+	static const struct {
+		struct config config;
+		const char *want;
+	} rows[] = {
+		{{.payload_supported = 512, .payload = 256, .read = 4096},
+		 "PcieSettings ens1f0np0"},
+		{{.payload_supported = 512, .payload = 512, .read = 512}, "PcieSettings ens1f0np0"},
+		{{.payload_supported = 512, .payload = 512, .read = 4096, .lacks_vf_bars = true},
+		 "NoSriov ens1f0np0"},
+		/* It has no peer below a switch. */
+		{{.payload_supported = 512, .payload = 512, .read = 4096, .has_ats = true}, ""},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		put_config(*state, TREE_MLX, &rows[i].config);
+		finds(*state, NULL, rows[i].want);
+	}
+}
+
+#define PF  "sys/bus/pci/devices/" TREE_MLX
+#define CPU "sys/devices/system/cpu/cpu0/cpuidle/"
+
+/* Each by files that a good host does not have, and that go again. */
+TEST_WITH(settings_of_the_host, set_up, tear_down)
+{
+	static const struct {
+		const char *want, *files[12]; /* path, text, … */
+	} rows[] = {
+		{"IommuTranslates ens1f0np0", {PF "/iommu_group/type", "DMA-FQ\n"}},
+		{"", {PF "/iommu_group/type", "identity\n"}},
+		{"InterruptsFar ens1f0np0",
+		 {PF "/msi_irqs/40", "msix\n", "proc/irq/40/effective_affinity_list", "3\n",
+		  "sys/devices/system/node/node1/cpu4/x", ""}},
+		{"",
+		 {PF "/msi_irqs/40", "msix\n", PF "/msi_irqs/41", "msix\n",
+		  "proc/irq/40/effective_affinity_list", "3\n",
+		  "proc/irq/41/effective_affinity_list", "4\n",
+		  "sys/devices/system/node/node1/cpu4/x", ""}},
+		{"CpuIdleStates cpuidle",
+		 {CPU "state3/name", "C6\n", CPU "state3/latency", "170\n", CPU "state3/disable",
+		  "0\n"}},
+		{"",
+		 {CPU "state3/name", "C6\n", CPU "state3/latency", "170\n", CPU "state3/disable",
+		  "1\n"}},
+		{"IrqBalance irqbalance", {"proc/104/comm", "irqbalance\n"}},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		for (const char *const *file = rows[i].files; *file; file += 2)
+			host_tree_file(*state, file[0], file[1]);
+		finds(*state, NULL, rows[i].want);
+		for (const char *const *file = rows[i].files; *file; file += 2)
+			host_tree_remove(*state, file[0]);
+	}
+}
+
+TEST_WITH(a_bridge_with_less_than_its_port, set_up, tear_down)
+{
+	host_tree_add_interface(*state, "br0", "bridge");
+	host_tree_file(*state, "sys/class/net/br0/mtu", "1500\n");
+	host_tree_link(*state, "sys/class/net/ens1f0np0/master", "../br0");
+	finds(*state, NULL, "");
+	host_tree_file(*state, "sys/class/net/br0/mtu", "1450\n");
+	finds(*state, NULL, "MtuMismatch br0");
+}
+
+/* ---- machines that people have --------------------------------------------------------------- */
+
+static void put_files(struct host_tree *tree, const char *folder, const json_t *files)
+{
+	const char *path;
+	json_t *text;
+
+	json_each (files, path, text) {
+		auto_free char *whole = str_printf("%s%s", folder, path);
+
+		host_tree_file(tree, whole, json_string_value(text));
+	}
+}
+
+/* The tree borrows from the machine. */
+static struct host_tree *put_machine(const json_t *machine)
+{
+	struct host_tree *tree = golden_machine_build(machine);
+	const json_t *host = json_at(machine, "host");
+	json_t *nic;
+	size_t i;
+
+	assert_non_null(host);
+	if (json_is_true(json_at(host, "isNode")))
+		put_node(tree);
+	put_files(tree, "", json_at(host, "files"));
+	json_array_foreach (json_at(machine, "nics"), i, nic) {
+		const char *address = json_str_at(nic, "address");
+		auto_free char *uverbs = str_printf("uverbs%zu", i);
+		auto_free char *folder = str_printf("sys/bus/pci/devices/%s/", address);
+		auto_free char *bridges = str_dup(json_str_at(nic, "path"));
+		char *next = bridges, *bridge = strsep(&next, "/");
+
+		put_files(tree, folder, json_at(host, "nicFiles"));
+		if (json_str_at(nic, "rdma"))
+			put_uverbs(tree, uverbs, json_str_at(nic, "rdma"));
+		put_config(tree, address, &good_config);
+		/* What the kernel turns on where the IOMMU is: harmless above both. */
+		for (bool is_root = true; (bridge = strsep(&next, "/")); is_root = false)
+			put_config(tree, bridge,
+				   &(struct config){.payload_supported = 512,
+						    .payload = 512,
+						    .read = 512,
+						    .redirects = is_root});
+	}
+	return tree;
+}
+
+TEST(nothing_false_on_machines_that_people_have)
+{
+	static const struct {
+		const char *machine, *want;
+	} rows[] = {
+		{"dgx-h100", ""},
+		{"gb200", ""},
+		{"two-sockets", ""},
+		/* True, and all that there is: nobody wants RDMA of it. */
+		{"laptop",
+		 "ModuleMissing ib_core, ModuleMissing ib_uverbs, ModuleMissing rdma_cm, "
+		 "ModuleMissing rdma_ucm, KubeletAbsent "
+		 "/var/lib/kubelet/device-plugins/kubelet.sock, NoClusterNetwork /etc/cni/net.d, "
+		 "CniBinaryMissing /opt/cni/bin/macvlan, CpuGovernor cpufreq"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *machine = golden_machine_read(rows[i].machine);
+		struct host_tree *tree = put_machine(machine);
+
+		finds(tree, NULL, rows[i].want);
+		host_tree_free(tree);
+	}
+}
+
+/* On each side of the switch of GPU 0 and its NIC; and on a bridge that only other NICs are below. */
+TEST(acs_and_ats_between_gpu_and_nic)
+{
+	static const struct config redirects = {
+		.payload_supported = 512, .payload = 512, .read = 512, .redirects = true};
+	static const struct config ats = {
+		.payload_supported = 512, .payload = 512, .read = 4096, .has_ats = true};
+	json_auto_t *machine = golden_machine_read("dgx-h100");
+	struct host_tree *tree = put_machine(machine);
+
+	put_config(tree, "0000:17:00.0", &redirects);
+	put_config(tree, "0000:19:00.0", &redirects);
+	put_config(tree, "0000:18:00.0", &ats);
+	finds(tree, NULL, "AcsRedirects 0000:17:00.0, AcsRedirects 0000:19:00.0, AtsOn ibp24s0");
+	host_tree_free(tree);
+}
+
 /* ---- of documents: what the simulated kernel does not vary ----------------------------------- */
 
 TEST_WITH(ports_guids_and_mtu, set_up, tear_down)
@@ -298,12 +510,15 @@ TEST_WITH(ports_guids_and_mtu, set_up, tear_down)
 	json_put_str(other, "fwVersion", "16.35.3006");
 	json_put(json_array_get(json_at(other, "ports"), 0), "gids",
 		 json_pack("{s:i, s:i, s:i}", "size", 16, "used", 2, "rocev1", 2));
-	json_put(pf, "Vfs", json_pack("[{s:s, s:i}]", "pciAddress", "0000:3c:00.0", "mtu", 9000));
+	json_put(pf, "Vfs",
+		 json_pack("[{s:s, s:s, s:i}]", "pciAddress", "0000:3c:00.0", "driver", "vfio-pci",
+			   "mtu", 9000));
+	json_put_int(facts, "hugePages", 0);
 	findings = doctor_check_host(observed, facts, NULL);
 	/* The worst come first. */
 	are(findings,
 	    "RdmaLinkDown mlx5_0, GidTableEmpty mlx5_0, BadGuid mlx5_0, MtuMismatch 0000:3c:00.0, "
-	    "NoRoceV2 mlx5_1, FirmwareDiffers mlx5_1");
+	    "NoRoceV2 mlx5_1, FirmwareDiffers mlx5_1, NoHugePages hugepages");
 }
 
 #define RAIL(rail, address, speed)                                                                 \

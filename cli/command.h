@@ -67,6 +67,7 @@ enum cli_flag_index {
 	FLAG_POLICY_NAMESPACES,
 	FLAG_REPAIR,
 	FLAG_LOCAL,
+	FLAG_VERBS,
 	FLAG_COMPARE,
 	FLAG_HOST_ROOT,
 	FLAG_MESH,
@@ -121,6 +122,7 @@ struct cli {
 	const char *to;        /* what -o names where command->to; NULL: nothing */
 	bool repair;           /* --repair: mend what can be mended */
 	bool local;            /* --local: this host, no cluster */
+	bool verbs;            /* --verbs: RDMA devices by libibverbs; local, too */
 	bool compare;          /* --compare: only what differs among nodes */
 	const char *host_root; /* where the host's root is mounted */
 	bool mesh;             /* --mesh: all pairs */

@@ -231,7 +231,7 @@ const struct cli_command cli_commands[] = {
 	},
 	{
 		.name = "doctor",
-		.arguments = "[NODE...] | --local [shared|exclusive]",
+		.arguments = "[NODE...] | --local [shared|exclusive] | --verbs [DEVICE...]",
 		.summary = "what keeps RDMA from working, on nodes or on this host",
 		.help = "Whether an operator leads. Of nodes: what their agents report, and what "
 			"differs among them. --local: "
@@ -240,16 +240,19 @@ const struct cli_command cli_commands[] = {
 			"mode, ports, GIDs, firmware, PCI Express, congestion control, GPUs, "
 			"limits, "
 			"kubelet and CNI of\n"
-			"this host; the word is the RDMA mode that it should have. Exit status 1 "
-			"if an "
-			"error is found.\n",
+			"this host; the word is the RDMA mode that it should have. --verbs: opens "
+			"each RDMA device that has\n"
+			"a file, or those that are named, by libibverbs, registers memory, and "
+			"sends a message to itself.\n"
+			"Exit status 1 if an error is found.\n",
 		.kinds = doctor_kinds,
 		.optional = KIND_NAD,
 		.document = "DoctorFindings",
 		.fields = doctor_fields,
 		.completes = KIND_NODE,
 		.args_max = SIZE_MAX,
-		.takes = 1u << FLAG_LOCAL | 1u << FLAG_COMPARE | 1u << FLAG_HOST_ROOT,
+		.takes = 1u << FLAG_LOCAL | 1u << FLAG_VERBS | 1u << FLAG_COMPARE |
+			 1u << FLAG_HOST_ROOT,
 		.run = doctor_run,
 	},
 	{

@@ -124,6 +124,7 @@ static void take_value(struct line *line, const struct cli_flag *flag, const cha
 	case FLAG_POLICY_NAMESPACES:
 	case FLAG_REPAIR:
 	case FLAG_LOCAL:
+	case FLAG_VERBS:
 	case FLAG_COMPARE:
 	case FLAG_HOST_ROOT:
 	case FLAG_MESH:

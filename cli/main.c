@@ -110,6 +110,9 @@ static int take_flag(struct arguments *a, enum cli_flag_index flag, const char *
 	case FLAG_LOCAL:
 		a->cli.local = true;
 		return 0;
+	case FLAG_VERBS:
+		a->cli.local = a->cli.verbs = true;
+		return 0;
 	case FLAG_COMPARE:
 		a->cli.compare = true;
 		return 0;

@@ -38,6 +38,8 @@ const struct cli_flag cli_flags[] = {
 				    false},
 	[FLAG_REPAIR] = {"repair", 0, NULL, "mend what can be mended", true},
 	[FLAG_LOCAL] = {"local", 0, NULL, "look at this host, without a cluster; as root", true},
+	[FLAG_VERBS] = {"verbs", 0, NULL, "use RDMA devices by libibverbs, without a cluster",
+			true},
 	[FLAG_COMPARE] = {"compare", 0, NULL, "only what differs among nodes", true},
 	[FLAG_HOST_ROOT] = {"host-root", 0, "DIR", "where the host's root is mounted (default: /)",
 			    true},

@@ -38,6 +38,15 @@ counts_no_rxe() {
 	! counts_rxe
 }
 
+# finds REASON CALL ERRNO COMMAND: all that orbweaver finds on RDMA devices when COMMAND, for the shell, starts it as "$@".
+finds() {
+	local found
+
+	found=$(node "set -- $PWD/$o_programs/orbweaver doctor --verbs -o json; $4" || true)
+	echo "$found"
+	jq -e --arg want "$1 $2 $3" '.items | map("\(.reason) \(.call // "-") \(.errno // "-")") | . == [$want]' <<<"$found"
+}
+
 node 'modprobe rdma_rxe'
 a_install --log-level info --rdma-metrics all
 t_wait "$a_wait_s" "the agent reports" a_done 0
@@ -50,6 +59,21 @@ guid=$(node 'tr : "\n" </sys/class/infiniband/rxe0/node_guid | sed "s/../&:/; s/
 t_wait "$a_wait_s" "an RDMA device on a VF is reported with its GUID" has_guid "$guid"
 vf0=$(node "ls /sys/bus/pci/devices/$pf1/virtfn0/net")
 t_wait "$a_wait_s" "and what it has counted is among the metrics" counts_rxe
+
+# --- verbs: what programs can do with the device, and what is said where they cannot --------------------------------------
+node "ip addr add 10.7.0.1/24 dev $vf0; ip link set $vf0 up; for i in \$(seq $(slowly 150)); do rdma link | grep -q ACTIVE && exit; sleep 0.2; done; exit 1"
+t_ok "all calls, and a message to itself" finds VerbsWork - - '"$@" rxe0'
+t_ok "the same without a name: the device has a file" finds VerbsWork - - '"$@"'
+t_ok "too little memory may be locked" finds MemlockLow "ibv_reg_mr of 64 MiB" ENOMEM \
+	'prlimit --memlock=1048576 setpriv --bounding-set=-ipc_lock "$@" rxe0'
+node 'mkdir /tmp/cgroup && mount -t cgroup -o devices cgroup /tmp/cgroup && mkdir /tmp/cgroup/pod && echo "c 231:* rwm" >/tmp/cgroup/pod/devices.deny'
+t_ok "the cgroup does not have the device" finds VerbsNotAllowed ibv_open_device EPERM \
+	'echo $$ >/tmp/cgroup/pod/cgroup.procs; "$@" rxe0; echo $$ >/tmp/cgroup/cgroup.procs'
+node 'rmdir /tmp/cgroup/pod && umount /tmp/cgroup'
+t_ok "the file is missing" finds RdmaFilesMissing ibv_get_device_list ENODEV \
+	'unshare --mount sh -c "mount -t tmpfs none /dev/infiniband; exec $* rxe0"'
+node "ip link set $vf0 down"
+t_ok "no link" finds RdmaLinkDown ibv_query_port ENETDOWN '"$@"'
 node rdma link del rxe0
 t_wait "$a_wait_s" "and gone when it is" has_guid null
 t_wait "$a_wait_s" "its counters, too" counts_no_rxe
@@ -75,6 +99,9 @@ sleep "$(o_size 90 8)"
 t_eq "it was tried once" "1 1" "$tried $(a_metric orbweaver_agent_steps_total 'step="set-rdma-netns-mode",result="failed"')"
 t_eq "and the next boot's setting written once" "$wrote" "$(a_metric orbweaver_agent_steps_total 'step="write-rdma-next-boot"')"
 t_wait 10 "an event asks for it" a_event RdmaModeNextBoot reboot
+node "rdma link add rxe0 type rxe netdev $vf0"
+t_ok "orbweaver does not find the device in another namespace, and says why" finds RdmaModeDiffers - - 'ip netns exec pod "$@"'
+node rdma link del rxe0
 
 # --- boots ----------------------------------------------------------------------------------------------------------------
 t_ok "an orderly restart" hack/node reboot "$a_node"

@@ -96,6 +96,9 @@ t_ok "the pod sees it and no other" output rxe-enp1s0v0 one "ip netns exec pod l
 t_ok "its GID is the pod's address" one "ip netns exec pod grep -q ffff:0a03:0001 /sys/class/infiniband/rxe-enp1s0v0/ports/1/gids/1"
 t_ok "its verbs device opens in the pod" one "ip netns exec pod sh -c ': <>/dev/infiniband/\$(ls $vf/infiniband_verbs)'"
 t_fails "and not on the host" one "sh -c ': <>/dev/infiniband/\$(ls $vf/infiniband_verbs)'"
+verbs="$PWD/${BUILD:-build}/${VARIANT:-asan}/orbweaver doctor --verbs rxe-enp1s0v0"
+t_ok "orbweaver sends a message to itself by it in the pod" one "ip netns exec pod $verbs | grep VerbsWork"
+t_ok "and says on the host that it is elsewhere" one "$verbs | grep RdmaModeDiffers"
 t_ok "rping from pod to pod" traffic "rping -s -a 10.3.0.1 -C 3" "rping -c -a 10.3.0.1 -C 3"
 t_ok "ib_read_lat from pod to pod" traffic "ib_read_lat -d rxe-enp1s0v0 -n 100" "ib_read_lat -d rxe-enp1s0v0 -n 100 10.3.0.1"
 # What the kernel counts for it, asked from the host: see nodeagent/host/counters.h.

@@ -16,7 +16,8 @@ def allows: .objectRef.resource == "sriovnetworkpoolconfigs" and
 	any(.requestObject | .. | objects; .maxUnavailable | . != null and . != 0 and . != "0" and . != "0%");
 
 def allows_taints: .objectRef.resource == "sriovnetworkpoolconfigs" and
-	(.requestObject.metadata.annotations | objects | .["orbweaver.io/taint-degraded"] // .["orbweaver.io/cordon-degraded"] // null) != null;
+	any(.requestObject.metadata.annotations? | objects |
+		.["orbweaver.io/taint-degraded", "orbweaver.io/cordon-degraded"]; . != null);
 
 def is_eviction: .objectRef.subresource == "eviction" and .verb == "create" and (.requestURI | contains("dryRun=") | not);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Answers about RDMA and devlink, events of the kernel, configuration spaces. First byte: which
- * decoder. Whatever
- * comes out has names that end and counts that the bytes can hold, and comes out the same twice.
+ * Answers about RDMA, devlink and ports, events of the kernel, configuration spaces. First byte:
+ * which decoder. Whatever comes out has names that end and counts that the bytes can hold, and
+ * comes out the same twice.
  */
 #include <stdint.h>
 #include <string.h>

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/agent/link_health.h"
 #include "tests/fakes/virtual_time.h"
@@ -47,10 +48,10 @@ static void on_turned(void *arg, const char *port, bool warning, const char *rea
 		      const char *message)
 {
 	assert_string_equal(port, A);
-	assert_string_equal(message,
-			    strcmp(reason, "LinkDown") == 0
-				    ? "ens1 has no link; check cable, module and switch port"
-				    : "ens1 has a link");
+	assert_true(str_starts(message,
+			       strcmp(reason, "LinkDown") == 0
+				       ? "ens1 has no link; check cable, module and switch port"
+				       : "ens1 has a link"));
 	strbuf_addf(&turns, "%s%s ", warning ? "!" : "", reason);
 }
 

@@ -240,7 +240,6 @@ TEST(what_a_controller_needs_is_watched)
 {
 	for (size_t i = 0; i < CONTROLLER_COUNT; i++) {
 		assert_non_null(operator_kind_find(controllers[i].kind));
-		assert_non_null(controllers[i].gather);
 		assert_non_null(controllers[i].reconcile);
 		for (size_t j = 0; j < CONTROLLER_MAX_NEEDS && controllers[i].needs[j]; j++)
 			assert_non_null(operator_kind_find(controllers[i].needs[j]));

@@ -18,8 +18,9 @@
  *			detailsMs of clock_ms(), after waitMs
  *	verdict         of link_verdict(); absent: not judged
  *
- * Times are milliseconds since boot, which no clock that is set changes (clock_ms()); the NodeState,
- * in which a history outlives its process, has times of the day. `own` arguments are {PCI address: true} of ports that the agent acts on, or did lately.
+ * Times are milliseconds since boot, which no clock that is set changes (clock_ms()); the
+ * NodeState, in which a history outlives its process, has times of the day. `own` arguments are
+ * {PCI address: true} of ports that the agent acts on, or did lately.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_PLAN_LINK_HISTORY_H
 #define ORBWEAVER_NODEAGENT_HOST_PLAN_LINK_HISTORY_H

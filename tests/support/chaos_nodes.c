@@ -31,6 +31,9 @@
 static const struct kube_write plain, to_status = {.subresource = "status"};
 static const struct kube_write at_once = {.at_once = true};
 
+/* Annotation: which wish a pod is. */
+#define NUMBER "orbweaver.test/number"
+
 enum { ASK_MS = 8000, LOOK_MS = 20000, SECOND_LOOK_MS = 10000, POLL_MS = 300 };
 
 enum pod_state { CREATING, WAITING, ADDING, MARKING, UP, UNMARKING, DOWN, OVER };
@@ -50,6 +53,7 @@ struct chaos_nodes {
 	struct node each[CHAOS_NODES];
 	TAILQ_HEAD(pod_list, chaos_pod) pods;
 	struct deferred *reaping;
+	int64_t wishes;
 	json_t *counts;
 };
 
@@ -58,9 +62,10 @@ struct chaos_pod {
 	struct chaos_nodes *nodes;
 	struct node *node;
 	char *ns, *name, *key, *uid; /* uid: "" until it is known */
-	json_t *asks;
+	json_t *asks, *object;       /* what is to be created */
 	enum pod_state state;
 	bool bound_later, is_rejected;
+	bool may_exist;   /* the object: an attempt to create it had no answer */
 	bool is_there;    /* the object, as far as is known */
 	bool has_ended;   /* no sandbox is made any more */
 	bool is_graceful; /* the kubelet deletes the object when it is done */
@@ -101,6 +106,7 @@ static void on_ignored(void *arg, json_t *object, const struct err *err)
 
 static void end_turn(struct chaos_pod *pod);
 static void on_timer(void *arg);
+static void create(struct chaos_pod *pod);
 
 /* ---- the end of an object -------------------------------------------------------------------- */
 
@@ -109,6 +115,7 @@ static void pod_free(struct chaos_pod *pod)
 	TAILQ_REMOVE(&pod->nodes->pods, pod, link);
 	timer_free(pod->timer);
 	json_decref(pod->asks);
+	json_decref(pod->object);
 	mem_free(pod->ns);
 	mem_free(pod->name);
 	mem_free(pod->key);
@@ -382,6 +389,8 @@ static void on_timer(void *arg)
 		release(pod);
 		break;
 	case CREATING:
+		create(pod);
+		break;
 	case ADDING:
 	case MARKING:
 	case UNMARKING:
@@ -419,19 +428,33 @@ static void on_created(void *arg, json_t *object, const struct err *err)
 {
 	struct chaos_pod *pod = arg;
 
-	if (err) {
+	if (err)
 		count(pod->nodes, err->reason);
+	if (err && kube_err_is(err, "AlreadyExists") && pod->may_exist) {
+		pod->may_exist = false;
+		kube_get(pod->nodes->config.users, &kube_pods, pod->ns, pod->name, on_created, pod);
+	} else if (err && err->class == ERR_TRANSIENT && !kube_err_is(err, "NotFound")) {
+		/* No answer: it may be there, or come. */
+		pod->may_exist = true;
+		timer_start(pod->timer, POLL_MS);
+	} else if (err || !str_eq(json_str_at(object, "metadata", "annotations", NUMBER),
+				  json_str_at(pod->object, "metadata", "annotations", NUMBER))) {
 		pod->is_there = false;
 		set_over(pod);
-		return;
+	} else {
+		count(pod->nodes, "pods");
+		mem_free(pod->uid);
+		pod->uid = str_dup(json_uid(object));
+		if (pod->bound_later)
+			bind(pod);
+		else
+			on_bound(pod, NULL, NULL);
 	}
-	count(pod->nodes, "pods");
-	mem_free(pod->uid);
-	pod->uid = str_dup(json_uid(object));
-	if (pod->bound_later)
-		bind(pod);
-	else
-		on_bound(pod, NULL, NULL);
+}
+
+static void create(struct chaos_pod *pod)
+{
+	kube_create(pod->nodes->config.users, &kube_pods, pod->object, &plain, on_created, pod);
 }
 
 static struct node *some_node(struct chaos_nodes *nodes)
@@ -459,6 +482,8 @@ static json_t *object_of(const struct chaos_pod *pod, const struct chaos_pod_wis
 				   "StatefulSet", "name", "web", "uid", "owner", "controller", 1));
 	if (!wish->bound_later)
 		json_put_str(json_at(object, "spec"), "nodeName", pod->node->name);
+	json_put(json_at(object, "metadata", "annotations"), NUMBER,
+		 json_fmt("%" PRId64, ++pod->nodes->wishes));
 	return object;
 }
 
@@ -466,7 +491,6 @@ bool chaos_pod_create(struct chaos_nodes *nodes, const struct chaos_pod_wish *wi
 {
 	struct node *node = some_node(nodes);
 	struct chaos_pod *pod;
-	json_auto_t *object = NULL;
 
 	if (!node)
 		return false;
@@ -483,8 +507,8 @@ bool chaos_pod_create(struct chaos_nodes *nodes, const struct chaos_pod_wish *wi
 	pod->is_there = true;
 	pod->timer = timer_new(nodes->config.loop, on_timer, pod);
 	TAILQ_INSERT_HEAD(&nodes->pods, pod, link);
-	object = object_of(pod, wish);
-	kube_create(nodes->config.users, &kube_pods, object, &plain, on_created, pod);
+	pod->object = object_of(pod, wish);
+	create(pod);
 	return true;
 }
 

@@ -30,9 +30,9 @@ json_t *allocate_devices(const json_t *resource, const char *const *ids, size_t 
  * near: of affinity_near() (affinity.h). Without it devices of one NUMA node are preferred, then
  * what the resource's policy says: "spread" takes the PF that has given least, "packed" the one
  * that has given most; for as many devices as the resource has PFs, or more, "spread" takes all PFs
- * in turn, whatever their nodes. With GPUs of the pod: different PFs, the nearest to a GPU first and each GPU
- * in its turn; one PF twice rather than one of another NUMA node. With GPUs that are free: as
- * without, among the devices that are nearest to one.
+ * in turn, whatever their nodes. With GPUs of the pod: different PFs, the nearest to a GPU first
+ * and each GPU in its turn; one PF twice rather than one of another NUMA node. With GPUs that are
+ * free: as without, among the devices that are nearest to one.
  */
 int allocate_prefer(const json_t *resource, const char *const *available, size_t n_available,
 		    const char *const *must, size_t n_must, size_t size, const json_t *near,

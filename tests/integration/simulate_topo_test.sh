@@ -176,8 +176,7 @@ t_wait 120 "the nodes of rails.md and $n others start" grep -q '^export KUBECONF
 t_wait 900 "all have labels of eight rails or nine" has "[.items[].metadata.labels | [.[\"rdma.orbweaver.io/rail.count\", \"rdma.orbweaver.io/rail.model\"]]] |
 	group_by(.) | map([.[0][], length]) == [[\"8\", \"connectx-7\", $n], [\"9\", \"mixed\", 2]]" get nodes
 for process in "$pid" $(pgrep -P "$pid"); do
-	echo "# $(tr '\0' ' ' <"/proc/$process/cmdline" | grep -oE ' (simulate|--?[a-z]+)' | head -n 1): $(awk '{ print $14 + $15 }' "/proc/$process/stat") ticks of CPU, $(
-		awk '/^VmHWM/ { print $2, $3 }' "/proc/$process/status")"
+	echo "# $(<"/proc/$process/comm"): $(awk '{ print $14 + $15 }' "/proc/$process/stat") ticks of CPU, $(awk '/^VmHWM/ { print $2, $3 }' "/proc/$process/status")"
 done
 t_eq "and the column" "$n 8,2 9" "$(k get sriovnetworknodestates -n orbweaver-system |
 	awk 'NR == 1 { at = index($0, "RAILS") } NR > 1 { split(substr($0, at), field, " "); print field[1] }' | sort | uniq -c | awk '{ print $1, $2 }' | paste -sd,)"

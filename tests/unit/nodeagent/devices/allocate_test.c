@@ -211,7 +211,7 @@ static void preferences_keep_nodes_together_and_spread_or_pack(void **state)
 		{"spread", "abcdefghijkl", "b", 2, "be"},
 		{"packed", "abcdefghijkl", "f", 2, "ef"},
 		{"spread", "abcdefghijkl", "al", 2, "al"},
-		/* As many as PFs: each in its turn, on all nodes. Also for more, and where one is empty. */
+		/* As many as PFs, or more: each in its turn, on all nodes. */
 		{"spread", "abcdefghijklm", "", 3, "aei"},
 		{"spread", "abcdefghijkl", "al", 3, "ael"},
 		{"spread", "abcdefghijkl", "", 6, "abefij"},

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "lib/base/gid.h"
-#include "lib/base/names.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
@@ -17,20 +16,7 @@
 #include "reconcilers/core/rdma_variables.h"
 #include "reconcilers/core/reconcile.h"
 
-enum { DEVICE_NAME_MAX = 63 };
-
 /* ---- facts ----------------------------------------------------------------------------------- */
-
-/* Letters, digits, '-', '_', '.': nothing that a shell, or a list with commas, would read. */
-static bool is_plain(const char *name)
-{
-	size_t len = 0;
-
-	for (; name && name[len]; len++)
-		if (!name_is_alnum(name[len]) && !strchr("-_.", name[len]))
-			return false;
-	return len > 0 && len <= DEVICE_NAME_MAX;
-}
 
 static json_t *need_row(json_t *rows, const char *interface)
 {
@@ -45,7 +31,7 @@ static json_t *need_row(json_t *rows, const char *interface)
 
 static void put_device(json_t *row, const char *device)
 {
-	if (is_plain(device) && !json_at(row, "rdmaDevice"))
+	if (rdma_name_is_plain(device) && !json_at(row, "rdmaDevice"))
 		json_put_str(row, "rdmaDevice", device);
 }
 
@@ -73,7 +59,7 @@ static void add_attachment(json_t *rows, const json_t *attachment)
 	json_t *row, *own;
 	size_t i;
 
-	if (!is_plain(interface))
+	if (!rdma_name_is_plain(interface))
 		return;
 	row = need_row(rows, interface);
 	json_put_str(row, "function", json_str_at(attachment, "device"));
@@ -97,7 +83,7 @@ static void add_status(json_t *rows, const json_t *element)
 	const char *interface = json_str_at(element, "interface");
 	json_t *row;
 
-	if (!is_plain(interface) ||
+	if (!rdma_name_is_plain(interface) ||
 	    (json_is_true(json_at(element, "default")) && !json_find(rows, "interface", interface)))
 		return;
 	row = need_row(rows, interface);

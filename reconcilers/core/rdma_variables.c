@@ -11,7 +11,21 @@
 #include <assert.h>
 #include <string.h>
 
+#include "lib/base/names.h"
 #include "lib/json/json.h"
+
+/* Without its end; IB_DEVICE_NAME_MAX of rdma/ib_verbs.h. */
+enum { NAME_MAX_LEN = 63 };
+
+bool rdma_name_is_plain(const char *name)
+{
+	size_t len = 0;
+
+	for (; name && name[len]; len++)
+		if (!name_is_alnum(name[len]) && !strchr("-_.", name[len]))
+			return false;
+	return len > 0 && len <= NAME_MAX_LEN;
+}
 
 /* The GID to use: RoCE v2, of an IPv4 address if there is one, since switches route both. */
 static const json_t *best_gid(const json_t *row)

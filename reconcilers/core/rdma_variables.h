@@ -20,6 +20,13 @@
 	"for each device with its own NCCL_IB_HCA and NCCL_IB_GID_INDEX, or use RDMA mode "        \
 	"exclusive"
 
+/*
+ * Can this name of an RDMA device or an interface, which a pod's owner may have set, be in the
+ * variables? Letters, digits, '-', '_', '.': nothing that a shell, or a list with commas, would
+ * read.
+ */
+bool rdma_name_is_plain(const char *name);
+
 /* What is known of all interfaces with a device. */
 struct rdma_summary {
 	struct strbuf devices; /* "mlx5_0:1,mlx5_1:1" */
@@ -31,7 +38,7 @@ struct rdma_summary {
 /*
  * rows: interfaces in the order that the variables are to have: [ { "rdmaDevice": "mlx5_0",
  * "infiniband": true, "addresses": ["10.6.0.1"], "gids": [ { "port", "index", "version", "address"
- * } ] } ]; those without "rdmaDevice" are passed over, names go to shells as they are. ret: {0}
+ * } ] } ]; those without "rdmaDevice" are passed over, names are plain. ret: {0}
  * before; rdma_summary_done() is due.
  */
 void rdma_summarize(const json_t *rows, struct rdma_summary *ret);

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
-#include "lib/base/names.h"
 #include "lib/base/own.h"
 #include "lib/base/pci_address.h"
 #include "lib/base/str.h"
@@ -26,22 +25,12 @@ enum { ROCE_V2 = 2, LINK_INFINIBAND = 32 };
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static bool is_plain(const char *name)
-{
-	size_t len = 0;
-
-	for (; name && name[len]; len++)
-		if (!name_is_alnum(name[len]) && !strchr("-_.", name[len]))
-			return false;
-	return len > 0;
-}
-
 /* One that a job may use; NULL: another one. */
 static const char *interface_of(const json_t *link)
 {
 	const char *name = json_str_at(link, "name");
 
-	return is_plain(name) && !str_eq(name, RDMA_CLUSTER_INTERFACE) &&
+	return rdma_name_is_plain(name) && !str_eq(name, RDMA_CLUSTER_INTERFACE) &&
 			       !(look_number(link, "flags") & LOOK_LOOPBACK)
 		       ? name
 		       : NULL;
@@ -119,7 +108,7 @@ static void put_gids(json_t *row, const json_t *gids)
 			const char *device = json_str_at(gid, "device");
 			json_t *copy;
 
-			if (!is_plain(device))
+			if (!rdma_name_is_plain(device))
 				continue;
 			if (!json_at(row, "rdmaDevice"))
 				json_put_str(row, "rdmaDevice", device);
@@ -153,7 +142,7 @@ json_t *rdma_rows(const json_t *look, const json_t *ports, const json_t *gids, b
 		row = json_pack("{s:s, s:o}", "interface", name, "addresses",
 				addresses_of(look, name));
 		json_put_str(row, "function", function_of(link));
-		if (is_plain(device))
+		if (rdma_name_is_plain(device))
 			json_put_str(row, "rdmaDevice", device);
 		if (look_number(link, "type") == LINK_INFINIBAND)
 			json_put_bool(row, "infiniband", true);
@@ -163,7 +152,8 @@ json_t *rdma_rows(const json_t *look, const json_t *ports, const json_t *gids, b
 	}
 	json_array_foreach ((json_t *)ports, i, port)
 		if (alone && str_empty(json_str_at(port, "interface")) &&
-		    is_plain(json_str_at(port, "device")) && json_array_size(rows) < RDMA_ROWS_MAX)
+		    rdma_name_is_plain(json_str_at(port, "device")) &&
+		    json_array_size(rows) < RDMA_ROWS_MAX)
 			json_array_append_new(rows, json_pack("{s:O, s:b, s:[]}", "rdmaDevice",
 							      json_at(port, "device"), "infiniband",
 							      1, "addresses"));

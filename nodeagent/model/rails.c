@@ -41,14 +41,20 @@ static bool is_called(const json_t *port, const char *name)
 	       json_list_has(json_at(port, "altNames"), name);
 }
 
-static const json_t *find_called(const json_t *list, const char *name)
+static const json_t *rail_of(const struct rails *r, const json_t *port)
+{
+	return json_find(r->list, "pciAddress", json_str_at(port, "pciAddress"));
+}
+
+/* r: NULL, or ports that have a rail are passed over. */
+static const json_t *find_called(const json_t *list, const char *name, const struct rails *r)
 {
 	auto_free char *address = pci_address_normalize(name);
 	const json_t *port;
 	size_t i;
 
 	json_array_foreach ((json_t *)list, i, port)
-		if (is_called(port, address ? address : name))
+		if (is_called(port, address ? address : name) && !(r && rail_of(r, port)))
 			return port;
 	return NULL;
 }
@@ -56,9 +62,9 @@ static const json_t *find_called(const json_t *list, const char *name)
 /* One that is there, or away for a moment; NULL: neither. */
 static const json_t *find_port(const struct rails *r, const char *name)
 {
-	const json_t *port = find_called(json_at(r->observed, "interfaces"), name);
+	const json_t *port = find_called(json_at(r->observed, "interfaces"), name, NULL);
 
-	return port ? port : find_called(json_at(r->observed, "missing"), name);
+	return port ? port : find_called(json_at(r->observed, "missing"), name, NULL);
 }
 
 /* Does a port without a place in any list have a rail? */
@@ -85,11 +91,6 @@ static void add_rail(struct rails *r, size_t rail, const json_t *port, bool is_m
 	if (is_missing)
 		json_put_bool(entry, "missing", true);
 	json_array_append_new(r->list, entry);
-}
-
-static const json_t *rail_of(const struct rails *r, const json_t *port)
-{
-	return json_find(r->list, "pciAddress", json_str_at(port, "pciAddress"));
 }
 
 /* The list is the order, entry by entry. */
@@ -162,7 +163,7 @@ static void number_listed(struct rails *r, const json_t *order)
 	json_array_foreach ((json_t *)order, i, item) {
 		const char *name = json_str_or(item, "");
 		const json_t *port = find_port(r, name);
-		const json_t *known = port ? NULL : find_called(r->known, name);
+		const json_t *known = port ? NULL : find_called(r->known, name, r);
 
 		/* One that had a rail may be there by another name. */
 		if (port || known)

@@ -17,7 +17,8 @@
  *	reporters    {NAME: errors}, of devlink
  *
  * What is not there or cannot be read is absent. Up to five readings of the transceiver's memory
- * (ethtool_read_eeprom()): not for the paths that others wait for. NULL with err ERR_BUG "BadRequest" for what is not a port.
+ * (ethtool_read_eeprom()): not for the paths that others wait for. NULL with err ERR_BUG
+ * "BadRequest" for what is not a port.
  */
 json_t *port_details_read(struct host *host, const json_t *port, struct err *err);
 

@@ -14,8 +14,8 @@
  *	quietMs         until then nothing counts: the interface is new
  *	errors          {"last": {counter: value}, "total", "samples": [{"ms", "total"}]}
  *	downs           link_downed of an InfiniBand port, as read last
- *	details         of port_details_read(), as read last; agent/link_health.c reads them again at
- *			detailsMs of clock_ms(), after waitMs
+ *	details         of port_details_read(), as read last; read again at detailsMs of clock_ms(),
+ *			waitMs later (agent/link_health.c)
  *	verdict         of link_verdict(); absent: not judged
  *
  * Times are milliseconds since boot, which no clock that is set changes (clock_ms()); the
@@ -85,8 +85,8 @@ int link_limits_read(const char *text, struct link_limits *ret, struct err *err)
 
 /*
  * {"verdict": "healthy", "degraded" or "failed", "reason", "message", "sinceMs", "badMs"}, new.
- * reason: LinkHealthy, LinkDown, LinkFlapping, LinkErrors, LinkSlow, PcieLanesLost. The message of a
- * bad one names the module. before: what it was, or NULL; it stays while the port is quiet or
+ * reason: LinkHealthy, LinkDown, LinkFlapping, LinkErrors, LinkSlow, PcieLanesLost; the message of
+ * a bad one names the module. before: what it was, or NULL; it stays while the port is quiet or
  * `is_own`, so that NULL may return NULL. *ret_again_ms: when time alone may change it, or
  * INT64_MAX.
  */

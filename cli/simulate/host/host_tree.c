@@ -224,16 +224,6 @@ static int get_statistics(const struct host_tree *tree, const struct interface *
 	}
 }
 
-const char *tree_driver_of(struct host_tree *tree, const char *address)
-{
-	struct pf *pf = tree_pf_by(tree, address);
-	int number;
-
-	if (!pf && !tree_vf_by(tree, address, &pf, &number))
-		return NULL;
-	return pf->is.driver;
-}
-
 static int door_ethtool(void *ctx, const char *name, void *command, struct err *err)
 {
 	struct host_tree *tree = ctx;

@@ -139,6 +139,8 @@ bool tree_is_bound(const struct pf *pf);
 /* NULL: no PF has this address, or its NIC was pulled out of the slot. */
 struct pf *tree_pf_by(struct host_tree *tree, const char *address);
 struct vf *tree_vf_by(struct host_tree *tree, const char *address, struct pf **ret_pf, int *ret);
+/* Of the PF or VF at this address; NULL: there is none. */
+const char *tree_driver_of(struct host_tree *tree, const char *address);
 /* A VF's driver starts: its interface and RDMA device appear, with what the PF has given it. */
 int tree_bind_vf(struct host_tree *tree, struct pf *pf, int number, const char *driver);
 void tree_unbind_vf(struct host_tree *tree, struct pf *pf, int number);
@@ -151,8 +153,6 @@ int tree_write_count(struct host_tree *tree, struct pf *pf, const char *text);
 bool tree_fails_now(struct host_tree *tree);
 /* Takes msg. */
 void tree_add_message(struct strbuf *answer, struct nl_msg *msg);
-/* Of the PF or VF at this address; NULL: there is none. */
-const char *tree_driver_of(struct host_tree *tree, const char *address);
 /* Whether PFs and VFs of this driver have counters. */
 bool tree_counts(const char *driver);
 /* Of a counter: `value`, or what a test put in its place. */

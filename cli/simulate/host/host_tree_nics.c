@@ -232,6 +232,16 @@ struct vf *tree_vf_by(struct host_tree *tree, const char *address, struct pf **r
 	return NULL;
 }
 
+const char *tree_driver_of(struct host_tree *tree, const char *address)
+{
+	struct pf *pf = tree_pf_by(tree, address);
+	int number;
+
+	if (!pf && !tree_vf_by(tree, address, &pf, &number))
+		return NULL;
+	return pf->is.driver;
+}
+
 static void put_count(struct host_tree *tree, const struct pf *pf)
 {
 	auto_free char *text = str_printf("%d\n", pf->count);

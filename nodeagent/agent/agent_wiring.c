@@ -46,18 +46,13 @@ static void emit_users(void *arg, const char *port, bool warning, const char *re
 		       const char *message)
 {
 	const struct agent_process *p = arg;
+	struct meter_port used;
 
 	if (!p->executes || !p->offers || !p->api.pods_hear)
 		return;
-	pod_events_emit_users(p->api.pod_events,
-			      &(struct meter_port){
-				      .address = port,
-				      .observed = agent_view(p->agent).observed,
-				      .resources = offers_resources(p->offers),
-				      .allocated = offers_allocated(p->offers),
-				      .attachments = attachments_list(p->attachments),
-			      },
-			      warning, reason, message);
+	used = (struct meter_port){port, agent_view(p->agent).observed, offers_resources(p->offers),
+				   offers_allocated(p->offers), attachments_list(p->attachments)};
+	pod_events_emit_users(p->api.pod_events, &used, warning, reason, message);
 }
 
 /* Also without the lock: all agents say the same, and one event stands for all. */
@@ -331,12 +326,6 @@ static void on_host_event(void *arg, const struct watch_event *event)
 
 /* ---- the API server -------------------------------------------------------------------------- */
 
-/* By the node's pool: the operator has copied the annotation. */
-static bool is_asked_for(const json_t *state, const char *annotation)
-{
-	return str_eq(json_str_at(state, "metadata", "annotations", annotation), "true");
-}
-
 static void on_node_state(void *arg, const json_t *object)
 {
 	struct agent_process *p = arg;
@@ -356,8 +345,8 @@ static void on_node_state(void *arg, const json_t *object)
 		p->api.reported_restart = true;
 	}
 	p->api.heard = true;
-	p->api.pods_hear = is_asked_for(object, LINK_HEALTH_POD_EVENTS);
-	p->api.taints_devices = is_asked_for(object, LINK_HEALTH_DEVICE_TAINTS);
+	p->api.pods_hear = link_health_is_asked_for(object, LINK_HEALTH_POD_EVENTS);
+	p->api.taints_devices = link_health_is_asked_for(object, LINK_HEALTH_DEVICE_TAINTS);
 	link_health_heard(p->counters.links, json_at(object, "status", "linkHealth"));
 	agent_set_node_state(p->agent, object);
 	offer_pools(p);

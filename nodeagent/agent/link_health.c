@@ -66,6 +66,11 @@ struct link_health {
 	struct metric *numbers[ARRAY_LEN(numbers)], *counts[ARRAY_LEN(counts)];
 };
 
+bool link_health_is_asked_for(const json_t *node_state, const char *annotation)
+{
+	return str_eq(json_str_at(node_state, "metadata", "annotations", annotation), "true");
+}
+
 /* Milliseconds since the epoch at boot: another time only where the clock was set meanwhile. */
 static int64_t boot_ms(struct link_health *health)
 {

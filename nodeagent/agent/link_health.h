@@ -19,6 +19,9 @@
 #define LINK_HEALTH_POD_EVENTS    "orbweaver.io/pod-events-degraded"
 #define LINK_HEALTH_DEVICE_TAINTS "orbweaver.io/taint-devices-degraded"
 
+/* Does the NodeState (NULL: none) have one of these? */
+bool link_health_is_asked_for(const json_t *node_state, const char *annotation);
+
 enum {
 	/* Counters are read that often without a scrape. */
 	LINK_HEALTH_COUNT_MS = 60000,

@@ -132,24 +132,16 @@ static void emit_users(void *arg, const char *port, bool warning, const char *re
 {
 	const struct sim_node *node = arg;
 	json_auto_t *attachments = json_array();
+	const struct meter_port used = {port, agent_view(node->agent).observed,
+					json_at(node->pools, "resources"), node->allocated,
+					attachments};
 	const char *pod;
 	json_t *list;
 
-	if (!str_eq(json_str_at(node->server.node_state, "metadata", "annotations",
-				LINK_HEALTH_POD_EVENTS),
-		    "true"))
-		return;
 	json_each (node->attachments, pod, list)
 		json_array_extend(attachments, list);
-	pod_events_emit_users(node->nodes->pod_events,
-			      &(struct meter_port){
-				      .address = port,
-				      .observed = agent_view(node->agent).observed,
-				      .resources = json_at(node->pools, "resources"),
-				      .allocated = node->allocated,
-				      .attachments = attachments,
-			      },
-			      warning, reason, message);
+	if (link_health_is_asked_for(node->server.node_state, LINK_HEALTH_POD_EVENTS))
+		pod_events_emit_users(node->nodes->pod_events, &used, warning, reason, message);
 }
 
 /* Simulated devices count nothing. */

@@ -53,6 +53,11 @@ const struct cli_field report_fields[] = {
 	{"nodes[].nics[].rail", "integer", "index of its rail; absent: it has none"},
 	{"nodes[].nics[].type", "string", "ETH or IB"},
 	{"nodes[].nics[].speed", "string", "of the link; absent: it has none"},
+	{"nodes[].nics[].link.reason", "string", "of its verdict; absent: it is not judged"},
+	{"nodes[].nics[].link.since", "string", "of the verdict, RFC 3339"},
+	{"nodes[].nics[].link.flaps", "integer", "losses that counted"},
+	{"nodes[].nics[].link.changes", "array",
+	 "lists, oldest first: time, up, how often, by the agent itself"},
 	{"nodes[].nics[].mtu", "integer", "of the PF"},
 	{"nodes[].nics[].vfs", "integer", "VFs that are there"},
 	{"nodes[].nics[].most", "integer", "VFs that there can be"},
@@ -106,6 +111,32 @@ static int64_t place_of(json_t *resources, json_t *places, const char *name)
 	return (int64_t)json_array_size(resources) - 1;
 }
 
+/* Of one port of status.linkHealth; NULL: it is not judged. New. */
+static json_t *link_of(const json_t *port)
+{
+	json_t *link, *changes, *change;
+	size_t i;
+
+	if (!port)
+		return NULL;
+	link = json_object();
+	changes = json_array();
+	json_array_foreach (json_at(port, "changes"), i, change) {
+		int64_t times = json_integer_value(json_at(change, "times"));
+
+		json_array_append_new(changes, json_pack("[s, b, I, b]",
+							 json_str_or(json_at(change, "time"), ""),
+							 json_is_true(json_at(change, "up")),
+							 (json_int_t)(times > 0 ? times : 1),
+							 json_is_true(json_at(change, "own"))));
+	}
+	json_put_str(link, "reason", json_str_or(json_at(port, "reason"), ""));
+	json_put_str(link, "since", json_str_at(port, "since"));
+	json_put_int(link, "flaps", json_integer_value(json_at(port, "flaps")));
+	json_put(link, "changes", changes);
+	return link;
+}
+
 static json_t *nics_of(const json_t *state)
 {
 	json_t *nics = json_array(), *pf;
@@ -113,10 +144,16 @@ static json_t *nics_of(const json_t *state)
 
 	json_array_foreach (json_at(state, "status", "interfaces"), i, pf) {
 		const char *speed = json_str_or(json_at(pf, "linkSpeed"), "-1");
+		const char *address = json_str_at(pf, "pciAddress");
 		json_t *nic = json_object();
 
 		json_put_str(nic, "name", json_str_at(pf, "name"));
-		json_put_str(nic, "address", json_str_at(pf, "pciAddress"));
+		json_put_str(nic, "address", address);
+		json_put(
+			nic, "link",
+			link_of(address ? json_find(json_at(state, "status", "linkHealth", "ports"),
+						    "pciAddress", address)
+					: NULL));
 		json_put(nic, "rail", json_incref(json_at(pf, "rail")));
 		json_put_str(nic, "type", json_str_at(pf, "linkType"));
 		json_put_str(nic, "speed", str_starts(speed, "-1") ? NULL : speed);

@@ -23,6 +23,7 @@ jq --arg name "$hostile" '.pod.metadata.annotations["k8s.v1.cni.cncf.io/network-
 	.state.metadata.name = $name | .node.metadata.name = $name | .pool.metadata.name = $name | .pool.spec.subnet = $name |
 	.policy.metadata.name = $name | .state.status.interfaces[0].name = $name |
 	.state.status.problems = [{type: "Degraded", reason: $name, message: $name}] |
+	.state.status.linkHealth.ports = [{pciAddress: .state.status.interfaces[0].pciAddress, reason: $name, changes: [{time: $name}]}] |
 	.state.status.resources[0].name = $name | .config.status.conditions = [{type: "Ready", status: "False", reason: $name, message: $name}] |
 	'"$list" tests/integration/cli_explain.json >"$tmp/hostile.json"
 
@@ -37,6 +38,12 @@ t_eq "the data is JSON" "$hostile" \
 	"$(sed -n 's|^<script type="application/json" id="data">\(.*\)</script>$|\1|p' "$tmp/hostile.html" | jq -r '.nodes[0].name')"
 t_fails "nothing in the page names another place" grep -nE '(src|href|action|poster)=|url\(|@import|fetch\(|XMLHttp|WebSocket|https?://' cli/report.html
 t_ok "and none would be asked" grep -q "default-src 'none'" "$tmp/small.html"
+
+jq '.items |= map(if .kind == "SriovNetworkNodeState" then .status.linkHealth.ports = [{pciAddress: .status.interfaces[0].pciAddress,
+	verdict: "degraded", reason: "LinkFlapping", since: "t", flaps: 4, changes: [{time: "a", up: false, times: 3}, {time: "b", up: true, own: true}]}]
+	else . end)' "$tmp/small.json" >"$tmp/link.json"
+t_eq "the history of a link" '{"reason":"LinkFlapping","since":"t","flaps":4,"changes":[["a",false,3,false],["b",true,1,true]]}' \
+	"$("$cli" report -f "$tmp/link.json" -o json | jq -c '.nodes[0].nics[0].link | {reason, since, flaps, changes}')"
 
 echo "# what status finds"
 # every CONDITIONS: an object of each kind in crds/ and of those of other projects that a report reads, with these conditions.

@@ -8,7 +8,6 @@
 #include "nodeagent/host/inspect.h"
 #include "nodeagent/host/observe.h"
 #include "tests/support/golden_machine.h"
-#include "tests/support/yaml.h"
 
 /* A second port of the card, so that ports can differ. */
 static const struct tree_pf second = {.address = "0000:3b:00.1",
@@ -76,21 +75,20 @@ static void put_uverbs(struct host_tree *tree, const char *name, const char *dev
 	host_tree_file(tree, file, "");
 }
 
-/* Fields of a configuration space as lspci -vv has them. */
+/* Fields of a configuration space as lspci -vv has them; MaxPayload may be 512 bytes. */
 struct config {
-	int payload_supported, payload, read; /* MaxPayload, MaxReadReq, bytes */
+	int payload, read; /* MaxPayload, MaxReadReq, bytes */
 	bool redirects, has_ats, lacks_vf_bars;
 };
 
 static void put_config(struct host_tree *tree, const char *address, const struct config *config)
 {
-	const int supported = __builtin_ctz((unsigned int)config->payload_supported / 128),
-		  payload = __builtin_ctz((unsigned int)config->payload / 128),
+	const int payload = __builtin_ctz((unsigned int)config->payload / 128),
 		  read = __builtin_ctz((unsigned int)config->read / 128);
 	uint8_t bytes[512] = {[0x34] = 0x40, [0x40] = 0x01, 0x60, [0x60] = 0x10};
 	auto_free char *path = str_printf("sys/bus/pci/devices/%s/config", address);
 
-	bytes[0x64] = (uint8_t)supported;
+	bytes[0x64] = 2;
 	bytes[0x68] = (uint8_t)(payload << 5);
 	bytes[0x69] = (uint8_t)(read << 4);
 	/* ACS, ATS and SR-IOV, each with the next one's place. */
@@ -104,7 +102,7 @@ static void put_config(struct host_tree *tree, const char *address, const struct
 	host_tree_bytes(tree, path, bytes, sizeof(bytes));
 }
 
-static const struct config good_config = {.payload_supported = 512, .payload = 512, .read = 4096};
+static const struct config good_config = {.payload = 512, .read = 4096};
 
 /* What pods need of any node. */
 static void put_node(struct host_tree *tree)
@@ -337,13 +335,11 @@ TEST_WITH(registers_of_a_nic, set_up, tear_down)
 		struct config config;
 		const char *want;
 	} rows[] = {
-		{{.payload_supported = 512, .payload = 256, .read = 4096},
-		 "PcieSettings ens1f0np0"},
-		{{.payload_supported = 512, .payload = 512, .read = 512}, "PcieSettings ens1f0np0"},
-		{{.payload_supported = 512, .payload = 512, .read = 4096, .lacks_vf_bars = true},
-		 "NoSriov ens1f0np0"},
+		{{.payload = 256, .read = 4096}, "PcieSettings ens1f0np0"},
+		{{.payload = 512, .read = 512}, "PcieSettings ens1f0np0"},
+		{{.payload = 512, .read = 4096, .lacks_vf_bars = true}, "NoSriov ens1f0np0"},
 		/* It has no peer below a switch. */
-		{{.payload_supported = 512, .payload = 512, .read = 4096, .has_ats = true}, ""},
+		{{.payload = 512, .read = 4096, .has_ats = true}, ""},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -439,10 +435,8 @@ static struct host_tree *put_machine(const json_t *machine)
 		/* What the kernel turns on where the IOMMU is: harmless above both. */
 		for (bool is_root = true; (bridge = strsep(&next, "/")); is_root = false)
 			put_config(tree, bridge,
-				   &(struct config){.payload_supported = 512,
-						    .payload = 512,
-						    .read = 512,
-						    .redirects = is_root});
+				   &(struct config){
+					   .payload = 512, .read = 512, .redirects = is_root});
 	}
 	return tree;
 }
@@ -475,10 +469,8 @@ TEST(nothing_false_on_machines_that_people_have)
 /* On each side of the switch of GPU 0 and its NIC; and on a bridge that only other NICs are below. */
 TEST(acs_and_ats_between_gpu_and_nic)
 {
-	static const struct config redirects = {
-		.payload_supported = 512, .payload = 512, .read = 512, .redirects = true};
-	static const struct config ats = {
-		.payload_supported = 512, .payload = 512, .read = 4096, .has_ats = true};
+	static const struct config redirects = {.payload = 512, .read = 512, .redirects = true};
+	static const struct config ats = {.payload = 512, .read = 4096, .has_ats = true};
 	json_auto_t *machine = golden_machine_read("dgx-h100");
 	struct host_tree *tree = put_machine(machine);
 
@@ -521,42 +513,37 @@ TEST_WITH(ports_guids_and_mtu, set_up, tear_down)
 	    "NoRoceV2 mlx5_1, FirmwareDiffers mlx5_1, NoHugePages hugepages");
 }
 
-#define RAIL(rail, address, speed)                                                                 \
-	"{pciAddress: '" address "', rail: " rail                                                  \
-	", vendor: 15b3, deviceID: '1021', linkType: ETH, linkSpeed: '" speed " Mb/s', mtu: 9000}"
-#define RAILS(name, list, ports)                                                                   \
-	"{metadata: {name: " name ", namespace: s}, spec: {}, status: {rails: {list: [" list       \
-	"]}, interfaces: [" ports "]}}"
-
 /* By rail, whatever the addresses are. */
 TEST(nodes_are_compared_rail_by_rail)
 {
-	json_auto_t *world = yaml("{sriovnetworknodestates: {s/a: " RAILS(
-		"a", "{rail: 0, pciAddress: p}, {rail: 1, pciAddress: q}",
-		RAIL("0", "p", "400000") "," RAIL(
-			"1", "q",
-			"400000")) ", s/b: " RAILS("b",
-						   "{rail: 0, pciAddress: r}, {rail: 1, "
-						   "pciAddress: t}",
-						   RAIL("0", "r", "400000") "," RAIL(
-							   "1", "t",
-							   "200000")) ", s/c: " RAILS("c",
-										      "{rail: 0, "
-										      "pciAddress: "
-										      "p}, {rail: "
-										      "1, "
-										      "pciAddress: "
-										      "q}",
-										      RAIL("0", "p", "400000") "," RAIL(
-											      "1",
-											      "q",
-											      "4000"
-											      "00")) ", s/d: " RAILS("d",
-														     "{rail: 0, pciAddress: p}",
-														     RAIL("0",
-															  "p",
-															  "400000")) "}}");
-	json_auto_t *findings = doctor_compare(world);
+	static const char *const nodes[][4] = {/* name, first letter of addresses, speeds */
+					       {"a", "p", "400000 Mb/s", "400000 Mb/s"},
+					       {"b", "r", "400000 Mb/s", "200000 Mb/s"},
+					       {"c", "p", "400000 Mb/s", "400000 Mb/s"},
+					       {"d", "p", "400000 Mb/s", NULL}};
+	json_auto_t *world = json_object(), *findings = NULL;
+	json_t *states = json_need_object(world, "sriovnetworknodestates");
+
+	for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
+		json_t *rails = json_array(), *ports = json_array();
+
+		for (int rail = 0; rail < 2 && nodes[i][2 + rail]; rail++) {
+			auto_free char *address = str_printf("%s%d", nodes[i][1], rail);
+
+			json_array_append_new(rails, json_pack("{s:i, s:s}", "rail", rail,
+							       "pciAddress", address));
+			json_array_append_new(ports, json_pack("{s:s, s:s, s:s, s:s, s:s, s:i}",
+							       "pciAddress", address, "vendor",
+							       "15b3", "deviceID", "1021",
+							       "linkType", "ETH", "linkSpeed",
+							       nodes[i][2 + rail], "mtu", 9000));
+		}
+		json_put(states, nodes[i][0],
+			 json_pack("{s:{s:s}, s:{}, s:{s:{s:o}, s:o}}", "metadata", "name",
+				   nodes[i][0], "spec", "status", "rails", "list", rails,
+				   "interfaces", ports));
+	}
+	findings = doctor_compare(world);
 
 	are(findings, "NodesDiffer number of rails, NodesDiffer link speed of rail 1");
 	assert_string_equal(json_str_at(json_array_get(findings, 1), "seen"),

@@ -2,7 +2,7 @@
 # make check, check-all and check-changed: which tests run when, and what is built for them. Included by tests.mk.
 
 # The core: each promise once. What each of these alone shows: the table in tests/README.md. The longest come first.
-CORE := ipam crds operator_repair cni agent operator_replicas operator_seeds meta operator_policies cli dra coordinator attach
+CORE := ipam crds operator_repair cni agent operator_replicas operator_seeds meta cli dra coordinator attach
 # With STAGE=core: the kubelet's first half, which needs neither controllers nor a scheduler, and a lighter load of admission.
 CORE_SMALL := kubelet operator_webhook
 CORE_RUN := $(CORE_SMALL:%=tests/integration/%_test.sh@core) $(CORE:%=tests/integration/%_test.sh)

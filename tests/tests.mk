@@ -169,11 +169,11 @@ bench-build:
 # ---- end of programs that tests, demo and benchmarks run ------------------------------------------------------------------
 
 # ---- programs of tests/support, and what unit and integration tests share -------------------------------------------------
-$(OUT)/tests/unit/reconcilers/sriov/sriov_conformance_test $(OUT)/tests/integration/recorded: $(OUT)/tests/support/recording.o
+$(OUT)/tests/unit/reconcilers/sriov/sriov_conformance_test: $(OUT)/tests/support/recording.o
 $(foreach t,admission/pods admission/admission ipam/ipam spider/spider sriov/sriov,$(OUT)/tests/unit/reconcilers/$(t)_conformance_test) \
-	$(OUT)/tests/unit/nodeagent/cni/plan/multus_conformance_test $(OUT)/tests/integration/recorded: $(OUT)/tests/support/conformance.o
+	$(OUT)/tests/unit/nodeagent/cni/plan/multus_conformance_test: $(OUT)/tests/support/conformance.o
 $(OUT)/tests/unit/reconcilers/ipam/ipam_conformance_test: $(OUT)/tests/support/ipam_recording.o
-test-build: $(OUT)/tests/integration/recorded $(OUT)/tests/relay
+test-build: $(OUT)/tests/relay
 
 $(OUT)/tests/relay: $(OUT)/tests/support/relay.o $(OUT)/lib/base.a
 	$(LINK)

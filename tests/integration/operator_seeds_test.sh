@@ -67,6 +67,33 @@ no_nad() {
 	[[ -z $left ]]
 }
 
+# --- tenants ------------------------------------------------------------------------------------------------------
+
+# Whoever may create objects in a namespace of his own commands no node.
+create_tenants() {
+	k create namespace tenant-a >/dev/null
+	k create -f - >/dev/null <<END
+apiVersion: sriovnetwork.openshift.io/v1
+kind: SriovNetworkNodePolicy
+metadata: { name: mine, namespace: tenant-a }
+spec: { resourceName: mine, priority: 0, numVfs: 1, deviceType: vfio-pci, nodeSelector: {}, nicSelector: { pfNames: [ens6f0np0] } }
+---
+apiVersion: sriovnetwork.openshift.io/v1
+kind: SriovNetworkPoolConfig
+metadata: { name: mine, namespace: tenant-a }
+spec: { rdmaMode: exclusive }
+END
+}
+
+is_not_trusted() {
+	k get -n tenant-a "$1" mine -o json | jq -e '.status.conditions[] | select(.type == "Ready") | .status == "False" and
+		.reason == "NamespaceNotTrusted" and (.message | test("--policy-namespaces tenant-a"))'
+}
+
+specs() {
+	o_curl GET "$sriov/namespaces/$POD_NAMESPACE/sriovnetworknodestates" | jq -cS '[.items[].spec]'
+}
+
 # --- the recording ------------------------------------------------------------------------------------------------
 
 # The longest of each kind and plugin but one that is refused on purpose; unit/reconcilers/spider replays them all.
@@ -152,6 +179,14 @@ done
 t_ok "at least six samples had objects of ours ($samples)" test "$samples" -ge 6
 t_wait 10 "after the other edition's policy the work item has its resource name again" node_works_for worker-1 mellanoxrdma
 t_wait 30 "nothing is left to do" o_rest
+
+before=$(specs)
+t_ok "a tenant may create a policy and a pool" create_tenants
+t_wait 20 "the policy says why it changes nothing" is_not_trusted sriovnetworknodepolicies
+t_wait 20 "and so does the pool" is_not_trusted sriovnetworkpoolconfigs
+t_wait 20 "nothing is left to do" o_rest
+t_eq "the nodes are as they were" "$before" "$(specs)"
+k delete -n tenant-a sriovnetworkpoolconfigs mine >/dev/null
 
 for kind in sriovnetworknodepolicies spidermultusconfigs spiderippools; do
 	k delete "$kind" -A --all >/dev/null

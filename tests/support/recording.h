@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Recordings of the SR-IOV operator that we replace (conformance/policies.json, networks.json), and
- * how our results compare with them: value by value. For the replay offline
- * (tests/unit/reconcilers/sriov/sriov_conformance_test.c) and on a real API server
- * (tests/integration/operator_policies_test.sh).
+ * how our results compare with them: value by value. For
+ * tests/unit/reconcilers/sriov/sriov_conformance_test.c.
  */
 #ifndef ORBWEAVER_TESTS_SUPPORT_RECORDING_H
 #define ORBWEAVER_TESTS_SUPPORT_RECORDING_H

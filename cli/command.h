@@ -3,8 +3,7 @@
  * What a command of `orbweaver` is: a row of the table in commands.c, and a function that gets a
  * world and writes a document or text.
  */
-#ifndef ORBWEAVER_CLI_COMMAND_H
-#define ORBWEAVER_CLI_COMMAND_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -174,5 +173,3 @@ extern const struct cli_command cli_commands[];
  * there is none.
  */
 const struct cli_command *cli_command_find(char *const *argv, size_t argc, size_t *ret_words);
-
-#endif

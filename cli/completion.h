@@ -3,8 +3,7 @@
  * Completion in shells: a script for each that asks the program itself, which knows commands, flags
  * and, from the cluster, names.
  */
-#ifndef ORBWEAVER_CLI_COMPLETION_H
-#define ORBWEAVER_CLI_COMPLETION_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -21,5 +20,3 @@ cli_run_fn completion_run;
  * names. Returns an exit status.
  */
 int completion_answer(char *const *words, size_t n);
-
-#endif

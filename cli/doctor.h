@@ -3,8 +3,7 @@
  * The command `orbweaver doctor`: what keeps RDMA from working, of nodes by their NodeStates, and
  * of the host that it runs on.
  */
-#ifndef ORBWEAVER_CLI_DOCTOR_H
-#define ORBWEAVER_CLI_DOCTOR_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -12,5 +11,3 @@ extern const char *const doctor_kinds[];
 extern const struct cli_field doctor_fields[];
 
 cli_run_fn doctor_run;
-
-#endif

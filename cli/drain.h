@@ -3,8 +3,7 @@
  * `orbweaver drain`: which nodes have pods in the way of a change, how far each drain is, and
  * keeping a node out of it.
  */
-#ifndef ORBWEAVER_CLI_DRAIN_H
-#define ORBWEAVER_CLI_DRAIN_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -12,5 +11,3 @@ extern const char *const drain_kinds[];
 extern const struct cli_field drain_fields[];
 
 cli_run_fn drain_status, drain_stop, drain_retry;
-
-#endif

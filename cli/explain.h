@@ -2,8 +2,7 @@
 /*
  * The commands `orbweaver explain …`: from YAML to allocatable, with the first link that is broken.
  */
-#ifndef ORBWEAVER_CLI_EXPLAIN_H
-#define ORBWEAVER_CLI_EXPLAIN_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -19,5 +18,3 @@ cli_run_fn explain_config;
 cli_run_fn explain_pool;
 cli_run_fn explain_pod;
 cli_run_fn explain_reason;
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The commands `orbweaver ipam …`: addresses, from the same functions that give them.
  */
-#ifndef ORBWEAVER_CLI_IPAM_H
-#define ORBWEAVER_CLI_IPAM_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -15,5 +14,3 @@ cli_run_fn ipam_show;
 cli_run_fn ipam_who;
 cli_run_fn ipam_check;
 cli_run_fn ipam_explain;
-
-#endif

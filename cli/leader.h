@@ -2,8 +2,7 @@
 /*
  * Does an operator lead? What status and doctor say when none does.
  */
-#ifndef ORBWEAVER_CLI_LEADER_H
-#define ORBWEAVER_CLI_LEADER_H
+#pragma once
 
 #include "cli/command.h"
 #include "lib/base/own.h"
@@ -19,5 +18,3 @@ struct leader_finding {
 void leader_look(const struct cli *cli, struct leader_finding *ret);
 void leader_done(struct leader_finding *finding);
 #define auto_leader_finding auto_call(leader_done)
-
-#endif

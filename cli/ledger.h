@@ -3,8 +3,7 @@
  * The command `orbweaver ledger`: which pod has which VF, RDMA device, GUID, MAC and address, and
  * where sources disagree.
  */
-#ifndef ORBWEAVER_CLI_LEDGER_H
-#define ORBWEAVER_CLI_LEDGER_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -15,5 +14,3 @@ cli_run_fn ledger_run;
 
 /* All devices that pods have, as `fields` describes the items. World: ledger_kinds. Returns new. */
 json_t *ledger_rows(const json_t *world);
-
-#endif

@@ -3,8 +3,7 @@
  * The command `orbweaver plan`: what a change of policies would do, by the operator's own decision
  * (reconcilers/sriov).
  */
-#ifndef ORBWEAVER_CLI_PLAN_H
-#define ORBWEAVER_CLI_PLAN_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -12,5 +11,3 @@ extern const char *const plan_kinds[];
 extern const struct cli_field plan_fields[];
 
 cli_run_fn plan_run;
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Objects that are to be applied: what becomes of each, and what the operator would do then.
  */
-#ifndef ORBWEAVER_CLI_PLAN_OBJECTS_H
-#define ORBWEAVER_CLI_PLAN_OBJECTS_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -36,5 +35,3 @@ void plan_objects_done(struct plan_objects *objects);
 
 /* Print a table of them. */
 void plan_objects_print(struct strbuf *out, const struct plan_objects *objects);
-
-#endif

@@ -5,8 +5,7 @@
  * program was built with, the schema code is that of `orbweaver simulate`. Rules in CEL are not
  * evaluated. Kinds that have no such definition are not looked at.
  */
-#ifndef ORBWEAVER_CLI_PLAN_SCHEMA_H
-#define ORBWEAVER_CLI_PLAN_SCHEMA_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -31,5 +30,3 @@ json_t *plan_schemas_prune(struct plan_schemas *schemas, const json_t *object, j
  * is there. Faults in the server's words are appended to `faults`; false then.
  */
 bool plan_schemas_accept(struct plan_schemas *schemas, const json_t *object, json_t *faults);
-
-#endif

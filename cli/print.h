@@ -2,8 +2,7 @@
 /*
  * What all commands print alike.
  */
-#ifndef ORBWEAVER_CLI_PRINT_H
-#define ORBWEAVER_CLI_PRINT_H
+#pragma once
 
 #include "cli/command.h"
 #include "cli/table.h"
@@ -21,5 +20,3 @@ void print_items(const struct cli *cli, struct strbuf *out, const json_t *rows);
  * A table behind what is there already, with a blank line between; nothing when there are no rows.
  */
 void print_part(struct strbuf *out, const struct column *columns, size_t n, const json_t *rows);
-
-#endif

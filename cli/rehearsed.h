@@ -2,8 +2,7 @@
 /*
  * The operator's rehearsal (operator/rehearsal.h) on the objects of a command, as JSON.
  */
-#ifndef ORBWEAVER_CLI_REHEARSED_H
-#define ORBWEAVER_CLI_REHEARSED_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -28,5 +27,3 @@ struct rehearsed {
 void rehearsed_run(const struct cli *cli, const json_t *world, const char *only,
 		   struct rehearsed *ret);
 void rehearsed_done(struct rehearsed *r);
-
-#endif

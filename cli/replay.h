@@ -3,13 +3,10 @@
  * The command `orbweaver replay`: what the operator would decide on a support dump, or on objects
  * of files, and what of it is not so there.
  */
-#ifndef ORBWEAVER_CLI_REPLAY_H
-#define ORBWEAVER_CLI_REPLAY_H
+#pragma once
 
 #include "cli/command.h"
 
 extern const struct cli_field replay_fields[];
 
 cli_run_fn replay_run;
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The data of the report.
  */
-#ifndef ORBWEAVER_CLI_REPORT_DATA_H
-#define ORBWEAVER_CLI_REPORT_DATA_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -16,5 +15,3 @@ extern const struct cli_field report_fields[];
  * which is the time of the world.
  */
 json_t *report_data(const struct cli *cli);
-
-#endif

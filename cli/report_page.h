@@ -2,8 +2,7 @@
 /*
  * The page of the report: cli/report.html with data and, where it is served, cli/report_live.js.
  */
-#ifndef ORBWEAVER_CLI_REPORT_PAGE_H
-#define ORBWEAVER_CLI_REPORT_PAGE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -17,5 +16,3 @@ void report_page(struct strbuf *out, const json_t *data);
  * styles carry the nonce, so that the header Content-Security-Policy can allow them alone.
  */
 void report_page_live(struct strbuf *out, const char *nonce);
-
-#endif

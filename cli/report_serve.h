@@ -2,8 +2,7 @@
 /*
  * `orbweaver report --serve`: the page on the loopback, up to date.
  */
-#ifndef ORBWEAVER_CLI_REPORT_SERVE_H
-#define ORBWEAVER_CLI_REPORT_SERVE_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -12,5 +11,3 @@
  * those of door.h for the address, ERR_INVALID "BadUsage", and those of source.h.
  */
 int report_serve(const struct cli *cli, struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
  * A connection to the API server for the time of one command: calls that return when they were
  * answered.
  */
-#ifndef ORBWEAVER_CLI_SESSION_H
-#define ORBWEAVER_CLI_SESSION_H
+#pragma once
 
 #include "cli/command.h"
 #include "lib/kube/api.h"
@@ -48,5 +47,3 @@ int session_list(struct session *s, const struct kube_resource *resource, const 
  */
 int session_get(struct session *s, const char *path, int64_t timeout_ms, struct strbuf *out,
 		struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
  * Where a command's world comes from: files as `kubectl get -o yaml` writes them, or the API
  * server.
  */
-#ifndef ORBWEAVER_CLI_SOURCE_H
-#define ORBWEAVER_CLI_SOURCE_H
+#pragma once
 
 #include "cli/command.h"
 #include "lib/kube/api.h"
@@ -79,5 +78,3 @@ char *source_config_namespace(const struct cli *cli);
  * are those of cli->world, and stay as they are.
  */
 json_t *source_world(const struct cli *cli);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The command `orbweaver status`: how the cluster stands, and what does not stand well.
  */
-#ifndef ORBWEAVER_CLI_STATUS_H
-#define ORBWEAVER_CLI_STATUS_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -23,5 +22,3 @@ const json_t *status_worst(const json_t *object);
 
 /* Is it Degraded, or neither Ready nor on its way? */
 bool status_needs_somebody(const json_t *object);
-
-#endif

@@ -3,11 +3,8 @@
  * The command `orbweaver support dump`: what another person needs to understand a cluster's
  * problem, without its secrets.
  */
-#ifndef ORBWEAVER_CLI_SUPPORT_DUMP_H
-#define ORBWEAVER_CLI_SUPPORT_DUMP_H
+#pragma once
 
 #include "cli/command.h"
 
 cli_run_fn support_dump_run;
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * What the files of `support dump` share. For them only.
  */
-#ifndef ORBWEAVER_CLI_SUPPORT_INTERNAL_H
-#define ORBWEAVER_CLI_SUPPORT_INTERNAL_H
+#pragma once
 
 #include "cli/command.h"
 #include "cli/session.h"
@@ -54,5 +53,3 @@ json_t *dump_settings(const struct dump *dump);
  * hour of their logs. -1 as dump_add.
  */
 int dump_programs(struct dump *dump, struct err *err);
-
-#endif

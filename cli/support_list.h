@@ -4,8 +4,7 @@
  * what the agents and our commands read besides, and what shows whether all of it is installed.
  * Never Secrets.
  */
-#ifndef ORBWEAVER_CLI_SUPPORT_LIST_H
-#define ORBWEAVER_CLI_SUPPORT_LIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ char *support_resource_name(const struct kube_resource *resource);
 
 /* The name of its file in a dump: "objects/nodes.json". Returns new. */
 char *support_file_name(const struct kube_resource *resource);
-
-#endif

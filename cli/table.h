@@ -3,8 +3,7 @@
  * Columns for people: as wide as their longest entry, two blanks between them, no line longer than
  * it must be.
  */
-#ifndef ORBWEAVER_CLI_TABLE_H
-#define ORBWEAVER_CLI_TABLE_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -18,5 +17,3 @@ struct column {
 
 /* Append a line of titles and one for each row. */
 void table_print(struct strbuf *out, const struct column *columns, size_t n, const json_t *rows);
-
-#endif

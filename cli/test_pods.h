@@ -3,8 +3,7 @@
  * The pods of `orbweaver test`: made, awaited, given tasks, removed. Calls return when they are
  * answered, or when the user interrupts.
  */
-#ifndef ORBWEAVER_CLI_TEST_PODS_H
-#define ORBWEAVER_CLI_TEST_PODS_H
+#pragma once
 
 #include "cli/session.h"
 #include "lib/base/err.h"
@@ -78,5 +77,3 @@ void test_command_done(struct test_command *command);
  * on stderr.
  */
 void test_pods_close(struct test_pods *t);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * orbweaver topo NODE: which GPU is near which NIC. See docs/rails.md.
  */
-#ifndef ORBWEAVER_CLI_TOPO_H
-#define ORBWEAVER_CLI_TOPO_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -12,5 +11,3 @@ extern const struct cli_field topo_fields[];
 
 int topo_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
 	     struct err *err);
-
-#endif

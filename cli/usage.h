@@ -3,8 +3,7 @@
  * How to call it: --help, the man page and the schema of documents, all from the tables of
  * commands, flags and exit statuses.
  */
-#ifndef ORBWEAVER_CLI_USAGE_H
-#define ORBWEAVER_CLI_USAGE_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -16,5 +15,3 @@ cli_run_fn usage_man;
 
 /* The command `orbweaver schema`: JSON Schema of the documents that commands print. */
 cli_run_fn usage_schema;
-
-#endif

@@ -3,8 +3,7 @@
  * A world that is kept up to date: with the API server by watches, or with files by looking at them
  * again.
  */
-#ifndef ORBWEAVER_CLI_WATCHING_H
-#define ORBWEAVER_CLI_WATCHING_H
+#pragma once
 
 #include "cli/command.h"
 #include "lib/loop/loop.h"
@@ -38,5 +37,3 @@ json_t *watching_world(struct watching *w);
  * date. *ret_since_us: since when, microseconds since the epoch.
  */
 const char *watching_trouble(const struct watching *w, int64_t *ret_since_us);
-
-#endif

@@ -12,8 +12,7 @@
  * Counts, names and messages; no objects, nothing that authenticates. `kubectl port-forward`
  * reaches it.
  */
-#ifndef ORBWEAVER_OPERATOR_DEBUG_H
-#define ORBWEAVER_OPERATOR_DEBUG_H
+#pragma once
 
 #include "lib/http/server.h"
 #include "operator/manager.h"
@@ -36,5 +35,3 @@ void debug_toggle_log(struct debug *debug);
 
 /* Ends as http_server_close does; it is freed before done is called. */
 void debug_close(struct debug *debug, void (*done)(void *arg), void *arg);
-
-#endif

@@ -8,8 +8,7 @@
  * a gauge instead, orbweaver_informer_broken_seconds{kind,reason}: present while it lasts. An alert
  * belongs on that.
  */
-#ifndef ORBWEAVER_OPERATOR_DEPENDENCY_HEALTH_H
-#define ORBWEAVER_OPERATOR_DEPENDENCY_HEALTH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -49,5 +48,3 @@ void dependency_health_visit(const struct dependency_health *troubles,
 			     void (*visit)(void *arg, const char *name, const char *reason,
 					   const char *text),
 			     void *arg);
-
-#endif

@@ -3,8 +3,7 @@
  * What informers cannot watch, and what to do about it: a log line, an event about this operator,
  * the text of /readyz (dependency_health.h). A kind that Orbweaver may define itself is defined.
  */
-#ifndef ORBWEAVER_OPERATOR_INFORMER_REPORTS_H
-#define ORBWEAVER_OPERATOR_INFORMER_REPORTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -37,5 +36,3 @@ void informer_reports_trouble(struct informer_reports *r, const struct mirror *m
 
 /* This replica leads from now on: say again what is in trouble. */
 void informer_reports_lead(struct informer_reports *r);
-
-#endif

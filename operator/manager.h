@@ -2,8 +2,7 @@
 /*
  * The engine: events wake keys, keys become worlds, worlds become plans, plans are carried out.
  */
-#ifndef ORBWEAVER_OPERATOR_MANAGER_H
-#define ORBWEAVER_OPERATOR_MANAGER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -76,5 +75,3 @@ const struct dependency_health *manager_troubles(const struct manager *manager);
  * MANAGER_ERRORS_MAX at most.
  */
 const json_t *manager_errors(const struct manager *manager);
-
-#endif

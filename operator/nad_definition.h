@@ -6,8 +6,7 @@
  * A file that users apply cannot hold it: an apply changes the definition that Multus brought, and
  * a delete takes the networks of every team along.
  */
-#ifndef ORBWEAVER_OPERATOR_NAD_DEFINITION_H
-#define ORBWEAVER_OPERATOR_NAD_DEFINITION_H
+#pragma once
 
 #include <jansson.h>
 
@@ -32,5 +31,3 @@ void nad_definition_create(struct nad_definition *definition);
 
 /* The definition as in crds/nad. Returns new. */
 json_t *nad_definition_object(void);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Gauges about objects, to alert on: findings, conditions, VFs, resources, drains.
  */
-#ifndef ORBWEAVER_OPERATOR_OBJECT_METRICS_H
-#define ORBWEAVER_OPERATOR_OBJECT_METRICS_H
+#pragma once
 
 #include "lib/base/metrics.h"
 #include "operator/controllers/controllers.h"
@@ -18,5 +17,3 @@ void object_metrics_done(struct object_metrics *m);
 
 /* Set them; from NULL: to nothing, on a standby. A sum over the replicas counts nothing twice. */
 void object_metrics_collect(struct object_metrics *m, const struct controller_sources *from);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The command line of the operator.
  */
-#ifndef ORBWEAVER_OPERATOR_OPTIONS_H
-#define ORBWEAVER_OPERATOR_OPTIONS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -65,5 +64,3 @@ json_t *options_policy_namespaces(const char *list, struct err *err);
 
 /* What --help prints. */
 extern const char options_help[];
-
-#endif

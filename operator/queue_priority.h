@@ -9,8 +9,7 @@
  *
  * Pure: time is an argument.
  */
-#ifndef ORBWEAVER_OPERATOR_QUEUE_PRIORITY_H
-#define ORBWEAVER_OPERATOR_QUEUE_PRIORITY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ void queue_priority_wrote(struct queue_priority *lanes, int64_t now_ms);
 enum queue_priority_next queue_priority_next(struct queue_priority *lanes, bool has_main,
 					     bool has_later, bool patient, int64_t now_ms,
 					     int64_t *ret_wait_ms);
-
-#endif

@@ -12,8 +12,7 @@
  * Pure, but for the keys of certificates, which are never needed here: the webhooks' controller
  * looks at a Secret, and is left out.
  */
-#ifndef ORBWEAVER_OPERATOR_REHEARSAL_H
-#define ORBWEAVER_OPERATOR_REHEARSAL_H
+#pragma once
 
 #include <jansson.h>
 
@@ -67,5 +66,3 @@ struct rehearsal_config {
 };
 
 void rehearse(const struct rehearsal_config *config);
-
-#endif

@@ -4,8 +4,7 @@
  * lane whose turn it is (queue_priority.h) and as many as may be at work (write_limit.h). An
  * aggregate waits for what it sums up.
  */
-#ifndef ORBWEAVER_OPERATOR_SCHEDULE_H
-#define ORBWEAVER_OPERATOR_SCHEDULE_H
+#pragma once
 
 #include "operator/controllers/controllers.h"
 #include "operator/queue_priority.h"
@@ -88,5 +87,3 @@ void schedule_ended(struct schedule *s, enum controller_id id, const char *key,
 /* A write was answered (applier.h). */
 void schedule_answered(struct schedule *s, const char *kind, const char *verb, int64_t took_us,
 		       const struct err *err);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Pure.
  */
-#ifndef ORBWEAVER_OPERATOR_SERVER_VERSION_H
-#define ORBWEAVER_OPERATOR_SERVER_VERSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ struct server_version {
 /* As kube_done_fn is called; err NULL: 2xx. */
 struct server_version server_version_read(const struct kube_response *response,
 					  const struct err *err);
-
-#endif

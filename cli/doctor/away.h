@@ -2,8 +2,7 @@
 /*
  * Who is away: the operator that leads, the kubelet of a node. Pure.
  */
-#ifndef ORBWEAVER_CLI_DOCTOR_AWAY_H
-#define ORBWEAVER_CLI_DOCTOR_AWAY_H
+#pragma once
 
 #include <jansson.h>
 
@@ -24,5 +23,3 @@ char *away_leader(const json_t *lease, const char *now);
  * Returns new.
  */
 char *away_node(const json_t *node);
-
-#endif

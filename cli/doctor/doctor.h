@@ -5,8 +5,7 @@
  * What people do by hand with rdma link, rdma system, ibstat, ibv_devices, mlxconfig, lspci, lsmod
  * and /proc; and what else keeps RDMA from working or makes it slow.
  */
-#ifndef ORBWEAVER_CLI_DOCTOR_DOCTOR_H
-#define ORBWEAVER_CLI_DOCTOR_DOCTOR_H
+#pragma once
 
 #include <jansson.h>
 
@@ -27,5 +26,3 @@ json_t *doctor_check_node(const json_t *node, const json_t *state, const json_t 
  * kind of NIC, RDMA mode; and rail by rail. World: KIND_NODE, KIND_NODE_STATE. Returns new.
  */
 json_t *doctor_compare(const json_t *world);
-
-#endif

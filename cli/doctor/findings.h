@@ -7,8 +7,7 @@
  *
  * error: RDMA does not work. warning: it works worse, or not for all. info: good to know.
  */
-#ifndef ORBWEAVER_CLI_DOCTOR_FINDINGS_H
-#define ORBWEAVER_CLI_DOCTOR_FINDINGS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -30,5 +29,3 @@ bool findings_have(const json_t *findings, enum finding_level level);
 
 /* The worst first; else in the order of checks. */
 void findings_sort(json_t *findings);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Checks of what is on PCI Express: NICs, GPUs, the bridges between them. Pure.
  */
-#ifndef ORBWEAVER_CLI_DOCTOR_HOST_PCI_H
-#define ORBWEAVER_CLI_DOCTOR_HOST_PCI_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -46,5 +45,3 @@ static inline bool host_is_rdma_nic(const json_t *pf)
 void host_check_functions(struct host_facts *h);
 void host_check_peers(struct host_facts *h);
 void host_check_gpus(struct host_facts *h);
-
-#endif

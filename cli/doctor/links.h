@@ -2,8 +2,7 @@
 /*
  * Interfaces of a node that networks of pods lie over, and whether traffic passes them. Pure.
  */
-#ifndef ORBWEAVER_CLI_DOCTOR_LINKS_H
-#define ORBWEAVER_CLI_DOCTOR_LINKS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -21,5 +20,3 @@ const json_t *links_nic(const json_t *state, const char *name);
  * bond, a NIC whose driver never reports its speed. Borrowed.
  */
 const char *links_why_down(const json_t *state, const char *name);
-
-#endif

@@ -3,8 +3,7 @@
  * What became of the calls on an RDMA device (cli/verbs/verbs.h), as findings with cause and
  * remedy. Pure.
  */
-#ifndef ORBWEAVER_CLI_DOCTOR_VERBS_FINDINGS_H
-#define ORBWEAVER_CLI_DOCTOR_VERBS_FINDINGS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -27,5 +26,3 @@ void verbs_findings_add(json_t *findings, const struct verbs_place *place, const
 
 /* Of no device, or of one that is named and not in this network namespace; device may be NULL. */
 void verbs_findings_none(json_t *findings, const struct verbs_place *place, const char *device);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Why a pod has these addresses, or none: what the allocator says, NIC by NIC. Pure.
  */
-#ifndef ORBWEAVER_CLI_EXPLAIN_ADDRESSES_H
-#define ORBWEAVER_CLI_EXPLAIN_ADDRESSES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -29,5 +28,3 @@ int explain_settings(const json_t *world, const char *config_ns, struct ipam_set
  */
 json_t *explain_addresses(const json_t *world, const char *config_ns, const char *key,
 			  struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Does a node's agent run? By its pod, where pods are there to look at. Pure.
  */
-#ifndef ORBWEAVER_CLI_EXPLAIN_AGENT_H
-#define ORBWEAVER_CLI_EXPLAIN_AGENT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -16,5 +15,3 @@
  * "readsCluster".
  */
 char *agent_pod_missing(const json_t *world, const char *node, const json_t *state);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the node's meta plugin checks before it calls a pod's first plugin. Pure. */
-#ifndef ORBWEAVER_CLI_EXPLAIN_ATTACHING_H
-#define ORBWEAVER_CLI_EXPLAIN_ATTACHING_H
+#pragma once
 
 #include <jansson.h>
 
@@ -19,5 +18,3 @@ void chain_add_attaching(json_t *chain, const json_t *world, const json_t *pod,
 
 /* How many of an extended resource the pod's containers ask for together. */
 int64_t pod_requests(const json_t *pod, const char *resource);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * Pure.
  */
-#ifndef ORBWEAVER_CLI_EXPLAIN_CHAIN_H
-#define ORBWEAVER_CLI_EXPLAIN_CHAIN_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -40,5 +39,3 @@ const json_t *chain_broken_link(const json_t *chain);
 
 /* The lines of a report in one, with " | " between them; empty ones are left out. Returns new. */
 char *one_line(const char *lines);
-
-#endif

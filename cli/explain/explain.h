@@ -5,8 +5,7 @@
  *
  * Each returns new, or NULL with ERR_INVALID when there is no such object.
  */
-#ifndef ORBWEAVER_CLI_EXPLAIN_EXPLAIN_H
-#define ORBWEAVER_CLI_EXPLAIN_EXPLAIN_H
+#pragma once
 
 #include <jansson.h>
 
@@ -37,5 +36,3 @@ json_t *explain_pool_chain(const json_t *world, const char *name, struct err *er
  */
 json_t *explain_pod_chain(const json_t *world, const char *config_ns, const char *key,
 			  struct err *err);
-
-#endif

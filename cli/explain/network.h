@@ -2,8 +2,7 @@
 /*
  * Links that chains of networks, configs and pods share.
  */
-#ifndef ORBWEAVER_CLI_EXPLAIN_NETWORK_H
-#define ORBWEAVER_CLI_EXPLAIN_NETWORK_H
+#pragma once
 
 #include <jansson.h>
 
@@ -12,5 +11,3 @@ void chain_add_definition(json_t *chain, const json_t *nad, const char *key);
 
 /* Who offers the resource; nothing for "" and NULL. */
 void chain_add_resource(json_t *chain, const json_t *world, const char *resource);
-
-#endif

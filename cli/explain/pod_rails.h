@@ -3,8 +3,7 @@
  * Does a pod have the rails that its label names, or that the other pods with this label have?
  * Pure.
  */
-#ifndef ORBWEAVER_CLI_EXPLAIN_POD_RAILS_H
-#define ORBWEAVER_CLI_EXPLAIN_POD_RAILS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -15,5 +14,3 @@
  * World: KIND_POD, and what explain_pod_interfaces() needs.
  */
 void explain_pod_rails(json_t *chain, const json_t *world, const json_t *pod);
-
-#endif

@@ -3,8 +3,7 @@
  * What a job in a pod needs to know of its RDMA devices: names, GID indices, and the variables of
  * NCCL, UCX and Gloo that say so. Pure.
  */
-#ifndef ORBWEAVER_CLI_EXPLAIN_POD_RDMA_H
-#define ORBWEAVER_CLI_EXPLAIN_POD_RDMA_H
+#pragma once
 
 #include <jansson.h>
 
@@ -28,5 +27,3 @@ void explain_pod_rdma(json_t *chain, const json_t *world, const json_t *pod);
 
 /* Those "interfaces" alone, an array, new. */
 json_t *explain_pod_interfaces(const json_t *world, const json_t *pod);
-
-#endif

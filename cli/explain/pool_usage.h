@@ -2,8 +2,7 @@
 /*
  * How full a SpiderIPPool is. Pure.
  */
-#ifndef ORBWEAVER_CLI_EXPLAIN_POOL_USAGE_H
-#define ORBWEAVER_CLI_EXPLAIN_POOL_USAGE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -13,5 +12,3 @@
  * KIND_RESERVED_IP.
  */
 json_t *pool_usage(const json_t *world, const json_t *pool);
-
-#endif

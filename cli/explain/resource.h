@@ -2,8 +2,7 @@
 /*
  * From policy to allocatable, node by node. Pure.
  */
-#ifndef ORBWEAVER_CLI_EXPLAIN_RESOURCE_H
-#define ORBWEAVER_CLI_EXPLAIN_RESOURCE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -35,5 +34,3 @@ json_t *resource_row(const json_t *world, const char *node, const char *asked,
 
 /* Rows of all nodes; new. */
 json_t *resource_rows(const json_t *world, const char *asked);
-
-#endif

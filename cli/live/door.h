@@ -6,8 +6,7 @@
  * libwebsockets gets a connection only if Host, Origin and token of its request are right: its HTTP
  * server (4.1.6, Debian 12) can be brought into an endless loop (docs/http.md).
  */
-#ifndef ORBWEAVER_CLI_LIVE_DOOR_H
-#define ORBWEAVER_CLI_LIVE_DOOR_H
+#pragma once
 
 #include <stddef.h>
 
@@ -45,5 +44,3 @@ struct door *door_new(struct loop *loop, const struct door_config *config, char 
 		      struct err *err);
 /* Visitors are cut off. Accepts NULL. */
 void door_free(struct door *door);
-
-#endif

@@ -6,8 +6,7 @@
  * browser that is slow is not sent what it missed, but the whole document again, so that a socket
  * holds one message at most.
  */
-#ifndef ORBWEAVER_CLI_LIVE_SOCKETS_H
-#define ORBWEAVER_CLI_LIVE_SOCKETS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ void sockets_adopt(struct sockets *sockets, int fd, const char *head, size_t len
  * JSON, borrowed.
  */
 void sockets_publish(struct sockets *sockets, const char *whole, const char *change);
-
-#endif

@@ -7,8 +7,7 @@
  * loopback, the Origin, which browsers send with each WebSocket (RFC 6455 section 4.1), has to be
  * that same Host, and the path has to have the token, which the command prints for the user.
  */
-#ifndef ORBWEAVER_CLI_LIVE_TICKET_H
-#define ORBWEAVER_CLI_LIVE_TICKET_H
+#pragma once
 
 #include <stddef.h>
 
@@ -38,5 +37,3 @@ enum ticket ticket_check(char *head, size_t len, const char *token, int *ret_sta
  * sends to all ports of a host, and the token are not in it. head: as it came, a whole one.
  */
 void ticket_upgrade(const char *head, size_t len, struct strbuf *out);
-
-#endif

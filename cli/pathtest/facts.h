@@ -4,8 +4,7 @@
  *
  * Nothing that comes out of a pod is trusted: numbers have bounds, text is cut and covered.
  */
-#ifndef ORBWEAVER_CLI_PATHTEST_FACTS_H
-#define ORBWEAVER_CLI_PATHTEST_FACTS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -44,5 +43,3 @@ struct facts {
  * left out.
  */
 void facts_read(const char *text, const json_t *interface, const char *master, struct facts *ret);
-
-#endif

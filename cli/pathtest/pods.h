@@ -3,8 +3,7 @@
  * Whom `orbweaver test` asks: which networks and nodes, with which pods, and what becomes of those.
  * Pure.
  */
-#ifndef ORBWEAVER_CLI_PATHTEST_PODS_H
-#define ORBWEAVER_CLI_PATHTEST_PODS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -74,5 +73,3 @@ json_t *pathtest_interface(const json_t *pod, const char *network);
  */
 const json_t *pathtest_pf(const json_t *world, const char *node, const json_t *interface,
 			  const char *master);
-
-#endif

@@ -4,8 +4,7 @@
  * and the bandwidth of a ring. Items are those of the document (cli/test.c). Pure; items may come
  * from a file, so nothing in them is trusted.
  */
-#ifndef ORBWEAVER_CLI_PATHTEST_RESULTS_H
-#define ORBWEAVER_CLI_PATHTEST_RESULTS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -41,5 +40,3 @@ json_t *results_picture(const json_t *items);
  * all-reduce in a ring. It is absent when the bandwidth of a link is not known.
  */
 json_t *results_ring(const json_t *items);
-
-#endif

@@ -3,8 +3,7 @@
  * Which paths `orbweaver test` measures, and which of them at the same time: those of a round share
  * no NIC. Pure.
  */
-#ifndef ORBWEAVER_CLI_PATHTEST_ROUNDS_H
-#define ORBWEAVER_CLI_PATHTEST_ROUNDS_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ int rounds_check(enum path_pattern pattern, size_t nodes, size_t networks, struc
  */
 struct round_path *rounds_plan(enum path_pattern pattern, size_t nodes, size_t networks,
 			       const json_t *nics, size_t *ret_n);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The steps of a test between two pods: which commands they run, and what their output says. Pure.
  */
-#ifndef ORBWEAVER_CLI_PATHTEST_STEPS_H
-#define ORBWEAVER_CLI_PATHTEST_STEPS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -131,5 +130,3 @@ int path_mtu(const struct path *path);
  * New; free().
  */
 char *path_last_lines(const char *output);
-
-#endif

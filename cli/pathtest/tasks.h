@@ -5,8 +5,7 @@
  * A pod is asked through the API server alone, without a connection to it: a task is written into
  * an annotation, the kubelet shows that to the pod as a file, and the pod's log has the answer.
  */
-#ifndef ORBWEAVER_CLI_PATHTEST_TASKS_H
-#define ORBWEAVER_CLI_PATHTEST_TASKS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -39,5 +38,3 @@ struct task_report {
 
 /* What the log says of a task. Nothing in it is trusted. */
 void task_read(const char *log, int number, struct task_report *ret);
-
-#endif

@@ -4,8 +4,7 @@
  * (/proc/self/exe), under another name. So one file is enough, wherever it lies, each process has
  * an address space of its own, and ps(1) says which is which.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_CHILDREN_H
-#define ORBWEAVER_CLI_SIMULATE_CHILDREN_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -27,5 +26,3 @@ bool child_is_asked_for(int argc, char **argv, int *ret_status);
  * ERR_HOST "ChildFailed".
  */
 pid_t child_start(const char *const *argv, const char *log, struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
  * A simulated cluster, from its start to its end: the API server in this process, the operator and
  * the nodes in others.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_CLUSTER_H
-#define ORBWEAVER_CLI_SIMULATE_CLUSTER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -44,5 +43,3 @@ char *cluster_socket(const char *folder);
  *	others                 of the folder, the certificate, the definitions
  */
 int cluster_run(const struct cluster_options *options, struct err *err);
-
-#endif

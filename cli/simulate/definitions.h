@@ -2,8 +2,7 @@
 /*
  * The CustomResourceDefinitions of crds/ and crds/nad/, as they were when the program was built.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_DEFINITIONS_H
-#define ORBWEAVER_CLI_SIMULATE_DEFINITIONS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -11,5 +10,3 @@
 
 /* All of them, a new array. NULL with err: those of yaml_parse_all. */
 json_t *definitions_read(struct err *err);
-
-#endif

@@ -8,8 +8,7 @@
  * strangers. An archive or a folder that has anything but plain files and folders in it, a path
  * that leads out of it, or more than the limits below is refused as a whole.
  */
-#ifndef ORBWEAVER_CLI_SUPPORT_BUNDLE_H
-#define ORBWEAVER_CLI_SUPPORT_BUNDLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,5 +69,3 @@ int bundle_read(const char *path, const struct bundle_reader *reader, struct err
 /* The same for the bytes of a file. */
 int bundle_unpack(const void *bytes, size_t len, const struct bundle_reader *reader,
 		  struct err *err);
-
-#endif

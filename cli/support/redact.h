@@ -12,8 +12,7 @@
  * Pure. The same value becomes the same word throughout a dump, so decisions that compare come out
  * as they would have.
  */
-#ifndef ORBWEAVER_CLI_SUPPORT_REDACT_H
-#define ORBWEAVER_CLI_SUPPORT_REDACT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -24,5 +23,3 @@
  * and events that our programs do not read). An object without a name is nothing, too.
  */
 json_t *redact_object(struct scrub *scrub, const char *kind, const json_t *object);
-
-#endif

@@ -7,8 +7,7 @@
  * Each value has a number: equal ones become the same "REDACTED-7", and nothing but their being
  * equal can be seen from it.
  */
-#ifndef ORBWEAVER_CLI_SUPPORT_SCRUB_H
-#define ORBWEAVER_CLI_SUPPORT_SCRUB_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ json_t *scrub_value(struct scrub *scrub, json_t *value);
 
 /* How many values were replaced so far; equal ones count once. */
 size_t scrub_count(const struct scrub *scrub);
-
-#endif

@@ -3,8 +3,7 @@
  * Can programs use an RDMA device by libibverbs? The calls that each of them makes, one after the
  * other, down to a message from the device to itself.
  */
-#ifndef ORBWEAVER_CLI_VERBS_VERBS_H
-#define ORBWEAVER_CLI_VERBS_VERBS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -59,5 +58,3 @@ struct verbs_library;
  */
 void verbs_try(const struct verbs_library *library, const char *device, int deadline_ms,
 	       struct verbs_report *ret);
-
-#endif

@@ -3,8 +3,7 @@
  * The functions of libibverbs that verbs.c calls, found at run time; tests put others in their
  * place.
  */
-#ifndef ORBWEAVER_CLI_VERBS_VERBS_LIBRARY_H
-#define ORBWEAVER_CLI_VERBS_VERBS_LIBRARY_H
+#pragma once
 
 #include <infiniband/verbs.h>
 
@@ -38,5 +37,3 @@ struct verbs_library {
 
 /* ERR_HOST "VerbsLibraryMissing": the file cannot be loaded, or is another library. */
 int verbs_library_load(const char *file, struct verbs_library *ret, struct err *err);
-
-#endif

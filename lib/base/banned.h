@@ -3,8 +3,7 @@
  * Functions that we do not call, turned into compile errors. Force-included for all our C files.
  * The headers that declare them come first: poison would break them.
  */
-#ifndef ORBWEAVER_LIB_BASE_BANNED_H
-#define ORBWEAVER_LIB_BASE_BANNED_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,5 +12,3 @@
 
 #pragma GCC poison strcpy strcat strncpy strncat stpcpy sprintf vsprintf gets strtok atoi atol     \
 	atoll atof asctime ctime
-
-#endif

@@ -7,8 +7,7 @@
  * one spelling. Line breaks are passed over wherever they are, as Go's encoding/base64 does and as
  * YAML block scalars need.
  */
-#ifndef ORBWEAVER_LIB_BASE_BASE64_H
-#define ORBWEAVER_LIB_BASE_BASE64_H
+#pragma once
 
 #include <stddef.h>
 
@@ -23,5 +22,3 @@ int base64_decode(const char *text, size_t len, struct strbuf *ret, struct err *
 
 /* Append the text, padded, without line breaks. */
 void base64_encode(const void *data, size_t len, struct strbuf *ret);
-
-#endif

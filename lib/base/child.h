@@ -3,8 +3,7 @@
  * Children of this process: fork(2), and what has to be right in the child before it does anything
  * else.
  */
-#ifndef ORBWEAVER_LIB_BASE_CHILD_H
-#define ORBWEAVER_LIB_BASE_CHILD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ struct child_config {
  * child. A child that cannot be set up ends with status 1.
  */
 pid_t child_fork(const struct child_config *config);
-
-#endif

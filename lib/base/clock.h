@@ -7,8 +7,7 @@
  * Durations are measured with CLOCK_BOOTTIME: it never jumps, and it counts while the machine
  * sleeps, which a lease needs. Wall time is for what people read.
  */
-#ifndef ORBWEAVER_LIB_BASE_CLOCK_H
-#define ORBWEAVER_LIB_BASE_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ int64_t clock_wall_us(void);
 
 /* A number in [0, bound) for jitter; not for secrets. 0 when bound is 0. */
 uint64_t clock_jitter(uint64_t bound);
-
-#endif

@@ -7,8 +7,7 @@
  * says when to try again, the reason goes into a condition and a metric label, the text is the
  * remedy for a person.
  */
-#ifndef ORBWEAVER_LIB_BASE_ERR_H
-#define ORBWEAVER_LIB_BASE_ERR_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -71,5 +70,3 @@ bool err_is_unknown(int sys);
 
 /* "Invalid", "Conflict", …: a stable name, used in logs and metrics. */
 const char *err_class_name(enum err_class class);
-
-#endif

@@ -5,8 +5,7 @@
  * "--flag value" and "--flag=value"; booleans also "--flag". All mistakes are ERR_INVALID "BadFlag"
  * and name the flag, its value and what would be right.
  */
-#ifndef ORBWEAVER_LIB_BASE_FLAGS_H
-#define ORBWEAVER_LIB_BASE_FLAGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ int flags_check_label(const char *flag, const char *value, struct err *err);
 
 /* What stands before the slash of an extended resource: "spidernet.io". */
 int flags_check_prefix(const char *flag, const char *value, struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
  * Small files, read and written whole, with paths relative to a directory descriptor (the host's
  * root, a test's tree).
  */
-#ifndef ORBWEAVER_LIB_BASE_FS_H
-#define ORBWEAVER_LIB_BASE_FS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -44,5 +43,3 @@ int fs_make_dirs(const char *path, unsigned int mode);
  * (proc_ns_get_link() and proc_fd_access_allowed() of fs/proc).
  */
 void fs_proc_link_errno(int folder, const char *name);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Source: drivers/infiniband/core/roce_gid_mgmt.c; Documentation/ABI/stable/sysfs-class-infiniband.
  */
-#ifndef ORBWEAVER_LIB_BASE_GID_H
-#define ORBWEAVER_LIB_BASE_GID_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -14,5 +13,3 @@
 
 /* False, and ret "", when it is not an address; a prefix length is not one. */
 bool gid_of_address(const char *address, char ret[GID_TEXT_SIZE]);
-
-#endif

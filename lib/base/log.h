@@ -8,8 +8,7 @@
  * module (the file's folder and name, for example "lib/kube/watch"), switchable at run time.
  * Tokens, keys and whole objects are not logged.
  */
-#ifndef ORBWEAVER_LIB_BASE_LOG_H
-#define ORBWEAVER_LIB_BASE_LOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -76,5 +75,3 @@ void log_set_fd(int fd);
 bool log_enabled(enum log_level level, const char *file);
 void log_write(enum log_level level, const char *file, const char *msg,
 	       const struct log_field *fields);
-
-#endif

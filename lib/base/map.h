@@ -3,8 +3,7 @@
  * A hash map from strings to pointers: open addressing, keys copied, no iteration order promised.
  * The hash is seeded per process, so keys may come from the network.
  */
-#ifndef ORBWEAVER_LIB_BASE_MAP_H
-#define ORBWEAVER_LIB_BASE_MAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ bool map_next(const struct map *m, size_t *iter, const char **ret_key, void **re
 
 /* The hash function, here to be checked against other implementations of SipHash-1-3. */
 uint64_t map_siphash13(const uint64_t seed[2], const void *data, size_t len);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Sizes that come from outside meet a named maximum before they get here.
  */
-#ifndef ORBWEAVER_LIB_BASE_MEM_H
-#define ORBWEAVER_LIB_BASE_MEM_H
+#pragma once
 
 #include <stddef.h>
 
@@ -33,5 +32,3 @@ void mem_tune(void);
 
 /* Give memory freed by now back to the system; worth a call after a large list was decoded. */
 void mem_trim(void);
-
-#endif

@@ -13,8 +13,7 @@
  * Format: https://prometheus.io/docs/instrumenting/exposition_formats/ Names:
  * https://prometheus.io/docs/practices/naming/
  */
-#ifndef ORBWEAVER_LIB_BASE_METRICS_H
-#define ORBWEAVER_LIB_BASE_METRICS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -126,5 +125,3 @@ void metrics_render(struct metrics *r, struct strbuf *out);
 #define METRIC_VALUES_(...)                                                                        \
 	(const char *const[]){NULL __VA_OPT__(, ) __VA_ARGS__} + 1,                                \
 		ARRAY_LEN(((const char *const[]){NULL __VA_OPT__(, ) __VA_ARGS__})) - 1
-
-#endif

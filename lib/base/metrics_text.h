@@ -3,8 +3,7 @@
  * The Prometheus text of metrics, piece by piece (exposition format 0.0.4): for metrics.h, and for
  * those who make it themselves, out of more series, or more labels, than a metric there has. Pure.
  */
-#ifndef ORBWEAVER_LIB_BASE_METRICS_TEXT_H
-#define ORBWEAVER_LIB_BASE_METRICS_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -36,5 +35,3 @@ void metrics_text_escaped(struct strbuf *out, const char *s, bool quotes_too);
 
 /* Append the shortest text that reads back as the same number. */
 void metrics_text_number(struct strbuf *out, double value);
-
-#endif

@@ -5,8 +5,7 @@
  * Source: kubernetes/apimachinery pkg/util/validation (DNS-1123 subdomain, qualified name, label
  * value).
  */
-#ifndef ORBWEAVER_LIB_BASE_NAMES_H
-#define ORBWEAVER_LIB_BASE_NAMES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -19,5 +18,3 @@ bool name_is_dns_subdomain(const char *s);
 bool name_is_qualified(const char *s);
 /* Empty, or up to 63 letters, digits, '-', '_', '.', with a letter or digit at both ends. */
 bool name_is_label_value(const char *s);
-
-#endif

@@ -8,8 +8,7 @@
  * runtime is opened: "/run/netns/cni-…", and "/proc/42/ns/net" of cri-dockerd and of CRI-O without
  * manage_ns_lifecycle, which leads out of any root (lib/base/root.h).
  */
-#ifndef ORBWEAVER_LIB_BASE_NETNS_LIFE_H
-#define ORBWEAVER_LIB_BASE_NETNS_LIFE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ int netns_path_open(int root, const char *path);
  * symbolic link is followed once.
  */
 bool netns_path_is_of_process(int root, const char *path);
-
-#endif

@@ -3,8 +3,7 @@
  * Ownership that can be seen: a variable that owns says so where it is declared, and is moved with
  * take_ptr.
  */
-#ifndef ORBWEAVER_LIB_BASE_OWN_H
-#define ORBWEAVER_LIB_BASE_OWN_H
+#pragma once
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -41,5 +40,3 @@ static inline void own_free_p(void *p)
 /* clang-format off */
 #define container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
 /* clang-format on */
-
-#endif

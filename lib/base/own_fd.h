@@ -3,8 +3,7 @@
  * Ownership of what the kernel lends: descriptors, streams, open folders. For code that may touch
  * them; what decides includes lib/base/own.h alone.
  */
-#ifndef ORBWEAVER_LIB_BASE_OWN_FD_H
-#define ORBWEAVER_LIB_BASE_OWN_FD_H
+#pragma once
 
 #include <dirent.h>
 #include <stdio.h>
@@ -42,5 +41,3 @@ static inline int take_fd(int *fd)
 	*fd = -1;
 	return value;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Packets with a descriptor, between processes of ours on a socket that keeps packets apart
  * (SOCK_SEQPACKET).
  */
-#ifndef ORBWEAVER_LIB_BASE_PACKET_H
-#define ORBWEAVER_LIB_BASE_PACKET_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -20,5 +19,3 @@ int packet_send(int socket, const void *data, size_t len, int fd, int flags);
  * this process can have no more of them. Of several that a stranger sent it is the first.
  */
 ssize_t packet_receive(int socket, void *data, size_t len, int *ret_fd);
-
-#endif

@@ -7,8 +7,7 @@
  * Refused: flags, named groups, \b, \p, and what does not compile. The C library writes repetitions
  * out as copies, and patterns come from users: that size is bounded.
  */
-#ifndef ORBWEAVER_LIB_BASE_PATTERN_H
-#define ORBWEAVER_LIB_BASE_PATTERN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@ void pattern_free(void *pattern);
 
 /* Is there a match anywhere in s? Longer than 64 KiB: true. */
 bool pattern_matches(const struct pattern *pattern, const char *s);
-
-#endif

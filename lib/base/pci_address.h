@@ -2,8 +2,7 @@
 /*
  * PCI addresses as text. Pure.
  */
-#ifndef ORBWEAVER_LIB_BASE_PCI_ADDRESS_H
-#define ORBWEAVER_LIB_BASE_PCI_ADDRESS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@ bool pci_address_is_valid(const char *text);
 char *pci_address_normalize(const char *text);
 /* By domain, bus, device, function; other text sorts after all addresses, as text. */
 int pci_address_compare(const char *a, const char *b);
-
-#endif

@@ -3,8 +3,7 @@
  * Rails as the label orbweaver.io/rails of a pod lists them: "0-3.6" is 0, 1, 2, 3 and 6. Values of
  * labels cannot have commas. A text that does not begin with a digit is the name of a group.
  */
-#ifndef ORBWEAVER_LIB_BASE_RAIL_LIST_H
-#define ORBWEAVER_LIB_BASE_RAIL_LIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ uint32_t rail_list_parse(const char *text);
 
 /* "0-3.6", "none" for 0. Returns new; free(). */
 char *rail_list_text(uint32_t rails);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Random bytes from the kernel.
  */
-#ifndef ORBWEAVER_LIB_BASE_RANDOM_H
-#define ORBWEAVER_LIB_BASE_RANDOM_H
+#pragma once
 
 #include <stddef.h>
 
@@ -12,5 +11,3 @@
  * does.
  */
 void random_bytes(void *buf, size_t len);
-
-#endif

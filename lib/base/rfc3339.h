@@ -2,8 +2,7 @@
 /*
  * Wall time as text: RFC 3339, as Kubernetes writes it. Pure; lib/base/clock.h reads the clock.
  */
-#ifndef ORBWEAVER_LIB_BASE_RFC3339_H
-#define ORBWEAVER_LIB_BASE_RFC3339_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ void rfc3339_write_micro(int64_t wall_us, char out[RFC3339_SIZE]);
  * *ret_wall_us untouched then.
  */
 bool rfc3339_read(const char *s, int64_t *ret_wall_us);
-
-#endif

@@ -15,8 +15,7 @@
  * Paths may begin with a slash. Descriptors are close-on-exec. Functions that return int or a
  * descriptor return -1 with errno set, unless they have an err.
  */
-#ifndef ORBWEAVER_LIB_BASE_ROOT_H
-#define ORBWEAVER_LIB_BASE_ROOT_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/stat.h>
@@ -47,5 +46,3 @@ int root_write_atomic(int root, const char *path, const void *data, size_t len, 
  * paths only (AF_UNIX, inotify). It is right until a link is changed.
  */
 char *root_real_path(int root, const char *path);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Strings: new ones with printf, a growable buffer, and the predicates that everyone needs.
  */
-#ifndef ORBWEAVER_LIB_BASE_STR_H
-#define ORBWEAVER_LIB_BASE_STR_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -106,5 +105,3 @@ char *strbuf_take(struct strbuf *b);
 const char *strbuf_str(const struct strbuf *b);
 
 #define auto_strbuf auto_call(strbuf_done)
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Calls of a server: from a stream to a handler and back. Knows no sockets. Internal to lib/grpc.
  */
-#ifndef ORBWEAVER_LIB_GRPC_CALL_H
-#define ORBWEAVER_LIB_GRPC_CALL_H
+#pragma once
 
 #include "lib/grpc/server.h"
 #include "lib/grpc/session.h"
@@ -33,5 +32,3 @@ void grpc_dispatch_close(struct grpc_dispatch *dispatch);
 void grpc_dispatch_cut_off(struct grpc_dispatch *dispatch);
 /* Free the calls, after grpc_dispatch_cut_off, and when no session will speak of them any more. */
 void grpc_dispatch_done(struct grpc_dispatch *dispatch);
-
-#endif

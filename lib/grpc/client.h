@@ -16,8 +16,7 @@
  * Nothing waits, and nothing is tried again: when the connection is gone, free the client and make
  * another one.
  */
-#ifndef ORBWEAVER_LIB_GRPC_CLIENT_H
-#define ORBWEAVER_LIB_GRPC_CLIENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -91,4 +90,3 @@ struct grpc_request {
  */
 struct grpc_client_call *grpc_client_call(struct grpc_client *client,
 					  const struct grpc_request *request, struct err *err);
-#endif

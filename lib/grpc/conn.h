@@ -7,8 +7,7 @@
  * long path silently (libuv 1.44) and remove a listening socket's path although another process may
  * own it by then.
  */
-#ifndef ORBWEAVER_LIB_GRPC_CONN_H
-#define ORBWEAVER_LIB_GRPC_CONN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,4 +44,3 @@ void grpc_conn_free(struct grpc_conn *conn);
 struct grpc_session *grpc_conn_session(struct grpc_conn *conn);
 /* Return why the connection is gone, NULL while it is there. Set before streams close. */
 const struct err *grpc_conn_error(const struct grpc_conn *conn);
-#endif

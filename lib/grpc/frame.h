@@ -5,8 +5,7 @@
  *
  * Format: grpc/grpc, doc/PROTOCOL-HTTP2.md, "Length-Prefixed-Message".
  */
-#ifndef ORBWEAVER_LIB_GRPC_FRAME_H
-#define ORBWEAVER_LIB_GRPC_FRAME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ bool grpc_frames_is_partial(const struct grpc_frames *frames);
 
 /* The head of a message of len bytes. */
 void grpc_frame_head(uint8_t out[GRPC_FRAME_HEAD], uint32_t len);
-
-#endif

@@ -3,8 +3,7 @@
  * What session.c (nghttp2's callbacks, the connection) knows of stream.c (what is sent), which
  * stands below it.
  */
-#ifndef ORBWEAVER_LIB_GRPC_GRPC_INTERNAL_H
-#define ORBWEAVER_LIB_GRPC_GRPC_INTERNAL_H
+#pragma once
 
 #include <nghttp2/nghttp2.h>
 
@@ -78,5 +77,3 @@ void grpc_stream_free(struct grpc_stream *stream);
  * after that.
  */
 void grpc_stream_stop_input(struct grpc_stream *stream);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * How much is too much.
  */
-#ifndef ORBWEAVER_LIB_GRPC_LIMITS_H
-#define ORBWEAVER_LIB_GRPC_LIMITS_H
+#pragma once
 
 /*
  * The largest message taken or sent, in bytes, unless configured otherwise: what Go's servers and
@@ -43,5 +42,3 @@
  */
 #define GRPC_CLIENT_PATH_MAX 107
 #define GRPC_SERVER_PATH_MAX (107 - 5)
-
-#endif

@@ -7,8 +7,7 @@
  * than once (the last one counts). Strings that are sent must be UTF-8, which protobuf-c does not
  * check: peers refuse the whole message otherwise.
  */
-#ifndef ORBWEAVER_LIB_GRPC_MESSAGE_H
-#define ORBWEAVER_LIB_GRPC_MESSAGE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ void grpc_message_free(struct ProtobufCMessage *message);
  */
 int grpc_message_encode(const struct ProtobufCMessage *message, size_t max, struct strbuf *ret,
 			struct grpc_status *status);
-
-#endif

@@ -21,8 +21,7 @@
  *
  * Protocol: grpc/grpc, doc/PROTOCOL-HTTP2.md.
  */
-#ifndef ORBWEAVER_LIB_GRPC_SERVER_H
-#define ORBWEAVER_LIB_GRPC_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -118,5 +117,3 @@ void grpc_call_finish(struct grpc_call *call);
 /* End with an error, after what is queued. code is not GRPC_OK. */
 void grpc_call_fail(struct grpc_call *call, enum grpc_code code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-
-#endif

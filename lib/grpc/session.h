@@ -10,8 +10,7 @@
  * Callbacks come from within grpc_session_receive and grpc_session_send. All functions but these
  * two and grpc_session_free may be called there.
  */
-#ifndef ORBWEAVER_LIB_GRPC_SESSION_H
-#define ORBWEAVER_LIB_GRPC_SESSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -76,5 +75,3 @@ bool grpc_session_is_going_away(struct grpc_session *session);
 void grpc_session_announce_end(struct grpc_session *session);
 /* Send GOAWAY; then the session is over. */
 void grpc_session_end(struct grpc_session *session);
-
-#endif

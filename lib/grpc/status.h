@@ -6,8 +6,7 @@
  * Formats: gRPC over HTTP/2 (grpc/grpc, doc/PROTOCOL-HTTP2.md); meaning of the codes:
  * doc/statuscodes.md; mapping of HTTP codes: doc/http-grpc-status-mapping.md.
  */
-#ifndef ORBWEAVER_LIB_GRPC_STATUS_H
-#define ORBWEAVER_LIB_GRPC_STATUS_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -87,5 +86,3 @@ void grpc_text_decode(const char *value, struct strbuf *ret);
 #define GRPC_TIMEOUT_SIZE 24
 bool grpc_timeout_parse(const char *value, int64_t *ret_ms);
 void grpc_timeout_format(int64_t timeout_ms, char out[GRPC_TIMEOUT_SIZE]);
-
-#endif

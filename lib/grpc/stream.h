@@ -5,8 +5,7 @@
  * What a stream has to send waits in its own queue until the peer's windows and the socket take
  * it. Callbacks come from within grpc_session_receive and grpc_session_send.
  */
-#ifndef ORBWEAVER_LIB_GRPC_STREAM_H
-#define ORBWEAVER_LIB_GRPC_STREAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -81,5 +80,3 @@ void grpc_stream_finish(struct grpc_stream *stream, const char *http_status,
 void grpc_stream_reset(struct grpc_stream *stream, uint32_t h2_error);
 /* Return the number of bytes that are queued. */
 size_t grpc_stream_queued(const struct grpc_stream *stream);
-
-#endif

@@ -3,8 +3,7 @@
  * Where to listen: HOST:PORT to a socket address, and a listening socket on it. For lib/http and
  * the live report.
  */
-#ifndef ORBWEAVER_LIB_HTTP_ADDRESS_H
-#define ORBWEAVER_LIB_HTTP_ADDRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -28,5 +27,3 @@ int address_parse(const char *text, struct address *ret, struct err *err);
  * "ListenFailed". text is for the message.
  */
 int address_listen(const struct address *address, const char *text, struct err *err);
-
-#endif

@@ -11,8 +11,7 @@
  * Time comes in as an argument. Texts are PEM (RFC 7468), keys PKCS #8 without pass phrase, EC
  * P-256.
  */
-#ifndef ORBWEAVER_LIB_HTTP_CERTIFICATE_H
-#define ORBWEAVER_LIB_HTTP_CERTIFICATE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ int certificate_validity(const char *pem, int64_t *ret_not_before_s, int64_t *re
 int certificate_verify(const char *certificate_pem, const char *key_pem,
 		       const char *authorities_pem, const char *name, int64_t at_s,
 		       struct err *err);
-
-#endif

@@ -6,8 +6,7 @@
  * Stricter than the RFC where it allows to be: lines end with CRLF; extensions and trailers are
  * passed over, and bounded.
  */
-#ifndef ORBWEAVER_LIB_HTTP_CHUNKS_H
-#define ORBWEAVER_LIB_HTTP_CHUNKS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ struct chunks {
  * more has to come; else the status to refuse with: 400 malformed, 413 too long.
  */
 int chunks_take(struct chunks *chunks, struct strbuf *in, struct strbuf *body, size_t max);
-
-#endif

@@ -6,8 +6,7 @@
  * Each state has a list, ordered by the time since when its members are in it. So the first of a
  * list is the first whose time is up, and the first that is evicted for another connection.
  */
-#ifndef ORBWEAVER_LIB_HTTP_CROWD_H
-#define ORBWEAVER_LIB_HTTP_CROWD_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -89,5 +88,3 @@ struct crowd_member *crowd_overdue(const struct crowd *crowd, int64_t now_ms);
 int64_t crowd_next_ms(const struct crowd *crowd);
 /* Any member; NULL: there is none. */
 struct crowd_member *crowd_any(const struct crowd *crowd);
-
-#endif

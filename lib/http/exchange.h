@@ -8,8 +8,7 @@
  * client that goes, and one that sends more than a head ahead is cut off. So a connection holds at
  * most a head, a body of the size its route allows, one read, and a response or one fill of it.
  */
-#ifndef ORBWEAVER_LIB_HTTP_EXCHANGE_H
-#define ORBWEAVER_LIB_HTTP_EXCHANGE_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -94,5 +93,3 @@ void exchange_received(struct exchange *x, const void *data, size_t len);
 void exchange_sent(struct exchange *x);
 /* The request takes too long: 408. Only in EXCHANGE_HEAD and EXCHANGE_BODY. */
 void exchange_timeout(struct exchange *x);
-
-#endif

@@ -10,8 +10,7 @@
  * failed: not renewed"), the last line being "readyz check failed". `?verbose` gives the lines in
  * both cases, `?exclude=NAME` leaves a check out.
  */
-#ifndef ORBWEAVER_LIB_HTTP_HEALTH_H
-#define ORBWEAVER_LIB_HTTP_HEALTH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -35,5 +34,3 @@ bool health_is_ok(const struct health *h);
 
 /* A route's handler; arg is the struct health. */
 void health_handle(const struct http_request *req, struct http_response *resp, void *arg);
-
-#endif

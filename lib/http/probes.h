@@ -6,8 +6,7 @@
  * Metrics are for all clients of their Service. Probes are for the kubelet: on a listener of their
  * own strangers at the other ports cannot keep it from being answered.
  */
-#ifndef ORBWEAVER_LIB_HTTP_PROBES_H
-#define ORBWEAVER_LIB_HTTP_PROBES_H
+#pragma once
 
 #include "lib/base/metrics.h"
 #include "lib/http/health.h"
@@ -50,5 +49,3 @@ int probes_serve_health(struct probes *probes, struct loop *loop, const char *li
 int probes_serve(struct probes *probes, struct loop *loop, const char *listen,
 		 struct metrics *metrics, const struct http_gate *gate, struct health *alive,
 		 struct health *ready, struct http_server **ret_server, struct err *err);
-
-#endif

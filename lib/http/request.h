@@ -6,8 +6,7 @@
  * Stricter than the RFC where it allows to be: lines end with CRLF, no folded headers, no transfer
  * coding but chunked.
  */
-#ifndef ORBWEAVER_LIB_HTTP_REQUEST_H
-#define ORBWEAVER_LIB_HTTP_REQUEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,5 +55,3 @@ int request_parse(char *head, size_t len, struct request *ret);
 
 /* "GET", …, "HEAD"; "other" for a method that is none of ours. */
 const char *request_method_name(const struct request *req);
-
-#endif

@@ -31,8 +31,7 @@
  *	503  too many large bodies at a time, or a second one of the same peer
  *	505  not HTTP/1
  */
-#ifndef ORBWEAVER_LIB_HTTP_SERVER_H
-#define ORBWEAVER_LIB_HTTP_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -276,5 +275,3 @@ const char *http_query_get(const struct http_request *req, const char *name);
 
 /* "GET", …; "" for a value that is not one method. */
 const char *http_method_name(enum http_method method);
-
-#endif

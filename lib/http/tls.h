@@ -2,8 +2,7 @@
 /*
  * Our certificate and key in OpenSSL's hands. Internal to lib/http.
  */
-#ifndef ORBWEAVER_LIB_HTTP_TLS_H
-#define ORBWEAVER_LIB_HTTP_TLS_H
+#pragma once
 
 #include <openssl/ssl.h>
 
@@ -35,5 +34,3 @@ void tls_pair_done(struct tls_pair *pair);
  */
 SSL_CTX *tls_new(const char *certificate_pem, const char *key_pem,
 		 const struct http_tls_policy *policy, struct err *err);
-
-#endif

@@ -7,8 +7,7 @@
  * then a connection costs nothing of OpenSSL. OpenSSL reads and writes the socket itself, with
  * write(2): the process must ignore SIGPIPE.
  */
-#ifndef ORBWEAVER_LIB_HTTP_WIRE_H
-#define ORBWEAVER_LIB_HTTP_WIRE_H
+#pragma once
 
 #include <openssl/ssl.h>
 #include <stdbool.h>
@@ -49,5 +48,3 @@ ssize_t wire_send(struct wire *wire, const void *data, size_t len);
 void wire_end_sending(struct wire *wire);
 /* Send a TLS client's close_notify before the end; it needs no response. */
 void wire_say_goodbye(struct wire *wire);
-
-#endif

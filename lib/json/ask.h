@@ -9,8 +9,7 @@
  * The id is the asker's, and comes back as it is. Beside requests there may be messages without a
  * reply; they have no "kind". Pure.
  */
-#ifndef ORBWEAVER_LIB_JSON_ASK_H
-#define ORBWEAVER_LIB_JSON_ASK_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -37,5 +36,3 @@ json_t *ask_with_id(const json_t *message, int64_t id);
 json_t *ask_error_new(const struct err *error);
 /* False: it is none, and ret is ERR_BUG "BadAnswer". */
 bool ask_error_read(const json_t *error, struct err *ret);
-
-#endif

@@ -5,8 +5,7 @@
  * lastTransitionTime changes only when the condition's status does, as the API conventions ask
  * (kubernetes/community, sig-architecture/api-conventions.md, "Typical status properties").
  */
-#ifndef ORBWEAVER_LIB_JSON_CONDITION_H
-#define ORBWEAVER_LIB_JSON_CONDITION_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -52,5 +51,3 @@ bool condition_is_whole(const json_t *condition);
 const json_t *condition_find(const json_t *list, const char *type);
 /* "True", "False" or "Unknown" of that type; "" when absent. */
 const char *condition_status_of(const json_t *list, const char *type);
-
-#endif

@@ -3,8 +3,7 @@
  * JSON between two processes of ours on a stream socket: frames of four bytes of length, most
  * significant first, and so many bytes of text, an object.
  */
-#ifndef ORBWEAVER_LIB_JSON_FRAME_H
-#define ORBWEAVER_LIB_JSON_FRAME_H
+#pragma once
 
 #include <jansson.h>
 
@@ -26,5 +25,3 @@ int json_frame_write(const json_t *message, struct strbuf *out, struct err *err)
  * either.
  */
 int json_frame_read(struct strbuf *in, json_t **ret, struct err *err);
-
-#endif

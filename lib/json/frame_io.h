@@ -2,8 +2,7 @@
 /*
  * Frames (frame.h) on a stream socket that blocks, for processes without a loop.
  */
-#ifndef ORBWEAVER_LIB_JSON_FRAME_IO_H
-#define ORBWEAVER_LIB_JSON_FRAME_IO_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -23,5 +22,3 @@ bool json_frame_take_in(int fd, struct strbuf *in, int flags);
  * side has ended or sends what is not a frame.
  */
 json_t *json_frame_receive(int fd, struct strbuf *in);
-
-#endif

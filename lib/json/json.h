@@ -6,8 +6,7 @@
  * Objects are json_t everywhere; json_auto_t owns. Kubernetes semantics: an absent field and a null
  * one are the same.
  */
-#ifndef ORBWEAVER_LIB_JSON_JSON_H
-#define ORBWEAVER_LIB_JSON_JSON_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -156,5 +155,3 @@ int64_t json_generation(const json_t *object);
  * Returns new; free().
  */
 char *json_key(const json_t *object);
-
-#endif

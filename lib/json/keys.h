@@ -2,8 +2,7 @@
 /*
  * Members of an object in an order that does not depend on how it was made.
  */
-#ifndef ORBWEAVER_LIB_JSON_KEYS_H
-#define ORBWEAVER_LIB_JSON_KEYS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -12,5 +11,3 @@
  * borrowed from the object. Returns new; free() the array.
  */
 const char **json_sorted_keys(const json_t *object, size_t *ret_n);
-
-#endif

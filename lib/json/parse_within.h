@@ -3,8 +3,7 @@
  * JSON of API servers whose size users choose. 1.5 MiB in etcd can be 390,000 empty objects, which
  * take 88 MB as values. What is read here takes some 4 MB for each object, whatever it says.
  */
-#ifndef ORBWEAVER_LIB_JSON_PARSE_WITHIN_H
-#define ORBWEAVER_LIB_JSON_PARSE_WITHIN_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -25,5 +24,3 @@ enum {
  * in it, not of spec itself.
  */
 json_t *json_parse_within(const char *text, size_t len, bool is_list, struct err *err);
-
-#endif

@@ -28,8 +28,7 @@
  *
  * A text that begins with { or [ and is JSON is read by json_parse, as kubectl does.
  */
-#ifndef ORBWEAVER_LIB_JSON_YAML_H
-#define ORBWEAVER_LIB_JSON_YAML_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ json_t *yaml_parse(const char *text, size_t len, struct err *err);
  * take for something else are quoted.
  */
 void yaml_write(const json_t *value, struct strbuf *out);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * What a YAML scalar stands for. A part of yaml.c, apart because it is all tables and grammar.
  */
-#ifndef ORBWEAVER_LIB_JSON_YAML_SCALAR_H
-#define ORBWEAVER_LIB_JSON_YAML_SCALAR_H
+#pragma once
 
 #include <jansson.h>
 
@@ -20,5 +19,3 @@ json_t *yaml_scalar_plain(const char *text, struct err *err);
  * Errors as above.
  */
 json_t *yaml_scalar_tagged(const char *tag, const char *text, struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
  * What comes back for one attempt of a call: status, the headers that matter, a body that is
  * collected or handed on. Touches no handle, so that it can be fed by hand.
  */
-#ifndef ORBWEAVER_LIB_KUBE_ANSWER_H
-#define ORBWEAVER_LIB_KUBE_ANSWER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ bool answer_header(struct answer *answer, const char *bytes, size_t len, int sta
 
 /* The next bytes of the body. False: enough, and answer->err says why. May call on_bytes. */
 bool answer_body(struct answer *answer, const char *bytes, size_t len);
-
-#endif

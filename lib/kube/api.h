@@ -5,8 +5,7 @@
  * All calls are asynchronous (client.h: when the callback comes and what is retried). Objects
  * handed to callbacks are borrowed; objects handed to calls are only read.
  */
-#ifndef ORBWEAVER_LIB_KUBE_API_H
-#define ORBWEAVER_LIB_KUBE_API_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -114,5 +113,3 @@ struct kube_call *kube_get_path(struct kube_client *client, const char *path, ku
  * metadata.resourceVersion as a number (0: none): etcd revisions, ordered within a resource type.
  */
 uint64_t kube_resource_version(const json_t *object);
-
-#endif

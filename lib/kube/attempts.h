@@ -3,8 +3,7 @@
  * Attempts of calls, counted under client-go's names, for dashboards that exist:
  * https://github.com/kubernetes/component-base/blob/v0.31.0/metrics/prometheus/restclient/metrics.go
  */
-#ifndef ORBWEAVER_LIB_KUBE_ATTEMPTS_H
-#define ORBWEAVER_LIB_KUBE_ATTEMPTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ void attempts_begin(const struct attempts *attempts, const char *method, int64_t
  */
 void attempts_count(const struct attempts *attempts, const char *method, int status, bool again,
 		    int64_t took_us);
-
-#endif

@@ -12,8 +12,7 @@
  * server. Nothing known: cache_get and cache_has say no, cache_is_unknown says yes, and who would
  * act on a deletion asks that first.
  */
-#ifndef ORBWEAVER_LIB_KUBE_CACHE_H
-#define ORBWEAVER_LIB_KUBE_CACHE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -157,5 +156,3 @@ void cache_list_end(struct cache *cache, uint64_t version);
  * the others.
  */
 void cache_forget_versions(struct cache *cache);
-
-#endif

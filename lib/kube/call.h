@@ -3,8 +3,7 @@
  * What client.c and call.c share: the client with its lanes, and one call. Calls of client.c go
  * down into call.c.
  */
-#ifndef ORBWEAVER_LIB_KUBE_CALL_H
-#define ORBWEAVER_LIB_KUBE_CALL_H
+#pragma once
 
 #include <curl/curl.h>
 #include <stdbool.h>
@@ -103,5 +102,3 @@ void call_attempt_ended(CURL *easy, CURLcode code);
  * server answers, and a user that may not see it gets a response, too.
  */
 void call_probe(struct client_lane *lane, struct connection *connection);
-
-#endif

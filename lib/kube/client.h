@@ -23,8 +23,7 @@
  * any other call on it, runs out of time and nothing was received meanwhile. What was on it starts
  * again on another one.
  */
-#ifndef ORBWEAVER_LIB_KUBE_CLIENT_H
-#define ORBWEAVER_LIB_KUBE_CLIENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -191,5 +190,3 @@ struct kube_call *kube_call(struct kube_client *client, const struct kube_reques
 
 /* No callback comes any more. NULL is fine. Not from inside on_bytes or on_open. */
 void kube_call_cancel(struct kube_call *call);
-
-#endif

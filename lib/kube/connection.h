@@ -18,8 +18,7 @@
  * load, after an error, after a time without calls, and when the certificates of either side have
  * changed.
  */
-#ifndef ORBWEAVER_LIB_KUBE_CONNECTION_H
-#define ORBWEAVER_LIB_KUBE_CONNECTION_H
+#pragma once
 
 #include <curl/curl.h>
 #include <stdbool.h>
@@ -135,5 +134,3 @@ void connection_heard(struct connection *c, long version);
 void connection_retire(struct connection *c);
 /* Everything on it ends with an error, and it takes no new calls. */
 void connection_cut(struct connection *c);
-
-#endif

@@ -13,8 +13,7 @@
  * or a watch. `phase` says which of them is to be asked for next, `next_page` and `version` from
  * where.
  */
-#ifndef ORBWEAVER_LIB_KUBE_FEED_H
-#define ORBWEAVER_LIB_KUBE_FEED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -92,5 +91,3 @@ int feed_bytes(struct feed *feed, const char *bytes, size_t len, struct err *err
 int feed_close(struct feed *feed, struct err *err);
 
 void feed_done(struct feed *feed);
-
-#endif

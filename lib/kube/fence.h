@@ -11,8 +11,7 @@
  * SIGALRM belongs to this module. A paused virtual machine whose clock stands still is beyond what
  * a client can notice.
  */
-#ifndef ORBWEAVER_LIB_KUBE_FENCE_H
-#define ORBWEAVER_LIB_KUBE_FENCE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -36,5 +35,3 @@ void fence_set(struct fence *fence, int64_t at_ms);
 
 /* Cut them now: nothing more is sent or received, the next read sees the end. */
 void fence_cut(struct fence *fence);
-
-#endif

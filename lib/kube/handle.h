@@ -3,8 +3,7 @@
  * Curl's easy handles: set up for one attempt of a call, kept for the next one, wiped of secrets in
  * between.
  */
-#ifndef ORBWEAVER_LIB_KUBE_HANDLE_H
-#define ORBWEAVER_LIB_KUBE_HANDLE_H
+#pragma once
 
 #include <curl/curl.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ void handle_take(struct handle_pool *pool, const struct kube_request *request,
 
 /* The handle has left its connection. It is empty then; an empty one is fine. */
 void handle_give_back(struct handle_pool *pool, struct handle *handle);
-
-#endif

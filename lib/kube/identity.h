@@ -7,8 +7,7 @@
  * which only the beginning is there, still has a name to be reported under, and is not taken for
  * deleted.
  */
-#ifndef ORBWEAVER_LIB_KUBE_IDENTITY_H
-#define ORBWEAVER_LIB_KUBE_IDENTITY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ uint64_t identity_version(const struct identity *identity);
 
 /* "namespace/name", or "name". Returns new; free(). */
 char *identity_key(const struct identity *identity);
-
-#endif

@@ -21,8 +21,7 @@
  * noticed: a server that was restored and got ahead again before we were back; `etcdutl
  * --bump-revision` helps there.
  */
-#ifndef ORBWEAVER_LIB_KUBE_INFORMER_H
-#define ORBWEAVER_LIB_KUBE_INFORMER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -112,5 +111,3 @@ struct informer_health informer_health(const struct informer *informer);
  * Takes a reference and trims the object: the caller reads nothing in it afterwards but who it is.
  */
 void informer_learn(struct informer *informer, json_t *object);
-
-#endif

@@ -3,8 +3,7 @@
  * The connections of one sort of calls, and which of them a call goes to. Watches have a lane apart
  * from everything else: what writes do to a connection, or a crowd of them, does not blind us.
  */
-#ifndef ORBWEAVER_LIB_KUBE_LANE_H
-#define ORBWEAVER_LIB_KUBE_LANE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ struct connection *lane_connection_for(struct lane *lane, const struct kube_secr
 
 /* Free retired connections that carry nothing. */
 void lane_free_unused(struct lane *lane);
-
-#endif

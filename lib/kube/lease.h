@@ -37,8 +37,7 @@
  * Agents read the Lease as well: after a whole term without a renewal they allocate addresses
  * themselves. How long a term is, LEASE_TERM_ANNOTATION of the Lease says.
  */
-#ifndef ORBWEAVER_LIB_KUBE_LEASE_H
-#define ORBWEAVER_LIB_KUBE_LEASE_H
+#pragma once
 
 #include <assert.h>
 #include <jansson.h>
@@ -141,5 +140,3 @@ void lease_release(struct lease *lease, void (*done)(void *arg), void *arg);
  * The fence stays closed: writes that are still queued do not go out.
  */
 void lease_free(struct lease *lease);
-
-#endif

@@ -6,8 +6,7 @@
  * Failed keys wait longer each time, or as long as the server asks; delayed keys wait for their
  * delay; keys of the later lane wait for the main one.
  */
-#ifndef ORBWEAVER_LIB_KUBE_QUEUE_H
-#define ORBWEAVER_LIB_KUBE_QUEUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -77,5 +76,3 @@ void queue_done(struct queue *queue, const char *key, const struct err *err);
 size_t queue_waiting(const struct queue *queue, enum queue_lane lane);
 size_t queue_working(const struct queue *queue);
 size_t queue_delayed(const struct queue *queue);
-
-#endif

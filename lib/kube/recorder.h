@@ -8,8 +8,7 @@
  * crowd of them does not keep other writes from the connection; the others wait in line. Events are
  * best effort: one that cannot be written is dropped and counted.
  */
-#ifndef ORBWEAVER_LIB_KUBE_RECORDER_H
-#define ORBWEAVER_LIB_KUBE_RECORDER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -52,5 +51,3 @@ struct event_object {
 
 void recorder_emit(struct recorder *recorder, const struct event_object *object, bool warning,
 		   const char *reason, const char *message);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * Never touches a socket; after an error it stays in error.
  */
-#ifndef ORBWEAVER_LIB_KUBE_SPLITTER_H
-#define ORBWEAVER_LIB_KUBE_SPLITTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -125,5 +124,3 @@ int splitter_feed(struct splitter *s, const char *bytes, size_t len, struct err 
 int splitter_end(const struct splitter *s, struct err *err);
 
 void splitter_done(struct splitter *s);
-
-#endif

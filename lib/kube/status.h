@@ -2,8 +2,7 @@
 /*
  * What an HTTP answer of the API server means as an error.
  */
-#ifndef ORBWEAVER_LIB_KUBE_STATUS_H
-#define ORBWEAVER_LIB_KUBE_STATUS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -32,5 +31,3 @@ bool kube_err_is(const struct err *err, const char *reason);
  * ("Expired", "Gone").
  */
 bool kube_err_is_expired(const struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * What it means that curl could not transfer: one error for each of its codes.
  */
-#ifndef ORBWEAVER_LIB_KUBE_TRANSFER_H
-#define ORBWEAVER_LIB_KUBE_TRANSFER_H
+#pragma once
 
 #include <curl/curl.h>
 
@@ -22,5 +21,3 @@
  */
 int transfer_err(const struct kube_config *config, const struct kube_request *request,
 		 CURLcode code, const char *curl_text, struct err *err);
-
-#endif

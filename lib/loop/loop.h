@@ -7,8 +7,7 @@
  * in libuv's close callback. Callbacks return quickly; nothing here blocks and the thread pool
  * stays unused.
  */
-#ifndef ORBWEAVER_LIB_LOOP_LOOP_H
-#define ORBWEAVER_LIB_LOOP_LOOP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,5 +67,3 @@ void poller_free(struct poller *poller);
 struct signal_watch;
 struct signal_watch *signal_watch_new(struct loop *loop, int signum, loop_fn *fn, void *arg);
 void signal_watch_free(struct signal_watch *watch);
-
-#endif

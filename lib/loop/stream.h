@@ -3,8 +3,7 @@
  * A connected stream socket on the loop, with the bytes that have come and those that are still to
  * go. What the bytes mean is its user's: one dialect for each.
  */
-#ifndef ORBWEAVER_LIB_LOOP_STREAM_H
-#define ORBWEAVER_LIB_LOOP_STREAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ void stream_finish(struct stream *stream, const struct err *why);
  * taken yet, borrowed, to be taken from. Calls nothing back.
  */
 struct strbuf *stream_rest(struct stream *stream);
-
-#endif

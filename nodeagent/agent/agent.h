@@ -7,8 +7,7 @@
  * executes steps, as many side by side as workers may run. It changes the host only; what it knows
  * is read with agent_view() by those who report and offer.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_AGENT_H
-#define ORBWEAVER_NODEAGENT_AGENT_AGENT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -128,5 +127,3 @@ struct agent_view {
 };
 
 struct agent_view agent_view(struct agent *agent);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * What the files of the state machine share. For agent*.c only.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_AGENT_INTERNAL_H
-#define ORBWEAVER_NODEAGENT_AGENT_AGENT_INTERNAL_H
+#pragma once
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -200,5 +199,3 @@ static inline const char *agent_where(const json_t *entry)
 {
 	return json_str_or(json_at(entry, "pf"), "node");
 }
-
-#endif

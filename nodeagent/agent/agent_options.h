@@ -2,8 +2,7 @@
 /*
  * The command line of the node agent.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_AGENT_OPTIONS_H
-#define ORBWEAVER_NODEAGENT_AGENT_AGENT_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,5 +67,3 @@ int agent_options_parse(int argc, char *const *argv, const char *(*env)(const ch
 
 /* What --help prints. */
 extern const char agent_options_help[];
-
-#endif

@@ -5,8 +5,7 @@
  * It follows the host and its NodeState, plans, orders steps of workers, and says what the kubelet
  * is to be offered. What it is made of is in the folders below; agent_wiring.c ties them together.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_AGENT_PROCESS_H
-#define ORBWEAVER_NODEAGENT_AGENT_AGENT_PROCESS_H
+#pragma once
 
 #include "nodeagent/agent/agent_options.h"
 #include "nodeagent/agent/container.h"
@@ -18,5 +17,3 @@
  */
 int agent_process_run(const struct agent_options *options, const struct container_facts *container,
 		      const struct supervisor_agent *sockets, const struct supervisor_past *past);
-
-#endif

@@ -3,8 +3,7 @@
  * What the agent's process consists of, for agent_process.c (beginning and end) and agent_wiring.c
  * (what goes from one part to another).
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_AGENT_PROCESS_INTERNAL_H
-#define ORBWEAVER_NODEAGENT_AGENT_AGENT_PROCESS_INTERNAL_H
+#pragma once
 
 #include "lib/kube/auth/config.h"
 #include "lib/kube/client.h"
@@ -103,5 +102,3 @@ struct agent_process {
 void agent_wiring_start(struct agent_process *p);
 /* Free them; also of a process that could not start. */
 void agent_wiring_done(struct agent_process *p);
-
-#endif

@@ -4,8 +4,7 @@
  * manifest that a user has changed is reported on the NodeState, with what to write, instead of
  * by what fails much later. manifests/base/agent.yaml has all of it.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_CONTAINER_H
-#define ORBWEAVER_NODEAGENT_AGENT_CONTAINER_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -53,5 +52,3 @@ bool container_is_mount(const char *mountinfo, const char *path);
  */
 json_t *container_findings(const struct container_facts *facts, const char *host_root,
 			   const char *kubelet_dir, enum profile profile);
-
-#endif

@@ -8,8 +8,7 @@
  * fails, is missing from it; one that did not answer at all is left alone for a while: each
  * question more may be a process more that is asleep in the kernel for ever.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_COUNTER_COLLECTOR_H
-#define ORBWEAVER_NODEAGENT_AGENT_COUNTER_COLLECTOR_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -64,5 +63,3 @@ void counter_collector_free(struct counter_collector *counting);
 
 /* True: what is shown is fresh. False: it is being gathered, and `gathered` comes. */
 bool counter_collector_refresh(struct counter_collector *counting);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Names of device files: what lies below a /dev.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_DEV_NAMES_H
-#define ORBWEAVER_NODEAGENT_AGENT_DEV_NAMES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -19,5 +18,3 @@ enum {
  * read.
  */
 json_t *dev_names_read(int root);
-
-#endif

@@ -10,8 +10,7 @@
  * A released address may be the next pod's: what was read counts for the container, interface and
  * functions that had the address then. After an error nothing counts.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_GID_READER_H
-#define ORBWEAVER_NODEAGENT_AGENT_GID_READER_H
+#pragma once
 
 #include <jansson.h>
 
@@ -51,5 +50,3 @@ void gid_reader_set(struct gid_reader *reader, const json_t *attachments, const 
 
 /* As gids_find() returns it; NULL: nothing was found. Borrowed until the loop turns. */
 const json_t *gid_reader_found(const struct gid_reader *reader);
-
-#endif

@@ -9,8 +9,7 @@
  * This is the one moment at which a List of PodResources cannot make the kubelet forget devices
  * (pod_resources.h): no Allocate is under way.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_GPU_FINDER_H
-#define ORBWEAVER_NODEAGENT_AGENT_GPU_FINDER_H
+#pragma once
 
 #include <jansson.h>
 
@@ -60,5 +59,3 @@ void gpu_finder_find(struct gpu_finder *finder, int64_t id, const char *resource
 
 /* Rails that pods want, for same_rails_missed(), which removes what is settled. Borrowed. */
 json_t *gpu_finder_on_rails(struct gpu_finder *finder);
-
-#endif

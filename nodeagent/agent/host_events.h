@@ -2,8 +2,7 @@
 /*
  * The kernel's notifications on the loop: when to look at the host again, and at what.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_HOST_EVENTS_H
-#define ORBWEAVER_NODEAGENT_AGENT_HOST_EVENTS_H
+#pragma once
 
 #include "lib/base/metrics.h"
 #include "lib/loop/loop.h"
@@ -26,5 +25,3 @@ struct host_events;
 struct host_events *host_events_new(struct loop *loop, struct watch *watch, watch_event_fn fn,
 				    void *arg, struct metrics *metrics);
 void host_events_free(struct host_events *events);
-
-#endif

@@ -4,8 +4,7 @@
  * (nodeagent/host_plan/link_history.h), judges the ports that are wanted, and says when a verdict
  * changes.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_LINK_HEALTH_H
-#define ORBWEAVER_NODEAGENT_AGENT_LINK_HEALTH_H
+#pragma once
 
 #include "lib/base/metrics.h"
 #include "lib/loop/loop.h"
@@ -87,5 +86,3 @@ void link_health_details(struct link_health *health, const json_t *details);
 
 /* status.linkHealth; NULL: nothing is judged. Borrowed until the loop turns. */
 const json_t *link_health_status(const struct link_health *health);
-
-#endif

@@ -3,8 +3,7 @@
  * The agent that executes on this node is the one that holds flock(2) on a file of the host. It
  * ends with the process that holds it, however that comes.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_NODE_LOCK_H
-#define ORBWEAVER_NODEAGENT_AGENT_NODE_LOCK_H
+#pragma once
 
 #include "lib/base/err.h"
 
@@ -22,5 +21,3 @@ int node_lock_open(const char *host_root, struct err *err);
  * "LockRefused" when the kernel refuses it: then it is unknown whether another agent is at work.
  */
 int node_lock_try(int fd, struct err *err);
-
-#endif

@@ -9,8 +9,7 @@
  * Node has no NodeState we make one, so that people see which NICs there are; what it asks for is
  * the operator's business. Nothing is written while a Node that was there is gone.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_NODE_STATE_H
-#define ORBWEAVER_NODEAGENT_AGENT_NODE_STATE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -82,5 +81,3 @@ void node_state_may_write(struct node_state *state, bool may);
 
 /* What events are about; strings are valid until the loop turns. */
 struct event_object node_state_event_object(const struct node_state *state);
-
-#endif

@@ -3,8 +3,7 @@
  * What this node offers to its kubelet: pools from the NodeState and the users' configurations, as
  * device plugins; and what pods hold of it.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_OFFERS_H
-#define ORBWEAVER_NODEAGENT_AGENT_OFFERS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -143,5 +142,3 @@ json_t *offers_status(const struct offers *offers, const json_t *before);
  * entries that do not do what they say. New.
  */
 json_t *offers_failures(const struct offers *offers);
-
-#endif

@@ -3,8 +3,7 @@
  * Events on pods. The kubelet names pods without their uid, and `kubectl describe pod` shows events
  * that have it: it is asked for first.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_POD_EVENTS_H
-#define ORBWEAVER_NODEAGENT_AGENT_POD_EVENTS_H
+#pragma once
 
 #include "lib/kube/client.h"
 #include "lib/kube/recorder.h"
@@ -32,5 +31,3 @@ void pod_events_emit(struct pod_events *events, const char *pod, bool warning, c
 /* The same on each pod that uses the port. */
 void pod_events_emit_users(struct pod_events *events, const struct meter_port *port, bool warning,
 			   const char *reason, const char *message);
-
-#endif

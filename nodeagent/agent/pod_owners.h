@@ -4,8 +4,7 @@
  * once, one after the other, and nothing is watched: a node with ten thousand others is not to
  * watch each pod, nor to ask for all of its own at once.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_POD_OWNERS_H
-#define ORBWEAVER_NODEAGENT_AGENT_POD_OWNERS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -24,5 +23,3 @@ void pod_owners_free(struct pod_owners *owners);
  * pod that cannot be read is asked for again at the next call, after all others.
  */
 const json_t *pod_owners_of(struct pod_owners *owners, const json_t *pods);
-
-#endif

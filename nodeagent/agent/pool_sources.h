@@ -4,8 +4,7 @@
  * again whenever they change. A text that cannot be read changes nothing: the last good one stays
  * in force, and the trouble is reported. The same goes for each entry of a text.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_POOL_SOURCES_H
-#define ORBWEAVER_NODEAGENT_AGENT_POOL_SOURCES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -69,5 +68,3 @@ bool pool_sources_are_known(const struct pool_sources *sources);
  * show us. New.
  */
 json_t *pool_sources_failures(const struct pool_sources *sources);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * At the address there may still be the agent before this one; the file is this agent's.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_READINESS_H
-#define ORBWEAVER_NODEAGENT_AGENT_READINESS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -43,5 +42,3 @@ int readiness_serve(struct readiness *readiness, const char *listen, const struc
 void readiness_stop(struct readiness *readiness);
 /* Stop serving, then call `done`; at once when nothing is served. */
 void readiness_close(struct readiness *readiness, loop_fn *done, void *arg);
-
-#endif

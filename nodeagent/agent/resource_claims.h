@@ -2,8 +2,7 @@
 /*
  * Reading ResourceClaims of the API server for kubeletd, which knows no API server.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_RESOURCE_CLAIMS_H
-#define ORBWEAVER_NODEAGENT_AGENT_RESOURCE_CLAIMS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -28,5 +27,3 @@ void resource_claims_free(struct resource_claims *claims);
 
 /* wanted: {"namespace", "name", "uid"}, borrowed. */
 void resource_claims_read(struct resource_claims *claims, const json_t *wanted);
-
-#endif

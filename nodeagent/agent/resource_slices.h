@@ -4,8 +4,7 @@
  * executes, one change a second at most, and repaired when another client changes or removes them
  * (kubelets remove those of a driver that was away for 30 s).
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_RESOURCE_SLICES_H
-#define ORBWEAVER_NODEAGENT_AGENT_RESOURCE_SLICES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -46,5 +45,3 @@ void resource_slices_set_links(struct resource_slices *slices, const json_t *lin
 			       bool taints_degraded);
 /* Only the agent that executes writes; at the start it may not. */
 void resource_slices_may_write(struct resource_slices *slices, bool may);
-
-#endif

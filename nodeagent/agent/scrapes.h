@@ -3,8 +3,7 @@
  * Scrapes of the agent's /metrics: each waits until what devices have counted is fresh, and no
  * crowd gets more text at a time than there is memory for. The gate of that route.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_SCRAPES_H
-#define ORBWEAVER_NODEAGENT_AGENT_SCRAPES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ const struct http_gate *scrapes_gate(const struct scrapes *scrapes);
 void scrapes_on(struct scrapes *scrapes, bool (*refresh)(void *arg), void *arg);
 /* What is there is fresh, and so long: answer all who wait. Not from `refresh`. */
 void scrapes_fresh(struct scrapes *scrapes, size_t size_bytes);
-
-#endif

@@ -7,8 +7,7 @@
  * "::N" where time slicing makes replicas), AMD's (the PCI address) and Intel's ("card0-0").
  * MIG devices, partitions, and GPUs of ResourceClaims are not known. docs/rails.md.
  */
-#ifndef ORBWEAVER_NODEAGENT_DEVICES_AFFINITY_H
-#define ORBWEAVER_NODEAGENT_DEVICES_AFFINITY_H
+#pragma once
 
 #include <jansson.h>
 
@@ -63,5 +62,3 @@ void affinity_show(json_t *status, const json_t *distances);
  */
 json_t *affinity_missed(const json_t *observed, const json_t *pools, const json_t *allocated,
 			const json_t *before);
-
-#endif

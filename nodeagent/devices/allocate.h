@@ -2,8 +2,7 @@
 /*
  * What a container gets for the devices it was given, and which devices to prefer. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_DEVICES_ALLOCATE_H
-#define ORBWEAVER_NODEAGENT_DEVICES_ALLOCATE_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ json_t *allocate_devices(const json_t *resource, const char *const *ids, size_t 
 int allocate_prefer(const json_t *resource, const char *const *available, size_t n_available,
 		    const char *const *must, size_t n_must, size_t size, const json_t *near,
 		    const char **ret_chosen, struct err *err);
-
-#endif

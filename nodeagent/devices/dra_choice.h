@@ -3,8 +3,7 @@
  * Which of a node's devices are offered by device plugins, and which by dynamic resource
  * allocation: each to one of both, never to both. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_DEVICES_DRA_CHOICE_H
-#define ORBWEAVER_NODEAGENT_DEVICES_DRA_CHOICE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -57,5 +56,3 @@ json_t *dra_choice_status(const json_t *pools, const json_t *chosen);
  * published?
  */
 json_t *dra_choice_claims(const struct dra_choice_input *input);
-
-#endif

@@ -3,8 +3,7 @@
  * Claims that a kubelet has us prepare: what of a ResourceClaim is ours, and which edits of
  * containers come of it. What is remembered of it: state.h. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_DEVICES_DRA_CLAIMS_H
-#define ORBWEAVER_NODEAGENT_DEVICES_DRA_CLAIMS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -36,5 +35,3 @@ json_t *dra_claim_prepare(const json_t *state, const json_t *claim, const json_t
  */
 json_t *dra_claim_renew(const json_t *entry, const char *uid, const json_t *pools,
 			const char *boot);
-
-#endif

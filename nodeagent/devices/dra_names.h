@@ -2,8 +2,7 @@
 /*
  * Names that the cluster knows us by where devices are given by dynamic resource allocation.
  */
-#ifndef ORBWEAVER_NODEAGENT_DEVICES_DRA_NAMES_H
-#define ORBWEAVER_NODEAGENT_DEVICES_DRA_NAMES_H
+#pragma once
 
 #define DRA_DRIVER "dra.orbweaver.io"
 /* Of a Node: the resources that it gives that way, with commas, or "*". */
@@ -16,5 +15,3 @@
 #define DRA_TAINT DRA_DRIVER "/unhealthy"
 /* On one that works, over a link that is bad. */
 #define DRA_TAINT_DEGRADED DRA_DRIVER "/degraded"
-
-#endif

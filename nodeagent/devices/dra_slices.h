@@ -3,8 +3,7 @@
  * The ResourceSlices of a node (k8s.io/api, resource/v1/types.go): what a scheduler knows of the
  * devices that claims may have. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_DEVICES_DRA_SLICES_H
-#define ORBWEAVER_NODEAGENT_DEVICES_DRA_SLICES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -56,5 +55,3 @@ json_t *dra_slices_diff(const json_t *wanted, const json_t *existing);
 
 /* `stored` is what the server made of `sent`, a slice: add what it dropped to *features. */
 void dra_slices_learn(const json_t *sent, const json_t *stored, struct dra_features *features);
-
-#endif

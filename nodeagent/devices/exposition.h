@@ -5,8 +5,7 @@
  * Names of interfaces, devices and counters are not ours: a pod may call its interface anything, a
  * driver its counters. What is missing has no series.
  */
-#ifndef ORBWEAVER_NODEAGENT_DEVICES_EXPOSITION_H
-#define ORBWEAVER_NODEAGENT_DEVICES_EXPOSITION_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -57,5 +56,3 @@ struct exposition_input {
 
 /* Appended. Equal inputs give equal bytes. */
 void exposition_write(const struct exposition_input *input, struct strbuf *out);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Which pod has which device or uses which port, and who owns the pod. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_DEVICES_METER_PODS_H
-#define ORBWEAVER_NODEAGENT_DEVICES_METER_PODS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -37,5 +36,3 @@ json_t *meter_pods_on_port(const struct meter_port *port);
  * name from a Deployment, by the label pod-template-hash, stands for that one.
  */
 json_t *meter_owner(const json_t *pod);
-
-#endif

@@ -4,8 +4,7 @@
  * (docs/usage/rdma-metrics of its repository), "sriov_" as the SR-IOV network metrics exporter has
  * them, "orbweaver_" of our own. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_DEVICES_METRIC_FAMILIES_H
-#define ORBWEAVER_NODEAGENT_DEVICES_METRIC_FAMILIES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ bool family_name_of_vf(const char *counter, char ret[FAMILY_NAME_SIZE]);
  * "rx_prio3_pause" → "rdma_rx_pause_total" and '3'; false when it is not a counter of a priority.
  */
 bool family_name_of_priority(const char *counter, char ret[FAMILY_NAME_SIZE], char *ret_priority);
-
-#endif

@@ -8,8 +8,7 @@
  * device plugin. Character device pools come from smarter-device-manager's list. Formats: the
  * READMEs of the plugins that wrote them.
  */
-#ifndef ORBWEAVER_NODEAGENT_DEVICES_POOLS_H
-#define ORBWEAVER_NODEAGENT_DEVICES_POOLS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -201,5 +200,3 @@ json_t *pools_status(const json_t *plugins, const json_t *given, const json_t *a
 
 /* Names of all resources in what pools_compute() returned; empty for NULL. Returns new. */
 json_t *pools_names(const json_t *pools);
-
-#endif

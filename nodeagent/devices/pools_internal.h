@@ -6,8 +6,7 @@
  * Private to pools*.c. Everything is borrowed from the input, except what is in `resources` and
  * `problems`.
  */
-#ifndef ORBWEAVER_NODEAGENT_DEVICES_POOLS_INTERNAL_H
-#define ORBWEAVER_NODEAGENT_DEVICES_POOLS_INTERNAL_H
+#pragma once
 
 #include "lib/base/map.h"
 #include "nodeagent/devices/pools.h"
@@ -189,5 +188,3 @@ struct pools_format {
  */
 json_t *pools_read_document(const struct pools_format *format, const json_t *raw,
 			    const struct err *inner, struct err *err);
-
-#endif

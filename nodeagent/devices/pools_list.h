@@ -3,8 +3,7 @@
  * The index syntax of pfNames and rootDevices: "ens1f0", "ens1f0#3", "0000:3b:00.0#0,4-7". Private
  * to pools_list*.c. Source: sriov-network-device-plugin, README.
  */
-#ifndef ORBWEAVER_NODEAGENT_DEVICES_POOLS_LIST_H
-#define ORBWEAVER_NODEAGENT_DEVICES_POOLS_LIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,5 +17,3 @@ size_t pools_list_name_len(const char *text);
  * anywhere.
  */
 int pools_list_indexes(const char *rest, int64_t number, bool *ret_hit);
-
-#endif

@@ -4,8 +4,7 @@
  * the agent's, and the kubelet believes what a device plugin answers, a disk's device file
  * included. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_DEVICES_POOLS_PATHS_H
-#define ORBWEAVER_NODEAGENT_DEVICES_POOLS_PATHS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -30,5 +29,3 @@ int pools_paths_check(const char *more, struct err *err);
  * causes repeat. New. *ret_cause is the first of them, new; NULL: all is allowed.
  */
 json_t *pools_keep_allowed(const json_t *pools, const char *more, char **ret_cause);
-
-#endif

@@ -5,8 +5,7 @@
  * the label alone, or from the name of the group, the namespace, the devices that a pod asks for
  * and the rails of its node. docs/rails.md, "The same rails for pods of a job".
  */
-#ifndef ORBWEAVER_NODEAGENT_DEVICES_SAME_RAILS_H
-#define ORBWEAVER_NODEAGENT_DEVICES_SAME_RAILS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ json_t *same_rails_near(const json_t *observed, uint32_t rails);
  * wanted.
  */
 json_t *same_rails_missed(const json_t *observed, const json_t *allocated, json_t *wanted);
-
-#endif

@@ -9,8 +9,7 @@
  * the first process was asked, "requestedAt": last, "closed": the cause is no more}]}, oldest
  * first.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_BOOTS_H
-#define ORBWEAVER_NODEAGENT_HOST_BOOTS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -43,5 +42,3 @@ int boots_close(const struct host *host, const char *cause, bool *ret_changed, s
  */
 int boots_ask(struct host *host, const char *cause, const char *boot, bool *ret_changed,
 	      struct err *err);
-
-#endif

@@ -4,8 +4,7 @@
  * addresses the node talks. Where the kubelet's connections end is where the node has the addresses
  * that it needs, whatever an agent says.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_CONNECTIONS_H
-#define ORBWEAVER_NODEAGENT_HOST_CONNECTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -43,5 +42,3 @@ json_t *connections_peers(int root, bool (*is_wanted)(const void *arg, const cha
 json_t *connections_reached(int root, pid_t pid,
 			    bool (*is_wanted)(const void *arg, const char *address),
 			    const void *arg);
-
-#endif

@@ -4,8 +4,7 @@
  * of metrics, so a word that cannot be one is left out; so is a value above INT64_MAX, which no
  * counter reaches by counting. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_COUNTED_H
-#define ORBWEAVER_NODEAGENT_HOST_COUNTED_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ enum {
 
 /* Add to what is there by that name: several ports are one device. */
 void counted_add(json_t *counters, const char *name, uint64_t value);
-
-#endif

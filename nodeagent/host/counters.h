@@ -7,8 +7,7 @@
  * Two steps, so that a device that does not answer costs its own counters only: where they are,
  * then one after the other. Sources and their cost: docs/metrics.md.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_COUNTERS_H
-#define ORBWEAVER_NODEAGENT_HOST_COUNTERS_H
+#pragma once
 
 #include "nodeagent/host/host.h"
 
@@ -49,5 +48,3 @@ json_t *counters_list(struct host *host, const json_t *vfs, struct err *err);
  * not a device (ERR_BUG "BadRequest").
  */
 json_t *counters_read(struct host *host, const json_t *device, struct err *err);
-
-#endif

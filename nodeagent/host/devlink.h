@@ -3,8 +3,7 @@
  * devlink: the mode of a NIC's embedded switch, its health, and what its firmware is set to
  * (Documentation/networking/devlink).
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_DEVLINK_H
-#define ORBWEAVER_NODEAGENT_HOST_DEVLINK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,5 +65,3 @@ int devlink_set_setting(struct host *host, const char *address, const char *name
  * cannot.
  */
 int devlink_activate(struct host *host, const char *address, struct err *err);
-
-#endif

@@ -5,8 +5,7 @@
  * (Documentation/networking/ethtool-netlink.rst) what is the same for all. The kernel holds its
  * lock for all interfaces (rtnl) meanwhile.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_ETHTOOL_H
-#define ORBWEAVER_NODEAGENT_HOST_ETHTOOL_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -57,5 +56,3 @@ struct ethtool_half {
 bool ethtool_read_eeprom(struct host *host, const char *interface, struct ethtool_half what,
 			 unsigned char ret[ETHTOOL_EEPROM_SIZE]);
 bool ethtool_decode_eeprom(const void *bytes, size_t len, unsigned char ret[ETHTOOL_EEPROM_SIZE]);
-
-#endif

@@ -9,8 +9,7 @@
  * node with a million open files answers as fast as an empty one. Only a device of which the kernel
  * does not say whether it is open costs a walk over all open files.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_EVIDENCE_H
-#define ORBWEAVER_NODEAGENT_HOST_EVIDENCE_H
+#pragma once
 
 #include "nodeagent/host/host.h"
 #include "nodeagent/host/sysfs.h"
@@ -90,5 +89,3 @@ int evidence_check_pf(struct host *host, const char *pf, struct err *err);
  * (mlx5_lag_check_prereq(), drivers/net/ethernet/mellanox/mlx5/core/lag/lag.c).
  */
 int evidence_check_lag(struct host *host, const char *pf, struct err *err);
-
-#endif

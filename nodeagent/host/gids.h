@@ -7,8 +7,7 @@
  * only those that are asked for are returned. Ports of link layer InfiniBand are left out: their
  * GIDs do not follow from addresses.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_GIDS_H
-#define ORBWEAVER_NODEAGENT_HOST_GIDS_H
+#pragma once
 
 #include "nodeagent/host/host.h"
 
@@ -30,5 +29,3 @@ enum {
  * are absent. NULL with err: ERR_BUG "BadField" when `wanted` is not of that shape.
  */
 json_t *gids_find(struct host *host, const json_t *wanted, struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
  * Who holds a VF, as far as the host shows: network namespaces that have it, processes that have
  * its device files open, CNI plugins that have noted it (docs/host.md).
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_HOLDERS_H
-#define ORBWEAVER_NODEAGENT_HOST_HOLDERS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -46,5 +45,3 @@ json_t *holders_claims(const struct host *host, struct err *err);
  * too.
  */
 bool holders_prepared(const struct host *host, const char *vf, struct sysfs_text *ret);
-
-#endif

@@ -7,8 +7,7 @@
  * directory (the host's, as the container sees it, or a test's tree); netlink speaks to the kernel
  * of the network namespace we are in, which must be the host's (namespaces.h has visits to others).
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_HOST_H
-#define ORBWEAVER_NODEAGENT_HOST_HOST_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -109,5 +108,3 @@ void host_set_held(struct host *host, const json_t *held);
  */
 typedef int host_given_fn(void *arg, const char *vf, const char **ret_pod, struct err *err);
 void host_set_given(struct host *host, host_given_fn *fn, void *arg);
-
-#endif

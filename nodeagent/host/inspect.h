@@ -4,8 +4,7 @@
  * kernel, modules, PCI Express links, congestion control, GPUs, limits of programs, files. Slow
  * enough to be left out of the agent's rounds; for `orbweaver doctor --local`.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_INSPECT_H
-#define ORBWEAVER_NODEAGENT_HOST_INSPECT_H
+#pragma once
 
 #include "nodeagent/host/host.h"
 
@@ -34,5 +33,3 @@
  *	  "kubeletSocket": bool, "cniConf": [ file ], "cniBinaries": [ file ] }
  */
 json_t *host_inspect(struct host *host, const json_t *observed);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Modules of the running kernel, loaded or built in.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_MODULE_H
-#define ORBWEAVER_NODEAGENT_HOST_MODULE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@
  * are the same.
  */
 bool module_is_there(const struct host *host, const char *name);
-
-#endif

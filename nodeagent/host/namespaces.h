@@ -5,8 +5,7 @@
  * An open descriptor keeps a namespace alive, and what is in it comes back to the host only when it
  * ends: none is kept here.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_NAMESPACES_H
-#define ORBWEAVER_NODEAGENT_HOST_NAMESPACES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -53,5 +52,3 @@ int host_within(struct host *host, int fd,
 int host_within_path(struct host *host, const char *path, uint64_t inode,
 		     int (*work)(struct host *host, void *arg, struct err *err), void *arg,
 		     struct err *err);
-
-#endif

@@ -4,8 +4,7 @@
  * (drivers/infiniband/core/device.c, rdma_compatdev_set()). The initramfs is not read: when it
  * loads ib_core with other options, the mode after the boot shows it.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_NEXTBOOT_H
-#define ORBWEAVER_NODEAGENT_HOST_NEXTBOOT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -28,5 +27,3 @@ enum rdma_mode next_boot_parse_modprobe(const char *text);
 enum rdma_mode next_boot_parse_command_line(const char *text);
 /* Has a modprobe.d text a command of its own for loading ib_core? Options then may not count. */
 bool next_boot_parse_command(const char *text);
-
-#endif

@@ -6,8 +6,7 @@
  * up; what failed on the way is named in "problems". All fields: docs/node-agent.md, "The observed
  * document".
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_OBSERVE_H
-#define ORBWEAVER_NODEAGENT_HOST_OBSERVE_H
+#pragma once
 
 #include "nodeagent/host/host.h"
 #include "nodeagent/model/observed.h"
@@ -42,5 +41,3 @@ int host_why_protected(struct host *host, const char *pf, char **ret_reason, str
  * Likewise.
  */
 int host_what_carried(struct host *host, const char *pf, char **ret_interface, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * What sysfs says about PCI functions.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_PCI_H
-#define ORBWEAVER_NODEAGENT_HOST_PCI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -88,5 +87,3 @@ struct pci_config {
 bool pci_config_read(const struct host *host, const char *address, struct pci_config *ret);
 /* Of any bytes. */
 void pci_config_decode(const void *bytes, size_t len, struct pci_config *ret);
-
-#endif

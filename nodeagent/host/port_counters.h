@@ -3,8 +3,7 @@
  * What ports of an RDMA device have counted since their adapter was reset: traffic and errors,
  * InfiniBand's too. There is no netlink for it.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_PORT_COUNTERS_H
-#define ORBWEAVER_NODEAGENT_HOST_PORT_COUNTERS_H
+#pragma once
 
 #include "nodeagent/host/host.h"
 
@@ -14,5 +13,3 @@
  * mode exclusive, which the host's sysfs does not show. rdma NULL: nothing.
  */
 void port_counters_put(struct host *host, const char *rdma, const json_t *ports, json_t *ret);
-
-#endif

@@ -3,8 +3,7 @@
  * What is behind a link, for whoever has to repair it: transceiver, PCI Express, and the errors
  * that the function's reporters have seen.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_PORT_DETAILS_H
-#define ORBWEAVER_NODEAGENT_HOST_PORT_DETAILS_H
+#pragma once
 
 #include "nodeagent/host/ethtool.h"
 
@@ -39,5 +38,3 @@ enum {
  * What it does not measure is absent. NULL: another kind. Pure.
  */
 json_t *transceiver_decode(const unsigned char *image, size_t len);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Programs of the host: run in its root, without a shell.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_PROGRAM_H
-#define ORBWEAVER_NODEAGENT_HOST_PROGRAM_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ enum { PROGRAM_ABSENT = 127 };
  * could not be started or was killed.
  */
 int program_run(const struct host *host, char *const arguments[], char *said, size_t size);
-
-#endif

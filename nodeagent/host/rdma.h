@@ -3,8 +3,7 @@
  * NETLINK_RDMA: devices, ports, and the mode in which the subsystem treats network namespaces
  * (drivers/infiniband/core/nldev.c).
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_RDMA_H
-#define ORBWEAVER_NODEAGENT_HOST_RDMA_H
+#pragma once
 
 #include <linux/if.h>
 #include <stdbool.h>
@@ -106,5 +105,3 @@ const char *rdma_phys_state_name(int state);
  * message is none.
  */
 bool rdma_decode_event(const void *bytes, size_t len, char ret_name[RDMA_NAME_SIZE]);
-
-#endif

@@ -7,8 +7,7 @@
  * busybox init: SIGTERM. Both end services and unmount. No capability is needed: the first process
  * is the same user's. Others are not asked, since it is unknown what they would do.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_REBOOT_H
-#define ORBWEAVER_NODEAGENT_HOST_REBOOT_H
+#pragma once
 
 #include "nodeagent/host/host.h"
 
@@ -20,5 +19,3 @@ enum init_system reboot_init(const struct host *host);
  * in its PID namespace, or it does not take it.
  */
 int reboot_ask(const struct host *host, enum init_system init, struct err *err);
-
-#endif

@@ -7,8 +7,7 @@
  * sysfs says "not there" and "does not apply now" (EINVAL for the speed of an interface that is
  * down) in many ways.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_SYSFS_H
-#define ORBWEAVER_NODEAGENT_HOST_SYSFS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,5 +57,3 @@ int sysfs_write(struct host *host, const char *path, const char *text, struct er
 
 /* Text to number, as above. Pure. */
 bool sysfs_parse_int(const char *text, int64_t *ret);
-
-#endif

@@ -5,8 +5,7 @@
  * Where /etc is part of a read-only image they are in /run/udev/rules.d, and written again after
  * each boot.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_UDEV_H
-#define ORBWEAVER_NODEAGENT_HOST_UDEV_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ int udev_write_rule(struct host *host, const char *pf, const char *rule, const c
 		    bool *ret_changed, struct err *err);
 int udev_remove_rule(struct host *host, const char *pf, const char *rule, bool *ret_changed,
 		     struct err *err);
-
-#endif

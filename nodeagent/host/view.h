@@ -3,8 +3,7 @@
  * One look at a host, while the observed document is being made. For view.c and the observe*.c
  * files only: observe.c reads the parts and writes PFs, the others know a part each.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_VIEW_H
-#define ORBWEAVER_NODEAGENT_HOST_VIEW_H
+#pragma once
 
 #include <errno.h>
 #include <stdlib.h>
@@ -79,5 +78,3 @@ const struct rtnl_interface *view_interface(const struct view *view, const char 
 /* vendor and deviceID. */
 void view_put_ids(const struct view *view, const char *address, json_t *ret);
 void view_put_location(const struct view *view, const char *address, json_t *ret);
-
-#endif

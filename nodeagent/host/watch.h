@@ -5,8 +5,7 @@
  * Events say where to look, never what to believe (the state may have changed again since). The
  * loop belongs to the caller: it polls the descriptors for reading and calls watch_read.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_WATCH_H
-#define ORBWEAVER_NODEAGENT_HOST_WATCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ int watch_read(struct watch *watch, enum watch_source source, watch_event_fn fn,
 /* One datagram to events. Pure; bytes that are no such message say nothing. */
 void watch_decode(enum watch_source source, const void *bytes, size_t len, watch_event_fn fn,
 		  void *arg);
-
-#endif

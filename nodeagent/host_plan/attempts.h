@@ -6,8 +6,7 @@
  * after it, and the rest of the host goes on (planner.h, "refused"). A step that succeeds again and
  * again has another program working against it and counts as failed.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_PLAN_ATTEMPTS_H
-#define ORBWEAVER_NODEAGENT_HOST_PLAN_ATTEMPTS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -89,5 +88,3 @@ int64_t attempts_next_ms(const struct attempts *attempts, int64_t now_ms);
 
 /* [{"pf", "reason", "message"}], sorted; pf absent where there is none. New. */
 json_t *attempts_failures(const struct attempts *attempts);
-
-#endif

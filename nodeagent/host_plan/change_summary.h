@@ -3,8 +3,7 @@
  * What a round has made of the host, for people: one line from the steps that changed something.
  * Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_PLAN_CHANGE_SUMMARY_H
-#define ORBWEAVER_NODEAGENT_HOST_PLAN_CHANGE_SUMMARY_H
+#pragma once
 
 #include <jansson.h>
 
@@ -23,5 +22,3 @@ enum {
  * only on the way to something is not said. Without any change: "nothing changed".
  */
 char *change_summary_text(const json_t *entries, const json_t *observed);
-
-#endif

@@ -7,8 +7,7 @@
  * API server is away gets its VFs all the same. A NodeState that is deleted is not a wish to take
  * anything down: the host stays as it is and its devices stay offered.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_PLAN_DESIRED_H
-#define ORBWEAVER_NODEAGENT_HOST_PLAN_DESIRED_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -62,5 +61,3 @@ json_t *desired_read(const json_t *object);
 
 /* What is to be kept of a NodeState, new. */
 json_t *desired_kept(const json_t *object);
-
-#endif

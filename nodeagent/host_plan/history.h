@@ -7,8 +7,7 @@
  * or its firmware restarts, its bus is scanned again) must not make it forget the PF, nor us put
  * the PF back to how it was found.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_PLAN_HISTORY_H
-#define ORBWEAVER_NODEAGENT_HOST_PLAN_HISTORY_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -71,5 +70,3 @@ bool history_is_ours(const json_t *acted, const char *address, int64_t now_ms);
 
 /* What of it has to survive this process, until the next boot: {"bootId", "protected"}, new. */
 json_t *history_node(const json_t *observed);
-
-#endif

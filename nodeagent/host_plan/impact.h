@@ -6,8 +6,7 @@
  * It is read off the plan, so it is what the planner itself waits for, with all users it knows:
  * what the kubelet has allocated, and what the host shows.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_PLAN_IMPACT_H
-#define ORBWEAVER_NODEAGENT_HOST_PLAN_IMPACT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -38,5 +37,3 @@ json_t *plan_impact(const json_t *plan, bool withdrawn);
  * {"0000:3b:00.2": true}; new, NULL: none. observed: the document that the plan was made from.
  */
 json_t *plan_vacated(const json_t *plan, const json_t *observed);
-
-#endif

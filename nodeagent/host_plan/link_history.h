@@ -22,8 +22,7 @@
  * NodeState, in which a history outlives its process, has times of the day. `own` arguments are
  * {PCI address: true} of ports that the agent acts on, or did lately.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_PLAN_LINK_HISTORY_H
-#define ORBWEAVER_NODEAGENT_HOST_PLAN_LINK_HISTORY_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -121,5 +120,3 @@ json_t *link_history_status(const json_t *links, const char *boot, int64_t boot_
  */
 json_t *link_history_restore(const json_t *status, const char *boot, int64_t boot_ms,
 			     int64_t now_ms);
-
-#endif

@@ -11,8 +11,7 @@
  * devices in order of arrival: where pods are given these numbers, drivers start in the plan's
  * order, so that they are the same after a boot.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_PLAN_PARALLEL_NICS_H
-#define ORBWEAVER_NODEAGENT_HOST_PLAN_PARALLEL_NICS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ void parallel_nics_done(struct parallel_nics *lanes, size_t index);
 
 /* Steps that run. */
 size_t parallel_nics_running(const struct parallel_nics *lanes);
-
-#endif

@@ -8,8 +8,7 @@
  * that takes a VF from its holder, nothing that unbinds a PF. What is wanted and cannot be
  * done now is said in "blocked", what cannot be done at all in "problems"; other PFs go on.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_PLAN_PLANNER_H
-#define ORBWEAVER_NODEAGENT_HOST_PLAN_PLANNER_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -89,5 +88,3 @@ struct planner_input {
  * wrong entry of interfaces is a problem of that PF.
  */
 json_t *planner_plan(const struct planner_input *input, struct err *err);
-
-#endif

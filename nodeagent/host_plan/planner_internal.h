@@ -18,8 +18,7 @@
  * Steps, blocked entries and problems go through planner_write.c, which leaves out what was refused
  * lately and lets nothing pass that hostd would not take.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_PLAN_PLANNER_INTERNAL_H
-#define ORBWEAVER_NODEAGENT_HOST_PLAN_PLANNER_INTERNAL_H
+#pragma once
 
 #include <assert.h>
 #include <stdbool.h>
@@ -239,5 +238,3 @@ void planner_problem(struct planning *p, const struct pf *pf, const char *reason
  */
 void planner_block(struct planning *p, const struct pf *pf, const struct vf *vf, bool takes_all,
 		   const char *why);
-
-#endif

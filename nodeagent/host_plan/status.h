@@ -9,8 +9,7 @@
  * Conditions Ready, Progressing, Degraded, Blocked, RebootRequired, PodNetworks, LinksHealthy carry
  * observedGeneration.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_PLAN_STATUS_H
-#define ORBWEAVER_NODEAGENT_HOST_PLAN_STATUS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -67,5 +66,3 @@ json_t *status_compose(const struct status_input *input);
  * does not change the RDMA mode now is none then.)
  */
 bool status_is_answered(const json_t *plan, const json_t *failure);
-
-#endif

@@ -8,8 +8,7 @@
  * never restarts to change a list. At a rolling update the successor's sockets have other names: it
  * registers while we still serve, and the kubelet changes over without a moment of 0.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_DEVICE_PLUGINS_H
-#define ORBWEAVER_NODEAGENT_KUBELET_DEVICE_PLUGINS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -69,5 +68,3 @@ json_t *device_plugins_status(const struct device_plugins *plugins);
  * status, too.
  */
 bool device_plugins_are_served(const struct device_plugins *plugins);
-
-#endif

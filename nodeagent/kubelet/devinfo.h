@@ -8,8 +8,7 @@
  * long as it is: also while a pod has it, and when we end, for Multus reads them again when a
  * sandbox is made again.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_DEVINFO_H
-#define ORBWEAVER_NODEAGENT_KUBELET_DEVINFO_H
+#pragma once
 
 #include <jansson.h>
 
@@ -29,5 +28,3 @@ int devinfo_ensure(const char *dir, const json_t *resource, const char *const *i
 		   struct err *err);
 /* Remove the files of a resource that is offered no more. */
 void devinfo_remove(const char *dir, const char *resource);
-
-#endif

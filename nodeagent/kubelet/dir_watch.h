@@ -3,8 +3,7 @@
  * Something in a directory has changed: inotify(7) on the loop, for one directory that may vanish
  * and come back.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_DIR_WATCH_H
-#define ORBWEAVER_NODEAGENT_KUBELET_DIR_WATCH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@ void dir_watch_free(struct dir_watch *watch);
  * one. To be called whenever one looks: no event shows that a directory has come back.
  */
 bool dir_watch_renew(struct dir_watch *watch);
-
-#endif

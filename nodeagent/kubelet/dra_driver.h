@@ -8,8 +8,7 @@
  * knows of. What was answered is on the disk before: who is asked again, after whatever end,
  * answers the same.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_DRA_DRIVER_H
-#define ORBWEAVER_NODEAGENT_KUBELET_DRA_DRIVER_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -65,5 +64,3 @@ void dra_driver_forget(struct dra_driver *driver);
  * NULL.
  */
 const json_t *dra_driver_prepared(const struct dra_driver *driver);
-
-#endif

@@ -3,8 +3,7 @@
  * What claims leave on the disk: the state file, and a CDI file for each that runtimes read when
  * they make a container.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_DRA_FILES_H
-#define ORBWEAVER_NODEAGENT_KUBELET_DRA_FILES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -26,5 +25,3 @@ int dra_files_put_cdi(const char *dir, const char *uid, const json_t *cdi, struc
 int dra_files_remove_cdi(const char *dir, const char *uid, struct err *err);
 /* Remove files of ours whose claim the state does not have. */
 void dra_files_sweep_cdi(const char *dir, const json_t *state);
-
-#endif

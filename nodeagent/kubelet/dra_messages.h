@@ -2,8 +2,7 @@
 /*
  * The kubelet's messages about claims, and our documents. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_DRA_MESSAGES_H
-#define ORBWEAVER_NODEAGENT_KUBELET_DRA_MESSAGES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -22,5 +21,3 @@ json_t *dra_message_claims(const struct ProtobufCMessage *request);
 struct ProtobufCMessage *dra_message_prepared(const json_t *answers);
 struct ProtobufCMessage *dra_message_unprepared(const json_t *answers);
 void dra_message_free(struct ProtobufCMessage *message);
-
-#endif

@@ -8,8 +8,7 @@
  * rolling update the successor's appear beside ours, and no agent removes what another one listens
  * on. Instances are ordered by age.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_ENDPOINT_H
-#define ORBWEAVER_NODEAGENT_KUBELET_ENDPOINT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -52,5 +51,3 @@ void endpoint_others_done(struct endpoint_others *others);
 /* Does a younger agent than `instance` serve the resource? */
 bool endpoint_has_successor(const struct endpoint_others *others, const char *resource,
 			    const char *instance);
-
-#endif

@@ -4,8 +4,7 @@
  * now? A pod waits for each answer, so there is one within GPU_QUESTION_MS, if only that nothing is
  * known.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_GPU_QUESTIONS_H
-#define ORBWEAVER_NODEAGENT_KUBELET_GPU_QUESTIONS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -40,5 +39,3 @@ void gpu_question_cancel(struct gpu_question *question);
 void gpu_questions_reply(struct gpu_questions *questions, const json_t *reply);
 /* The agent is gone: nothing is known. */
 void gpu_questions_forget(struct gpu_questions *questions);
-
-#endif

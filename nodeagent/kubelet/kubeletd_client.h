@@ -3,8 +3,7 @@
  * The agent's side of the process that serves the kubelet (kubeletd_server.h): what
  * device_plugins.h is within that process.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_KUBELETD_CLIENT_H
-#define ORBWEAVER_NODEAGENT_KUBELET_KUBELETD_CLIENT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -79,5 +78,3 @@ json_t *kubeletd_status(const struct kubeletd *kubeletd);
 bool kubeletd_are_served(const struct kubeletd *kubeletd);
 /* The server has the pools that were set last, and has sent them to the kubelet if it is there. */
 bool kubeletd_has_all(const struct kubeletd *kubeletd);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The server in a process of its own, started by the supervisor.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_KUBELETD_PROCESS_H
-#define ORBWEAVER_NODEAGENT_KUBELET_KUBELETD_PROCESS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ struct kubeletd_process_config {
  * process that is started next has to find it again.
  */
 int kubeletd_run(const struct kubeletd_process_config *config);
-
-#endif

@@ -26,8 +26,7 @@
  * it. `prepared` is what claims have (model/dra_state.h); null: unknown; absent without a
  * driver.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_KUBELETD_SERVER_H
-#define ORBWEAVER_NODEAGENT_KUBELET_KUBELETD_SERVER_H
+#pragma once
 
 #include "lib/loop/loop.h"
 #include "nodeagent/model/dra_state.h"
@@ -65,5 +64,3 @@ struct kubeletd_server *kubeletd_server_new(const struct kubeletd_server_config 
 void kubeletd_server_attach(struct kubeletd_server *server, int fd);
 /* Sockets are removed; done(arg) from a later turn. */
 void kubeletd_server_close(struct kubeletd_server *server, void (*done)(void *arg), void *arg);
-
-#endif

@@ -6,8 +6,7 @@
  * A level-triggered machine: plugin_look() compares what should be with what is and takes the next
  * step; whatever happens asks for another look.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_PLUGIN_H
-#define ORBWEAVER_NODEAGENT_KUBELET_PLUGIN_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -84,5 +83,3 @@ const char *plugin_resource(const struct plugin *plugin);
 bool plugin_is_served(const struct plugin *plugin);
 /* An entry of device_plugins_status(). */
 json_t *plugin_status(const struct plugin *plugin);
-
-#endif

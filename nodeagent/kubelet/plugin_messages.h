@@ -2,8 +2,7 @@
 /*
  * The kubelet's messages made of our documents. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_PLUGIN_MESSAGES_H
-#define ORBWEAVER_NODEAGENT_KUBELET_PLUGIN_MESSAGES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -17,5 +16,3 @@ DevicePlugin__ListAndWatchResponse *plugin_message_list(const json_t *devices);
 DevicePlugin__ContainerAllocateResponse *plugin_message_allocation(const json_t *allocation);
 DevicePlugin__ContainerPreferredAllocationResponse *plugin_message_preferred(const char *const *ids,
 									     size_t n);
-
-#endif

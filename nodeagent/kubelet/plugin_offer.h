@@ -7,8 +7,7 @@
  * when it has been gone for PLUGIN_OFFER_GONE_MS: a driver that is loaded again or a ConfigMap that
  * is replaced does not make the capacity jump.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_PLUGIN_OFFER_H
-#define ORBWEAVER_NODEAGENT_KUBELET_PLUGIN_OFFER_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ enum { PLUGIN_OFFER_GONE_MS = 5000 };
  */
 json_t *plugin_offer_next(const json_t *before, const json_t *resource, int64_t now_ms,
 			  int64_t *ret_again_ms);
-
-#endif

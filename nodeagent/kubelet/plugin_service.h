@@ -4,8 +4,7 @@
  * memory, at once; GetPreferredAllocation, where the node has GPUs and there is a choice, when the
  * agent has said which GPUs count (gpu_questions.h).
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_PLUGIN_SERVICE_H
-#define ORBWEAVER_NODEAGENT_KUBELET_PLUGIN_SERVICE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -55,5 +54,3 @@ void plugin_service_offer(struct plugin_service *service, const json_t *offer, b
 bool plugin_service_is_watched(const struct plugin_service *service);
 /* End all ListAndWatch; `unwatched` is not called. */
 void plugin_service_end_streams(struct plugin_service *service);
-
-#endif

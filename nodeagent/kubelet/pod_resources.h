@@ -3,8 +3,7 @@
  * Which pod has which device: the kubelet's PodResources API, asked on demand and every now and
  * then.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_POD_RESOURCES_H
-#define ORBWEAVER_NODEAGENT_KUBELET_POD_RESOURCES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -81,5 +80,3 @@ void pod_resources_check(struct pod_resources *resources);
  * answered, or the last question failed.
  */
 const json_t *pod_resources_named(const struct pod_resources *resources);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The kubelet's list of pods as a document. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_POD_RESOURCES_READ_H
-#define ORBWEAVER_NODEAGENT_KUBELET_POD_RESOURCES_READ_H
+#pragma once
 
 #include <jansson.h>
 
@@ -16,5 +15,3 @@
  * theirs on), the one whose text is least is named.
  */
 json_t *pod_resources_read(const PodResources__ListPodResourcesResponse *list);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * One Register call: "this socket serves this resource", with a deadline.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_REGISTRATION_H
-#define ORBWEAVER_NODEAGENT_KUBELET_REGISTRATION_H
+#pragma once
 
 #include <stdint.h>
 
@@ -37,5 +36,3 @@ struct registration *registration_new(struct loop *loop, const struct registrati
 				      struct err *err);
 /* At any time; done is not called any more. Accepts NULL. */
 void registration_free(struct registration *registration);
-
-#endif

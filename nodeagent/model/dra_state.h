@@ -14,8 +14,7 @@
  * Numbers of device files change with a boot, CDI ids do not: the file is made again then, when the
  * devices are there again.
  */
-#ifndef ORBWEAVER_NODEAGENT_MODEL_DRA_STATE_H
-#define ORBWEAVER_NODEAGENT_MODEL_DRA_STATE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -47,5 +46,3 @@ json_t *dra_prepared(const json_t *state);
 
 /* Is it a state that we may have written? 0, or -1 with err ERR_HOST "ClaimsDamaged". */
 int dra_state_check(const json_t *state, struct err *err);
-
-#endif

@@ -8,8 +8,7 @@
  * both sides know: the device plugin from the request, the CNI worker from the kubelet's checkpoint
  * (nodeagent/cni/plan/checkpoint.h). Nothing that a tenant names is in it. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_MODEL_JOB_FOLDER_H
-#define ORBWEAVER_NODEAGENT_MODEL_JOB_FOLDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ int job_folder_check(const char *patterns, struct err *err);
  * resource or a device whose name cannot be a file's, or no device.
  */
 char *job_folder_name(const char *resource, const char *const *ids, size_t n);
-
-#endif

@@ -8,8 +8,7 @@
  * "class", "link_speed" and "link_width" of a PCI function to be there. Attributes that it does not
  * know are passed over.
  */
-#ifndef ORBWEAVER_NODEAGENT_MODEL_NCCL_TOPOLOGY_H
-#define ORBWEAVER_NODEAGENT_MODEL_NCCL_TOPOLOGY_H
+#pragma once
 
 #include <jansson.h>
 
@@ -30,5 +29,3 @@ json_t *nccl_topology_switches(const char *path);
  *	           switches, absent where that is not known
  */
 char *nccl_topology_text(const json_t *cpu, const json_t *functions, const json_t *links);
-
-#endif

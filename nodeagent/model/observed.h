@@ -2,8 +2,7 @@
 /*
  * The observed document (docs/node-agent.md) as its readers need it. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_MODEL_OBSERVED_H
-#define ORBWEAVER_NODEAGENT_MODEL_OBSERVED_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ bool observed_vfs_drop_link(const char *driver);
  * and i40e, and iavf has nothing for it (drivers/infiniband/hw/irdma/main.c).
  */
 bool observed_vfs_get_rdma(const char *driver);
-
-#endif

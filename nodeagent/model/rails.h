@@ -4,8 +4,7 @@
  * NodeState, device pools, ResourceSlices and metrics read the result from the observed document.
  * docs/rails.md.
  */
-#ifndef ORBWEAVER_NODEAGENT_MODEL_RAILS_H
-#define ORBWEAVER_NODEAGENT_MODEL_RAILS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ json_t *rails_decide(const json_t *observed, const json_t *wanted, const json_t 
 
 /* 1 << "rail" of a port, or of another object with that member; 0: it has no rail. */
 uint32_t rails_bit(const json_t *port);
-
-#endif

@@ -8,9 +8,6 @@
  * plugins do. So a container is promised the folder: runtimes look what is in it when they make the
  * container, as with /dev/snd.
  */
-#ifndef ORBWEAVER_NODEAGENT_MODEL_RDMA_FOLDER_H
-#define ORBWEAVER_NODEAGENT_MODEL_RDMA_FOLDER_H
+#pragma once
 
 #define RDMA_FOLDER "/run/orbweaver/rdma"
-
-#endif

@@ -10,8 +10,7 @@
  * All steps are level-triggered: one that finds its state already there changes nothing and says
  * so. None touches the driver of a PF: a step that would is ERR_BUG.
  */
-#ifndef ORBWEAVER_NODEAGENT_MODEL_STEP_H
-#define ORBWEAVER_NODEAGENT_MODEL_STEP_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -98,5 +97,3 @@ const struct step_kind *step_check(const json_t *step, struct err *err);
  * later.
  */
 int step_deadline_ms(const json_t *step);
-
-#endif

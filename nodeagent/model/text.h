@@ -7,8 +7,7 @@
  * NVIDIA's driver has. The kernel's "xxxx:xxxx:xxxx:xxxx" is read as well. (Go programs print the
  * octets backwards; we do not.)
  */
-#ifndef ORBWEAVER_NODEAGENT_MODEL_TEXT_H
-#define ORBWEAVER_NODEAGENT_MODEL_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ void text_from_guid(uint64_t guid, char ret[TEXT_GUID_SIZE]);
 /* A hardware address of 6 or 20 octets. Size: 3 × len. */
 void text_from_octets(const unsigned char *octets, size_t len, char *ret);
 bool text_mac_is_zero(const unsigned char mac[6]);
-
-#endif

@@ -3,8 +3,7 @@
  * How far two PCI functions are from each other, and which GPUs are near a NIC. Pure: the paths
  * that sysfs shows go in. docs/rails.md, "Distances".
  */
-#ifndef ORBWEAVER_NODEAGENT_MODEL_TOPOLOGY_H
-#define ORBWEAVER_NODEAGENT_MODEL_TOPOLOGY_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ enum topology_distance topology_between(const json_t *a, const json_t *b);
  * it.
  */
 json_t *topology_compose(const json_t *observed);
-
-#endif

@@ -5,8 +5,7 @@
  * Pure: recorded answers and broken ones can be tried without a kernel. Only this folder includes
  * libnl's headers; users get nla_*() and nlmsg_*() from here.
  */
-#ifndef ORBWEAVER_NODEAGENT_NETLINK_MESSAGE_H
-#define ORBWEAVER_NODEAGENT_NETLINK_MESSAGE_H
+#pragma once
 
 #include <netlink/attr.h>
 #include <netlink/msg.h>
@@ -64,5 +63,3 @@ bool netlink_str(const struct nlattr *attr, char *ret, size_t size);
 
 /* How many messages netlink_next finds in the bytes. */
 size_t netlink_count(const void *bytes, size_t len);
-
-#endif

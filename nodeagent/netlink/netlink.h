@@ -5,8 +5,7 @@
  * Blocking, for one thread. Below it is a door, so that tests and `orbweaver simulate` can put a
  * kernel of their own in the place of the sockets.
  */
-#ifndef ORBWEAVER_NODEAGENT_NETLINK_NETLINK_H
-#define ORBWEAVER_NODEAGENT_NETLINK_NETLINK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -102,5 +101,3 @@ int netlink_generic(struct netlink *netlink, const char *family, uint8_t command
 		    struct nl_msg **ret, struct err *err);
 /* The number of a family; 0 when the answer has none. Pure. */
 uint16_t netlink_decode_family(const void *bytes, size_t len);
-
-#endif

@@ -5,8 +5,7 @@
  * A socket belongs to the namespace it was made in (network_namespaces(7)), so the thread enters
  * once to open it and comes back. Blocking, for one thread; the process is a worker of its own.
  */
-#ifndef ORBWEAVER_NODEAGENT_NETLINK_NETNS_H
-#define ORBWEAVER_NODEAGENT_NETLINK_NETNS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ int netns_open_socket(struct netns *ns, int protocol, struct err *err);
  */
 int netns_read_sysctl(struct netns *ns, const char *path, char *ret, size_t size, struct err *err);
 int netns_write_sysctl(struct netns *ns, const char *path, const char *value, struct err *err);
-
-#endif

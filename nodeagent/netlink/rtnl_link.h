@@ -3,8 +3,7 @@
  * rtnetlink: network interfaces as values, and the few things we set. Attribute numbers and
  * layouts: linux/if_link.h; behaviour: net/core/rtnetlink.c. Decoding is pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_NETLINK_RTNL_LINK_H
-#define ORBWEAVER_NODEAGENT_NETLINK_RTNL_LINK_H
+#pragma once
 
 #include <jansson.h>
 #include <linux/if.h>
@@ -97,5 +96,3 @@ int rtnl_get(struct netlink *netlink, int index, struct rtnl_interfaces *ret, st
 /* Each sends one request with one attribute. */
 int rtnl_set_mtu(struct netlink *netlink, int index, uint32_t mtu, struct err *err);
 int rtnl_set_up(struct netlink *netlink, int index, struct err *err);
-
-#endif

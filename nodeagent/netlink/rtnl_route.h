@@ -3,8 +3,7 @@
  * rtnetlink: addresses, routes, rules and neighbours as values, and which interfaces they concern.
  * Numbers are the kernel's (linux/rtnetlink.h). Decoding is pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_NETLINK_RTNL_ROUTE_H
-#define ORBWEAVER_NODEAGENT_NETLINK_RTNL_ROUTE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -102,5 +101,3 @@ void rtnl_decode_with_routes(const void *bytes, size_t len, struct rtnl_indices 
  * routes name them by a number, and no interface. Then each of them counts, for either question.
  */
 void rtnl_decode_next_hops(const void *bytes, size_t len, struct rtnl_indices *ret);
-
-#endif

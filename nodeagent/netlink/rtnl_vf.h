@@ -6,8 +6,7 @@
  * to 16 bits (net/core/rtnetlink.c, rtnl_fill_vf(); later kernels refuse with EMSGSIZE). All
  * entries are there: each has a length of its own, and IFLA_NUM_VF says how many they are at most.
  */
-#ifndef ORBWEAVER_NODEAGENT_NETLINK_RTNL_VF_H
-#define ORBWEAVER_NODEAGENT_NETLINK_RTNL_VF_H
+#pragma once
 
 #include <linux/if_link.h>
 #include <stdbool.h>
@@ -56,5 +55,3 @@ const struct rtnl_vf *rtnl_vf_by_number(const struct rtnl_vfs *list, uint32_t nu
  */
 int rtnl_set_vf(struct netlink *netlink, int pf_index, int attribute, const void *value,
 		size_t size, struct err *err);
-
-#endif

@@ -10,8 +10,7 @@
  * So are those for the first ones of a pod that is new on the node: it is read for them while its
  * kubelet begins with it. All NICs of a request are answered together, or none.
  */
-#ifndef ORBWEAVER_NODEAGENT_POD_NETWORKS_ADDRESSES_H
-#define ORBWEAVER_NODEAGENT_POD_NETWORKS_ADDRESSES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -161,5 +160,3 @@ void addresses_release(struct addresses *addresses, const char *ns, const char *
 void addresses_report_conflicts(struct addresses *addresses, const char *ns, const char *name,
 				const char *uid, const json_t *conflicts,
 				void (*done)(void *arg, const struct err *err), void *arg);
-
-#endif

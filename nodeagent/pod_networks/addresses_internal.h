@@ -4,8 +4,7 @@
  * are new, and those without a DEL) and report (conflicts); leader, recent, foresight, take, pools
  * and resources serve them.
  */
-#ifndef ORBWEAVER_NODEAGENT_POD_NETWORKS_ADDRESSES_INTERNAL_H
-#define ORBWEAVER_NODEAGENT_POD_NETWORKS_ADDRESSES_INTERNAL_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -267,5 +266,3 @@ void take_cancel(struct take *take);
 struct ledger;
 struct kube_call *take_put_ledger(struct addresses *addresses, const struct ledger *ledger,
 				  kube_object_fn *done, void *arg);
-
-#endif

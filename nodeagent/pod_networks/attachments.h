@@ -7,8 +7,7 @@
  * Objects are read when a pod needs them, or is about to. Nothing is watched: a node with ten
  * thousand others would else watch every pod's network.
  */
-#ifndef ORBWEAVER_NODEAGENT_POD_NETWORKS_ATTACHMENTS_H
-#define ORBWEAVER_NODEAGENT_POD_NETWORKS_ATTACHMENTS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -79,5 +78,3 @@ const json_t *attachments_networks(const struct attachments *attachments);
  * server has not said what there is: its files may know more.
  */
 bool attachments_hold(const struct attachments *attachments, const char *uid);
-
-#endif

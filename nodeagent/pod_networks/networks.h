@@ -8,8 +8,7 @@
  * connection. No watch: it would hold the whole cluster's on each node, or be late in the very
  * moment that counts, right after the definition was made.
  */
-#ifndef ORBWEAVER_NODEAGENT_POD_NETWORKS_NETWORKS_H
-#define ORBWEAVER_NODEAGENT_POD_NETWORKS_NETWORKS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -68,5 +67,3 @@ void networks_cancel(struct networks_question *question);
 
 /* Does networks_ask() answer this? */
 bool networks_knows(const char *what);
-
-#endif

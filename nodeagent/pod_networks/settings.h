@@ -7,8 +7,7 @@
  * default route, which goes before. There it is the first of an unordered list; here the one called
  * "default", else the first by name.
  */
-#ifndef ORBWEAVER_NODEAGENT_POD_NETWORKS_SETTINGS_H
-#define ORBWEAVER_NODEAGENT_POD_NETWORKS_SETTINGS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -29,5 +28,3 @@
  *	ERR_TRANSIENT "CoordinatorNotReady" its status does not say yet which ranges the cluster has
  */
 json_t *settings_of(const json_t *coordinators, const json_t *pod, struct err *err);
-
-#endif

@@ -5,8 +5,7 @@
  * They may be read before a coordinator asks, so that it hardly waits for the API server. All NICs
  * of a sandbox that ask within SETTINGS_FRESH_MS share one reading; nothing is watched.
  */
-#ifndef ORBWEAVER_NODEAGENT_POD_NETWORKS_SETTINGS_READER_H
-#define ORBWEAVER_NODEAGENT_POD_NETWORKS_SETTINGS_READER_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -57,5 +56,3 @@ void settings_cancel(struct settings_question *question);
 void settings_foresee(struct settings_reader *reader, const char *container, const json_t *pod);
 /* Has a coordinator asked within SETTINGS_IN_USE_MS? */
 bool settings_are_in_use(const struct settings_reader *reader);
-
-#endif

@@ -5,8 +5,7 @@
  * makes the list of what pods have longer, so an answer of the kubelet's may be kept until the next
  * one; and for a while after one the kubelet is not to be asked.
  */
-#ifndef ORBWEAVER_NODEAGENT_PROCESS_ALLOCATION_EPOCH_H
-#define ORBWEAVER_NODEAGENT_PROCESS_ALLOCATION_EPOCH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -32,5 +31,3 @@ void allocation_epoch_note(struct allocation_epoch *giving);
 uint64_t allocation_epoch_count(const struct allocation_epoch *giving);
 /* How long the kubelet is to be left in peace, in milliseconds. NULL: it may be asked. */
 int64_t allocation_epoch_quiet_ms(const struct allocation_epoch *giving);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * A stream socket on the loop that carries JSON objects both ways (lib/json/frame.h).
  */
-#ifndef ORBWEAVER_NODEAGENT_PROCESS_CHANNEL_H
-#define ORBWEAVER_NODEAGENT_PROCESS_CHANNEL_H
+#pragma once
 
 #include <jansson.h>
 
@@ -32,5 +31,3 @@ void channel_free(struct channel *channel);
 
 /* Never waits. On a channel that is lost it does nothing. */
 void channel_send(struct channel *channel, const json_t *message);
-
-#endif

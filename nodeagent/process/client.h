@@ -9,8 +9,7 @@
  * one. A worker that cannot be killed (asleep in the kernel) is left behind and counted:
  * hostd_stuck().
  */
-#ifndef ORBWEAVER_NODEAGENT_PROCESS_CLIENT_H
-#define ORBWEAVER_NODEAGENT_PROCESS_CLIENT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -118,5 +117,3 @@ enum {
  * NULL: a step, or the name of another request, {"kind": "observe"}.
  */
 size_t hostd_stuck(const struct hostd *hostd, const json_t **ret_request);
-
-#endif

@@ -4,8 +4,7 @@
  * than asked to, and gets rid of a worker that died, hangs or talks nonsense. A worker that rests
  * ends. The queue is client.c's.
  */
-#ifndef ORBWEAVER_NODEAGENT_PROCESS_EXCHANGE_H
-#define ORBWEAVER_NODEAGENT_PROCESS_EXCHANGE_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ void exchange_begin(struct exchange *exchange, const json_t *message, int64_t id
 
 /* Workers that were killed and do not end; the message of the oldest, borrowed, or NULL. */
 size_t exchange_stuck(const struct exchange *exchange, const json_t **ret_message);
-
-#endif

@@ -3,8 +3,7 @@
  * A process's line to the supervisor (workers.h), shared by all in it that need workers: the user
  * that asked for a worker gets it, and the end of each is reported to its user.
  */
-#ifndef ORBWEAVER_NODEAGENT_PROCESS_ORDERS_H
-#define ORBWEAVER_NODEAGENT_PROCESS_ORDERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -52,5 +51,3 @@ int orders_ask(struct orders *orders, struct orders_user *user);
 void orders_keep_spare(struct orders *orders);
 /* The supervisor sees it at once, or is about to be lost, which ends the worker as well. */
 void orders_kill(const struct orders *orders, pid_t pid);
-
-#endif

@@ -7,8 +7,7 @@
  * program that is run has no more than who runs it, and the bounding set is as small as the rest
  * (where CAP_SETPCAP lets us).
  */
-#ifndef ORBWEAVER_NODEAGENT_PROCESS_PRIVILEGES_H
-#define ORBWEAVER_NODEAGENT_PROCESS_PRIVILEGES_H
+#pragma once
 
 #include "lib/base/err.h"
 
@@ -38,5 +37,3 @@ int privileges_drop_all(struct err *err);
 int privileges_drop_bounds(struct err *err);
 /* Capabilities to change users, kept by PR_SET_KEEPCAPS, take effect again. */
 int privileges_raise_users(struct err *err);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Pure. Neither side trusts the other: the agent talks to the network, the worker to drivers.
  */
-#ifndef ORBWEAVER_NODEAGENT_PROCESS_PROTOCOL_H
-#define ORBWEAVER_NODEAGENT_PROCESS_PROTOCOL_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -60,5 +59,3 @@ int protocol_request_read(const json_t *message, struct protocol_request *ret, s
  */
 int protocol_reply_read(const json_t *message, int64_t id, const json_t **ret_result,
 			struct err *ret_error, struct err *err);
-
-#endif

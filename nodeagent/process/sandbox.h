@@ -10,8 +10,7 @@
  * pidfd_getfd(2) are not among the calls, and no other process belongs to this user and is
  * dumpable).
  */
-#ifndef ORBWEAVER_NODEAGENT_PROCESS_SANDBOX_H
-#define ORBWEAVER_NODEAGENT_PROCESS_SANDBOX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,5 +68,3 @@ enum sandbox_role {
  * "SandboxRefused".
  */
 int sandbox_filter(enum sandbox_role role, struct err *err);
-
-#endif

@@ -17,8 +17,7 @@
  * Signals: SIGTERM and SIGINT end the agent in its own order, then kubeletd. The end of the
  * supervisor ends all.
  */
-#ifndef ORBWEAVER_NODEAGENT_PROCESS_SUPERVISOR_H
-#define ORBWEAVER_NODEAGENT_PROCESS_SUPERVISOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -124,5 +123,3 @@ int supervisor_connect_cni(int connections);
  * status: the agent's. Before the first loop is made.
  */
 int supervisor_run(const struct supervisor_config *config);
-
-#endif

@@ -11,8 +11,7 @@
  * The socket for orders closes: its workers are killed. The supervisor ends, however: the kernel
  * kills them (PR_SET_PDEATHSIG).
  */
-#ifndef ORBWEAVER_NODEAGENT_PROCESS_WORKERS_H
-#define ORBWEAVER_NODEAGENT_PROCESS_WORKERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -118,5 +117,3 @@ bool workers_ended(struct workers *workers, pid_t pid, int status);
 
 /* Close the socket and kill all workers; they count until workers_ended(). */
 void workers_drop(struct workers *workers);
-
-#endif

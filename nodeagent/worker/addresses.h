@@ -4,8 +4,7 @@
  * to them, and can take none away. So the NIC that carries one stays protected, whatever an agent
  * says later.
  */
-#ifndef ORBWEAVER_NODEAGENT_WORKER_ADDRESSES_H
-#define ORBWEAVER_NODEAGENT_WORKER_ADDRESSES_H
+#pragma once
 
 #include "nodeagent/host/host.h"
 
@@ -22,5 +21,3 @@ enum { ADDRESSES_MAX = 256 };
  * "StateNotWritten" with errno; ERR_BUG "BadRequest" when there are more than ADDRESSES_MAX.
  */
 json_t *addresses_remember(const struct host *host, const json_t *given, struct err *err);
-
-#endif

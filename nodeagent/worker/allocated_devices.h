@@ -6,8 +6,7 @@
  * One answer serves for all VFs of a plan: nothing but an Allocate makes it longer
  * (allocation_epoch.h).
  */
-#ifndef ORBWEAVER_NODEAGENT_WORKER_ALLOCATED_DEVICES_H
-#define ORBWEAVER_NODEAGENT_WORKER_ALLOCATED_DEVICES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -43,5 +42,3 @@ void allocated_devices_free(struct allocated_devices *given);
  */
 int allocated_devices_pod(struct allocated_devices *given, const char *function,
 			  const char **ret_pod, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * One request of protocol.h, carried out on a host.
  */
-#ifndef ORBWEAVER_NODEAGENT_WORKER_ANSWER_H
-#define ORBWEAVER_NODEAGENT_WORKER_ANSWER_H
+#pragma once
 
 #include "nodeagent/host/host.h"
 
@@ -11,5 +10,3 @@
 json_t *answer_request(struct host *host, const json_t *message);
 /* The same for a meter (workers.h), which refuses all but the two requests for counters. */
 json_t *answer_meter(struct host *host, const json_t *message);
-
-#endif

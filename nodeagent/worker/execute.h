@@ -2,8 +2,7 @@
 /*
  * Carry out one step of nodeagent/model/step.h on a real host.
  */
-#ifndef ORBWEAVER_NODEAGENT_WORKER_EXECUTE_H
-#define ORBWEAVER_NODEAGENT_WORKER_EXECUTE_H
+#pragma once
 
 #include "nodeagent/host/host.h"
 
@@ -21,5 +20,3 @@
  * ERR_TRANSIENT "NotYet" when waiting ended without result. The README has them per step.
  */
 int host_execute(struct host *host, const json_t *step, json_t **ret_result, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * What the executing functions share. For the execute*.c files only.
  */
-#ifndef ORBWEAVER_NODEAGENT_WORKER_EXECUTE_INTERNAL_H
-#define ORBWEAVER_NODEAGENT_WORKER_EXECUTE_INTERNAL_H
+#pragma once
 
 #include <errno.h>
 
@@ -97,5 +96,3 @@ int run_remove_udev_rule(struct run *run, struct err *err);
 int run_record_reboot(struct run *run, struct err *err);
 int run_close_reboot(struct run *run, struct err *err);
 int run_reboot(struct run *run, struct err *err);
-
-#endif

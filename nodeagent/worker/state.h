@@ -3,8 +3,7 @@
  * The state file: what the agent has to remember across power cuts, var/lib/orbweaver/state.json
  * below the host's root.
  */
-#ifndef ORBWEAVER_NODEAGENT_WORKER_STATE_H
-#define ORBWEAVER_NODEAGENT_WORKER_STATE_H
+#pragma once
 
 #include "nodeagent/host/host.h"
 
@@ -28,5 +27,3 @@ int state_load(const struct host *host, json_t **ret, struct err *err);
  * "StateTooLarge".
  */
 int state_save(const struct host *host, const json_t *state, struct err *err);
-
-#endif

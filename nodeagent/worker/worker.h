@@ -3,8 +3,7 @@
  * A worker: reads requests from its socket and carries them out, one after the other, in plain
  * blocking code.
  */
-#ifndef ORBWEAVER_NODEAGENT_WORKER_WORKER_H
-#define ORBWEAVER_NODEAGENT_WORKER_WORKER_H
+#pragma once
 
 #include "nodeagent/host/host.h"
 
@@ -34,5 +33,3 @@ void worker_ask_kubelet(const struct host *host, const char *socket);
 
 /* Serve until the socket closes, or the other side says what is not a request. */
 void worker_serve(int fd, struct host *host);
-
-#endif

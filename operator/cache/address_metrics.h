@@ -3,8 +3,7 @@
  * Numbers about addresses of pods: under the names that Spiderpool documents, for dashboards that
  * ask for them, and what those lack.
  */
-#ifndef ORBWEAVER_OPERATOR_CACHE_ADDRESS_METRICS_H
-#define ORBWEAVER_OPERATOR_CACHE_ADDRESS_METRICS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ void address_metrics_refused(struct address_metrics *m, const char *reason);
 void address_metrics_unwritten(struct address_metrics *m, size_t pools);
 /* The write of a pool met a version of somebody else. */
 void address_metrics_conflict(struct address_metrics *m);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * All of it follows from the cluster and is found anew after a start.
  */
-#ifndef ORBWEAVER_OPERATOR_CACHE_FINDINGS_H
-#define ORBWEAVER_OPERATOR_CACHE_FINDINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ void findings_visit(const struct findings *findings, const char *kind, const cha
 void findings_count(const struct findings *findings,
 		    void (*fn)(void *arg, const char *kind, const char *reason, size_t count),
 		    void *arg);
-
-#endif

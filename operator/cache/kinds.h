@@ -8,8 +8,7 @@
  * tests/unit/operator/controllers/kinds_test.c holds the rights in manifests/base/rbac.yaml to this
  * table.
  */
-#ifndef ORBWEAVER_OPERATOR_CACHE_KINDS_H
-#define ORBWEAVER_OPERATOR_CACHE_KINDS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -157,5 +156,3 @@ extern const struct operator_kind operator_kinds[];
 
 /* NULL when the kind is not watched. */
 const struct operator_kind *operator_kind_find(const char *kind);
-
-#endif

@@ -3,8 +3,7 @@
  * Reads single objects from the API server, for decisions that may not rest on a cache (taking an
  * address from a pod that looks ended, above all).
  */
-#ifndef ORBWEAVER_OPERATOR_CACHE_LIVE_READS_H
-#define ORBWEAVER_OPERATOR_CACHE_LIVE_READS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -32,5 +31,3 @@ void live_reads_free(struct live_reads *looks);
  */
 void live_reads_begin(struct live_reads *looks, unsigned int of, const char *name,
 		      const json_t *wanted, bool is_once);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The part of the cluster that the operator looks at: one informer and one cache per kind.
  */
-#ifndef ORBWEAVER_OPERATOR_CACHE_MIRROR_H
-#define ORBWEAVER_OPERATOR_CACHE_MIRROR_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -85,5 +84,3 @@ void mirror_add_some(const struct mirror *mirror, json_t *world, const char *kin
 		     const char *value, size_t max);
 void mirror_add_indexed(const struct mirror *mirror, json_t *world, const char *kind, size_t index,
 			const char *value);
-
-#endif

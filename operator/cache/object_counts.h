@@ -4,8 +4,7 @@
  * policies, resources that nodes want and do not have. A scrape costs what there is to say, not
  * what there are objects.
  */
-#ifndef ORBWEAVER_OPERATOR_CACHE_OBJECT_COUNTS_H
-#define ORBWEAVER_OPERATOR_CACHE_OBJECT_COUNTS_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ void object_counts_resources(const struct object_counts *counts,
 			     void (*fn)(void *arg, const char *resource, size_t nodes, size_t empty,
 					size_t unselected),
 			     void *arg);
-
-#endif

@@ -8,8 +8,7 @@
  * They are, while pods are injected (--webhook-addr, and podResourceInject is enabled), or while a
  * SpiderMultusConfig is in a group that pods could ask for.
  */
-#ifndef ORBWEAVER_OPERATOR_CACHE_POD_DEMAND_H
-#define ORBWEAVER_OPERATOR_CACHE_POD_DEMAND_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -36,5 +35,3 @@ bool pod_demand_is_there(const struct pod_demand *demand);
  * ResourceQuotas.
  */
 void pod_demand_tell(const struct pod_demand *demand, struct mirror *mirror);
-
-#endif

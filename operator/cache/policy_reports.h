@@ -6,8 +6,7 @@
  * Everything here follows from nodes, NodeStates and policies and is built anew after a start
  * (plan.h, plan_report). Stored as text: with 10,000 nodes a megabyte per policy.
  */
-#ifndef ORBWEAVER_OPERATOR_CACHE_POLICY_REPORTS_H
-#define ORBWEAVER_OPERATOR_CACHE_POLICY_REPORTS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -25,5 +24,3 @@ void policy_reports_set(struct policy_reports *reports, const char *node, const 
 
 /* { node: report } of one policy; an empty object when there is none. Returns new. */
 json_t *policy_reports_of(const struct policy_reports *reports, const char *policy);
-
-#endif

@@ -7,8 +7,7 @@
  * (managedFields, VF lists, image lists) are left out already while the bytes arrive
  * (lib/kube/splitter.h), these functions do the rest.
  */
-#ifndef ORBWEAVER_OPERATOR_CACHE_PROJECTION_H
-#define ORBWEAVER_OPERATOR_CACHE_PROJECTION_H
+#pragma once
 
 #include <jansson.h>
 
@@ -61,5 +60,3 @@ void project_operator_config(json_t *object);
 
 /* Deployments and DaemonSets: metadata, and how many pods they have, as status.replicas. */
 void project_workload(json_t *object);
-
-#endif

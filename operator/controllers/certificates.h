@@ -31,8 +31,7 @@
  * is the user's: what is in its tls.crt, tls.key and ca.crt is served and published as it is,
  * whenever it changes, and nothing is ever written to it.
  */
-#ifndef ORBWEAVER_OPERATOR_CONTROLLERS_CERTIFICATES_H
-#define ORBWEAVER_OPERATOR_CONTROLLERS_CERTIFICATES_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -104,5 +103,3 @@ void certificates_pair_read(const json_t *secret, struct certificates_pair *ret)
 /* Wipes the key. */
 void certificates_pair_done(struct certificates_pair *pair);
 #define auto_certificates_pair auto_call(certificates_pair_done)
-
-#endif

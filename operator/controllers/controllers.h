@@ -3,8 +3,7 @@
  * The table of controllers: what each one decides, and what it looks at. Who is woken by what is in
  * the table of kinds (kinds.h).
  */
-#ifndef ORBWEAVER_OPERATOR_CONTROLLERS_CONTROLLERS_H
-#define ORBWEAVER_OPERATOR_CONTROLLERS_CONTROLLERS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -179,5 +178,3 @@ void controllers_gather(const struct controller_sources *from, enum controller_i
  */
 bool controllers_remember(const struct controller_sources *from, enum controller_id id,
 			  const json_t *op, const json_t *object, uint64_t as_of);
-
-#endif

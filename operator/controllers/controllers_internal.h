@@ -2,8 +2,7 @@
 /*
  * What the controllers*.c files share. For them only; controllers.h is the contract.
  */
-#ifndef ORBWEAVER_OPERATOR_CONTROLLERS_CONTROLLERS_INTERNAL_H
-#define ORBWEAVER_OPERATOR_CONTROLLERS_CONTROLLERS_INTERNAL_H
+#pragma once
 
 #include "operator/controllers/controllers.h"
 
@@ -102,5 +101,3 @@ void inject_namespace_changed(const struct change *c);
 void inject_settings_changed(const struct change *c);
 /* Something else than before is found wrong with the pod; reason NULL: nothing any more. */
 void inject_pod_found(const struct change *c, const char *reason);
-
-#endif

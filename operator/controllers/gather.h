@@ -3,8 +3,7 @@
  * Parts of worlds: what a decision about an object may look at, for controllers (an object of the
  * cache) and for admission (an object that is not stored yet) alike.
  */
-#ifndef ORBWEAVER_OPERATOR_CONTROLLERS_GATHER_H
-#define ORBWEAVER_OPERATOR_CONTROLLERS_GATHER_H
+#pragma once
 
 #include <jansson.h>
 
@@ -96,5 +95,3 @@ void gather_uninjected(const struct controller_sources *from, json_t *world, con
  */
 void gather_visit_asking(const struct controller_sources *from, const char *group, const char *ns,
 			 void (*visit)(void *arg, const char *key), void *arg);
-
-#endif

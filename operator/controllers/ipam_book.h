@@ -5,8 +5,7 @@
  *
  * In memory only: after a start all of it follows from the cluster again.
  */
-#ifndef ORBWEAVER_OPERATOR_CONTROLLERS_IPAM_BOOK_H
-#define ORBWEAVER_OPERATOR_CONTROLLERS_IPAM_BOOK_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -87,5 +86,3 @@ void ipam_book_add_claims(const struct ipam_book *book, json_t *world, const cha
 
 /* Entries with these keys go behind the others of the same kind. */
 void ipam_book_put_behind(struct ipam_book *book, enum ipam_entry entry, const json_t *keys);
-
-#endif

@@ -16,8 +16,7 @@
  * label kubernetes.io/metadata.name on namespaces, so lists of namespaces narrow what it calls only
  * for namespaces that carry it, and the rest is decided when the call comes.
  */
-#ifndef ORBWEAVER_OPERATOR_CONTROLLERS_WEBHOOK_SETUP_H
-#define ORBWEAVER_OPERATOR_CONTROLLERS_WEBHOOK_SETUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -67,5 +66,3 @@ void webhook_setup_gather(const struct controller_sources *from, const struct co
 
 /* Wake it: something that its world holds has changed. */
 void webhook_setup_changed(const struct change *c);
-
-#endif

@@ -13,8 +13,7 @@
  * METRICS_ACCESS_AT_ONCE for tokens that were not good before; strangers cannot keep those out that
  * were.
  */
-#ifndef ORBWEAVER_OPERATOR_SERVER_METRICS_ACCESS_H
-#define ORBWEAVER_OPERATOR_SERVER_METRICS_ACCESS_H
+#pragma once
 
 #include "lib/http/server.h"
 #include "lib/kube/client.h"
@@ -39,5 +38,3 @@ void metrics_access_free(struct metrics_access *access);
 
 /* For a route. */
 const struct http_gate *metrics_access_gate(const struct metrics_access *access);
-
-#endif

@@ -3,8 +3,7 @@
  * Where the operator serves /metrics: to all clients, or by HTTPS to those that may
  * (metrics_access.h).
  */
-#ifndef ORBWEAVER_OPERATOR_SERVER_METRICS_SERVER_H
-#define ORBWEAVER_OPERATOR_SERVER_METRICS_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -44,5 +43,3 @@ int metrics_server_new(struct loop *loop, struct kube_client *client,
  * client.
  */
 void metrics_server_close(struct metrics_server *server, void (*done)(void *arg), void *arg);
-
-#endif

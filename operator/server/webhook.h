@@ -16,8 +16,7 @@
  * answer, TLS not included), orbweaver_webhook_certificate_expiry_seconds (time since the epoch; 0:
  * none yet).
  */
-#ifndef ORBWEAVER_OPERATOR_SERVER_WEBHOOK_H
-#define ORBWEAVER_OPERATOR_SERVER_WEBHOOK_H
+#pragma once
 
 #include <jansson.h>
 
@@ -58,5 +57,3 @@ void webhook_changed(struct webhook *webhook, const char *kind, const json_t *no
  * called.
  */
 void webhook_close(struct webhook *webhook, void (*done)(void *arg), void *arg);
-
-#endif

@@ -12,8 +12,7 @@
  * (docs/operator.md has the figures); what it gives, removing what we no longer want without
  * touching what others set, comes from the same field-manager records (projection.h).
  */
-#ifndef ORBWEAVER_OPERATOR_WRITER_APPLIER_H
-#define ORBWEAVER_OPERATOR_WRITER_APPLIER_H
+#pragma once
 
 #include "lib/base/metrics.h"
 #include "lib/kube/recorder.h"
@@ -97,5 +96,3 @@ void applier_run(struct applier *applier, uint64_t id, struct plan *plan, bool s
  * write before its response comes.
  */
 bool applier_is_writing(const struct applier *applier, const char *kind, const json_t *object);
-
-#endif

@@ -3,8 +3,7 @@
  * Differences between objects as they are in the cache and as plans want them, as merge patches
  * (RFC 7386). Pure.
  */
-#ifndef ORBWEAVER_OPERATOR_WRITER_APPLIER_PATCH_H
-#define ORBWEAVER_OPERATOR_WRITER_APPLIER_PATCH_H
+#pragma once
 
 #include <jansson.h>
 
@@ -24,5 +23,3 @@ json_t *applier_patch_conditional(json_t *patch, const json_t *present);
 
 /* How the server is to merge it: conditions of a Node with those of others, by type. */
 enum kube_patch applier_patch_type(const struct kube_resource *resource, const json_t *patch);
-
-#endif

@@ -5,8 +5,7 @@
  * policy/v1 since Kubernetes 1.22, policy/v1beta1 before; a server that does not know a version
  * says so with 400.
  */
-#ifndef ORBWEAVER_OPERATOR_WRITER_EVICTIONS_H
-#define ORBWEAVER_OPERATOR_WRITER_EVICTIONS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -28,5 +27,3 @@ bool eviction_is_version_unknown(const struct kube_response *response);
  * PdbRefuses with the budget's name and numbers, TwoPdbs, EvictionFailed. New.
  */
 json_t *eviction_answer(const struct kube_response *response, const struct err *err);
-
-#endif

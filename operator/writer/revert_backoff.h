@@ -10,8 +10,7 @@
  *
  * Pure: time is an argument.
  */
-#ifndef ORBWEAVER_OPERATOR_WRITER_REVERT_BACKOFF_H
-#define ORBWEAVER_OPERATOR_WRITER_REVERT_BACKOFF_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ void revert_backoff_forget(struct revert_backoff *rewrites, const char *kind, co
  */
 const char *revert_backoff_other(const struct revert_backoff *rewrites, const char *kind,
 				 const char *key);
-
-#endif

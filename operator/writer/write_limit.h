@@ -27,8 +27,7 @@
  *
  * Pure: times are arguments.
  */
-#ifndef ORBWEAVER_OPERATOR_WRITER_WRITE_LIMIT_H
-#define ORBWEAVER_OPERATOR_WRITER_WRITE_LIMIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -135,5 +134,3 @@ bool write_limit_has_room(const struct write_limit *pace, unsigned int awaited_u
 
 /* Others load the server, or are about to: what no user waits for should wait. */
 bool write_limit_is_pressed(const struct write_limit *pace, int64_t now_ms);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * Source: Kubernetes API reference, admission.k8s.io/v1 AdmissionReview; JSON patch: RFC 6902.
  */
-#ifndef ORBWEAVER_RECONCILERS_ADMISSION_ADMISSION_H
-#define ORBWEAVER_RECONCILERS_ADMISSION_ADMISSION_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -94,5 +93,3 @@ json_t *admission_refuse(const struct admission_request *request, const struct p
  * elements of arrays; arrays of another length as a whole. Returns new, NULL: equal.
  */
 json_t *admission_patch(const json_t *from, const json_t *to);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * For the table of kinds (kind_rules.c).
  */
-#ifndef ORBWEAVER_RECONCILERS_ADMISSION_DEFAULTS_H
-#define ORBWEAVER_RECONCILERS_ADMISSION_DEFAULTS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -15,5 +14,3 @@ void defaults_ip_pool(json_t *object, json_t *spec);
 void defaults_reserved_ip(json_t *object, json_t *spec);
 void defaults_coordinator(json_t *object, json_t *spec);
 void defaults_policy(json_t *object, json_t *spec);
-
-#endif

@@ -10,8 +10,7 @@
  * recorded anywhere; and keeping one pod in a thousand instead of all is what makes a watch of all
  * pods cheap (inject_check_wants drops the others while decoding).
  */
-#ifndef ORBWEAVER_RECONCILERS_ADMISSION_INJECT_CHECK_H
-#define ORBWEAVER_RECONCILERS_ADMISSION_INJECT_CHECK_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -55,5 +54,3 @@ reconcile_fn inject_check_group;
  * is. An aggregate: run it at most once a second per config.
  */
 reconcile_fn inject_check_config;
-
-#endif

@@ -4,8 +4,7 @@
  * per kind; admission.c judges by it, the operator registers its webhooks from it
  * (operator/controllers/webhook_setup.c). Group and version are in reconcilers/core/kinds.h.
  */
-#ifndef ORBWEAVER_RECONCILERS_ADMISSION_KIND_RULES_H
-#define ORBWEAVER_RECONCILERS_ADMISSION_KIND_RULES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -36,5 +35,3 @@ const struct kind_rules *kind_rules_find(const char *kind);
 
 /* All of them, ending with a row whose kind is NULL. */
 const struct kind_rules *kind_rules_all(void);
-
-#endif

@@ -7,8 +7,7 @@
  * Source: README and pkg of github.com/k8snetworkplumbingwg/network-resources-injector, which these
  * rules replace; differences are in docs/injection.md.
  */
-#ifndef ORBWEAVER_RECONCILERS_ADMISSION_NETWORK_RESOURCES_H
-#define ORBWEAVER_RECONCILERS_ADMISSION_NETWORK_RESOURCES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -57,5 +56,3 @@ void network_resources_find(const json_t *world, const struct inject_settings *s
 			    struct network_needs *ret, struct problems *problems);
 void network_needs_done(struct network_needs *needs);
 #define auto_network_needs auto_call(network_needs_done)
-
-#endif

@@ -6,8 +6,7 @@
  * Source of the quantities, the node selector and the volume: README and pkg/webhook of
  * github.com/k8snetworkplumbingwg/network-resources-injector; differences are in docs/injection.md.
  */
-#ifndef ORBWEAVER_RECONCILERS_ADMISSION_POD_EDIT_H
-#define ORBWEAVER_RECONCILERS_ADMISSION_POD_EDIT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -53,5 +52,3 @@ void pod_edit_selector(json_t *pod, const json_t *labels, struct problems *warni
  * the variable CONTAINER_NAME. Nothing when the pod has a volume of that name.
  */
 void pod_edit_net_info(json_t *pod, bool hugepages);
-
-#endif

@@ -13,8 +13,7 @@
  * commas between them, {interface} the first of them. A template is read from this ConfigMap only:
  * tenants name templates, and cannot bring any.
  */
-#ifndef ORBWEAVER_RECONCILERS_ADMISSION_POD_ENVIRONMENT_H
-#define ORBWEAVER_RECONCILERS_ADMISSION_POD_ENVIRONMENT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -72,5 +71,3 @@ bool pod_environment_asks(const json_t *namespace);
  */
 void pod_environment_add(json_t *pod, const char *name, const json_t *templates, const char *ns,
 			 const json_t *with_device, struct problems *warnings);
-
-#endif

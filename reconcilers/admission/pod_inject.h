@@ -31,8 +31,7 @@
  * Source: github.com/spidernet-io/spiderpool, pkg/podmanager/utils.go; what we do otherwise is in
  * docs/spider.md.
  */
-#ifndef ORBWEAVER_RECONCILERS_ADMISSION_POD_INJECT_H
-#define ORBWEAVER_RECONCILERS_ADMISSION_POD_INJECT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -177,5 +176,3 @@ char *pod_inject_lacks(const json_t *world, const json_t *pod, const char *confi
  * networks may have got them of configs that are gone.
  */
 char *pod_inject_no_configs(const json_t *world, const json_t *pod, bool *ret_came_later);
-
-#endif

@@ -6,8 +6,7 @@
  * a network that no pod could join is not Ready. Keys and values are those of sriov-cni,
  * ib-sriov-cni and ipoib-cni (their READMEs); ranges of VLAN and QoS are those of IEEE 802.1Q.
  */
-#ifndef ORBWEAVER_RECONCILERS_CORE_CNI_RULES_H
-#define ORBWEAVER_RECONCILERS_CORE_CNI_RULES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -77,5 +76,3 @@ bool cni_rules_type_is_meta(const char *type);
  *                                 calls others; cniVersion or name is not a string
  */
 int cni_rules_network(const json_t *config, struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
  * Conditions (lib/json/condition.h) of objects that reconcilers judge, and the events that go with
  * them.
  */
-#ifndef ORBWEAVER_RECONCILERS_CORE_CONDITIONS_H
-#define ORBWEAVER_RECONCILERS_CORE_CONDITIONS_H
+#pragma once
 
 #include "lib/json/condition.h"
 #include "reconcilers/core/plan.h"
@@ -36,5 +35,3 @@ void conditions_judge(json_t *list, const json_t *previous, const struct judgeme
  */
 void conditions_emit(struct plan *plan, const char *kind, const char *key, const json_t *previous,
 		     const json_t *list);
-
-#endif

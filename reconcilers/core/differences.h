@@ -2,8 +2,7 @@
 /*
  * Where two values differ, place by place.
  */
-#ifndef ORBWEAVER_RECONCILERS_CORE_DIFFERENCES_H
-#define ORBWEAVER_RECONCILERS_CORE_DIFFERENCES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -17,5 +16,3 @@ json_t *differences(const json_t *before, const json_t *after);
 
 /* One of them for people, long values clipped: "spec.numVfs: 2 -> 4". Returns a new string. */
 json_t *differences_text(const json_t *difference);
-
-#endif

@@ -3,8 +3,7 @@
  * What another client wrote into the spec of an object that the operator makes, and where it
  * belongs.
  */
-#ifndef ORBWEAVER_RECONCILERS_CORE_EDIT_H
-#define ORBWEAVER_RECONCILERS_CORE_EDIT_H
+#pragma once
 
 #include "reconcilers/core/plan.h"
 
@@ -21,5 +20,3 @@ void edit_tell(struct plan *plan, const char *kind, const char *key, const json_
 /* The same of a NetworkAttachmentDefinition: its spec.config is JSON in a string. */
 void edit_tell_nad(struct plan *plan, const char *key, const json_t *nad, const json_t *wanted,
 		   const char *instead);
-
-#endif

@@ -3,8 +3,7 @@
  * Types and bounds of the fields of a block, as a table: what the CRD's schema says, for a server
  * or an object that never saw that schema.
  */
-#ifndef ORBWEAVER_RECONCILERS_CORE_FIELDS_H
-#define ORBWEAVER_RECONCILERS_CORE_FIELDS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -65,5 +64,3 @@ struct field {
  */
 bool fields_check(const json_t *block, const char *where, const struct field *fields,
 		  struct problems *problems);
-
-#endif

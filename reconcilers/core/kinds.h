@@ -4,8 +4,7 @@
  *
  * A kind's id is its plural resource name; it is what worlds, plans, caches and metrics use.
  */
-#ifndef ORBWEAVER_RECONCILERS_CORE_KINDS_H
-#define ORBWEAVER_RECONCILERS_CORE_KINDS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -81,5 +80,3 @@ json_t *kind_api_version(const struct kind_info *kind);
 /* Label `component` of pods of the control plane whose arguments have the cluster's networks. */
 #define COMPONENT_API_SERVER         "kube-apiserver"
 #define COMPONENT_CONTROLLER_MANAGER "kube-controller-manager"
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Source: Kubernetes API reference, "LabelSelector" (meta/v1).
  */
-#ifndef ORBWEAVER_RECONCILERS_CORE_LABELS_H
-#define ORBWEAVER_RECONCILERS_CORE_LABELS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -16,5 +15,3 @@
  * everything.
  */
 bool label_selector_matches(const json_t *selector, const json_t *labels);
-
-#endif

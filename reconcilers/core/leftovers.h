@@ -8,8 +8,7 @@
  * Plan: a finding (plan.h) on the object, or that there is none; nothing on the ConfigMap that
  * our agents read. Reasons: OldProgramRuns, NotRead.
  */
-#ifndef ORBWEAVER_RECONCILERS_CORE_LEFTOVERS_H
-#define ORBWEAVER_RECONCILERS_CORE_LEFTOVERS_H
+#pragma once
 
 #include "reconcilers/core/reconcile.h"
 
@@ -36,5 +35,3 @@
 #define LEFTOVER_SUBNET       "spidersubnets"
 
 int leftover_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err);
-
-#endif

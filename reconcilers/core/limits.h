@@ -9,8 +9,7 @@
  * What is mirrored is reduced to these bounds on arrival: in the place of a text or list that is
  * too large stands its size, a number. The API server stores none there.
  */
-#ifndef ORBWEAVER_RECONCILERS_CORE_LIMITS_H
-#define ORBWEAVER_RECONCILERS_CORE_LIMITS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -113,5 +112,3 @@ int limits_check_list(const json_t *list, struct err *err);
 
 /* -1 with err "TooLarge" when a number stands in the place of a text or list: see the top. */
 int limits_check_reduced(const json_t *value, struct err *err);
-
-#endif

@@ -7,8 +7,7 @@
  * net/core/dev.c dev_valid_name; the CNI specification, section "Configuration format" (network
  * name).
  */
-#ifndef ORBWEAVER_RECONCILERS_CORE_NAMES_H
-#define ORBWEAVER_RECONCILERS_CORE_NAMES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -30,5 +29,3 @@ const char *name_interface_fault(const char *s);
  * problems.
  */
 void label_selector_check(const json_t *selector, const char *where, struct problems *problems);
-
-#endif

@@ -13,8 +13,7 @@
  * Standard", 4.1; how an element without an interface is named ("net1", "net2", … by its position)
  * is what Multus does.
  */
-#ifndef ORBWEAVER_RECONCILERS_CORE_NETWORKS_H
-#define ORBWEAVER_RECONCILERS_CORE_NETWORKS_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ char *network_key(const json_t *network);
  * cannot be read.
  */
 json_t *network_masters(const json_t *nad);
-
-#endif

@@ -3,8 +3,7 @@
  * Who owns an object, and who was first: the questions behind adopting, refusing and settling
  * conflicts.
  */
-#ifndef ORBWEAVER_RECONCILERS_CORE_OWNER_H
-#define ORBWEAVER_RECONCILERS_CORE_OWNER_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ bool object_is_fresh(const json_t *object, const char *now);
  * name. One that has no creationTimestamp yet (it is being admitted) is the youngest.
  */
 bool object_precedes(const json_t *a, const json_t *b);
-
-#endif

@@ -30,8 +30,7 @@
  * ID is the kind's id as in reconcilers/core/kinds.h (the plural resource name), KEY is
  * "namespace/name" or "name".
  */
-#ifndef ORBWEAVER_RECONCILERS_CORE_PLAN_H
-#define ORBWEAVER_RECONCILERS_CORE_PLAN_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -164,5 +163,3 @@ void plan_group(struct plan *plan, size_t first, const char *group, json_t *need
 
 /* Look at this key again after so many milliseconds, whatever happens before. */
 void plan_requeue(struct plan *plan, int64_t after_ms);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The life of a pod: the one definition of "terminated".
  */
-#ifndef ORBWEAVER_RECONCILERS_CORE_POD_H
-#define ORBWEAVER_RECONCILERS_CORE_POD_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -16,5 +15,3 @@
  * Source: Kubernetes documentation, "Pod Lifecycle", pod phase.
  */
 bool pod_has_terminated(const json_t *pod);
-
-#endif

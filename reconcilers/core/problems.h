@@ -6,8 +6,7 @@
  * The checks of all kinds (multus_config_check, ip_pool_check, …) append here; reconcilers turn the
  * list into a condition, an admission webhook can turn the same list into a refusal.
  */
-#ifndef ORBWEAVER_RECONCILERS_CORE_PROBLEMS_H
-#define ORBWEAVER_RECONCILERS_CORE_PROBLEMS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -50,5 +49,3 @@ const char *problems_reason(const struct problems *p);
 
 /* "field: message; field: message" of all problems in order. Returns new; free(). */
 char *problems_text(const struct problems *p);
-
-#endif

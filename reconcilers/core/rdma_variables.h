@@ -2,8 +2,7 @@
 /*
  * The variables of NCCL (RCCL reads the same), UCX and Gloo for the RDMA devices of a pod. Pure.
  */
-#ifndef ORBWEAVER_RECONCILERS_CORE_RDMA_VARIABLES_H
-#define ORBWEAVER_RECONCILERS_CORE_RDMA_VARIABLES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -51,5 +50,3 @@ bool rdma_summary_differs(const struct rdma_summary *summary);
  * known.
  */
 json_t *rdma_variables(const struct rdma_summary *summary, const char *traffic_class);
-
-#endif

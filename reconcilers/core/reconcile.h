@@ -22,8 +22,7 @@
  * Pure: no clock, no file, no socket, no static state. Equal worlds give equal plans, byte for
  * byte. Reconciling again after the plan was carried out gives a plan that changes nothing.
  */
-#ifndef ORBWEAVER_RECONCILERS_CORE_RECONCILE_H
-#define ORBWEAVER_RECONCILERS_CORE_RECONCILE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -38,5 +37,3 @@ const json_t *world_kind(const json_t *world, const char *kind);
 const json_t *world_get(const json_t *world, const char *kind, const char *key);
 /* A field of "env"; "" when absent. Borrowed. */
 const char *world_env(const json_t *world, const char *name);
-
-#endif

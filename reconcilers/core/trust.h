@@ -7,8 +7,7 @@
  * spiderpool (where installations of Spiderpool keep theirs), and those of the operator's flag
  * --policy-namespaces.
  */
-#ifndef ORBWEAVER_RECONCILERS_CORE_TRUST_H
-#define ORBWEAVER_RECONCILERS_CORE_TRUST_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -29,5 +28,3 @@ char *trusted_namespaces(const json_t *world);
 
 /* Add NamespaceNotTrusted, with the remedy, when the object's namespace is not trusted. */
 void trust_check(const json_t *world, const json_t *object, struct problems *problems);
-
-#endif

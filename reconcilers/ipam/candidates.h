@@ -12,8 +12,7 @@
  *
  * Names may be shell patterns in sources 1 to 4. The order of the user's list is kept.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_CANDIDATES_H
-#define ORBWEAVER_RECONCILERS_IPAM_CANDIDATES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -116,5 +115,3 @@ struct candidate_names candidates_visit_names(const json_t *pod, const json_t *n
 
 /* Strings with patterns in the text of an annotation, without parsing it: perhaps too many. */
 size_t candidates_count_patterns(const char *text);
-
-#endif

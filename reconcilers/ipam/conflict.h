@@ -7,8 +7,7 @@
  * their pools (ipam/ip_memory.h) and gives the pod others; a pod that keeps its addresses keeps
  * these, too.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_CONFLICT_H
-#define ORBWEAVER_RECONCILERS_IPAM_CONFLICT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -44,5 +43,3 @@ bool conflicts_touch(const json_t *item, const json_t *conflicts);
 
 /* Does any of its items? */
 bool conflicts_touch_status(const json_t *status, const json_t *conflicts);
-
-#endif

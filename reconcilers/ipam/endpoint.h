@@ -7,8 +7,7 @@
  * reference: the garbage collector would remove them with the pod, before the agent has said that
  * the interfaces are down.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_ENDPOINT_H
-#define ORBWEAVER_RECONCILERS_IPAM_ENDPOINT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -103,5 +102,3 @@ bool endpoint_has(const json_t *endpoint, const char *uid, const char *pool, con
  * found to have (conflict.h)?
  */
 bool endpoint_answers(const json_t *endpoint, const char *uid, const json_t *asks);
-
-#endif

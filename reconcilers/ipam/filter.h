@@ -2,8 +2,7 @@
 /*
  * Which of a NIC's candidate pools may serve this pod, and in which order.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_FILTER_H
-#define ORBWEAVER_RECONCILERS_IPAM_FILTER_H
+#pragma once
 
 #include "lib/base/err.h"
 #include "reconcilers/ipam/candidates.h"
@@ -33,5 +32,3 @@ char *filter_why_not(const json_t *world, const json_t *pod, const json_t *pool,
  */
 json_t *filter_pools(const json_t *world, const json_t *pod, enum ip_family family,
 		     const json_t *want, const struct ipam_settings *settings, struct err *err);
-
-#endif

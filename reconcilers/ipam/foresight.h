@@ -2,8 +2,7 @@
 /*
  * What a pod's NICs will ask with once its sandbox is made, from what the cluster says before.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_FORESIGHT_H
-#define ORBWEAVER_RECONCILERS_IPAM_FORESIGHT_H
+#pragma once
 
 #include "lib/base/err.h"
 #include "reconcilers/ipam/candidates.h"
@@ -36,5 +35,3 @@ bool foresee_detection(const json_t *world, const json_t *pod,
  * "addresses", and no code parses spec.config for each mention of the network.
  */
 void foresight_project(json_t *nad);
-
-#endif

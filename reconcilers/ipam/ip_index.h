@@ -7,8 +7,7 @@
  * (pool keys). Families do not mix: one index each. Plain memory, no I/O; the operator's cache
  * keeps one up to date and narrows a reconciler's world with it.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_IP_INDEX_H
-#define ORBWEAVER_RECONCILERS_IPAM_IP_INDEX_H
+#pragma once
 
 #include "reconcilers/ipam/ip_range.h"
 
@@ -32,5 +31,3 @@ void ip_index_remove(struct ip_index *index, const char *owner);
  */
 void ip_index_find(struct ip_index *index, const struct ip_set *ranges,
 		   void (*hit)(void *ctx, const char *owner), void *ctx);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * Spiderpool's programs neither read nor keep them: a pool that they write forgets, nothing else.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_IP_MEMORY_H
-#define ORBWEAVER_RECONCILERS_IPAM_IP_MEMORY_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -73,5 +72,3 @@ bool ip_conflicts_note(struct ip_conflicts *conflicts, const char *address, cons
 
 /* Put conflictIPs and conflictIPCount into a status; both are absent when there are none. */
 void ip_conflicts_write(const struct ip_conflicts *conflicts, json_t *status);
-
-#endif

@@ -18,8 +18,7 @@
  * Of two pools that overlap, the younger is the one in trouble; the older goes on working. Nothing
  * here stops anyone from editing or deleting a pool.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_IP_POOL_H
-#define ORBWEAVER_RECONCILERS_IPAM_IP_POOL_H
+#pragma once
 
 #include "reconcilers/core/problems.h"
 #include "reconcilers/core/reconcile.h"
@@ -173,5 +172,3 @@ void ip_pool_warn(const json_t *object, struct problems *warnings);
  * ips and excludeIPs. False when there is no readable subnet (ret is then empty).
  */
 bool ip_pool_read(const json_t *object, struct ip_pool *ret, struct problems *problems);
-
-#endif

@@ -7,8 +7,7 @@
  * of ip_pool_reconcile; it also asks with the old and the new object of an event, to queue the
  * neighbours whose verdict may have changed.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_IP_POOL_INDEX_H
-#define ORBWEAVER_RECONCILERS_IPAM_IP_POOL_INDEX_H
+#pragma once
 
 #include <jansson.h>
 
@@ -43,5 +42,3 @@ void ip_pool_index_find(struct ip_pool_index *index, const json_t *pool,
 void ip_pool_index_find_address(struct ip_pool_index *index, enum ip_family family,
 				const char *address, void (*hit)(void *ctx, const char *name),
 				void *ctx);
-
-#endif

@@ -8,8 +8,7 @@
  * IPv4 address is never written as IPv6 ("::ffff:10.0.0.1" is refused: two spellings of one address
  * would escape the overlap checks).
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_IP_RANGE_H
-#define ORBWEAVER_RECONCILERS_IPAM_IP_RANGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -106,5 +105,3 @@ bool ip_set_has(const struct ip_set *set, ip_number address);
 bool ip_set_common(const struct ip_set *a, const struct ip_set *b, struct ip_range *ret);
 /* How many addresses, at most INT64_MAX. */
 int64_t ip_set_count(const struct ip_set *set);
-
-#endif

@@ -19,8 +19,7 @@
  *	  defaultNetworks: storage, metrics
  *	  systemNamespaces: kube-system
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_IPAM_SETTINGS_H
-#define ORBWEAVER_RECONCILERS_IPAM_IPAM_SETTINGS_H
+#pragma once
 
 #include "lib/base/err.h"
 #include "reconcilers/ipam/candidates.h"
@@ -37,5 +36,3 @@
  */
 int ipam_settings_read(const json_t *config_map, const char *ns, struct ipam_settings *ret,
 		       struct err *err);
-
-#endif

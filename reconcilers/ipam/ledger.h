@@ -19,8 +19,7 @@
  * Addresses that were given back lately rest, and those that another host on the network has are
  * not free (ipam/ip_memory.h).
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_LEDGER_H
-#define ORBWEAVER_RECONCILERS_IPAM_LEDGER_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -156,5 +155,3 @@ void ledger_keep_out(struct ledger *ledger, const struct ip_set *others);
  * read. Returns new.
  */
 json_t *ledger_status(const struct ledger *ledger);
-
-#endif

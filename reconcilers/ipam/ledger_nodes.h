@@ -11,8 +11,7 @@
  * nothing of this; then the checksum does not fit, and no record has a node, as if they had written
  * all.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_LEDGER_NODES_H
-#define ORBWEAVER_RECONCILERS_IPAM_LEDGER_NODES_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ char *ledger_nodes_write(const json_t *records, const char *text);
  * is NULL or not about this text.
  */
 void ledger_nodes_read(const char *nodes, const char *text, json_t *records);
-
-#endif

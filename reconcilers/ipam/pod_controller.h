@@ -2,8 +2,7 @@
 /*
  * Who made a pod: the controller that SpiderEndpoints name, and whose pods keep their addresses.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_POD_CONTROLLER_H
-#define ORBWEAVER_RECONCILERS_IPAM_POD_CONTROLLER_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -75,5 +74,3 @@ enum pod_sandbox pod_sandbox(const json_t *pod);
 
 /* 0, or -1 with err set: ERR_INVALID "PodEnded", for a pod that may get none. */
 int pod_need_alive(const json_t *pod, struct err *err);
-
-#endif

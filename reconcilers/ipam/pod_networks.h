@@ -7,8 +7,7 @@
  * annotation are in the pod's, that of default-network in Multus' namespace. Which one that is says
  * the setting; without it Multus' own default, and the ConfigMap's, which Spiderpool's chart sets.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_POD_NETWORKS_H
-#define ORBWEAVER_RECONCILERS_IPAM_POD_NETWORKS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -26,5 +25,3 @@ json_t *pod_networks(const json_t *pod, const struct ipam_settings *settings, st
 
 /* The other key of such an element, as network_key(); NULL: it has none. */
 char *pod_network_other_key(const json_t *network);
-
-#endif

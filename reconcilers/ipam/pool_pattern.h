@@ -3,8 +3,7 @@
  * Patterns of names of pools: as fnmatch(3) without flags, over the letters of DNS subdomains. A
  * '[' without its ']' is no pattern.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_POOL_PATTERN_H
-#define ORBWEAVER_RECONCILERS_IPAM_POOL_PATTERN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ void pool_pattern_done(struct pool_pattern *pattern);
 
 /* In time that grows with the length of the pattern times that of the name. */
 bool pool_pattern_matches(const struct pool_pattern *pattern, const char *name);
-
-#endif

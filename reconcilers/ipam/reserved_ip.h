@@ -6,8 +6,7 @@
  * hands out, is IPAM's; pools tell about it in their own status (ip_pool.h). The plan: status with
  * the condition Ready.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_RESERVED_IP_H
-#define ORBWEAVER_RECONCILERS_IPAM_RESERVED_IP_H
+#pragma once
 
 #include "reconcilers/core/problems.h"
 #include "reconcilers/core/reconcile.h"
@@ -32,5 +31,3 @@ void reserved_ip_check(const json_t *object, struct problems *problems);
  */
 int reserved_ip_read(const json_t *reserved, enum ip_family family, struct ip_set *set,
 		     struct err *err);
-
-#endif

@@ -21,8 +21,7 @@
  * on the version that was decided on, and it comes before anything that follows from it. A Node
  * that was cordoned has a mark, and is uncordoned by the mark alone once it need not be empty.
  */
-#ifndef ORBWEAVER_RECONCILERS_MAINTENANCE_DRAIN_H
-#define ORBWEAVER_RECONCILERS_MAINTENANCE_DRAIN_H
+#pragma once
 
 #include "reconcilers/core/reconcile.h"
 
@@ -89,5 +88,3 @@ bool drain_is_marked(const json_t *node);
 
 /* Keep of a Pod, or a Node, what this decision reads. Changes the object. */
 void drain_project(json_t *object);
-
-#endif

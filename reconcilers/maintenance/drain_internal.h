@@ -2,8 +2,7 @@
 /*
  * What the drain*.c files share. For them only; drain.h is the contract.
  */
-#ifndef ORBWEAVER_RECONCILERS_MAINTENANCE_DRAIN_INTERNAL_H
-#define ORBWEAVER_RECONCILERS_MAINTENANCE_DRAIN_INTERNAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -162,5 +161,3 @@ void drain_group(struct plan *plan, size_t first, const char *node);
 void drain_plan_states(struct drain *d);
 /* Status and events. */
 void drain_plan_status(struct drain *d);
-
-#endif

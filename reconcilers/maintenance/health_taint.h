@@ -9,8 +9,7 @@
  * asks for none any more. A Node that is cordoned without the mark is not cordoned again, and one
  * with the mark that was uncordoned stays so.
  */
-#ifndef ORBWEAVER_RECONCILERS_MAINTENANCE_HEALTH_TAINT_H
-#define ORBWEAVER_RECONCILERS_MAINTENANCE_HEALTH_TAINT_H
+#pragma once
 
 #include "reconcilers/core/reconcile.h"
 
@@ -39,5 +38,3 @@ int health_taint_reconcile(const json_t *world, const char *key, struct plan *pl
 
 /* Has the Node the taint, or the mark of the cordon? */
 bool health_taint_is_on(const json_t *node);
-
-#endif

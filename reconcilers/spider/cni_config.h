@@ -11,8 +11,7 @@
  * Absent fields and fields with their default give the same result. Plugin names, keys and their
  * order in the chain are those that Spiderpool renders (its plugins read them).
  */
-#ifndef ORBWEAVER_RECONCILERS_SPIDER_CNI_CONFIG_H
-#define ORBWEAVER_RECONCILERS_SPIDER_CNI_CONFIG_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -93,5 +92,3 @@ char *cni_config_text(const json_t *smc, const char *nad_name, const char *prese
 
 /* The value for CNI_ANNOTATION_RESOURCE; NULL: none. Returns new. */
 json_t *cni_config_resource(const json_t *smc);
-
-#endif

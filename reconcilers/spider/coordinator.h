@@ -35,8 +35,7 @@
  * ConfigMap, Calico's pools, flannel's ConfigMap), not at files of the node on which the operator
  * happens to run. Where it finds none of them it means none, and a warning says so.
  */
-#ifndef ORBWEAVER_RECONCILERS_SPIDER_COORDINATOR_H
-#define ORBWEAVER_RECONCILERS_SPIDER_COORDINATOR_H
+#pragma once
 
 #include "reconcilers/core/reconcile.h"
 
@@ -47,5 +46,3 @@
 #define COORDINATOR_CILIUM_CONFIG "kube-system/cilium-config"
 
 reconcile_fn coordinator_reconcile;
-
-#endif

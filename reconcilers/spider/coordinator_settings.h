@@ -3,8 +3,7 @@
  * The coordinator's settings, which stand in a SpiderCoordinator's spec and in a
  * SpiderMultusConfig's spec.coordinator.
  */
-#ifndef ORBWEAVER_RECONCILERS_SPIDER_COORDINATOR_SETTINGS_H
-#define ORBWEAVER_RECONCILERS_SPIDER_COORDINATOR_SETTINGS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -12,5 +11,3 @@
 
 /* All rules for the settings, with `where` as their path ("spec" or "spec.coordinator"). */
 void coordinator_spec_check(const json_t *settings, const char *where, struct problems *problems);
-
-#endif

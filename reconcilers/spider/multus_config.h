@@ -41,8 +41,7 @@
  *
  * The condition Injected is another reconciler's (inject_check.h) and stays as it is.
  */
-#ifndef ORBWEAVER_RECONCILERS_SPIDER_MULTUS_CONFIG_H
-#define ORBWEAVER_RECONCILERS_SPIDER_MULTUS_CONFIG_H
+#pragma once
 
 #include "reconcilers/core/reconcile.h"
 
@@ -52,5 +51,3 @@
 #define INJECTED_CONDITION "Injected"
 
 reconcile_fn multus_config_reconcile;
-
-#endif

@@ -3,8 +3,7 @@
  * What is wrong with a SpiderMultusConfig. The same answers for the reconciler, for admission and
  * for injection. What it refers to: multus_config_names.h; what is only odd: multus_config_warn.h.
  */
-#ifndef ORBWEAVER_RECONCILERS_SPIDER_MULTUS_CONFIG_CHECK_H
-#define ORBWEAVER_RECONCILERS_SPIDER_MULTUS_CONFIG_CHECK_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -25,5 +24,3 @@ void multus_config_check(const json_t *world, const json_t *object, struct probl
  * never checked.
  */
 void multus_config_check_injection(const json_t *object, bool rdma, struct problems *problems);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Pools, interfaces and the resource that a SpiderMultusConfig names.
  */
-#ifndef ORBWEAVER_RECONCILERS_SPIDER_MULTUS_CONFIG_NAMES_H
-#define ORBWEAVER_RECONCILERS_SPIDER_MULTUS_CONFIG_NAMES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -30,5 +29,3 @@ void multus_config_masters(const json_t *object,
  * The resource that pods need for the config's network, "" when there is none. Returns new; free().
  */
 char *multus_config_resource(const json_t *object);
-
-#endif

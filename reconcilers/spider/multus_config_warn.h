@@ -2,8 +2,7 @@
 /*
  * Warnings about SpiderMultusConfigs: nothing here keeps a config from being rendered.
  */
-#ifndef ORBWEAVER_RECONCILERS_SPIDER_MULTUS_CONFIG_WARN_H
-#define ORBWEAVER_RECONCILERS_SPIDER_MULTUS_CONFIG_WARN_H
+#pragma once
 
 #include <jansson.h>
 
@@ -22,5 +21,3 @@ void multus_config_warn(const json_t *object, struct problems *warnings);
  */
 void multus_config_warn_missing(const json_t *world, const json_t *object,
 				struct problems *warnings);
-
-#endif

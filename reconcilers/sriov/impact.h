@@ -14,8 +14,7 @@
  * How a PF was found, to which it goes back when policies leave it or its mode, is taken to be
  * without VFs and in mode legacy.
  */
-#ifndef ORBWEAVER_RECONCILERS_SRIOV_IMPACT_H
-#define ORBWEAVER_RECONCILERS_SRIOV_IMPACT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -49,5 +48,3 @@ char *node_holder_pod(const char *holder, const char **ret_container);
  * unknown users: they count as in use; absent when all are known.
  */
 json_t *node_impact(const json_t *before, const json_t *spec, const json_t *status);
-
-#endif

@@ -6,8 +6,7 @@
  * Only of an agent that said in which pod it is (status.agentPod of the NodeState), or that has a
  * pod there: one that was started by hand, or that another installation brought, has none to go.
  */
-#ifndef ORBWEAVER_RECONCILERS_SRIOV_NODE_AGENT_H
-#define ORBWEAVER_RECONCILERS_SRIOV_NODE_AGENT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -61,5 +60,3 @@ int node_agent_judge(const json_t *world, const char *node, const json_t *state,
  * container is at. In place.
  */
 void node_agent_project(json_t *pod);
-
-#endif

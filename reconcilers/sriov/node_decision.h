@@ -9,8 +9,7 @@
  * Source: github.com/k8snetworkplumbingwg/sriov-network-operator,
  * controllers/sriovnetworknodepolicy_controller.go. Where we differ: docs/sriov.md.
  */
-#ifndef ORBWEAVER_RECONCILERS_SRIOV_NODE_DECISION_H
-#define ORBWEAVER_RECONCILERS_SRIOV_NODE_DECISION_H
+#pragma once
 
 #include "lib/base/map.h"
 #include "lib/base/own.h"
@@ -116,5 +115,3 @@ const char *pf_name(const struct pf *pf);
  */
 void share_note(struct share *share, enum policy_standing standing, const char *subject,
 		const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-
-#endif

@@ -3,8 +3,7 @@
  * What schedulers and people read of a Node's links: a condition and an annotation, from what the
  * agent has judged (docs/health.md). Pure.
  */
-#ifndef ORBWEAVER_RECONCILERS_SRIOV_NODE_HEALTH_H
-#define ORBWEAVER_RECONCILERS_SRIOV_NODE_HEALTH_H
+#pragma once
 
 #include "reconcilers/core/plan.h"
 
@@ -20,5 +19,3 @@
  */
 void node_health_plan(struct plan *plan, const json_t *node, const json_t *state, bool is_away,
 		      const char *now);
-
-#endif

@@ -4,8 +4,7 @@
  * rails and VFs follow from, cannot select by them: what they do would change what they select.
  * docs/rails.md, "Node labels".
  */
-#ifndef ORBWEAVER_RECONCILERS_SRIOV_NODE_LABELS_H
-#define ORBWEAVER_RECONCILERS_SRIOV_NODE_LABELS_H
+#pragma once
 
 #include "reconcilers/core/plan.h"
 
@@ -35,5 +34,3 @@ bool node_label_is_ours(const char *key);
  * state NULL: the agent was removed; the labels are removed, too.
  */
 void node_labels_plan(struct plan *plan, const json_t *node, const json_t *state);
-
-#endif

@@ -6,8 +6,7 @@
  * The operator's cache keeps it up to date; it wakes the configs that use a name when the first
  * node has it and when the last one ceases to.
  */
-#ifndef ORBWEAVER_RECONCILERS_SRIOV_NODE_NAMES_H
-#define ORBWEAVER_RECONCILERS_SRIOV_NODE_NAMES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -63,5 +62,3 @@ void node_names_update(struct node_names *names, const json_t *old, const json_t
 		       void (*changed)(void *arg, const char *name), void *arg);
 
 bool node_names_have(const struct node_names *names, const char *name);
-
-#endif

@@ -4,8 +4,7 @@
  * agent makes rails of it (nodeagent/model/rails.h), since it sees which NICs there are.
  * docs/rails.md.
  */
-#ifndef ORBWEAVER_RECONCILERS_SRIOV_NODE_RAILS_H
-#define ORBWEAVER_RECONCILERS_SRIOV_NODE_RAILS_H
+#pragma once
 
 #include "reconcilers/sriov/node_decision.h"
 
@@ -20,5 +19,3 @@
  * (as pool_config_rdma_mode() has it), or the NICs are not reported, it is what d->spec has.
  */
 json_t *node_rails(const struct decision *d, const json_t *world, const json_t *labels);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * A decision and what the agent says → how each policy stands on the node (policy_report.h).
  */
-#ifndef ORBWEAVER_RECONCILERS_SRIOV_NODE_REPORT_H
-#define ORBWEAVER_RECONCILERS_SRIOV_NODE_REPORT_H
+#pragma once
 
 #include "reconcilers/sriov/node_decision.h"
 
@@ -13,5 +12,3 @@
  * why; NULL: there is one. Call once per decision. Returns new.
  */
 json_t *node_reports(struct decision *d, bool spec_is_written, const char *no_agent);
-
-#endif

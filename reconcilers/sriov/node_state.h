@@ -25,8 +25,7 @@
  * Source: github.com/k8snetworkplumbingwg/sriov-network-operator,
  * controllers/sriovnetworknodepolicy_controller.go. Where we differ: docs/sriov.md.
  */
-#ifndef ORBWEAVER_RECONCILERS_SRIOV_NODE_STATE_H
-#define ORBWEAVER_RECONCILERS_SRIOV_NODE_STATE_H
+#pragma once
 
 #include "reconcilers/core/reconcile.h"
 
@@ -68,5 +67,3 @@ bool node_state_resource_is_withheld(const json_t *state, const json_t *resource
  */
 json_t *node_state_reports(const json_t *world, const char *key, size_t why_lines_max,
 			   struct decision *ret);
-
-#endif

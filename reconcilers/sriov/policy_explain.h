@@ -3,8 +3,7 @@
  * The long answer about one policy: every node, every PF, every field. What policy_status.c says
  * within its bounds, from the same functions without them. For a command line; nothing is planned.
  */
-#ifndef ORBWEAVER_RECONCILERS_SRIOV_POLICY_EXPLAIN_H
-#define ORBWEAVER_RECONCILERS_SRIOV_POLICY_EXPLAIN_H
+#pragma once
 
 #include <jansson.h>
 
@@ -33,5 +32,3 @@
  * such policy.
  */
 json_t *policy_explain(const json_t *world, const char *key, struct err *err);
-
-#endif

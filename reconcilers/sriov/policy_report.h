@@ -21,8 +21,7 @@
  * A planned report is bounded whatever node and policy look like: POLICY_WHY_LINES lines of less
  * than 400 bytes. Those that policy_explain.c asks for have all lines.
  */
-#ifndef ORBWEAVER_RECONCILERS_SRIOV_POLICY_REPORT_H
-#define ORBWEAVER_RECONCILERS_SRIOV_POLICY_REPORT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -67,5 +66,3 @@ const char *policy_report_reason(const json_t *report);
 
 /* The standing of that reason; STANDING_READY for NULL and reasons that no agent reports. */
 enum policy_standing policy_standing_find(const char *reason);
-
-#endif

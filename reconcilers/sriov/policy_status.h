@@ -19,8 +19,7 @@
  * explanation holds at most POLICY_EXPLANATION_MAX lines, the worst first: problems of the policy,
  * then nodes.
  */
-#ifndef ORBWEAVER_RECONCILERS_SRIOV_POLICY_STATUS_H
-#define ORBWEAVER_RECONCILERS_SRIOV_POLICY_STATUS_H
+#pragma once
 
 #include "reconcilers/core/reconcile.h"
 
@@ -38,5 +37,3 @@ json_t *policy_status_json(const json_t *world, const char *key, const json_t *r
 
 int policy_status_reconcile(const json_t *world, const char *key, struct plan *plan,
 			    struct err *err);
-
-#endif

@@ -6,8 +6,7 @@
  * Source: github.com/k8snetworkplumbingwg/sriov-network-operator,
  * controllers/sriovnetworkpoolconfig_controller.go.
  */
-#ifndef ORBWEAVER_RECONCILERS_SRIOV_POOL_CONFIG_H
-#define ORBWEAVER_RECONCILERS_SRIOV_POOL_CONFIG_H
+#pragma once
 
 #include "reconcilers/core/problems.h"
 #include "reconcilers/core/reconcile.h"
@@ -104,5 +103,3 @@ bool pool_config_taint_limit(const json_t *pool, const char *annotation, size_t 
 
 /* In seconds. False: the pool does not say, or not so that it can be read. */
 bool pool_config_drain_timeout(const json_t *pool, int64_t *ret_s);
-
-#endif

@@ -20,8 +20,7 @@
  * Agents whose flag --shared-config names another ConfigMap have no such finding; the metric
  * orbweaver_resource_nodes counts theirs, too.
  */
-#ifndef ORBWEAVER_RECONCILERS_SRIOV_SHARED_OFFERS_H
-#define ORBWEAVER_RECONCILERS_SRIOV_SHARED_OFFERS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -48,5 +47,3 @@ json_t *shared_offers_of(const json_t *state);
 #define SHARED_OFFERS_SILENT "silent" /* null */
 #define SHARED_OFFERS_LACKS  "lacks"  /* some resource is false */
 #define SHARED_OFFERS_HAS    "has "   /* and the name of one that is true, each */
-
-#endif

@@ -12,8 +12,7 @@
  * Source: the kernel's drivers/infiniband/hw/mlx5/ib_virt.c; github.com/Mellanox/ib-kubernetes,
  * pkg/guid.
  */
-#ifndef ORBWEAVER_RECONCILERS_SRIOV_SRIOV_GUID_H
-#define ORBWEAVER_RECONCILERS_SRIOV_SRIOV_GUID_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -52,5 +51,3 @@ bool guid_pool_block(const json_t *guid_pool, int *ret, struct problems *problem
  * and for an address of zeros.
  */
 bool guid_first_of_pf(int block, const char *mac, uint64_t *ret);
-
-#endif

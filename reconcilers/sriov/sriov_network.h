@@ -24,8 +24,7 @@
  * Source: github.com/k8snetworkplumbingwg/sriov-network-operator, api/v1/helper.go and
  * bindata/manifests/cni-config. Where we differ: docs/sriov.md.
  */
-#ifndef ORBWEAVER_RECONCILERS_SRIOV_SRIOV_NETWORK_H
-#define ORBWEAVER_RECONCILERS_SRIOV_SRIOV_NETWORK_H
+#pragma once
 
 #include "reconcilers/core/problems.h"
 #include "reconcilers/core/reconcile.h"
@@ -61,5 +60,3 @@ void sriov_network_check(const json_t *world, const char *kind, const json_t *ne
  */
 json_t *sriov_network_config(const char *kind, const char *name, const json_t *network,
 			     struct problems *problems);
-
-#endif

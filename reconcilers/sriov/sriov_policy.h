@@ -8,8 +8,7 @@
  * Source: github.com/k8snetworkplumbingwg/sriov-network-operator, api/v1/helper.go and
  * pkg/webhook/validate.go; where we differ: docs/sriov.md.
  */
-#ifndef ORBWEAVER_RECONCILERS_SRIOV_SRIOV_POLICY_H
-#define ORBWEAVER_RECONCILERS_SRIOV_SRIOV_POLICY_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -142,5 +141,3 @@ int pf_name_parse(const char *text, struct pf_name *ret, struct err *err);
  * up). For qsort.
  */
 int sriov_policy_order(const void *a, const void *b);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * What the kernel says of a process's memory.
  */
-#ifndef ORBWEAVER_TESTS_BENCH_MEMORY_H
-#define ORBWEAVER_TESTS_BENCH_MEMORY_H
+#pragma once
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -26,5 +25,3 @@ static inline long memory_kb(pid_t pid, const char *field)
 		line = strstr(strbuf_str(&text), start);
 	return line ? strtol(line + strlen(start), NULL, 10) : -1;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * server. For tests of reconcilers: golden, conformance and fuzz. A header of inline functions, so
  * that any test can include it.
  */
-#ifndef ORBWEAVER_TESTS_FAKES_CLUSTER_H
-#define ORBWEAVER_TESTS_FAKES_CLUSTER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -121,5 +120,3 @@ static inline bool cluster_settle(json_t *world, const char *key, reconcile_fn *
 	}
 	return false;
 }
-
-#endif

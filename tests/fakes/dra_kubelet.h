@@ -8,8 +8,7 @@
  * played from the definitions of the API (k8s.io/kubelet, pkg/apis/pluginregistration/v1 and
  * pkg/apis/dra/v1) and of what is done with them (pkg/kubelet/pluginmanager, pkg/kubelet/cm/dra).
  */
-#ifndef ORBWEAVER_TESTS_FAKES_DRA_KUBELET_H
-#define ORBWEAVER_TESTS_FAKES_DRA_KUBELET_H
+#pragma once
 
 #include <jansson.h>
 
@@ -42,5 +41,3 @@ const json_t *dra_kubelet_info(const struct dra_kubelet *kubelet);
 json_t *dra_kubelet_prepare(struct dra_kubelet *kubelet, const char *version, const json_t *claims);
 json_t *dra_kubelet_unprepare(struct dra_kubelet *kubelet, const char *version,
 			      const json_t *claims);
-
-#endif

@@ -6,8 +6,7 @@
  * connections, 429, 410 in the middle of a list, silence, garbage. What a real server does by
  * itself is tested on a real one (tests/integration).
  */
-#ifndef ORBWEAVER_TESTS_FAKES_HTTP_SCRIPT_H
-#define ORBWEAVER_TESTS_FAKES_HTTP_SCRIPT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ size_t http_script_count(const struct http_script *script, const char *start);
 /* Replies that nobody asked for (`always` ones aside), and requests that none was written for. */
 size_t http_script_unused(const struct http_script *script);
 size_t http_script_unexpected(const struct http_script *script);
-
-#endif

@@ -4,8 +4,7 @@
  * what an API server does with the patch in our answer. A header of inline functions, so that any
  * test can include it.
  */
-#ifndef ORBWEAVER_TESTS_FAKES_JSON_PATCH_H
-#define ORBWEAVER_TESTS_FAKES_JSON_PATCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -88,5 +87,3 @@ static inline json_t *json_patch_of(const json_t *review)
 		return NULL;
 	return json_parse(strbuf_str(&decoded), decoded.len, NULL);
 }
-
-#endif

@@ -7,8 +7,7 @@
  * the one of Debian's sources does is tested in tests/integration/kubelet_test.sh. Behaviour by
  * version: kubelet's pkg/kubelet/cm/devicemanager.
  */
-#ifndef ORBWEAVER_TESTS_FAKES_KUBELET_H
-#define ORBWEAVER_TESTS_FAKES_KUBELET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -93,5 +92,3 @@ const char *fake_kubelet_request(const struct fake_kubelet *kubelet);
 
 /* Sockets of device plugins of ours that are in dir. */
 size_t fake_kubelet_sockets(const char *dir);
-
-#endif

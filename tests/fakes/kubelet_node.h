@@ -10,8 +10,7 @@
  * Pods have one container, "c". Behaviour: pkg/kubelet/cm/devicemanager/manager.go
  * (devicesToAllocate), pkg/kubelet/apis/podresources/server_v1.go.
  */
-#ifndef ORBWEAVER_TESTS_FAKES_KUBELET_NODE_H
-#define ORBWEAVER_TESTS_FAKES_KUBELET_NODE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -46,5 +45,3 @@ void kubelet_node_end_pod(struct kubelet_node *node, const char *pod);
 void kubelet_node_remove_pod(struct kubelet_node *node, const char *pod);
 /* What it was given: {"ids": […], "env": {…}, "nodes": […]}, borrowed. NULL: nothing. */
 const json_t *kubelet_node_given(const struct kubelet_node *node, const char *pod);
-
-#endif

@@ -5,8 +5,7 @@
  * GetAllocatableResources and Get of PodResources, and the plugin watcher, which nothing of ours
  * uses.
  */
-#ifndef ORBWEAVER_TESTS_FAKES_KUBELET_VERSIONS_H
-#define ORBWEAVER_TESTS_FAKES_KUBELET_VERSIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ struct kubelet_version {
 /* 1.20 to 1.36, in order. */
 extern const struct kubelet_version kubelet_versions[];
 extern const size_t n_kubelet_versions;
-
-#endif

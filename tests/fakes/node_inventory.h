@@ -14,8 +14,7 @@
  * 		"vfDeviceID"		PCI device of the VFs; optional, else that of the PF
  * 	  } ] }
  */
-#ifndef ORBWEAVER_TESTS_FAKES_NODE_INVENTORY_H
-#define ORBWEAVER_TESTS_FAKES_NODE_INVENTORY_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -59,5 +58,3 @@ json_t *inventory_read(const char *path, struct err *err);
  * Equal arguments give equal statuses, and a status fed back in `state` does not change any more.
  */
 json_t *inventory_status(const json_t *inventory, const json_t *state, bool done, const char *now);
-
-#endif

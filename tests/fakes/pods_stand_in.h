@@ -3,8 +3,7 @@
  * What pods change about a node that does not exist: who holds devices, and what its agent says
  * while they are in the way. Pure; the stand-in (node_stand_in.c) carries it to the API server.
  */
-#ifndef ORBWEAVER_TESTS_FAKES_PODS_STAND_IN_H
-#define ORBWEAVER_TESTS_FAKES_PODS_STAND_IN_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -27,5 +26,3 @@ json_t *pods_status(const json_t *state, const json_t *next, const json_t *holde
 
 /* As a kubelet would say it of a pod that was bound: status of the pod, new; NULL: it says so. */
 json_t *pods_running(const json_t *pod, const char *now);
-
-#endif

@@ -3,8 +3,7 @@
  * AdmissionReviews as an API server sends them. A header of inline functions, so that any test can
  * include it.
  */
-#ifndef ORBWEAVER_TESTS_FAKES_REVIEW_H
-#define ORBWEAVER_TESTS_FAKES_REVIEW_H
+#pragma once
 
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
@@ -31,5 +30,3 @@ static inline json_t *review_new(const char *kind, const char *operation, const 
 	json_object_set_new(request, "oldObject", old ? json_deep_copy(old) : json_null());
 	return review;
 }
-
-#endif

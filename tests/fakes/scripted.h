@@ -2,8 +2,7 @@
 /*
  * What the tests of lib/kube share: a loop, a scripted server, and a client that talks to it.
  */
-#ifndef ORBWEAVER_TESTS_FAKES_SCRIPTED_H
-#define ORBWEAVER_TESTS_FAKES_SCRIPTED_H
+#pragma once
 
 #include "lib/kube/api.h"
 #include "lib/kube/auth/config.h"
@@ -40,5 +39,3 @@ struct ending {
 kube_object_fn ending_of_object;
 kube_done_fn ending_of_call;
 void ending_done(struct ending *e);
-
-#endif

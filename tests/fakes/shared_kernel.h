@@ -3,8 +3,7 @@
  * One kernel for several processes with a host made of files (cli/simulate/host/host_tree.h): what
  * no file of the tree shows is the same in all of them. One tree per process.
  */
-#ifndef ORBWEAVER_TESTS_FAKES_SHARED_KERNEL_H
-#define ORBWEAVER_TESTS_FAKES_SHARED_KERNEL_H
+#pragma once
 
 #include "cli/simulate/host/host_tree.h"
 
@@ -19,5 +18,3 @@ void shared_kernel_reopen(struct host_tree *tree);
 const struct host_doors *shared_kernel_doors(void);
 /* In the process that began it, before the tree is freed or another one is shared. */
 void shared_kernel_end(void);
-
-#endif

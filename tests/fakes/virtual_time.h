@@ -8,8 +8,7 @@
  * For peers in one process on local sockets, where a written byte can be read at once. Not for
  * children, threads and the kernel's own timers: those know nothing of it, see virtual_time_end.
  */
-#ifndef ORBWEAVER_TESTS_FAKES_VIRTUAL_TIME_H
-#define ORBWEAVER_TESTS_FAKES_VIRTUAL_TIME_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ void virtual_time_begin(void);
 
 /* Let time pass while nobody runs, as when the process is stopped. */
 void virtual_time_leap_ms(int64_t ms);
-
-#endif

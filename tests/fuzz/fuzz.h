@@ -2,8 +2,7 @@
 /*
  * What every fuzz target has: its entry points, and a check whose failure is a finding.
  */
-#ifndef ORBWEAVER_TESTS_FUZZ_FUZZ_H
-#define ORBWEAVER_TESTS_FUZZ_FUZZ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ static inline void fuzz_check(bool holds, const char *what)
 	fprintf(stderr, "broken: %s\n", what);
 	abort();
 }
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Inputs of several JSON documents with NUL bytes between them.
  */
-#ifndef ORBWEAVER_TESTS_FUZZ_OBJECT_DOCUMENTS_H
-#define ORBWEAVER_TESTS_FUZZ_OBJECT_DOCUMENTS_H
+#pragma once
 
 #include <string.h>
 
@@ -20,5 +19,3 @@ static inline json_t *next_document(const uint8_t **data, size_t *size)
 	*size -= len + (nul != NULL);
 	return value;
 }
-
-#endif

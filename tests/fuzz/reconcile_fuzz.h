@@ -5,8 +5,7 @@
  *
  * Input: {"key": …, "world": {…}}, as in golden cases.
  */
-#ifndef ORBWEAVER_TESTS_FUZZ_RECONCILE_FUZZ_H
-#define ORBWEAVER_TESTS_FUZZ_RECONCILE_FUZZ_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -119,5 +118,3 @@ static inline void fuzz_reconcile(const uint8_t *data, size_t size, reconcile_fn
 	if (fuzz_reconcile_once(shaped, key, reconcile, check))
 		fuzz_check(cluster_settle(shaped, key, reconcile), "plans come to rest");
 }
-
-#endif

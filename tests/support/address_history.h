@@ -30,8 +30,7 @@
  * which NICs ask for addresses. ConfigMaps "sandbox-UID" have in "addresses", by blanks, what the
  * pod's interfaces have on its node.
  */
-#ifndef ORBWEAVER_TESTS_SUPPORT_ADDRESS_HISTORY_H
-#define ORBWEAVER_TESTS_SUPPORT_ADDRESS_HISTORY_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -75,5 +74,3 @@ const json_t *history_violations(const struct history *history);
  * Borrowed.
  */
 const json_t *history_counts(const struct history *history);
-
-#endif

@@ -5,8 +5,7 @@
  * as a ConfigMap (address_history.h) before the pod runs, and deleted before its agent says that
  * nothing is left.
  */
-#ifndef ORBWEAVER_TESTS_SUPPORT_CHAOS_NODES_H
-#define ORBWEAVER_TESTS_SUPPORT_CHAOS_NODES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -76,5 +75,3 @@ bool chaos_nodes_are_empty(const struct chaos_nodes *nodes);
 
 /* {what: how often}: what kubelets and agents did. Borrowed. */
 json_t *chaos_nodes_counts(struct chaos_nodes *nodes);
-
-#endif

@@ -3,8 +3,7 @@
  * The processes of CNI plugins, for tests: server, workers and plugins are real; the test is
  * runtime, supervisor and agent. What planners do (attach_run) is the test's own.
  */
-#ifndef ORBWEAVER_TESTS_SUPPORT_CNI_STAND_H
-#define ORBWEAVER_TESTS_SUPPORT_CNI_STAND_H
+#pragma once
 
 #include <jansson.h>
 #include <stdatomic.h>
@@ -84,5 +83,3 @@ const json_t *cni_stand_heard(const struct cni_stand *s, const char *key);
 
 /* Files below folders of the root that somebody would have to remove, new; "": none. */
 char *cni_stand_leftovers(const struct cni_stand *s);
-
-#endif

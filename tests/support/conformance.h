@@ -3,8 +3,7 @@
  * What was recorded of the programs that we replace: tests/conformance, or the folder in
  * $CONFORMANCE.
  */
-#ifndef ORBWEAVER_TESTS_SUPPORT_CONFORMANCE_H
-#define ORBWEAVER_TESTS_SUPPORT_CONFORMANCE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -18,5 +17,3 @@ json_t *conformance_read(const char *name, struct err *err);
  * tests/conformance with a case per line: id, blank, reason; "#" begins a comment.
  */
 json_t *conformance_differences(const char *name, struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
  * What every test program that talks to an API server starts with: a loop, a configuration and a
  * client.
  */
-#ifndef ORBWEAVER_TESTS_SUPPORT_CONNECTION_H
-#define ORBWEAVER_TESTS_SUPPORT_CONNECTION_H
+#pragma once
 
 #include "lib/base/err.h"
 #include "lib/kube/api.h"
@@ -29,5 +28,3 @@ void connection_close(struct connection *s);
 
 /* A kind of reconcilers/core/kinds.h as a resource. The id must be known. */
 struct kube_resource connection_resource(const char *kind_id);
-
-#endif

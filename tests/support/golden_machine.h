@@ -2,8 +2,7 @@
 /*
  * Machines that people have (tests/golden-topologies), as hosts made of files.
  */
-#ifndef ORBWEAVER_TESTS_SUPPORT_GOLDEN_MACHINE_H
-#define ORBWEAVER_TESTS_SUPPORT_GOLDEN_MACHINE_H
+#pragma once
 
 #include <fcntl.h>
 
@@ -59,5 +58,3 @@ static inline struct host_tree *golden_machine_build(const json_t *machine)
 				 });
 	return tree;
 }
-
-#endif

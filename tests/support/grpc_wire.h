@@ -3,8 +3,7 @@
  * The calls of a server without a socket: bytes in, bytes out. For tests that care for bytes, and
  * for fuzzing.
  */
-#ifndef ORBWEAVER_TESTS_SUPPORT_GRPC_WIRE_H
-#define ORBWEAVER_TESTS_SUPPORT_GRPC_WIRE_H
+#pragma once
 
 #include "lib/base/str.h"
 #include "lib/grpc/call.h"
@@ -73,5 +72,3 @@ static inline void wire_close(struct wire *w)
 	loop_free(w->loop);
 	strbuf_done(&w->out);
 }
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Compared are verdict, class of error, result, ledgers and endpoints; not texts.
  */
-#ifndef ORBWEAVER_TESTS_SUPPORT_IPAM_RECORDING_H
-#define ORBWEAVER_TESTS_SUPPORT_IPAM_RECORDING_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -42,5 +41,3 @@ void ipam_recording_compare_result(struct strbuf *out, const json_t *call, const
  */
 void ipam_recording_compare_after(struct strbuf *out, const json_t *after, const json_t *pools,
 				  const json_t *endpoints, const json_t *pods);
-
-#endif

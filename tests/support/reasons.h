@@ -3,8 +3,7 @@
  * The rule of docs/conditions.md, for whatever a test brings about: which reason may stand on which
  * condition says docs/reasons.md, in parentheses.
  */
-#ifndef ORBWEAVER_TESTS_SUPPORT_REASONS_H
-#define ORBWEAVER_TESTS_SUPPORT_REASONS_H
+#pragma once
 
 #include <fcntl.h>
 #include <string.h>
@@ -100,5 +99,3 @@ static inline void conditions_keep_the_rule(const json_t *conditions)
 	    !str_eq(condition_status_of(conditions, "Progressing"), "True"))
 		fail_msg("Ready=False %s: neither Degraded nor Progressing is True", ready);
 }
-
-#endif

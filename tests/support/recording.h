@@ -4,8 +4,7 @@
  * how our results compare with them: value by value. For
  * tests/unit/reconcilers/sriov/sriov_conformance_test.c.
  */
-#ifndef ORBWEAVER_TESTS_SUPPORT_RECORDING_H
-#define ORBWEAVER_TESTS_SUPPORT_RECORDING_H
+#pragma once
 
 #include <jansson.h>
 
@@ -19,5 +18,3 @@ char *recording_spec_difference(const json_t *recorded, const json_t *spec);
 
 /* The same for the NetworkAttachmentDefinition that came of a network; NULL when none did. */
 char *recording_nad_difference(const json_t *recorded, const json_t *nad);
-
-#endif

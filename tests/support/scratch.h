@@ -2,8 +2,7 @@
 /*
  * A folder of a test's own, gone with everything in it when the test is over.
  */
-#ifndef ORBWEAVER_TESTS_SUPPORT_SCRATCH_H
-#define ORBWEAVER_TESTS_SUPPORT_SCRATCH_H
+#pragma once
 
 #include <ftw.h>
 #include <stdio.h>
@@ -32,5 +31,3 @@ static inline void scratch_free(char *path)
 	(void)nftw(path, scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	free(path);
 }
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The simulated API server without sockets: requests as text go through an exchange of lib/http.
  */
-#ifndef ORBWEAVER_TESTS_SUPPORT_SIMULATED_API_H
-#define ORBWEAVER_TESTS_SUPPORT_SIMULATED_API_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,5 +47,3 @@ static inline void simulated_api_drain(struct exchange *x, struct strbuf *out)
 		exchange_sent(x);
 	}
 }
-
-#endif

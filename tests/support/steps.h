@@ -3,10 +3,7 @@
  * Calls that change the disk count as steps. Linked with -Wl,--wrap=renameat,--wrap=unlinkat,
  * --wrap=fsync, a program calls test_step() before each of them.
  */
-#ifndef ORBWEAVER_TESTS_SUPPORT_STEPS_H
-#define ORBWEAVER_TESTS_SUPPORT_STEPS_H
+#pragma once
 
 /* The program's own: what happens at a step. */
 void test_step(void);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * They run in the order of their file, by the main() of test_main.c.
  */
-#ifndef ORBWEAVER_TESTS_SUPPORT_TEST_H
-#define ORBWEAVER_TESTS_SUPPORT_TEST_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,5 +39,3 @@ void test_add_group(CMFixtureFunction setup, CMFixtureFunction teardown);
 	{                                                                                          \
 		test_add_group(setup_, teardown_);                                                 \
 	}
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Waiting in tests that turn a loop themselves.
  */
-#ifndef ORBWEAVER_TESTS_SUPPORT_UNTIL_H
-#define ORBWEAVER_TESTS_SUPPORT_UNTIL_H
+#pragma once
 
 #include "lib/base/clock.h"
 #include "lib/loop/loop.h"
@@ -36,5 +35,3 @@ static inline void pass(struct loop *loop, int64_t ms)
 
 	until(loop, clock_ms() >= end);
 }
-
-#endif

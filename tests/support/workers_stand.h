@@ -3,8 +3,7 @@
  * A process that keeps workers and nothing else: the supervisor's half of hostd, for tests of the
  * agent's.
  */
-#ifndef ORBWEAVER_TESTS_SUPPORT_WORKERS_STAND_H
-#define ORBWEAVER_TESTS_SUPPORT_WORKERS_STAND_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -19,5 +18,3 @@
 int workers_stand_fork(const char *root, pid_t *ret_pid);
 /* The same with workers of this kind, that do something else; arg is of the moment of the fork. */
 int workers_stand_fork_as(enum workers_kind kind, worker_fn *work, void *arg, pid_t *ret_pid);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Documents of tests, as text.
  */
-#ifndef ORBWEAVER_TESTS_SUPPORT_YAML_H
-#define ORBWEAVER_TESTS_SUPPORT_YAML_H
+#pragma once
 
 #include <string.h>
 
@@ -21,5 +20,3 @@ static inline json_t *yaml(const char *text)
 		fail_msg("%s: %s", text, err.text);
 	return value;
 }
-
-#endif

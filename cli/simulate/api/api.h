@@ -12,8 +12,7 @@
  *
  * All state is in memory, on one loop, without threads.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_API_API_H
-#define ORBWEAVER_CLI_SIMULATE_API_API_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ const struct http_route *api_routes(const struct api *api, size_t *ret_n);
  * stays. Without webhooks. Returns 0, or -1 with err: reason and text are those of the Status.
  */
 int api_create(struct api *api, const json_t *object, struct err *err);
-
-#endif

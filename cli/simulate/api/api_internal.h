@@ -2,8 +2,7 @@
 /*
  * What the files of this folder share of one API server, and of one request.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_API_API_INTERNAL_H
-#define ORBWEAVER_CLI_SIMULATE_API_API_INTERNAL_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -55,5 +54,3 @@ struct outcome outcome_refused(int code, const char *reason, const struct resour
 
 /* "ns/name", or "name". Returns new; free(). */
 char *api_key(const char *ns, const char *name);
-
-#endif

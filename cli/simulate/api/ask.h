@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One request of a client, its parameters, and its answer. */
-#ifndef ORBWEAVER_CLI_SIMULATE_API_ASK_H
-#define ORBWEAVER_CLI_SIMULATE_API_ASK_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -37,5 +36,3 @@ uint64_t ask_number_of(const char *text);
 /* Return new, or NULL with the answer given. An absent body is an empty object where it may be. */
 struct selector *ask_take_selector(const struct ask *ask);
 json_t *ask_take_body(const struct ask *ask, bool may_be_absent);
-
-#endif

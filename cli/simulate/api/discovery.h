@@ -2,8 +2,7 @@
 /*
  * Documents about the API itself: which groups, versions and resources are served, and OpenAPI.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_API_DISCOVERY_H
-#define ORBWEAVER_CLI_SIMULATE_API_DISCOVERY_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -28,5 +27,3 @@ void discovery_openapi_v2(bool is_proto, struct strbuf *out);
 json_t *discovery_openapi_v3(const struct resources *resources);
 /* The document of a group version: schemas of its kinds. Returns new; NULL: it is not served. */
 json_t *discovery_openapi_v3_of(const struct resources *resources, const struct api_path *path);
-
-#endif

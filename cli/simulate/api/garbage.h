@@ -8,8 +8,7 @@
  *
  * Sources: Kubernetes documentation, "Garbage Collection", "Finalizers", "Owners and Dependents".
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_API_GARBAGE_H
-#define ORBWEAVER_CLI_SIMULATE_API_GARBAGE_H
+#pragma once
 
 #include "cli/simulate/api/api_internal.h"
 
@@ -37,5 +36,3 @@ json_t *garbage_delete(struct garbage *garbage, const struct resource *resource,
 
 /* Do all that follows from what was put and deleted. */
 void garbage_settle(struct garbage *garbage);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Source: Kubernetes documentation, "Kubernetes API Concepts", Resource URIs.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_API_PATH_H
-#define ORBWEAVER_CLI_SIMULATE_API_PATH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -27,5 +26,3 @@ struct api_path {
  */
 bool api_path_parse(const char *path, struct api_path *ret);
 void api_path_done(struct api_path *path);
-
-#endif

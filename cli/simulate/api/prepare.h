@@ -3,8 +3,7 @@
  * What the server itself puts into objects of built-in kinds: defaults, and what a new one's status
  * begins with. As much as clients here look at; pure but for the time.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_API_PREPARE_H
-#define ORBWEAVER_CLI_SIMULATE_API_PREPARE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -28,5 +27,3 @@ void prepare_validate_update(const struct resource *resource, const json_t *live
 
 /* The conditions of a CustomResourceDefinition that is served. */
 void prepare_established(json_t *definition);
-
-#endif

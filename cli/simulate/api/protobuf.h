@@ -9,8 +9,7 @@
  * Source: generated.proto of k8s.io/api and k8s.io/apimachinery (numbers of fields, and
  * runtime.Unknown, the envelope).
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_API_PROTOBUF_H
-#define ORBWEAVER_CLI_SIMULATE_API_PROTOBUF_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@
  *                                       it
  */
 json_t *protobuf_object(const void *data, size_t len, struct err *err);
-
-#endif

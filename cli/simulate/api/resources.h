@@ -3,8 +3,7 @@
  * The resources that are served: a table of built-in ones, and those that CustomResourceDefinitions
  * add and remove while the server runs.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_API_RESOURCES_H
-#define ORBWEAVER_CLI_SIMULATE_API_RESOURCES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -81,5 +80,3 @@ char *resource_long_name(const struct resource *resource);
 int resources_define(struct resources *resources, const json_t *definition, struct err *err);
 /* Serve it no more; its objects are gone. */
 void resources_undefine(struct resources *resources, const json_t *definition);
-
-#endif

@@ -2,12 +2,9 @@
 /*
  * The handler of all requests. Internal to the API server; api.h says what it serves.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_API_REST_H
-#define ORBWEAVER_CLI_SIMULATE_API_REST_H
+#pragma once
 
 #include "lib/http/server.h"
 
 /* arg: struct api. */
 void rest_handle(const struct http_request *req, struct http_response *resp, void *arg);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The subresource scale of workloads and of custom resources. */
-#ifndef ORBWEAVER_CLI_SIMULATE_API_SCALE_H
-#define ORBWEAVER_CLI_SIMULATE_API_SCALE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -13,5 +12,3 @@ json_t *scale_of(const struct resource *resource, const json_t *object);
 
 /* Set the object's member that spec.replicas of its Scale stands for. */
 void scale_put(const struct resource *resource, json_t *object, int64_t replicas);
-
-#endif

@@ -7,8 +7,7 @@
  * and shared by the object, its event in the history, and responses. What selectors and
  * garbage collection look at is kept beside it as a small JSON value, the outline.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_API_STORE_H
-#define ORBWEAVER_CLI_SIMULATE_API_STORE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -107,5 +106,3 @@ bool collection_events_after(const struct collection *collection, uint64_t versi
 			     uint64_t *ret_number);
 /* The event of this number, borrowed until the next change; NULL: it is forgotten. */
 const struct store_event *collection_event(const struct collection *collection, uint64_t number);
-
-#endif

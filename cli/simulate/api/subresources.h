@@ -3,8 +3,7 @@
  * Subresources and kinds that are questions or commands: binding, eviction, token requests, reviews
  * of tokens and access.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_API_SUBRESOURCES_H
-#define ORBWEAVER_CLI_SIMULATE_API_SUBRESOURCES_H
+#pragma once
 
 #include "cli/simulate/api/api_internal.h"
 
@@ -29,5 +28,3 @@ struct outcome subresource_token(struct api *api, const struct resource *account
  */
 struct outcome subresource_review(struct api *api, const struct resource *resource,
 				  const json_t *body);
-
-#endif

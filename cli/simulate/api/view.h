@@ -3,8 +3,7 @@
  * The forms in which objects leave: as they are, in another group or version, as rows of a Table,
  * or their metadata alone.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_API_VIEW_H
-#define ORBWEAVER_CLI_SIMULATE_API_VIEW_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -46,5 +45,3 @@ void view_list(const struct view *view, const struct store_entry *const *entries
  */
 void view_to_client(const struct resource *resource, json_t *object);
 void view_from_client(const struct resource *resource, json_t *object);
-
-#endif

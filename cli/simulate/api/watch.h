@@ -8,8 +8,7 @@
  *
  * Source: Kubernetes documentation, "Kubernetes API Concepts", Efficient detection of changes.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_API_WATCH_H
-#define ORBWEAVER_CLI_SIMULATE_API_WATCH_H
+#pragma once
 
 #include "cli/simulate/api/store.h"
 #include "cli/simulate/api/view.h"
@@ -50,5 +49,3 @@ void watches_begin(struct watches *watches, const struct watch_request *request,
 void watches_changed(struct watches *watches, const struct collection *collection);
 /* End those of the collection. */
 void watches_end(struct watches *watches, const struct collection *collection);
-
-#endif

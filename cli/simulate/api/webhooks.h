@@ -9,8 +9,7 @@
  *
  * Source: Kubernetes documentation, "Dynamic Admission Control".
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_API_WEBHOOKS_H
-#define ORBWEAVER_CLI_SIMULATE_API_WEBHOOKS_H
+#pragma once
 
 #include "cli/simulate/api/api_internal.h"
 
@@ -42,5 +41,3 @@ void webhooks_ask(struct webhooks *webhooks, bool is_mutating, const struct admi
 /* Whether rules of a webhook match: pure, for tests. labels of the namespace, or NULL. */
 bool webhooks_match(const json_t *webhook, const struct admission *admission,
 		    const json_t *namespace_object);
-
-#endif

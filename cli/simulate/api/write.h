@@ -2,8 +2,7 @@
 /*
  * Create, update, patch and apply: from a request's body to a stored object.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_API_WRITE_H
-#define ORBWEAVER_CLI_SIMULATE_API_WRITE_H
+#pragma once
 
 #include "cli/simulate/api/api_internal.h"
 #include "cli/simulate/objects/patch.h"
@@ -45,5 +44,3 @@ typedef void write_done_fn(void *arg, struct outcome outcome);
  */
 void write_begin(struct api *api, const struct write_request *request, write_done_fn *done,
 		 void *arg);
-
-#endif

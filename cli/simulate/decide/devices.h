@@ -3,8 +3,7 @@
  * Devices of a node's pools (nodeagent/devices) in the hands of a kubelet: what the Node says of
  * them, and which a pod gets. Pure.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_DECIDE_DEVICES_H
-#define ORBWEAVER_CLI_SIMULATE_DECIDE_DEVICES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -45,5 +44,3 @@ void devices_release(json_t *allocated, const char *pod);
 
 /* The device-info document of a device ("info" of a pool's), borrowed; NULL: none. */
 const json_t *devices_info(const json_t *pools, const char *resource, const char *id);
-
-#endif

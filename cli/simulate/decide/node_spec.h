@@ -3,8 +3,7 @@
  * Which nodes with which NICs and GPUs are simulated:
  * --node 'gpu-[1-2]:1xconnectx-5,8xconnectx-7,8xh100'. Pure.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_DECIDE_NODE_SPEC_H
-#define ORBWEAVER_CLI_SIMULATE_DECIDE_NODE_SPEC_H
+#pragma once
 
 #include <jansson.h>
 
@@ -33,5 +32,3 @@ struct node_models {
  */
 int node_spec_add(json_t *nodes, const char *text, const struct node_models *models,
 		  struct err *err);
-
-#endif

@@ -5,8 +5,7 @@
  * Delegates are those of nodeagent/cni/plan/delegates.h; addresses of SpiderIPPools are the pod's
  * own, as the operator has given them.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_DECIDE_POD_NETWORKS_H
-#define ORBWEAVER_CLI_SIMULATE_DECIDE_POD_NETWORKS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -33,5 +32,3 @@ json_t *pod_networks_results(const json_t *delegates, const json_t *status, cons
  * cluster's network; a new array. pod: its metadata.
  */
 json_t *pod_networks_attachments(const json_t *pod, const json_t *delegates, const json_t *results);
-
-#endif

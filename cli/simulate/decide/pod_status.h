@@ -2,8 +2,7 @@
 /*
  * What a kubelet says of a pod whose containers have nothing to do but run. Pure.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_DECIDE_POD_STATUS_H
-#define ORBWEAVER_CLI_SIMULATE_DECIDE_POD_STATUS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -13,5 +12,3 @@ json_t *pod_status_running(const json_t *pod, const char *host_ip, const char *p
 
 /* What a scheduler says of one that it finds no node for: conditions, to be merged. New. */
 json_t *pod_status_unschedulable(const json_t *pod, const char *message, const char *now);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Source: k8s.io/apimachinery, pkg/api/resource, "Quantity".
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_DECIDE_QUANTITY_H
-#define ORBWEAVER_CLI_SIMULATE_DECIDE_QUANTITY_H
+#pragma once
 
 #include <jansson.h>
 
@@ -21,5 +20,3 @@ json_t *quantity_of_pod(const json_t *pod);
 
 /* What one container asks for of a resource. */
 double quantity_of_container(const json_t *container, const char *resource);
-
-#endif

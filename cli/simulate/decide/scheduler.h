@@ -8,8 +8,7 @@
  *
  * Source: k8s.io/kubernetes, pkg/scheduler/framework/plugins.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_DECIDE_SCHEDULER_H
-#define ORBWEAVER_CLI_SIMULATE_DECIDE_SCHEDULER_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -30,5 +29,3 @@ const char *scheduler_choose(const json_t *pod, const json_t *nodes, struct err 
  * as above, static.
  */
 const char *scheduler_refusal(const json_t *pod, const json_t *node);
-
-#endif

@@ -6,8 +6,7 @@
  * Less than the real controllers: an update replaces all pods at once, whatever the strategy; there
  * are no revisions to go back to. Source: k8s.io/kubernetes, pkg/controller.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_DECIDE_WORKLOADS_H
-#define ORBWEAVER_CLI_SIMULATE_DECIDE_WORKLOADS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -22,5 +21,3 @@
  */
 json_t *workload_plan(const char *kind, const json_t *object, const json_t *owned,
 		      const json_t *nodes, const char *now);
-
-#endif

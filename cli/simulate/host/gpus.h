@@ -3,8 +3,7 @@
  * GPUs for simulated hosts: what their PCI functions show in sysfs. Sources: pci.ids, and the class
  * that lspci of such machines prints.
  */
-#ifndef ORBWEAVER_NODEAGENT_SIMULATED_HOST_GPUS_H
-#define ORBWEAVER_NODEAGENT_SIMULATED_HOST_GPUS_H
+#pragma once
 
 #include "cli/simulate/host/host_tree.h"
 
@@ -13,5 +12,3 @@ extern const char *const simulated_gpu_names[];
 
 /* What stands in vendor, device and class of such a GPU; NULL: there is none of this name. */
 const struct tree_gpu *simulated_gpu(const char *name);
-
-#endif

@@ -11,8 +11,7 @@
  * number of the attribute (linux/if_link.h, IFLA_VF_STATS_*). Those of other drivers count nothing.
  * The speed of InfiniBand is unknown.
  */
-#ifndef ORBWEAVER_NODEAGENT_SIMULATED_HOST_HOST_TREE_H
-#define ORBWEAVER_NODEAGENT_SIMULATED_HOST_HOST_TREE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -214,5 +213,3 @@ void host_tree_link(struct host_tree *tree, const char *path, const char *target
 void host_tree_remove(struct host_tree *tree, const char *path);
 /* Text of a file, new; "" when there is none. */
 char *host_tree_read(struct host_tree *tree, const char *path);
-
-#endif

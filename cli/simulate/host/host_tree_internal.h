@@ -2,8 +2,7 @@
 /*
  * What the files host_tree*.c share. Functions without a comment do what their name says.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_HOST_HOST_TREE_INTERNAL_H
-#define ORBWEAVER_CLI_SIMULATE_HOST_HOST_TREE_INTERNAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -179,5 +178,3 @@ int tree_ethtool_request(struct host_tree *tree, const struct nlmsghdr *request,
 
 int tree_generic_request(struct host_tree *tree, const struct nlmsghdr *request,
 			 struct strbuf *answer);
-
-#endif

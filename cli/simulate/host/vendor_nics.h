@@ -4,8 +4,7 @@
  * public facts and not recorded from machines. Each names its sources: pci.ids, files of the kernel
  * below drivers/ and Documentation/, manuals of vendors. They are built into the program.
  */
-#ifndef ORBWEAVER_NODEAGENT_SIMULATED_HOST_VENDOR_NICS_H
-#define ORBWEAVER_NODEAGENT_SIMULATED_HOST_VENDOR_NICS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -28,5 +27,3 @@ extern const char *const vendor_nic_names[];
  */
 int vendor_nic_read(const char *name, struct vendor_nic *ret, struct err *err);
 void vendor_nic_done(struct vendor_nic *nic);
-
-#endif

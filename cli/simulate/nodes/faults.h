@@ -2,8 +2,7 @@
 /*
  * Faults of NICs and their words.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_NODES_FAULTS_H
-#define ORBWEAVER_CLI_SIMULATE_NODES_FAULTS_H
+#pragma once
 
 #include "cli/simulate/host/host_tree.h"
 #include "lib/base/err.h"
@@ -13,5 +12,3 @@ extern const char *const fault_words[TREE_FAULTS];
 
 /* ERR_INVALID "UnknownFault" with all words. */
 int fault_read(const char *word, enum tree_fault *ret, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The process that plays all nodes of a simulated cluster, and the words to it.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_NODES_NODES_H
-#define ORBWEAVER_CLI_SIMULATE_NODES_NODES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -42,5 +41,3 @@ int nodes_break(const char *socket, const char *nic, const char *kind, char **re
 		struct err *err);
 int nodes_repair(const char *socket, const char *nic, const char *kind, char **ret_text,
 		 struct err *err);
-
-#endif

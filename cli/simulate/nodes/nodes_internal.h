@@ -3,8 +3,7 @@
  * What the files of the process share. Calls go down: nodes.c → pods.c, workload_writes.c,
  * node_writes.c → sim_node.c → sim_host.c; up they go as queue keys.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_NODES_NODES_INTERNAL_H
-#define ORBWEAVER_CLI_SIMULATE_NODES_NODES_INTERNAL_H
+#pragma once
 
 #include "cli/simulate/nodes/nodes.h"
 #include "cli/simulate/nodes/sim_host.h"
@@ -152,5 +151,3 @@ void workload_turn(struct nodes *nodes, enum workload_kind kind, const char *key
 /* control.c */
 struct control *control_new(struct nodes *nodes, const char *path, struct err *err);
 void control_free(struct control *control);
-
-#endif

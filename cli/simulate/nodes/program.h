@@ -2,8 +2,7 @@
 /*
  * The process that plays nodes, as `orbweaver simulate` starts it.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_NODES_PROGRAM_H
-#define ORBWEAVER_CLI_SIMULATE_NODES_PROGRAM_H
+#pragma once
 
 /*
  * argv: its name, kubeconfig, state folder, control socket, namespace of the operator, namespace of
@@ -12,5 +11,3 @@
  * Hosts are in /dev/shm where that can be written, else in the state folder.
  */
 int nodes_program(int argc, char **argv);
-
-#endif

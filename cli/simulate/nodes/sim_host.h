@@ -2,8 +2,7 @@
 /*
  * The host of a simulated node: NICs of the catalogue in the places that guides name.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_NODES_SIM_HOST_H
-#define ORBWEAVER_CLI_SIMULATE_NODES_SIM_HOST_H
+#pragma once
 
 #include <jansson.h>
 
@@ -37,5 +36,3 @@ void sim_host_done(struct sim_host *host);
 
 /* By the name of its interface or its PCI address. NULL: there is none. */
 const struct sim_nic *sim_host_find(const struct sim_host *host, const char *nic);
-
-#endif

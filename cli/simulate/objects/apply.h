@@ -9,8 +9,7 @@
  * Sources: Kubernetes documentation, "Server-Side Apply"; kubernetes-sigs/structured-merge-diff
  * (sets of paths, and their form fieldsV1).
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_OBJECTS_APPLY_H
-#define ORBWEAVER_CLI_SIMULATE_OBJECTS_APPLY_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -76,5 +75,3 @@ int apply_object(const struct apply_write *write, const json_t *live, const json
  */
 int apply_track_update(const struct apply_write *write, const json_t *live, json_t *object,
 		       struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Columns and cells of built-in kinds. A part of table.c, apart because it is all kinds and fields.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_OBJECTS_CELLS_H
-#define ORBWEAVER_CLI_SIMULATE_OBJECTS_CELLS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ const struct cells_kind *cells_find(const char *group, const char *kind);
 
 /* The age of an RFC 3339 time; "<unknown>" without one, "<invalid>" for other text. Returns new. */
 json_t *cells_age(const json_t *time, int64_t now_us);
-
-#endif

@@ -6,8 +6,7 @@
  * Sources: Kubernetes API reference, "Status"; kubernetes/apimachinery pkg/util/validation/field
  * (wording of causes), pkg/api/errors (wording of statuses).
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_OBJECTS_FAILURE_H
-#define ORBWEAVER_CLI_SIMULATE_OBJECTS_FAILURE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -54,5 +53,3 @@ json_t *failure_apply_conflict(const json_t *causes);
  * reason is 500 "InternalError". Returns new.
  */
 json_t *failure_of_err(const struct err *err);
-
-#endif

@@ -8,8 +8,7 @@
  * set. fieldsV1 is the same but that a leaf is {}: fields_read and fields_write translate. An empty
  * object is the empty set, and no set below another is empty.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_OBJECTS_FIELDS_H
-#define ORBWEAVER_CLI_SIMULATE_OBJECTS_FIELDS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -50,5 +49,3 @@ void fields_remove(const struct schema *schema, json_t *value, const json_t *set
  * the schema wants one, items with the same keys, items without them.
  */
 int fields_check_form(const struct schema *schema, const json_t *value, struct err *err);
-
-#endif

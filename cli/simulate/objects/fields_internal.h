@@ -2,8 +2,7 @@
 /*
  * Shared by the two halves of fields.h: fields.c (sets) and walk.c (values).
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_OBJECTS_FIELDS_INTERNAL_H
-#define ORBWEAVER_CLI_SIMULATE_OBJECTS_FIELDS_INTERNAL_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -13,5 +12,3 @@ void fields_mark(json_t *set);
 bool fields_has(const json_t *set);
 /* Put the set of a path below, unless it is empty; takes it. */
 void fields_put(json_t *set, const char *element, json_t *below);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The part of JSONPath that printer columns use: table.h says which.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_OBJECTS_JSONPATH_H
-#define ORBWEAVER_CLI_SIMULATE_OBJECTS_JSONPATH_H
+#pragma once
 
 #include <jansson.h>
 
@@ -14,5 +13,3 @@ int jsonpath_check(const char *path, struct err *err);
 
 /* The first value that the path finds; borrowed. NULL: none, or the path is malformed. */
 const json_t *jsonpath_first(const json_t *value, const char *path);
-
-#endif

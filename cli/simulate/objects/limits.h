@@ -3,8 +3,7 @@
  * Bounds on foreign input. Parsing bounds depth (JSON_MAX_DEPTH), but a patch can nest deeper than
  * either of its inputs, and a schema can be larger than any object.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_OBJECTS_LIMITS_H
-#define ORBWEAVER_CLI_SIMULATE_OBJECTS_LIMITS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -36,5 +35,3 @@ int object_check_size(const json_t *value, struct err *err);
  * values are there already. Adds to *count.
  */
 int object_count(const json_t *value, size_t depth, size_t *count, struct err *err);
-
-#endif

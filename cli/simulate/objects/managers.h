@@ -4,8 +4,7 @@
  *
  * An entry is as in managedFields, but that "set" stands in place of "fieldsType" and "fieldsV1".
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_OBJECTS_MANAGERS_H
-#define ORBWEAVER_CLI_SIMULATE_OBJECTS_MANAGERS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -35,5 +34,3 @@ void managers_put_time(json_t *entry, int64_t now_us);
 
 /* "conflict with \"m\" using v1". Returns new; free(). */
 char *managers_conflict(const json_t *entry);
-
-#endif

@@ -10,8 +10,7 @@
  * Sources: RFC 6902, RFC 6901, RFC 7386; kubernetes/community
  * contributors/devel/sig-api-machinery/strategic-merge-patch.md.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_OBJECTS_PATCH_H
-#define ORBWEAVER_CLI_SIMULATE_OBJECTS_PATCH_H
+#pragma once
 
 #include <jansson.h>
 
@@ -39,5 +38,3 @@ enum patch_type {
  */
 int patch_object(enum patch_type type, const struct schema *schema, const json_t *object,
 		 const json_t *patch, json_t **ret, struct err *err);
-
-#endif

@@ -21,8 +21,7 @@
  * Sources: Kubernetes documentation, "Extend the Kubernetes API with CustomResourceDefinitions";
  * kube-openapi pkg/validation (wording).
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_OBJECTS_SCHEMA_H
-#define ORBWEAVER_CLI_SIMULATE_OBJECTS_SCHEMA_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -83,5 +82,3 @@ void schema_validate(const struct schema *schema, const json_t *object, json_t *
  * ownerReferences. namespaced: the kind has namespaces. A DNS subdomain is demanded of the name.
  */
 void metadata_validate(const json_t *object, bool namespaced, json_t *causes);
-
-#endif

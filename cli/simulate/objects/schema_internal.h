@@ -2,8 +2,7 @@
 /*
  * What the files of this folder see of a compiled schema.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_OBJECTS_SCHEMA_INTERNAL_H
-#define ORBWEAVER_CLI_SIMULATE_OBJECTS_SCHEMA_INTERNAL_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -15,5 +14,3 @@ struct schema {
 	struct map patterns; /* text of a pattern to struct pattern */
 	bool is_builtin;     /* members that are not in the table are fields of structs */
 };
-
-#endif

@@ -20,8 +20,7 @@
  *
  * Sources: Kubernetes documentation, "Labels and Selectors", "Field Selectors".
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_OBJECTS_SELECTOR_H
-#define ORBWEAVER_CLI_SIMULATE_OBJECTS_SELECTOR_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -55,5 +54,3 @@ OWN_DEFINE(struct selector, selector_free)
 
 /* Does it select this object? NULL selects everything. An absent field is "". */
 bool selector_matches(const struct selector *selector, const json_t *object);
-
-#endif

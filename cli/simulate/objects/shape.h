@@ -3,8 +3,7 @@
  * How the values of a schema's node hang together: members, items, and by what two of them merge.
  * Nodes are JSON as in schema_json; NULL is a node of which nothing is known.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_OBJECTS_SHAPE_H
-#define ORBWEAVER_CLI_SIMULATE_OBJECTS_SHAPE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -42,5 +41,3 @@ bool shape_flag(const json_t *node, const char *key);
 /* A node of ObjectMeta, and of a built-in kind with all that the table knows. Return new. */
 json_t *shape_metadata(void);
 json_t *shape_builtin(const char *group, const char *kind);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Strategic merge patches. A part of patch.c, apart because it has rules of its own.
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_OBJECTS_STRATEGIC_H
-#define ORBWEAVER_CLI_SIMULATE_OBJECTS_STRATEGIC_H
+#pragma once
 
 #include <jansson.h>
 
@@ -12,5 +11,3 @@
 /* As patch_object, with the node (shape.h) of the object; NULL: lists are replaced. */
 int patch_strategic(const json_t *node, const json_t *object, const json_t *patch, json_t **ret,
 		    struct err *err);
-
-#endif

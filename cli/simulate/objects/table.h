@@ -15,8 +15,7 @@
  * Sources: Kubernetes API reference, "Table"; documentation of "Additional printer columns";
  * kubernetes pkg/printers/internalversion (columns of built-in kinds).
  */
-#ifndef ORBWEAVER_CLI_SIMULATE_OBJECTS_TABLE_H
-#define ORBWEAVER_CLI_SIMULATE_OBJECTS_TABLE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -58,5 +57,3 @@ int table_path_check(const char *path, struct err *err);
  */
 #define TABLE_AGE_SIZE 32
 void table_age(int64_t span_us, char out[TABLE_AGE_SIZE]);
-
-#endif

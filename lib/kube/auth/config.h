@@ -10,8 +10,7 @@
  * https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/ (merging),
  * https://kubernetes.io/docs/reference/config-api/client-authentication.v1/ (exec plugins).
  */
-#ifndef ORBWEAVER_LIB_KUBE_AUTH_CONFIG_H
-#define ORBWEAVER_LIB_KUBE_AUTH_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -131,5 +130,3 @@ int kube_config_parse(const struct kube_config_source *src, const char *text, si
 
 /* Wipes secrets and frees what config owns; config is empty afterwards. An empty one is fine. */
 void kube_config_done(struct kube_config *config);
-
-#endif

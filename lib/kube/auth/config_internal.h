@@ -2,8 +2,7 @@
 /*
  * The pieces that config.c puts together; private to config*.c. They call nothing of config.c.
  */
-#ifndef ORBWEAVER_LIB_KUBE_AUTH_CONFIG_INTERNAL_H
-#define ORBWEAVER_LIB_KUBE_AUTH_CONFIG_INTERNAL_H
+#pragma once
 
 #include "lib/kube/auth/config.h"
 #include "lib/kube/auth/endpoint.h"
@@ -31,5 +30,3 @@ int config_read_token(const char *path, char **ret, struct err *err);
 
 /* The same from what a file held. */
 int config_trim_token(const char *path, const char *text, size_t len, char **ret, struct err *err);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * Secrets leave this module in struct kube_secret only, never in logs or errors.
  */
-#ifndef ORBWEAVER_LIB_KUBE_AUTH_CREDENTIALS_H
-#define ORBWEAVER_LIB_KUBE_AUTH_CREDENTIALS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -103,5 +102,3 @@ bool kube_credentials_reject(struct kube_credentials *c, uint64_t generation);
  * Unanswered questions are dropped without a call. NULL is fine.
  */
 void kube_credentials_free(struct kube_credentials *c);
-
-#endif

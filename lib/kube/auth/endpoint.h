@@ -3,8 +3,7 @@
  * URLs of API servers and proxies, taken apart and checked (RFC 3986, the part of it that makes
  * sense here).
  */
-#ifndef ORBWEAVER_LIB_KUBE_AUTH_ENDPOINT_H
-#define ORBWEAVER_LIB_KUBE_AUTH_ENDPOINT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ bool endpoint_is_loopback(const struct endpoint *e);
 void endpoint_done(struct endpoint *e);
 
 #define auto_endpoint auto_call(endpoint_done)
-
-#endif

@@ -5,8 +5,7 @@
  * https://kubernetes.io/docs/reference/config-api/client-authentication.v1/ (v1beta1 has the same
  * fields).
  */
-#ifndef ORBWEAVER_LIB_KUBE_AUTH_EXEC_CREDENTIAL_H
-#define ORBWEAVER_LIB_KUBE_AUTH_EXEC_CREDENTIAL_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -40,5 +39,3 @@ void exec_credential_done(struct exec_credential *credential);
  * terminal to offer, so spec.interactive is false. Returns new; free().
  */
 char *exec_credential_info(const char *api_version, const json_t *cluster);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Runs one exec plugin beside the loop: no terminal, a deadline, bounded output.
  */
-#ifndef ORBWEAVER_LIB_KUBE_AUTH_EXEC_PLUGIN_H
-#define ORBWEAVER_LIB_KUBE_AUTH_EXEC_PLUGIN_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ struct exec_plugin *exec_plugin_start(struct loop *loop, const struct kube_exec 
 
 /* Kill it with all that it started; no call comes any more. NULL is fine. */
 void exec_plugin_stop(struct exec_plugin *plugin);
-
-#endif

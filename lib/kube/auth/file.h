@@ -2,8 +2,7 @@
 /*
  * Small files that other programs replace while we run: tokens, certificates.
  */
-#ifndef ORBWEAVER_LIB_KUBE_AUTH_FILE_H
-#define ORBWEAVER_LIB_KUBE_AUTH_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ enum {
 int file_watch_look(struct file_watch *w, int64_t now_ms, struct strbuf *ret, struct err *err);
 
 void file_watch_stale(struct file_watch *w);
-
-#endif

@@ -6,8 +6,7 @@
  * Merging needs no merged copy: files are kept in order, and the first that has a name, or a
  * current-context, wins.
  */
-#ifndef ORBWEAVER_LIB_KUBE_AUTH_KUBECONFIG_H
-#define ORBWEAVER_LIB_KUBE_AUTH_KUBECONFIG_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -107,5 +106,3 @@ char *kubeconfig_path(const struct kubeconfig_entry *e, const char *path);
  */
 int kubeconfig_pem(const struct kubeconfig_entry *e, const char *field, enum pem_kind kind,
 		   char **ret_pem, char **ret_file, struct err *err);
-
-#endif

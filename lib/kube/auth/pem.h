@@ -6,8 +6,7 @@
  * Format: RFC 7468. Structure is checked (labels, base64, an outer DER sequence of the right
  * length), not cryptography.
  */
-#ifndef ORBWEAVER_LIB_KUBE_AUTH_PEM_H
-#define ORBWEAVER_LIB_KUBE_AUTH_PEM_H
+#pragma once
 
 #include <stddef.h>
 
@@ -25,5 +24,3 @@ enum pem_kind {
  * certificate".
  */
 int pem_check(const char *text, size_t len, enum pem_kind kind, struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
  * Memory that held a secret is overwritten before it goes back to the allocator, so that a core
  * dump or a stale page says less. Copies that a growing buffer left behind are not followed.
  */
-#ifndef ORBWEAVER_LIB_KUBE_AUTH_SECRET_H
-#define ORBWEAVER_LIB_KUBE_AUTH_SECRET_H
+#pragma once
 
 #include <stdbool.h>
 #include <string.h>
@@ -45,5 +44,3 @@ static inline bool secret_is_token(const char *s)
 			return false;
 	return true;
 }
-
-#endif

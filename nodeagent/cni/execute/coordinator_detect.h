@@ -7,8 +7,7 @@
  * The finding of a NIC: {"conflicts": [{"ip", "mac"}], "error": {…} (lib/json/ask.h)}; empty where
  * all is well, or its configuration asks for nothing.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_COORDINATOR_DETECT_H
-#define ORBWEAVER_NODEAGENT_CNI_EXECUTE_COORDINATOR_DETECT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -27,5 +26,3 @@ json_t *coordinator_detect_one(struct netns *pod, const char *ifname,
  */
 json_t *coordinator_detect(struct netns **namespaces, int netns, const json_t *nics,
 			   const json_t *settings);
-
-#endif

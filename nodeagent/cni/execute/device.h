@@ -2,8 +2,7 @@
 /*
  * A PCI function as the node sees it now: names change, its address does not.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_DEVICE_H
-#define ORBWEAVER_NODEAGENT_CNI_EXECUTE_DEVICE_H
+#pragma once
 
 #include <jansson.h>
 #include <linux/if.h>
@@ -43,5 +42,3 @@ int device_link(struct netns *ns, const char *name, int index, json_t *look, con
 
 /* RDMA devices of a PCI function or of an auxiliary device, as the node sees them: names, new. */
 json_t *device_rdma(const struct host *host, const char *id);
-
-#endif

@@ -4,8 +4,7 @@
  * host_device_check() and vf_check_node() are about? By evidence.h, right before a plugin changes
  * the device. What cannot be known counts as use.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_DEVICE_USE_H
-#define ORBWEAVER_NODEAGENT_CNI_EXECUTE_DEVICE_USE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -34,5 +33,3 @@ int device_use_check_rdma(const struct plugin_call *call, const char *type, stru
 /* May settings of this VF change, whose driver is one of user space? ERR_CONFLICT "DeviceBusy". */
 int device_use_check_vfio(const struct plugin_call *call, const char *type, struct host *host,
 			  const char *address, const char *driver, struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
  * What plugins that make or change the call's interface have in common: to find it, to refuse a
  * name that is taken.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_INTERFACE_RUN_H
-#define ORBWEAVER_NODEAGENT_CNI_EXECUTE_INTERFACE_RUN_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -20,5 +19,3 @@ int interface_refuse_taken(const struct plugin_call *call, struct err *err);
 
 /* What the pod has, for CHECK (cni/plan/interface.h). *ret: new. */
 int interface_look(const struct plugin_call *call, json_t **ret, struct err *err);
-
-#endif

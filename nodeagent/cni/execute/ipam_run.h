@@ -3,8 +3,7 @@
  * What plugins that make interfaces have in common: addresses of IPAM, set on an interface of the
  * pod.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_IPAM_RUN_H
-#define ORBWEAVER_NODEAGENT_CNI_EXECUTE_IPAM_RUN_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -57,5 +56,3 @@ bool ipam_is_owed(const struct plugin_call *call);
  */
 int ipam_finish_del(const struct plugin_call *call, bool gone, const char *key, const char *value,
 		    struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
  * Packet marks, so that what came in by one device is answered by it: a table of nf_tables in the
  * namespace. A rule of policy routing sends what carries the mark to a routing table.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_MARKS_H
-#define ORBWEAVER_NODEAGENT_CNI_EXECUTE_MARKS_H
+#pragma once
 
 #include "nodeagent/netlink/netns.h"
 
@@ -23,5 +22,3 @@
 int marks_set(struct netns *ns, const char *dev, struct err *err);
 /* Without the table there is nothing to do. */
 int marks_clear(struct netns *ns, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Steps as netlink messages.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_MESSAGES_H
-#define ORBWEAVER_NODEAGENT_CNI_EXECUTE_MESSAGES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -16,5 +15,3 @@
  * for a step that cannot be one.
  */
 struct nl_msg *message_of_step(const json_t *step, int index, int other, struct err *err);
-
-#endif

@@ -6,8 +6,7 @@
  * ARP and neighbour discovery on the interface itself, before the address is set or afterwards:
  * what the MACs of the namespace's own interfaces say does not count.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_NETNS_DETECT_H
-#define ORBWEAVER_NODEAGENT_CNI_EXECUTE_NETNS_DETECT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -44,5 +43,3 @@ void netns_detect(struct netns *ns, struct detect_request *requests, size_t n);
  * 200 ms for all of them.
  */
 void netns_announce(struct netns *ns, const json_t *list);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Carry out steps (nodeagent/cni/plan/steps.h) in the pod's namespace and the node's.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_NETNS_EXECUTE_H
-#define ORBWEAVER_NODEAGENT_CNI_EXECUTE_NETNS_EXECUTE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -29,5 +28,3 @@ int netns_execute(const struct netns_pair *pair, const json_t *steps, json_t *re
  * All of them, whatever fails: for the way back. Returns how many failed; err is the first failure.
  */
 int netns_execute_all(const struct netns_pair *pair, const json_t *steps, struct err *err);
-
-#endif

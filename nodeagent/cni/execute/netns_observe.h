@@ -5,8 +5,7 @@
  *
  * Decoding is pure over the kernel's bytes.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_NETNS_OBSERVE_H
-#define ORBWEAVER_NODEAGENT_CNI_EXECUTE_NETNS_OBSERVE_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ json_t *netns_decode_vf(const void *bytes, size_t len, int64_t vf);
 
 /* Append what the bytes say to look's lists. Unreadable messages are left out. */
 void netns_decode(const void *bytes, size_t len, json_t *look);
-
-#endif

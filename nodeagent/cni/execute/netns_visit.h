@@ -3,8 +3,7 @@
  * One look at a namespace, and steps in it, between plugins. `namespaces` is the list that the
  * worker's plugins share (attach_call.namespaces): NULL at first, each is opened once.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_NETNS_VISIT_H
-#define ORBWEAVER_NODEAGENT_CNI_EXECUTE_NETNS_VISIT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -29,5 +28,3 @@ void netns_visit_announce(struct netns **namespaces, int fd, const json_t *annou
 
 /* Close them all. */
 void netns_visit_end(struct netns **namespaces);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * What each plugin does with a call; attach_run() has looked at what all have in common.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_PLUGINS_H
-#define ORBWEAVER_NODEAGENT_CNI_EXECUTE_PLUGINS_H
+#pragma once
 
 #include "nodeagent/cni/execute/netns_execute.h"
 #include <stdbool.h>
@@ -34,5 +33,3 @@ struct plugin {
 extern const struct plugin plugin_coordinator, plugin_sriov, plugin_ib_sriov, plugin_rdma,
 	plugin_ipoib, plugin_macvlan, plugin_ipvlan, plugin_vlan, plugin_static, plugin_host_local,
 	plugin_bridge, plugin_tuning, plugin_host_device, plugin_dummy, plugin_ifacer;
-
-#endif

@@ -6,8 +6,7 @@
  * The files below a function in /sys are there whatever namespace its RDMA device is in. A function
  * without any has no folder: a container that needs it is not made, and tried again.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_RDMA_FILES_H
-#define ORBWEAVER_NODEAGENT_CNI_EXECUTE_RDMA_FILES_H
+#pragma once
 
 #include "lib/base/err.h"
 #include "nodeagent/host/host.h"
@@ -17,5 +16,3 @@ int rdma_files_keep(const struct host *host, const char *address, struct err *er
 
 /* Of all; of those that fail the first is reported. */
 int rdma_files_keep_all(const struct host *host, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Which RDMA devices and GIDs a pod has, once its interfaces are up.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_RDMA_LOOK_H
-#define ORBWEAVER_NODEAGENT_CNI_EXECUTE_RDMA_LOOK_H
+#pragma once
 
 #include <jansson.h>
 
@@ -19,5 +18,3 @@ enum { RDMA_LOOK_MS = 1000 };
  * out of sight, and there is nothing to wait for. Errors as of netns_open() and netlink_ask().
  */
 int rdma_look(int netns, struct host *host, json_t **ret_rows, struct err *err);
-
-#endif

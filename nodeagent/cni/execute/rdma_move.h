@@ -3,8 +3,7 @@
  * RDMA devices of a network namespace (NETLINK_RDMA, drivers/infiniband/core/nldev.c), and moving
  * one to another. Devices move where the RDMA subsystem is in exclusive mode.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_RDMA_MOVE_H
-#define ORBWEAVER_NODEAGENT_CNI_EXECUTE_RDMA_MOVE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -44,5 +43,3 @@ int rdma_move(struct netns *from, struct netns *to, const struct rdma_place *pla
  */
 int rdma_bring_back(struct netns *from, struct netns *to, const struct host *host,
 		    const json_t *saved, struct err *err);
-
-#endif

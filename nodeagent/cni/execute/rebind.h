@@ -3,8 +3,7 @@
  * Waiting for the new interface of a PCI function: its driver was started again, or its
  * RDMA device has moved, with which IPoIB interfaces end and others begin.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_REBIND_H
-#define ORBWEAVER_NODEAGENT_CNI_EXECUTE_REBIND_H
+#pragma once
 
 #include <stdint.h>
 
@@ -32,5 +31,3 @@ int device_restart(struct host *host, const char *address, const char *driver,
  */
 int device_rebind(struct host *host, const char *address, const char *driver, struct device *device,
 		  struct err *err);
-
-#endif

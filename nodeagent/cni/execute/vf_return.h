@@ -7,8 +7,7 @@
  * host-device also {"aliased": its alias in the pod is its name, and stays that on the way back,
  * "shares": its device has others}, "index" is that in the pod then.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_EXECUTE_VF_RETURN_H
-#define ORBWEAVER_NODEAGENT_CNI_EXECUTE_VF_RETURN_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -47,5 +46,3 @@ int vf_bring_back(const struct plugin_call *call, const json_t *saved, struct er
 
 /* Has no interface this name, as an alternative one neither? The one with number `but` may. */
 bool vf_name_is_free(struct netns *ns, const char *name, int64_t but);
-
-#endif

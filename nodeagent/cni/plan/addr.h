@@ -4,8 +4,7 @@
  *
  * Text is as Go prints it (net.IP.String): results go to programs that compare text.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_ADDR_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_ADDR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ bool addr_is_link_local(const struct addr *address);
 bool addr_is_multicast(const struct addr *address);
 /* All octets are zero. */
 bool addr_is_unspecified(const struct addr *address);
-
-#endif

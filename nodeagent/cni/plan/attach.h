@@ -6,8 +6,7 @@
  * this folder decide (pure); nodeagent/cni/execute looks and acts, and defines attach_run() in
  * attach_run.c, above both.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_ATTACH_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_ATTACH_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -136,5 +135,3 @@ bool attach_knows(const char *type);
  * interface itself says: CHECK and DEL need no record of ADD.
  */
 bool attach_is_common(const char *type);
-
-#endif

@@ -5,8 +5,7 @@
  * Names, values and modes are those of the kernel's bonding driver (linux/if_link.h, IFLA_BOND_*;
  * Documentation/networking/bonding.rst; drivers/net/bonding/bond_options.c).
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_BOND_OPTIONS_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_BOND_OPTIONS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@
  */
 int bond_options_read(const char *text, int64_t mode, json_t *options, json_t *ret_ignored,
 		      struct err *err);
-
-#endif

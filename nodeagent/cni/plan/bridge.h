@@ -8,8 +8,7 @@
  * by MAC and VLAN alone: what rewrites packets (ipMasq, macspoofchk) is refused. docs/cni.md lists
  * what is different on purpose.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_BRIDGE_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_BRIDGE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -109,5 +108,3 @@ int bridge_plan_gateways(const struct bridge_config *config, const struct bridge
  */
 int bridge_check(const struct bridge_config *config, const struct interface_facts *facts,
 		 const json_t *host, struct err *err);
-
-#endif

@@ -7,8 +7,7 @@
  * Source: kubernetes pkg/kubelet/cm/devicemanager/checkpoint, 1.20 to 1.35; before 1.20 DeviceIDs
  * was a list.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_CHECKPOINT_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_CHECKPOINT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -37,5 +36,3 @@ json_t *checkpoint_pods_of(const json_t *checkpoint, const char *device);
  * container and resource, new.
  */
 json_t *checkpoint_devices_of(const json_t *checkpoint, const char *pod_uid);
-
-#endif

@@ -12,8 +12,7 @@
  * macvlan, ipvlan, vlan and bridge and IPAMConfig of static and host-local in
  * containernetworking-plugins.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_CONFIG_KEYS_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_CONFIG_KEYS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -47,5 +46,3 @@ int config_keys_number(const json_t *config, const char *type, const char *key, 
 
 /* Can an interface have this name (net/core/dev.c, dev_valid_name(), and no '%')? */
 bool config_keys_is_ifname(const char *text);
-
-#endif

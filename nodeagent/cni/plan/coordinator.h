@@ -10,8 +10,7 @@
  * Calls for one pod come one after the other, in the order of its networks: tables are numbered by
  * the links that are there and up.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_COORDINATOR_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_COORDINATOR_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -82,5 +81,3 @@ struct coordinator_facts {
  */
 int coordinator_plan(const struct coordinator_config *config, const struct coordinator_role *role,
 		     const struct coordinator_facts *facts, json_t *steps, struct err *err);
-
-#endif

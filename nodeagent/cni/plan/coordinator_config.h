@@ -7,8 +7,7 @@
  * that older versions had (hostRPFilter, multusNicPrefix, logOptions); detectIPConflict,
  * detectGateway and detectOptions are heeded.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_COORDINATOR_CONFIG_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_COORDINATOR_CONFIG_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -56,5 +55,3 @@ int coordinator_config_read(const json_t *config, const json_t *settings,
 			    struct coordinator_config *ret, struct err *err);
 void coordinator_config_done(struct coordinator_config *config);
 #define auto_coordinator_config auto_call(coordinator_config_done)
-
-#endif

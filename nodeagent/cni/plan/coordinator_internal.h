@@ -3,8 +3,7 @@
  * What the coordinator*.c files share, from the lowest up: coordinator_role.c, coordinator_check.c;
  * coordinator.c above both. For these files only.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_COORDINATOR_INTERNAL_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_COORDINATOR_INTERNAL_H
+#pragma once
 
 #include "nodeagent/cni/plan/coordinator.h"
 
@@ -51,5 +50,3 @@ int coordinator_check_addresses(const struct coordinator_config *config,
  */
 int coordinator_check_table(const struct coordinator_config *config,
 			    const struct coordinator_facts *facts, struct err *err);
-
-#endif

@@ -10,8 +10,7 @@
  * Source: Network Plumbing Working Group, "Kubernetes Network Custom Resource Definition De-facto
  * Standard" 1.3, 4.1.2.1.9.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_DEFAULT_ROUTE_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_DEFAULT_ROUTE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -31,5 +30,3 @@ json_t *default_route_apply(const json_t *delegates, json_t *results);
  * (nodeagent/cni/plan/look.h: links and routes): a new array.
  */
 json_t *default_route_steps(const json_t *changes, const json_t *look);
-
-#endif

@@ -23,8 +23,7 @@
  * Standard" 1.3; what it leaves open is as Multus does it (recorded:
  * tests/conformance/multus.json), except for what tests/conformance/multus-differences.txt lists.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_DELEGATES_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_DELEGATES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -110,5 +109,3 @@ json_t *meta_delegates(const struct meta_input *in, struct err *err);
  */
 char *meta_device_info_path(const char *network, const char *container_id, const char *ifname);
 char *meta_device_info_source(const char *resource, const char *device);
-
-#endif

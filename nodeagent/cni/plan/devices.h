@@ -2,8 +2,7 @@
 /*
  * The devices that the kubelet has given a pod, dealt out to its networks. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_DEVICES_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_DEVICES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ struct devices_beyond {
 };
 bool devices_beyond(const json_t *pod, const json_t *devices, const char *resource,
 		    struct devices_beyond *ret);
-
-#endif

@@ -3,8 +3,7 @@
  * ARP (RFC 826, RFC 5227) and neighbour discovery (RFC 4861) as Ethernet frames: written to ask who
  * has an address, read to learn who says so. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_FRAME_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_FRAME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ struct frame_claim {
 
 /* False for frames that claim nothing. */
 bool frame_read(const uint8_t *bytes, size_t len, struct frame_claim *ret);
-
-#endif

@@ -6,8 +6,7 @@
  * (github.com/containernetworking/plugins, plugins/main/host-device): its keys, its result, and the
  * alias that keeps the name which the interface had on the node.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_HOST_DEVICE_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_HOST_DEVICE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -50,5 +49,3 @@ json_t *host_device_state(const json_t *link, const json_t *host, bool ipam);
  */
 const json_t *host_device_in_pod(const json_t *pod, const json_t *saved);
 const json_t *host_device_on_node(const json_t *host, const json_t *saved, bool has_moved);
-
-#endif

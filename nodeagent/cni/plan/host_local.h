@@ -6,8 +6,7 @@
  * Compatible with host-local of containernetworking-plugins 1.x, with its keys, files and order
  * (github.com/containernetworking/plugins, plugins/ipam/host-local).
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_HOST_LOCAL_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_HOST_LOCAL_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -70,5 +69,3 @@ const struct host_local_range *host_local_walk_next(struct host_local_walk *walk
 
 /* The text of a resolv.conf(5) as "dns" of a result; new. */
 json_t *host_local_dns(const char *text);
-
-#endif

@@ -6,8 +6,7 @@
  * purpose: the GUID that a VF had is kept before it is changed, the driver is bound anew only when
  * the GUID really changes.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_IB_SRIOV_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_IB_SRIOV_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -38,5 +37,3 @@ void ib_sriov_config_done(struct ib_sriov_config *config);
 bool ib_sriov_guid_of(const char *address, char ret[TEXT_GUID_SIZE]);
 /* All zeros and all ones are no GUIDs: the subnet manager takes neither. */
 bool ib_sriov_guid_is_set(const char *guid);
-
-#endif

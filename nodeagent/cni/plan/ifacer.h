@@ -7,8 +7,7 @@
  * (github.com/spidernet-io/spiderpool, docs/reference/plugin-ifacer.md). The interfaces are the
  * node's: they stay when pods go.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_IFACER_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_IFACER_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ int ifacer_plan(const struct ifacer_config *config, const json_t *host, json_t *
  */
 void ifacer_plan_back(const struct ifacer_config *config, const json_t *before, const json_t *now,
 		      json_t *steps);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * An interface gets what IPAM said: addresses and routes; CHECK compares them. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_INTERFACE_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_INTERFACE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -49,5 +48,3 @@ int interface_check(const struct interface_facts *facts, const char *kind, const
 
 /* The same error, for what a plugin compares besides. */
 #define interface_not_as_added(err, ...) err_set(err, ERR_HOST, "NotAsAdded", __VA_ARGS__)
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Addresses that a pod asks for by name, as static and host-local look for them. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_IPAM_WISH_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_IPAM_WISH_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@ int ipam_wish_lists(const char *type, const json_t *config, const json_t **ret_n
  */
 int ipam_wish_check_version(const char *type, const json_t *config, size_t n_v4, size_t n_v6,
 			    struct err *err);
-
-#endif

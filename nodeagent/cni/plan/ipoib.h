@@ -5,8 +5,7 @@
  * Compatible with ipoib-cni (github.com/mellanox/ipoib-cni). Pods of one node reach each other by
  * such interfaces from Linux 5.8 on.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_IPOIB_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_IPOIB_H
+#pragma once
 
 #include <jansson.h>
 
@@ -21,5 +20,3 @@
  */
 int ipoib_plan(const json_t *config, const json_t *master, const char *spare, const char *ifname,
 	       json_t *steps, struct err *err);
-
-#endif

@@ -20,8 +20,7 @@
  * Numbers are the kernel's (linux/rtnetlink.h). Absent: zero, none. "dst" is always there, with its
  * prefix length.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_LOOK_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_LOOK_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -53,5 +52,3 @@ int64_t look_number(const json_t *object, const char *key);
 /* LOOK_V4 or LOOK_V6 of an address, network, or route. */
 unsigned int look_family_bit(int64_t family);
 unsigned int look_family_of(const char *address);
-
-#endif

@@ -15,8 +15,7 @@
  *
  * Source: containerd pkg/cri, go-cni loadFromConfDir; containernetworking/cni libcni ConfFiles.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_META_CONF_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_META_CONF_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -91,5 +90,3 @@ struct meta_conf {
 
 void meta_conf_decide(const struct meta_conf_input *in, struct meta_conf *ret);
 void meta_conf_done(struct meta_conf *conf);
-
-#endif

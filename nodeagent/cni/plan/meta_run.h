@@ -11,8 +11,7 @@
  * the last. CHECK goes through those networks that have it; GC and STATUS concern the cluster's
  * network alone.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_META_RUN_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_META_RUN_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -75,5 +74,3 @@ int meta_run_outcome(const struct meta_run *run, bool *ret_left, struct err *err
  * may edit them at the end.
  */
 json_t *meta_run_results(struct meta_run *run);
-
-#endif

@@ -8,8 +8,7 @@
  * k8snetworkplumbingwg/multus-cni pkg/types/types.go (DelegateNetConf), recorded in
  * tests/conformance/multus.json ("cache").
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_MULTUS_STATE_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_MULTUS_STATE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -29,5 +28,3 @@ json_t *multus_state_read(const json_t *state, const char *container_id, const c
 
 /* The file's value for these delegates, new. */
 json_t *multus_state_write(const json_t *delegates);
-
-#endif

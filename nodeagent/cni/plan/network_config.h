@@ -5,8 +5,7 @@
  *
  * Source: CNI specification 1.1.0, sections 1 and 3 (https://www.cni.dev/docs/spec/).
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_NETWORK_CONFIG_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_NETWORK_CONFIG_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -37,5 +36,3 @@ bool network_key_is(const char *key, const char *name);
 
 /* Is `version` ("0.4.0") at least major.minor? "" and text that is no version are 0.1. */
 bool cni_version_at_least(const char *version, int major, int minor);
-
-#endif

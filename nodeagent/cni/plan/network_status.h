@@ -10,8 +10,7 @@
  * Standard" 1.3, section 5; k8snetworkplumbingwg/network-attachment-definition-client
  * pkg/utils/net-attach-def.go.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_NETWORK_STATUS_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_NETWORK_STATUS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -36,5 +35,3 @@ char *network_added_text(const json_t *delegate, const json_t *result);
  * that is none. New.
  */
 json_t *network_gone_result(const char *version, const char *ifname, const char *netns);
-
-#endif

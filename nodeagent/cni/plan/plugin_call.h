@@ -5,8 +5,7 @@
  *
  * Sources: CNI specification 1.1.0, sections 2 to 5; containernetworking/cni libcni/api.go.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_PLUGIN_CALL_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_PLUGIN_CALL_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -58,5 +57,3 @@ json_t *delegate_result(const json_t *delegate, const char *text, size_t len, st
  */
 int delegate_failure(const json_t *delegate, size_t plugin, const char *command, int exit_status,
 		     const char *out, const char *errors, struct err *err);
-
-#endif

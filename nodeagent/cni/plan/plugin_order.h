@@ -8,8 +8,7 @@
  * before it have made, and none after it; and what a pod has one of, tables, priorities of rules
  * and the effective default route, is given out in the order of the annotation.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_PLUGIN_ORDER_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_PLUGIN_ORDER_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -41,5 +40,3 @@ bool plugin_order_may_delete(const json_t *delegates, const bool *there, size_t 
  */
 json_t *plugin_order_unlink(const json_t *delegates, const json_t *records, const json_t *look,
 			    uint32_t group);
-
-#endif

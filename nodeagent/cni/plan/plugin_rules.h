@@ -5,8 +5,7 @@
  * The reconcilers of networks call it for what they render, so that a network that no pod could
  * join is not Ready. It is the plugins' own readers: there is no second list of rules.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_PLUGIN_RULES_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_PLUGIN_RULES_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ int plugin_rules_check(const json_t *config, size_t *ret_position, struct err *e
 
 /* Options of bonds in the configuration that have no effect (bond_options.h): a new list. */
 json_t *plugin_rules_ignored(const json_t *config);
-
-#endif

@@ -4,8 +4,7 @@
  * NetworkAttachmentDefinitions are, and each plugin of them is a program that runs as root on the
  * node with the configuration that is in them. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_PLUGIN_TYPES_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_PLUGIN_TYPES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -38,5 +37,3 @@ struct plugin_types {
  * flag.
  */
 int plugin_types_check(const json_t *delegates, const struct plugin_types *types, struct err *err);
-
-#endif

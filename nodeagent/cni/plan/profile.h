@@ -13,8 +13,7 @@
  * call for is taken away only while no pod of the node uses it: a pod is deleted by the plugin that
  * attached it.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_PROFILE_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_PROFILE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -84,5 +83,3 @@ void profile_decision_done(struct profile_decision *decision);
 json_t *profile_trouble(const struct err *err);
 /* The same for a label's value that is not a profile, new: "BadProfile". */
 json_t *profile_refused(const char *node, const char *value);
-
-#endif

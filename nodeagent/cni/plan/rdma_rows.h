@@ -4,8 +4,7 @@
  * namespace and in the GID tables of the node; and the texts of the files that its containers get
  * (docs/nccl.md). Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_RDMA_ROWS_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_RDMA_ROWS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ void rdma_rows_sort(json_t *rows, const json_t *topology);
 char *job_env_text(const json_t *rows, const char *owner);
 /* New; NULL: the text is not of job_env_text(). */
 char *job_env_owner(const char *text);
-
-#endif

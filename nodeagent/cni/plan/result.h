@@ -14,8 +14,7 @@
  * to 1.1.0, and pkg/types, whose conversions others rely on: address text as Go prints it, the
  * members of 1.1.0 dropped on the way to a version below 1.0.0.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_RESULT_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_RESULT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -64,5 +63,3 @@ json_t *result_new(void);
 void result_add_interface(json_t *result, const char *name, const char *mac, const char *sandbox,
 			  int64_t mtu, const char *pci_id);
 void result_add_ip(json_t *result, const char *address, const char *gateway, int interface);
-
-#endif

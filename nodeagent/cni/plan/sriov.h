@@ -7,8 +7,7 @@
  * Different on purpose: the VF's state is read first, and only what differs is written, so that
  * "vlan": 0 works on NICs that know no VLAN; DEL puts back what ADD changed and nothing else.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_SRIOV_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_SRIOV_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -91,5 +90,3 @@ const char *sriov_plan_name(const json_t *link, const char *name, json_t *steps)
 /* Only the settings: from one state to another. */
 void sriov_plan_settings(const char *pf, int64_t vf, const json_t *from, const json_t *to,
 			 json_t *steps);
-
-#endif

@@ -5,8 +5,7 @@
  * Compatible with static of containernetworking-plugins 1.x
  * (github.com/containernetworking/plugins, plugins/ipam/static).
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_STATIC_IPAM_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_STATIC_IPAM_H
+#pragma once
 
 #include <jansson.h>
 
@@ -25,5 +24,3 @@ int static_ipam_result(const json_t *config, const char *args, json_t **ret, str
  * ERR_HOST "NotAsAdded"   the text has the address
  */
 int static_ipam_check(const json_t *wanted, const json_t *previous, struct err *err);
-
-#endif

@@ -41,8 +41,7 @@
  * "index": the number of dev, by which it is found then: names change. "shared": others need it,
  * too, so it is never taken back. "announce": tell the network of the interface's addresses.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_STEPS_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_STEPS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -80,5 +79,3 @@ const json_t *steps_missing(const json_t *done, const json_t *pod, const json_t 
 
 /* "route 10.233.0.0/18 via 10.6.0.10 dev veth0 table 101 in the pod": for messages. New; free(). */
 char *step_text(const json_t *step);
-
-#endif

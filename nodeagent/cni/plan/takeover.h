@@ -6,8 +6,7 @@
  * Source: k8snetworkplumbingwg/multus-cni docs/configuration.md, docs/thick-plugin.md; keys count
  * in any case, as for Go.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_TAKEOVER_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_TAKEOVER_H
+#pragma once
 
 #include <jansson.h>
 
@@ -30,5 +29,3 @@
  */
 json_t *takeover_read(const json_t *multus, const char *conf_dir, const char *bin_dir,
 		      struct err *err);
-
-#endif

@@ -7,8 +7,7 @@
  * (github.com/containernetworking/plugins, plugins/meta/tuning): its keys, its file of sysctls that
  * are allowed, its result.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_TUNING_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_TUNING_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -64,5 +63,3 @@ void tuning_put_mac(const struct tuning_config *config, const char *ifname, json
 /* Is all as ADD set it? ERR_HOST "NotAsAdded": the text has what is different. */
 int tuning_check(const struct tuning_config *config, const json_t *link, const json_t *sysctls,
 		 struct err *err);
-
-#endif

@@ -7,8 +7,7 @@
  * (github.com/containernetworking/plugins, plugins/main): their keys, their result. docs/cni.md
  * lists what is different on purpose.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_UPPER_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_UPPER_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -57,5 +56,3 @@ int upper_plan(const struct upper_config *config, const json_t *master, const ch
  */
 int upper_check(const struct upper_config *config, const struct interface_facts *facts,
 		const json_t *master, struct err *err);
-
-#endif

@@ -11,8 +11,7 @@
  * Keys are those of Go's structures: pkg/types/types.go of these projects (k8snetworkplumbingwg).
  * null is what the configuration did not have.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_UPSTREAM_STATE_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_UPSTREAM_STATE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -37,5 +36,3 @@ char *upstream_state_path(const char *plugin, const char *network, const char *c
  * NULL with err ERR_INVALID "BadUpstreamState" or "BadField" (sriov.h), which names the key.
  */
 json_t *upstream_state_read(const char *plugin, const json_t *kept, struct err *err);
-
-#endif

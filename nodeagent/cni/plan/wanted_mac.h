@@ -2,8 +2,7 @@
 /*
  * The MAC address that a pod asks for, from where plugins look for it. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLAN_WANTED_MAC_H
-#define ORBWEAVER_NODEAGENT_CNI_PLAN_WANTED_MAC_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -27,5 +26,3 @@ int wanted_mac_last(const char *type, const char *const *texts, size_t n, char r
  */
 int wanted_mac_read(const char *type, const json_t *config, const char *args, char ret[18],
 		    struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
  * How long a CNI call may take, and its parts, in milliseconds: what the plugin, the server, its
  * workers and the flag of the agent share.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLUGIN_DEADLINES_H
-#define ORBWEAVER_NODEAGENT_CNI_PLUGIN_DEADLINES_H
+#pragma once
 
 enum {
 	/* The plugin, for a server that is away. */
@@ -45,5 +44,3 @@ enum {
 };
 
 _Static_assert(WORKER_DEL_SUM_MS < SERVER_DEL_MS, "the worker still takes down the rest");
-
-#endif

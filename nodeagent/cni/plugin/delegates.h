@@ -2,8 +2,7 @@
 /*
  * Programs that the plugin runs for the server: any number side by side.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLUGIN_DELEGATES_H
-#define ORBWEAVER_NODEAGENT_CNI_PLUGIN_DELEGATES_H
+#pragma once
 
 #include <poll.h>
 
@@ -51,5 +50,3 @@ void delegates_turn(struct delegates *delegates, struct wire_buffer *out);
 
 /* How many run. */
 size_t delegates_running(const struct delegates *delegates);
-
-#endif

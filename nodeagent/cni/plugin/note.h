@@ -3,8 +3,7 @@
  * A DEL that nobody could take: the whole call in a file of its own, on the disk before the plugin
  * says that it is done.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLUGIN_NOTE_H
-#define ORBWEAVER_NODEAGENT_CNI_PLUGIN_NOTE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ int note_write(const char *state, const void *call, size_t len, char ret_name[NO
 
 /* Remove it again: the call was taken after all. */
 void note_remove(const char *state, const char *name);
-
-#endif

@@ -14,13 +14,10 @@
  * From the environment besides CNI_*: ORBWEAVER_CNI_SOCKET and ORBWEAVER_CNI_STATE in place of
  * WIRE_SOCKET and WIRE_STATE, for a caller that has them mounted elsewhere; ORBWEAVER_CNI_WAIT_MS.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLUGIN_PLUGIN_H
-#define ORBWEAVER_NODEAGENT_CNI_PLUGIN_PLUGIN_H
+#pragma once
 
 /* In the file of the program: by this one finds out that a file is ours. */
 #define PLUGIN_MARK "orbweaver-cni: this plugin asks the agent of its node"
 
 /* Returns the exit status. `name`: the last part of argv[0]. */
 int plugin_run(const char *name);
-
-#endif

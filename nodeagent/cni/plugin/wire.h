@@ -12,8 +12,7 @@
  * raises WIRE_VERSION. The descriptor of the pod's network namespace comes with the first byte of
  * WIRE_CALL.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_PLUGIN_WIRE_H
-#define ORBWEAVER_NODEAGENT_CNI_PLUGIN_WIRE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -111,5 +110,3 @@ bool wire_next(const struct wire_message *message, size_t *at, struct wire_field
 
 /* The number of a field; `otherwise` when it is none. */
 uint32_t wire_number(const struct wire_field *field, uint32_t otherwise);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Errors as the CNI specification wants them: one place that knows its codes. Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_SERVER_CNI_ERROR_H
-#define ORBWEAVER_NODEAGENT_CNI_SERVER_CNI_ERROR_H
+#pragma once
 
 #include <jansson.h>
 
@@ -33,5 +32,3 @@ enum cni_code cni_error_code(const struct err *err);
  * success (go-cni); both are put in other words.
  */
 json_t *cni_error(const char *version, const struct err *err);
-
-#endif

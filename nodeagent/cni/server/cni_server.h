@@ -19,8 +19,7 @@
  * {"profile": "auto"} once it has read its Node, and when that changes. "podNetworks"
  * (nodeagent/cni/plan/profile.h) stands beside "attachments".
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_SERVER_CNI_SERVER_H
-#define ORBWEAVER_NODEAGENT_CNI_SERVER_CNI_SERVER_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -93,5 +92,3 @@ json_t *cni_server_usage(const struct cni_server *server);
 void cni_server_set_networks(struct cni_server *server, const json_t *networks);
 /* Workers that run are killed; the next server goes on with what they leave. Accepts NULL. */
 void cni_server_free(struct cni_server *server);
-
-#endif

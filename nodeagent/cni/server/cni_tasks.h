@@ -3,8 +3,7 @@
  * The queue of the CNI server, for cni_server.c: tasks, their workers, what these ask, and their
  * plugins' connections. Calls go from cni_server.c down.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_SERVER_CNI_TASKS_H
-#define ORBWEAVER_NODEAGENT_CNI_SERVER_CNI_TASKS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -120,5 +119,3 @@ void tasks_tell_soon(struct cni_server *server);
 void tasks_tell(void *arg);
 /* A deadline that is `ms` where an ADD has SERVER_ADD_MS. */
 int64_t tasks_scaled_ms(const struct cni_server *server, int64_t ms);
-
-#endif

@@ -4,8 +4,7 @@
  * capabilities nor the host's files: cnid_open() takes what it needs of the host before it gives
  * them up.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_SERVER_CNID_H
-#define ORBWEAVER_NODEAGENT_CNI_SERVER_CNID_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -42,5 +41,3 @@ struct cnid_config {
 
 /* Returns an exit status. */
 int cnid_run(const struct cnid_config *config);
-
-#endif

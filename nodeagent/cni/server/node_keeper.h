@@ -8,8 +8,7 @@
  * Nothing is done to the runtime's folders before a profile was set: until the agent has read its
  * Node, all stays as the one before us left it.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_SERVER_NODE_KEEPER_H
-#define ORBWEAVER_NODEAGENT_CNI_SERVER_NODE_KEEPER_H
+#pragma once
 
 #include <jansson.h>
 
@@ -39,5 +38,3 @@ void node_keeper_free(struct node_keeper *keeper);
 
 /* From now on; looks soon, from the loop. */
 void node_keeper_set(struct node_keeper *keeper, enum profile profile);
-
-#endif

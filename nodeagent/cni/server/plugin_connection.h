@@ -3,8 +3,7 @@
  * A connection of a plugin (nodeagent/cni/plugin/wire.h): brings one call, runs programs, takes the
  * answer.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_SERVER_PLUGIN_CONNECTION_H
-#define ORBWEAVER_NODEAGENT_CNI_SERVER_PLUGIN_CONNECTION_H
+#pragma once
 
 #include <jansson.h>
 
@@ -37,5 +36,3 @@ int plugin_connection_exec(struct plugin_connection *conversation, uint32_t id, 
 void plugin_connection_done(struct plugin_connection *conversation, const char *text, int status);
 /* Not a word more. Accepts NULL. */
 void plugin_connection_free(struct plugin_connection *conversation);
-
-#endif

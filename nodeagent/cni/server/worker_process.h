@@ -2,8 +2,7 @@
 /*
  * A worker as the server sees it: ordered from the supervisor, given its job, heard, ended.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_SERVER_WORKER_PROCESS_H
-#define ORBWEAVER_NODEAGENT_CNI_SERVER_WORKER_PROCESS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -42,5 +41,3 @@ void worker_process_answer(struct worker_process *run, json_t *reply);
 void worker_process_kill(struct worker_process *run);
 /* A worker that runs is killed. Not from `asked`, `told`. Accepts NULL. */
 void worker_process_free(struct worker_process *run);
-
-#endif

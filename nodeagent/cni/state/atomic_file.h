@@ -4,8 +4,7 @@
  * written under a name that is always the same: what a crash leaves is overwritten, or removed with
  * the file.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_STATE_ATOMIC_FILE_H
-#define ORBWEAVER_NODEAGENT_CNI_STATE_ATOMIC_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ int atomic_file_remove(int dir, const char *folder, const char *name, bool sync)
 
 /* Drafts of all files of the folder. */
 void atomic_file_clean(int dir, const char *folder);
-
-#endif

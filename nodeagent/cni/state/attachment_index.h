@@ -3,8 +3,7 @@
  * What all sandboxes of the node have, in memory: what the agent hears, and what says whether a pod
  * has anything left.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_STATE_ATTACHMENT_INDEX_H
-#define ORBWEAVER_NODEAGENT_CNI_STATE_ATTACHMENT_INDEX_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -37,5 +36,3 @@ size_t attachment_index_devices(const struct attachment_index *ledger, const cha
 /* Has the pod with this UID, in whatever sandbox, something of this plugin that stays? */
 bool attachment_index_has(const struct attachment_index *ledger, const char *plugin,
 			  const char *uid);
-
-#endif

@@ -2,13 +2,10 @@
 /*
  * Which boot this is. No network namespace outlives it, no VF, and nothing that was set on one.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_STATE_BOOT_ID_H
-#define ORBWEAVER_NODEAGENT_CNI_STATE_BOOT_ID_H
+#pragma once
 
 /*
  * The kernel's id of this boot, new (Linux, Documentation/admin-guide/sysctl/kernel.rst, random);
  * "" when it cannot be read.
  */
 char *boot_id(void);
-
-#endif

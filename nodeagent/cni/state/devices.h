@@ -11,8 +11,7 @@
  * device alone. Whoever changes a device, or asks before it does, holds the lock of it; the lock
  * ends with the process. All calls block.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_STATE_DEVICES_H
-#define ORBWEAVER_NODEAGENT_CNI_STATE_DEVICES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -58,5 +57,3 @@ int device_is_owned(struct sandboxes *state, const char *address, const char *co
  * Give it up; the owner before is the owner again if it has a file still. Another's is left alone.
  */
 void device_release(struct sandboxes *state, const char *address, const char *container);
-
-#endif

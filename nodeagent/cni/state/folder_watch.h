@@ -4,8 +4,7 @@
  * server, which sees no file of the host, opens and reads it; a worker, which gets a copy with its
  * job, names the folders, each time before it looks at them.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_STATE_FOLDER_WATCH_H
-#define ORBWEAVER_NODEAGENT_CNI_STATE_FOLDER_WATCH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -32,5 +31,3 @@ bool folder_watch_drain(int watch);
  * user has too many watches.
  */
 int folder_watch_add(int watch, int root, const char *path, struct err *err);
-
-#endif

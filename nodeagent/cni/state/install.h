@@ -6,8 +6,7 @@
  * program of somebody else that has the name is kept as NAME.orbweaver-saved, once, and comes back
  * when ours is taken away. Blocks.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_STATE_INSTALL_H
-#define ORBWEAVER_NODEAGENT_CNI_STATE_INSTALL_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -49,5 +48,3 @@ int install_restore(int root, const char *bin_dir, const json_t *names, struct e
 
 /* The same under all names. */
 int install_remove(int root, const char *bin_dir, struct err *err);
-
-#endif

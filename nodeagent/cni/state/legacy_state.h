@@ -4,8 +4,7 @@
  * /var/lib/cni (nodeagent/cni/plan/upstream_state.h). All calls block; `root` is a descriptor of
  * the host's root.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_STATE_LEGACY_STATE_H
-#define ORBWEAVER_NODEAGENT_CNI_STATE_LEGACY_STATE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -29,5 +28,3 @@ void legacy_state_forget(int root, const char *container, const struct sandbox_k
  * is none of that plugin. NULL with err ERR_TRANSIENT "DeviceNotClaimed": it cannot be known now.
  */
 json_t *legacy_state_holder(int root, const char *device, struct err *err);
-
-#endif

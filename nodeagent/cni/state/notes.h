@@ -3,8 +3,7 @@
  * The notes that plugins left while nobody took their calls (nodeagent/cni/plugin/note.h), as the
  * server reads them.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_STATE_NOTES_H
-#define ORBWEAVER_NODEAGENT_CNI_STATE_NOTES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ bool notes_is_of_other_version(const void *data, size_t len);
 /* Remove what plugins began to write and left, more than NOTES_DRAFT_S seconds ago. */
 enum { NOTES_DRAFT_S = 3600 };
 void notes_clean(int state);
-
-#endif

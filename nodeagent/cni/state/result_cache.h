@@ -8,8 +8,7 @@
  * result: … unexpected end of JSON input"). Its pod stays Terminating for ever and keeps its VFs.
  * Without the file DEL does without a result, as the CNI specification allows.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_STATE_RESULT_CACHE_H
-#define ORBWEAVER_NODEAGENT_CNI_STATE_RESULT_CACHE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@
  * there has none.
  */
 size_t result_cache_remove_empty(int root);
-
-#endif

@@ -20,8 +20,7 @@
  * Workers of one sandbox may run side by side: each change is made under a lock of the file. All
  * calls block.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_STATE_SANDBOXES_H
-#define ORBWEAVER_NODEAGENT_CNI_STATE_SANDBOXES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -151,5 +150,3 @@ json_t *sandboxes_list(struct sandboxes *state, struct err *err);
 
 /* Make the folders of the state, and remove drafts that a crash left. ERR_HOST "StateUnusable". */
 int sandboxes_prepare(struct sandboxes *state, struct err *err);
-
-#endif

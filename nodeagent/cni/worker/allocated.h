@@ -4,8 +4,7 @@
  * node (deviceID, pciBusID, master), and whoever writes NetworkAttachmentDefinitions of a namespace
  * would take VFs past the requests that the scheduler counts. In a worker.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_ALLOCATED_H
-#define ORBWEAVER_NODEAGENT_CNI_WORKER_ALLOCATED_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -48,5 +47,3 @@ int allocated_is_given(const char *kubelet_dir, const char *device, const char *
  * above.
  */
 int allocated_devices(const char *kubelet_dir, const char *pod_uid, json_t **ret, struct err *err);
-
-#endif

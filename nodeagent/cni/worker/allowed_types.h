@@ -4,8 +4,7 @@
  * command line and the node's own configurations, which only root writes. What a call says is not
  * enough: it comes by processes without privileges. In a worker.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_ALLOWED_TYPES_H
-#define ORBWEAVER_NODEAGENT_CNI_WORKER_ALLOWED_TYPES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -29,5 +28,3 @@ int allowed_types_check_config(const struct attachment *a, const json_t *config,
  */
 int allowed_types_admit(const struct attachment *a, const char *type, const char *command,
 			struct err *err);
-
-#endif

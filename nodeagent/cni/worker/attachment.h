@@ -4,8 +4,7 @@
  * sandbox, with what is on the disk about it. In a worker: blocks, and may be killed at any line;
  * what is left then is enough for attachment_delete().
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_ATTACHMENT_H
-#define ORBWEAVER_NODEAGENT_CNI_WORKER_ATTACHMENT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -106,5 +105,3 @@ int attachment_delete(struct attachment *attachment, struct err *err);
 
 /* meta_call_pass(): plugins of ours have nothing to do then. command: "GC" or "STATUS". */
 int attachment_pass(struct attachment *attachment, const char *command, struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
  * The record of an attachment on the disk, one of its sandbox's (state/sandboxes.h). In a worker:
  * blocks.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_ATTACHMENT_RECORD_H
-#define ORBWEAVER_NODEAGENT_CNI_WORKER_ATTACHMENT_RECORD_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -32,5 +31,3 @@ int attachment_record_put(const struct attachment *a, struct record_change what,
 
 /* *ret: new, NULL: there is none. -1: it cannot be known (sandbox_load). */
 int attachment_record_load(const struct attachment *a, json_t **ret, struct err *err);
-
-#endif

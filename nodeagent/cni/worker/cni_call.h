@@ -4,8 +4,7 @@
  * it (containernetworking/cni, SPEC.md 1.1). Errors become codes in
  * nodeagent/cni/server/cni_error.h.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_CNI_CALL_H
-#define ORBWEAVER_NODEAGENT_CNI_WORKER_CNI_CALL_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -70,5 +69,3 @@ bool cni_call_is_valid(const struct cni_call *call, const char *container, const
 void cni_call_share(const struct cni_call *call, struct cni_call *ret);
 
 const char *cni_command_name(enum cni_command command);
-
-#endif

@@ -16,8 +16,7 @@
  * worker believes nothing in a job that it can check: names, the call, the namespace. Where the
  * host's files are, and what may run there, the worker knows from its own command line.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_CNI_JOB_H
-#define ORBWEAVER_NODEAGENT_CNI_WORKER_CNI_JOB_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -69,5 +68,3 @@ int cni_job_read(const json_t *message, int netns, struct cni_job *ret, struct c
 
 /* Can it be a note, a file in its folder? */
 bool cni_job_is_note(const char *name);
-
-#endif

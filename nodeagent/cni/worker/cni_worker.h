@@ -4,8 +4,7 @@
  * out one job in plain blocking code, since entering a namespace moves a whole thread and netlink
  * may wait. It ends when the job is done, when its deadline is over, or with the server.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_CNI_WORKER_H
-#define ORBWEAVER_NODEAGENT_CNI_WORKER_CNI_WORKER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ struct cni_worker_config {
  * (attachment_index_describe); absent when that cannot be known. Of others see node_job.h.
  */
 void cni_worker_run(int line, const struct cni_worker_config *config);
-
-#endif

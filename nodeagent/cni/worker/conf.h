@@ -9,8 +9,7 @@
  * Multus has gone (nodeagent/cni/plan/takeover.h). Delete /var/lib/orbweaver/cni/multus.conf and
  * restart the agent to forget it.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_CONF_H
-#define ORBWEAVER_NODEAGENT_CNI_WORKER_CONF_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -66,5 +65,3 @@ void conf_look(struct conf *conf, enum meta_mode mode, const json_t *files, stru
 
 /* Take the file away, for who removes all that is ours. ERR_HOST "ConfNotWritten". */
 int conf_remove(int root, const char *dir, struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
  * A program on the host, as requests of workers have it (worker_channel.h) and as the plugin is
  * asked to run it (nodeagent/cni/plugin/wire.h). Pure.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_EXEC_WIRE_H
-#define ORBWEAVER_NODEAGENT_CNI_WORKER_EXEC_WIRE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ int exec_wire_write(struct wire_buffer *out, uint32_t id, const json_t *exec);
 
 /* The end of a program: {"status", "stdout", "stderr"} of a WIRE_RESULT, new. */
 json_t *exec_wire_read(const struct wire_message *result, uint32_t *ret_id);
-
-#endif

@@ -4,8 +4,7 @@
  * waits on the host runs them or, for what is finished later, a child of the worker in the host's
  * root. In a worker: blocks.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_EXTERNAL_IPAM_H
-#define ORBWEAVER_NODEAGENT_CNI_WORKER_EXTERNAL_IPAM_H
+#pragma once
 
 #include "nodeagent/cni/worker/attachment.h"
 
@@ -67,5 +66,3 @@ bool external_ipam_has_run(const json_t *end);
 
 /* Pure: what a program's end says: {"status", "stdout", "stderr"}. Errors as above. */
 int external_ipam_read(const char *type, const json_t *end, json_t **ret_result, struct err *err);
-
-#endif

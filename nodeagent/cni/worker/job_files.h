@@ -7,8 +7,7 @@
  * The pod is found by its UID in the kubelet's checkpoint. No call fails for want of a file: what
  * is not known is logged, and has no file.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_JOB_FILES_H
-#define ORBWEAVER_NODEAGENT_CNI_WORKER_JOB_FILES_H
+#pragma once
 
 #include "nodeagent/cni/worker/attachment.h"
 
@@ -26,5 +25,3 @@ void job_files_remove(int root, const char *container);
 
 /* Remove the folders of all sandboxes that have no record in `state`. */
 void job_files_sweep(int root, struct sandboxes *state);
-
-#endif

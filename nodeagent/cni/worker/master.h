@@ -2,8 +2,7 @@
 /*
  * The addresses of the NIC that an attachment lies on.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_MASTER_H
-#define ORBWEAVER_NODEAGENT_CNI_WORKER_MASTER_H
+#pragma once
 
 #include <jansson.h>
 
@@ -13,5 +12,3 @@
  * Asks the kernel, in the node's network namespace.
  */
 json_t *master_addresses(const json_t *config, int root);
-
-#endif

@@ -7,8 +7,7 @@
  * What is kept: {"delegates": [nodeagent/cni/plan/delegates.h]} before the first plugin is called,
  * and with {"results": [each's of ADD]}, which DEL hands back (prevResult), when all have ended.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_META_CALL_H
-#define ORBWEAVER_NODEAGENT_CNI_WORKER_META_CALL_H
+#pragma once
 
 #include <jansson.h>
 
@@ -41,5 +40,3 @@ int meta_call_run(struct attachment *attachment, enum attach_command command, co
  */
 int meta_call_pass(struct attachment *attachment, const char *command,
 		   const struct meta_services *services, struct err *err);
-
-#endif

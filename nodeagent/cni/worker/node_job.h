@@ -12,8 +12,7 @@
  * which the next such job brings along, and "isOpen" (profile_keeper.h).
  * Each has "error" where it failed: ERR_HOST "StateUnusable"; "RdmaFilesStale".
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_NODE_JOB_H
-#define ORBWEAVER_NODEAGENT_CNI_WORKER_NODE_JOB_H
+#pragma once
 
 #include <jansson.h>
 
@@ -25,5 +24,3 @@
 /* watch: descriptor that came with the job; -1: none. root: descriptor of the host's root. */
 void node_job_run(struct worker_channel *line, enum cni_job_kind kind, const json_t *job, int watch,
 		  struct sandboxes *state, int root, const struct cni_worker_config *config);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * What waits for the network is shared by all NICs of a pod: attachment_shared.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_PLUGIN_CALLS_H
-#define ORBWEAVER_NODEAGENT_CNI_WORKER_PLUGIN_CALLS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ struct own_plugins {
  */
 void plugin_calls_run(const struct attachment *of, const json_t *delegates, struct meta_run *run,
 		      const struct own_plugins *own);
-
-#endif

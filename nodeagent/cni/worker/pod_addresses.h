@@ -8,8 +8,7 @@
  * result}}. All get what they need, or none: then, and for an interface that is not among the
  * results, each asks alone, and its error is its own.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_POD_ADDRESSES_H
-#define ORBWEAVER_NODEAGENT_CNI_WORKER_POD_ADDRESSES_H
+#pragma once
 
 #include "nodeagent/cni/worker/attachment.h"
 
@@ -25,5 +24,3 @@ json_t *pod_addresses_wishes(const struct attachment *attachment, const json_t *
  * spiderpool_wish(), which was not asked for then, and the agent's; *ret_asked says which.
  */
 json_t *pod_addresses_ask(struct attachment *attachment, bool *ret_asked, struct err *err);
-
-#endif

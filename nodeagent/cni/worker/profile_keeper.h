@@ -5,8 +5,7 @@
  * worker look after each change; what one look knows of those before is its memory, which the next
  * worker gets. Blocks for as long as the folders take.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_PROFILE_KEEPER_H
-#define ORBWEAVER_NODEAGENT_CNI_WORKER_PROFILE_KEEPER_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -64,5 +63,3 @@ json_t *profile_keeper_memory(const struct profile_keeper *keeper);
  * install_remove() have them.
  */
 int profile_keeper_remove(int root, const char *conf_dir, const char *bin_dir, struct err *err);
-
-#endif

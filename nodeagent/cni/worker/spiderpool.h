@@ -5,8 +5,7 @@
  * Source: Spiderpool 1.2, cmd/spiderpool/cmd/config.go. Keys for logs and sockets are accepted and
  * say nothing.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_SPIDERPOOL_H
-#define ORBWEAVER_NODEAGENT_CNI_WORKER_SPIDERPOOL_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -21,5 +20,3 @@
  * addresses go along as "masterAddresses". NULL with ERR_INVALID "BadField".
  */
 json_t *spiderpool_wish(const json_t *config, const char *ifname, bool *ret_match, struct err *err);
-
-#endif

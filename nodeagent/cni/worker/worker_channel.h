@@ -10,8 +10,7 @@
  * programs on the host, run side by side by the plugin: {"status": 0, "stdout": "…", "stderr":
  * "…"}.
  */
-#ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_WORKER_CHANNEL_H
-#define ORBWEAVER_NODEAGENT_CNI_WORKER_WORKER_CHANNEL_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -66,5 +65,3 @@ json_t *worker_channel_ask_for(struct attachment *attachment, const char *step, 
 
 /* A request of the agent about this attachment, new; what is known of it goes along. */
 json_t *worker_channel_request_new(const struct attachment *attachment, const char *kind);
-
-#endif

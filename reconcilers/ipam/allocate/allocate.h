@@ -6,8 +6,7 @@
  * the pod's UID and stands in no endpoint is what is left of a pass that was cut off between its
  * two writes: it is taken up first.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_ALLOCATE_H
-#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_ALLOCATE_H
+#pragma once
 
 #include "reconcilers/ipam/allocate/books.h"
 #include "reconcilers/ipam/candidates.h"
@@ -108,5 +107,3 @@ bool ipam_give_back(struct books *books, const char *pod, const json_t *status);
  * 0.3.0 to 1.0.0.
  */
 json_t *ipam_cni_result(const json_t *status, const char *nic, const char *cni_version);
-
-#endif

@@ -3,8 +3,7 @@
  * What the files of an allocation share: allocate.c calls the others, allocate_takeover.c those of
  * allocate_take.c, and both those of allocate_item.c.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_ALLOCATE_INTERNAL_H
-#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_ALLOCATE_INTERNAL_H
+#pragma once
 
 #include "reconcilers/ipam/allocate/allocate.h"
 
@@ -126,5 +125,3 @@ int allocation_come_back(struct allocate_call *call, const json_t *asks, const c
  * may have chosen other pools. Its interface is not there yet.
  */
 int allocation_judge_again(struct allocate_call *call, const json_t *ask, struct err *err);
-
-#endif

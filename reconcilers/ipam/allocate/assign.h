@@ -7,8 +7,7 @@
  * decides again. A pass that is cut off leaves records that name pod and UID; the next one takes
  * them up, or gives them back.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_ASSIGN_H
-#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_ASSIGN_H
+#pragma once
 
 #include "reconcilers/core/reconcile.h"
 
@@ -117,5 +116,3 @@ bool assign_wants(const json_t *pod);
  * sandbox was made, "addresses" is kept: {interface: [address]}.
  */
 void assign_project(json_t *pod);
-
-#endif

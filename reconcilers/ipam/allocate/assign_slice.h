@@ -2,8 +2,7 @@
 /*
  * How many of the pods that wait, and of those that have ended, are in one pass (assign.h).
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_ASSIGN_SLICE_H
-#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_ASSIGN_SLICE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -44,5 +43,3 @@ bool assign_slice_take_more(struct assign_slice *slice, const struct candidate_n
 bool assign_slice_take_ending(struct assign_slice *slice, const json_t *ended);
 /* About how much work the pod is. */
 size_t assign_slice_work(const json_t *pod, size_t pools);
-
-#endif

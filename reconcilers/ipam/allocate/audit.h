@@ -3,8 +3,7 @@
  * Do ledgers, endpoints and pods agree? What does not is named, with what it means for users and
  * what mends it.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_AUDIT_H
-#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_AUDIT_H
+#pragma once
 
 #include "reconcilers/core/plan.h"
 #include "reconcilers/ipam/candidates.h"
@@ -38,5 +37,3 @@ json_t *ipam_audit(const json_t *world, const struct ipam_settings *settings);
  * read has then moved the pool, and the write is refused.
  */
 void ipam_repair(const json_t *world, const struct ipam_settings *settings, struct plan *plan);
-
-#endif

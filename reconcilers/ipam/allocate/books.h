@@ -3,8 +3,7 @@
  * All ledgers of one pass: pools are opened when they are first asked for, and written together at
  * the end, however many pods took from them or gave back.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_BOOKS_H
-#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_BOOKS_H
+#pragma once
 
 #include "reconcilers/core/plan.h"
 #include "reconcilers/ipam/ledger.h"
@@ -112,5 +111,3 @@ int64_t books_pause_ms(const struct books *books, const char *pool, const char *
 
 /* Plan the status of every pool whose ledger has changed, by name. */
 void books_plan(const struct books *books, struct plan *plan);
-
-#endif

@@ -3,8 +3,7 @@
  * What a SpiderEndpoint gives to a pod, compared with the ledgers of the pools that it names. Users
  * may write endpoints, so a NIC that is new gets only what a ledger has for its pod.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_CLAIM_H
-#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_CLAIM_H
+#pragma once
 
 #include <jansson.h>
 
@@ -35,5 +34,3 @@ int claim_compare(const struct claim *claim, const char *pool, const json_t *obj
 
 /* The same for all pools that are named; pools: { name: SpiderIPPool or null }. */
 int claim_compare_all(const struct claim *claim, const json_t *pools, struct err *err);
-
-#endif

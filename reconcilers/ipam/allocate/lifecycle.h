@@ -8,8 +8,7 @@
  * Nothing is given back on the word of a cache: what looks ended is read from the API server first
  * (BOX_LOOK), and only then posted to the next pass (BOX_ENDING, assign.h).
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_LIFECYCLE_H
-#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_LIFECYCLE_H
+#pragma once
 
 #include "reconcilers/core/reconcile.h"
 
@@ -56,5 +55,3 @@ bool node_is_gone(const json_t *node);
  * are not alive. Errors: ERR_INVALID "BadConfig" as ipam_settings_read().
  */
 reconcile_fn endpoint_reconcile;
-
-#endif

@@ -3,8 +3,7 @@
  * When do a pod's addresses come back? When it has ended, as far as that can be known, never
  * because time has passed.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_RELEASE_H
-#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_RELEASE_H
+#pragma once
 
 #include "reconcilers/ipam/allocate/books.h"
 #include "reconcilers/ipam/candidates.h"
@@ -49,5 +48,3 @@ int64_t release_ended_max(const json_t *world, const char *ns);
 void release_project_quota(json_t *quota);
 /* Does it bound the number of pods? */
 bool release_wants_quota(const json_t *quota);
-
-#endif

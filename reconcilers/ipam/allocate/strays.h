@@ -4,8 +4,7 @@
  * no living pod can take up: what is left of a namespace that was deleted with its endpoints, or of
  * a pass that was cut off; and what pods have without a record.
  */
-#ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_STRAYS_H
-#define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_STRAYS_H
+#pragma once
 
 #include "reconcilers/core/reconcile.h"
 
@@ -66,5 +65,3 @@ json_t *strays_endpoint(const json_t *endpoint);
 
 /* Visit the names "namespace/name" in the records of a pool, some perhaps twice. */
 void strays_visit(const json_t *pool, void (*visit)(void *arg, const char *key), void *arg);
-
-#endif

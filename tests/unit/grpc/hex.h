@@ -2,8 +2,7 @@
 /*
  * Bytes written as hexadecimal digits; blanks are for the reader.
  */
-#ifndef ORBWEAVER_TESTS_UNIT_GRPC_HEX_H
-#define ORBWEAVER_TESTS_UNIT_GRPC_HEX_H
+#pragma once
 
 #include <assert.h>
 #include <stdio.h>
@@ -37,5 +36,3 @@ static inline char *to_hex(const void *data, size_t len)
 		strbuf_addf(&text, "%02x", ((const uint8_t *)data)[i]);
 	return strbuf_take(&text);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * A server with methods for all that a test wants to see, and a client, on a socket in a temporary
  * folder, in one loop. Messages are RegistrationStatus, used as a text.
  */
-#ifndef ORBWEAVER_TESTS_UNIT_GRPC_STAND_H
-#define ORBWEAVER_TESTS_UNIT_GRPC_STAND_H
+#pragma once
 
 #include "tests/support/test.h"
 
@@ -309,5 +308,3 @@ static inline int stand_teardown(void **state)
 	mem_free(s);
 	return 0;
 }
-
-#endif

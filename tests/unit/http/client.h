@@ -3,8 +3,7 @@
  * A client on loopback for tests of the server: it shares the server's loop and turns it while it
  * waits.
  */
-#ifndef ORBWEAVER_TESTS_UNIT_HTTP_CLIENT_H
-#define ORBWEAVER_TESTS_UNIT_HTTP_CLIENT_H
+#pragma once
 
 #include "tests/support/test.h"
 
@@ -304,5 +303,3 @@ SUPPORT void make_certificate(const char *name, char **ret_certificate, char **r
 	X509_free(cert);
 	EVP_PKEY_free(key);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * A temporary folder for a test: files in it, and gone with it. Also PEM blocks that look right
  * from outside.
  */
-#ifndef ORBWEAVER_TESTS_UNIT_KUBE_TREE_H
-#define ORBWEAVER_TESTS_UNIT_KUBE_TREE_H
+#pragma once
 
 #include <ftw.h>
 #include <limits.h>
@@ -78,5 +77,3 @@ static inline void tree_unlink(const struct tree *t, const char *path)
 	if (unlink(full) < 0)
 		abort();
 }
-
-#endif

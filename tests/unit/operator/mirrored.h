@@ -3,8 +3,7 @@
  * A mirror without a cluster: what a test puts into its caches is told to the wake rules as if the
  * API server had said it.
  */
-#ifndef ORBWEAVER_TESTS_UNIT_OPERATOR_MIRRORED_H
-#define ORBWEAVER_TESTS_UNIT_OPERATOR_MIRRORED_H
+#pragma once
 
 #include "tests/support/test.h"
 
@@ -212,5 +211,3 @@ SUPPORT void mirrored_wakes(struct mirrored_test *t, const char *want)
 
 	assert_string_equal(woken, want);
 }
-
-#endif

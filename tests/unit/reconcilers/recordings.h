@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Recordings for a unit test, which fails without them. Include it after cmocka.h. */
-#ifndef ORBWEAVER_TESTS_UNIT_RECONCILERS_RECORDINGS_H
-#define ORBWEAVER_TESTS_UNIT_RECONCILERS_RECORDINGS_H
+#pragma once
 
 #include "tests/support/conformance.h"
 
@@ -24,5 +23,3 @@ static inline json_t *recordings_differences(const char *name)
 		fail_msg("%s", err.text);
 	return differences;
 }
-
-#endif

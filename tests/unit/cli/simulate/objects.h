@@ -3,8 +3,7 @@
  * What the tests of an API server's objects share: JSON from text with ' for ", and comparison as
  * text.
  */
-#ifndef ORBWEAVER_TESTS_UNIT_CLI_SIMULATE_OBJECTS_H
-#define ORBWEAVER_TESTS_UNIT_CLI_SIMULATE_OBJECTS_H
+#pragma once
 
 #include "tests/support/test.h"
 
@@ -43,5 +42,3 @@ static inline void assert_json(const json_t *is, const char *want)
 
 	assert_same(is, value);
 }
-
-#endif

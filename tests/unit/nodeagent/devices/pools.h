@@ -3,8 +3,7 @@
  * What the tests of pools share: a host and a configuration as YAML, and looking at what became of
  * them.
  */
-#ifndef ORBWEAVER_TESTS_UNIT_NODEAGENT_DEVICES_POOLS_H
-#define ORBWEAVER_TESTS_UNIT_NODEAGENT_DEVICES_POOLS_H
+#pragma once
 
 #include "tests/support/test.h"
 
@@ -36,5 +35,3 @@ static void assert_says(const json_t *list, const char *part)
 	if (!strstr(text, part))
 		fail_msg("%s does not say: %s", text, part);
 }
-
-#endif

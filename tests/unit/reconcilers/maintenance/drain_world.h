@@ -3,8 +3,7 @@
  * What the tests of drains share: a world of nodes, their agents and pods, and what is decided in
  * it. For them only.
  */
-#ifndef ORBWEAVER_TESTS_UNIT_RECONCILERS_MAINTENANCE_DRAIN_WORLD_H
-#define ORBWEAVER_TESTS_UNIT_RECONCILERS_MAINTENANCE_DRAIN_WORLD_H
+#pragma once
 
 #include "tests/support/test.h"
 
@@ -217,5 +216,3 @@ static inline size_t begun(const json_t *world)
 		n += !str_eq(current(world, json_name(state)), "Idle");
 	return n;
 }
-
-#endif

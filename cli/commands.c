@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The table of commands: usage, --help, completion and dispatch come from it.
- */
+/* The table of commands: usage, --help, completion and dispatch come from it. */
 #include "cli/command.h"
 #include "cli/completion.h"
 #include "cli/doctor.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The commands `orbweaver ipam …`: addresses, from the same functions that give them.
- */
+/* The commands `orbweaver ipam …`: addresses, from the same functions that give them. */
 #pragma once
 
 #include "cli/command.h"

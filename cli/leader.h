@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Does an operator lead? What status and doctor say when none does.
- */
+/* Does an operator lead? What status and doctor say when none does. */
 #pragma once
 
 #include "cli/command.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Objects that are to be applied: what becomes of each, and what the operator would do then.
- */
+/* Objects that are to be applied: what becomes of each, and what the operator would do then. */
 #pragma once
 
 #include "cli/command.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What all commands print alike.
- */
+/* What all commands print alike. */
 #pragma once
 
 #include "cli/command.h"

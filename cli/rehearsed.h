@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The operator's rehearsal (operator/rehearsal.h) on the objects of a command, as JSON.
- */
+/* The operator's rehearsal (operator/rehearsal.h) on the objects of a command, as JSON. */
 #pragma once
 
 #include "cli/command.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The command `orbweaver report`: one HTML file, or a page that is served and stays up to date.
- */
+/* The command `orbweaver report`: one HTML file, or a page that is served and stays up to date. */
 #include "cli/report.h"
 
 #include <fcntl.h>

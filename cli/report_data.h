@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The data of the report.
- */
+/* The data of the report. */
 #pragma once
 
 #include "cli/command.h"

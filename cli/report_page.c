@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Both files are in the program. Their marks, @NAME@, are replaced when the page is written.
- */
+/* Both files are in the program. Their marks, @NAME@, are replaced when the page is written. */
 #include "cli/report_page.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The page of the report: cli/report.html with data and, where it is served, cli/report_live.js.
- */
+/* The page of the report: cli/report.html with data and, where it is served, cli/report_live.js. */
 #pragma once
 
 #include <jansson.h>

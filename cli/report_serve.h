@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * `orbweaver report --serve`: the page on the loopback, up to date.
- */
+/* `orbweaver report --serve`: the page on the loopback, up to date. */
 #pragma once
 
 #include "cli/command.h"

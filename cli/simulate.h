@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * `orbweaver simulate`: a cluster without machines.
- */
+/* `orbweaver simulate`: a cluster without machines. */
 #pragma once
 
 #include "cli/command.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The command `orbweaver status`: how the cluster stands, and what does not stand well.
- */
+/* The command `orbweaver status`: how the cluster stands, and what does not stand well. */
 #pragma once
 
 #include "cli/command.h"

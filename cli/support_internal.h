@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What the files of `support dump` share. For them only.
- */
+/* What the files of `support dump` share. For them only. */
 #pragma once
 
 #include "cli/command.h"

@@ -10,9 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 
-/*
- * A cell's text; free(). Lines of a message follow each other behind semicolons.
- */
+/* A cell's text; free(). Lines of a message follow each other behind semicolons. */
 static char *cell(const json_t *row, const char *member)
 {
 	const json_t *value = json_at(row, member);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * `orbweaver test`: RDMA and TCP on the path between pods of two nodes, in the user's networks.
- */
+/* `orbweaver test`: RDMA and TCP on the path between pods of two nodes, in the user's networks. */
 #pragma once
 
 #include "cli/command.h"

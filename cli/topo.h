@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * orbweaver topo NODE: which GPU is near which NIC. See docs/rails.md.
- */
+/* orbweaver topo NODE: which GPU is near which NIC. See docs/rails.md. */
 #pragma once
 
 #include "cli/command.h"

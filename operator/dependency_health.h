@@ -28,9 +28,7 @@ void dependency_health_free(struct dependency_health *troubles);
  */
 void dependency_health_add(struct dependency_health *troubles, const char *name, bool optional);
 
-/*
- * The subject works: for the first time, or again. Return true if trouble ended with that.
- */
+/* The subject works: for the first time, or again. Return true if trouble ended with that. */
 bool dependency_health_end(struct dependency_health *troubles, const char *name);
 
 /*

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The program orbweaver-operator: all of it is in program.c, so that others can start it, too.
- */
+/* The program orbweaver-operator: all of it is in program.c, so that others can start it, too. */
 #include "operator/program.h"
 
 int main(int argc, char **argv)

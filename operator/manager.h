@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The engine: events wake keys, keys become worlds, worlds become plans, plans are carried out.
- */
+/* The engine: events wake keys, keys become worlds, worlds become plans, plans are carried out. */
 #pragma once
 
 #include <stdbool.h>

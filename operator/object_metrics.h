@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Gauges about objects, to alert on: findings, conditions, VFs, resources, drains.
- */
+/* Gauges about objects, to alert on: findings, conditions, VFs, resources, drains. */
 #pragma once
 
 #include "lib/base/metrics.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Flags of the operator as a table.
- */
+/* Flags of the operator as a table. */
 #include "operator/options.h"
 
 #include <stddef.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The command line of the operator.
- */
+/* The command line of the operator. */
 #pragma once
 
 #include <jansson.h>

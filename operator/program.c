@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The operator: reads its flags, wires the libraries together, runs the loop, leaves in order.
- */
+/* The operator: reads its flags, wires the libraries together, runs the loop, leaves in order. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Who is away: the operator that leads, the kubelet of a node. Pure.
- */
+/* Who is away: the operator that leads, the kubelet of a node. Pure. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Checks of one host, by what it was seen like. See doctor.h.
- */
+/* Checks of one host, by what it was seen like. See doctor.h. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Rows of what can be wrong with a function, then what two functions are to each other.
- */
+/* Rows of what can be wrong with a function, then what two functions are to each other. */
 #include "cli/doctor/host_pci.h"
 
 #include <stdio.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Checks of what is on PCI Express: NICs, GPUs, the bridges between them. Pure.
- */
+/* Checks of what is on PCI Express: NICs, GPUs, the bridges between them. Pure. */
 #pragma once
 
 #include <jansson.h>

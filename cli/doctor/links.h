@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Interfaces of a node that networks of pods lie over, and whether traffic passes them. Pure.
- */
+/* Interfaces of a node that networks of pods lie over, and whether traffic passes them. Pure. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Checks of a node by its NodeState, and what differs among nodes. See doctor.h.
- */
+/* Checks of a node by its NodeState, and what differs among nodes. See doctor.h. */
 #include <string.h>
 
 #include "cli/doctor/away.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * From call and errno to the likely cause, by a table: the first row that fits.
- */
+/* From call and errno to the likely cause, by a table: the first row that fits. */
 #include "cli/doctor/verbs_findings.h"
 
 #include <assert.h>

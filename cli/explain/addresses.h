@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Why a pod has these addresses, or none: what the allocator says, NIC by NIC. Pure.
- */
+/* Why a pod has these addresses, or none: what the allocator says, NIC by NIC. Pure. */
 #pragma once
 
 #include <jansson.h>

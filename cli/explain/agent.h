@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Does a node's agent run? By its pod, where pods are there to look at. Pure.
- */
+/* Does a node's agent run? By its pod, where pods are there to look at. Pure. */
 #pragma once
 
 #include <jansson.h>

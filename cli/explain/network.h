@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Links that chains of networks, configs and pods share.
- */
+/* Links that chains of networks, configs and pods share. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The chain of a node: operator, agent, what is wanted, what is there, what the kubelet offers.
- */
+/* The chain of a node: operator, agent, what is wanted, what is there, what the kubelet offers. */
 
 #include "cli/doctor/away.h"
 #include "cli/explain/agent.h"

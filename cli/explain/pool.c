@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The chain of a pool: of addresses, or of nodes.
- */
+/* The chain of a pool: of addresses, or of nodes. */
 #include <string.h>
 
 #include "cli/explain/chain.h"

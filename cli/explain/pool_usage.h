@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * How full a SpiderIPPool is. Pure.
- */
+/* How full a SpiderIPPool is. Pure. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * From policy to allocatable, node by node. Pure.
- */
+/* From policy to allocatable, node by node. Pure. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The CustomResourceDefinitions of crds/ and crds/nad/, as they were when the program was built.
- */
+/* The CustomResourceDefinitions of crds/ and crds/nad/, as they were when the program was built. */
 #pragma once
 
 #include <jansson.h>

@@ -267,9 +267,7 @@ static json_t *scrubbed_string(struct scrub *scrub, json_t *value, bool is_secre
 	return json_stringn(strbuf_str(&out), out.len);
 }
 
-/*
- * The value without secrets: itself if there was none, else a changed copy. Takes value.
- */
+/* The value without secrets: itself if there was none, else a changed copy. Takes value. */
 static json_t *scrubbed(struct scrub *scrub, json_t *value, bool is_secret, bool is_label,
 			int nested)
 {

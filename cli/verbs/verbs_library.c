@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Libraries that are opened by name when somebody asks for it, libibverbs and CUDA's driver.
- */
+/* Libraries that are opened by name when somebody asks for it, libibverbs and CUDA's driver. */
 #include "cli/verbs/verbs_library.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Base64, four characters to three bytes and back.
- */
+/* Base64, four characters to three bytes and back. */
 #include "lib/base/base64.h"
 
 #include <assert.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Time. clock_us and clock_wall_us are weak, so that a test can link its own.
- */
+/* Time. clock_us and clock_wall_us are weak, so that a test can link its own. */
 #include "lib/base/clock.h"
 
 #include <time.h>

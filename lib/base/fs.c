@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Small files, read and written whole.
- */
+/* Small files, read and written whole. */
 #include "lib/base/fs.h"
 
 #include <assert.h>

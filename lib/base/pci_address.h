@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * PCI addresses as text. Pure.
- */
+/* PCI addresses as text. Pure. */
 #pragma once
 
 #include <stdbool.h>

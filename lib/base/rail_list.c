@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Lists of rails in labels of pods: the webhook, the agent and the command line read the same.
- */
+/* Lists of rails in labels of pods: the webhook, the agent and the command line read the same. */
 #include "lib/base/rail_list.h"
 
 #include "lib/base/str.h"

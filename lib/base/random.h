@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Random bytes from the kernel.
- */
+/* Random bytes from the kernel. */
 #pragma once
 
 #include <stddef.h>

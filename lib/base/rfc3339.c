@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * RFC 3339 in the two forms of Kubernetes' metav1.Time and metav1.MicroTime.
- */
+/* RFC 3339 in the two forms of Kubernetes' metav1.Time and metav1.MicroTime. */
 #include "lib/base/rfc3339.h"
 
 #include <assert.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Wall time as text: RFC 3339, as Kubernetes writes it. Pure; lib/base/clock.h reads the clock.
- */
+/* Wall time as text: RFC 3339, as Kubernetes writes it. Pure; lib/base/clock.h reads the clock. */
 #pragma once
 
 #include <stdbool.h>

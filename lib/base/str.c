@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Strings: new ones with printf, a growable buffer, predicates, UTF-8.
- */
+/* Strings: new ones with printf, a growable buffer, predicates, UTF-8. */
 #include "lib/base/str.h"
 
 #include <assert.h>

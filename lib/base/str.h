@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Strings: new ones with printf, a growable buffer, and the predicates that everyone needs.
- */
+/* Strings: new ones with printf, a growable buffer, and the predicates that everyone needs. */
 #pragma once
 
 #include <stdarg.h>

@@ -44,9 +44,7 @@ struct grpc_client_config {
 	const char *authority; /* NULL is "localhost" */
 	int64_t connect_ms;    /* 0 is GRPC_CONNECT_MS */
 	size_t message_max;    /* in both directions; 0 is GRPC_MESSAGE_MAX */
-	/*
-	 * The connection is gone; all calls have ended. Optional. The client may be freed here.
-	 */
+	/* The connection is gone; all calls have ended. Optional. The client may be freed here. */
 	void (*closed)(void *arg, const struct err *why);
 	void *arg;
 };

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * How much is too much.
- */
+/* How much is too much. */
 #pragma once
 
 /*

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The listening socket, the connections, and the end of both.
- */
+/* The listening socket, the connections, and the end of both. */
 #include "lib/grpc/server.h"
 
 #include <assert.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Codes, texts and time limits of calls, to and from header values.
- */
+/* Codes, texts and time limits of calls, to and from header values. */
 #include "lib/grpc/status.h"
 
 #include <assert.h>

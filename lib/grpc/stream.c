@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Streams: their life, and what they have to say: response headers, messages, trailers.
- */
+/* Streams: their life, and what they have to say: response headers, messages, trailers. */
 #include "lib/grpc/stream.h"
 
 #include <assert.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * HOST:PORT, numeric hosts only, so that starting does not depend on DNS.
- */
+/* HOST:PORT, numeric hosts only, so that starting does not depend on DNS. */
 #include "lib/http/address.h"
 
 #include <arpa/inet.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * A handful of checks in the order in which they were first set.
- */
+/* A handful of checks in the order in which they were first set. */
 #include "lib/http/health.h"
 
 #include <assert.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Tables of one to three routes.
- */
+/* Tables of one to three routes. */
 #include "lib/http/probes.h"
 
 #include <assert.h>

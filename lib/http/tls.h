@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Our certificate and key in OpenSSL's hands. Internal to lib/http.
- */
+/* Our certificate and key in OpenSSL's hands. Internal to lib/http. */
 #pragma once
 
 #include <openssl/ssl.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * recv(2) and send(2), or SSL_read(3) and SSL_write(3), with one way to say "later".
- */
+/* recv(2) and send(2), or SSL_read(3) and SSL_write(3), with one way to say "later". */
 #include "lib/http/wire.h"
 
 #include <assert.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Frames (frame.h) on a stream socket that blocks, for processes without a loop.
- */
+/* Frames (frame.h) on a stream socket that blocks, for processes without a loop. */
 #pragma once
 
 #include <stdbool.h>

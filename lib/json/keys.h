@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Members of an object in an order that does not depend on how it was made.
- */
+/* Members of an object in an order that does not depend on how it was made. */
 #pragma once
 
 #include <jansson.h>

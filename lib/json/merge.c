@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * JSON merge patches (RFC 7386): apply one, find the smallest one.
- */
+/* JSON merge patches (RFC 7386): apply one, find the smallest one. */
 #include <assert.h>
 
 #include "lib/json/json.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What a text will cost, before anything is built from it.
- */
+/* What a text will cost, before anything is built from it. */
 #include "lib/json/json.h"
 
 #include <assert.h>

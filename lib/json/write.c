@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * jansson's values to text, straight into a buffer: bodies of requests and what caches keep.
- */
+/* jansson's values to text, straight into a buffer: bodies of requests and what caches keep. */
 #include <assert.h>
 
 #include "lib/json/json.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What a YAML scalar stands for. A part of yaml.c, apart because it is all tables and grammar.
- */
+/* What a YAML scalar stands for. A part of yaml.c, apart because it is all tables and grammar. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * JSON values to YAML, in block style, as people read it. See yaml.h.
- */
+/* JSON values to YAML, in block style, as people read it. See yaml.h. */
 #include <assert.h>
 #include <ctype.h>
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Paths, bodies and answers of the API's verbs; the calls themselves are call.c's.
- */
+/* Paths, bodies and answers of the API's verbs; the calls themselves are call.c's. */
 #include "lib/kube/api.h"
 
 #include <assert.h>

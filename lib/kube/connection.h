@@ -70,9 +70,7 @@ struct connection_owner {
 	struct fence *fence; /* gets the sockets; NULL: none */
 	size_t streams_max;  /* learned; CONNECTION_STREAMS at first */
 	size_t full_at;      /* where the last connection was full; 0: never yet */
-	/*
-	 * Call `silent` each time that nothing was received for this long while calls are on it.
-	 */
+	/* Call `silent` each time that nothing was received for this long while calls are on it. */
 	int64_t silence_ms;
 	/* Bytes may move next. */
 	void (*entering)(void *arg);

@@ -136,7 +136,5 @@ int64_t lease_looked_ms(const struct lease *lease);
  */
 void lease_release(struct lease *lease, void (*done)(void *arg), void *arg);
 
-/*
- * The fence stays closed: writes that are still queued do not go out.
- */
+/* The fence stays closed: writes that are still queued do not go out. */
 void lease_free(struct lease *lease);

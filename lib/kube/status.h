@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What an HTTP answer of the API server means as an error.
- */
+/* What an HTTP answer of the API server means as an error. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What it means that curl could not transfer: one error for each of its codes.
- */
+/* What it means that curl could not transfer: one error for each of its codes. */
 #pragma once
 
 #include <curl/curl.h>

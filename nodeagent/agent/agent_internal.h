@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What the files of the state machine share. For agent*.c only.
- */
+/* What the files of the state machine share. For agent*.c only. */
 #pragma once
 
 #include "lib/base/clock.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Flags of the node agent as a table.
- */
+/* Flags of the node agent as a table. */
 #include "nodeagent/agent/agent_options.h"
 
 #include <stddef.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The command line of the node agent.
- */
+/* The command line of the node agent. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Beginning and end of the agent, and who of two agents executes.
- */
+/* Beginning and end of the agent, and who of two agents executes. */
 #include "nodeagent/agent/agent_process.h"
 
 #include <assert.h>

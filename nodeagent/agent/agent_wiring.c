@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Which part of the agent gets what from which. Nothing is decided here.
- */
+/* Which part of the agent gets what from which. Nothing is decided here. */
 #include <assert.h>
 #include <fcntl.h>
 #include <sys/wait.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Names of device files: what lies below a /dev.
- */
+/* Names of device files: what lies below a /dev. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The kernel's notifications on the loop: when to look at the host again, and at what.
- */
+/* The kernel's notifications on the loop: when to look at the host again, and at what. */
 #pragma once
 
 #include "lib/base/metrics.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Checks, their server, and the word to the supervisor.
- */
+/* Checks, their server, and the word to the supervisor. */
 #include "nodeagent/agent/readiness.h"
 
 #include <assert.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Reading ResourceClaims of the API server for kubeletd, which knows no API server.
- */
+/* Reading ResourceClaims of the API server for kubeletd, which knows no API server. */
 #pragma once
 
 #include <jansson.h>

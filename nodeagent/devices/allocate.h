@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What a container gets for the devices it was given, and which devices to prefer. Pure.
- */
+/* What a container gets for the devices it was given, and which devices to prefer. Pure. */
 #pragma once
 
 #include <jansson.h>

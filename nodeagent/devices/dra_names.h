@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Names that the cluster knows us by where devices are given by dynamic resource allocation.
- */
+/* Names that the cluster knows us by where devices are given by dynamic resource allocation. */
 #pragma once
 
 #define DRA_DRIVER "dra.orbweaver.io"

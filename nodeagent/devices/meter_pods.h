@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Which pod has which device or uses which port, and who owns the pod. Pure.
- */
+/* Which pod has which device or uses which port, and who owns the pod. Pure. */
 #pragma once
 
 #include <jansson.h>

@@ -13,9 +13,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/devices/pools_internal.h"
 
-/*
- * What a pod has and the host has no more: it is reported to the kubelet as broken, not as gone.
- */
+/* What a pod has and the host has no more: it is reported to the kubelet as broken, not as gone. */
 static void add_gone(struct pools *pools, struct pool *pool)
 {
 	const char *id;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Files that pods were given, and whether they are still those of their devices. See pools.h.
- */
+/* Files that pods were given, and whether they are still those of their devices. See pools.h. */
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"

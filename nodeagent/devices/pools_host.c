@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The observed host, indexed: by address, by RDMA device, by file below /dev, by who has what.
- */
+/* The observed host, indexed: by address, by RDMA device, by file below /dev, by who has what. */
 #include <assert.h>
 
 #include "lib/base/mem.h"

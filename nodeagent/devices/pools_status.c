@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Which pods have a resource's devices, beside what the device plugins say of it.
- */
+/* Which pods have a resource's devices, beside what the device plugins say of it. */
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"

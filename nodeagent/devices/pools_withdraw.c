@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Devices that are about to be changed: the kubelet may not give them to a pod meanwhile.
- */
+/* Devices that are about to be changed: the kubelet may not give them to a pod meanwhile. */
 #include "lib/json/json.h"
 #include "nodeagent/devices/pools.h"
 

@@ -45,9 +45,7 @@ char *evidence_pod_user(struct evidence *evidence, int index, const char *name);
  * Lustre, …).
  */
 char *evidence_node_user(struct evidence *evidence, const char *address);
-/*
- * Whether the last of these three answers means that the use cannot be seen; its text says why.
- */
+/* Whether the last of these three answers means that the use cannot be seen; its text says why. */
 bool evidence_is_unknown(const struct evidence *evidence);
 /* The driver of the vDPA device that this function is; false: it is none, or has none. */
 bool evidence_vdpa_driver(struct host *host, const char *address, struct sysfs_text *ret);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Modules of the running kernel, loaded or built in.
- */
+/* Modules of the running kernel, loaded or built in. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The part "node" of the observed document, and which functions no step may touch.
- */
+/* The part "node" of the observed document, and which functions no step may touch. */
 #include <assert.h>
 #include <fcntl.h>
 #include <net/if_arp.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The part "rdma" of the observed document.
- */
+/* The part "rdma" of the observed document. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * One VF in the observed document.
- */
+/* One VF in the observed document. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>

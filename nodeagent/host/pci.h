@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What sysfs says about PCI functions.
- */
+/* What sysfs says about PCI functions. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Programs of the host: run in its root, without a shell.
- */
+/* Programs of the host: run in its root, without a shell. */
 #pragma once
 
 #include <stddef.h>

@@ -16,9 +16,7 @@
 #include "lib/base/err.h"
 
 struct planner_input {
-	/*
-	 * NodeState.spec. NULL: there is no NodeState, and nothing is planned.
-	 */
+	/* NodeState.spec. NULL: there is no NodeState, and nothing is planned. */
 	const json_t *spec;
 	/*
 	 * The observed document (docs/node-agent.md), made with HOST_OBSERVE_HOLDERS; with what

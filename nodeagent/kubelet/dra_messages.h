@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The kubelet's messages about claims, and our documents. Pure.
- */
+/* The kubelet's messages about claims, and our documents. Pure. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The server in a process of its own, started by the supervisor.
- */
+/* The server in a process of its own, started by the supervisor. */
 #pragma once
 
 #include <stdint.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Everything is allocated, as if it had been decoded, so that one function frees it.
- */
+/* Everything is allocated, as if it had been decoded, so that one function frees it. */
 #include "nodeagent/kubelet/plugin_messages.h"
 
 #include "lib/base/mem.h"

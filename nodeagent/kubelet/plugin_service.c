@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Handlers, and the streams that get lists.
- */
+/* Handlers, and the streams that get lists. */
 #include "nodeagent/kubelet/plugin_service.h"
 
 #include "lib/base/clock.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Names come from the kubelet and are keys here, so they are made UTF-8 first.
- */
+/* Names come from the kubelet and are keys here, so they are made UTF-8 first. */
 #include "nodeagent/kubelet/pod_resources_read.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The kubelet's list of pods as a document. Pure.
- */
+/* The kubelet's list of pods as a document. Pure. */
 #pragma once
 
 #include <jansson.h>

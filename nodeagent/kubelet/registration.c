@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * A connection for one call: the kubelet expects nothing else of it.
- */
+/* A connection for one call: the kubelet expects nothing else of it. */
 #include "nodeagent/kubelet/registration.h"
 
 #include "lib/base/mem.h"

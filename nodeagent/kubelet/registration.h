@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * One Register call: "this socket serves this resource", with a deadline.
- */
+/* One Register call: "this socket serves this resource", with a deadline. */
 #pragma once
 
 #include <stdint.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The observed document (docs/node-agent.md) as its readers need it. Pure.
- */
+/* The observed document (docs/node-agent.md) as its readers need it. Pure. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What is read and written here, and which of it is this node's.
- */
+/* What is read and written here, and which of it is this node's. */
 #include "lib/base/str.h"
 #include "nodeagent/pod_networks/addresses_internal.h"
 #include "reconcilers/core/kinds.h"

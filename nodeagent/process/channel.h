@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * A stream socket on the loop that carries JSON objects both ways (lib/json/frame.h).
- */
+/* A stream socket on the loop that carries JSON objects both ways (lib/json/frame.h). */
 #pragma once
 
 #include <jansson.h>

@@ -122,9 +122,7 @@ static int change_root(struct err *err)
 		if (umount2(".", MNT_DETACH) < 0)
 			return refused(err, "leave the old root");
 	} else if (errno != EINVAL || mount(".", "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0) {
-		/*
-		 * EINVAL: the old one is an initramfs, which can be left only by covering it.
-		 */
+		/* EINVAL: the old one is an initramfs, which can be left only by covering it. */
 		return refused(err, "change the root");
 	}
 	if (mount("none", "/", NULL, MS_REMOUNT | MS_RDONLY | INERT, NO_ROOM) < 0 || chdir("/") < 0)

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * One request of protocol.h, carried out on a host.
- */
+/* One request of protocol.h, carried out on a host. */
 #pragma once
 
 #include "nodeagent/host/host.h"

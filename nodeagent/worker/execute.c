@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * One step: check it, do it, say what became of it. See step.h; the steps are in execute_*.c.
- */
+/* One step: check it, do it, say what became of it. See step.h; the steps are in execute_*.c. */
 #include "nodeagent/worker/execute_internal.h"
 
 #include <assert.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Carry out one step of nodeagent/model/step.h on a real host.
- */
+/* Carry out one step of nodeagent/model/step.h on a real host. */
 #pragma once
 
 #include "nodeagent/host/host.h"

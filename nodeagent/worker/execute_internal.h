@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What the executing functions share. For the execute*.c files only.
- */
+/* What the executing functions share. For the execute*.c files only. */
 #pragma once
 
 #include <errno.h>

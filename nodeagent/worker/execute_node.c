@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Steps for the node as a whole: mode of the RDMA subsystem, udev rules, reboots.
- */
+/* Steps for the node as a whole: mode of the RDMA subsystem, udev rules, reboots. */
 #include "nodeagent/host/boots.h"
 #include "nodeagent/host/nextboot.h"
 #include "nodeagent/host/udev.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Steps for a PF: VFs, and the embedded switch (drivers/pci/iov.c, sriov_numvfs_store()).
- */
+/* Steps for a PF: VFs, and the embedded switch (drivers/pci/iov.c, sriov_numvfs_store()). */
 #include "nodeagent/host/devlink.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/model/observed.h"

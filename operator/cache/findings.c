@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * One map from objects to what was said about them, one from reasons to numbers.
- */
+/* One map from objects to what was said about them, one from reasons to numbers. */
 #include "operator/cache/findings.h"
 
 #include <assert.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The informer and cache of each kind in the table (kinds.h).
- */
+/* The informer and cache of each kind in the table (kinds.h). */
 #include "operator/cache/mirror.h"
 
 #include <assert.h>

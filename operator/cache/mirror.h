@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The part of the cluster that the operator looks at: one informer and one cache per kind.
- */
+/* The part of the cluster that the operator looks at: one informer and one cache per kind. */
 #pragma once
 
 #include <jansson.h>

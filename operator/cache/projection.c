@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Projections: in-place removal, no decisions.
- */
+/* Projections: in-place removal, no decisions. */
 #include "operator/cache/projection.h"
 
 #include <string.h>

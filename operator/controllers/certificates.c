@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The Secret becomes a struct of texts, the steps change it, and it becomes a Secret again.
- */
+/* The Secret becomes a struct of texts, the steps change it, and it becomes a Secret again. */
 #include "operator/controllers/certificates.h"
 
 #include <assert.h>

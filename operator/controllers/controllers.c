@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The table of controllers. Their worlds and wake rules are in controllers_*.c, by family.
- */
+/* The table of controllers. Their worlds and wake rules are in controllers_*.c, by family. */
 #include "operator/controllers/controllers.h"
 
 #include "lib/base/str.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Addresses of pods: what decisions on them look at, and what wakes them.
- */
+/* Addresses of pods: what decisions on them look at, and what wakes them. */
 #include <string.h>
 
 #include "lib/base/clock.h"

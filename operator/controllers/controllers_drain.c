@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Nodes that are drained: what the decision on them looks at, and what wakes it.
- */
+/* Nodes that are drained: what the decision on them looks at, and what wakes it. */
 #include "lib/base/log.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"

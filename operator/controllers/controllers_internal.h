@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What the controllers*.c files share. For them only; controllers.h is the contract.
- */
+/* What the controllers*.c files share. For them only; controllers.h is the contract. */
 #pragma once
 
 #include "operator/controllers/controllers.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What the wake rules of several families share.
- */
+/* What the wake rules of several families share. */
 #include <assert.h>
 #include <string.h>
 

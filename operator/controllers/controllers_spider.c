@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The kinds of Spiderpool: what decisions on them look at, and what wakes them.
- */
+/* The kinds of Spiderpool: what decisions on them look at, and what wakes them. */
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "operator/controllers/controllers_internal.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Lookups in the caches, by key and by index.
- */
+/* Lookups in the caches, by key and by index. */
 #include "operator/controllers/gather.h"
 
 #include <assert.h>

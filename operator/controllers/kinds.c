@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The table of kinds, and the indexes of their caches.
- */
+/* The table of kinds, and the indexes of their caches. */
 #include "operator/cache/kinds.h"
 
 #include "lib/base/str.h"

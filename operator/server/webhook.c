@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Three routes that differ in what their worlds hold and which function judges.
- */
+/* Three routes that differ in what their worlds hold and which function judges. */
 #include "operator/server/webhook.h"
 
 #include "lib/base/clock.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Pods that asked for injection and run without it; see inject_check.h.
- */
+/* Pods that asked for injection and run without it; see inject_check.h. */
 #include "reconcilers/admission/inject_check.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Which namespaces get injection, and what of it; see pod_inject.h.
- */
+/* Which namespaces get injection, and what of it; see pod_inject.h. */
 #include "reconcilers/admission/pod_inject.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The table, and what bends the checks of reconcilers into its shape.
- */
+/* The table, and what bends the checks of reconcilers into its shape. */
 #include "reconcilers/admission/kind_rules.h"
 
 #include "lib/base/str.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Resources, node selector and volume of a pod under review; pod_inject.c decides which.
- */
+/* Resources, node selector and volume of a pod under review; pod_inject.c decides which. */
 #include "reconcilers/admission/pod_edit.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Ready and Degraded of an object, and events for conditions that changed.
- */
+/* Ready and Degraded of an object, and events for conditions that changed. */
 #include "reconcilers/core/conditions.h"
 
 #include <assert.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Where two values differ, place by place.
- */
+/* Where two values differ, place by place. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Table-driven checks of types and bounds; see fields.h.
- */
+/* Table-driven checks of types and bounds; see fields.h. */
 #include "reconcilers/core/fields.h"
 
 #include <assert.h>

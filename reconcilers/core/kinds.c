@@ -19,9 +19,7 @@
 
 /* clang-format off */
 static const struct kind_info kinds[] = {
-	/*
-	 * id group version kind namespaced crd_file
-	 */
+	/* id group version kind namespaced crd_file */
 	{ KIND_NODE,          "",     "v1",      "Node",                        false, NULL },
 	{ KIND_NAMESPACE,     "",     "v1",      "Namespace",                   false, NULL },
 	{ KIND_POD,           "",     "v1",      "Pod",                         true,  NULL },

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Matching labels with a metav1.LabelSelector.
- */
+/* Matching labels with a metav1.LabelSelector. */
 #include "reconcilers/core/labels.h"
 
 #include "lib/base/str.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Findings on leftovers of the old stack; see leftovers.h.
- */
+/* Findings on leftovers of the old stack; see leftovers.h. */
 #include "reconcilers/core/leftovers.h"
 
 #include <string.h>

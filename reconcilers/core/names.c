@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Names and label selectors; see names.h for the sources of the rules.
- */
+/* Names and label selectors; see names.h for the sources of the rules. */
 #include "reconcilers/core/names.h"
 
 #include <assert.h>

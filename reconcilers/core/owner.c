@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Owner references and age; see owner.h.
- */
+/* Owner references and age; see owner.h. */
 #include "reconcilers/core/owner.h"
 
 #include <assert.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The life of a pod: the one definition of "terminated".
- */
+/* The life of a pod: the one definition of "terminated". */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The list of problems behind a condition or a refusal; see problems.h.
- */
+/* The list of problems behind a condition or a refusal; see problems.h. */
 #include "reconcilers/core/problems.h"
 
 #include <assert.h>

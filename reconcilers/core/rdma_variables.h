@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The variables of NCCL (RCCL reads the same), UCX and Gloo for the RDMA devices of a pod. Pure.
- */
+/* The variables of NCCL (RCCL reads the same), UCX and Gloo for the RDMA devices of a pod. Pure. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Looking things up in a world.
- */
+/* Looking things up in a world. */
 #include "reconcilers/core/reconcile.h"
 
 #include "lib/json/json.h"

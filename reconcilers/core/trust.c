@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Whose word counts beyond its own namespace; see trust.h.
- */
+/* Whose word counts beyond its own namespace; see trust.h. */
 #include "reconcilers/core/trust.h"
 
 #include <assert.h>

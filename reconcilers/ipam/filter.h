@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Which of a NIC's candidate pools may serve this pod, and in which order.
- */
+/* Which of a NIC's candidate pools may serve this pod, and in which order. */
 #pragma once
 
 #include "lib/base/err.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What a pod's NICs will ask with once its sandbox is made, from what the cluster says before.
- */
+/* What a pod's NICs will ask with once its sandbox is made, from what the cluster says before. */
 #pragma once
 
 #include "lib/base/err.h"

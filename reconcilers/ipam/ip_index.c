@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * A treap of address ranges with the highest end per subtree; see ip_index.h.
- */
+/* A treap of address ranges with the highest end per subtree; see ip_index.h. */
 #include "reconcilers/ipam/ip_index.h"
 
 #include <assert.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * SpiderIPPool → status; see ip_pool.h. What a pool may say is in ip_pool_check.c.
- */
+/* SpiderIPPool → status; see ip_pool.h. What a pool may say is in ip_pool_check.c. */
 #include "reconcilers/ipam/ip_pool.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What a SpiderIPPool may say: the rules, each with the remedy in its message.
- */
+/* What a SpiderIPPool may say: the rules, each with the remedy in its message. */
 #include "reconcilers/ipam/ip_pool.h"
 
 #include <assert.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Address arithmetic on 128-bit numbers; see ip_range.h.
- */
+/* Address arithmetic on 128-bit numbers; see ip_range.h. */
 #include "reconcilers/ipam/ip_range.h"
 
 #include <arpa/inet.h>

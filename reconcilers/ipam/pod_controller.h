@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Who made a pod: the controller that SpiderEndpoints name, and whose pods keep their addresses.
- */
+/* Who made a pod: the controller that SpiderEndpoints name, and whose pods keep their addresses. */
 #pragma once
 
 #include <jansson.h>

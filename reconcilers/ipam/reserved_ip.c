@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * SpiderReservedIP → status; see reserved_ip.h.
- */
+/* SpiderReservedIP → status; see reserved_ip.h. */
 #include "reconcilers/ipam/reserved_ip.h"
 
 #include <assert.h>

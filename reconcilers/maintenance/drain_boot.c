@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Reboots: who wants one and may, and what became of it.
- */
+/* Reboots: who wants one and may, and what became of it. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Who is away of a pool, and how many may be.
- */
+/* Who is away of a pool, and how many may be. */
 #include <assert.h>
 
 #include "lib/base/mem.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What the drain*.c files share. For them only; drain.h is the contract.
- */
+/* What the drain*.c files share. For them only; drain.h is the contract. */
 #pragma once
 
 #include <stdbool.h>

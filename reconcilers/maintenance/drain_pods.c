@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Pods that hold what has to change: who they are, and what becomes of each.
- */
+/* Pods that hold what has to change: who they are, and what becomes of each. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Rendering of CNI configurations; see cni_config.h. Each main plugin has one short function.
- */
+/* Rendering of CNI configurations; see cni_config.h. Each main plugin has one short function. */
 #include "reconcilers/spider/cni_config.h"
 
 #include <assert.h>

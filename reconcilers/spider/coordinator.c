@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * SpiderCoordinator → status; see coordinator.h.
- */
+/* SpiderCoordinator → status; see coordinator.h. */
 #include "reconcilers/spider/coordinator.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What the coordinator's settings may say.
- */
+/* What the coordinator's settings may say. */
 #include "reconcilers/spider/coordinator_settings.h"
 
 #include <assert.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What a SpiderMultusConfig may say: the rules, each with the remedy in its message.
- */
+/* What a SpiderMultusConfig may say: the rules, each with the remedy in its message. */
 #include "reconcilers/spider/multus_config_check.h"
 
 #include <assert.h>

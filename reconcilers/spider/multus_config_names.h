@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Pools, interfaces and the resource that a SpiderMultusConfig names.
- */
+/* Pools, interfaces and the resource that a SpiderMultusConfig names. */
 #pragma once
 
 #include <jansson.h>

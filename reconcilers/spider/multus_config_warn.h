@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Warnings about SpiderMultusConfigs: nothing here keeps a config from being rendered.
- */
+/* Warnings about SpiderMultusConfigs: nothing here keeps a config from being rendered. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Names that nodes have, counted; see the header.
- */
+/* Names that nodes have, counted; see the header. */
 #include "reconcilers/sriov/node_names.h"
 
 #include <assert.h>

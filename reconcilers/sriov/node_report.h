@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * A decision and what the agent says → how each policy stands on the node (policy_report.h).
- */
+/* A decision and what the agent says → how each policy stands on the node (policy_report.h). */
 #pragma once
 
 #include "reconcilers/sriov/node_decision.h"

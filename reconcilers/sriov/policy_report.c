@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The table of standings.
- */
+/* The table of standings. */
 #include "reconcilers/sriov/policy_report.h"
 
 #include <assert.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * SriovNetworkPoolConfig: see the header.
- */
+/* SriovNetworkPoolConfig: see the header. */
 #include "reconcilers/sriov/pool_config.h"
 
 #include <assert.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What the kernel says of a process's memory.
- */
+/* What the kernel says of a process's memory. */
 #pragma once
 
 #include <fcntl.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * See the header.
- */
+/* See the header. */
 #include "tests/fakes/dra_kubelet.h"
 
 #include <dirent.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * See the header. Pods are one JSON object, which is also what the checkpoint is made of.
- */
+/* See the header. Pods are one JSON object, which is also what the checkpoint is made of. */
 #include "tests/fakes/kubelet_node.h"
 
 #include <assert.h>

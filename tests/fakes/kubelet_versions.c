@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The table is made from where things change: see the header.
- */
+/* The table is made from where things change: see the header. */
 #include "tests/fakes/kubelet_versions.h"
 
 #include "lib/base/own.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Inventories and the statuses that follow from them. See the header.
- */
+/* Inventories and the statuses that follow from them. See the header. */
 #include "tests/fakes/node_inventory.h"
 
 #include <fcntl.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Pods that hold devices. See the header.
- */
+/* Pods that hold devices. See the header. */
 #include "tests/fakes/pods_stand_in.h"
 
 #include <stdlib.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Plain HTTP to a server on loopback, with a token where a test wants one.
- */
+/* Plain HTTP to a server on loopback, with a token where a test wants one. */
 #include "tests/support/test.h"
 
 #include "tests/fakes/scripted.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What the tests of lib/kube share: a loop, a scripted server, and a client that talks to it.
- */
+/* What the tests of lib/kube share: a loop, a scripted server, and a client that talks to it. */
 #pragma once
 
 #include "lib/kube/api.h"

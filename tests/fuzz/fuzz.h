@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What every fuzz target has: its entry points, and a check whose failure is a finding.
- */
+/* What every fuzz target has: its entry points, and a check whose failure is a finding. */
 #pragma once
 
 #include <stdbool.h>

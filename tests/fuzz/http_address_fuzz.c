@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * HOST:PORT to listen on.
- */
+/* HOST:PORT to listen on. */
 #include <netinet/in.h>
 #include <stdint.h>
 

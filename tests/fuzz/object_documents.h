@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Inputs of several JSON documents with NUL bytes between them.
- */
+/* Inputs of several JSON documents with NUL bytes between them. */
 #pragma once
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * A body in Kubernetes' protobuf: what comes out can be written and read again.
- */
+/* A body in Kubernetes' protobuf: what comes out can be written and read again. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Reading recordings. See the header.
- */
+/* Reading recordings. See the header. */
 #include "tests/support/conformance.h"
 
 #include <errno.h>

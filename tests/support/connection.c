@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Beginning and end of a test program that talks to an API server.
- */
+/* Beginning and end of a test program that talks to an API server. */
 #include "tests/support/connection.h"
 
 #include <assert.h>

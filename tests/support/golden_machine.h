@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Machines that people have (tests/golden-topologies), as hosts made of files.
- */
+/* Machines that people have (tests/golden-topologies), as hosts made of files. */
 #pragma once
 
 #include <fcntl.h>

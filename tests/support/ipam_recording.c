@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Recorded addresses beside ours: objects as an API server has them, and comparisons.
- */
+/* Recorded addresses beside ours: objects as an API server has them, and comparisons. */
 #include "tests/support/ipam_recording.h"
 
 #include <stdlib.h>

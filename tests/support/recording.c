@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Reading and comparing. See the header.
- */
+/* Reading and comparing. See the header. */
 #include "tests/support/recording.h"
 
 #include <string.h>

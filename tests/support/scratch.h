@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * A folder of a test's own, gone with everything in it when the test is over.
- */
+/* A folder of a test's own, gone with everything in it when the test is over. */
 #pragma once
 
 #include <ftw.h>

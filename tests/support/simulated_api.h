@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The simulated API server without sockets: requests as text go through an exchange of lib/http.
- */
+/* The simulated API server without sockets: requests as text go through an exchange of lib/http. */
 #pragma once
 
 #include <stdlib.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Steps. See the header.
- */
+/* Steps. See the header. */
 #include "tests/support/steps.h"
 
 int __real_renameat(int from, const char *old, int to, const char *new);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Waiting in tests that turn a loop themselves.
- */
+/* Waiting in tests that turn a loop themselves. */
 #pragma once
 
 #include "lib/base/clock.h"

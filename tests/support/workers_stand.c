@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The supervisor's loop for its workers alone: orders, ends.
- */
+/* The supervisor's loop for its workers alone: orders, ends. */
 #include "tests/support/workers_stand.h"
 
 #include <fcntl.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Documents of tests, as text.
- */
+/* Documents of tests, as text. */
 #pragma once
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What the files of this folder share of one API server, and of one request.
- */
+/* What the files of this folder share of one API server, and of one request. */
 #pragma once
 
 #include <jansson.h>

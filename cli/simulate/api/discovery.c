@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Built from the list of resources for each request. Clients ask seldom, and cache.
- */
+/* Built from the list of resources for each request. Clients ask seldom, and cache. */
 #include "cli/simulate/api/discovery.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Documents about the API itself: which groups, versions and resources are served, and OpenAPI.
- */
+/* Documents about the API itself: which groups, versions and resources are served, and OpenAPI. */
 #pragma once
 
 #include <jansson.h>

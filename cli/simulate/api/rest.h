@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The handler of all requests. Internal to the API server; api.h says what it serves.
- */
+/* The handler of all requests. Internal to the API server; api.h says what it serves. */
 #pragma once
 
 #include "lib/http/server.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Each of them is answered at once, from what is stored. Called by the dispatch of requests.
- */
+/* Each of them is answered at once, from what is stored. Called by the dispatch of requests. */
 #include "cli/simulate/api/subresources.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Create, update, patch and apply: from a request's body to a stored object.
- */
+/* Create, update, patch and apply: from a request's body to a stored object. */
 #pragma once
 
 #include "cli/simulate/api/api_internal.h"

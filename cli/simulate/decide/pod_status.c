@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Statuses of pods. pods.c of cli/simulate/nodes writes them.
- */
+/* Statuses of pods. pods.c of cli/simulate/nodes writes them. */
 #include "cli/simulate/decide/pod_status.h"
 
 #include <string.h>

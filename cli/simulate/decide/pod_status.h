@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What a kubelet says of a pod whose containers have nothing to do but run. Pure.
- */
+/* What a kubelet says of a pod whose containers have nothing to do but run. Pure. */
 #pragma once
 
 #include <jansson.h>

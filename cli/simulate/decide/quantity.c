@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Quantities as numbers, and the requests of a pod. For the scheduler and the devices of a pod.
- */
+/* Quantities as numbers, and the requests of a pod. For the scheduler and the devices of a pod. */
 #include "cli/simulate/decide/quantity.h"
 
 #include <stdlib.h>

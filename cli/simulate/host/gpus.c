@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The catalogue of GPUs: `orbweaver simulate` takes them from here.
- */
+/* The catalogue of GPUs: `orbweaver simulate` takes them from here. */
 #include "cli/simulate/host/gpus.h"
 
 #include "lib/base/str.h"

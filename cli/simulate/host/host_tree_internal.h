@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What the files host_tree*.c share. Functions without a comment do what their name says.
- */
+/* What the files host_tree*.c share. Functions without a comment do what their name says. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The words of `orbweaver simulate break`, and what they do to the host made of files.
- */
+/* The words of `orbweaver simulate break`, and what they do to the host made of files. */
 #include "cli/simulate/nodes/faults.h"
 
 #include "lib/base/str.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Faults of NICs and their words.
- */
+/* Faults of NICs and their words. */
 #pragma once
 
 #include "cli/simulate/host/host_tree.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The process that plays all nodes of a simulated cluster, and the words to it.
- */
+/* The process that plays all nodes of a simulated cluster, and the words to it. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The process that plays nodes, as `orbweaver simulate` starts it.
- */
+/* The process that plays nodes, as `orbweaver simulate` starts it. */
 #pragma once
 
 /*

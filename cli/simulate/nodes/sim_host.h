@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The host of a simulated node: NICs of the catalogue in the places that guides name.
- */
+/* The host of a simulated node: NICs of the catalogue in the places that guides name. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Sets of paths: their arithmetic, and their two written forms. Walks of values: walk.c.
- */
+/* Sets of paths: their arithmetic, and their two written forms. Walks of values: walk.c. */
 #include "cli/simulate/objects/fields.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Shared by the two halves of fields.h: fields.c (sets) and walk.c (values).
- */
+/* Shared by the two halves of fields.h: fields.c (sets) and walk.c (values). */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The part of JSONPath that printer columns use: table.h says which.
- */
+/* The part of JSONPath that printer columns use: table.h says which. */
 #pragma once
 
 #include <jansson.h>

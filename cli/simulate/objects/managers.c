@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The list of managers: read from an object before a write, and written back sorted after it.
- */
+/* The list of managers: read from an object before a write, and written back sorted after it. */
 #include "cli/simulate/objects/managers.h"
 
 #include <assert.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What every object's metadata has to be like, whatever its kind: names, labels, owners.
- */
+/* What every object's metadata has to be like, whatever its kind: names, labels, owners. */
 #include <ctype.h>
 #include <string.h>
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What the files of this folder see of a compiled schema.
- */
+/* What the files of this folder see of a compiled schema. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Lookups in nodes of a schema, for pruning, patches and server-side apply alike.
- */
+/* Lookups in nodes of a schema, for pruning, patches and server-side apply alike. */
 #include "cli/simulate/objects/shape.h"
 
 #include "lib/json/json.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Strategic merge patches. A part of patch.c, apart because it has rules of its own.
- */
+/* Strategic merge patches. A part of patch.c, apart because it has rules of its own. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Tables: definitions of columns once, then a row of cells for each object.
- */
+/* Tables: definitions of columns once, then a row of cells for each object. */
 #include "cli/simulate/objects/table.h"
 
 #include "cli/simulate/objects/cells.h"

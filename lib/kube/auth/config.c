@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Where to look, in which order, and what comes together from there.
- */
+/* Where to look, in which order, and what comes together from there. */
 #include "lib/kube/auth/config.h"
 
 #include <assert.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * A kubeconfig's cluster: where the server is and how we know that it is the one.
- */
+/* A kubeconfig's cluster: where the server is and how we know that it is the one. */
 #include <string.h>
 
 #include "lib/base/str.h"

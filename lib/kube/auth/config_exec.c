@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * A user's exec section: a command line and an environment, complete but for starting it.
- */
+/* A user's exec section: a command line and an environment, complete but for starting it. */
 #include <string.h>
 
 #include "lib/base/base64.h"

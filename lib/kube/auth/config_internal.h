@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The pieces that config.c puts together; private to config*.c. They call nothing of config.c.
- */
+/* The pieces that config.c puts together; private to config*.c. They call nothing of config.c. */
 #pragma once
 
 #include "lib/kube/auth/config.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * A kubeconfig's user: one way to prove who we are, perhaps with a client certificate besides.
- */
+/* A kubeconfig's user: one way to prove who we are, perhaps with a client certificate besides. */
 #include <assert.h>
 #include <ctype.h>
 #include <string.h>

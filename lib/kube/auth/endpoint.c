@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Scheme, authority, path: each step takes its piece off the front.
- */
+/* Scheme, authority, path: each step takes its piece off the front. */
 #include "lib/kube/auth/endpoint.h"
 
 #include <arpa/inet.h>

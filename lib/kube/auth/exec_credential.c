@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Field by field; every message leaves values out.
- */
+/* Field by field; every message leaves values out. */
 #include "lib/kube/auth/exec_credential.h"
 
 #include <assert.h>

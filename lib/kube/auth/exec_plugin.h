@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Runs one exec plugin beside the loop: no terminal, a deadline, bounded output.
- */
+/* Runs one exec plugin beside the loop: no terminal, a deadline, bounded output. */
 #pragma once
 
 #include <stddef.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Small files that other programs replace while we run: tokens, certificates.
- */
+/* Small files that other programs replace while we run: tokens, certificates. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Walks the blocks of a PEM text: BEGIN line, base64, END line with the same label.
- */
+/* Walks the blocks of a PEM text: BEGIN line, base64, END line with the same label. */
 #include "lib/kube/auth/pem.h"
 
 #include <assert.h>

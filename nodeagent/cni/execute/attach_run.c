@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * One CNI call: what all plugins have in common, around the one that it is for.
- */
+/* One CNI call: what all plugins have in common, around the one that it is for. */
 
 #include "lib/base/own.h"
 

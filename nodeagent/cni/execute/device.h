@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * A PCI function as the node sees it now: names change, its address does not.
- */
+/* A PCI function as the node sees it now: names change, its address does not. */
 #pragma once
 
 #include <jansson.h>

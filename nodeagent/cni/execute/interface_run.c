@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The call's interface in the pod, by its name: the plugins' own files say what it is made of.
- */
+/* The call's interface in the pod, by its name: the plugins' own files say what it is made of. */
 #include "nodeagent/cni/execute/interface_run.h"
 
 #include "lib/json/json.h"

@@ -21,9 +21,7 @@ bool ipam_is_wanted(const struct plugin_call *call);
 int ipam_add(const struct plugin_call *call, bool configure, json_t *result, json_t *done,
 	     struct err *err);
 
-/*
- * Set the addresses and routes of a result on the call's interface, and announce them.
- */
+/* Set the addresses and routes of a result on the call's interface, and announce them. */
 int ipam_configure(const struct plugin_call *call, const json_t *result, json_t *done,
 		   struct err *err);
 

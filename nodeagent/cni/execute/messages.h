@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Steps as netlink messages.
- */
+/* Steps as netlink messages. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Carry out steps (nodeagent/cni/plan/steps.h) in the pod's namespace and the node's.
- */
+/* Carry out steps (nodeagent/cni/plan/steps.h) in the pod's namespace and the node's. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What each plugin does with a call; attach_run() has looked at what all have in common.
- */
+/* What each plugin does with a call; attach_run() has looked at what all have in common. */
 #pragma once
 
 #include "nodeagent/cni/execute/netns_execute.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Which RDMA devices and GIDs a pod has, once its interfaces are up.
- */
+/* Which RDMA devices and GIDs a pod has, once its interfaces are up. */
 #pragma once
 
 #include <jansson.h>

@@ -26,8 +26,6 @@ int device_wait(const struct host *host, const char *address, int64_t ms, struct
 int device_restart(struct host *host, const char *address, const char *driver,
 		   const struct device *device, struct err *err);
 
-/*
- * device_restart(), and wait for the interface: *device is how it is then.
- */
+/* device_restart(), and wait for the interface: *device is how it is then. */
 int device_rebind(struct host *host, const char *address, const char *driver, struct device *device,
 		  struct err *err);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The plugin static, which has no state: nodeagent/cni/plan/static_ipam.h is all of it.
- */
+/* The plugin static, which has no state: nodeagent/cni/plan/static_ipam.h is all of it. */
 #include "lib/json/json.h"
 #include "nodeagent/cni/execute/plugins.h"
 #include "nodeagent/cni/plan/static_ipam.h"

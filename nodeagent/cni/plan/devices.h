@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The devices that the kubelet has given a pod, dealt out to its networks. Pure.
- */
+/* The devices that the kubelet has given a pod, dealt out to its networks. Pure. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Ranges of addresses: read, checked, walked through.
- */
+/* Ranges of addresses: read, checked, walked through. */
 #include "nodeagent/cni/plan/host_local.h"
 
 #include <assert.h>

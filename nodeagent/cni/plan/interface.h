@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * An interface gets what IPAM said: addresses and routes; CHECK compares them. Pure.
- */
+/* An interface gets what IPAM said: addresses and routes; CHECK compares them. Pure. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Addresses that a pod asks for by name, as static and host-local look for them. Pure.
- */
+/* Addresses that a pod asks for by name, as static and host-local look for them. Pure. */
 #pragma once
 
 #include <jansson.h>
@@ -16,8 +14,6 @@
 int ipam_wish_lists(const char *type, const json_t *config, const json_t **ret_network,
 		    const json_t **ret_runtime, struct err *err);
 
-/*
- * Before 0.3.0 a result has one address of each family. ERR_INVALID "BadField".
- */
+/* Before 0.3.0 a result has one address of each family. ERR_INVALID "BadField". */
 int ipam_wish_check_version(const char *type, const json_t *config, size_t n_v4, size_t n_v6,
 			    struct err *err);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The list, and a walk over configurations that finds each type a plugin would run.
- */
+/* The list, and a walk over configurations that finds each type a plugin would run. */
 #include "nodeagent/cni/plan/plugin_types.h"
 
 #include <assert.h>

@@ -27,9 +27,7 @@ struct sriov_config {
 	json_t *wanted;
 };
 
-/*
- * args: CNI_ARGS, or NULL. ERR_INVALID "BadField" names the key and what it must be.
- */
+/* args: CNI_ARGS, or NULL. ERR_INVALID "BadField" names the key and what it must be. */
 int sriov_config_read(const json_t *config, const char *args, struct sriov_config *ret,
 		      struct err *err);
 void sriov_config_done(struct sriov_config *config);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Nothing is allocated: what is asked for is the result.
- */
+/* Nothing is allocated: what is asked for is the result. */
 #include "nodeagent/cni/plan/static_ipam.h"
 
 #include <assert.h>

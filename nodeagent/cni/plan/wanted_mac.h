@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The MAC address that a pod asks for, from where plugins look for it. Pure.
- */
+/* The MAC address that a pod asks for, from where plugins look for it. Pure. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Programs that the plugin runs for the server: any number side by side.
- */
+/* Programs that the plugin runs for the server: any number side by side. */
 #pragma once
 
 #include <poll.h>

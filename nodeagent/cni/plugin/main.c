@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The plugin goes by the name under which it was called.
- */
+/* The plugin goes by the name under which it was called. */
 #include <string.h>
 
 #include "nodeagent/cni/plugin/plugin.h"

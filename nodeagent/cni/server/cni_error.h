@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Errors as the CNI specification wants them: one place that knows its codes. Pure.
- */
+/* Errors as the CNI specification wants them: one place that knows its codes. Pure. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * A worker as the server sees it: ordered from the supervisor, given its job, heard, ended.
- */
+/* A worker as the server sees it: ordered from the supervisor, given its job, heard, ended. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Which boot this is. No network namespace outlives it, no VF, and nothing that was set on one.
- */
+/* Which boot this is. No network namespace outlives it, no VF, and nothing that was set on one. */
 #pragma once
 
 /*

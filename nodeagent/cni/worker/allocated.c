@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The kubelet's file, and that of claims, against what a configuration names.
- */
+/* The kubelet's file, and that of claims, against what a configuration names. */
 #include "nodeagent/cni/worker/allocated.h"
 
 #include <errno.h>

@@ -18,9 +18,7 @@ struct cni_worker_config {
 	/* Of profile_keeper.h. */
 	const char *bin_dir, *program, *conf_dir, *shared_spaces;
 	bool isolates;
-	/*
-	 * Of stat(2) of the node's own network namespace, which is never a pod's; 0: not known.
-	 */
+	/* Of stat(2) of the node's own network namespace, which is never a pod's; 0: not known. */
 	uint64_t node_netns;
 };
 

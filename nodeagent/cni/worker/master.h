@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The addresses of the NIC that an attachment lies on.
- */
+/* The addresses of the NIC that an attachment lies on. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Keys of the configuration become a request's members, one for one. Pure; below attachment.c.
- */
+/* Keys of the configuration become a request's members, one for one. Pure; below attachment.c. */
 #include "nodeagent/cni/worker/spiderpool.h"
 
 #include "lib/base/own.h"

@@ -57,9 +57,7 @@ json_t *worker_channel_ask_within(struct worker_channel *line, json_t *request, 
 void worker_channel_note_step(struct attachment *attachment, const char *step, int64_t took_us,
 			      bool ok);
 
-/*
- * worker_channel_ask() for an attachment, on its line, and worker_channel_note_step().
- */
+/* worker_channel_ask() for an attachment, on its line, and worker_channel_note_step(). */
 json_t *worker_channel_ask_for(struct attachment *attachment, const char *step, json_t *request,
 			       struct err *err);
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * How many of the pods that wait, and of those that have ended, are in one pass (assign.h).
- */
+/* How many of the pods that wait, and of those that have ended, are in one pass (assign.h). */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The stand-in's promises: what it says follows from the spec, and it comes to rest.
- */
+/* The stand-in's promises: what it says follows from the spec, and it comes to rest. */
 #include "tests/support/test.h"
 
 #include "lib/json/json.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Bytes written as hexadecimal digits; blanks are for the reader.
- */
+/* Bytes written as hexadecimal digits; blanks are for the reader. */
 #pragma once
 
 #include <assert.h>

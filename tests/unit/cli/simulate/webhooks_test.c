@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Which webhooks are asked about a write.
- */
+/* Which webhooks are asked about a write. */
 #include "tests/support/test.h"
 
 #include <string.h>

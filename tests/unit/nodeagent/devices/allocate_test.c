@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What a container gets for its devices, and which devices are preferred.
- */
+/* What a container gets for its devices, and which devices are preferred. */
 #include "tests/support/test.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Which way devices are offered, the slices of a node, and claims: what containers get of them.
- */
+/* Which way devices are offered, the slices of a node, and claims: what containers get of them. */
 #include "tests/support/test.h"
 
 #include <fcntl.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Shared RDMA pools, and pools of device files.
- */
+/* Shared RDMA pools, and pools of device files. */
 #include "tests/support/test.h"
 
 #include <fcntl.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Which port of a node is which rail: each source of an order, gaps, and NICs that come and go.
- */
+/* Which port of a node is which rail: each source of an order, gaps, and NICs that come and go. */
 #include "tests/support/test.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What may be sent again, and when.
- */
+/* What may be sent again, and when. */
 #include "tests/support/test.h"
 
 #include "lib/base/str.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * SriovNetworkPoolConfig: status, and the RDMA mode that it gives to nodes.
- */
+/* SriovNetworkPoolConfig: status, and the RDMA mode that it gives to nodes. */
 #include "tests/support/test.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tuning and host-device of ours beside those of containernetworking-plugins, and dummy, which Debian's version does not have, in
-# real network namespaces: the same configuration has the same result and effect, and fails where theirs fails. As root; no cluster.
+# tuning, host-device and loopback of ours beside those of containernetworking-plugins, and dummy, which Debian's version does not
+# have, in real network namespaces: the same configuration has the same result and effect, and fails where theirs fails. As root; no cluster.
 # dummy, and ifacer's bond, are skipped where the kernel lacks them: tests/vm/interface_plugins_test.sh runs this where it does not.
 # shellcheck disable=SC2016 # jq's variables
 set -euo pipefail
@@ -245,6 +245,28 @@ if ip link add probe0 type dummy 2>/dev/null; then
 else
 	t_skip "dummy" "the kernel lacks it"
 fi
+
+# --- loopback: the plugin's own, without an agent ---------------------------------------------------
+
+ln -s "$(realpath "${BUILD:-build}/${VARIANT:-asan}/orbweaver-cni")" "$tmp/bin/loopback"
+# loopback FOLDER COMMAND
+loopback() {
+	CNI_COMMAND=$2 CNI_CONTAINERID=c1 CNI_NETNS=$netns CNI_IFNAME=lo CNI_PATH=$tmp/bin "$1/loopback" <<<"$(config loopback '{}')"
+}
+for v6 in 0 1; do
+	new_pod
+	ip netns exec pod sysctl -qw "net.ipv6.conf.lo.disable_ipv6=$v6"
+	ip -n pod link set lo down
+	t_fails "loopback, disable_ipv6=$v6: CHECK of one that is down" loopback "$tmp/bin" CHECK
+	t_ok "ADD" eval 'loopback "$tmp/bin" ADD >"$tmp/ours"'
+	t_ok "CHECK" loopback "$tmp/bin" CHECK
+	t_ok "their CHECK" loopback "$theirs" CHECK
+	t_eq "their result" "$(loopback "$theirs" ADD | jq -cS .)" "$(jq -cS . "$tmp/ours")"
+	t_ok "DEL" loopback "$tmp/bin" DEL
+done
+netns=/dev/null
+t_fails "ADD without a namespace" loopback "$tmp/bin" ADD
+t_ok "DEL without one" loopback "$tmp/bin" DEL
 
 # --- ifacer: ours alone, Spiderpool's has no tests of its own here --------------------------------
 

@@ -21,6 +21,7 @@
 
 #include "nodeagent/cni/plugin/deadlines.h"
 #include "nodeagent/cni/plugin/delegates.h"
+#include "nodeagent/cni/plugin/loopback.h"
 #include "nodeagent/cni/plugin/note.h"
 #include "nodeagent/cni/plugin/wire.h"
 
@@ -368,6 +369,22 @@ static int64_t wait_of(const struct plugin *p)
 	return wait ? strtol(wait, NULL, 10) : PLUGIN_WAIT_MS;
 }
 
+static int call_loopback(const struct plugin *p)
+{
+	bool is_add = p->command == COMMAND_ADD;
+
+	if (p->command == COMMAND_OTHER)
+		return fail(CODE_ENVIRONMENT, "loopback: unknown CNI_COMMAND");
+	if (!is_add && p->command != COMMAND_CHECK)
+		return 0;
+	if (loopback_run(p->netns, is_add) < 0)
+		return fail(CODE_IO, "loopback: lo is down in CNI_NETNS, or that is no network "
+				     "namespace which can be entered");
+	if (is_add)
+		loopback_print(&p->call, environment("CNI_NETNS", ""));
+	return 0;
+}
+
 int plugin_run(const char *name)
 {
 	const char *command = environment("CNI_COMMAND", "");
@@ -392,7 +409,9 @@ int plugin_run(const char *name)
 	}
 	(void)signal(SIGPIPE, SIG_IGN);
 	rc = make_call(&p);
-	if (rc == 0) {
+	if (rc == 0 && strcmp(name, "loopback") == 0) {
+		rc = call_loopback(&p);
+	} else if (rc == 0) {
 		p.delegates = delegates_new(p.state);
 		if (ask_server(&p, wait_of(&p))) {
 			print(p.answer.data, p.answer.len);

@@ -5,7 +5,7 @@
  *
  * The plugin knows nothing of networks. It hands the call to the server of its node (wire.h), runs
  * programs that the server names and a worker has allowed, since it is on the host with its
- * caller's rights, and prints the answer. VERSION it answers itself.
+ * caller's rights, and prints the answer. VERSION it answers itself, and all of `loopback`.
  *
  * The server is away: ADD, CHECK and GC wait PLUGIN_WAIT_MS (deadlines.h), then it is error 11;
  * STATUS succeeds, since pods that run go on; DEL leaves its call on the disk, which the server

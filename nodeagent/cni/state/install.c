@@ -26,9 +26,9 @@
 #include "nodeagent/cni/plugin/plugin.h"
 
 const char *const install_names[] = {
-	"orbweaver-cni", "spiderpool", "coordinator", "sriov",       "ib-sriov", "rdma",
-	"ipoib",         "orbweaver",  "macvlan",     "ipvlan",      "vlan",     "static",
-	"host-local",    "bridge",     "tuning",      "host-device", "dummy",    "ifacer"};
+	"orbweaver-cni", "spiderpool",  "coordinator", "sriov",  "ib-sriov", "rdma",       "ipoib",
+	"orbweaver",     "macvlan",     "ipvlan",      "vlan",   "static",   "host-local", "bridge",
+	"tuning",        "host-device", "dummy",       "ifacer", "loopback"};
 const size_t install_n_names = ARRAY_LEN(install_names);
 
 #define DRAFT ".orbweaver-cni.draft"
@@ -127,14 +127,15 @@ json_t *install_look(int root, const char *bin_dir)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < install_n_names; i++) {
-		auto_free char *saved = str_printf("%s" INSTALL_SAVED, install_names[i]);
+		const char *name = install_names[i];
+		auto_free char *saved = str_printf("%s" INSTALL_SAVED, name);
 		bool is_same;
 
 		json_array_append_new(
-			list, json_pack("{s:s, s:s, s:b, s:b}", "name", install_names[i], "owner",
-					owners[look_at(dir, install_names[i], NULL, &is_same)],
-					"saved", name_exists(dir, saved), "common",
-					attach_is_common(install_names[i])));
+			list, json_pack("{s:s, s:s, s:b, s:b}", "name", name, "owner",
+					owners[look_at(dir, name, NULL, &is_same)], "saved",
+					name_exists(dir, saved), "common",
+					attach_is_common(name) || str_eq(name, "loopback")));
 	}
 	return list;
 }

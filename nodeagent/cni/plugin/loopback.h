@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The plugin loopback, as containernetworking-plugins 1.x have it. Runtimes call it for each pod,
+ * those without a network of ours among them: it needs no server.
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_PLUGIN_LOOPBACK_H
+#define ORBWEAVER_NODEAGENT_CNI_PLUGIN_LOOPBACK_H
+
+#include <stdbool.h>
+
+#include "nodeagent/cni/plugin/wire.h"
+
+/*
+ * Enter the namespace; with is_add, lo is set up. 0: it is up. -1: it is down, or the namespace
+ * cannot be entered.
+ */
+int loopback_run(int netns, bool is_add);
+
+/*
+ * Print the result of ADD: lo with its addresses, in the cniVersion of the configuration that
+ * `call` has. netns_path: CNI_NETNS; a path that JSON would have to escape is left out.
+ */
+void loopback_print(const struct wire_buffer *call, const char *netns_path);
+
+#endif

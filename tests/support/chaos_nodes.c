@@ -432,7 +432,8 @@ static void on_created(void *arg, json_t *object, const struct err *err)
 		count(pod->nodes, err->reason);
 	if (err && kube_err_is(err, "AlreadyExists") && pod->may_exist) {
 		pod->may_exist = false;
-		kube_get(pod->nodes->config.users, &kube_pods, pod->ns, pod->name, on_created, pod);
+		kube_get(pod->nodes->config.users, &kube_pods, pod->ns, pod->name, NULL, on_created,
+			 pod);
 	} else if (err && err->class == ERR_TRANSIENT && !kube_err_is(err, "NotFound")) {
 		/* No answer: it may be there, or come. */
 		pod->may_exist = true;

@@ -123,7 +123,9 @@ static void check_redirects(struct host_facts *h, const char *rest, const char *
 				    nic);
 }
 
-/* Peers below one switch reach each other without the processor, unless ACS or ATS are in the way. */
+/*
+ * Peers below one switch reach each other without the processor, unless ACS or ATS are in the way.
+ */
 void host_check_peers(struct host_facts *h)
 {
 	const char *address;

@@ -233,7 +233,7 @@ bool pci_errors(const struct host *host, const char *address, const char *file, 
 	return total && str_to_int(total + 1, 0, INT64_MAX, ret);
 }
 
-/* ---- configuration space ---------------------------------------------------------------------- */
+/* ---- configuration space -------------------------------------------------------------------- */
 
 #define CONFIG_MAX 4096
 /* VF BARs of 64 bits: bits 2 and 1 are 10, bit 3 says whether it is prefetchable. */

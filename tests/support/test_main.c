@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The tests that a file registers (test.h), and the main() that runs them, unless it has its own. */
+/* The tests that a file registers (test.h), and the main() that runs them unless it has one. */
 #include "tests/support/test.h"
 
 #include <stdlib.h>

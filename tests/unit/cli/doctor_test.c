@@ -466,7 +466,9 @@ TEST(nothing_false_on_machines_that_people_have)
 	}
 }
 
-/* On each side of the switch of GPU 0 and its NIC; and on a bridge that only other NICs are below. */
+/*
+ * On each side of the switch of GPU 0 and its NIC; and on a bridge that only other NICs are below.
+ */
 TEST(acs_and_ats_between_gpu_and_nic)
 {
 	static const struct config redirects = {.payload = 512, .read = 512, .redirects = true};

@@ -297,7 +297,9 @@ static void a_link_that_is_lost_is_told_at_once_unless_we_took_it(void **state)
 	acted_on = NULL;
 }
 
-/* After an update of the agent pods get no device of a port that has failed before, or meanwhile. */
+/*
+ * After an update of the agent pods get no device of a port that has failed before, or meanwhile.
+ */
 static void a_link_that_an_agent_before_us_knew_is_told_at_once(void **state)
 {
 	for (int i = 0; i < 2; i++) {

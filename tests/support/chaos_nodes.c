@@ -567,9 +567,10 @@ static void on_asked_to_end(void *arg, json_t *object, const struct err *err)
 	struct chaos_pod *pod = arg;
 
 	pod->is_busy = false;
-	if (err && !kube_err_is(err, "NotFound"))
+	/* Without an answer it may be so: the kubelet deletes the object in any case. */
+	if (err && err->class != ERR_TRANSIENT)
 		return;
-	pod->is_there &= !err;
+	pod->is_there &= !kube_err_is(err, "NotFound");
 	pod->is_graceful = true;
 	pod->has_ended = true;
 	end_turn(pod);
@@ -593,10 +594,12 @@ void chaos_pod_delete(struct chaos_pod *pod, bool by_force)
 static void on_phase(void *arg, json_t *object, const struct err *err)
 {
 	struct chaos_pod *pod = arg;
+	bool is_unknown = err && err->class == ERR_TRANSIENT && !kube_err_is(err, "NotFound");
 
 	pod->is_busy = false;
-	if (!err && str_eq(json_uid(object), pod->uid)) {
+	if (is_unknown || (!err && str_eq(json_uid(object), pod->uid))) {
 		pod->has_ended = true;
+		pod->is_graceful |= is_unknown;
 		end_turn(pod);
 	}
 	deferred_run(pod->nodes->reaping);

@@ -297,11 +297,12 @@ void agent_wake(struct agent *agent)
 	agent_look_at(agent, clock_ms() + AGENT_DEBOUNCE_MS);
 }
 
-void agent_set_link(struct agent *agent, const char *address, bool is_up)
+void agent_set_link(struct agent *agent, const char *address, bool is_up, int64_t carrier_changes)
 {
 	if (!agent->seen.observed)
 		return;
-	agent_take_observed(agent, history_with_link(agent->seen.observed, address, is_up));
+	agent_take_observed(
+		agent, history_with_link(agent->seen.observed, address, is_up, carrier_changes));
 	agent->config.looked(agent->config.arg);
 }
 

@@ -316,7 +316,7 @@ static void on_host_event(void *arg, const struct watch_event *event)
 	const char *changed = link_health_event(p->counters.links, event);
 
 	if (changed)
-		agent_set_link(p->agent, changed, event->is_up);
+		agent_set_link(p->agent, changed, event->is_up, event->carrier_changes);
 	if (event->lost || event->source == WATCH_RDMA || event->address ||
 	    (event->name && agent_knows_interface(p->agent, event->name)))
 		agent_wake(p->agent);

@@ -202,9 +202,28 @@ static int64_t no_link_ms(const struct history_input *in, const json_t *entry)
 		       : in->now_ms;
 }
 
-static json_t *present_entry(const struct history_input *in, json_t *entry, const json_t *protected)
+/* The entry, with the link that a message has said since the look was asked for. New. */
+static json_t *newest_link(const struct history_input *in, json_t *entry)
 {
-	const char *address = json_str_at(entry, "pciAddress");
+	const json_t *known = json_find(json_at(in->before, "interfaces"), "pciAddress",
+					json_str_at(entry, "pciAddress"));
+	const json_t *changes = json_at(known, "host", "carrierChanges"),
+		     *changes_seen = json_at(entry, "host", "carrierChanges");
+	json_t *copy, *host;
+
+	if (!changes_seen || json_integer_value(changes) <= json_integer_value(changes_seen) ||
+	    !json_same(json_at(known, "host", "ifindex"), json_at(entry, "host", "ifindex")))
+		return json_incref(entry);
+	copy = own_entry(entry, &host);
+	json_put(host, "carrierChanges", json_incref((json_t *)changes));
+	json_put(host, "carrier", json_incref(json_at(known, "host", "carrier")));
+	return copy;
+}
+
+static json_t *present_entry(const struct history_input *in, json_t *seen, const json_t *protected)
+{
+	const char *address = json_str_at(seen, "pciAddress");
+	json_auto_t *entry = newest_link(in, seen);
 	const char *why = json_str_at(json_find(protected, "pciAddress", address), "reason");
 	int64_t since = arrived_ms(in, address), broken = broken_ms(in, entry),
 		no_link = no_link_ms(in, entry);
@@ -227,7 +246,8 @@ static json_t *present_entry(const struct history_input *in, json_t *entry, cons
 	return copy;
 }
 
-json_t *history_with_link(const json_t *observed, const char *address, bool is_up)
+json_t *history_with_link(const json_t *observed, const char *address, bool is_up,
+			  int64_t carrier_changes)
 {
 	json_t *ret, *host, *interfaces = json_copy(json_at(observed, "interfaces")), *entry;
 	size_t i;
@@ -238,6 +258,8 @@ json_t *history_with_link(const json_t *observed, const char *address, bool is_u
 		(void)json_array_set_new(interfaces, i, own_entry(entry, &host));
 		json_put_str(json_array_get(interfaces, i), "linkAdminState", "up");
 		json_put_bool(host, "carrier", is_up);
+		if (carrier_changes >= 0)
+			json_put_int(host, "carrierChanges", carrier_changes);
 		(void)json_object_del(host, "noLink");
 		(void)json_object_del(host, "noLinkMs");
 	}

@@ -58,9 +58,11 @@ json_t *history_merge(const struct history_input *input);
 
 /*
  * What history_merge() returned, as a look that sees the link of a port so, which is set up: for
- * the next merge. New; shares what is the same.
+ * the next merge. carrier_changes: as the kernel counts them, -1: not said. An answer to a look
+ * with fewer does not undo it. New; shares what is the same.
  */
-json_t *history_with_link(const json_t *observed, const char *address, bool is_up);
+json_t *history_with_link(const json_t *observed, const char *address, bool is_up,
+			  int64_t carrier_changes);
 
 /*
  * Does what happens to the port's link come of our own action, or may it? acted: {PCI address of a

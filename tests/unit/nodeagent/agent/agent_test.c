@@ -415,7 +415,7 @@ static void a_link_that_is_lost_while_steps_run_is_seen_at_once(void **state)
 	for (int is_up = 1; is_up >= 0; is_up--) {
 		const json_t *host;
 
-		agent_set_link(w->agent, A, is_up);
+		agent_set_link(w->agent, A, is_up, -1);
 		host = json_at(
 			json_array_get(json_at(agent_view(w->agent).observed, "interfaces"), 0),
 			"host");

@@ -297,9 +297,26 @@ static void a_link_that_is_lost_is_told_at_once_unless_we_took_it(void **state)
 	acted_on = NULL;
 }
 
-/*
- * After an update of the agent pods get no device of a port that has failed before, or meanwhile.
- */
+#define CHANGED(is, n)                                                                             \
+	SEEN("{'pciAddress': '" A "', 'host': {'ifindex': 2, 'carrier': " is                       \
+	     ", 'carrierChanges': " n "}}",                                                        \
+	     "")
+
+static void an_answer_that_is_late_undoes_no_message(void **state)
+{
+	json_auto_t *lost = NULL;
+
+	(void)look(CHANGED("true", "4"), SPEC_A, 90000);
+	lost = history_with_link(before, A, false, 5);
+	json_decref(before);
+	before = history_merge(&(struct history_input){.observed = lost, .now_ms = 90000});
+	(void)look(CHANGED("true", "4"), SPEC_A, 90001);
+	assert_true(json_is_false(json_at(pf_at(0), "host", "carrier")));
+	(void)look(CHANGED("true", "6"), SPEC_A, 90002);
+	assert_null(json_at(pf_at(0), "host", "noLink"));
+}
+
+/* After an update of the agent pods get no device of a port that failed before, or meanwhile. */
 static void a_link_that_an_agent_before_us_knew_is_told_at_once(void **state)
 {
 	for (int i = 0; i < 2; i++) {
@@ -330,6 +347,7 @@ int main(void)
 		CASE(a_pci_error_counts_for_ten_minutes_after_the_last),
 		CASE(a_port_without_link_is_told_so_when_it_lasts),
 		CASE(a_link_that_is_lost_is_told_at_once_unless_we_took_it),
+		CASE(an_answer_that_is_late_undoes_no_message),
 		CASE(a_link_that_an_agent_before_us_knew_is_told_at_once),
 	};
 

@@ -102,8 +102,8 @@ void agent_set_may_execute(struct agent *agent, bool may);
 /* Something happened on the host. */
 void agent_wake(struct agent *agent);
 /*
- * A port's link is lost or back, as history_with_link() has it: not to wait for the next look, which
- * waits for steps. Borrowed.
+ * A port's link is lost or back, as history_with_link() has it: not to wait for the next look,
+ * which waits for steps. Borrowed.
  */
 void agent_set_link(struct agent *agent, const char *address, bool is_up, int64_t carrier_changes);
 /* Does this interface name belong to a NIC of the last look? For events that name nothing else. */

@@ -448,7 +448,7 @@ finds "nothing on a good node" "" "$up"
 finds "a link that is down" "error RdmaLinkDown w1 ens1f0" .
 finds "or what its agent says of it" "warning PcieLanesLost w1 ens1f0" '.state.status.linkHealth.ports = [{pciAddress: "0000:3b:00.0",
 	verdict: "degraded", reason: "PcieLanesLost", message: "ens1f0 has 8 of 16 lanes (module A B, serial C)"}]'
-t_ok "with its module" says "8 of 16 lanes (module A B, serial C)" 1 "$cli" doctor w1 -f "$tmp/edited.json"
+t_ok "with its module" says "8 of 16 lanes (module A B, serial C)" 0 "$cli" doctor w1 -f "$tmp/edited.json"
 over="$up"' | .nad.spec.config = "{\"plugins\": [{\"type\": \"ipvlan\", \"master\": \"eno1\"}]}" | .state.status.interfaces += [{pciAddress: "0000:05:00.0",
 	name: "eno1", linkAdminState: "up"}]'
 finds "one that a policy wants, once, also under a VLAN" "error RdmaLinkDown w1 ens1f0" \

@@ -126,7 +126,7 @@ TEST_WITH(lists_pfs_and_the_vfs_that_are_asked_for, set_up, tear_down)
 TEST_WITH(a_vf_in_a_pods_namespace_is_found_there, set_up, tear_down)
 {
 	struct host_tree *tree = *state;
-	json_auto_t *exclusive = NULL, *shared = NULL;
+	json_auto_t *exclusive = NULL;
 
 	host_tree_add_pf(tree, &tree_mlx);
 	make_vfs(tree, TREE_MLX, "2");

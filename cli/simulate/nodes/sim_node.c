@@ -38,6 +38,45 @@ static void want_write(struct sim_node *node)
 	nodes_want(node->nodes, KEY_NODE, node->name, 0);
 }
 
+/* ---- links ----------------------------------------------------------------------------------- */
+
+static void judge_links(struct sim_node *node)
+{
+	struct agent_view view = agent_view(node->agent);
+	json_auto_t *wanted = NULL;
+
+	if (!view.observed || !informer_is_synced(node->nodes->state_informer))
+		return;
+	link_health_heard(node->links, json_at(node->server.node_state, "status", "linkHealth"));
+	wanted =
+		link_history_wanted(view.offered, json_at(node->pools, "resources"), view.observed);
+	link_health_looked(node->links, &(struct link_health_look){.observed = view.observed,
+								   .wanted = wanted,
+								   .acted = view.acted});
+}
+
+static void emit_users(void *arg, const char *port, bool warning, const char *reason,
+		       const char *message)
+{
+	const struct sim_node *node = arg;
+	json_auto_t *attachments = json_array();
+	const struct meter_port used = {port, agent_view(node->agent).observed,
+					json_at(node->pools, "resources"), node->allocated,
+					attachments};
+	const char *pod;
+	json_t *list;
+
+	json_each (node->attachments, pod, list)
+		json_array_extend(attachments, list);
+	if (link_health_is_asked_for(node->server.node_state, LINK_HEALTH_POD_EVENTS))
+		pod_events_emit_users(node->nodes->pod_events, &used, warning, reason, message);
+}
+
+/* Simulated devices count nothing. */
+static void on_count(void *arg)
+{
+}
+
 /* ---- pools ----------------------------------------------------------------------------------- */
 
 static void check_given(struct sim_node *node, const json_t *before, const char *boot)
@@ -104,49 +143,11 @@ void sim_node_offer(struct sim_node *node)
 	agent_set_held(node->agent, held);
 	node->server.is_dirty = true;
 	want_write(node);
+	judge_links(node);
 	fresh = pools_new_problems(node->pools, before);
 	json_array_foreach (fresh, i, problem)
 		emit(node, true, json_str_at(problem, "reason"),
 		     json_str_or(json_at(problem, "message"), ""));
-}
-
-/* ---- links ----------------------------------------------------------------------------------- */
-
-static void judge_links(struct sim_node *node)
-{
-	struct agent_view view = agent_view(node->agent);
-	json_auto_t *wanted = NULL;
-
-	if (!view.observed || !informer_is_synced(node->nodes->state_informer))
-		return;
-	link_health_heard(node->links, json_at(node->server.node_state, "status", "linkHealth"));
-	wanted =
-		link_history_wanted(view.offered, json_at(node->pools, "resources"), view.observed);
-	link_health_looked(node->links, &(struct link_health_look){.observed = view.observed,
-								   .wanted = wanted,
-								   .acted = view.acted});
-}
-
-static void emit_users(void *arg, const char *port, bool warning, const char *reason,
-		       const char *message)
-{
-	const struct sim_node *node = arg;
-	json_auto_t *attachments = json_array();
-	const struct meter_port used = {port, agent_view(node->agent).observed,
-					json_at(node->pools, "resources"), node->allocated,
-					attachments};
-	const char *pod;
-	json_t *list;
-
-	json_each (node->attachments, pod, list)
-		json_array_extend(attachments, list);
-	if (link_health_is_asked_for(node->server.node_state, LINK_HEALTH_POD_EVENTS))
-		pod_events_emit_users(node->nodes->pod_events, &used, warning, reason, message);
-}
-
-/* Simulated devices count nothing. */
-static void on_count(void *arg)
-{
 }
 
 /* ---- what the agent asks of us --------------------------------------------------------------- */
@@ -154,7 +155,6 @@ static void on_count(void *arg)
 static void on_looked(void *arg)
 {
 	sim_node_offer(arg);
-	judge_links(arg);
 }
 
 static void on_changed(void *arg)

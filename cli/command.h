@@ -83,6 +83,7 @@ enum cli_flag_index {
 	FLAG_STATE,
 	FLAG_API_ONLY,
 	FLAG_NODE,
+	FLAG_ONCE,
 	FLAG_HELP,
 	FLAG_VERSION,
 	FLAG_COUNT,
@@ -137,6 +138,7 @@ struct cli {
 	const char *state;             /* of --state; NULL: the command's own */
 	bool api_only;                 /* --api-only: neither operator nor nodes */
 	const char *const *nodes;      /* of --node, ends with NULL; NULL: none was given */
+	bool once;                     /* --once: not again and again */
 	char *const *args;             /* what stands behind the command's name, ends with NULL */
 	size_t args_len;
 	json_t *world; /* what the command's kinds say; borrowed */

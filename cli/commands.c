@@ -15,6 +15,7 @@
 #include "cli/status.h"
 #include "cli/support_dump.h"
 #include "cli/test.h"
+#include "cli/top.h"
 #include "cli/topo.h"
 #include "cli/usage.h"
 #include "reconcilers/core/kinds.h"
@@ -213,6 +214,21 @@ const struct cli_command cli_commands[] = {
 		.args_min = 1,
 		.args_max = 1,
 		.run = explain_reason,
+	},
+	{
+		.name = "top",
+		.arguments = "[NODE...]",
+		.summary = "what goes over the ports of nodes, and which pods' it is",
+		.help = "Every ten seconds, until it is interrupted: rates from the metrics of "
+			"agents, as far as\nthe API server reaches them (pods/proxy), beside the "
+			"verdicts about links. With -o json|yaml\nand with files once.\n",
+		.kinds = top_kinds,
+		.document = "Top",
+		.fields = top_fields,
+		.completes = KIND_NODE,
+		.args_max = SIZE_MAX,
+		.takes = 1u << FLAG_ONCE,
+		.run = top_run,
 	},
 	{
 		.name = "topo",

@@ -141,6 +141,7 @@ static void take_value(struct line *line, const struct cli_flag *flag, const cha
 	case FLAG_STATE:
 	case FLAG_API_ONLY:
 	case FLAG_NODE:
+	case FLAG_ONCE:
 	case FLAG_HELP:
 	case FLAG_VERSION:
 	case FLAG_COUNT:

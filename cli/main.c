@@ -160,6 +160,9 @@ static int take_flag(struct arguments *a, enum cli_flag_index flag, const char *
 		return 0;
 	case FLAG_NODE:
 		return take_node(a, value, err);
+	case FLAG_ONCE:
+		a->cli.once = true;
+		return 0;
 	case FLAG_HELP:
 		a->help = true;
 		return 0;

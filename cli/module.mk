@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What simulated nodes run of the agent.
 SIMULATED_AGENT := $(addprefix nodeagent/,agent pod_networks cni/server cni/state cni/worker process cni/plan worker host netlink host_plan devices model)
-$(eval $(call library,cli,lib/base lib/json lib/loop lib/kube lib/kube/auth cli/explain cli/doctor cli/verbs cli/support cli/pathtest cli/live cli/simulate cli/simulate/objects cli/simulate/decide cli/simulate/nodes operator operator/cache nodeagent/host nodeagent/model $(RECONCILERS),jansson))
+$(eval $(call library,cli,lib/base lib/json lib/loop lib/kube lib/kube/auth cli/explain cli/doctor cli/verbs cli/support cli/pathtest cli/live cli/simulate cli/simulate/objects cli/simulate/decide cli/simulate/nodes operator operator/cache nodeagent/host nodeagent/devices nodeagent/model $(RECONCILERS),jansson))
 CLI_LIBRARIES := cli cli/explain cli/doctor cli/verbs cli/support cli/pathtest cli/live cli/simulate cli/simulate/api cli/simulate/objects cli/simulate/nodes cli/simulate/host cli/simulate/decide operator operator/controllers operator/cache operator/writer operator/server $(SIMULATED_AGENT) $(RECONCILERS) lib/http lib/kube lib/kube/auth lib/loop lib/json lib/base
 $(eval $(call program,orbweaver,cli/main.c,$(CLI_LIBRARIES)))
 # It has the page in it.

@@ -4,6 +4,9 @@
  * through the API server's proxy where it can be reached, its log, the log before a restart.
  * Settings are read from its arguments and environment, because rehearsals need them.
  */
+#include "cli/support_programs.h"
+
+#include <assert.h>
 #include <string.h>
 
 #include "cli/support_internal.h"
@@ -159,23 +162,33 @@ static bool is_secure(const struct dump *dump, const json_t *pod)
 	return str_eq(environment(dump, pod, "METRICS_SECURE"), "true");
 }
 
-/* Why the API server cannot read the page; NULL: it can. Returns new; free(). */
-static char *obstacle_of(const struct dump *dump, const json_t *pod, const struct page *page,
-			 const char *address)
+char *program_page(const json_t *pod, const char *flag, const char *otherwise, const char *page,
+		   char **ret_why)
 {
+	const char *given = argument(pod, flag), *address = given ? given : otherwise;
 	const char *colon = strrchr(address, ':');
+	auto_strbuf struct strbuf path = {0};
 
+	assert(pod && ret_why);
 	if (str_eq(address, "0"))
-		return str_printf("%s: nothing is served", page->flag);
-	if (is_loopback(address))
-		return str_printf("%s: %s is reached from the pod alone: kubectl port-forward -n "
-				  "%s pod/%s %s, then curl localhost:%s/%s",
-				  page->flag, address, json_namespace(pod), json_name(pod),
-				  colon + 1, colon + 1, page->path);
-	if (!runs(pod))
-		return str_dup("the pod does not run");
-	if (str_eq(page->path, "metrics") && is_secure(dump, pod))
-		return str_dup("--metrics-secure: the API server's proxy has no token for it");
+		*ret_why = str_printf("%s: nothing is served", flag);
+	else if (!colon)
+		*ret_why = str_dup("its address has no port");
+	else if (is_loopback(address))
+		*ret_why = str_printf("%s: %s is reached from the pod alone: kubectl port-forward "
+				      "-n %s pod/%s %s, then curl localhost:%s/%s",
+				      flag, address, json_namespace(pod), json_name(pod), colon + 1,
+				      colon + 1, page);
+	else if (!runs(pod))
+		*ret_why = str_dup("the pod does not run");
+	else {
+		strbuf_adds(&path, "/api/v1/namespaces/");
+		kube_path_encode(&path, json_namespace(pod));
+		strbuf_adds(&path, "/pods/");
+		kube_path_encode(&path, json_name(pod));
+		strbuf_addf(&path, ":%s/proxy/%s", colon + 1, page);
+		return str_dup(strbuf_str(&path));
+	}
 	return NULL;
 }
 
@@ -186,26 +199,20 @@ static char *obstacle_of(const struct dump *dump, const json_t *pod, const struc
 static int dump_page(struct dump *dump, const json_t *pod, const struct page *page,
 		     size_t *unanswered, struct err *err)
 {
-	const char *given = argument(pod, page->flag), *address = given ? given : page->otherwise;
-	const char *colon = strrchr(address, ':');
-	auto_free char *what = str_printf("%s /%s", json_name(pod), page->path);
-	auto_free char *why = colon || str_eq(address, "0") ? obstacle_of(dump, pod, page, address)
-							    : str_dup("its address has no port");
-	auto_strbuf struct strbuf path = {0}, body = {0}, text = {0};
+	auto_free char *what = str_printf("%s /%s", json_name(pod), page->path), *why = NULL;
+	auto_free char *path = program_page(pod, page->flag, page->otherwise, page->path, &why);
+	auto_strbuf struct strbuf body = {0}, text = {0};
 	auto_free char *file = str_printf("programs/%s/%s", json_name(pod), page->file);
 	struct err failure = {0};
 
+	if (path && str_eq(page->path, "metrics") && is_secure(dump, pod))
+		why = str_dup("--metrics-secure: the API server's proxy has no token for it");
 	if (why) {
 		dump_skipped(dump, what, why);
 		return 0;
 	}
-	strbuf_adds(&path, "/api/v1/namespaces/");
-	kube_path_encode(&path, json_namespace(pod));
-	strbuf_adds(&path, "/pods/");
-	kube_path_encode(&path, json_name(pod));
-	strbuf_addf(&path, ":%s/proxy/%s", colon + 1, page->path);
 	dump_progress(dump, what);
-	if (session_get(dump->session, strbuf_str(&path), PAGE_TIMEOUT_MS, &body, &failure) < 0) {
+	if (session_get(dump->session, path, PAGE_TIMEOUT_MS, &body, &failure) < 0) {
 		(*unanswered)++;
 		dump_failed(dump, what, &failure);
 		return 0;

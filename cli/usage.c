@@ -83,6 +83,7 @@ const struct cli_flag cli_flags[] = {
 		       "nodes and their NICs, may be given several times; NAME may have a range "
 		       "(default: " NODE_SPEC_DEFAULT ")",
 		       true},
+	[FLAG_ONCE] = {"once", 0, NULL, "one table, not one every ten seconds", true},
 	[FLAG_HELP] = {"help", 'h', NULL, "of the program, or of the command beside it", false},
 	[FLAG_VERSION] = {"version", 0, NULL, "print the version", false},
 	[FLAG_COUNT] = {0},

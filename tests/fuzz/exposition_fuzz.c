@@ -8,6 +8,7 @@
 
 #include "lib/json/json.h"
 #include "nodeagent/devices/exposition.h"
+#include "nodeagent/devices/exposition_read.h"
 #include "nodeagent/devices/meter_pods.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -74,6 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	auto_strbuf struct strbuf out = {0}, again = {0};
 	struct exposition_input input = {0};
 
+	json_decref(exposition_read((const char *)data, size));
 	if (!doc)
 		return 0;
 	pods = meter_pods(json_at(doc, "allocated"), json_at(doc, "attachments"));
@@ -86,6 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					  .allocated = json_at(doc, "allocated")};
 	exposition_write(&input, &out);
 	exposition_write(&input, &again);
+	json_decref(exposition_read(strbuf_str(&out), out.len));
 	fuzz_check(strcmp(strbuf_str(&out), strbuf_str(&again)) == 0,
 		   "equal inputs give equal bytes");
 	fuzz_check(strlen(strbuf_str(&out)) == out.len, "it is text");

@@ -45,6 +45,10 @@ jq '.items |= map(if .kind == "SriovNetworkNodeState" then .status.linkHealth.po
 t_eq "the history of a link" '{"reason":"LinkFlapping","since":"t","flaps":4,"changes":[["a",false,3,false],["b",true,1,true]]}' \
 	"$("$cli" report -f "$tmp/link.json" -o json | jq -c '.nodes[0].nics[0].link | {reason, since, flaps, changes}')"
 
+t_eq "top has its verdict beside the port, without rates" LinkFlapping \
+	"$("$cli" top -f "$tmp/link.json" -o json | jq -r '.ports[0] | select(has("received") | not).link')"
+t_fails "a node that is not there" "$cli" top -f "$tmp/link.json" nobody
+
 echo "# what status finds"
 # every CONDITIONS: an object of each kind in crds/ and of those of other projects that a report reads, with these conditions.
 every() {

@@ -31,6 +31,11 @@ readable() {
 	[[ $(promtool check metrics <"$tmp/metrics" 2>&1) != *"error while"* ]]
 }
 
+states=/apis/sriovnetwork.openshift.io/v1/namespaces/$POD_NAMESPACE/sriovnetworknodestates
+is_reported() {
+	o_curl GET "$states/n1" | jq -e 'any(.status.interfaces[]?; .name == "ens1f0np0")' >/dev/null
+}
+
 # Descriptors of pods' namespaces in processes of the agent; each would keep the namespace, and with it the VF.
 kept_open() {
 	local supervisor pid
@@ -47,7 +52,7 @@ k create namespace ml >/dev/null
 o_curl POST /api/v1/namespaces/ml/pods '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "train-0", "labels":
 	{"pod-template-hash": "6d4cf"}, "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "train-6d4cf",
 	"uid": "7", "controller": true}]}, "spec": {"containers": [{"name": "main", "image": "i"}], "nodeName": "n1"}}' >/dev/null
-o_spawn agent "$o_programs/tests/counters-node" 2 3 2 --node n1 --kubeconfig "$agent_kubeconfig" --metrics-addr 127.0.0.1:0 \
+o_spawn agent "$o_programs/tests/counters-node" 2 3 2 --node n1 --kubeconfig "$agent_kubeconfig" --metrics-addr :0 \
 	--profile devices
 t_wait 30 "a PF's counters" has rdma_out_of_sequence_total 'ifname="mlx5_0",net_dev_name="ens0f0np0",is_root="true"'
 t_wait 30 "those of a VF, by the name that it has in the pod, with the pod and who made it" has rdma_out_of_sequence_total \
@@ -95,6 +100,29 @@ echo "N/A (no PMA)" >"$port/port_xmit_wait"
 t_wait 30 "a counter that wraps is what it says" has rdma_symbol_error_total 'is_root="true",rdma_parent_name="ens0f0np0"} 2'
 t_eq "so is one that was reset; one that the adapter does not have is none" "0 -" "$(
 	shown rdma_link_downed_total 'ifname="mlx5_0",') $(shown rdma_port_transmit_wait_total 'ifname="mlx5_0",')-"
+
+# --- orbweaver top, by the API server's proxy, which reaches no loopback -----------------------------------------------------------
+address=$(hostname -I | awk '{ print $1 }')
+if [[ -n $address ]]; then
+	read -r _ root <"$tmp/agent.out"
+	data=$root/sys/class/infiniband/mlx5_1/ports/1/counters/port_rcv_data
+	mkdir -p "${data%/*}"
+	for ((words = 0; ; words += 1000000)); do
+		echo "$words" >"$data.new" && mv "$data.new" "$data" && sleep 0.2
+	done 2>/dev/null &
+	counting=$!
+	o_curl POST "/api/v1/namespaces/$POD_NAMESPACE/pods" "{\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {\"name\": \"agent\",
+		\"labels\": {\"app.kubernetes.io/name\": \"orbweaver-agent\"}}, \"spec\": {\"nodeName\": \"n1\", \"containers\": [{\"name\": \"agent\",
+		\"image\": \"i\", \"args\": [\"--metrics-addr=:$(o_port agent metrics)\"]}]}}" >/dev/null
+	o_curl PATCH "/api/v1/namespaces/$POD_NAMESPACE/pods/agent/status" \
+		"{\"status\": {\"phase\": \"Running\", \"podIP\": \"$address\", \"podIPs\": [{\"ip\": \"$address\"}]}}" >/dev/null
+	o_curl POST "$states" '{"apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovNetworkNodeState", "metadata": {"name": "n1"}}' >/dev/null
+	t_wait 30 "its NodeState has the port" is_reported
+	t_eq "rates of a port" true "$("$o_programs/orbweaver" top n1 --kubeconfig "$kubeconfig" -o json |
+		jq '.ports[] | select(.port == "ens1f0np0") | .received > 0 and .pause == 0')"
+	kill "$counting"
+	rm "$data"
+fi
 
 # --- a device that does not answer -----------------------------------------------------------------------------------------------
 mkdir -p "$root/sys/class/infiniband/mlx5_1/tc/1"

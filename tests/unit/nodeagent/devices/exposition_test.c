@@ -13,6 +13,7 @@
 #include "lib/base/fs.h"
 #include "lib/json/json.h"
 #include "nodeagent/devices/exposition.h"
+#include "nodeagent/devices/exposition_read.h"
 #include "nodeagent/devices/meter_pods.h"
 #include "nodeagent/devices/metric_families.h"
 
@@ -202,6 +203,27 @@ static void the_kubelet_counts_more_than_what_is_attached(void **state)
 	assert_int_equal(json_object_size(none), 0);
 }
 
+static void sums_are_read_from_what_was_written(void **state)
+{
+#define VF "{ifname=\"m\",rdma_parent_name=\"ens1\",pod_namespace=\"ns\",pod_name=\"a\\\"b\"} "
+#define PF "{ifname=\"m\",is_root=\"true\",rdma_parent_name=\"ens1\"} "
+	static const char text[] =
+		"# HELP rdma_tx_pause_total x\nrdma_tx_pause_total" PF
+		"3\nrdma_rx_pause_total{is_root=\"true\",rdma_parent_name=\"ens1\",priority=\"3\"} "
+		"4\n"
+		"rdma_port_data_received_bytes_total" PF
+		"1e3\nrdma_port_data_received_bytes_total" VF "7\nrdma_symbol_error_total" VF
+		"NaN\nrdma_packet_seq_err_total{rdma_parent_name=\"e\nrdma_packet_seq_err_total" VF
+		"-1\nrdma_unicast_packets_received_total" PF
+		"9\nrdma_symbol_error_total{rdma_parent_name=\"\xff\",is_root=\"true\"} 1";
+	json_auto_t *sums = exposition_read(text, strlen(text));
+	json_auto_t *want =
+		parse("{\"ports\": {\"ens1\": {\"pause\": 7.0, \"received\": 1000.0}}, \"pods\": "
+		      "{\"ns/a\\\"b\": {\"ens1\": {\"received\": 7.0}}}}");
+
+	assert_true(json_same(sums, want));
+}
+
 static void assert_users(const char *port, const char *want)
 {
 	json_auto_t *observed =
@@ -289,6 +311,7 @@ int main(void)
 		cmocka_unit_test(a_device_is_excluded_by_any_of_its_names),
 		cmocka_unit_test(the_kubelet_counts_more_than_what_is_attached),
 		cmocka_unit_test(the_owner_is_who_people_made),
+		cmocka_unit_test(sums_are_read_from_what_was_written),
 		cmocka_unit_test(pods_on_a_port_have_its_functions_tokens_or_interfaces),
 	};
 

@@ -491,6 +491,7 @@ t_ok "a node that is not there" says "no policy selects the node" 2 "$cli" docto
 t_ok "this host, whatever it is like" exits "$({ "$cli" doctor --local -o json || true; } |
 	jq 'if any(.items[]; .level == "error") then 1 else 0 end')" "$cli" doctor --local
 t_ok "a mode that is none" says "doctor --local [shared|exclusive]" 2 "$cli" doctor --local both
+t_ok "a device that is not here" says none0 1 "$cli" doctor --verbs none0
 t_ok "--local of another command" says "--local does not go with status" 2 "$cli" status --local
 
 echo "# documents"

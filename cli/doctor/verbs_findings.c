@@ -105,10 +105,12 @@ static void add_failure(json_t *findings, const struct verbs_place *place, enum 
 	while (call < cause->first || call > cause->last || !holds[cause->when] ||
 	       (cause->sys != ANY && cause->sys != result->sys))
 		cause++;
-	if (report->signal && runs)
-		strbuf_addf(&seen, "ends the process by signal %d", report->signal);
+	if (runs)
+		strbuf_addf(&seen,
+			    report->is_late ? "does not return" : "ends the process by signal %d",
+			    report->signal);
 	else
-		strbuf_addf(&seen, runs ? "does not return" : "fails: %s",
+		strbuf_addf(&seen, "fails: %s",
 			    call == VERBS_POLL && *report->text ? report->text
 								: strerror(result->sys));
 	if (cause->when == MEMLOCK_LOW)
@@ -128,18 +130,21 @@ void verbs_findings_add(json_t *findings, const struct verbs_place *place, const
 	/* After a message that came back, what did not work with other GIDs does not matter. */
 	bool came_back = calls[VERBS_POLL].outcome == VERBS_DONE;
 	size_t before = json_array_size(findings);
+	auto_free char *by = NULL;
 
 	assert(device);
 	for (enum verbs_call call = 0; call < (came_back ? VERBS_GID : VERBS_CALLS); call++)
 		if (calls[call].outcome == VERBS_RUNS || calls[call].outcome == VERBS_FAILED)
 			add_failure(findings, place, call, device, has_file, report);
-	if (json_array_size(findings) == before)
-		finding_add(findings, FINDING_INFO, "VerbsWork", device, NULL, "nothing to do",
-			    "port %d, GID index %d; registered 4 KiB, 64 MiB%s%s; a message to "
-			    "itself came back",
-			    report->port, report->gid_index,
-			    calls[VERBS_REG_HUGE].outcome == VERBS_DONE ? ", a huge page" : "",
-			    calls[VERBS_REG_DMABUF].outcome == VERBS_DONE ? ", GPU memory" : "");
+	if (json_array_size(findings) > before)
+		return;
+	by = report->gid_index < 0 ? str_dup("its LID")
+				   : str_printf("GID index %d", report->gid_index);
+	finding_add(findings, FINDING_INFO, "VerbsWork", device, NULL, "nothing to do",
+		    "port %d; registered 4 KiB, 64 MiB%s%s; a message to itself by %s came back",
+		    report->port,
+		    calls[VERBS_REG_HUGE].outcome == VERBS_DONE ? ", a huge page" : "",
+		    calls[VERBS_REG_DMABUF].outcome == VERBS_DONE ? ", GPU memory" : "", by);
 }
 
 void verbs_findings_none(json_t *findings, const struct verbs_place *place, const char *device)

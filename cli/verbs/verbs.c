@@ -268,7 +268,9 @@ static void loop_back(struct attempt *a)
 		r->gid_index = i;
 		break;
 	}
-	(void)TRY(a, VERBS_GID, gids > 0);
+	begin(a, VERBS_GID);
+	errno = ENODATA;
+	(void)end(a, VERBS_GID, gids > 0);
 }
 
 static void try_all(struct attempt *a, const char *device)
@@ -290,11 +292,12 @@ void verbs_try(const struct verbs_library *library, const char *device, int dead
 	static const int keep_none[1];
 	struct verbs_report *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 					   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int64_t until = clock_ms() + deadline_ms;
+	int64_t until;
 	int status = 0;
 	pid_t pid = -1, ended = 0;
 
 	assert(library && device && deadline_ms > 0);
+	until = clock_ms() + deadline_ms;
 	*ret = (struct verbs_report){
 		.calls[VERBS_LIST] = {VERBS_FAILED, ECHILD},
 		.gid_index = -1,

@@ -20,7 +20,7 @@ static struct {
 	int sys;    /* errno of it */
 	int signal; /* or: the process gets this */
 	bool hangs;
-	bool is_down, lacks_gids, has_gpu;
+	bool is_down, is_ib, lacks_gids, has_gpu;
 } plan;
 
 static bool fails(enum verbs_call call)
@@ -71,7 +71,7 @@ static int query_port(struct ibv_context *of, uint8_t port, struct _compat_ibv_p
 	struct ibv_port_attr *attr = (struct ibv_port_attr *)ret;
 
 	attr->state = port == 2 && !plan.is_down ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
-	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
+	attr->link_layer = plan.is_ib ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
 	attr->gid_tbl_len = 4;
 	return 0;
 }
@@ -123,7 +123,9 @@ static int modify_qp(struct ibv_qp *of, struct ibv_qp_attr *attr, int mask)
 	if (!(mask & IBV_QP_AV))
 		return 0;
 	gid_in_use = attr->ah_attr.grh.sgid_index;
-	return fails(VERBS_CONNECT) ? plan.sys : gid_in_use == 0 ? ENODEV : 0;
+	return fails(VERBS_CONNECT)                         ? plan.sys
+	       : attr->ah_attr.is_global && gid_in_use == 0 ? ENODEV
+							    : 0;
 }
 
 static int post_recv(struct ibv_qp *of, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
@@ -241,11 +243,18 @@ TEST(each_failure_has_its_cause)
 		 &pod,
 		 false,
 		 "warning VerbsFailed EOPNOTSUPP"},
+		{{.call = VERBS_CALLS, .is_ib = true, .lacks_gids = true},
+		 &pod,
+		 false,
+		 "info VerbsWork -"},
 		{{.call = VERBS_CALLS, .is_down = true},
 		 &pod,
 		 false,
 		 "error RdmaLinkDown ENETDOWN"},
-		{{.call = VERBS_CALLS, .lacks_gids = true}, &pod, false, "error GidTableEmpty -"},
+		{{.call = VERBS_CALLS, .lacks_gids = true},
+		 &pod,
+		 false,
+		 "error GidTableEmpty ENODATA"},
 		{{.call = VERBS_CONNECT, .sys = ENODEV}, &pod, false, "error GidNotUsable ENODEV"},
 		{{.call = VERBS_POLL, .sys = EIO}, &pod, false, "error GidNotUsable EIO"},
 		{{.call = VERBS_OPEN, .signal = SIGSEGV}, &pod, false, "error VerbsFailed -"},

@@ -19,7 +19,7 @@ network() {
 }
 
 without_timers() {
-	sed -E 's/ \[[0-9]+:[0-9]+\]$//; s/ (hello|tcn|topology_change|gc)_timer +[0-9.]+//g; s/(valid|preferred)_lft [0-9]+sec//g; s/ expires [0-9]+sec//g'
+	sed -E 's/ \[[0-9]+:[0-9]+\]$//; s/ (hello|tcn|topology_change|gc|hold|message_age|forward_delay)_timer +[0-9.]+//g; s/(valid|preferred)_lft [0-9]+sec//g; s/ expires [0-9]+sec//g'
 }
 
 functions() {

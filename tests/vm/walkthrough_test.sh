@@ -275,6 +275,9 @@ slowness_measure
 t_ok "hack/demo-cluster up: a release's install file, the guides' YAML and DaemonSets, RDMA between pods with devices of their own and shared" \
 	hack/demo-cluster up
 t_need
+for node in "${nodes[@]}"; do
+	t_eq "no CNI program on $node is another's" "" "$(hack/node exec "$node" 'grep -L "orbweaver-cni: this plugin" /opt/cni/bin/*')"
+done
 # In a container that is not privileged: the supervisor has what manifests/base/agent.yaml gives.
 t_eq "each process of the agent has the user and the capabilities that it needs" \
 	"ow-agent 60932 0000000000000000,ow-cnid 60932 0000000000000000,ow-kubeletd 60932 0000000000000000,ow-supervisor 0 00000000082d31e4" \

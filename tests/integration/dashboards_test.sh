@@ -301,7 +301,7 @@ done
 t_need
 watch
 
-# Counters of a port, its lanes of PCI Express, a traffic class, and a device that does not answer.
+# Counters of a port, its speed and lanes of PCI Express, a traffic class, and a device that does not answer.
 read -r _ root <"$tmp/train.out"
 mkdir -p "$root/sys/class/infiniband/mlx5_0/ports/1/counters"
 for counter in port_{rcv,xmit}_data port_rcv_errors symbol_error link_error_recovery port_xmit_wait; do
@@ -310,7 +310,8 @@ done
 for file in {current,max}_link_width=16 {current,max}_link_speed="32.0 GT/s PCIe" aer_dev_correctable="TOTAL_ERR_COR 3"; do
 	echo "${file#*=}" >"$root/sys/bus/pci/devices/0000:10:00.0/${file%%=*}"
 done
-mkdir -p "$root/sys/class/infiniband/mlx5_0/tc/1"
+mkdir -p "$root/sys/class/infiniband/mlx5_0/tc/1" "$root/sys/class/net/ens0f0np0"
+echo 100000 >"$root/sys/class/net/ens0f0np0/speed"
 echo 'Global tclass=106' >"$root/sys/class/infiniband/mlx5_0/tc/1/traffic_class"
 mkdir -p "$root/sys/class/infiniband/mlx5_2/tc/1"
 mkfifo "$root/sys/class/infiniband/mlx5_2/tc/1/traffic_class"

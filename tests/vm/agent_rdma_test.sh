@@ -61,7 +61,7 @@ vf0=$(node "ls /sys/bus/pci/devices/$pf1/virtfn0/net")
 t_wait "$a_wait_s" "and what it has counted is among the metrics" counts_rxe
 
 # --- verbs: what programs can do with the device, and what is said where they cannot --------------------------------------
-node "ip addr add 10.7.0.1/24 dev $vf0; ip link set $vf0 up; for i in \$(seq $(slowly 150)); do rdma link | grep -q ACTIVE && exit; sleep 0.2; done; exit 1"
+node "ip link set enp1s0 up; ip addr add 10.7.0.1/24 dev $vf0; ip link set $vf0 up; for i in \$(seq $(slowly 150)); do rdma link | grep -q ACTIVE && exit; sleep 0.2; done; exit 1"
 t_ok "all calls, and a message to itself" finds VerbsWork - - '"$@" rxe0'
 t_ok "the same without a name: the device has a file" finds VerbsWork - - '"$@"'
 t_ok "too little memory may be locked" finds MemlockLow "ibv_reg_mr of 64 MiB" ENOMEM \

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A node with a real kubelet and containerd. Its agent is updated while 20 pods run: nothing of them changes. Then the agent is
+# A node with a real kubelet and containerd. Its agent is updated while 20 pods run, and one whose namespace is that of a process,
+# as cri-dockerd names it: nothing of them changes. Two more pods come before each update and go after it. Then the agent is
 # away for a minute, with all of its processes, while pods with VFs and pods on a macvlan rail are deleted and created again. Those
 # that are deleted go; the new ones wait, and an event says for what; all start once the agent is back; nothing of the others is
 # left: no VF, no RDMA device, no address, no rule, no file.
@@ -200,30 +201,60 @@ seen() {
 	} 2>/dev/null' | sort
 }
 
-# What pods have, and their objects.
+# The pod whose namespace is that of a process, and where that is.
+unnamed_netns() {
+	echo "/proc/$(node cat /root/unnamed.pid)/ns/net"
+}
+
+# unnamed COMMAND: its interface, as a runtime has it made that knows no names of namespaces.
+unnamed() {
+	local attach macvlan coordinator
+
+	attach="NETNS=$(unnamed_netns) IFNAME=eth0 attach $1"
+	macvlan="$attach macvlan unnamed '{\"master\": \"enp2s0\", \"ipam\": {\"type\": \"spiderpool\", \"default_ipv4_ippool\": [\"rail\"]}}'"
+	coordinator="$attach coordinator unnamed '{\"mode\": \"underlay\", \"prevResult\": '\"\$(cat /root/unnamed.json)\"'}'"
+	if [[ $1 == ADD ]]; then
+		rt "$macvlan | tee /root/unnamed.json && $coordinator"
+	else
+		rt "$coordinator && $macvlan"
+	fi
+}
+
+# What pods have, and their objects; without our own programs where versions differ.
 running() {
-	node bash tests/vm/seen.sh
+	node bash tests/vm/seen.sh "$(unnamed_netns)" | grep -v ${PREVIOUS:+-e '^/opt/cni/bin/[^ ]* 755 '} -e '^$'
 	k get pods -o json | jq -cS '.items[] | [.metadata.name, .metadata.uid, .metadata.annotations, .spec, .status]'
 	addresses
 	records
 }
 
-# update WHAT [IMAGE]: to another pod, of the image where one is named; the pods that run notice nothing.
+# update WHAT [IMAGE]: to another pod, of the image where one is named; the pods that run notice nothing. Two that the agent before
+# set up are taken down by the next one.
 update() {
 	local uid
 
+	app Deployment visitor 1 rail
+	app Deployment visitor-vf 1 vf "spidernet.io/roce: 1"
+	pods=$((pods + 2))
+	t_wait "$a_wait_s" "$1: two more pods before" all_run
+	running >"$tmp/with-visitors"
 	uid=$(agent_uid)
 	[[ -z ${2:-} ]] || t_ok "$1: its image" hack/node image "$a_node" "$2"
 	t_ok "$1" k rollout restart -n "$POD_NAMESPACE" daemonset/orbweaver-agent
 	t_wait "$a_wait_s" "another one is there" agent_is_another "$uid"
 	t_wait 60 "and offers the VFs" offered "$vfs"
 	t_wait "$a_wait_s" "which are as they should be" a_done "$vfs"
-	t_ok "no interface, address, route, rule, VF, RDMA device or file of a pod has changed" nothing_has_changed
+	t_ok "no interface, address, route, rule, VF, RDMA device or file of a pod has changed" nothing_has_changed with-visitors
+	k delete deployments visitor visitor-vf >/dev/null
+	pods=$((pods - 2))
+	t_wait 120 "the two go" all_run
+	t_wait 60 "and nothing of the others" nothing_has_changed running
 }
 
+# nothing_has_changed SINCE
 nothing_has_changed() {
 	running >"$tmp/now"
-	diff "$tmp/running" "$tmp/now"
+	diff "$tmp/$1" "$tmp/now"
 }
 
 is_as_before() {
@@ -277,6 +308,14 @@ t_ok "each has its own VF and RDMA device" has_devices $(vf_pods)
 t_ok "and the pools have their addresses" records_are_addresses
 t_need
 kept=$(addresses | grep -E '^(named|kept)-0 ')
+a_runtime
+k run unnamed --image localhost/busybox:1 --image-pull-policy Never -- sleep 100000 >/dev/null
+pods=$((many + 1))
+t_wait "$a_wait_s" "a pod more" all_run
+k get pod unnamed -o 'jsonpath={.metadata.uid}' | node 'cat >/root/unnamed.uid
+	setsid unshare --net sleep 100000 </dev/null >/dev/null 2>&1 & echo $! >/root/unnamed.pid'
+t_ok "with an interface in the namespace of a process" unnamed ADD
+t_need
 
 # --- an update ------------------------------------------------------------------------------------------------------
 
@@ -289,6 +328,9 @@ fi
 update "the agent is updated" ${PREVIOUS:+"$image"}
 t_ok "it is killed" node 'pkill -KILL -x ow-supervisor'
 update "it is updated once more"
+t_ok "the namespace of a process loses its interface" unnamed DEL
+t_eq "lo alone is left" 1 "$(node "nsenter --net=$(unnamed_netns) ip -o link | wc -l; kill \$(cat /root/unnamed.pid)")"
+k delete pod unnamed >/dev/null
 k scale deployment rail --replicas=2 >/dev/null
 pods=$few
 t_wait 120 "most pods go" all_run

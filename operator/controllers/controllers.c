@@ -63,6 +63,7 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 			.needs = {KIND_POD, KIND_NAMESPACE, KIND_MULTUS_CONFIG},
 			.every_ms = 5000,
 			.after = CONTROLLER_INJECT_GROUP,
+			.is_urgent = inject_group_is_urgent,
 			.posted = inject_group_posted,
 		},
 	[CONTROLLER_INJECT_CONFIG] =

@@ -9,6 +9,7 @@
 #include "lib/json/json.h"
 #include "operator/controllers/controllers_internal.h"
 #include "operator/controllers/gather.h"
+#include "reconcilers/admission/inject_check.h"
 #include "reconcilers/admission/pod_inject.h"
 #include "reconcilers/core/conditions.h"
 #include "reconcilers/core/kinds.h"
@@ -53,13 +54,29 @@ static void wake_group(void *arg, const char *group)
 	wake(c, CONTROLLER_INJECT_GROUP, key);
 }
 
+/* Groups of which it is remembered when their pods were looked at; beyond it of none. */
+enum { GROUPS_MAX = 1024 };
+
+/* One whose pods were not looked at lately. */
+bool inject_group_is_urgent(const struct controller_sources *from, const char *key)
+{
+	const json_t *at_ms = json_at(from->notes, BOX_INJECT_GROUP, key);
+
+	return !at_ms || from->now_ms() - json_integer_value(at_ms) >=
+				 controllers[CONTROLLER_INJECT_GROUP].every_ms;
+}
+
 /* Its key is that of gather_group_value(): the configs of a namespace in one group. */
 void inject_group_posted(const struct controller_sources *from, const char *box, const char *key,
 			 json_t *value, uint64_t as_of)
 {
 	struct change c = {.from = from};
 	auto_free char *ns = str_ndup(key, strcspn(key, " "));
+	json_auto_t *at_ms = json_integer(from->now_ms());
 
+	if (json_object_size(json_object_get(from->notes, box)) >= GROUPS_MAX)
+		(void)json_object_del(from->notes, box);
+	controllers_keep(from, box, key, at_ms);
 	gather_visit_asking(from, key + strlen(ns) + 1, ns, wake_asking, &c);
 }
 

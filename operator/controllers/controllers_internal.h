@@ -93,6 +93,7 @@ bool strays_are_urgent(const struct controller_sources *from, const char *pool);
 
 controller_gather_fn inject_gather_pod, inject_gather_config;
 controller_posted_fn inject_group_posted;
+bool inject_group_is_urgent(const struct controller_sources *from, const char *key);
 void inject_pod_changed(const struct change *c);
 void inject_config_changed(const struct change *c);
 void inject_namespace_changed(const struct change *c);

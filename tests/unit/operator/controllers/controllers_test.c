@@ -770,6 +770,8 @@ static void group_looked_at(struct mirrored_test *t, const char *group)
 /* As often as it changes they are one key, and looked at once in a while. */
 static void a_config_wakes_the_pods_of_its_groups(void **state)
 {
+	bool (*urgent)(const struct controller_sources *from, const char *key) =
+		controllers[CONTROLLER_INJECT_GROUP].is_urgent;
 	struct mirrored_test *t = *state;
 
 	mirrored_put(t, KIND_NAMESPACE, NAMESPACE("all", RDMA ": g"));
@@ -779,8 +781,10 @@ static void a_config_wakes_the_pods_of_its_groups(void **state)
 	free(mirrored_woken(t));
 	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", RDMA ": g", ""));
 	mirrored_wakes(t, "inject-config net/a;inject-group net " RDMA "=g;multus-config net/a;");
+	assert_true(urgent(&t->sources, "net " RDMA "=g"));
 	group_looked_at(t, "net " RDMA "=g");
 	mirrored_wakes(t, "inject-pod all/z;inject-pod ml/x;");
+	assert_false(urgent(&t->sources, "net " RDMA "=g"));
 	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", RDMA ": h", ""));
 	mirrored_wakes(t, "inject-config net/a;inject-group net " RDMA "=g;inject-group net " RDMA
 			  "=h;multus-config net/a;");

@@ -258,10 +258,12 @@ static void note_done(struct run *run)
 		    op_str(run->op, "kind"), op_str(run->op, "key"));
 }
 
-/* What another client undoes: labels of a Node and its taints are two. */
+/* What another client undoes: labels of a Node, its taints and its cordon are three. */
 static const char *fought_over(const struct run *run)
 {
-	return json_at(run->op, "spec", "taints") ? "taints" : op_str(run->op, "kind");
+	const json_t *spec = json_at(run->op, "spec");
+
+	return !spec ? op_str(run->op, "kind") : json_at(spec, "taints") ? "taints" : "cordon";
 }
 
 static void on_written(void *arg, json_t *object, const struct err *err)
@@ -544,18 +546,22 @@ static bool op_meta(struct run *run, const struct kube_resource *resource, const
 			  json_incref(patch));
 }
 
-/* Which taints come counts: whoever removes ours may add others, each time another one. */
-static bool taints_are_held_back(struct run *run, const struct kube_resource *resource,
-				 const json_t *present)
+/* Of taints those that come count: whoever removes ours may add others, each time another one. */
+static bool cordon_is_held_back(struct run *run, const struct kube_resource *resource,
+				const json_t *present)
 {
-	json_auto_t *change = json_pack("{s:[]}", "taints");
+	json_auto_t *change = json_pack("{s:o, s:O}", "spec", json_copy(json_at(run->op, "spec")),
+					"metadata", json_at(run->op, "metadata"));
+	json_auto_t *added = json_array();
 	const json_t *taint;
 	size_t i;
 
-	json_array_foreach (json_at(run->op, "spec", "taints"), i, taint)
+	json_array_foreach (json_at(change, "spec", "taints"), i, taint)
 		if (!json_find(json_at(present, "spec", "taints"), "key",
 			       json_str_at(taint, "key")))
-			json_array_append(json_at(change, "taints"), (json_t *)taint);
+			json_array_append(added, (json_t *)taint);
+	if (json_at(change, "spec", "taints"))
+		json_put(json_at(change, "spec"), "taints", json_incref(added));
 	return !has_moved(run) && is_held_back(run, resource, present, change);
 }
 
@@ -566,7 +572,7 @@ static bool op_cordon(struct run *run, const struct kube_resource *resource, con
 	if (!present ||
 	    (!json_merge_changes(json_at(present, "spec"), spec) &&
 	     !json_merge_changes(json_at(present, "metadata"), metadata)) ||
-	    (json_at(spec, "taints") && taints_are_held_back(run, resource, present)))
+	    cordon_is_held_back(run, resource, present))
 		return false;
 	return send_patch(run, resource, present, "cordon", NULL,
 			  json_pack("{s:o, s:o}", "spec", json_deep_copy(spec), "metadata",

@@ -637,8 +637,8 @@ static void labels_that_are_removed_again_and_again_are_held_back(void **state)
 	assert_true(f.result.again_ms > 0);
 }
 
-/* As somebody does who wants none of ours, and sets another one of his own each time. */
-static void taints_that_are_removed_again_and_again_are_held_back(void **state)
+/* As somebody does who wants none of ours, and sets another taint each time. */
+static void taints_and_cordons_that_are_undone_again_and_again_are_held_back(void **state)
 {
 	frozen_us = clock_us();
 	http_script_add(f.t.server.http, "POST /api/v1/namespaces/default/events",
@@ -654,6 +654,8 @@ static void taints_that_are_removed_again_and_again_are_held_back(void **state)
 		f.t.version = (uint64_t)(1000 + 2 * i);
 		mirrored_put(&f.t, KIND_NODE, node);
 		reply("PATCH " NODES "w1?", answer, NULL);
+		reply("PATCH " NODES "w1?", answer, NULL);
+		plan_cordon(&f.plan, "w1", true, mirrored_yaml("{annotations: {by: us}}"));
 		plan_taints(
 			&f.plan, "w1",
 			json_pack("[{s:o}, {s:s}]", "key", json_fmt("other-%d", i), "key", "ours"));
@@ -666,7 +668,7 @@ static void taints_that_are_removed_again_and_again_are_held_back(void **state)
 		mirrored_remove(&f.t, KIND_NODE, "w1");
 	}
 	assert_int_equal(http_script_count(f.t.server.http, "PATCH " NODES "w1?"),
-			 REVERT_BACKOFF_FREE);
+			 2 * REVERT_BACKOFF_FREE);
 	until_event_names("enforcer");
 }
 
@@ -805,7 +807,7 @@ int main(void)
 		with_applier(plans_of_other_writes_go_on_while_labels_are_refused),
 		with_applier(an_object_that_is_deleted_again_and_again_is_held_back),
 		with_applier(labels_that_are_removed_again_and_again_are_held_back),
-		with_applier(taints_that_are_removed_again_and_again_are_held_back),
+		with_applier(taints_and_cordons_that_are_undone_again_and_again_are_held_back),
 	};
 
 	json_init();

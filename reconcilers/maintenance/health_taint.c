@@ -33,7 +33,8 @@ static const struct {
 	const char *annotation;
 } measures[] = {{TAINT, POOL_TAINT_DEGRADED}, {CORDON, POOL_CORDON_DEGRADED}};
 
-struct patient {
+/* A Node as it is decided here. */
+struct member {
 	const char *name, *since; /* RFC 3339 of the condition */
 	const json_t *node, *pool;
 	enum links links;
@@ -42,8 +43,9 @@ struct patient {
 	uint64_t rails, bad_rails; /* bits */
 };
 
-struct ward {
-	struct patient *patients; /* by pool and name */
+/* The Nodes of one pool. */
+struct group {
+	struct member *members; /* by name */
 	size_t n;
 	size_t limit, out;
 	unsigned int measures; /* that the pool asks for */
@@ -66,7 +68,7 @@ bool health_taint_is_on(const json_t *node)
 }
 
 /* "0=LinkHealthy,3=LinkDown" */
-static void read_rails(const char *text, struct patient *patient)
+static void read_rails(const char *text, struct member *member)
 {
 	while (text && *text) {
 		char *end;
@@ -74,20 +76,20 @@ static void read_rails(const char *text, struct patient *patient)
 		size_t len = strcspn(text, ",");
 
 		if (end > text && *end == '=' && rail < RAILS_MAX) {
-			patient->rails |= UINT64_C(1) << rail;
+			member->rails |= UINT64_C(1) << rail;
 			if (strncmp(end, "=LinkHealthy", (size_t)(text + len - end)) != 0)
-				patient->bad_rails |= UINT64_C(1) << rail;
+				member->bad_rails |= UINT64_C(1) << rail;
 		}
 		text += len + (text[len] == ',');
 	}
 }
 
-static struct patient read_patient(const json_t *world, const char *name, const json_t *node)
+static struct member read_member(const json_t *world, const char *name, const json_t *node)
 {
 	const json_t *condition =
 		json_find(json_at(node, "status", "conditions"), "type", NODE_HEALTH_CONDITION);
 	const char *status = json_str_at(condition, "status");
-	struct patient ret = {
+	struct member ret = {
 		.name = name,
 		.since = json_str_or(json_at(condition, "lastTransitionTime"), ""),
 		.node = node,
@@ -104,107 +106,107 @@ static struct patient read_patient(const json_t *world, const char *name, const 
 	return ret;
 }
 
-static void plan_new_taints(struct plan *plan, const struct patient *patient, bool is_on)
+static void plan_new_taints(struct plan *plan, const struct member *member, bool is_on)
 {
 	const json_t *taint;
 	json_t *taints = json_array();
 	size_t i;
 
-	json_array_foreach (json_at(patient->node, "spec", "taints"), i, taint)
+	json_array_foreach (json_at(member->node, "spec", "taints"), i, taint)
 		if (!str_eq(json_str_at(taint, "key"), HEALTH_TAINT))
 			json_array_append(taints, (json_t *)taint);
 	if (is_on)
 		json_array_append_new(taints, json_pack("{s:s, s:s}", "key", HEALTH_TAINT, "effect",
 							"NoSchedule"));
-	plan_taints(plan, patient->name, taints);
+	plan_taints(plan, member->name, taints);
 }
 
-static void plan_measures(struct plan *plan, struct patient *patient, unsigned int wanted)
+static void plan_measures(struct plan *plan, struct member *member, unsigned int wanted)
 {
 	size_t first = json_array_size(plan->ops);
-	unsigned int changed = patient->out ^ wanted;
+	unsigned int changed = member->out ^ wanted;
 
 	assert(changed);
 	if (changed & TAINT)
-		plan_new_taints(plan, patient, wanted & TAINT);
+		plan_new_taints(plan, member, wanted & TAINT);
 	if (changed & CORDON)
-		plan_cordon(plan, patient->name, wanted & CORDON,
+		plan_cordon(plan, member->name, wanted & CORDON,
 			    json_pack("{s:{s:s?}}", "annotations", DRAIN_CORDONED_ANNOTATION,
 				      wanted & CORDON ? DRAIN_CORDONED_FOR_LINKS : NULL));
 	/* A Node that may not be written keeps no other one from its turn. */
-	plan_group(plan, first, patient->name, NULL);
-	patient->out = wanted;
+	plan_group(plan, first, member->name, NULL);
+	member->out = wanted;
 }
 
 /* ---- one pool -------------------------------------------------------------------------------- */
 
 static int compare_failures(const void *a, const void *b)
 {
-	const struct patient *one = *(struct patient *const *)a;
-	const struct patient *other = *(struct patient *const *)b;
+	const struct member *one = *(struct member *const *)a;
+	const struct member *other = *(struct member *const *)b;
 	int order = strcmp(one->since, other->since);
 
 	return order ? order : strcmp(one->name, other->name);
 }
 
-static void find_common(struct ward *ward)
+static void find_common(struct group *group)
 {
 	for (int rail = 0; rail < RAILS_MAX; rail++) {
 		uint64_t bit = UINT64_C(1) << rail;
 		size_t having = 0, bad = 0;
 
-		for (size_t i = 0; i < ward->n; i++) {
-			having += (ward->patients[i].rails & bit) != 0;
-			bad += (ward->patients[i].bad_rails & bit) != 0;
+		for (size_t i = 0; i < group->n; i++) {
+			having += (group->members[i].rails & bit) != 0;
+			bad += (group->members[i].bad_rails & bit) != 0;
 		}
-		if (bad >= HEALTH_TAINT_COMMON && (bad * 4 > having || bad > 4 * ward->limit))
-			ward->common |= bit;
+		if (bad >= HEALTH_TAINT_COMMON && (bad * 4 > having || bad > 4 * group->limit))
+			group->common |= bit;
 	}
 }
 
 /* Ports that are no rails count for the node alone. */
-static bool is_common_alone(const struct ward *ward, const struct patient *patient)
+static bool is_common_alone(const struct group *group, const struct member *member)
 {
-	return patient->bad_rails && !(patient->bad_rails & ~ward->common);
+	return member->bad_rails && !(member->bad_rails & ~group->common);
 }
 
 /* The cordon of an administrator, or of a drain, is not ours to take back. */
-static unsigned int wanted_of(const struct ward *ward, const struct patient *patient)
+static unsigned int wanted_of(const struct group *group, const struct member *member)
 {
-	return ward->measures &
-	       ~(patient->is_cordoned && !(patient->out & CORDON) ? (unsigned int)CORDON : 0U);
+	return group->measures &
+	       ~(member->is_cordoned && !(member->out & CORDON) ? (unsigned int)CORDON : 0U);
 }
 
 /* True when one was taken back: also of those that were the first when a rail failed. */
-static bool take_back(struct ward *ward, struct patient **bad, size_t n_bad, struct plan *plan)
+static bool take_back(struct group *group, struct member **bad, size_t n_bad, struct plan *plan)
 {
 	bool any = false;
 
-	for (size_t i = 0; i < ward->n; i++) {
-		struct patient *patient = &ward->patients[i];
-		bool is_freed = patient->links == LINKS_GOOD || is_common_alone(ward, patient);
-		unsigned int wanted = is_freed ? 0 : wanted_of(ward, patient);
+	for (size_t i = 0; i < group->n; i++) {
+		struct member *member = &group->members[i];
+		bool is_freed = member->links == LINKS_GOOD || is_common_alone(group, member);
+		unsigned int wanted = is_freed ? 0 : wanted_of(group, member);
 
-		if (patient->out && patient->out != wanted && patient->links != LINKS_UNKNOWN) {
-			plan_measures(plan, patient, wanted);
+		if (member->out && member->out != wanted && member->links != LINKS_UNKNOWN) {
+			plan_measures(plan, member, wanted);
 			any = true;
 		}
-		ward->out += patient->out != 0;
+		group->out += member->out != 0;
 	}
 	/* Who failed last goes first, then those whose links are not known. */
-	for (size_t i = n_bad + ward->n; i-- > 0 && ward->out > ward->limit;) {
-		struct patient *patient = i < ward->n ? &ward->patients[i] : bad[i - ward->n];
+	for (size_t i = n_bad + group->n; i-- > 0 && group->out > group->limit;) {
+		struct member *member = i < group->n ? &group->members[i] : bad[i - group->n];
 
-		if (!patient->out)
+		if (!member->out)
 			continue;
-		plan_measures(plan, patient, 0);
-		ward->out--;
+		plan_measures(plan, member, 0);
+		group->out--;
 		any = true;
 	}
 	return any;
 }
 
-static void tell_common(const struct ward *ward, const char *pool, struct plan *plan)
+static void tell_common(const struct group *group, const char *pool, struct plan *plan)
 {
 	char rails[RAIL_NAMES_SIZE] = "";
 	auto_free char *message = NULL;
@@ -212,11 +214,11 @@ static void tell_common(const struct ward *ward, const char *pool, struct plan *
 	for (int rail = 0; rail < RAILS_MAX; rail++) {
 		size_t len = strlen(rails);
 
-		if (ward->common & UINT64_C(1) << rail && len + 8 < sizeof(rails))
+		if (group->common & UINT64_C(1) << rail && len + 8 < sizeof(rails))
 			(void)snprintf(rails + len, sizeof(rails) - len, "%s%d", len ? ", " : "",
 				       rail);
 	}
-	if (ward->common)
+	if (group->common)
 		message =
 			str_printf("rail %s: links are bad on many nodes of the pool at once; look "
 				   "at its switches, no node is tainted or cordoned for it",
@@ -224,46 +226,46 @@ static void tell_common(const struct ward *ward, const char *pool, struct plan *
 	plan_finding(plan, KIND_POOL_CONFIG, pool, message ? "RailDown" : NULL, message);
 }
 
-static void decide_pool(struct ward *ward, struct plan *plan)
+static void decide_pool(struct group *group, struct plan *plan)
 {
-	auto_free struct patient **bad = mem_calloc(ward->n + 1, sizeof(struct patient *));
-	const json_t *pool = ward->patients[0].pool;
+	auto_free struct member **bad = mem_calloc(group->n + 1, sizeof(struct member *));
+	const json_t *pool = group->members[0].pool;
 	auto_free char *key = pool ? json_key(pool) : NULL;
 	size_t n_bad = 0, limit;
 
 	for (size_t i = 0; i < ARRAY_LEN(measures); i++) {
 		if (!json_at(pool, "metadata", "annotations", measures[i].annotation))
 			continue;
-		if (!pool_config_taint_limit(pool, measures[i].annotation, ward->n, &limit))
+		if (!pool_config_taint_limit(pool, measures[i].annotation, group->n, &limit))
 			limit = 0;
-		if (!ward->measures || limit < ward->limit)
-			ward->limit = limit;
-		ward->measures |= measures[i].bit;
+		if (!group->measures || limit < group->limit)
+			group->limit = limit;
+		group->measures |= measures[i].bit;
 	}
-	for (size_t i = 0; i < ward->n; i++)
-		if (ward->patients[i].links == LINKS_BAD)
-			bad[n_bad++] = &ward->patients[i];
-	qsort(bad, n_bad, sizeof(struct patient *), compare_failures);
-	if (ward->measures)
-		find_common(ward);
+	for (size_t i = 0; i < group->n; i++)
+		if (group->members[i].links == LINKS_BAD)
+			bad[n_bad++] = &group->members[i];
+	qsort(bad, n_bad, sizeof(struct member *), compare_failures);
+	if (group->measures)
+		find_common(group);
 	if (key)
-		tell_common(ward, key, plan);
-	if (take_back(ward, bad, n_bad, plan))
+		tell_common(group, key, plan);
+	if (take_back(group, bad, n_bad, plan))
 		return;
-	for (size_t i = 0; i < n_bad && ward->out < ward->limit; i++) {
-		if (bad[i]->out || is_common_alone(ward, bad[i]) || !wanted_of(ward, bad[i]))
+	for (size_t i = 0; i < n_bad && group->out < group->limit; i++) {
+		if (bad[i]->out || is_common_alone(group, bad[i]) || !wanted_of(group, bad[i]))
 			continue;
-		plan_measures(plan, bad[i], wanted_of(ward, bad[i]));
-		ward->out++;
+		plan_measures(plan, bad[i], wanted_of(group, bad[i]));
+		group->out++;
 	}
-	assert(ward->out <= ward->limit);
+	assert(group->out <= group->limit);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static int compare_patients(const void *a, const void *b)
+static int compare_members(const void *a, const void *b)
 {
-	const struct patient *one = a, *other = b;
+	const struct member *one = a, *other = b;
 	auto_free char *mine = one->pool ? json_key(one->pool) : str_dup("");
 	auto_free char *theirs = other->pool ? json_key(other->pool) : str_dup("");
 	int order = strcmp(mine, theirs);
@@ -274,8 +276,8 @@ static int compare_patients(const void *a, const void *b)
 int health_taint_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
 	const json_t *nodes = world_kind(world, KIND_NODE), *node;
-	auto_free struct patient *all =
-		mem_calloc(json_object_size(nodes) + 1, sizeof(struct patient));
+	auto_free struct member *all =
+		mem_calloc(json_object_size(nodes) + 1, sizeof(struct member));
 	size_t n = 0, end, i;
 	json_t *pool;
 	const char *name;
@@ -284,15 +286,15 @@ int health_taint_reconcile(const json_t *world, const char *key, struct plan *pl
 	if (!str_eq(key, HEALTH_TAINT_KEY))
 		return err_set(err, ERR_BUG, "BadKey", "\"%s\" is not " HEALTH_TAINT_KEY, key);
 	json_each (nodes, name, node)
-		all[n++] = read_patient(world, name, node);
-	qsort(all, n, sizeof(struct patient), compare_patients);
+		all[n++] = read_member(world, name, node);
+	qsort(all, n, sizeof(struct member), compare_members);
 	for (size_t begin = 0; begin < n; begin = end) {
-		struct ward ward = {.patients = &all[begin]};
+		struct group group = {.members = &all[begin]};
 
 		for (end = begin + 1; end < n && all[end].pool == all[begin].pool;)
 			end++;
-		ward.n = end - begin;
-		decide_pool(&ward, plan);
+		group.n = end - begin;
+		decide_pool(&group, plan);
 	}
 	/* Pools that have lost their last node. */
 	json_each (world_kind(world, KIND_POOL_CONFIG), name, pool) {

@@ -118,8 +118,9 @@ if [[ -n $address ]]; then
 		"{\"status\": {\"phase\": \"Running\", \"podIP\": \"$address\", \"podIPs\": [{\"ip\": \"$address\"}]}}" >/dev/null
 	o_curl POST "$states" '{"apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovNetworkNodeState", "metadata": {"name": "n1"}}' >/dev/null
 	t_wait 30 "its NodeState has the port" is_reported
-	t_eq "rates of a port" true "$("$o_programs/orbweaver" top n1 --kubeconfig "$kubeconfig" -o json |
-		jq '.ports[] | select(.port == "ens1f0np0") | .received > 0 and .pause == 0')"
+	t_wait 30 "and the agent its counter" has rdma_port_data_received_bytes_total 'ifname="mlx5_1",'
+	t_eq "rates of a port" "[true,0]" "$("$o_programs/orbweaver" top n1 --kubeconfig "$kubeconfig" -o json |
+		jq -c '.ports[] | select(.port == "ens1f0np0") | [.received > 0, .pause]')"
 	kill "$counting"
 	rm "$data"
 fi

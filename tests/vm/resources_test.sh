@@ -98,7 +98,7 @@ told() {
 flap() {
 	local words=()
 
-	for _ in {1..20}; do words+=(pull 0.2 plug 0.2); done
+	for _ in {1..20}; do words+=(pull 2 plug 5); done
 	hack/node cable "$a_node" "$1" "${words[@]}" &
 	flapping=$!
 }
@@ -113,7 +113,7 @@ t_ok "kubelet and containerd" hack/node kubelet "$a_node"
 t_need
 # shellcheck disable=SC2016 # the node expands it
 node 'for n in 1 2 3 4 5 6 7 8; do ip link set enp${n}s0 up; done'
-a_start --link-limits=window=15,recover=5
+a_start --link-limits=window=60,recover=5
 t_ok "the AI guide's ConfigMap: a shared device per NIC" k apply -f <(guide)
 eight=$(for n in 1 2 3 4 5 6 7 8; do printf 'shared_cx5_gpu%s 100\n' "$n"; done | paste -sd, | sed 's/,/, /g')
 t_wait "$a_wait_s" "eight resources are allocatable" allocatable_is shared_cx5 "$eight"
@@ -166,7 +166,7 @@ told 7 "$healthy" 100 "True LinkHealthy" "and bound" \
 node 'kill -TERM $(cat /root/agent.pid)'
 t_wait 30 "no agent" a_gone
 hack/node cable "$a_node" 3 pull
-told 3 "$lost" 0 "False LinkDown" "a link that is lost while no agent runs" a_start --link-limits=window=15,recover=5
+told 3 "$lost" 0 "False LinkDown" "a link that is lost while no agent runs" a_start --link-limits=window=60,recover=5
 hack/node cable "$a_node" 3 plug
 
 a_end

@@ -148,7 +148,7 @@ told 5 "$healthy" 100 "True LinkHealthy" "until it was good for as long as is co
 # A pod has PF 2, and its network is bad; PF 6 negotiates anew; on PF 8 we act ourselves.
 node 'ip netns add pod && ip link set enp2s0 netns pod && ip -n pod link set enp2s0 up && ip -n pod addr add 10.9.0.2/24 dev enp2s0 &&
 	ip addr add 10.9.0.1/24 dev enp1s0 && ip netns exec pod tc qdisc add dev enp2s0 root netem loss 20% corrupt 20% &&
-	busybox ping -c 50 -A -W 1 10.9.0.2 | tail -n 2 | sed "s/^/# /"; ip -n pod link set enp2s0 netns 1; ip netns del pod; ip link set enp2s0 up
+	busybox ping -c 50 -i 0.2 -w 20 10.9.0.2 | tail -n 2 | sed "s/^/# /"; ip -n pod link set enp2s0 netns 1; ip netns del pod; ip link set enp2s0 up
 	ethtool -r enp6s0'
 a_policy mellanoxrdma '{"numVfs": 2, "mtu": 2000, "isRdma": true, "nicSelector": {"vendor": "8086", "rootDevices": ["0000:08:00.0"]}}'
 t_wait "$a_wait_s" "a policy takes VFs away and sets an MTU" a_done 2

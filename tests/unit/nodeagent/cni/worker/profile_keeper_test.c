@@ -339,7 +339,11 @@ TEST_WITH(devices_waits_for_the_last_pod, setup, teardown)
 	for (size_t i = 0; i < install_n_names; i++) {
 		auto_free char *path = str_printf(BIN "/%s", install_names[i]);
 
-		expect_text(node, path, NULL);
+		/* Runtimes call it for pods of others. */
+		if (str_eq(install_names[i], "loopback"))
+			expect_ours(node, "loopback");
+		else
+			expect_text(node, path, NULL);
 	}
 	expect_text(node, BIN "/ptp", "ptp");
 }

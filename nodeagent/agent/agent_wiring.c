@@ -156,6 +156,13 @@ static void on_attached(void *arg)
 	report_status(arg);
 }
 
+static void tell_slices(const struct agent_process *p)
+{
+	if (p->slices)
+		resource_slices_set_links(p->slices, link_health_status(p->counters.links),
+					  p->api.taints_devices);
+}
+
 /* Before the NodeState is known an agent before us may know more of them. */
 static void judge_links(struct agent_process *p)
 {
@@ -169,15 +176,15 @@ static void judge_links(struct agent_process *p)
 	link_health_looked(p->counters.links, &(struct link_health_look){.observed = view.observed,
 									 .wanted = wanted,
 									 .acted = view.acted});
+	/* What an agent before us said is no change. */
+	tell_slices(p);
 }
 
 static void on_links_changed(void *arg)
 {
 	const struct agent_process *p = arg;
 
-	if (p->slices)
-		resource_slices_set_links(p->slices, link_health_status(p->counters.links),
-					  p->api.taints_devices);
+	tell_slices(p);
 	report_status(arg);
 }
 

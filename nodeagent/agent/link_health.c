@@ -204,18 +204,24 @@ static void on_again(void *arg)
 	judge(arg);
 }
 
-/* Of the next port that is due; not of one on which we act. */
+/*
+ * Of the next port that is due; of none while we act on one: a driver may hold what reading another
+ * waits for.
+ */
 static void ask_details(struct link_health *health)
 {
 	const char *address;
 	json_t *port;
 
+	json_each (health->acted, address, port)
+		if (history_is_ours(health->acted, address, clock_ms()))
+			return;
 	json_each (health->links, address, port) {
 		json_auto_t *what = json_object();
 
 		if (health->asked || !json_object_get(port, "verdict") ||
-		    json_integer_value(json_at(port, "detailsMs")) > clock_ms() ||
-		    history_is_ours(health->acted, address, clock_ms()))
+		    json_object_get(port, "goneMs") ||
+		    json_integer_value(json_at(port, "detailsMs")) > clock_ms())
 			continue;
 		json_put_str(what, "pciAddress", address);
 		json_put_str(what, "netdev", json_str_at(port, "name"));

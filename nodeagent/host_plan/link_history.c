@@ -161,7 +161,9 @@ static bool keep_gone(json_t *port, const char *address, const json_t *observed,
 	json_put_bool(port, "noDriver", !str_eq(json_str_at(seen, "reason"), "NoInterface"));
 	json_put_int(port, "quietMs", now_ms + LINK_QUIET_MS);
 	(void)json_object_del(port, "carrierChanges");
-	return now_ms - number_of(port, "goneMs") < HISTORY_KEEP_MS;
+	/* A card that is lost comes back with a repair; an interface, when its pod ends. */
+	return now_ms - number_of(port, "goneMs") <
+	       (json_is_true(json_at(port, "noDriver")) ? LINK_LOST_KEEP_MS : HISTORY_KEEP_MS);
 }
 
 void link_history_look(json_t *links, const json_t *observed, const json_t *own, int64_t now_ms)
@@ -273,15 +275,20 @@ void link_history_counted(json_t *links, const json_t *devices, const json_t *ow
 		bool counts = port && !json_object_get(own, address) &&
 			      !json_object_get(port, "goneMs") &&
 			      now_ms >= number_of(port, "quietMs");
-		const json_t *downs;
-		int64_t more;
+		const json_t *downs, *changes = json_at(port, "changes");
+		int64_t more, changed_ms, before_ms;
 
 		counted = json_at(device, "counted");
 		if (!port || !counted)
 			continue;
 		errors = json_need_object(port, "errors");
 		more = new_errors(json_need_object(errors, "last"), counted);
-		if (more > 0 && counts)
+		changed_ms = number_of(json_array_get(changes, json_array_size(changes) - 1), "ms");
+		before_ms = number_of(errors, "countedMs");
+		json_put_int(errors, "countedMs", now_ms);
+		/* A link that goes or comes has errors of its own. */
+		if (more > 0 && counts && !json_is_false(json_at(port, "up")) &&
+		    (json_array_size(changes) == 0 || changed_ms < before_ms))
 			add_to(errors, "total", more);
 		if (more >= 0)
 			take_sample(errors, now_ms);

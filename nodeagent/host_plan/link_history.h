@@ -31,6 +31,8 @@
 #include "lib/base/err.h"
 
 enum {
+	/* How long a port whose card or driver is gone keeps its verdict. */
+	LINK_LOST_KEEP_MS = 86400000,
 	/* Of one port that are remembered; a loss and its end are two. */
 	LINK_CHANGES_MAX = 16,
 	/* Ports that are reported; what a NodeState has room for. */
@@ -56,8 +58,8 @@ bool link_history_event(json_t *links, const struct link_event *event, const jso
 			int64_t now_ms);
 
 /*
- * A look: observed as of history_merge(). A port with a verdict that is gone is kept as long as
- * history_merge() keeps those that are wanted; others are forgotten.
+ * A look: observed as of history_merge(). A port with a verdict that is gone is kept for a day, or,
+ * when its interface alone is, as long as history_merge() keeps those that are wanted.
  */
 void link_history_look(json_t *links, const json_t *observed, const json_t *own, int64_t now_ms);
 

@@ -198,6 +198,8 @@ json_t *link_verdict(const json_t *port, const json_t *before, const struct link
 				"and lanes",
 				name, (long long)speed, (long long)fastest),
 			now_ms};
+	else if (!pcie && str_eq(was, "PcieLanesLost")) /* not read yet, after a restart */
+		return json_incref((json_t *)before);
 	else if (width > 0 && width < width_max)
 		made = (struct verdict){
 			"degraded", "PcieLanesLost",

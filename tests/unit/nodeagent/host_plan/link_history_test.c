@@ -241,6 +241,8 @@ static void a_port_that_loses_its_driver_has_failed_until_it_is_back(void **stat
 	assert_int_equal(flaps(), 0);
 	look_without("NoDriver", LATE + 3);
 	look_without("NoDriver", LATE + 3 + HISTORY_KEEP_MS);
+	assert_verdict(LATE + 3 + HISTORY_KEEP_MS, "failed", "LinkDown");
+	look_without("NoDriver", LATE + 3 + LINK_LOST_KEEP_MS);
 	assert_null(port());
 }
 
@@ -365,6 +367,19 @@ static void errors_are_counted_by_the_hour_and_speed(void **state)
 	assert_verdict(LATE + 3000 + link_limits_default.recover_ms, "healthy", "LinkHealthy");
 }
 
+static void errors_of_a_link_that_goes_and_comes_are_none(void **state)
+{
+	begin(0);
+	counted(CRC(0), LATE);
+	look("host: {carrier: false, carrierChanges: 1}", LATE + 1);
+	counted(CRC(500), LATE + 2);
+	look("host: {carrier: true, carrierChanges: 2}", LATE + 3);
+	counted(CRC(1000), LATE + 4);
+	assert_verdict(LATE + 4, "healthy", "LinkHealthy");
+	counted(CRC(1036), LATE + 5);
+	assert_verdict(LATE + 5, "degraded", "LinkErrors");
+}
+
 static void errors_have_to_halve_and_time_to_pass(void **state)
 {
 	begin(0);
@@ -452,6 +467,10 @@ static void lost_lanes_are_degraded_and_a_bad_link_names_its_module(void **state
 	assert_string_equal(json_str_at(port(), "verdict", "message"),
 			    "ens1 has 8 of 16 lanes of PCI Express; seat the card anew, look at "
 			    "its slot (module Mellanox MCP1600, serial MT1)");
+	/* A new agent has not read them yet. */
+	(void)json_object_del((json_t *)port(), "details");
+	assert_verdict(LATE, "degraded", "PcieLanesLost");
+	json_put((json_t *)port(), "details", json_incref(details));
 	json_put(json_object_get(details, "pcie"), "width", json_real(16));
 	assert_verdict(LATE + 1, "healthy", "LinkHealthy");
 	assert_string_equal(json_str_at(port(), "verdict", "message"), "ens1 has a link");
@@ -627,6 +646,7 @@ int main(void)
 		CASE(a_link_that_flaps_is_degraded_until_it_was_good_for_long),
 		CASE(losses_far_apart_are_no_flapping),
 		CASE(errors_are_counted_by_the_hour_and_speed),
+		CASE(errors_of_a_link_that_goes_and_comes_are_none),
 		CASE(errors_have_to_halve_and_time_to_pass),
 		CASE(counters_that_are_reset_or_ours_are_no_errors),
 		CASE(counters_that_cannot_be_read_for_a_while_are_no_errors),

@@ -321,14 +321,14 @@ static struct pf *pf_of(struct choice *choice, const json_t *device)
 
 /*
  * The nearest NIC of each GPU, wherever the GPUs are; and all NICs for a pod that asks for as many,
- * since it has all GPUs then.
+ * since it has all GPUs then. Two may be one of each processor: a pod of one processor is better off.
  */
 static bool is_on_any_node(const struct choice *choice)
 {
 	size_t n = choice->pfs.len - (map_get(&choice->pfs, "") != NULL);
 
 	return choice->has_gpus ||
-	       (!choice->gpus && !choice->packed && n > 1 && choice->wanted >= n);
+	       (!choice->gpus && !choice->packed && n > 2 && choice->wanted >= n);
 }
 
 static struct candidate candidate_of(struct choice *choice, const struct devices *devices,

@@ -281,8 +281,8 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 				 run->verb, clock_us() - run->sent_us, err);
 	if (is_labels(run))
 		labels_answered(run, err);
-	if (err && str_eq(run->verb, "create"))
-		revert_backoff_forget(applier->rewrites, kind, op_str(run->op, "key"));
+	if (err && !str_eq(run->verb, "status"))
+		revert_backoff_refused(applier->rewrites, fought_over(run), op_str(run->op, "key"));
 	if (!err)
 		note_done(run);
 	if (!err && !str_eq(run->verb, "delete")) {

@@ -132,13 +132,13 @@ void revert_backoff_answered(struct revert_backoff *rewrites, const char *kind, 
 	str_replace(&rewrite->other, str_dup(other));
 }
 
-void revert_backoff_forget(struct revert_backoff *rewrites, const char *kind, const char *key)
+void revert_backoff_refused(struct revert_backoff *rewrites, const char *kind, const char *key)
 {
 	auto_free char *name = str_printf("%s %s", kind, key);
 	struct rewrite *rewrite = map_get(&rewrites->objects, name);
 
-	if (rewrite)
-		rewrite->times = 0;
+	if (rewrite && rewrite->times > 0)
+		rewrite->times--;
 }
 
 const char *revert_backoff_other(const struct revert_backoff *rewrites, const char *kind,

@@ -45,8 +45,8 @@ int64_t revert_backoff_pause_ms(struct revert_backoff *rewrites, const char *kin
 void revert_backoff_answered(struct revert_backoff *rewrites, const char *kind, const char *key,
 			     const json_t *answer);
 
-/* It was refused, so nobody can have undone it. */
-void revert_backoff_forget(struct revert_backoff *rewrites, const char *kind, const char *key);
+/* It was refused, so nobody can have undone it: it does not count. */
+void revert_backoff_refused(struct revert_backoff *rewrites, const char *kind, const char *key);
 
 /*
  * The field manager that wrote the object last besides us, as far as known; "" else. Borrowed until

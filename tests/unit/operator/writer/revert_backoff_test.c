@@ -72,6 +72,16 @@ static void another_patch_or_another_object_goes_at_once(void **state)
 	assert_int_equal(ask("a", "{spec: 1}"), 0);
 }
 
+static void what_was_refused_does_not_count(void **state)
+{
+	for (int i = 0; i < 2 * REVERT_BACKOFF_FREE; i++) {
+		assert_int_equal(ask("a", "{spec: 1}"), 0);
+		revert_backoff_refused(rewrites, "widgets", "a");
+	}
+	use_up_the_free_ones("a", "{spec: 1}");
+	assert_int_equal(ask("a", "{spec: 1}"), REVERT_BACKOFF_PAUSE_FIRST_MS);
+}
+
 static void an_hour_of_peace_is_a_new_beginning(void **state)
 {
 	use_up_the_free_ones("a", "{spec: 1}");
@@ -118,6 +128,7 @@ int main(void)
 		with_rewrites(the_same_patch_waits_longer_each_time),
 		with_rewrites(times_of_a_condition_make_no_other_patch),
 		with_rewrites(another_patch_or_another_object_goes_at_once),
+		with_rewrites(what_was_refused_does_not_count),
 		with_rewrites(an_hour_of_peace_is_a_new_beginning),
 		with_rewrites(the_answer_says_who_else_writes),
 		with_rewrites(memory_is_bounded),

@@ -31,6 +31,10 @@ const char *budget_down(const json_t *node)
 
 	if (!str_eq(json_str_at(ready, "status"), "True"))
 		return "not Ready";
+	/* Pods of a Node that is cordoned for its links run. */
+	if (str_eq(json_str_at(node, "metadata", "annotations", DRAIN_CORDONED_ANNOTATION),
+		   DRAIN_CORDONED_FOR_LINKS))
+		return NULL;
 	return json_is_true(json_at(node, "spec", "unschedulable")) ? "cordoned" : NULL;
 }
 

@@ -177,7 +177,7 @@ static unsigned int wanted_of(const struct group *group, const struct member *me
 	       ~(member->is_cordoned && !(member->out & CORDON) ? (unsigned int)CORDON : 0U);
 }
 
-/* True when one was taken back: also of those that were the first when a rail failed. */
+/* True when a Node has none any more: also of those that were the first when a rail failed. */
 static bool take_back(struct group *group, struct member **bad, size_t n_bad, struct plan *plan)
 {
 	bool any = false;
@@ -189,7 +189,7 @@ static bool take_back(struct group *group, struct member **bad, size_t n_bad, st
 
 		if (member->out && member->out != wanted && member->links != LINKS_UNKNOWN) {
 			plan_measures(plan, member, wanted);
-			any = true;
+			any |= !wanted;
 		}
 		group->out += member->out != 0;
 	}

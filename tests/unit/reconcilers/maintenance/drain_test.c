@@ -156,6 +156,21 @@ TEST(budgets_round_to_one_and_count_who_is_away)
 	}
 }
 
+TEST(a_cordon_for_links_takes_no_slot)
+{
+	json_auto_t *world = world_of_nodes("1", 3);
+
+	for (int n = 0; n < 2; n++) {
+		json_t *node = node_of(world, n ? "w1" : "w0");
+
+		json_put_bool(json_at(node, "spec"), "unschedulable", true);
+		json_put_str(json_need_object(json_at(node, "metadata"), "annotations"),
+			     DRAIN_CORDONED_ANNOTATION, DRAIN_CORDONED_FOR_LINKS);
+	}
+	turns(world, 1);
+	assert_int_equal(begun(world), 1);
+}
+
 TEST(the_cheapest_goes_first_and_who_has_begun_before_it)
 {
 	json_auto_t *world = world_of_nodes("1", 3);

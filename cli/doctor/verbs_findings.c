@@ -129,6 +129,7 @@ void verbs_findings_add(json_t *findings, const struct verbs_place *place, const
 	const struct verbs_result *calls = report->calls;
 	/* After a message that came back, what did not work with other GIDs does not matter. */
 	bool came_back = calls[VERBS_POLL].outcome == VERBS_DONE;
+	bool works = came_back && calls[VERBS_REG_LARGE].outcome == VERBS_DONE;
 	size_t before = json_array_size(findings);
 	auto_free char *by = NULL;
 
@@ -136,7 +137,13 @@ void verbs_findings_add(json_t *findings, const struct verbs_place *place, const
 	for (enum verbs_call call = 0; call < (came_back ? VERBS_GID : VERBS_CALLS); call++)
 		if (calls[call].outcome == VERBS_RUNS || calls[call].outcome == VERBS_FAILED)
 			add_failure(findings, place, call, device, has_file, report);
-	if (json_array_size(findings) > before)
+	if (!works && json_array_size(findings) == before)
+		finding_add(findings, FINDING_ERROR, "VerbsFailed", device,
+			    "a message to itself that comes back",
+			    "look at dmesg; raise limits.memory of the container",
+			    "the process that tries it ended before the end, signal %d",
+			    report->signal);
+	if (!works)
 		return;
 	by = report->gid_index < 0 ? str_dup("its LID")
 				   : str_printf("GID index %d", report->gid_index);

@@ -8,6 +8,9 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +33,8 @@ enum {
 	/* ibv_modify_qp(3): 4.096 us * 2^14 for each of seven tries, four times as long at most. */
 	TIMEOUT = 14,
 	RETRIES = 7,
-	POLL_MS = 5000,
+	/* For each, within the deadline. */
+	POLL_MS = 3000,
 	LOOK_MS = 10,
 };
 
@@ -135,9 +139,12 @@ static bool register_all(struct attempt *a)
 	a->memory = register_memory(a, VERBS_REG_SMALL, pd, SMALL, 0);
 	(void)register_memory(a, VERBS_REG_LARGE, pd, VERBS_LARGE, 0);
 	(void)register_memory(a, VERBS_REG_HUGE, pd, HUGE, MAP_HUGETLB);
+	/* CUDA takes memory of its own. */
+	begin(a, VERBS_REG_DMABUF);
 	gpu = a->lib->gpu_memory(HUGE);
-	if (gpu >= 0) {
-		begin(a, VERBS_REG_DMABUF);
+	if (gpu < 0) {
+		a->report->calls[VERBS_REG_DMABUF].outcome = VERBS_NOT_TRIED;
+	} else {
 		errno = EOPNOTSUPP;
 		(void)end(a, VERBS_REG_DMABUF,
 			  a->lib->reg_dmabuf_mr && a->lib->reg_dmabuf_mr(pd, 0, HUGE, 0, gpu,
@@ -244,11 +251,33 @@ static bool send_to_itself(struct attempt *a)
 	return end(a, VERBS_POLL, memcmp(memory, memory + SMALL / 2, MESSAGE) == 0);
 }
 
-/* By the first GID by which it comes back: others may belong to other network namespaces. */
+/* Is it an address of this network namespace? IPv4 is ::ffff:10.6.0.1. */
+static bool is_ours(const struct ifaddrs *addresses, const union ibv_gid *gid)
+{
+	for (const struct ifaddrs *i = addresses; i; i = i->ifa_next) {
+		struct in6_addr address = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
+
+		if (!i->ifa_addr)
+			continue;
+		if (i->ifa_addr->sa_family == AF_INET)
+			memcpy(&address.s6_addr[12],
+			       &((const struct sockaddr_in *)i->ifa_addr)->sin_addr, 4);
+		else if (i->ifa_addr->sa_family == AF_INET6)
+			address = ((const struct sockaddr_in6 *)i->ifa_addr)->sin6_addr;
+		else
+			continue;
+		if (memcmp(&address, gid, sizeof(address)) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* By the first GID by which it comes back: our own, then others, if this namespace has none. */
 static void loop_back(struct attempt *a)
 {
 	static const union ibv_gid none;
 	struct verbs_report *r = a->report;
+	struct ifaddrs *addresses = NULL;
 	int gids = 0;
 
 	if (a->port.link_layer == IBV_LINK_LAYER_INFINIBAND) {
@@ -256,16 +285,18 @@ static void loop_back(struct attempt *a)
 			(void)send_to_itself(a);
 		return;
 	}
-	for (int i = 0; i < a->port.gid_tbl_len && i <= UINT8_MAX && gids < GIDS_TRIED; i++) {
+	(void)getifaddrs(&addresses);
+	for (int i = 0, n = a->port.gid_tbl_len; i < 2 * n && gids < GIDS_TRIED; i++) {
 		union ibv_gid gid;
 
-		if (a->lib->query_gid(a->context, (uint8_t)r->port, i, &gid) ||
-		    memcmp(&gid, &none, sizeof(gid)) == 0)
+		if (i % n > UINT8_MAX ||
+		    a->lib->query_gid(a->context, (uint8_t)r->port, i % n, &gid) ||
+		    memcmp(&gid, &none, sizeof(gid)) == 0 || is_ours(addresses, &gid) != (i < n))
 			continue;
 		gids++;
-		if (!connect_to_itself(a, &gid, i) || !send_to_itself(a))
+		if (!connect_to_itself(a, &gid, i % n) || !send_to_itself(a))
 			continue;
-		r->gid_index = i;
+		r->gid_index = i % n;
 		break;
 	}
 	begin(a, VERBS_GID);
@@ -285,6 +316,17 @@ static void try_all(struct attempt *a, const char *device)
 }
 
 /* ---- the child ------------------------------------------------------------------------------- */
+
+/* In a container near its limit of memory, before the job that runs there. */
+static void be_first_to_go(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		(void)dprintf(fd, "1000");
+		(void)close(fd);
+	}
+}
 
 void verbs_try(const struct verbs_library *library, const char *device, int deadline_ms,
 	       struct verbs_report *ret)
@@ -310,6 +352,7 @@ void verbs_try(const struct verbs_library *library, const char *device, int dead
 							.keep = keep_none});
 	}
 	if (pid == 0) {
+		be_first_to_go();
 		try_all(&(struct attempt){.lib = library, .report = shared}, device);
 		_exit(0);
 	}

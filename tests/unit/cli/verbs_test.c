@@ -237,7 +237,7 @@ TEST(each_failure_has_its_cause)
 		{{.call = VERBS_REG_DMABUF, .sys = EOPNOTSUPP, .has_gpu = true},
 		 &pod,
 		 false,
-		 "warning DmaBufMissing EOPNOTSUPP"},
+		 "warning DmaBufMissing EOPNOTSUPP; info VerbsWork -"},
 		{{.call = VERBS_CQ, .sys = ENOMEM}, &small, false, "error MemlockLow ENOMEM"},
 		{{.call = VERBS_QP, .sys = EOPNOTSUPP},
 		 &pod,

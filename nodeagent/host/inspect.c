@@ -127,14 +127,19 @@ static void put_interrupts(const struct host *host, const char *address, json_t 
 		 json_pack("{s:i, s:I}", "all", (int)json_array_size(interrupts), "far", far));
 }
 
-/* Bridge, bond or team that the interface is a port of. */
+/* Bridge or bond that the interface is a port of. The MTU of Open vSwitch's means nothing. */
 static void put_master(const struct host *host, const char *netdev, json_t *ret)
 {
 	auto_free char *link = str_printf("sys/class/net/%s/master", netdev);
 	struct sysfs_text master;
+	auto_free char *bridge = NULL, *bond = NULL;
 	int64_t mtu;
 
-	if (sysfs_link(host, link, &master) &&
+	if (!sysfs_link(host, link, &master))
+		return;
+	bridge = str_printf("sys/class/net/%s/bridge", master.text);
+	bond = str_printf("sys/class/net/%s/bonding", master.text);
+	if ((sysfs_exists(host, bridge) || sysfs_exists(host, bond)) &&
 	    READ_NUMBER(host, &mtu, "sys/class/net/%s/mtu", master.text))
 		json_put(ret, "master",
 			 json_pack("{s:s, s:I}", "name", master.text, "mtu", (json_int_t)mtu));

@@ -392,6 +392,9 @@ TEST_WITH(a_bridge_with_less_than_its_port, set_up, tear_down)
 	host_tree_link(*state, "sys/class/net/ens1f0np0/master", "../br0");
 	finds(*state, NULL, "");
 	host_tree_file(*state, "sys/class/net/br0/mtu", "1450\n");
+	/* As ovs-system, whose MTU no packet meets. */
+	finds(*state, NULL, "");
+	host_tree_file(*state, "sys/class/net/br0/bridge/bridge_id", "8000.020000000001\n");
 	finds(*state, NULL, "MtuMismatch br0");
 }
 

@@ -27,6 +27,8 @@ enum {
 	SCRAPE_MS = 10000,
 	/* Each is asked by itself. */
 	AGENTS_MAX = 64,
+	/* After so many that do not answer no further one is asked. */
+	SILENT_MAX = 4,
 };
 
 const char *const top_kinds[] = {KIND_NODE_STATE, NULL};
@@ -58,7 +60,7 @@ struct top {
 	json_t *world;        /* NodeStates */
 	json_t *before, *now; /* {node: exposition_read() with "ms"} */
 	char *why_not;        /* why rates are left out, of the first such node */
-	size_t n_left_out;
+	size_t n_left_out, n_silent;
 };
 
 /* ---- scrapes --------------------------------------------------------------------------------- */
@@ -102,13 +104,18 @@ static void scrape_agent(struct top *top, const char *node)
 		leave_out(top, why ? take_ptr(why) : str_dup("no agent's pod is there"));
 		return;
 	}
-	if (json_object_size(top->now) == AGENTS_MAX) {
+	if (top->n_silent == SILENT_MAX) {
+		leave_out(top, str_dup("agents before it did not answer"));
+		return;
+	}
+	if (json_object_size(top->now) + top->n_silent >= AGENTS_MAX) {
 		leave_out(top,
 			  str_printf("more than %d nodes: name those that matter", AGENTS_MAX));
 		return;
 	}
 	if (session_get(&top->session, path, SCRAPE_MS, &body, &err) < 0) {
 		leave_out(top, str_printf("%s: %s", json_name(pod), err.text));
+		top->n_silent++;
 		return;
 	}
 	sums = exposition_read(strbuf_str(&body), body.len);
@@ -126,7 +133,7 @@ static int scrape_all(struct top *top, struct err *err)
 		return -1;
 	json_replace(&top->before, top->now);
 	top->now = json_object();
-	top->n_left_out = 0;
+	top->n_left_out = top->n_silent = 0;
 	json_each (json_at(top->world, KIND_NODE_STATE), key, state)
 		if (!top->cli->files && is_wanted(top, json_name(state)))
 			scrape_agent(top, json_name(state));

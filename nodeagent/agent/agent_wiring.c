@@ -39,7 +39,6 @@ static void emit_pod(void *arg, const char *pod, const char *reason, const char 
 		pod_events_emit(p->api.pod_events, pod, true, reason, message);
 }
 
-/* A port of the node is bad, or good again. */
 static void emit_users(void *arg, const char *port, bool warning, const char *reason,
 		       const char *message)
 {
@@ -176,15 +175,12 @@ static void judge_links(struct agent_process *p)
 	link_health_looked(p->counters.links, &(struct link_health_look){.observed = view.observed,
 									 .wanted = wanted,
 									 .acted = view.acted});
-	/* What an agent before us said is no change. */
-	tell_slices(p);
+	tell_slices(p); /* also of what an agent before us said, which is no change */
 }
 
 static void on_links_changed(void *arg)
 {
-	const struct agent_process *p = arg;
-
-	tell_slices(p);
+	tell_slices(arg);
 	report_status(arg);
 }
 
@@ -356,7 +352,6 @@ static void on_node_state(void *arg, const json_t *object)
 	agent_set_node_state(p->agent, object);
 	offer_pools(p);
 	judge_links(p);
-	on_links_changed(p);
 	check_resources(p);
 	readiness_set(p->readiness, "nodestate", true, NULL);
 }
@@ -432,9 +427,7 @@ static void on_count(void *arg)
 
 static void on_port(void *arg, const json_t *result, const struct err *err)
 {
-	const struct agent_process *p = arg;
-
-	link_health_details(p->counters.links, result);
+	link_health_details(((const struct agent_process *)arg)->counters.links, result);
 }
 
 /* Not while a worker hangs: this one may be the next. */

@@ -321,7 +321,8 @@ static struct pf *pf_of(struct choice *choice, const json_t *device)
 
 /*
  * The nearest NIC of each GPU, wherever the GPUs are; and all NICs for a pod that asks for as many,
- * since it has all GPUs then. Two may be one of each processor: a pod of one processor is better off.
+ * since it has all GPUs then. Two may be one of each processor: a pod is better off with those of
+ * one.
  */
 static bool is_on_any_node(const struct choice *choice)
 {

@@ -66,7 +66,8 @@ static enum fate fate_of(const struct profile_input *in, const json_t *plugin)
 	const char *owner = json_str_at(plugin, "owner");
 
 	/* Runtimes call it for each pod, whoever attaches that: one has to be there. */
-	if (str_eq(json_str_at(plugin, "name"), "loopback") && !is_saved && !str_eq(owner, "nobody"))
+	if (str_eq(json_str_at(plugin, "name"), "loopback") && !is_saved &&
+	    !str_eq(owner, "nobody"))
 		return str_eq(owner, "ours") ? FATE_OURS : FATE_STAYS;
 	if (str_eq(owner, "other"))
 		return in->profile == PROFILE_DELEGATE ? FATE_OURS : FATE_STAYS;

@@ -77,6 +77,12 @@ static void on_count(void *arg)
 {
 }
 
+/* Cards of a simulated node have no modules. */
+static bool on_details(void *arg, const json_t *port)
+{
+	return false;
+}
+
 /* ---- pools ----------------------------------------------------------------------------------- */
 
 static void check_given(struct sim_node *node, const json_t *before, const char *boot)
@@ -292,6 +298,7 @@ void sim_node_start(struct sim_node *node)
 		.emit = emit,
 		.turned = emit_users,
 		.count = on_count,
+		.details = on_details,
 		.arg = node,
 	});
 	agent_set_addresses(node->agent, addresses);

@@ -142,7 +142,7 @@ static int scrape_all(struct top *top, struct err *err)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* What was counted a second; nothing where there was no scrape before, or a counter began anew. */
+/* What was counted a second; nothing without a scrape before, or after a reset. */
 static void put_rates(const struct top *top, json_t *row, const json_t *before, const json_t *now,
 		      double seconds)
 {

@@ -167,7 +167,7 @@ static void check_guids(struct host_facts *h)
 				    json_str_at(device, "name"), "a GUID of its own",
 				    "a policy with isRdma: true sets one; by hand: "
 				    "ip link set PF vf N node_guid, then bind its "
-				    "driver anew",
+				    "driver again",
 				    "node GUID is zero");
 }
 

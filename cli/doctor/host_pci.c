@@ -34,7 +34,7 @@ static void check_function(struct host_facts *h, const json_t *pf, const json_t 
 	    !(str_eq(speed, speed_max) && str_eq(width, width_max)))
 		finding_add(h->findings, FINDING_WARNING, "PcieDegraded", name,
 			    "what the card can do",
-			    "seat the card anew; use a slot with enough lanes; look at the "
+			    "reseat the card; use a slot with enough lanes; look at the "
 			    "machine's firmware settings",
 			    "PCI Express at %s x%s, the card can do %s x%s", speed, width,
 			    speed_max, width_max);

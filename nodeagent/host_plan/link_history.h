@@ -12,7 +12,8 @@
  *	changes[]       {"ms", "up", "times" (absent: 1), "own"}, oldest first, LINK_CHANGES_MAX
  *	flaps           how often the link was lost, without our own actions
  *	quietMs         until then nothing counts: the interface is new
- *	errors          {"last": {counter: value}, "total", "samples": [{"ms", "total"}]}
+ *	errors          {"last": {counter: value}, "countedMs": when, "total", "samples": [{"ms",
+ *			"total"}]}
  *	downs           link_downed of an InfiniBand port, as read last
  *	details         of port_details_read(), as read last; read again at detailsMs of clock_ms(),
  *			waitMs later (agent/link_health.c)

@@ -203,7 +203,7 @@ json_t *link_verdict(const json_t *port, const json_t *before, const struct link
 	else if (width > 0 && width < width_max)
 		made = (struct verdict){
 			"degraded", "PcieLanesLost",
-			str_printf("%s has %.0f of %.0f lanes of PCI Express; seat the card anew, "
+			str_printf("%s has %.0f of %.0f lanes of PCI Express; reseat the card, "
 				   "look at its slot",
 				   name, width, width_max),
 			now_ms};

@@ -465,7 +465,7 @@ static void lost_lanes_are_degraded_and_a_bad_link_names_its_module(void **state
 	json_put((json_t *)port(), "details", json_incref(details));
 	assert_verdict(LATE, "degraded", "PcieLanesLost");
 	assert_string_equal(json_str_at(port(), "verdict", "message"),
-			    "ens1 has 8 of 16 lanes of PCI Express; seat the card anew, look at "
+			    "ens1 has 8 of 16 lanes of PCI Express; reseat the card, look at "
 			    "its slot (module Mellanox MCP1600, serial MT1)");
 	/* A new agent has not read them yet. */
 	(void)json_object_del((json_t *)port(), "details");

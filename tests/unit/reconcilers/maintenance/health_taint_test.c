@@ -289,6 +289,20 @@ static void a_pool_asks_for_cordons_instead_or_besides(void **state)
 	assert_node(0, "");
 }
 
+/* Another client removes one of both again and again. */
+static void a_node_that_loses_its_taint_blocks_no_other(void **state)
+{
+	begin(3, "2");
+	json_put_str(pool_annotations(), POOL_CORDON_DEGRADED, "2");
+	set_links(0, "False", "2026-01-31T09:01:00Z", "0=LinkDown");
+	assert_taints("w0 ");
+	(void)json_object_del(json_at(world, KIND_NODE, "w0", "spec"), "taints");
+	set_links(1, "False", "2026-01-31T09:02:00Z", "0=LinkDown");
+	(void)decide(0, false);
+	assert_node(0, "taint " OUR_CORDON);
+	assert_node(1, "taint " OUR_CORDON);
+}
+
 static void a_cordon_of_others_stays_and_so_does_an_uncordon(void **state)
 {
 	begin(3, NULL);
@@ -432,6 +446,7 @@ int main(void)
 		CASE(who_was_tainted_before_the_rail_was_known_gets_it_back),
 		CASE(a_switch_of_a_tenth_of_all_nodes_is_a_common_cause),
 		CASE(a_pool_asks_for_cordons_instead_or_besides),
+		CASE(a_node_that_loses_its_taint_blocks_no_other),
 		CASE(a_cordon_of_others_stays_and_so_does_an_uncordon),
 		CASE(a_write_that_fails_holds_up_no_other_node),
 		CASE(never_too_many_and_never_stuck),

@@ -390,7 +390,7 @@ static bool was_told(const char *reason)
 	return strstr(strbuf_str(&w->told), reason) != NULL;
 }
 
-static void nics_are_configured_side_by_side(void **state)
+TEST_WITH(nics_are_configured_side_by_side, setup, teardown)
 {
 	w->parallel = 2;
 	w->hold = true;
@@ -406,7 +406,7 @@ static void nics_are_configured_side_by_side(void **state)
 	assert_non_null(strstr(strbuf_str(&w->order), "OvwssO"));
 }
 
-static void a_link_that_is_lost_while_steps_run_is_seen_at_once(void **state)
+TEST_WITH(a_link_that_is_lost_while_steps_run_is_seen_at_once, setup, teardown)
 {
 	w->hold = true;
 	agent_set_may_execute(start(), true);
@@ -426,7 +426,7 @@ static void a_link_that_is_lost_while_steps_run_is_seen_at_once(void **state)
 	until(was_told("Configured"));
 }
 
-static void one_after_the_other_when_that_is_asked_for(void **state)
+TEST_WITH(one_after_the_other_when_that_is_asked_for, setup, teardown)
 {
 	agent_set_may_execute(start(), true);
 	want(1, 4, 2);
@@ -435,7 +435,7 @@ static void one_after_the_other_when_that_is_asked_for(void **state)
 }
 
 /* One fails while another runs: that one is waited for, and nothing is looked at before. */
-static void the_round_ends_when_the_last_of_them_is_done(void **state)
+TEST_WITH(the_round_ends_when_the_last_of_them_is_done, setup, teardown)
 {
 	w->parallel = 2;
 	w->hold = true;
@@ -459,7 +459,7 @@ static void the_round_ends_when_the_last_of_them_is_done(void **state)
 }
 
 /* So that the link that it takes is nobody's fault. */
-static void what_it_acts_on_is_known_during_a_step_and_for_a_while(void **state)
+TEST_WITH(what_it_acts_on_is_known_during_a_step_and_for_a_while, setup, teardown)
 {
 	const json_t *acted;
 
@@ -479,7 +479,7 @@ static void what_it_acts_on_is_known_during_a_step_and_for_a_while(void **state)
 	assert_false(history_is_ours(acted, "0000:99:00.0", clock_ms()));
 }
 
-static void does_nothing_before_the_nodestate_was_seen(void **state)
+TEST_WITH(does_nothing_before_the_nodestate_was_seen, setup, teardown)
 {
 	agent_set_may_execute(start(), true);
 	until(agent_view(w->agent).observed && !w->done);
@@ -488,7 +488,7 @@ static void does_nothing_before_the_nodestate_was_seen(void **state)
 	assert_int_equal(w->order.data[0], 'l');
 }
 
-static void keeps_how_it_was_found_before_the_first_step_and_looks_after_the_last(void **state)
+TEST_WITH(keeps_how_it_was_found_before_the_first_step_and_looks_after_the_last, setup, teardown)
 {
 	const char *order;
 
@@ -509,7 +509,7 @@ static void keeps_how_it_was_found_before_the_first_step_and_looks_after_the_las
 	assert_int_equal(agent_view(w->agent).generation, 1);
 }
 
-static void executes_only_while_it_may(void **state)
+TEST_WITH(executes_only_while_it_may, setup, teardown)
 {
 	start();
 	want(1, 4, 2);
@@ -520,7 +520,7 @@ static void executes_only_while_it_may(void **state)
 	until(count(A) == 4 && count(B) == 2);
 }
 
-static void who_takes_over_reads_what_the_other_one_has_written(void **state)
+TEST_WITH(who_takes_over_reads_what_the_other_one_has_written, setup, teardown)
 {
 	start();
 	want(1, 4, 2);
@@ -534,7 +534,7 @@ static void who_takes_over_reads_what_the_other_one_has_written(void **state)
 	assert_non_null(json_at(w->disk, "found", A));
 }
 
-static void the_mtu_of_a_vf_is_not_set_once_a_pod_has_it(void **state)
+TEST_WITH(the_mtu_of_a_vf_is_not_set_once_a_pod_has_it, setup, teardown)
 {
 	json_auto_t *object = json_pack("{s:{s:s, s:i}, s:{s:[], s:i}}", "metadata", "uid", "u",
 					"generation", 1, "spec", "interfaces", "mtu", 9000);
@@ -554,7 +554,7 @@ static void the_mtu_of_a_vf_is_not_set_once_a_pod_has_it(void **state)
 	assert_int_equal(w->steps, 0);
 }
 
-static void what_pods_were_given_is_on_the_disk_and_known_to_the_next(void **state)
+TEST_WITH(what_pods_were_given_is_on_the_disk_and_known_to_the_next, setup, teardown)
 {
 	json_auto_t *given = json_pack("{s:{}}", "spidernet.io/x");
 
@@ -572,7 +572,7 @@ static void what_pods_were_given_is_on_the_disk_and_known_to_the_next(void **sta
 	assert_true(json_same(agent_view(w->agent).given, given));
 }
 
-static void what_fails_is_told_and_the_other_pf_done(void **state)
+TEST_WITH(what_fails_is_told_and_the_other_pf_done, setup, teardown)
 {
 	struct agent_view view;
 
@@ -599,7 +599,7 @@ static void what_fails_is_told_and_the_other_pf_done(void **state)
 	assert_int_equal(json_array_size(agent_view(w->agent).failures), 0);
 }
 
-static void what_failed_is_tried_again_by_itself(void **state)
+TEST_WITH(what_failed_is_tried_again_by_itself, setup, teardown)
 {
 	w->fail_pf = A;
 	(void)err_set(&w->fail, ERR_CONFLICT, "VfCountChanged", "no");
@@ -612,7 +612,7 @@ static void what_failed_is_tried_again_by_itself(void **state)
 	assert_false(was_told("VfCountChanged"));
 }
 
-static void a_new_wish_ends_the_plan_after_the_step_that_runs(void **state)
+TEST_WITH(a_new_wish_ends_the_plan_after_the_step_that_runs, setup, teardown)
 {
 	w->hold = true;
 	agent_set_may_execute(start(), true);
@@ -628,7 +628,7 @@ static void a_new_wish_ends_the_plan_after_the_step_that_runs(void **state)
 	assert_int_equal(count(B), 0);
 }
 
-static void a_vf_that_a_pod_got_while_a_plan_ran_stays_with_it(void **state)
+TEST_WITH(a_vf_that_a_pod_got_while_a_plan_ran_stays_with_it, setup, teardown)
 {
 	json_auto_t *held = json_pack("{s:s}", B_VF, "default/job");
 
@@ -648,7 +648,7 @@ static void a_vf_that_a_pod_got_while_a_plan_ran_stays_with_it(void **state)
 	until(count(B) == 8);
 }
 
-static void no_step_before_the_kubelet_lets_go_of_the_vfs(void **state)
+TEST_WITH(no_step_before_the_kubelet_lets_go_of_the_vfs, setup, teardown)
 {
 	json_auto_t *held = json_pack("{s:s}", A_VF, "default/job");
 
@@ -681,7 +681,7 @@ static void want_while(const char *drain_state, int a)
 	agent_set_node_state(w->agent, object);
 }
 
-static void what_pods_give_back_goes_to_no_other_pod(void **state)
+TEST_WITH(what_pods_give_back_goes_to_no_other_pod, setup, teardown)
 {
 	json_auto_t *held = json_pack("{s:s}", A_VF, "default/job");
 	json_auto_t *nobody = json_object();
@@ -708,7 +708,7 @@ static void what_pods_give_back_goes_to_no_other_pod(void **state)
 	assert_false(agent_view(w->agent).withdrawn);
 }
 
-static void what_is_asked_back_no_more_is_given_away_again(void **state)
+TEST_WITH(what_is_asked_back_no_more_is_given_away_again, setup, teardown)
 {
 	json_auto_t *held = json_pack("{s:s}", A_VF, "default/job");
 
@@ -721,7 +721,7 @@ static void what_is_asked_back_no_more_is_given_away_again(void **state)
 	assert_int_equal(count(A), 0);
 }
 
-static void stops_while_it_waits_for_the_kubelet(void **state)
+TEST_WITH(stops_while_it_waits_for_the_kubelet, setup, teardown)
 {
 	w->hold_withdrawal = true;
 	agent_set_may_execute(start(), true);
@@ -733,7 +733,7 @@ static void stops_while_it_waits_for_the_kubelet(void **state)
 	assert_int_equal(w->steps, 0);
 }
 
-static void no_step_before_the_state_file_is_written(void **state)
+TEST_WITH(no_step_before_the_state_file_is_written, setup, teardown)
 {
 	w->fail_saves = 1;
 	agent_set_may_execute(start(), true);
@@ -744,7 +744,7 @@ static void no_step_before_the_state_file_is_written(void **state)
 	assert_int_equal(w->fail_saves, 0);
 }
 
-static void a_damaged_state_file_is_told_and_done_without(void **state)
+TEST_WITH(a_damaged_state_file_is_told_and_done_without, setup, teardown)
 {
 	w->fail_loads = 1;
 	agent_set_may_execute(start(), true);
@@ -753,7 +753,7 @@ static void a_damaged_state_file_is_told_and_done_without(void **state)
 	assert_true(was_told("StateDamaged"));
 }
 
-static void waits_asleep_for_the_next_try_of_the_state_file(void **state)
+TEST_WITH(waits_asleep_for_the_next_try_of_the_state_file, setup, teardown)
 {
 	clock_looks = 0;
 	w->fail_loads = 1;
@@ -764,7 +764,7 @@ static void waits_asleep_for_the_next_try_of_the_state_file(void **state)
 	assert_in_range(clock_looks, 1, 1000);
 }
 
-static void what_somebody_else_changed_is_repaired_and_told(void **state)
+TEST_WITH(what_somebody_else_changed_is_repaired_and_told, setup, teardown)
 {
 	agent_set_may_execute(start(), true);
 	want(1, 4, 0);
@@ -775,7 +775,7 @@ static void what_somebody_else_changed_is_repaired_and_told(void **state)
 	assert_int_equal(count(A), 4);
 }
 
-static void trouble_is_believed_when_it_was_seen_twice(void **state)
+TEST_WITH(trouble_is_believed_when_it_was_seen_twice, setup, teardown)
 {
 	size_t asked;
 
@@ -817,7 +817,7 @@ static int logged(int fd, const char *msg)
 	return found;
 }
 
-static void the_log_says_who_is_waited_for_and_when_no_more(void **state)
+TEST_WITH(the_log_says_who_is_waited_for_and_when_no_more, setup, teardown)
 {
 	json_auto_t *held = json_pack("{s:s}", A_VF, HOLDER);
 	auto_close int log = memfd_create("log", MFD_CLOEXEC);
@@ -839,7 +839,7 @@ static void the_log_says_who_is_waited_for_and_when_no_more(void **state)
 	assert_int_equal(logged(log, "a change no longer waits"), 1);
 }
 
-static void a_pf_whose_step_hangs_is_left_alone_while_it_does(void **state)
+TEST_WITH(a_pf_whose_step_hangs_is_left_alone_while_it_does, setup, teardown)
 {
 	int steps;
 
@@ -860,7 +860,7 @@ static void a_pf_whose_step_hangs_is_left_alone_while_it_does(void **state)
 	until(count(A) == 4);
 }
 
-static void a_request_for_a_reboot_stands_for_the_refusal_behind_it(void **state)
+TEST_WITH(a_request_for_a_reboot_stands_for_the_refusal_behind_it, setup, teardown)
 {
 	w->fail_pf = A;
 	(void)err_set(&w->fail, ERR_HOST, "RdmaModeBusy", "pods");
@@ -876,7 +876,7 @@ static void a_request_for_a_reboot_stands_for_the_refusal_behind_it(void **state
 	assert_int_equal(w->steps, 1);
 }
 
-static void a_spec_of_the_wrong_shape_is_a_failure_that_names_it(void **state)
+TEST_WITH(a_spec_of_the_wrong_shape_is_a_failure_that_names_it, setup, teardown)
 {
 	json_auto_t *object = json_pack("{s:{s:s, s:i}, s:{s:i}}", "metadata", "uid", "u",
 					"generation", 1, "spec", "bad", 1);
@@ -890,7 +890,7 @@ static void a_spec_of_the_wrong_shape_is_a_failure_that_names_it(void **state)
 	assert_int_equal(json_array_size(agent_view(w->agent).failures), 0);
 }
 
-static void stops_after_the_step_that_runs(void **state)
+TEST_WITH(stops_after_the_step_that_runs, setup, teardown)
 {
 	w->hold = true;
 	agent_set_may_execute(start(), true);
@@ -905,14 +905,14 @@ static void stops_after_the_step_that_runs(void **state)
 	assert_int_equal(count(A), 4);
 }
 
-static void stops_at_once_when_no_step_runs(void **state)
+TEST_WITH(stops_at_once_when_no_step_runs, setup, teardown)
 {
 	start();
 	agent_stop(w->agent, on_stopped, NULL);
 	until(w->stopped);
 }
 
-static void stops_after_a_save_even_when_something_else_is_wanted_now(void **state)
+TEST_WITH(stops_after_a_save_even_when_something_else_is_wanted_now, setup, teardown)
 {
 	size_t asked;
 
@@ -926,7 +926,7 @@ static void stops_after_a_save_even_when_something_else_is_wanted_now(void **sta
 	assert_int_equal(w->order.len, asked);
 }
 
-static void a_node_that_boots_without_a_server_gets_its_vfs(void **state)
+TEST_WITH(a_node_that_boots_without_a_server_gets_its_vfs, setup, teardown)
 {
 	agent_set_may_execute(start(), true);
 	want(1, 4, 2);
@@ -938,7 +938,7 @@ static void a_node_that_boots_without_a_server_gets_its_vfs(void **state)
 	assert_int_equal(agent_view(w->agent).generation, 1);
 }
 
-static void knows_the_interfaces_of_nics(void **state)
+TEST_WITH(knows_the_interfaces_of_nics, setup, teardown)
 {
 	start();
 	until(agent_view(w->agent).observed);
@@ -953,7 +953,7 @@ static size_t size_of(const char *list)
 	return json_array_size(json_at(agent_view(w->agent).observed, list));
 }
 
-static void a_pf_that_is_away_stays_in_view(void **state)
+TEST_WITH(a_pf_that_is_away_stays_in_view, setup, teardown)
 {
 	agent_set_may_execute(start(), true);
 	want(1, 4, 0);
@@ -970,7 +970,7 @@ static void a_pf_that_is_away_stays_in_view(void **state)
 }
 
 /* Also before the next look: a status is written as soon as the NodeState is known. */
-static void a_pf_that_is_away_at_the_start_is_known_from_the_status(void **state)
+TEST_WITH(a_pf_that_is_away_at_the_start_is_known_from_the_status, setup, teardown)
 {
 	json_auto_t *object =
 		json_pack("{s:{s:s, s:i}, s:{s:[{s:s, s:i}]}, s:{s:[{s:s}]}}", "metadata", "uid",
@@ -989,7 +989,7 @@ static void a_pf_that_is_away_at_the_start_is_known_from_the_status(void **state
 	assert_int_equal(size_of("missing"), 1);
 }
 
-static void what_the_node_needs_is_known_to_the_next_agent(void **state)
+TEST_WITH(what_the_node_needs_is_known_to_the_next_agent, setup, teardown)
 {
 	w->needed = true;
 	agent_set_may_execute(start(), true);
@@ -1006,7 +1006,7 @@ static void what_the_node_needs_is_known_to_the_next_agent(void **state)
 		"needed");
 }
 
-static void the_planner_knows_whether_the_kubelet_was_heard(void **state)
+TEST_WITH(the_planner_knows_whether_the_kubelet_was_heard, setup, teardown)
 {
 	json_auto_t *nobody = json_object();
 
@@ -1021,7 +1021,7 @@ static void the_planner_knows_whether_the_kubelet_was_heard(void **state)
 	until(w->awaited);
 }
 
-static void hostd_knows_what_pods_have_before_the_next_step(void **state)
+TEST_WITH(hostd_knows_what_pods_have_before_the_next_step, setup, teardown)
 {
 	json_auto_t *held = json_pack("{s:s}", A, "ml/trainer");
 
@@ -1029,7 +1029,7 @@ static void hostd_knows_what_pods_have_before_the_next_step(void **state)
 	assert_true(json_same(w->told_held, held));
 }
 
-static void addresses_that_people_wrote_are_read_in_any_case(void **state)
+TEST_WITH(addresses_that_people_wrote_are_read_in_any_case, setup, teardown)
 {
 	json_auto_t *object = json_pack("{s:{s:s, s:i}, s:{s:[i, {s:s, s:i}]}}", "metadata", "uid",
 					"u", "generation", 1, "spec", "interfaces", 3, "pciAddress",
@@ -1044,54 +1044,4 @@ static void addresses_that_people_wrote_are_read_in_any_case(void **state)
 		json_str_at(json_array_get(json_at(agent_view(w->agent).offered, "interfaces"), 1),
 			    "pciAddress"),
 		A);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(nics_are_configured_side_by_side),
-		CASE(a_link_that_is_lost_while_steps_run_is_seen_at_once),
-		CASE(one_after_the_other_when_that_is_asked_for),
-		CASE(the_round_ends_when_the_last_of_them_is_done),
-		CASE(what_it_acts_on_is_known_during_a_step_and_for_a_while),
-		CASE(does_nothing_before_the_nodestate_was_seen),
-		CASE(keeps_how_it_was_found_before_the_first_step_and_looks_after_the_last),
-		CASE(executes_only_while_it_may),
-		CASE(who_takes_over_reads_what_the_other_one_has_written),
-		CASE(what_pods_were_given_is_on_the_disk_and_known_to_the_next),
-		CASE(the_mtu_of_a_vf_is_not_set_once_a_pod_has_it),
-		CASE(what_fails_is_told_and_the_other_pf_done),
-		CASE(what_failed_is_tried_again_by_itself),
-		CASE(a_new_wish_ends_the_plan_after_the_step_that_runs),
-		CASE(a_vf_that_a_pod_got_while_a_plan_ran_stays_with_it),
-		CASE(no_step_before_the_kubelet_lets_go_of_the_vfs),
-		CASE(stops_while_it_waits_for_the_kubelet),
-		CASE(no_step_before_the_state_file_is_written),
-		CASE(a_damaged_state_file_is_told_and_done_without),
-		CASE(waits_asleep_for_the_next_try_of_the_state_file),
-		CASE(what_somebody_else_changed_is_repaired_and_told),
-		CASE(trouble_is_believed_when_it_was_seen_twice),
-		CASE(the_log_says_who_is_waited_for_and_when_no_more),
-		CASE(a_pf_whose_step_hangs_is_left_alone_while_it_does),
-		CASE(a_request_for_a_reboot_stands_for_the_refusal_behind_it),
-		CASE(a_spec_of_the_wrong_shape_is_a_failure_that_names_it),
-		CASE(stops_after_the_step_that_runs),
-		CASE(stops_at_once_when_no_step_runs),
-		CASE(stops_after_a_save_even_when_something_else_is_wanted_now),
-		CASE(a_node_that_boots_without_a_server_gets_its_vfs),
-		CASE(knows_the_interfaces_of_nics),
-		CASE(a_pf_that_is_away_stays_in_view),
-		CASE(a_pf_that_is_away_at_the_start_is_known_from_the_status),
-		CASE(what_the_node_needs_is_known_to_the_next_agent),
-		CASE(the_planner_knows_whether_the_kubelet_was_heard),
-		CASE(hostd_knows_what_pods_have_before_the_next_step),
-		CASE(addresses_that_people_wrote_are_read_in_any_case),
-		CASE(what_pods_give_back_goes_to_no_other_pod),
-		CASE(what_is_asked_back_no_more_is_given_away_again),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ static void assert_text(const json_t *value, const char *want)
 	assert_string_equal(text ? text : "nothing", want);
 }
 
-static void nodes_come_once_and_variables_in_the_order_of_the_request(void **state)
+TEST(nodes_come_once_and_variables_in_the_order_of_the_request)
 {
 	json_auto_t *pool = yaml(POOL), *answer = allocate(pool, "ba", NULL);
 
@@ -60,7 +60,7 @@ static void nodes_come_once_and_variables_in_the_order_of_the_request(void **sta
 			    "\"b\":{\"extra\":{\"k\":\"\\u003c\\u0026\\u003e\"}}}");
 }
 
-static void a_node_may_have_another_name_on_the_host(void **state)
+TEST(a_node_may_have_another_name_on_the_host)
 {
 	json_auto_t *pool = yaml(POOL), *answer = allocate(pool, "e", NULL);
 
@@ -68,7 +68,7 @@ static void a_node_may_have_another_name_on_the_host(void **state)
 					      "dev/vfio/4\",\"permissions\":\"rw\"}]");
 }
 
-static void a_token_brings_what_all_bring(void **state)
+TEST(a_token_brings_what_all_bring)
 {
 	json_auto_t *pool = yaml("{name: r/x, permissions: rwm, nodes: [/dev/b, /dev/a, /dev/b],"
 				 " devices: [{id: '0', healthy: true}, {id: '1', healthy: true}]}");
@@ -81,7 +81,7 @@ static void a_token_brings_what_all_bring(void **state)
 		    "{\"hostPath\":\"/dev/b\",\"path\":\"/dev/b\",\"permissions\":\"rwm\"}]}");
 }
 
-static void what_cannot_be_given_says_why(void **state)
+TEST(what_cannot_be_given_says_why)
 {
 	static const struct {
 		const char *ids, *reason, *text;
@@ -105,7 +105,7 @@ static void what_cannot_be_given_says_why(void **state)
 	}
 }
 
-static void devices_are_found_in_any_order(void **state)
+TEST(devices_are_found_in_any_order)
 {
 	json_auto_t *pool = yaml(POOL), *answer = NULL;
 	json_t *devices = json_at(pool, "devices"),
@@ -122,7 +122,7 @@ static void devices_are_found_in_any_order(void **state)
 	}
 }
 
-static void nothing_asked_for_is_nothing_given(void **state)
+TEST(nothing_asked_for_is_nothing_given)
 {
 	json_auto_t *pool = yaml(POOL), *answer = allocate(pool, "", NULL);
 
@@ -186,7 +186,7 @@ static void prefer(const json_t *pool, const char *available, const char *must, 
 	prefer_near(pool, available, must, size, NULL, ret);
 }
 
-static void preferences_keep_nodes_together_and_spread_or_pack(void **state)
+TEST(preferences_keep_nodes_together_and_spread_or_pack)
 {
 	static const struct {
 		const char *policy, *available, *must;
@@ -244,7 +244,7 @@ static void preferences_keep_nodes_together_and_spread_or_pack(void **state)
 	}
 }
 
-static void an_unhealthy_device_comes_last(void **state)
+TEST(an_unhealthy_device_comes_last)
 {
 	json_auto_t *pool = machine("spread");
 	char got[64];
@@ -266,7 +266,7 @@ static void an_unhealthy_device_comes_last(void **state)
 #define GPU_Q "{p: 3, q: 0, r: 4}"
 #define GPU_R "{p: 4, q: 4, r: 0}"
 
-static void devices_near_the_gpus_of_the_pod_are_preferred(void **state)
+TEST(devices_near_the_gpus_of_the_pod_are_preferred)
 {
 	static const struct {
 		const char *policy, *near, *available, *must;
@@ -309,7 +309,7 @@ static void devices_near_the_gpus_of_the_pod_are_preferred(void **state)
 	}
 }
 
-static void two_nics_of_a_switch_serve_two_gpus_of_others(void **state)
+TEST(two_nics_of_a_switch_serve_two_gpus_of_others)
 {
 	/* p and q are PIX to the first GPU, r to the second: one of each, not p and q. */
 	json_auto_t *pool = machine("spread"),
@@ -320,7 +320,7 @@ static void two_nics_of_a_switch_serve_two_gpus_of_others(void **state)
 	assert_string_equal(got, "ai");
 }
 
-static void devices_near_a_free_gpu_are_preferred_on_one_node(void **state)
+TEST(devices_near_a_free_gpu_are_preferred_on_one_node)
 {
 	static const struct {
 		const char *near, *available;
@@ -349,7 +349,7 @@ static void devices_near_a_free_gpu_are_preferred_on_one_node(void **state)
 	}
 }
 
-static void a_resource_with_files_for_jobs_brings_a_folder(void **state)
+TEST(a_resource_with_files_for_jobs_brings_a_folder)
 {
 	json_auto_t *pool = yaml(POOL), *without = allocate(pool, "b", NULL), *answer = NULL;
 
@@ -359,25 +359,4 @@ static void a_resource_with_files_for_jobs_brings_a_folder(void **state)
 	assert_text(json_at(answer, "mounts"),
 		    "[{\"hostPath\":\"/run/orbweaver/jobs/spidernet.io_x_a\",\"path\":\"/run/"
 		    "orbweaver\"}]");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nodes_come_once_and_variables_in_the_order_of_the_request),
-		cmocka_unit_test(a_node_may_have_another_name_on_the_host),
-		cmocka_unit_test(a_resource_with_files_for_jobs_brings_a_folder),
-		cmocka_unit_test(a_token_brings_what_all_bring),
-		cmocka_unit_test(what_cannot_be_given_says_why),
-		cmocka_unit_test(devices_are_found_in_any_order),
-		cmocka_unit_test(nothing_asked_for_is_nothing_given),
-		cmocka_unit_test(preferences_keep_nodes_together_and_spread_or_pack),
-		cmocka_unit_test(an_unhealthy_device_comes_last),
-		cmocka_unit_test(devices_near_the_gpus_of_the_pod_are_preferred),
-		cmocka_unit_test(two_nics_of_a_switch_serve_two_gpus_of_others),
-		cmocka_unit_test(devices_near_a_free_gpu_are_preferred_on_one_node),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

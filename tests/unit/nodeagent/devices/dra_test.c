@@ -80,7 +80,7 @@ static void assert_pools(const json_t *pools, const char *want)
 
 /* ---- the choice ------------------------------------------------------------------------------ */
 
-static void an_annotation_names_resources(void **state)
+TEST(an_annotation_names_resources)
 {
 	json_auto_t *none = dra_choice_read(NULL), *two = dra_choice_read(" a/b, ,c/d\n");
 
@@ -88,7 +88,7 @@ static void an_annotation_names_resources(void **state)
 	assert_text(two, "{\"a/b\":true,\"c/d\":true}");
 }
 
-static void files_and_mode_exclusive_stay_with_device_plugins(void **state)
+TEST(files_and_mode_exclusive_stay_with_device_plugins)
 {
 	json_auto_t *pools = yaml(POOLS), *all = dra_choice_read("*");
 	json_auto_t *named = dra_choice_read("spidernet.io/own,spidernet.io/files," X);
@@ -106,7 +106,7 @@ static void files_and_mode_exclusive_stay_with_device_plugins(void **state)
 }
 
 /* The steps of docs/dra.md from a device plugin to claims, and back. */
-static void no_device_is_offered_both_ways(void **state)
+TEST(no_device_is_offered_both_ways)
 {
 	json_auto_t *pools = yaml(POOLS), *chosen = dra_choice_read(X);
 	json_auto_t *settled = yaml("{" X ": true}"), *nothing = json_object();
@@ -147,7 +147,7 @@ static void no_device_is_offered_both_ways(void **state)
 }
 
 /* Else the node would count as one that lacks what claims get there. */
-static void what_claims_get_is_told_as_wanted_of_no_plugin(void **state)
+TEST(what_claims_get_is_told_as_wanted_of_no_plugin)
 {
 	json_auto_t *pools = yaml(POOLS), *chosen = dra_choice_read("*"), *nothing = json_object();
 	json_auto_t *pods = yaml("{" SHARED ": {'0': ns/p/c}}");
@@ -170,7 +170,7 @@ static void what_claims_get_is_told_as_wanted_of_no_plugin(void **state)
 		    "0");
 }
 
-static void a_resource_without_devices_is_not_told(void **state)
+TEST(a_resource_without_devices_is_not_told)
 {
 	json_auto_t *pools = yaml("{resources: [{name: " X ", kind: sriov, devices: []}]}");
 	json_auto_t *chosen = dra_choice_read("*"), *status = dra_choice_status(pools, chosen);
@@ -201,7 +201,7 @@ static json_t *slices_of(const json_t *pools, struct dra_features features)
 						     .features = features});
 }
 
-static void a_slice_says_what_schedulers_ask_for(void **state)
+TEST(a_slice_says_what_schedulers_ask_for)
 {
 	json_auto_t *pools = offered(), *slices = slices_of(pools, (struct dra_features){0});
 	const json_t *slice = json_array_get(slices, 0), *device;
@@ -242,7 +242,7 @@ static void a_slice_says_what_schedulers_ask_for(void **state)
 }
 
 /* tests/integration/newer_api_test.sh asks Kubernetes' own code about the file. */
-static void a_slice_is_as_the_file_has_it(void **state)
+TEST(a_slice_is_as_the_file_has_it)
 {
 	json_auto_t *pools = offered(), *slices = slices_of(pools, (struct dra_features){0});
 	auto_strbuf struct strbuf text = {0};
@@ -257,7 +257,7 @@ static void a_slice_is_as_the_file_has_it(void **state)
 	assert_true(json_same(json_array_get(slices, 0), want));
 }
 
-static void what_is_not_well_is_tainted_or_left_out(void **state)
+TEST(what_is_not_well_is_tainted_or_left_out)
 {
 	json_auto_t *pools = offered();
 	json_auto_t *tainted = slices_of(pools, (struct dra_features){0});
@@ -272,7 +272,7 @@ static void what_is_not_well_is_tainted_or_left_out(void **state)
 }
 
 /* By the verdict about its port, where the pool asks for it and the server keeps taints. */
-static void a_device_behind_a_bad_link_is_tainted_where_asked_for(void **state)
+TEST(a_device_behind_a_bad_link_is_tainted_where_asked_for)
 {
 	static const struct {
 		bool is_asked_for, no_taints;
@@ -307,7 +307,7 @@ static void a_device_behind_a_bad_link_is_tainted_where_asked_for(void **state)
 	}
 }
 
-static void a_shared_device_has_slots(void **state)
+TEST(a_shared_device_has_slots)
 {
 	json_auto_t *pools = offered();
 	json_auto_t *slices = slices_of(pools, (struct dra_features){0});
@@ -325,7 +325,7 @@ static void a_shared_device_has_slots(void **state)
 }
 
 /* Names as the API server takes them: DNS labels. */
-static void names_of_devices_are_labels(void **state)
+TEST(names_of_devices_are_labels)
 {
 	auto_free char *vf = dra_device_name("0000:3B:00.2"), *shared = dra_shared_name(SHARED);
 	auto_free char *alike = dra_shared_name("spidernet.io/hca-shared-devices");
@@ -353,7 +353,7 @@ static json_t *many(size_t n, bool last_is_healthy)
 			 "offered", 1, "devices", devices);
 }
 
-static void slices_keep_to_the_bounds(void **state)
+TEST(slices_keep_to_the_bounds)
 {
 	static const struct {
 		size_t n;
@@ -399,7 +399,7 @@ static void assert_change(const json_t *diff, size_t n_write, int64_t generation
 				 generation);
 }
 
-static void a_change_makes_one_new_generation_of_all_slices(void **state)
+TEST(a_change_makes_one_new_generation_of_all_slices)
 {
 	json_auto_t *two = many(129, true), *one = many(1, true);
 	json_auto_t *wanted = slices_of(two, (struct dra_features){0});
@@ -431,7 +431,7 @@ static void a_change_makes_one_new_generation_of_all_slices(void **state)
 }
 
 /* After a crash between two writes generations differ. */
-static void a_change_that_was_cut_off_is_made_anew(void **state)
+TEST(a_change_that_was_cut_off_is_made_anew)
 {
 	json_auto_t *two = many(129, true), *wanted = slices_of(two, (struct dra_features){0});
 	json_auto_t *server = json_array(), *first = dra_slices_diff(wanted, server), *next = NULL;
@@ -441,7 +441,7 @@ static void a_change_that_was_cut_off_is_made_anew(void **state)
 	assert_change(next, 2, 2, 0);
 }
 
-static void what_a_server_drops_is_learnt(void **state)
+TEST(what_a_server_drops_is_learnt)
 {
 	json_auto_t *pools = offered(), *slices = slices_of(pools, (struct dra_features){0});
 	json_t *sent = json_array_get(slices, 0);
@@ -486,7 +486,7 @@ static json_t *claim(const char *results, struct err *err)
 	return dra_claim_read(all, "n1", UID, err);
 }
 
-static void ours_of_a_claim_is_read(void **state)
+TEST(ours_of_a_claim_is_read)
 {
 	json_auto_t *read =
 		claim("{driver: gpu.example.com, request: g, pool: other, device: gpu-0}, " RESULT(
@@ -498,7 +498,7 @@ static void ours_of_a_claim_is_read(void **state)
 			  "\"uid\":\"" UID "\"}");
 }
 
-static void claims_that_are_not_for_us_are_refused(void **state)
+TEST(claims_that_are_not_for_us_are_refused)
 {
 	static const struct {
 		const char *results, *uid, *says;
@@ -551,7 +551,7 @@ static void assert_edits(const json_t *entry, size_t number, const char *resourc
 	}
 }
 
-static void a_claim_gets_what_a_device_plugin_gives(void **state)
+TEST(a_claim_gets_what_a_device_plugin_gives)
 {
 	static const char *const both[] = {"0000:3b:00.3", "0000:3b:00.2"}, *const token[] = {"0"};
 	auto_free char *shared = dra_shared_name(SHARED);
@@ -574,7 +574,7 @@ static void a_claim_gets_what_a_device_plugin_gives(void **state)
 		    "[\"dra.orbweaver.io/claim=" UID "-2\"]");
 }
 
-static void requests_have_edits_of_their_own(void **state)
+TEST(requests_have_edits_of_their_own)
 {
 	static const char *const first[] = {"0000:3b:00.2"}, *const second[] = {"0000:3b:00.3"};
 	json_auto_t *nothing = json_pack("{s:{}}", "claims");
@@ -585,7 +585,7 @@ static void requests_have_edits_of_their_own(void **state)
 	assert_edits(entry, 1, X, second, 1);
 }
 
-static void devices_that_cannot_be_had_are_named(void **state)
+TEST(devices_that_cannot_be_had_are_named)
 {
 	static const struct {
 		const char *results, *reason, *says;
@@ -608,7 +608,7 @@ static void devices_that_cannot_be_had_are_named(void **state)
 	}
 }
 
-static void claims_have_a_bound_and_uids_name_files(void **state)
+TEST(claims_have_a_bound_and_uids_name_files)
 {
 	json_auto_t *full = json_pack("{s:{}}", "claims"), *read = claim(RESULT("a", "b"), NULL);
 	struct err err = {0};
@@ -629,7 +629,7 @@ static void claims_have_a_bound_and_uids_name_files(void **state)
 }
 
 /* Numbers change with a boot, ids do not. */
-static void edits_are_renewed_when_the_devices_are_well(void **state)
+TEST(edits_are_renewed_when_the_devices_are_well)
 {
 	json_auto_t *pools = offered(), *nothing = json_pack("{s:{}}", "claims");
 	json_auto_t *entry = prepared(nothing, RESULT("a", "0000-3b-00-2"), NULL), *next = NULL;
@@ -656,7 +656,7 @@ static void edits_are_renewed_when_the_devices_are_well(void **state)
 		"\"/dev/infiniband/uverbs7\"");
 }
 
-static void devices_of_claims_are_evidence_of_use(void **state)
+TEST(devices_of_claims_are_evidence_of_use)
 {
 	json_auto_t *nothing = json_pack("{s:{}}", "claims");
 	json_auto_t *entry = prepared(nothing, RESULT("a", "0000-3b-00-2"), NULL), *held = NULL;
@@ -667,7 +667,7 @@ static void devices_of_claims_are_evidence_of_use(void **state)
 	assert_int_equal(dra_state_check(nothing, NULL), 0);
 }
 
-static void a_state_that_is_not_ours_is_refused(void **state)
+TEST(a_state_that_is_not_ours_is_refused)
 {
 	static const char *const texts[] = {"[]",
 					    "{}",
@@ -685,37 +685,4 @@ static void a_state_that_is_not_ours_is_refused(void **state)
 		assert_int_equal(dra_state_check(value, &err), -1);
 		assert_string_equal(err.reason, "ClaimsDamaged");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_annotation_names_resources),
-		cmocka_unit_test(files_and_mode_exclusive_stay_with_device_plugins),
-		cmocka_unit_test(no_device_is_offered_both_ways),
-		cmocka_unit_test(what_claims_get_is_told_as_wanted_of_no_plugin),
-		cmocka_unit_test(a_resource_without_devices_is_not_told),
-		cmocka_unit_test(a_slice_says_what_schedulers_ask_for),
-		cmocka_unit_test(a_slice_is_as_the_file_has_it),
-		cmocka_unit_test(what_is_not_well_is_tainted_or_left_out),
-		cmocka_unit_test(a_device_behind_a_bad_link_is_tainted_where_asked_for),
-		cmocka_unit_test(a_shared_device_has_slots),
-		cmocka_unit_test(names_of_devices_are_labels),
-		cmocka_unit_test(slices_keep_to_the_bounds),
-		cmocka_unit_test(a_change_makes_one_new_generation_of_all_slices),
-		cmocka_unit_test(a_change_that_was_cut_off_is_made_anew),
-		cmocka_unit_test(what_a_server_drops_is_learnt),
-		cmocka_unit_test(ours_of_a_claim_is_read),
-		cmocka_unit_test(claims_that_are_not_for_us_are_refused),
-		cmocka_unit_test(a_claim_gets_what_a_device_plugin_gives),
-		cmocka_unit_test(requests_have_edits_of_their_own),
-		cmocka_unit_test(devices_that_cannot_be_had_are_named),
-		cmocka_unit_test(claims_have_a_bound_and_uids_name_files),
-		cmocka_unit_test(edits_are_renewed_when_the_devices_are_well),
-		cmocka_unit_test(devices_of_claims_are_evidence_of_use),
-		cmocka_unit_test(a_state_that_is_not_ours_is_refused),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,7 +55,7 @@ static char *series_of(const char *text)
 }
 
 /* UPDATE=1 writes it. */
-static void a_node_is_shown_as_dashboards_want_it(void **state)
+TEST(a_node_is_shown_as_dashboards_want_it)
 {
 	auto_strbuf struct strbuf in = {0}, want = {0};
 	json_auto_t *doc = NULL;
@@ -75,7 +75,7 @@ static void a_node_is_shown_as_dashboards_want_it(void **state)
 	assert_string_equal(got, want.data);
 }
 
-static void each_metric_is_told_before_it_has_series(void **state)
+TEST(each_metric_is_told_before_it_has_series)
 {
 	auto_free char *text = expose(NULL);
 
@@ -90,7 +90,7 @@ static void each_metric_is_told_before_it_has_series(void **state)
 	assert_true(text[strlen(text) - 1] == '\n');
 }
 
-static void names_of_drivers_become_names_of_metrics(void **state)
+TEST(names_of_drivers_become_names_of_metrics)
 {
 	static const struct {
 		const char *counter, *want;
@@ -124,7 +124,7 @@ static void names_of_drivers_become_names_of_metrics(void **state)
 	assert_false(family_name_of_priority("tx_prio", name, &priority));
 }
 
-static void a_driver_with_a_thousand_names_has_some_of_them(void **state)
+TEST(a_driver_with_a_thousand_names_has_some_of_them)
 {
 	json_auto_t *doc = parse(
 		"{\"devices\": [{\"device\": {\"rdma\": \"x\"}, \"counted\": {\"rdma\": {}}}]}");
@@ -143,7 +143,7 @@ static void a_driver_with_a_thousand_names_has_some_of_them(void **state)
 	assert_int_equal(n, EXPOSITION_UNKNOWN_MAX);
 }
 
-static void the_scope_says_which_vfs(void **state)
+TEST(the_scope_says_which_vfs)
 {
 	static const struct {
 		const char *text;
@@ -163,7 +163,7 @@ static void the_scope_says_which_vfs(void **state)
 	assert_false(exposition_scope_read("", &scope));
 }
 
-static void a_device_is_excluded_by_any_of_its_names(void **state)
+TEST(a_device_is_excluded_by_any_of_its_names)
 {
 	static const struct {
 		const char *patterns;
@@ -185,7 +185,7 @@ static void a_device_is_excluded_by_any_of_its_names(void **state)
 
 /* ---- pods ------------------------------------------------------------------------------------ */
 
-static void the_kubelet_counts_more_than_what_is_attached(void **state)
+TEST(the_kubelet_counts_more_than_what_is_attached)
 {
 	json_auto_t *allocated = parse("{\"a.io/x\": {\"0000:3b:00.2\": \"ns/one/main\", \"17\": "
 				       "\"ns/two/main\", \"0000:3b:00.7\": \"bad\"}}");
@@ -203,7 +203,7 @@ static void the_kubelet_counts_more_than_what_is_attached(void **state)
 	assert_int_equal(json_object_size(none), 0);
 }
 
-static void sums_are_read_from_what_was_written(void **state)
+TEST(sums_are_read_from_what_was_written)
 {
 #define VF "{ifname=\"m\",rdma_parent_name=\"ens1\",pod_namespace=\"ns\",pod_name=\"a\\\"b\"} "
 #define PF "{ifname=\"m\",is_root=\"true\",rdma_parent_name=\"ens1\"} "
@@ -249,7 +249,7 @@ static void assert_users(const char *port, const char *want)
 	assert_true(json_same(pods, wanted));
 }
 
-static void pods_on_a_port_have_its_functions_tokens_or_interfaces(void **state)
+TEST(pods_on_a_port_have_its_functions_tokens_or_interfaces)
 {
 	json_auto_t *none = meter_pods_on_port(&(struct meter_port){.address = "0000:3b:00.0"});
 
@@ -260,7 +260,7 @@ static void pods_on_a_port_have_its_functions_tokens_or_interfaces(void **state)
 	assert_int_equal(json_object_size(none), 0);
 }
 
-static void the_owner_is_who_people_made(void **state)
+TEST(the_owner_is_who_people_made)
 {
 	static const struct {
 		const char *metadata, *want;
@@ -298,22 +298,4 @@ static void the_owner_is_who_people_made(void **state)
 		assert_string_equal(got, cases[i].want);
 		assert_string_equal(json_str_at(owner, "namespace"), "ml");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_node_is_shown_as_dashboards_want_it),
-		cmocka_unit_test(each_metric_is_told_before_it_has_series),
-		cmocka_unit_test(names_of_drivers_become_names_of_metrics),
-		cmocka_unit_test(a_driver_with_a_thousand_names_has_some_of_them),
-		cmocka_unit_test(the_scope_says_which_vfs),
-		cmocka_unit_test(a_device_is_excluded_by_any_of_its_names),
-		cmocka_unit_test(the_kubelet_counts_more_than_what_is_attached),
-		cmocka_unit_test(the_owner_is_who_people_made),
-		cmocka_unit_test(sums_are_read_from_what_was_written),
-		cmocka_unit_test(pods_on_a_port_have_its_functions_tokens_or_interfaces),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,7 +97,7 @@ static json_t *rdma_device(const json_t *observed, size_t i)
 
 /* ---- shared ---------------------------------------------------------------------------------- */
 
-static void tokens_bring_the_files_of_all_that_match(void **state)
+TEST(tokens_bring_the_files_of_all_that_match)
 {
 	json_auto_t *observed = yaml(HOST), *doc = one("{\"vendors\":[\"15b3\"]}");
 	json_auto_t *pools = compute(observed, doc, NULL);
@@ -119,7 +119,7 @@ static void tokens_bring_the_files_of_all_that_match(void **state)
 }
 
 /* One of the two that are selected works: a token still brings something. */
-static void tokens_without_a_link_are_unhealthy_but_for_pods_that_have_them(void **state)
+TEST(tokens_without_a_link_are_unhealthy_but_for_pods_that_have_them)
 {
 	json_auto_t *observed = yaml(HOST), *both = one("{\"ifNames\":[\"enp11s0f0np0\",\"ib0\"]}");
 	json_auto_t *single = one("{\"ifNames\":[\"enp11s0f0np0\"]}");
@@ -152,7 +152,7 @@ static void tokens_without_a_link_are_unhealthy_but_for_pods_that_have_them(void
 }
 
 /* An article's pod: "limits: tencent.com/rdma: 1 # requesting 1 RDMA device". */
-static void a_resource_of_another_plugins_prefix_is_served(void **state)
+TEST(a_resource_of_another_plugins_prefix_is_served)
 {
 	auto_strbuf struct strbuf text = {0};
 	json_auto_t *observed = yaml(HOST), *sample = NULL, *doc = NULL, *pools = NULL;
@@ -170,7 +170,7 @@ static void a_resource_of_another_plugins_prefix_is_served(void **state)
 	assert_text(json_at(pools, "problems"), "[]");
 }
 
-static void selectors_are_exact_and_all_have_to_hold(void **state)
+TEST(selectors_are_exact_and_all_have_to_hold)
 {
 	static const struct {
 		const char *selectors, *selected;
@@ -197,7 +197,7 @@ static void selectors_are_exact_and_all_have_to_hold(void **state)
 	}
 }
 
-static void the_seeds_configuration_gives_what_its_reader_expects(void **state)
+TEST(the_seeds_configuration_gives_what_its_reader_expects)
 {
 	json_auto_t *observed = yaml(HOST);
 	json_auto_t *doc = shared(
@@ -219,7 +219,7 @@ static void the_seeds_configuration_gives_what_its_reader_expects(void **state)
 	assert_text(json_at(pools, "problems"), "[]");
 }
 
-static void a_roce_device_needs_no_issm_and_misses_umad_aloud(void **state)
+TEST(a_roce_device_needs_no_issm_and_misses_umad_aloud)
 {
 	json_auto_t *observed = yaml(HOST), *doc = one("{\"ifNames\":[\"enp11s0f0np0\",\"ib0\"]}");
 	json_auto_t *pools = NULL;
@@ -233,7 +233,7 @@ static void a_roce_device_needs_no_issm_and_misses_umad_aloud(void **state)
 	assert_says(json_at(pools, "problems"), "mlx5_1 (0000:12:00.0) has no file issm*");
 }
 
-static void a_device_without_verbs_is_not_shared_until_it_has_them(void **state)
+TEST(a_device_without_verbs_is_not_shared_until_it_has_them)
 {
 	json_auto_t *observed = yaml(HOST), *whole = yaml(HOST),
 		    *doc = one("{\"ifNames\":[\"enp11s0f0np0\"]}");
@@ -250,7 +250,7 @@ static void a_device_without_verbs_is_not_shared_until_it_has_them(void **state)
 	assert_text(json_at(resource(later, "rdma/x"), "causes"), "[]");
 }
 
-static void a_missing_connection_manager_is_told(void **state)
+TEST(a_missing_connection_manager_is_told)
 {
 	json_auto_t *observed = yaml(HOST), *doc = one("{\"vendors\":[\"15b3\"]}"), *pools = NULL;
 
@@ -261,7 +261,7 @@ static void a_missing_connection_manager_is_told(void **state)
 	assert_says(json_at(pools, "problems"), "\"reason\":\"RdmaFilesMissing\"");
 }
 
-static void in_mode_exclusive_nothing_is_wanted_and_why_is_said(void **state)
+TEST(in_mode_exclusive_nothing_is_wanted_and_why_is_said)
 {
 	json_auto_t *observed = yaml(HOST), *doc = one("{\"vendors\":[\"15b3\"]}");
 	json_auto_t *held = json_pack("{s:{s:s}}", "rdma/x", "1", "ns/p/c"), *pools = NULL,
@@ -284,7 +284,7 @@ static void in_mode_exclusive_nothing_is_wanted_and_why_is_said(void **state)
 	assert_int_equal(healthy(later, "rdma/x"), 0);
 }
 
-static void an_empty_pool_is_there_with_nothing(void **state)
+TEST(an_empty_pool_is_there_with_nothing)
 {
 	json_auto_t *observed = yaml(HOST), *doc = one("{\"vendors\":[\"1af4\"]}");
 	json_auto_t *no_rdma = one("{\"ifNames\":[\"eno1\"]}");
@@ -305,7 +305,7 @@ static void an_empty_pool_is_there_with_nothing(void **state)
 		    "0000:05:00.0 (eno1): it has no RDMA device");
 }
 
-static void tokens_of_pods_stay_on_the_list(void **state)
+TEST(tokens_of_pods_stay_on_the_list)
 {
 	json_auto_t *doc = one("{\"vendors\":[\"15b3\"]}"),
 		    *allocated = json_pack("{s:{s:s}}", "rdma/x", "1", "ns/p/c");
@@ -316,7 +316,7 @@ static void tokens_of_pods_stay_on_the_list(void **state)
 	assert_int_equal(healthy(pools, "rdma/x"), 0);
 }
 
-static void an_interface_that_moved_to_a_pod_is_remembered(void **state)
+TEST(an_interface_that_moved_to_a_pod_is_remembered)
 {
 	json_auto_t *observed = yaml(HOST), *doc = one("{\"ifNames\":[\"v0\"]}");
 	json_auto_t *before = compute(observed, doc, NULL), *with = NULL, *without = NULL;
@@ -329,7 +329,7 @@ static void an_interface_that_moved_to_a_pod_is_remembered(void **state)
 	assert_int_equal(healthy(without, "rdma/x"), 0);
 }
 
-static void the_older_list_of_devices_is_ifnames(void **state)
+TEST(the_older_list_of_devices_is_ifnames)
 {
 	json_auto_t *doc = shared("{\"CONFIGLIST\":[{\"resourcename\":\"x\",\"RdmaHcaMax\":1,"
 				  "\"devices\":[\"ib0\"]}]}");
@@ -341,7 +341,7 @@ static void the_older_list_of_devices_is_ifnames(void **state)
 	assert_text(json_at(resource(pools, "rdma/x"), "selected"), "[\"0000:12:00.0\"]");
 }
 
-static void an_entry_that_is_wrong_names_its_field_and_costs_no_other(void **state)
+TEST(an_entry_that_is_wrong_names_its_field_and_costs_no_other)
 {
 	static const struct {
 		const char *entry, *part;
@@ -375,7 +375,7 @@ static void an_entry_that_is_wrong_names_its_field_and_costs_no_other(void **sta
 	}
 }
 
-static void what_is_no_shared_configuration_is_refused(void **state)
+TEST(what_is_no_shared_configuration_is_refused)
 {
 	static const char *const rows[] = {"", "[]", "{}", "{\"configLists\":[]}",
 					   "{\"configList\":{}}"};
@@ -389,7 +389,7 @@ static void what_is_no_shared_configuration_is_refused(void **state)
 }
 
 /* docs/device-plugins.md: "`periodicUpdateInterval` is checked and not used." */
-static void a_wrong_interval_is_reported_and_refuses_nothing(void **state)
+TEST(a_wrong_interval_is_reported_and_refuses_nothing)
 {
 	static const char *const values[] = {"-1", "\"300\"", "\"5m\"", "true", "1.5", "[]"};
 
@@ -405,7 +405,7 @@ static void a_wrong_interval_is_reported_and_refuses_nothing(void **state)
 	}
 }
 
-static void an_entry_without_a_count_is_reported(void **state)
+TEST(an_entry_without_a_count_is_reported)
 {
 	json_auto_t *doc = shared("{\"configList\":[{\"resourceName\":\"a\",\"selectors\":"
 				  "{\"vendors\":[\"15b3\"]}}]}");
@@ -432,7 +432,7 @@ static char *kept(const char *before, const char *now)
 	return names.len ? strbuf_take(&names) : str_dup("");
 }
 
-static void a_bad_edit_takes_no_resource_away(void **state)
+TEST(a_bad_edit_takes_no_resource_away)
 {
 #define GOOD(NAME, MAX) ENTRY(NAME, MAX, "{\"vendors\":[\"a\"]}")
 #define BAD(NAME)       ENTRY(NAME, 7, "{}")
@@ -471,7 +471,7 @@ static void a_bad_edit_takes_no_resource_away(void **state)
 	"{\"resourceName\":\"" NAME "\"," REST ",\"selectors\":{\"vendors\":[\"a\"]}}"
 
 /* What is read without the misspelt key means something else: a pool at 0, under another name. */
-static void a_key_that_nobody_knows_takes_no_resource_away(void **state)
+TEST(a_key_that_nobody_knows_takes_no_resource_away)
 {
 	static const struct {
 		const char *before, *now, *want;
@@ -499,7 +499,7 @@ static void a_key_that_nobody_knows_takes_no_resource_away(void **state)
 	}
 }
 
-static void a_key_that_nobody_knows_is_told_with_the_nearest(void **state)
+TEST(a_key_that_nobody_knows_is_told_with_the_nearest)
 {
 	static const char text[] = "{\"configList\":[" MISSPELT("a", "\"rdmaHcaMaxx\":500") "]}";
 	static const char what[] =
@@ -523,7 +523,7 @@ static void a_key_that_nobody_knows_is_told_with_the_nearest(void **state)
 	assert_says(json_at(pools, "problems"), "\"reason\":\"UnknownField\"");
 }
 
-static void what_is_kept_is_told_and_kept_on(void **state)
+TEST(what_is_kept_is_told_and_kept_on)
 {
 	json_auto_t *first = shared("{\"configList\":[" GOOD("a", 1) "]}");
 	json_auto_t *second = shared("{\"configList\":[" BAD("a") "]}");
@@ -541,7 +541,7 @@ static void what_is_kept_is_told_and_kept_on(void **state)
 	assert_int_equal(json_array_size(json_at(alone, "configList")), 0);
 }
 
-static void more_tokens_than_the_kubelet_takes_are_not_made(void **state)
+TEST(more_tokens_than_the_kubelet_takes_are_not_made)
 {
 	json_auto_t *doc =
 		shared("{\"configList\":[" ENTRY("a", 199999, "{\"vendors\":[\"15b3\"]}") "," ENTRY(
@@ -587,7 +587,7 @@ static char *offered(const char *config, json_t **ret_problems)
 	return strbuf_take(&text);
 }
 
-static void patterns_match_as_in_go(void **state)
+TEST(patterns_match_as_in_go)
 {
 	static const struct {
 		const char *pattern, *want;
@@ -622,7 +622,7 @@ static void patterns_match_as_in_go(void **state)
 	}
 }
 
-static void a_token_of_a_device_brings_its_file(void **state)
+TEST(a_token_of_a_device_brings_its_file)
 {
 	json_auto_t *names = yaml("[infiniband, snd/timer]");
 	json_auto_t *doc = device_files("- devicematch: infiniband\n  nummaxdevices: 20    \n");
@@ -637,7 +637,7 @@ static void a_token_of_a_device_brings_its_file(void **state)
 	assert_int_equal(json_integer_value(json_at(pool, "wanted")), 20);
 }
 
-static void the_first_pattern_counts_and_names_do_not_collide(void **state)
+TEST(the_first_pattern_counts_and_names_do_not_collide)
 {
 	json_auto_t *problems = NULL;
 	auto_free char *text = offered("- {devicematch: '^ttyS0$', nummaxdevices: 1}\n"
@@ -649,7 +649,7 @@ static void the_first_pattern_counts_and_names_do_not_collide(void **state)
 	assert_says(problems, "resource smarter-devices/snd_timer comes from another entry");
 }
 
-static void a_pattern_that_matches_nothing_is_reported(void **state)
+TEST(a_pattern_that_matches_nothing_is_reported)
 {
 	json_auto_t *doc = device_files("- {devicematch: '^rdma$', nummaxdevices: 1}\n");
 	json_auto_t *problems = NULL, *unknown = NULL;
@@ -668,7 +668,7 @@ static void a_pattern_that_matches_nothing_is_reported(void **state)
 	assert_int_equal(json_array_size(json_at(unknown, "problems")), 0);
 }
 
-static void a_pattern_that_cannot_be_had_says_why(void **state)
+TEST(a_pattern_that_cannot_be_had_says_why)
 {
 	static const struct {
 		const char *entry, *part;
@@ -708,7 +708,7 @@ static void a_pattern_that_cannot_be_had_says_why(void **state)
 	}
 }
 
-static void a_pattern_that_matches_everything_is_bounded(void **state)
+TEST(a_pattern_that_matches_everything_is_bounded)
 {
 	json_auto_t *names = json_array(),
 		    *doc = device_files("- {devicematch: '.', nummaxdevices: 1}\n");
@@ -723,7 +723,7 @@ static void a_pattern_that_matches_everything_is_bounded(void **state)
 	assert_says(json_at(pools, "problems"), "\"reason\":\"TooManyDevices\"");
 }
 
-static void problems_beyond_the_bound_are_counted(void **state)
+TEST(problems_beyond_the_bound_are_counted)
 {
 	auto_strbuf struct strbuf config = {0};
 	json_auto_t *problems = NULL;
@@ -738,7 +738,7 @@ static void problems_beyond_the_bound_are_counted(void **state)
 }
 
 /* Which pattern a bad one was, nobody can tell. */
-static void a_bad_pattern_takes_no_device_away(void **state)
+TEST(a_bad_pattern_takes_no_device_away)
 {
 	static const char before_text[] = "- {devicematch: '^a$', nummaxdevices: 1}\n"
 					  "- {devicematch: '^b$', nummaxdevices: 1}\n";
@@ -753,7 +753,7 @@ static void a_bad_pattern_takes_no_device_away(void **state)
 					     "{\"devicematch\":\"^b$\",\"nummaxdevices\":2}]");
 }
 
-static void what_is_no_device_list_is_refused(void **state)
+TEST(what_is_no_device_list_is_refused)
 {
 	static const char *const rows[] = {"", "a: b", "7", "- [", "'x'"};
 
@@ -763,44 +763,4 @@ static void what_is_no_device_list_is_refused(void **state)
 		assert_null(pools_read_dev_files(rows[i], strlen(rows[i]), &err));
 		assert_string_equal(err.reason, "BadDeviceList");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tokens_bring_the_files_of_all_that_match),
-		cmocka_unit_test(tokens_without_a_link_are_unhealthy_but_for_pods_that_have_them),
-		cmocka_unit_test(a_resource_of_another_plugins_prefix_is_served),
-		cmocka_unit_test(selectors_are_exact_and_all_have_to_hold),
-		cmocka_unit_test(the_seeds_configuration_gives_what_its_reader_expects),
-		cmocka_unit_test(a_roce_device_needs_no_issm_and_misses_umad_aloud),
-		cmocka_unit_test(a_device_without_verbs_is_not_shared_until_it_has_them),
-		cmocka_unit_test(a_missing_connection_manager_is_told),
-		cmocka_unit_test(in_mode_exclusive_nothing_is_wanted_and_why_is_said),
-		cmocka_unit_test(an_empty_pool_is_there_with_nothing),
-		cmocka_unit_test(tokens_of_pods_stay_on_the_list),
-		cmocka_unit_test(an_interface_that_moved_to_a_pod_is_remembered),
-		cmocka_unit_test(the_older_list_of_devices_is_ifnames),
-		cmocka_unit_test(an_entry_that_is_wrong_names_its_field_and_costs_no_other),
-		cmocka_unit_test(what_is_no_shared_configuration_is_refused),
-		cmocka_unit_test(a_wrong_interval_is_reported_and_refuses_nothing),
-		cmocka_unit_test(an_entry_without_a_count_is_reported),
-		cmocka_unit_test(a_bad_edit_takes_no_resource_away),
-		cmocka_unit_test(a_key_that_nobody_knows_takes_no_resource_away),
-		cmocka_unit_test(a_key_that_nobody_knows_is_told_with_the_nearest),
-		cmocka_unit_test(what_is_kept_is_told_and_kept_on),
-		cmocka_unit_test(more_tokens_than_the_kubelet_takes_are_not_made),
-		cmocka_unit_test(patterns_match_as_in_go),
-		cmocka_unit_test(a_token_of_a_device_brings_its_file),
-		cmocka_unit_test(the_first_pattern_counts_and_names_do_not_collide),
-		cmocka_unit_test(a_pattern_that_matches_nothing_is_reported),
-		cmocka_unit_test(a_pattern_that_cannot_be_had_says_why),
-		cmocka_unit_test(a_pattern_that_matches_everything_is_bounded),
-		cmocka_unit_test(problems_beyond_the_bound_are_counted),
-		cmocka_unit_test(a_bad_pattern_takes_no_device_away),
-		cmocka_unit_test(what_is_no_device_list_is_refused),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@
 #include "nodeagent/netlink/rtnl_route.h"
 #include "nodeagent/netlink/rtnl_vf.h"
 
-static void knows_a_pci_address(void **state)
+TEST(knows_a_pci_address)
 {
 	static const char *const good[] = {"0000:3b:00.0", "10000:e1:1f.7", "ffffffff:ff:1f.7"};
 	static const char *const bad[] = {"",
@@ -44,7 +44,7 @@ static void knows_a_pci_address(void **state)
 	assert_true(pci_address_compare("nonsense", "0000:ff:00.0") > 0);
 }
 
-static void reads_a_pci_address_as_tools_print_it(void **state)
+TEST(reads_a_pci_address_as_tools_print_it)
 {
 	static const struct {
 		const char *text, *address;
@@ -66,7 +66,7 @@ static void reads_a_pci_address_as_tools_print_it(void **state)
 	}
 }
 
-static void reads_guids_in_both_spellings(void **state)
+TEST(reads_guids_in_both_spellings)
 {
 	char text[TEXT_GUID_SIZE];
 	uint64_t guid = 7;
@@ -83,7 +83,7 @@ static void reads_guids_in_both_spellings(void **state)
 	assert_string_equal(text, "b8:59:9f:03:00:12:34:57");
 }
 
-static void reads_numbers_of_sysfs(void **state)
+TEST(reads_numbers_of_sysfs)
 {
 	int64_t value = 5;
 
@@ -143,7 +143,7 @@ static void add_route(struct strbuf *bytes, unsigned char protocol, unsigned cha
 }
 
 /* An interface of IPv6 that is up has some of the kernel's, whoever uses it. */
-static void routes_that_the_kernel_made_tell_nothing(void **state)
+TEST(routes_that_the_kernel_made_tell_nothing)
 {
 	auto_indices struct rtnl_indices list = {0};
 	auto_strbuf struct strbuf bytes = {0};
@@ -160,7 +160,7 @@ static void routes_that_the_kernel_made_tell_nothing(void **state)
 }
 
 /* net.ipv4.nexthop_compat_mode 0, as routing daemons set it: a route names no interface. */
-static void a_route_by_the_number_of_a_next_hop_makes_all_of_them_count(void **state)
+TEST(a_route_by_the_number_of_a_next_hop_makes_all_of_them_count)
 {
 	const struct rtmsg header = {.rtm_family = AF_INET,
 				     .rtm_protocol = RTPROT_STATIC,
@@ -202,7 +202,7 @@ static void add_connection(struct strbuf *bytes, const char *module, uint8_t cm_
 }
 
 /* RDMA_CM_CONNECT is 5, RDMA_CM_LISTEN 8; a process counts by its context. */
-static void a_connection_of_the_kernel_counts_and_one_that_listens_does_not(void **state)
+TEST(a_connection_of_the_kernel_counts_and_one_that_listens_does_not)
 {
 	auto_strbuf struct strbuf bytes = {0};
 	char name[RDMA_NAME_SIZE];
@@ -215,7 +215,7 @@ static void a_connection_of_the_kernel_counts_and_one_that_listens_does_not(void
 	assert_string_equal(name, "nvme_rdma");
 }
 
-static void reads_the_rdma_mode(void **state)
+TEST(reads_the_rdma_mode)
 {
 	assert_int_equal(rdma_decode_mode(sys_get, sizeof(sys_get)), RDMA_MODE_SHARED);
 	/* Cut within a message: it says nothing. */
@@ -237,7 +237,7 @@ static const unsigned char pf_with_vf[] = {
 	12, 0, 5, 0, 0, 0, 0, 0, 2, 0, 0, 0,                            /* IFLA_VF_LINK_STATE */
 };
 
-static void reads_an_interface_and_what_it_says_of_its_vfs(void **state)
+TEST(reads_an_interface_and_what_it_says_of_its_vfs)
 {
 	_Alignas(4) unsigned char bytes[sizeof(pf_with_vf)];
 	auto_interfaces struct rtnl_interfaces list = {0};
@@ -300,7 +300,7 @@ static void add_counted_vf(struct strbuf *bytes, size_t message, uint32_t number
 }
 
 /* From 64 KiB on the list's own length wraps around, and the attribute behind it is not found. */
-static void reads_more_vfs_than_a_lists_length_can_say(void **state)
+TEST(reads_more_vfs_than_a_lists_length_can_say)
 {
 	const struct ifinfomsg header = {.ifi_index = 3};
 	auto_strbuf struct strbuf bytes = {0};
@@ -331,7 +331,7 @@ static const unsigned char macvlan_on_host[] = {
 	8,  0, 37, 0, 0,           0,   0,   0,                           /* IFLA_LINK_NETNSID 0 */
 };
 
-static void an_index_of_another_namespace_is_none_of_ours(void **state)
+TEST(an_index_of_another_namespace_is_none_of_ours)
 {
 	_Alignas(4) unsigned char bytes[sizeof(macvlan_on_host)];
 	auto_interfaces struct rtnl_interfaces apart = {0}, together = {0};
@@ -348,7 +348,7 @@ static void an_index_of_another_namespace_is_none_of_ours(void **state)
 	assert_int_equal(together.items[0].outer, 0);
 }
 
-static void survives_every_cut_of_a_message(void **state)
+TEST(survives_every_cut_of_a_message)
 {
 	for (size_t len = 0; len < sizeof(pf_with_vf); len++) {
 		/* On the heap, so that a sanitizer sees each byte too far. */
@@ -390,7 +390,7 @@ static const char pci_event[] =
 	"PCI_SLOT_NAME=0000:01:10.0\0SEQNUM=2031";
 static const char usb_event[] = "add@/devices/x\0ACTION=add\0DEVPATH=/devices/x\0SUBSYSTEM=usb";
 
-static void hears_which_device_an_event_is_about(void **state)
+TEST(hears_which_device_an_event_is_about)
 {
 	struct heard heard = {0};
 
@@ -418,7 +418,7 @@ static void hear_link(void *arg, const struct watch_event *what)
 	*(struct watch_event *)arg = *what;
 }
 
-static void hears_of_the_link_and_how_often_it_changed(void **state)
+TEST(hears_of_the_link_and_how_often_it_changed)
 {
 	_Alignas(4) unsigned char bytes[sizeof(link_lost)];
 	struct watch_event heard = {0};
@@ -440,7 +440,7 @@ static void hears_of_the_link_and_how_often_it_changed(void **state)
 	assert_int_equal(heard.carrier_changes, -1);
 }
 
-static void does_not_hear_what_is_not_for_us(void **state)
+TEST(does_not_hear_what_is_not_for_us)
 {
 	struct heard heard = {0};
 
@@ -452,7 +452,7 @@ static void does_not_hear_what_is_not_for_us(void **state)
 	assert_int_equal(heard.n, 0);
 }
 
-static void reads_modprobe_options_as_modprobe_does(void **state)
+TEST(reads_modprobe_options_as_modprobe_does)
 {
 	static const struct {
 		const char *text;
@@ -476,29 +476,4 @@ static void reads_modprobe_options_as_modprobe_does(void **state)
 	assert_int_equal(next_boot_parse_command_line("a ib-core.netns_mode=0 b\n"),
 			 RDMA_MODE_EXCLUSIVE);
 	assert_int_equal(next_boot_parse_command_line("xib_core.netns_mode=0"), RDMA_MODE_UNKNOWN);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(knows_a_pci_address),
-		cmocka_unit_test(reads_a_pci_address_as_tools_print_it),
-		cmocka_unit_test(reads_guids_in_both_spellings),
-		cmocka_unit_test(reads_numbers_of_sysfs),
-		cmocka_unit_test(routes_that_the_kernel_made_tell_nothing),
-		cmocka_unit_test(a_route_by_the_number_of_a_next_hop_makes_all_of_them_count),
-		cmocka_unit_test(a_connection_of_the_kernel_counts_and_one_that_listens_does_not),
-		cmocka_unit_test(reads_the_rdma_mode),
-		cmocka_unit_test(reads_an_interface_and_what_it_says_of_its_vfs),
-		cmocka_unit_test(reads_more_vfs_than_a_lists_length_can_say),
-		cmocka_unit_test(an_index_of_another_namespace_is_none_of_ours),
-		cmocka_unit_test(survives_every_cut_of_a_message),
-		cmocka_unit_test(hears_which_device_an_event_is_about),
-		cmocka_unit_test(hears_of_the_link_and_how_often_it_changed),
-		cmocka_unit_test(does_not_hear_what_is_not_for_us),
-		cmocka_unit_test(reads_modprobe_options_as_modprobe_does),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

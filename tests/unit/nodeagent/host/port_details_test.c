@@ -45,7 +45,7 @@ static void assert_told(size_t len, const char *want)
 	assert_string_equal(strbuf_str(&text), want);
 }
 
-static void reads_a_module_of_sff_8472(void **state)
+TEST(reads_a_module_of_sff_8472)
 {
 	memset(image, 0, sizeof(image));
 	image[0] = 3;
@@ -66,7 +66,7 @@ static void reads_a_module_of_sff_8472(void **state)
 	assert_null(transceiver_decode(image, 256));
 }
 
-static void reads_a_module_and_a_cable_of_sff_8636(void **state)
+TEST(reads_a_module_and_a_cable_of_sff_8636)
 {
 	memset(image, 0, sizeof(image));
 	image[0] = 0x11;
@@ -90,7 +90,7 @@ static void reads_a_module_and_a_cable_of_sff_8636(void **state)
 	assert_null(transceiver_decode(image, 128));
 }
 
-static void reads_a_module_of_cmis(void **state)
+TEST(reads_a_module_of_cmis)
 {
 	memset(image, 0, sizeof(image));
 	image[0] = 0x19;
@@ -113,7 +113,7 @@ static void reads_a_module_of_cmis(void **state)
 	assert_told(640, "NVIDIA MMS4X00-NM MT2244FT00001 55.0/72 3.30");
 }
 
-static void reads_what_is_behind_a_link(void **state)
+TEST(reads_what_is_behind_a_link)
 {
 	struct host_tree *tree = host_tree_new();
 	json_auto_t *port = json_pack("{s:s, s:s}", "pciAddress", TREE_MLX, "netdev", "ens1f0np0");
@@ -151,16 +151,4 @@ static void reads_what_is_behind_a_link(void **state)
 	assert_null(port_details_read(host_tree_host(tree), port, &err));
 	assert_string_equal(err.reason, "BadRequest");
 	host_tree_free(tree);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_a_module_of_sff_8472),
-		cmocka_unit_test(reads_a_module_and_a_cable_of_sff_8636),
-		cmocka_unit_test(reads_a_module_of_cmis),
-		cmocka_unit_test(reads_what_is_behind_a_link),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

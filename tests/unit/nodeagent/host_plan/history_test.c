@@ -81,7 +81,7 @@ static const json_t *pf_at(size_t i)
 
 /* ---- away ------------------------------------------------------------------------------------ */
 
-static void a_wanted_pf_that_vanishes_is_shown_as_it_was_for_a_while(void **state)
+TEST_WITH(a_wanted_pf_that_vanishes_is_shown_as_it_was_for_a_while, forget, forget)
 {
 	look(SEEN(PF_A "," PF_B, ""), SPEC_A, 1000);
 	shows("AB");
@@ -98,7 +98,7 @@ static void a_wanted_pf_that_vanishes_is_shown_as_it_was_for_a_while(void **stat
 	shows("B");
 }
 
-static void one_that_comes_back_is_itself_again_and_its_time_begins_anew(void **state)
+TEST_WITH(one_that_comes_back_is_itself_again_and_its_time_begins_anew, forget, forget)
 {
 	look(SEEN(PF_A, ""), SPEC_A, 0);
 	look(SEEN("", ""), SPEC_A, 1000);
@@ -110,7 +110,7 @@ static void one_that_comes_back_is_itself_again_and_its_time_begins_anew(void **
 	shows("A*");
 }
 
-static void one_that_nobody_wants_goes_at_once(void **state)
+TEST_WITH(one_that_nobody_wants_goes_at_once, forget, forget)
 {
 	look(SEEN(PF_A "," PF_B, ""), SPEC_A, 0);
 	look(SEEN(PF_A, ""), SPEC_A, 1);
@@ -119,7 +119,7 @@ static void one_that_nobody_wants_goes_at_once(void **state)
 	shows("");
 }
 
-static void one_without_driver_is_missing_too(void **state)
+TEST_WITH(one_without_driver_is_missing_too, forget, forget)
 {
 	look(SEEN(PF_A, ""), SPEC_A, 0);
 	look("{'interfaces': [], 'unusable': [{'pciAddress': '" A "', 'reason': 'NoDriver'}]}",
@@ -127,7 +127,7 @@ static void one_without_driver_is_missing_too(void **state)
 	shows("A*");
 }
 
-static void a_status_of_the_agent_before_us_counts_as_a_look(void **state)
+TEST_WITH(a_status_of_the_agent_before_us_counts_as_a_look, forget, forget)
 {
 	before = yaml("{'interfaces': [{'pciAddress': '" A "', 'host': 7, 'Vfs': [{'vfID': 0, "
 		      "'pciAddress': '" V "'}, {'vfID': 1, 'pciAddress': '../x'}, 3]}, "
@@ -146,7 +146,7 @@ static bool has_just_come(size_t i)
 	return json_at(pf_at(i), "host", "arrivedMs") != NULL;
 }
 
-static void who_has_just_come_is_marked_until_others_have_seen_it(void **state)
+TEST_WITH(who_has_just_come_is_marked_until_others_have_seen_it, forget, forget)
 {
 	look(SEEN(PF_A, ""), NULL, 1000);
 	/* At first nobody knows. */
@@ -160,7 +160,7 @@ static void who_has_just_come_is_marked_until_others_have_seen_it(void **state)
 	assert_false(has_just_come(1));
 }
 
-static void who_was_missing_has_just_come_when_it_is_back(void **state)
+TEST_WITH(who_was_missing_has_just_come_when_it_is_back, forget, forget)
 {
 	look(SEEN(PF_A, ""), SPEC_A, 0);
 	look(SEEN("", ""), SPEC_A, 1);
@@ -168,7 +168,7 @@ static void who_was_missing_has_just_come_when_it_is_back(void **state)
 	assert_true(has_just_come(0));
 }
 
-static void whom_the_last_status_did_not_name_has_just_come(void **state)
+TEST_WITH(whom_the_last_status_did_not_name_has_just_come, forget, forget)
 {
 	before = yaml("{'interfaces': [{'pciAddress': '" A "'}]}");
 	look(SEEN(PF_A "," PF_B, ""), NULL, 1);
@@ -183,7 +183,7 @@ static const char *protection(size_t i)
 	return json_str_at(pf_at(i), "host", "protected");
 }
 
-static void a_nic_stays_protected_while_nothing_carries_the_node(void **state)
+TEST_WITH(a_nic_stays_protected_while_nothing_carries_the_node, forget, forget)
 {
 	look(SEEN(PF_A "," PF_B, NEEDS_A), NULL, 0);
 	look(SEEN(PF_A "," PF_B, ""), NULL, 1);
@@ -193,7 +193,7 @@ static void a_nic_stays_protected_while_nothing_carries_the_node(void **state)
 	assert_int_equal(json_array_size(json_at(before, "node", "protected")), 1);
 }
 
-static void it_is_free_when_another_one_has_carried_the_node_for_long(void **state)
+TEST_WITH(it_is_free_when_another_one_has_carried_the_node_for_long, forget, forget)
 {
 	look(SEEN(PF_A "," PF_B, NEEDS_A), NULL, 0);
 	look(SEEN(PF_A "," PF_B, NEEDS_B), NULL, 1000);
@@ -210,7 +210,7 @@ static void it_is_free_when_another_one_has_carried_the_node_for_long(void **sta
 	assert_int_equal(json_array_size(json_at(before, "node", "protected")), 1);
 }
 
-static void what_was_protected_is_known_to_the_next_process_of_this_boot(void **state)
+TEST_WITH(what_was_protected_is_known_to_the_next_process_of_this_boot, forget, forget)
 {
 	static const struct {
 		const char *boot, *want;
@@ -233,7 +233,7 @@ static void what_was_protected_is_known_to_the_next_process_of_this_boot(void **
 }
 
 /* A state file is written when this changes. */
-static void what_is_kept_counts_no_time(void **state)
+TEST_WITH(what_is_kept_counts_no_time, forget, forget)
 {
 	json_auto_t *first = NULL, *later = NULL;
 
@@ -247,9 +247,7 @@ static void what_is_kept_counts_no_time(void **state)
 	assert_null(json_at(json_array_get(json_at(later, "protected"), 1), "goneMs"));
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, forget, forget)
-
-static void a_pci_error_counts_for_ten_minutes_after_the_last(void **state)
+TEST_WITH(a_pci_error_counts_for_ten_minutes_after_the_last, forget, forget)
 {
 #define ERRORS(n) SEEN("{'pciAddress': '" A "', 'host': {'fatalPciErrors': " n "}}", "")
 	/* Those of before this process are old. */
@@ -267,7 +265,7 @@ static void a_pci_error_counts_for_ten_minutes_after_the_last(void **state)
 	assert_null(json_at(pf_at(0), "host", "brokenMs"));
 }
 
-static void a_port_without_link_is_told_so_when_it_lasts(void **state)
+TEST_WITH(a_port_without_link_is_told_so_when_it_lasts, forget, forget)
 {
 #define CARRIER(is) SEEN("{'pciAddress': '" A "', 'host': {'carrier': " is "}}", "")
 	(void)look(CARRIER("false"), SPEC_A, 1000);
@@ -278,7 +276,7 @@ static void a_port_without_link_is_told_so_when_it_lasts(void **state)
 	assert_null(json_at(pf_at(0), "host", "noLink"));
 }
 
-static void a_link_that_is_lost_is_told_at_once_unless_we_took_it(void **state)
+TEST_WITH(a_link_that_is_lost_is_told_at_once_unless_we_took_it, forget, forget)
 {
 	json_auto_t *acted = json_pack("{s:I}", A, (json_int_t)INT64_MAX);
 
@@ -302,7 +300,7 @@ static void a_link_that_is_lost_is_told_at_once_unless_we_took_it(void **state)
 	     ", 'carrierChanges': " n "}}",                                                        \
 	     "")
 
-static void an_answer_that_is_late_undoes_no_message(void **state)
+TEST_WITH(an_answer_that_is_late_undoes_no_message, forget, forget)
 {
 	json_auto_t *lost = NULL;
 
@@ -317,7 +315,7 @@ static void an_answer_that_is_late_undoes_no_message(void **state)
 }
 
 /* After an update of the agent pods get no device of a port that failed before, or meanwhile. */
-static void a_link_that_an_agent_before_us_knew_is_told_at_once(void **state)
+TEST_WITH(a_link_that_an_agent_before_us_knew_is_told_at_once, forget, forget)
 {
 	for (int i = 0; i < 2; i++) {
 		before = yaml(i == 0 ? "{linkHealth: {bootID: one, ports: [{pciAddress: '" A "'}]}}"
@@ -327,30 +325,4 @@ static void a_link_that_an_agent_before_us_knew_is_told_at_once(void **state)
 		assert_int_equal(json_is_true(json_at(pf_at(0), "host", "noLink")), i == 0);
 		(void)forget(NULL);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(a_wanted_pf_that_vanishes_is_shown_as_it_was_for_a_while),
-		CASE(one_that_comes_back_is_itself_again_and_its_time_begins_anew),
-		CASE(one_that_nobody_wants_goes_at_once),
-		CASE(one_without_driver_is_missing_too),
-		CASE(a_status_of_the_agent_before_us_counts_as_a_look),
-		CASE(who_has_just_come_is_marked_until_others_have_seen_it),
-		CASE(who_was_missing_has_just_come_when_it_is_back),
-		CASE(whom_the_last_status_did_not_name_has_just_come),
-		CASE(a_nic_stays_protected_while_nothing_carries_the_node),
-		CASE(it_is_free_when_another_one_has_carried_the_node_for_long),
-		CASE(what_was_protected_is_known_to_the_next_process_of_this_boot),
-		CASE(what_is_kept_counts_no_time),
-		CASE(a_pci_error_counts_for_ten_minutes_after_the_last),
-		CASE(a_port_without_link_is_told_so_when_it_lasts),
-		CASE(a_link_that_is_lost_is_told_at_once_unless_we_took_it),
-		CASE(an_answer_that_is_late_undoes_no_message),
-		CASE(a_link_that_an_agent_before_us_knew_is_told_at_once),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

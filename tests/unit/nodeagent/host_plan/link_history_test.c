@@ -89,7 +89,7 @@ static int64_t flaps(void)
 
 /* ---- what is remembered ---------------------------------------------------------------------- */
 
-static void losses_between_messages_are_known_by_their_number(void **state)
+TEST_WITH(losses_between_messages_are_known_by_their_number, set_up, tear_down)
 {
 	static const struct {
 		bool was_up, is_up;
@@ -114,7 +114,7 @@ static void losses_between_messages_are_known_by_their_number(void **state)
 	}
 }
 
-static void events_of_other_ports_and_without_news_change_nothing(void **state)
+TEST_WITH(events_of_other_ports_and_without_news_change_nothing, set_up, tear_down)
 {
 	json_auto_t *before = NULL;
 
@@ -128,7 +128,7 @@ static void events_of_other_ports_and_without_news_change_nothing(void **state)
 	assert_int_equal(flaps(), 1);
 }
 
-static void our_own_actions_are_remembered_and_do_not_count(void **state)
+TEST_WITH(our_own_actions_are_remembered_and_do_not_count, set_up, tear_down)
 {
 	begin(0);
 	assert_verdict(LATE, "healthy", "LinkHealthy");
@@ -147,7 +147,7 @@ static void our_own_actions_are_remembered_and_do_not_count(void **state)
 	assert_int_equal(json_array_size(json_at(port(), "changes")), LINK_CHANGES_MAX);
 }
 
-static void a_driver_that_starts_anew_is_no_flap(void **state)
+TEST_WITH(a_driver_that_starts_anew_is_no_flap, set_up, tear_down)
 {
 	begin(30);
 	assert_verdict(LATE, "healthy", "LinkHealthy");
@@ -161,7 +161,7 @@ static void a_driver_that_starts_anew_is_no_flap(void **state)
 	assert_verdict(again_ms, "failed", "LinkDown");
 }
 
-static void a_look_and_a_message_overtake_each_other(void **state)
+TEST_WITH(a_look_and_a_message_overtake_each_other, set_up, tear_down)
 {
 	struct link_event up = {A, true, 6, 9}, down = {A, false, 7, 9};
 
@@ -183,7 +183,7 @@ static void a_look_and_a_message_overtake_each_other(void **state)
 }
 
 /* A link that changes 40 times, of which messages and answers to looks arrive in any order. */
-static void in_any_order_each_loss_counts_once(void **state)
+TEST_WITH(in_any_order_each_loss_counts_once, set_up, tear_down)
 {
 	unsigned int seed = 7;
 
@@ -216,7 +216,7 @@ static void look_without(const char *reason, int64_t now_ms)
 	link_history_look(links, observed, own, now_ms);
 }
 
-static void a_port_that_loses_its_driver_has_failed_until_it_is_back(void **state)
+TEST_WITH(a_port_that_loses_its_driver_has_failed_until_it_is_back, set_up, tear_down)
 {
 	begin(3);
 	look_without("NoDriver", LATE);
@@ -246,7 +246,7 @@ static void a_port_that_loses_its_driver_has_failed_until_it_is_back(void **stat
 	assert_null(port());
 }
 
-static void a_port_that_a_pod_has_is_what_it_was(void **state)
+TEST_WITH(a_port_that_a_pod_has_is_what_it_was, set_up, tear_down)
 {
 	begin(3);
 	assert_verdict(LATE, "healthy", "LinkHealthy");
@@ -258,7 +258,7 @@ static void a_port_that_a_pod_has_is_what_it_was(void **state)
 	assert_verdict(LATE + 1000 + LINK_QUIET_MS, "healthy", "LinkHealthy");
 }
 
-static void a_port_of_infiniband_is_up_when_it_is_active(void **state)
+TEST_WITH(a_port_of_infiniband_is_up_when_it_is_active, set_up, tear_down)
 {
 	static const char *const states[] = {"INIT", "ACTIVE", "ACTIVE"};
 
@@ -281,7 +281,7 @@ static void a_port_of_infiniband_is_up_when_it_is_active(void **state)
 
 /* ---- what is judged -------------------------------------------------------------------------- */
 
-static void a_port_that_nobody_wants_is_not_judged(void **state)
+TEST_WITH(a_port_that_nobody_wants_is_not_judged, set_up, tear_down)
 {
 	begin(0);
 	assert_verdict(LATE, "healthy", "LinkHealthy");
@@ -290,7 +290,7 @@ static void a_port_that_nobody_wants_is_not_judged(void **state)
 	assert_int_equal(again_ms, INT64_MAX);
 }
 
-static void a_nic_that_a_pod_sets_up_may_be_down(void **state)
+TEST_WITH(a_nic_that_a_pod_sets_up_may_be_down, set_up, tear_down)
 {
 	json_put_bool(wanted, A, false);
 	look("linkAdminState: down, host: {carrier: false}", T0);
@@ -299,7 +299,7 @@ static void a_nic_that_a_pod_sets_up_may_be_down(void **state)
 	assert_verdict(LATE, "failed", "LinkDown");
 }
 
-static void a_new_port_is_judged_after_a_while(void **state)
+TEST_WITH(a_new_port_is_judged_after_a_while, set_up, tear_down)
 {
 	look("host: {carrier: false}", T0);
 	assert_verdict(T0, "-", "-");
@@ -314,7 +314,7 @@ static void a_new_port_is_judged_after_a_while(void **state)
 	assert_int_equal(json_integer_value(json_at(port(), "verdict", "sinceMs")), LATE);
 }
 
-static void a_link_that_flaps_is_degraded_until_it_was_good_for_long(void **state)
+TEST_WITH(a_link_that_flaps_is_degraded_until_it_was_good_for_long, set_up, tear_down)
 {
 	int64_t last = LATE + 60000;
 
@@ -337,7 +337,7 @@ static void a_link_that_flaps_is_degraded_until_it_was_good_for_long(void **stat
 	assert_verdict(again_ms, "healthy", "LinkHealthy");
 }
 
-static void losses_far_apart_are_no_flapping(void **state)
+TEST_WITH(losses_far_apart_are_no_flapping, set_up, tear_down)
 {
 	begin(0);
 	for (int i = 1; i <= 6; i++) {
@@ -353,7 +353,7 @@ static void losses_far_apart_are_no_flapping(void **state)
 	"{ethernet: {rx_crc_errors_phy: " #n                                                       \
 	", rx_vport_unicast_bytes: 999999}, port: {port_data_received_bytes: 5}}"
 
-static void errors_are_counted_by_the_hour_and_speed(void **state)
+TEST_WITH(errors_are_counted_by_the_hour_and_speed, set_up, tear_down)
 {
 	begin(0);
 	counted(CRC(1000), LATE);
@@ -367,7 +367,7 @@ static void errors_are_counted_by_the_hour_and_speed(void **state)
 	assert_verdict(LATE + 3000 + link_limits_default.recover_ms, "healthy", "LinkHealthy");
 }
 
-static void errors_of_a_link_that_goes_and_comes_are_none(void **state)
+TEST_WITH(errors_of_a_link_that_goes_and_comes_are_none, set_up, tear_down)
 {
 	begin(0);
 	counted(CRC(0), LATE);
@@ -380,7 +380,7 @@ static void errors_of_a_link_that_goes_and_comes_are_none(void **state)
 	assert_verdict(LATE + 5, "degraded", "LinkErrors");
 }
 
-static void errors_have_to_halve_and_time_to_pass(void **state)
+TEST_WITH(errors_have_to_halve_and_time_to_pass, set_up, tear_down)
 {
 	begin(0);
 	counted(CRC(0), LATE);
@@ -395,7 +395,7 @@ static void errors_have_to_halve_and_time_to_pass(void **state)
 	assert_verdict(LATE + 2 * HOUR + LINK_SAMPLE_MS + 1, "healthy", "LinkHealthy");
 }
 
-static void counters_that_are_reset_or_ours_are_no_errors(void **state)
+TEST_WITH(counters_that_are_reset_or_ours_are_no_errors, set_up, tear_down)
 {
 	begin(0);
 	counted(CRC(1000), LATE);
@@ -418,7 +418,7 @@ static void counters_that_are_reset_or_ours_are_no_errors(void **state)
 			 LINK_ERRORS_MS / LINK_SAMPLE_MS + 1);
 }
 
-static void counters_that_cannot_be_read_for_a_while_are_no_errors(void **state)
+TEST_WITH(counters_that_cannot_be_read_for_a_while_are_no_errors, set_up, tear_down)
 {
 	static const char *const all = "{port: {symbol_error: 5, link_downed: 4}, ethernet: "
 				       "{rx_crc_errors_phy: 90000}}";
@@ -438,7 +438,7 @@ static void counters_that_cannot_be_read_for_a_while_are_no_errors(void **state)
 	assert_int_equal(flaps(), 1);
 }
 
-static void one_error_under_two_names_is_one(void **state)
+TEST_WITH(one_error_under_two_names_is_one, set_up, tear_down)
 {
 	begin(0);
 	counted("{ethernet: {rx_crc_errors_phy: 5, ethernet_checksum_errors: 5, "
@@ -454,7 +454,7 @@ static void one_error_under_two_names_is_one(void **state)
 	assert_verdict(LATE + 3, "degraded", "LinkErrors");
 }
 
-static void lost_lanes_are_degraded_and_a_bad_link_names_its_module(void **state)
+TEST_WITH(lost_lanes_are_degraded_and_a_bad_link_names_its_module, set_up, tear_down)
 {
 	json_auto_t *details =
 		yaml("{pcie: {width: 8.0, widthMax: 16.0}, transceiver: {vendor: Mellanox, part: "
@@ -481,7 +481,7 @@ static void lost_lanes_are_degraded_and_a_bad_link_names_its_module(void **state
 	assert_null(json_at(again, A, "details", "transceiver", "temperature"));
 }
 
-static void link_downed_counts_where_no_interface_does(void **state)
+TEST_WITH(link_downed_counts_where_no_interface_does, set_up, tear_down)
 {
 	look("linkType: IB, host: {carrier: true}", T0);
 	counted("{port: {link_downed: 4}}", LATE);
@@ -493,7 +493,7 @@ static void link_downed_counts_where_no_interface_does(void **state)
 	assert_int_equal(flaps(), 2);
 }
 
-static void a_link_that_is_slower_than_it_was_is_degraded(void **state)
+TEST_WITH(a_link_that_is_slower_than_it_was_is_degraded, set_up, tear_down)
 {
 	begin(0);
 	look("linkSpeed: 25000 Mb/s, host: {carrier: true}", LATE);
@@ -510,7 +510,7 @@ static void a_link_that_is_slower_than_it_was_is_degraded(void **state)
 	assert_verdict(LATE + 2, "healthy", "LinkHealthy");
 }
 
-static void ports_are_wanted_by_policies_and_resources(void **state)
+TEST_WITH(ports_are_wanted_by_policies_and_resources, set_up, tear_down)
 {
 	json_auto_t *observed =
 		yaml("{interfaces: [{pciAddress: '" A "', Vfs: [{pciAddress: "
@@ -533,7 +533,7 @@ static void ports_are_wanted_by_policies_and_resources(void **state)
 	assert_int_equal(json_object_size(none), 0);
 }
 
-static void limits_are_read_as_the_flag_has_them(void **state)
+TEST_WITH(limits_are_read_as_the_flag_has_them, set_up, tear_down)
 {
 	static const char *const bad[] = {
 		"flaps", "flaps=0",       "flaps=9",  "window=", "flap=3",   "window=x",
@@ -558,7 +558,7 @@ static void limits_are_read_as_the_flag_has_them(void **state)
 
 /* ---- the NodeState --------------------------------------------------------------------------- */
 
-static void a_history_outlives_its_process(void **state)
+TEST_WITH(a_history_outlives_its_process, set_up, tear_down)
 {
 	json_auto_t *status = NULL, *again = NULL, *other = NULL;
 
@@ -588,7 +588,7 @@ static void a_history_outlives_its_process(void **state)
 			    json_at(json_array_get(json_at(other, "ports"), 0), "changes")) > 6);
 }
 
-static void a_port_that_was_always_down_has_lost_nothing(void **state)
+TEST_WITH(a_port_that_was_always_down_has_lost_nothing, set_up, tear_down)
 {
 	json_auto_t *status = NULL;
 
@@ -602,7 +602,7 @@ static void a_port_that_was_always_down_has_lost_nothing(void **state)
 	assert_int_equal(json_array_size(json_at(port(), "changes")), 0);
 }
 
-static void a_status_of_strangers_is_read_with_care(void **state)
+TEST_WITH(a_status_of_strangers_is_read_with_care, set_up, tear_down)
 {
 	static const char *const statuses[] = {
 		"{}",
@@ -624,43 +624,4 @@ static void a_status_of_strangers_is_read_with_care(void **state)
 		begin(0);
 		(void)link_history_judge(links, wanted, &link_limits_default, own, LATE);
 	}
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(losses_between_messages_are_known_by_their_number),
-		CASE(events_of_other_ports_and_without_news_change_nothing),
-		CASE(our_own_actions_are_remembered_and_do_not_count),
-		CASE(a_driver_that_starts_anew_is_no_flap),
-		CASE(a_look_and_a_message_overtake_each_other),
-		CASE(in_any_order_each_loss_counts_once),
-		CASE(a_port_that_loses_its_driver_has_failed_until_it_is_back),
-		CASE(a_port_that_a_pod_has_is_what_it_was),
-		CASE(a_nic_that_a_pod_sets_up_may_be_down),
-		CASE(a_port_of_infiniband_is_up_when_it_is_active),
-		CASE(a_port_that_nobody_wants_is_not_judged),
-		CASE(a_new_port_is_judged_after_a_while),
-		CASE(a_link_that_flaps_is_degraded_until_it_was_good_for_long),
-		CASE(losses_far_apart_are_no_flapping),
-		CASE(errors_are_counted_by_the_hour_and_speed),
-		CASE(errors_of_a_link_that_goes_and_comes_are_none),
-		CASE(errors_have_to_halve_and_time_to_pass),
-		CASE(counters_that_are_reset_or_ours_are_no_errors),
-		CASE(counters_that_cannot_be_read_for_a_while_are_no_errors),
-		CASE(link_downed_counts_where_no_interface_does),
-		CASE(a_link_that_is_slower_than_it_was_is_degraded),
-		CASE(one_error_under_two_names_is_one),
-		CASE(lost_lanes_are_degraded_and_a_bad_link_names_its_module),
-		CASE(ports_are_wanted_by_policies_and_resources),
-		CASE(limits_are_read_as_the_flag_has_them),
-		CASE(a_history_outlives_its_process),
-		CASE(a_port_that_was_always_down_has_lost_nothing),
-		CASE(a_status_of_strangers_is_read_with_care),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,7 +68,7 @@ static void shows(const json_t *result, const char *want)
 	assert_string_equal(strbuf_str(&text), want);
 }
 
-static void counts_rdma_ports_by_pci_address_where_nothing_gives_an_order(void **state)
+TEST_WITH(counts_rdma_ports_by_pci_address_where_nothing_gives_an_order, NULL, forget)
 {
 	const json_t *result =
 		decide(SEEN(NIC("c", "af") PLAIN NEEDED NIC("b", "1b") NIC("a", "0b")), NULL);
@@ -79,7 +79,7 @@ static void counts_rdma_ports_by_pci_address_where_nothing_gives_an_order(void *
 	assert_null(json_at(json_find(json_at(result, "interfaces"), "name", "eno2"), "rail"));
 }
 
-static void sorts_domains_before_buses(void **state)
+TEST_WITH(sorts_domains_before_buses, NULL, forget)
 {
 	shows(decide("{'interfaces': [{'pciAddress': '0010:01:00.0', 'name': 'x', 'host': {'rdma': "
 		     "['m']}}, {'pciAddress': '0000:81:00.0', 'name': 'y', 'host': {'rdma': "
@@ -88,7 +88,7 @@ static void sorts_domains_before_buses(void **state)
 	      "0 y, 1 x");
 }
 
-static void a_policy_puts_its_nics_first(void **state)
+TEST_WITH(a_policy_puts_its_nics_first, NULL, forget)
 {
 	/* By name, alternative name and address; names of other nodes are passed over. */
 	shows(decide(SEEN(NIC("a", "0b") NIC("b", "1b") NIC("c", "af") NIC("d", "b0")),
@@ -102,7 +102,7 @@ static void a_policy_puts_its_nics_first(void **state)
 	      "0 eno2, 1 eno1, 2 a");
 }
 
-static void an_exact_list_is_the_numbers(void **state)
+TEST_WITH(an_exact_list_is_the_numbers, NULL, forget)
 {
 	shows(decide(SEEN(NIC("a", "0b") NIC("b", "1b") NIC("c", "af")),
 		     "{'from': 'P', 'exact': true, 'order': ['c', 'a']}"),
@@ -110,7 +110,7 @@ static void an_exact_list_is_the_numbers(void **state)
 	assert_null(json_at(json_find(json_at(last, "interfaces"), "name", "b"), "rail"));
 }
 
-static void an_address_may_be_spelled_as_tools_print_it(void **state)
+TEST_WITH(an_address_may_be_spelled_as_tools_print_it, NULL, forget)
 {
 	shows(decide(SEEN(NIC("a", "0b") NIC("b", "1b")),
 		     "{'from': 'P', 'exact': true, 'order': ['00000000:1B:00.0', '0000:0B:00.0', "
@@ -121,7 +121,7 @@ static void an_address_may_be_spelled_as_tools_print_it(void **state)
 		"0000:af:00.0");
 }
 
-static void says_what_is_wrong_in_an_exact_list(void **state)
+TEST_WITH(says_what_is_wrong_in_an_exact_list, NULL, forget)
 {
 	const json_t *problems;
 
@@ -139,7 +139,7 @@ static void says_what_is_wrong_in_an_exact_list(void **state)
 	assert_string_equal(json_str_at(json_array_get(problems, 2), "pf"), "0000:99:00.0");
 }
 
-static void the_others_keep_their_rails_when_a_nic_vanishes(void **state)
+TEST_WITH(the_others_keep_their_rails_when_a_nic_vanishes, NULL, forget)
 {
 	static const char *const orders[] = {NULL, "{'from': 'P', 'order': ['a', 'b', 'c']}"};
 
@@ -165,13 +165,13 @@ static void the_others_keep_their_rails_when_a_nic_vanishes(void **state)
 	}
 }
 
-static void another_order_forgets_what_was_there(void **state)
+TEST_WITH(another_order_forgets_what_was_there, NULL, forget)
 {
 	decide(SEEN(NIC("a", "0b") NIC("b", "1b")), NULL);
 	shows(decide(SEEN(NIC("b", "1b")), "{'from': 'P', 'order': ['b']}"), "0 b");
 }
 
-static void a_policy_is_renamed_while_a_nic_is_away(void **state)
+TEST_WITH(a_policy_is_renamed_while_a_nic_is_away, NULL, forget)
 {
 	static const char *const orders[] = {
 		"{'from': 'SriovNetworkNodePolicy x/rail0 and 2 more', 'order': ['c', 'b', 'a']}",
@@ -192,7 +192,7 @@ static void a_policy_is_renamed_while_a_nic_is_away(void **state)
 		shows(decide(SEEN(NIC("a", "0b") NIC("c", "af")), orders[i]), rails[i]);
 }
 
-static void a_nic_that_is_renamed_keeps_its_rail(void **state)
+TEST_WITH(a_nic_that_is_renamed_keeps_its_rail, NULL, forget)
 {
 	static const char order[] = "{'from': 'P', 'order': ['b', 'a']}";
 
@@ -208,7 +208,7 @@ static void a_nic_that_is_renamed_keeps_its_rail(void **state)
 	shows(decide(SEEN(NIC("b", "0b") NIC("z", "1b")), order), "0 b, 1 z");
 }
 
-static void gaps_of_an_exact_list_are_not_counted_without_it(void **state)
+TEST_WITH(gaps_of_an_exact_list_are_not_counted_without_it, NULL, forget)
 {
 	decide(SEEN(NIC("a", "0b")),
 	       "{'from': 'P', 'exact': true, 'order': ['0000:99:00.0', 'a']}");
@@ -217,7 +217,7 @@ static void gaps_of_an_exact_list_are_not_counted_without_it(void **state)
 	      "0 b, 1 a");
 }
 
-static void a_nic_that_is_away_for_a_moment_has_its_rail(void **state)
+TEST_WITH(a_nic_that_is_away_for_a_moment_has_its_rail, NULL, forget)
 {
 	decide(SEEN(NIC("a", "0b") NIC("b", "1b")), NULL);
 	shows(decide("{'interfaces': [" NIC("b", "1b") "], 'missing': [" NIC(
@@ -229,7 +229,7 @@ static void a_nic_that_is_away_for_a_moment_has_its_rail(void **state)
 		0);
 }
 
-static void a_node_has_at_most_so_many(void **state)
+TEST_WITH(a_node_has_at_most_so_many, NULL, forget)
 {
 	json_auto_t *observed = json_pack("{s:[]}", "interfaces"), *result = NULL;
 
@@ -244,26 +244,4 @@ static void a_node_has_at_most_so_many(void **state)
 		json_str_at(json_array_get(json_at(result, "rails", "problems"), 0), "reason"),
 		"RailsTooMany");
 	assert_int_equal(json_array_size(json_at(result, "rails", "problems")), 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(
-			counts_rdma_ports_by_pci_address_where_nothing_gives_an_order, forget),
-		cmocka_unit_test_teardown(sorts_domains_before_buses, forget),
-		cmocka_unit_test_teardown(a_policy_puts_its_nics_first, forget),
-		cmocka_unit_test_teardown(an_exact_list_is_the_numbers, forget),
-		cmocka_unit_test_teardown(an_address_may_be_spelled_as_tools_print_it, forget),
-		cmocka_unit_test_teardown(says_what_is_wrong_in_an_exact_list, forget),
-		cmocka_unit_test_teardown(the_others_keep_their_rails_when_a_nic_vanishes, forget),
-		cmocka_unit_test_teardown(another_order_forgets_what_was_there, forget),
-		cmocka_unit_test_teardown(a_policy_is_renamed_while_a_nic_is_away, forget),
-		cmocka_unit_test_teardown(a_nic_that_is_renamed_keeps_its_rail, forget),
-		cmocka_unit_test_teardown(gaps_of_an_exact_list_are_not_counted_without_it, forget),
-		cmocka_unit_test_teardown(a_nic_that_is_away_for_a_moment_has_its_rail, forget),
-		cmocka_unit_test_teardown(a_node_has_at_most_so_many, forget),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@
 #include "tests/support/golden_machine.h"
 #include "tests/support/yaml.h"
 
-static void says_how_far_functions_are_apart(void **state)
+TEST(says_how_far_functions_are_apart)
 {
 	static const struct {
 		const char *a, *b, *want;
@@ -47,7 +47,7 @@ static void says_how_far_functions_are_apart(void **state)
 	}
 }
 
-static void lists_indices_of_gpus_in_ranges(void **state)
+TEST(lists_indices_of_gpus_in_ranges)
 {
 	json_auto_t *observed = yaml(
 		"{gpus: [{path: a/1, numaNode: 0}, {path: b/1, numaNode: 1}, {path: c/1, numaNode: "
@@ -65,7 +65,7 @@ static void lists_indices_of_gpus_in_ranges(void **state)
 	assert_string_equal(json_str_at(json_array_get(nics, 0), "gpus", "?"), "0-6");
 }
 
-static void nothing_is_said_where_sysfs_shows_nothing(void **state)
+TEST(nothing_is_said_where_sysfs_shows_nothing)
 {
 	json_auto_t *plain = yaml("{interfaces: [{pciAddress: x, host: {numaNode: 0}}], gpus: []}");
 	json_auto_t *unread = yaml("{interfaces: [], gpus: [], gpusUnknown: 'cannot be read'}");
@@ -75,7 +75,7 @@ static void nothing_is_said_where_sysfs_shows_nothing(void **state)
 	assert_string_equal(json_str_at(unknown, "gpusUnknown"), "cannot be read");
 }
 
-static void a_function_that_cannot_be_read_may_be_a_gpu(void **state)
+TEST(a_function_that_cannot_be_read_may_be_a_gpu)
 {
 	struct host_tree *tree = host_tree_new();
 	json_auto_t *well = NULL, *unread = NULL;
@@ -101,7 +101,7 @@ static void a_function_that_cannot_be_read_may_be_a_gpu(void **state)
 	host_tree_free(tree);
 }
 
-static void a_path_that_no_status_takes_is_not_known(void **state)
+TEST(a_path_that_no_status_takes_is_not_known)
 {
 	struct host_tree *tree = host_tree_new();
 	auto_strbuf struct strbuf path = {0};
@@ -176,25 +176,11 @@ static void check_machine(const char *name)
 	assert_string_equal(strbuf_str(&is), strbuf_str(&want));
 }
 
-static void knows_the_machines_that_people_have(void **state)
+TEST(knows_the_machines_that_people_have)
 {
 	static const char *const machines[] = {"dgx-h100", "hgx-b200", "gb200", "mi300x",
 					       "two-sockets"};
 
 	for (size_t i = 0; i < ARRAY_LEN(machines); i++)
 		check_machine(machines[i]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(says_how_far_functions_are_apart),
-		cmocka_unit_test(lists_indices_of_gpus_in_ranges),
-		cmocka_unit_test(nothing_is_said_where_sysfs_shows_nothing),
-		cmocka_unit_test(a_function_that_cannot_be_read_may_be_a_gpu),
-		cmocka_unit_test(a_path_that_no_status_takes_is_not_known),
-		cmocka_unit_test(knows_the_machines_that_people_have),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

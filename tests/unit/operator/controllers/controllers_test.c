@@ -53,7 +53,7 @@ static void found(struct mirrored_test *t, const char *pod, const char *reason)
 	(void)controllers_remember(&t->sources, CONTROLLER_INJECT_POD, op, object, UINT64_MAX);
 }
 
-static void a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes(void **state)
+TEST_WITH(a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 
@@ -76,7 +76,7 @@ static void a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes(void **s
 #define RECORD(address, pod) "\"" address "\": {\"pod\": \"ml/" pod "\", \"podUid\": \"u-" pod "\"}"
 
 /* Until then nothing of it was compared with what pods have. */
-static void a_pool_that_can_be_read_again_is_learned_again(void **state)
+TEST_WITH(a_pool_that_can_be_read_again_is_learned_again, mirrored_begin, mirrored_end)
 {
 	static const char *const unreadable[] = {
 		"subnet: 10.0.0.0/33",
@@ -108,7 +108,8 @@ static void a_pool_that_can_be_read_again_is_learned_again(void **state)
 #define IS_LEARNED(t_, pool_) (ipam_book_get((t_)->sources.addresses, IPAM_LEARNED, pool_) != NULL)
 
 /* Pods have its addresses still, by endpoints that name a pool which is not there any more. */
-static void a_pool_is_learned_again_when_another_leaves_it_its_addresses(void **state)
+TEST_WITH(a_pool_is_learned_again_when_another_leaves_it_its_addresses, mirrored_begin,
+	  mirrored_end)
 {
 	static const char young[] = "{metadata: {name: young, uid: q-2, generation: 1}, spec: "
 				    "{subnet: 10.0.0.0/24, ips: [10.0.0.1-10.0.0.9]}}";
@@ -158,7 +159,8 @@ static void a_pool_is_learned_again_when_another_leaves_it_its_addresses(void **
 	}
 }
 
-static void a_pool_that_is_not_learned_sees_endpoints_with_its_addresses(void **state)
+TEST_WITH(a_pool_that_is_not_learned_sees_endpoints_with_its_addresses, mirrored_begin,
+	  mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	json_auto_t *uid = json_string("q-2");
@@ -199,7 +201,7 @@ static void count_hit(void *ctx, const char *name)
 }
 
 /* As that of a backup: the spec does not have the address any more. */
-static void a_pool_is_found_by_records_that_a_person_puts_back(void **state)
+TEST_WITH(a_pool_is_found_by_records_that_a_person_puts_back, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	json_auto_t *neighbour =
@@ -215,7 +217,7 @@ static void a_pool_is_found_by_records_that_a_person_puts_back(void **state)
 }
 
 /* A living pod may have the address: it is looked at before another one gets it. */
-static void a_pool_that_lost_a_record_is_learned_again(void **state)
+TEST_WITH(a_pool_that_lost_a_record_is_learned_again, mirrored_begin, mirrored_end)
 {
 	static const struct {
 		const char *before, *after;
@@ -267,7 +269,8 @@ static void expect_ended(struct mirrored_test *t, json_int_t want)
 	assert_int_equal(json_at(world, "env", "endedSetPods") != NULL, want > 0);
 }
 
-static void an_endpoint_sees_how_many_ended_pods_its_namespace_keeps_addresses_of(void **state)
+TEST_WITH(an_endpoint_sees_how_many_ended_pods_its_namespace_keeps_addresses_of, mirrored_begin,
+	  mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	json_auto_t *ending = json_object();
@@ -295,7 +298,8 @@ static void an_endpoint_sees_how_many_ended_pods_its_namespace_keeps_addresses_o
 }
 
 /* Of pods that name no network themselves their agents say that they have ended. */
-static void pods_that_are_not_mirrored_count_as_ended_once_their_agents_say_so(void **state)
+TEST_WITH(pods_that_are_not_mirrored_count_as_ended_once_their_agents_say_so, mirrored_begin,
+	  mirrored_end)
 {
 	struct mirrored_test *t = *state;
 
@@ -329,7 +333,7 @@ static void count_one(void *arg, const char *key, const char *message)
 }
 
 /* Its pods would keep their addresses, and nothing but a debug line would say why. */
-static void an_owner_that_may_not_be_read_is_found(void **state)
+TEST_WITH(an_owner_that_may_not_be_read_is_found, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	const struct controller *endpoint = &controllers[CONTROLLER_ENDPOINT];
@@ -351,7 +355,7 @@ static void an_owner_that_may_not_be_read_is_found(void **state)
 	assert_false(findings_has(t->sources.findings, KIND_ENDPOINT, "ml/vm"));
 }
 
-static void a_pool_sees_the_nodes_that_have_addresses_of_it(void **state)
+TEST_WITH(a_pool_sees_the_nodes_that_have_addresses_of_it, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	json_auto_t *world = NULL;
@@ -375,7 +379,7 @@ static void a_pool_sees_the_nodes_that_have_addresses_of_it(void **state)
 }
 
 /* The pod before had the same name, and was read: its successor waited for a minute. */
-static void what_was_read_before_a_pod_asked_is_read_again(void **state)
+TEST_WITH(what_was_read_before_a_pod_asked_is_read_again, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	json_auto_t *live = json_object();
@@ -392,7 +396,7 @@ static void what_was_read_before_a_pod_asked_is_read_again(void **state)
 	mirrored_wakes(t, "endpoint ml/a;");
 }
 
-static void an_endpoint_that_somebody_deletes_is_looked_at(void **state)
+TEST_WITH(an_endpoint_that_somebody_deletes_is_looked_at, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 
@@ -408,7 +412,7 @@ static void an_endpoint_that_somebody_deletes_is_looked_at(void **state)
 	mirrored_wakes(t, "");
 }
 
-static void a_config_sees_the_pools_and_the_resource_that_it_names(void **state)
+TEST_WITH(a_config_sees_the_pools_and_the_resource_that_it_names, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	json_auto_t *before = NULL, *after = NULL;
@@ -428,7 +432,8 @@ static void a_config_sees_the_pools_and_the_resource_that_it_names(void **state)
 	assert_non_null(json_at(after, KIND_NODE_RESOURCE, "x.io/a"));
 }
 
-static void the_first_and_the_last_node_with_a_resource_wake_the_configs_that_need_it(void **state)
+TEST_WITH(the_first_and_the_last_node_with_a_resource_wake_the_configs_that_need_it, mirrored_begin,
+	  mirrored_end)
 {
 	static const char with[] = "{metadata: {name: w1}, status: {allocatable: {x.io/a: '4'}}}";
 	static const char more[] = "{metadata: {name: w1}, status: {allocatable: {x.io/a: '8'}}}";
@@ -450,7 +455,7 @@ static void the_first_and_the_last_node_with_a_resource_wake_the_configs_that_ne
 	mirrored_wakes(t, "multus-config net/a;node-state w2;");
 }
 
-static void a_pod_of_an_agent_wakes_its_node_which_sees_no_other(void **state)
+TEST_WITH(a_pod_of_an_agent_wakes_its_node_which_sees_no_other, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	json_auto_t *none = world_of(t, CONTROLLER_NODE_STATE, "w1"), *one = NULL;
@@ -468,7 +473,7 @@ static void a_pod_of_an_agent_wakes_its_node_which_sees_no_other(void **state)
 	mirrored_wakes(t, "node-state w1;");
 }
 
-static void a_config_sees_its_masters_once_every_node_reports_links(void **state)
+TEST_WITH(a_config_sees_its_masters_once_every_node_reports_links, mirrored_begin, mirrored_end)
 {
 	static const char w1[] = "{metadata: {name: w1, namespace: orbweaver-system}, "
 				 "status: {links: [ens1, bond0]}}";
@@ -500,7 +505,7 @@ static void a_config_sees_its_masters_once_every_node_reports_links(void **state
 			  "orbweaver-system/" SHARED_CONFIG_NAME ";");
 }
 
-static void a_network_looks_for_its_resource_when_it_comes_and_goes(void **state)
+TEST_WITH(a_network_looks_for_its_resource_when_it_comes_and_goes, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	json_auto_t *before = NULL, *after = NULL;
@@ -522,7 +527,8 @@ static void a_network_looks_for_its_resource_when_it_comes_and_goes(void **state
 	mirrored_wakes(t, "node-state w1;sriov-ib-network net/ib;");
 }
 
-static void what_is_said_of_links_and_who_wants_taints_wakes_their_decision(void **state)
+TEST_WITH(what_is_said_of_links_and_who_wants_taints_wakes_their_decision, mirrored_begin,
+	  mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	json_auto_t *world = NULL;
@@ -550,7 +556,7 @@ static void what_is_said_of_links_and_who_wants_taints_wakes_their_decision(void
 	assert_int_equal(json_object_size(json_at(world, KIND_POOL_CONFIG)), 1);
 }
 
-static void the_rest_of_an_old_stack_is_looked_at(void **state)
+TEST_WITH(the_rest_of_an_old_stack_is_looked_at, mirrored_begin, mirrored_end)
 {
 	static const char key[] = "daemonsets/sriov-network-config-daemon net/d";
 	struct mirrored_test *t = *state;
@@ -566,7 +572,7 @@ static void the_rest_of_an_old_stack_is_looked_at(void **state)
 			 3);
 }
 
-static void a_node_that_has_a_shared_resource_concerns_its_config_map(void **state)
+TEST_WITH(a_node_that_has_a_shared_resource_concerns_its_config_map, mirrored_begin, mirrored_end)
 {
 #define SHARED(node, offered, more)                                                                \
 	"{metadata: {name: " node ", namespace: orbweaver-system}, status: {syncStatus: "          \
@@ -608,7 +614,7 @@ static void a_node_that_has_a_shared_resource_concerns_its_config_map(void **sta
 #undef OF_SHARED
 }
 
-static void pods_that_do_not_ask_are_not_kept(void **state)
+TEST_WITH(pods_that_do_not_ask_are_not_kept, mirrored_begin, mirrored_end)
 {
 	static const char *const others[] = {
 		POD("x", "ml", ""),
@@ -625,7 +631,7 @@ static void pods_that_do_not_ask_are_not_kept(void **state)
 	mirrored_wakes(t, "");
 }
 
-static void a_pod_sees_its_namespace_and_the_configs_of_its_group(void **state)
+TEST_WITH(a_pod_sees_its_namespace_and_the_configs_of_its_group, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	json_auto_t *off = NULL, *on = NULL;
@@ -648,7 +654,7 @@ static void a_pod_sees_its_namespace_and_the_configs_of_its_group(void **state)
 	assert_non_null(json_at(on, INJECT_CONFIG_MAP, "spiderpool/spiderpool-conf"));
 }
 
-static void what_is_found_on_a_pod_wakes_its_configs(void **state)
+TEST_WITH(what_is_found_on_a_pod_wakes_its_configs, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 
@@ -683,7 +689,7 @@ static void put_bound(struct mirrored_test *t, const char *name, const char *mor
 }
 
 /* Nothing looks at a pod that is gone, unless it waits for addresses. */
-static void what_was_found_on_a_pod_goes_with_it(void **state)
+TEST_WITH(what_was_found_on_a_pod_goes_with_it, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	json_auto_t *object = mirrored_yaml("{metadata: {uid: u}}"), *world = NULL, *later = NULL;
@@ -703,7 +709,7 @@ static void what_was_found_on_a_pod_goes_with_it(void **state)
 }
 
 /* A virtual machine may have the name of a pod: they share a SpiderEndpoint. */
-static void a_pod_that_waits_sees_who_shares_its_endpoint(void **state)
+TEST_WITH(a_pod_that_waits_sees_who_shares_its_endpoint, mirrored_begin, mirrored_end)
 {
 #define OF_VM                                                                                      \
 	", ownerReferences: [{apiVersion: kubevirt.io/v1, kind: VirtualMachineInstance, "          \
@@ -726,7 +732,7 @@ static void a_pod_that_waits_sees_who_shares_its_endpoint(void **state)
 }
 
 /* Each of them would be read for each of them, and asked of the API server. */
-static void of_many_pods_of_one_machine_few_are_looked_at(void **state)
+TEST_WITH(of_many_pods_of_one_machine_few_are_looked_at, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	json_auto_t *few = NULL, *many = NULL;
@@ -746,7 +752,7 @@ static void of_many_pods_of_one_machine_few_are_looked_at(void **state)
 	assert_true(json_is_true(json_at(many, BOX_CROWDED, "ml/vm")));
 }
 
-static void a_pod_without_findings_is_no_work_for_configs(void **state)
+TEST_WITH(a_pod_without_findings_is_no_work_for_configs, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 
@@ -768,7 +774,7 @@ static void group_looked_at(struct mirrored_test *t, const char *group)
 }
 
 /* As often as it changes they are one key, and looked at once in a while. */
-static void a_config_wakes_the_pods_of_its_groups(void **state)
+TEST_WITH(a_config_wakes_the_pods_of_its_groups, mirrored_begin, mirrored_end)
 {
 	bool (*urgent)(const struct controller_sources *from, const char *key) =
 		controllers[CONTROLLER_INJECT_GROUP].is_urgent;
@@ -822,7 +828,7 @@ static size_t count_configs(struct mirrored_test *t, enum controller_id id, cons
 }
 
 /* Groups have one name for all: what a tenant has in one costs others nothing. */
-static void a_pod_sees_no_configs_of_other_tenants(void **state)
+TEST_WITH(a_pod_sees_no_configs_of_other_tenants, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 
@@ -842,7 +848,7 @@ static void a_pod_sees_no_configs_of_other_tenants(void **state)
 }
 
 /* Each looks at the others: so at a few, and only when one has come, gone, or has another name. */
-static void configs_that_claim_one_name_are_few_for_each_other(void **state)
+TEST_WITH(configs_that_claim_one_name_are_few_for_each_other, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 
@@ -857,7 +863,7 @@ static void configs_that_claim_one_name_are_few_for_each_other(void **state)
 	assert_int_equal(json_object_size(t->woken), 1 + LIMIT_CONFIGS);
 }
 
-static void a_config_out_of_all_groups_is_not_looked_at_for_pods(void **state)
+TEST_WITH(a_config_out_of_all_groups_is_not_looked_at_for_pods, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 
@@ -870,7 +876,7 @@ static void a_config_out_of_all_groups_is_not_looked_at_for_pods(void **state)
 	mirrored_wakes(t, "inject-config net/a;multus-config net/a;");
 }
 
-static void a_config_sees_the_pods_of_its_groups_that_lack_something(void **state)
+TEST_WITH(a_config_sees_the_pods_of_its_groups_that_lack_something, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	json_auto_t *world = NULL;
@@ -892,7 +898,7 @@ static void a_config_sees_the_pods_of_its_groups_that_lack_something(void **stat
 	assert_int_equal(json_object_size(json_at(world, KIND_NAMESPACE)), 2);
 }
 
-static void a_namespace_that_asks_for_something_else_wakes_its_pods(void **state)
+TEST_WITH(a_namespace_that_asks_for_something_else_wakes_its_pods, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 
@@ -909,7 +915,7 @@ static void a_namespace_that_asks_for_something_else_wakes_its_pods(void **state
 		       "inject-config net/a;inject-pod ml/x;webhook-setup orbweaver-validating;");
 }
 
-static void settings_of_injection_wake_all_pods_that_ask(void **state)
+TEST_WITH(settings_of_injection_wake_all_pods_that_ask, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 
@@ -922,7 +928,7 @@ static void settings_of_injection_wake_all_pods_that_ask(void **state)
 			  "webhook-setup orbweaver-validating;");
 }
 
-static void a_node_wakes_the_pools_that_it_is_a_conflict_between(void **state)
+TEST_WITH(a_node_wakes_the_pools_that_it_is_a_conflict_between, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 
@@ -944,8 +950,6 @@ static void a_node_wakes_the_pools_that_it_is_a_conflict_between(void **state)
 	mirrored_remove(t, KIND_NODE, "n1");
 	mirrored_wakes(t, "node-state n1;pool-config sys/a;pool-config sys/c;");
 }
-
-#define mirrored_unit_test(f) cmocka_unit_test_setup_teardown(f, mirrored_begin, mirrored_end)
 
 /* The pods of one pass, as gathered, leave the book as if they had been served. */
 static json_t *pass_over(struct mirrored_test *t)
@@ -975,7 +979,7 @@ static void put_waiting(struct mirrored_test *t, const char *name, const char *n
 }
 
 /* Whatever pool its endpoint names. */
-static void a_pod_that_waits_sees_the_pools_that_have_its_addresses(void **state)
+TEST_WITH(a_pod_that_waits_sees_the_pools_that_have_its_addresses, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	json_auto_t *world = NULL;
@@ -996,7 +1000,7 @@ static void a_pod_that_waits_sees_the_pools_that_have_its_addresses(void **state
 	assert_null(json_at(world, KIND_IP_POOL, "lacks"));
 }
 
-static void large_pods_keep_no_small_one_waiting(void **state)
+TEST_WITH(large_pods_keep_no_small_one_waiting, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	auto_strbuf struct strbuf networks = {0};
@@ -1025,7 +1029,7 @@ static void large_pods_keep_no_small_one_waiting(void **state)
 	}
 }
 
-static void a_pod_of_many_small_ones_is_in_the_next_pass(void **state)
+TEST_WITH(a_pod_of_many_small_ones_is_in_the_next_pass, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	json_auto_t *first = NULL, *second = NULL;
@@ -1042,7 +1046,7 @@ static void a_pod_of_many_small_ones_is_in_the_next_pass(void **state)
 }
 
 /* Endings of endpoints that users wrote: as many as a pod may have, of pools that do not exist. */
-static void endings_come_in_turns(void **state)
+TEST_WITH(endings_come_in_turns, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	json_auto_t *ips = json_array(), *seen = json_object();
@@ -1071,7 +1075,7 @@ static void endings_come_in_turns(void **state)
 }
 
 /* A world may have all endpoints of a namespace. */
-static void a_pool_sees_addresses_of_endpoints_and_no_more(void **state)
+TEST_WITH(a_pool_sees_addresses_of_endpoints_and_no_more, mirrored_begin, mirrored_end)
 {
 	struct mirrored_test *t = *state;
 	json_auto_t *world = NULL;
@@ -1090,7 +1094,7 @@ static void a_pool_sees_addresses_of_endpoints_and_no_more(void **state)
 }
 
 /* By its key alone; no kind looks at an object that is not there. */
-static void the_end_of_what_could_never_be_read_wakes_by_its_key(void **state)
+TEST_WITH(the_end_of_what_could_never_be_read_wakes_by_its_key, mirrored_begin, mirrored_end)
 {
 	static const struct {
 		const char *kind, *key, *woken;
@@ -1118,62 +1122,4 @@ static void the_end_of_what_could_never_be_read_wakes_by_its_key(void **state)
 		assert_false(cache_remove(cache, cases[i].key, UINT64_MAX));
 		mirrored_wakes(t, cases[i].woken);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mirrored_unit_test(a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes),
-		mirrored_unit_test(a_pool_that_lost_a_record_is_learned_again),
-		mirrored_unit_test(a_pool_that_can_be_read_again_is_learned_again),
-		mirrored_unit_test(a_pool_is_learned_again_when_another_leaves_it_its_addresses),
-		mirrored_unit_test(a_pool_that_is_not_learned_sees_endpoints_with_its_addresses),
-		mirrored_unit_test(a_pool_is_found_by_records_that_a_person_puts_back),
-		mirrored_unit_test(an_owner_that_may_not_be_read_is_found),
-		mirrored_unit_test(a_pool_sees_the_nodes_that_have_addresses_of_it),
-		mirrored_unit_test(what_was_read_before_a_pod_asked_is_read_again),
-		mirrored_unit_test(an_endpoint_that_somebody_deletes_is_looked_at),
-		mirrored_unit_test(a_config_sees_the_pools_and_the_resource_that_it_names),
-		mirrored_unit_test(
-			the_first_and_the_last_node_with_a_resource_wake_the_configs_that_need_it),
-		mirrored_unit_test(a_pod_of_an_agent_wakes_its_node_which_sees_no_other),
-		mirrored_unit_test(a_config_sees_its_masters_once_every_node_reports_links),
-		mirrored_unit_test(a_network_looks_for_its_resource_when_it_comes_and_goes),
-		mirrored_unit_test(what_is_said_of_links_and_who_wants_taints_wakes_their_decision),
-		mirrored_unit_test(the_rest_of_an_old_stack_is_looked_at),
-		mirrored_unit_test(a_node_that_has_a_shared_resource_concerns_its_config_map),
-		mirrored_unit_test(pods_that_do_not_ask_are_not_kept),
-		mirrored_unit_test(a_pod_sees_its_namespace_and_the_configs_of_its_group),
-		mirrored_unit_test(what_is_found_on_a_pod_wakes_its_configs),
-		mirrored_unit_test(what_was_found_on_a_pod_goes_with_it),
-		mirrored_unit_test(a_pod_that_waits_sees_who_shares_its_endpoint),
-		mirrored_unit_test(a_pod_without_findings_is_no_work_for_configs),
-		mirrored_unit_test(a_config_wakes_the_pods_of_its_groups),
-		mirrored_unit_test(a_config_out_of_all_groups_is_not_looked_at_for_pods),
-		mirrored_unit_test(a_pod_sees_no_configs_of_other_tenants),
-		mirrored_unit_test(of_many_pods_of_one_machine_few_are_looked_at),
-		mirrored_unit_test(configs_that_claim_one_name_are_few_for_each_other),
-		mirrored_unit_test(a_config_sees_the_pods_of_its_groups_that_lack_something),
-		mirrored_unit_test(a_namespace_that_asks_for_something_else_wakes_its_pods),
-		mirrored_unit_test(settings_of_injection_wake_all_pods_that_ask),
-		mirrored_unit_test(a_node_wakes_the_pools_that_it_is_a_conflict_between),
-		mirrored_unit_test(the_end_of_what_could_never_be_read_wakes_by_its_key),
-		cmocka_unit_test_setup_teardown(endings_come_in_turns, mirrored_begin,
-						mirrored_end),
-		mirrored_unit_test(a_pool_sees_addresses_of_endpoints_and_no_more),
-		cmocka_unit_test_setup_teardown(
-			an_endpoint_sees_how_many_ended_pods_its_namespace_keeps_addresses_of,
-			mirrored_begin, mirrored_end),
-		cmocka_unit_test_setup_teardown(
-			pods_that_are_not_mirrored_count_as_ended_once_their_agents_say_so,
-			mirrored_begin, mirrored_end),
-		mirrored_unit_test(a_pod_that_waits_sees_the_pools_that_have_its_addresses),
-		cmocka_unit_test_setup_teardown(large_pods_keep_no_small_one_waiting,
-						mirrored_begin, mirrored_end),
-		cmocka_unit_test_setup_teardown(a_pod_of_many_small_ones_is_in_the_next_pass,
-						mirrored_begin, mirrored_end),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

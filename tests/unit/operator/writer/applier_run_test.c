@@ -150,7 +150,7 @@ static void other_writer_is_faster(void *arg)
 	mirrored_put(&f.t, KIND_MULTUS_CONFIG, CONFIG(STATUS("False")));
 }
 
-static void a_status_that_somebody_wrote_meanwhile_is_not_overwritten(void **state)
+TEST_WITH(a_status_that_somebody_wrote_meanwhile_is_not_overwritten, set_up, tear_down)
 {
 	plan_nad();
 	plan_config_status();
@@ -178,7 +178,7 @@ static void the_watch_is_faster(void *arg)
 }
 
 /* So that what a ledger gave back is not taken for what another program took out. */
-static void a_write_that_the_watch_tells_before_its_answer_is_known_as_our_own(void **state)
+TEST_WITH(a_write_that_the_watch_tells_before_its_answer_is_known_as_our_own, set_up, tear_down)
 {
 	json_auto_t *ours = mirrored_yaml(CONFIG(STATUS("True")));
 
@@ -191,7 +191,7 @@ static void a_write_that_the_watch_tells_before_its_answer_is_known_as_our_own(v
 	assert_false(applier_is_writing(f.applier, KIND_MULTUS_CONFIG, ours));
 }
 
-static void statuses_and_their_events_are_left_out_when_they_have_to_wait(void **state)
+TEST_WITH(statuses_and_their_events_are_left_out_when_they_have_to_wait, set_up, tear_down)
 {
 	plan_config_status();
 	plan_event(&f.plan, KIND_MULTUS_CONFIG, "net/a", true, "Failed", "for this reason");
@@ -210,7 +210,7 @@ static void statuses_and_their_events_are_left_out_when_they_have_to_wait(void *
 	assert_int_equal(http_script_count(f.t.server.http, "POST /api/v1/"), 0);
 }
 
-static void a_status_that_says_so_already_leaves_nothing_to_do(void **state)
+TEST_WITH(a_status_that_says_so_already_leaves_nothing_to_do, set_up, tear_down)
 {
 	plan_status(&f.plan, KIND_MULTUS_CONFIG, "net/a", mirrored_yaml(STATUS("True")));
 	f.statuses_wait = true;
@@ -224,7 +224,7 @@ static void somebody_makes_the_nad(void *arg)
 		     "{metadata: {name: nad, namespace: net}, spec: {config: 'of somebody'}}");
 }
 
-static void an_object_that_came_meanwhile_is_not_patched(void **state)
+TEST_WITH(an_object_that_came_meanwhile_is_not_patched, set_up, tear_down)
 {
 	plan_config_status();
 	plan_nad();
@@ -237,7 +237,7 @@ static void an_object_that_came_meanwhile_is_not_patched(void **state)
 	assert_int_equal(http_script_count(f.t.server.http, "POST "), 0);
 }
 
-static void a_write_of_the_same_plan_moves_the_version_on(void **state)
+TEST_WITH(a_write_of_the_same_plan_moves_the_version_on, set_up, tear_down)
 {
 	const char *request = NULL;
 
@@ -306,7 +306,7 @@ static void plan_three_ledgers(void)
 }
 
 /* The rest of one object's part does not concern the others. */
-static void a_refused_group_leaves_the_others_alone(void **state)
+TEST_WITH(a_refused_group_leaves_the_others_alone, set_up, tear_down)
 {
 	plan_three_ledgers();
 	refuse("a", 422, "Invalid");
@@ -319,7 +319,7 @@ static void a_refused_group_leaves_the_others_alone(void **state)
 	assert_true(f.result.again_ms > 0);
 }
 
-static void a_group_whose_object_moved_leaves_the_others_alone(void **state)
+TEST_WITH(a_group_whose_object_moved_leaves_the_others_alone, set_up, tear_down)
 {
 	plan_three_ledgers();
 	refuse("a", 409, "Conflict");
@@ -334,7 +334,7 @@ static void a_group_whose_object_moved_leaves_the_others_alone(void **state)
 /*
  * "failed calling webhook", for as long as the webhook is away. Each is sent once: the others wait.
  */
-static void groups_whose_webhook_is_away_leave_the_others_alone(void **state)
+TEST_WITH(groups_whose_webhook_is_away_leave_the_others_alone, set_up, tear_down)
 {
 	plan_three_ledgers();
 	refuse("a", 500, "InternalError");
@@ -348,7 +348,7 @@ static void groups_whose_webhook_is_away_leave_the_others_alone(void **state)
 }
 
 /* What ends the run is said of its group, too: it is left out next time, and others are tried. */
-static void a_server_that_fails_ends_the_run(void **state)
+TEST_WITH(a_server_that_fails_ends_the_run, set_up, tear_down)
 {
 	plan_three_ledgers();
 	refuse("a", 501, "NotImplemented");
@@ -359,7 +359,7 @@ static void a_server_that_fails_ends_the_run(void **state)
 	assert_string_equal(strbuf_str(&f.posted), "");
 }
 
-static void a_pool_that_is_gone_gives_nothing(void **state)
+TEST_WITH(a_pool_that_is_gone_gives_nothing, set_up, tear_down)
 {
 	plan_three_ledgers();
 	refuse("a", 404, "NotFound");
@@ -376,7 +376,7 @@ static void somebody_deletes_the_second_pool(void *arg)
 }
 
 /* docs/ipam.md: a SpiderEndpoint "says what the ledgers say". */
-static void a_pool_that_goes_while_another_is_written_gives_nothing(void **state)
+TEST_WITH(a_pool_that_goes_while_another_is_written_gives_nothing, set_up, tear_down)
 {
 	plan_three_ledgers();
 	reply("PATCH " POOLS "a/status", "{metadata: {name: a, resourceVersion: '90'}, spec: {}}",
@@ -388,7 +388,7 @@ static void a_pool_that_goes_while_another_is_written_gives_nothing(void **state
 	assert_string_equal(strbuf_str(&f.posted), "ml/of-a; ml/of-a-and-c; ");
 }
 
-static void who_leads_no_more_writes_no_other_group(void **state)
+TEST_WITH(who_leads_no_more_writes_no_other_group, set_up, tear_down)
 {
 	plan_three_ledgers();
 	refuse("a", 403, "Forbidden");
@@ -399,7 +399,7 @@ static void who_leads_no_more_writes_no_other_group(void **state)
 	assert_string_equal(strbuf_str(&f.posted), "");
 }
 
-static void a_deletion_depends_on_the_version_too(void **state)
+TEST_WITH(a_deletion_depends_on_the_version_too, set_up, tear_down)
 {
 	const char *request = NULL;
 
@@ -427,7 +427,7 @@ static void until_event_names(const char *who)
 }
 
 /* As an admission controller does that adds a field to each object that it sees. */
-static void a_patch_that_is_undone_again_and_again_is_held_back(void **state)
+TEST_WITH(a_patch_that_is_undone_again_and_again_is_held_back, set_up, tear_down)
 {
 	static const char undone[] =
 		"{metadata: {name: nad, namespace: net, resourceVersion: '%d', "
@@ -458,7 +458,7 @@ static void a_patch_that_is_undone_again_and_again_is_held_back(void **state)
 }
 
 /* As two controllers do, of which one takes what the other makes for its own. */
-static void an_object_that_is_deleted_again_and_again_is_held_back(void **state)
+TEST_WITH(an_object_that_is_deleted_again_and_again_is_held_back, set_up, tear_down)
 {
 	frozen_us = clock_us();
 	http_script_add(f.t.server.http, "POST /api/v1/namespaces/net/events",
@@ -502,7 +502,7 @@ static void answer_labels(const char *node, int status, const char *yaml)
 }
 
 /* So that the right to label Nodes gives none to cordon them: nodes/status, not nodes. */
-static void labels_of_nodes_are_written_with_the_status(void **state)
+TEST_WITH(labels_of_nodes_are_written_with_the_status, set_up, tear_down)
 {
 	mirrored_put(&f.t, KIND_NODE, "{metadata: {name: w1}}");
 	answer_labels("w1", 200, "{metadata: {name: w1, resourceVersion: '50', labels: {x: '1'}}}");
@@ -512,7 +512,7 @@ static void labels_of_nodes_are_written_with_the_status(void **state)
 }
 
 /* Conditions of the kubelet and of others stay: a merge patch would replace the list. */
-static void a_condition_of_a_node_merges_with_those_of_others(void **state)
+TEST_WITH(a_condition_of_a_node_merges_with_those_of_others, set_up, tear_down)
 {
 	static const char type[] = "\r\nContent-Type: application/strategic-merge-patch+json\r\n";
 	const char *request;
@@ -534,7 +534,7 @@ static void a_condition_of_a_node_merges_with_those_of_others(void **state)
 
 #define NO_RIGHT "{kind: Status, status: Failure, reason: Forbidden, message: 'no', code: 403}"
 
-static void one_refused_label_holds_back_those_of_all_nodes(void **state)
+TEST_WITH(one_refused_label_holds_back_those_of_all_nodes, set_up, tear_down)
 {
 	frozen_us = clock_us();
 	mirrored_put(&f.t, KIND_NODE, "{metadata: {name: w1}}");
@@ -582,7 +582,7 @@ static void label_both_at_once(void)
 	scripted_until(&f.t.server, &f.ended, 2);
 }
 
-static void labels_in_flight_are_told_once_and_one_alone_tries_again(void **state)
+TEST_WITH(labels_in_flight_are_told_once_and_one_alone_tries_again, set_up, tear_down)
 {
 	frozen_us = clock_us();
 	mirrored_put(&f.t, KIND_NODE, "{metadata: {name: w1}}");
@@ -603,7 +603,7 @@ static void labels_in_flight_are_told_once_and_one_alone_tries_again(void **stat
 	assert_string_equal(strbuf_str(&f.groups), "labels Forbidden; labels Invalid; labels ok; ");
 }
 
-static void plans_of_other_writes_go_on_while_labels_are_refused(void **state)
+TEST_WITH(plans_of_other_writes_go_on_while_labels_are_refused, set_up, tear_down)
 {
 	frozen_us = clock_us();
 	mirrored_put(&f.t, KIND_NODE, "{metadata: {name: w1}}");
@@ -617,7 +617,7 @@ static void plans_of_other_writes_go_on_while_labels_are_refused(void **state)
 }
 
 /* Another controller that removes labels it does not know. */
-static void labels_that_are_removed_again_and_again_are_held_back(void **state)
+TEST_WITH(labels_that_are_removed_again_and_again_are_held_back, set_up, tear_down)
 {
 	frozen_us = clock_us();
 	http_script_add(f.t.server.http, "POST /api/v1/namespaces/default/events",
@@ -638,7 +638,7 @@ static void labels_that_are_removed_again_and_again_are_held_back(void **state)
 }
 
 /* As somebody does who wants none of ours, and sets another taint each time. */
-static void taints_and_cordons_that_are_undone_again_and_again_are_held_back(void **state)
+TEST_WITH(taints_and_cordons_that_are_undone_again_and_again_are_held_back, set_up, tear_down)
 {
 	frozen_us = clock_us();
 	http_script_add(f.t.server.http, "POST /api/v1/namespaces/default/events",
@@ -672,8 +672,6 @@ static void taints_and_cordons_that_are_undone_again_and_again_are_held_back(voi
 	until_event_names("enforcer");
 }
 
-#define with_applier(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
 #define EVICTION "POST /api/v1/namespaces/ml/pods/train-0/eviction"
 
 static void answer_eviction(int status, const char *yaml)
@@ -685,7 +683,7 @@ static void answer_eviction(int status, const char *yaml)
 			&(struct http_reply){.status = status, .body = text});
 }
 
-static void an_eviction_is_asked_in_the_version_that_the_server_knows(void **state)
+TEST_WITH(an_eviction_is_asked_in_the_version_that_the_server_knows, set_up, tear_down)
 {
 	plan_evict(&f.plan, "ml/train-0", "uid-1");
 	answer_eviction(400, "{kind: Status, reason: BadRequest, message: 'no kind \"Eviction\" is "
@@ -703,7 +701,7 @@ static void an_eviction_is_asked_in_the_version_that_the_server_knows(void **sta
 	assert_int_equal(http_script_count(f.t.server.http, EVICTION), 3);
 }
 
-static void a_refused_eviction_is_no_failure_of_the_plan(void **state)
+TEST_WITH(a_refused_eviction_is_no_failure_of_the_plan, set_up, tear_down)
 {
 	static const struct {
 		int status;
@@ -739,7 +737,7 @@ static void a_refused_eviction_is_no_failure_of_the_plan(void **state)
 	assert_int_equal(http_script_count(f.t.server.http, EVICTION), ARRAY_LEN(cases));
 }
 
-static void a_part_of_a_status_leaves_the_rest(void **state)
+TEST_WITH(a_part_of_a_status_leaves_the_rest, set_up, tear_down)
 {
 	plan_status_part(&f.plan, KIND_MULTUS_CONFIG, "net/a", mirrored_yaml("{nad: n}"));
 	reply("PATCH " CONFIGS "/status",
@@ -754,7 +752,7 @@ static void a_part_of_a_status_leaves_the_rest(void **state)
 	assert_int_equal(http_script_count(f.t.server.http, "PATCH " CONFIGS "/status"), 1);
 }
 
-static void a_part_of_a_status_that_moved_meanwhile_is_not_written(void **state)
+TEST_WITH(a_part_of_a_status_that_moved_meanwhile_is_not_written, set_up, tear_down)
 {
 	plan_nad();
 	plan_status_part(&f.plan, KIND_MULTUS_CONFIG, "net/a", mirrored_yaml("{nad: m}"));
@@ -767,7 +765,7 @@ static void a_part_of_a_status_that_moved_meanwhile_is_not_written(void **state)
 	assert_int_equal(http_script_count(f.t.server.http, "PATCH " CONFIGS "/status"), 0);
 }
 
-static void what_is_left_at_the_end_is_abandoned(void **state)
+TEST_WITH(what_is_left_at_the_end_is_abandoned, set_up, tear_down)
 {
 	plan_nad();
 	applier_run(f.applier, 1, &f.plan, false, on_done, NULL);
@@ -775,41 +773,4 @@ static void what_is_left_at_the_end_is_abandoned(void **state)
 	assert_int_equal(f.ended, 1);
 	assert_int_equal(f.err.class, ERR_TRANSIENT);
 	assert_string_equal(f.err.reason, "ShuttingDown");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		with_applier(a_part_of_a_status_leaves_the_rest),
-		with_applier(a_part_of_a_status_that_moved_meanwhile_is_not_written),
-		with_applier(a_refused_eviction_is_no_failure_of_the_plan),
-		with_applier(an_eviction_is_asked_in_the_version_that_the_server_knows),
-		with_applier(what_is_left_at_the_end_is_abandoned),
-		with_applier(a_status_that_somebody_wrote_meanwhile_is_not_overwritten),
-		with_applier(an_object_that_came_meanwhile_is_not_patched),
-		with_applier(statuses_and_their_events_are_left_out_when_they_have_to_wait),
-		with_applier(a_write_that_the_watch_tells_before_its_answer_is_known_as_our_own),
-		with_applier(a_status_that_says_so_already_leaves_nothing_to_do),
-		with_applier(a_write_of_the_same_plan_moves_the_version_on),
-		with_applier(a_deletion_depends_on_the_version_too),
-		with_applier(a_refused_group_leaves_the_others_alone),
-		with_applier(a_group_whose_object_moved_leaves_the_others_alone),
-		with_applier(groups_whose_webhook_is_away_leave_the_others_alone),
-		with_applier(a_server_that_fails_ends_the_run),
-		with_applier(a_pool_that_is_gone_gives_nothing),
-		with_applier(a_pool_that_goes_while_another_is_written_gives_nothing),
-		with_applier(who_leads_no_more_writes_no_other_group),
-		with_applier(a_patch_that_is_undone_again_and_again_is_held_back),
-		with_applier(labels_of_nodes_are_written_with_the_status),
-		with_applier(a_condition_of_a_node_merges_with_those_of_others),
-		with_applier(one_refused_label_holds_back_those_of_all_nodes),
-		with_applier(labels_in_flight_are_told_once_and_one_alone_tries_again),
-		with_applier(plans_of_other_writes_go_on_while_labels_are_refused),
-		with_applier(an_object_that_is_deleted_again_and_again_is_held_back),
-		with_applier(labels_that_are_removed_again_and_again_are_held_back),
-		with_applier(taints_and_cordons_that_are_undone_again_and_again_are_held_back),
-	};
-
-	json_init();
-	return cmocka_run_group_tests_name("operator/applier_run", tests, NULL, NULL);
 }

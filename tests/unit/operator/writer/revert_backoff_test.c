@@ -36,7 +36,7 @@ static void use_up_the_free_ones(const char *key, const char *patch)
 		assert_int_equal(ask(key, patch), 0);
 }
 
-static void the_same_patch_waits_longer_each_time(void **state)
+TEST_WITH(the_same_patch_waits_longer_each_time, set_up, tear_down)
 {
 	use_up_the_free_ones("a", "{spec: 1, metadata: {resourceVersion: '1'}}");
 	assert_int_equal(ask("a", "{spec: 1, metadata: {resourceVersion: '2'}}"),
@@ -49,7 +49,7 @@ static void the_same_patch_waits_longer_each_time(void **state)
 	assert_int_equal(ask("a", "{spec: 1, metadata: {}}"), REVERT_BACKOFF_PAUSE_MAX_MS);
 }
 
-static void times_of_a_condition_make_no_other_patch(void **state)
+TEST_WITH(times_of_a_condition_make_no_other_patch, set_up, tear_down)
 {
 	for (int i = 0; i < REVERT_BACKOFF_FREE; i++) {
 		auto_free char *patch =
@@ -64,7 +64,7 @@ static void times_of_a_condition_make_no_other_patch(void **state)
 	assert_int_equal(ask("a", "{status: {conditions: [{type: A, status: 'True'}]}}"), 0);
 }
 
-static void another_patch_or_another_object_goes_at_once(void **state)
+TEST_WITH(another_patch_or_another_object_goes_at_once, set_up, tear_down)
 {
 	use_up_the_free_ones("a", "{spec: 1}");
 	assert_int_equal(ask("b", "{spec: 1}"), 0);
@@ -72,7 +72,7 @@ static void another_patch_or_another_object_goes_at_once(void **state)
 	assert_int_equal(ask("a", "{spec: 1}"), 0);
 }
 
-static void what_was_refused_does_not_count(void **state)
+TEST_WITH(what_was_refused_does_not_count, set_up, tear_down)
 {
 	for (int i = 0; i < 2 * REVERT_BACKOFF_FREE; i++) {
 		assert_int_equal(ask("a", "{spec: 1}"), 0);
@@ -82,7 +82,7 @@ static void what_was_refused_does_not_count(void **state)
 	assert_int_equal(ask("a", "{spec: 1}"), REVERT_BACKOFF_PAUSE_FIRST_MS);
 }
 
-static void an_hour_of_peace_is_a_new_beginning(void **state)
+TEST_WITH(an_hour_of_peace_is_a_new_beginning, set_up, tear_down)
 {
 	use_up_the_free_ones("a", "{spec: 1}");
 	now_ms += REVERT_BACKOFF_FORGET_MS;
@@ -90,7 +90,7 @@ static void an_hour_of_peace_is_a_new_beginning(void **state)
 	assert_true(ask("a", "{spec: 1}") > 0);
 }
 
-static void the_answer_says_who_else_writes(void **state)
+TEST_WITH(the_answer_says_who_else_writes, set_up, tear_down)
 {
 	json_auto_t *answer =
 		yaml("{metadata: {managedFields: ["
@@ -109,7 +109,7 @@ static void the_answer_says_who_else_writes(void **state)
 	assert_string_equal(revert_backoff_other(rewrites, "widgets", "a"), "");
 }
 
-static void memory_is_bounded(void **state)
+TEST_WITH(memory_is_bounded, set_up, tear_down)
 {
 	use_up_the_free_ones("a", "{spec: 1}");
 	for (int i = 0; i < REVERT_BACKOFF_MAX; i++) {
@@ -118,22 +118,4 @@ static void memory_is_bounded(void **state)
 		assert_int_equal(ask(key, "{spec: 1}"), 0);
 	}
 	assert_int_equal(ask("a", "{spec: 1}"), 0);
-}
-
-#define with_rewrites(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		with_rewrites(the_same_patch_waits_longer_each_time),
-		with_rewrites(times_of_a_condition_make_no_other_patch),
-		with_rewrites(another_patch_or_another_object_goes_at_once),
-		with_rewrites(what_was_refused_does_not_count),
-		with_rewrites(an_hour_of_peace_is_a_new_beginning),
-		with_rewrites(the_answer_says_who_else_writes),
-		with_rewrites(memory_is_bounded),
-	};
-
-	json_init();
-	return cmocka_run_group_tests_name("operator/writer/revert_backoff", tests, NULL, NULL);
 }

@@ -119,7 +119,7 @@ static json_t *inject(const char *settings, const char *text)
 	"{metadata: {name: w, namespace: ml, annotations: {" annotations                           \
 	"}}, spec: {containers: [{name: c, resources: {limits: {" limits "}}}]}}"
 
-static void a_pod_gets_no_more_networks_than_it_can_have(void **state)
+TEST(a_pod_gets_no_more_networks_than_it_can_have)
 {
 	static const struct {
 		size_t has;
@@ -166,7 +166,7 @@ static void put_many(json_t *configs, const char *ns, int n)
 }
 
 /* A namespace's users choose how many; beyond the bound nothing is computed. */
-static void a_group_has_no_more_configs_than_are_read(void **state)
+TEST(a_group_has_no_more_configs_than_are_read)
 {
 	for (int n = LIMIT_CONFIGS; n <= LIMIT_CONFIGS + 1; n++) {
 		json_auto_t *world = json_object(),
@@ -192,7 +192,7 @@ static void a_group_has_no_more_configs_than_are_read(void **state)
 	}
 }
 
-static void a_pod_gets_all_of_its_group(void **state)
+TEST(a_pod_gets_all_of_its_group)
 {
 	static const struct {
 		const char *pod, *networks, *limits;
@@ -244,7 +244,7 @@ static void a_pod_gets_all_of_its_group(void **state)
 	}
 }
 
-static void a_pod_that_cannot_have_it_is_refused(void **state)
+TEST(a_pod_that_cannot_have_it_is_refused)
 {
 	static const struct {
 		const char *pod, *said;
@@ -288,7 +288,7 @@ static void a_pod_that_cannot_have_it_is_refused(void **state)
 	}
 }
 
-static void other_pods_are_left_alone(void **state)
+TEST(other_pods_are_left_alone)
 {
 	static const struct {
 		const char *settings, *pod;
@@ -327,7 +327,7 @@ static void other_pods_are_left_alone(void **state)
 }
 
 /* What users and other webhooks wrote is not sent back. */
-static void a_patch_says_only_what_is_added(void **state)
+TEST(a_patch_says_only_what_is_added)
 {
 	static const struct {
 		const char *pod, *patch;
@@ -357,7 +357,7 @@ static void a_patch_says_only_what_is_added(void **state)
  * Controllers leave name and namespace to the server, which sends the latter beside the object
  * (before 1.21 only there).
  */
-static void a_pod_without_name_and_namespace_is_one(void **state)
+TEST(a_pod_without_name_and_namespace_is_one)
 {
 	json_auto_t *pod = yaml("{metadata: {generateName: w-, annotations: {" RDMA
 				": rails, k8s.v1.cni.cncf.io/networks: b}}, spec: {containers: "
@@ -376,7 +376,7 @@ static void a_pod_without_name_and_namespace_is_one(void **state)
 	assert_null(json_at(pod, "metadata", "namespace"));
 }
 
-static void only_the_creation_of_a_pod_is_looked_at(void **state)
+TEST(only_the_creation_of_a_pod_is_looked_at)
 {
 	static const struct {
 		const char *operation, *subresource, *resource;
@@ -406,7 +406,7 @@ static void only_the_creation_of_a_pod_is_looked_at(void **state)
 	}
 }
 
-static void what_is_ignored_or_too_little_is_told(void **state)
+TEST(what_is_ignored_or_too_little_is_told)
 {
 	json_auto_t *few = yaml(POD(RDMA ": vfs", "x/vf: 1"));
 	json_auto_t *both = yaml(POD(RDMA ": rails, " NETWORK ": plain", ""));
@@ -421,7 +421,7 @@ static void what_is_ignored_or_too_little_is_told(void **state)
 	assert_non_null(strstr(both_said, NETWORK "]: \"plain\" is ignored: " RDMA " rails"));
 }
 
-static void settings_are_read_with_defaults(void **state)
+TEST(settings_are_read_with_defaults)
 {
 	static const char *const bad[] = {
 		"{data: {conf.yml: '['}}",
@@ -464,7 +464,7 @@ static void settings_are_read_with_defaults(void **state)
 	}
 }
 
-static void only_pods_that_ask_are_kept(void **state)
+TEST(only_pods_that_ask_are_kept)
 {
 	json_auto_t *asks = yaml(
 		"{apiVersion: v1, kind: Pod, metadata: {name: w, namespace: ml, uid: "
@@ -488,24 +488,4 @@ static void only_pods_that_ask_are_kept(void **state)
 	inject_check_project(asks);
 	assert_true(json_same(asks, want));
 	assert_true(inject_check_wants(asks));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_pod_gets_no_more_networks_than_it_can_have),
-		cmocka_unit_test(a_group_has_no_more_configs_than_are_read),
-		cmocka_unit_test(a_pod_gets_all_of_its_group),
-		cmocka_unit_test(a_pod_that_cannot_have_it_is_refused),
-		cmocka_unit_test(other_pods_are_left_alone),
-		cmocka_unit_test(a_patch_says_only_what_is_added),
-		cmocka_unit_test(a_pod_without_name_and_namespace_is_one),
-		cmocka_unit_test(only_the_creation_of_a_pod_is_looked_at),
-		cmocka_unit_test(what_is_ignored_or_too_little_is_told),
-		cmocka_unit_test(settings_are_read_with_defaults),
-		cmocka_unit_test(only_pods_that_ask_are_kept),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,7 +147,7 @@ static void assert_taints(const char *want)
 	assert_string_equal(strbuf_str(&got), want);
 }
 
-static void who_failed_first_is_tainted_until_it_is_well(void **state)
+TEST_WITH(who_failed_first_is_tainted_until_it_is_well, NULL, tear_down)
 {
 	begin(4, "2");
 	set_links(0, "False", "2026-01-31T09:03:00Z", "0=LinkDown");
@@ -166,7 +166,7 @@ static void who_failed_first_is_tainted_until_it_is_well(void **state)
 	assert_taints("w0 w3 ");
 }
 
-static void taints_of_others_stay(void **state)
+TEST_WITH(taints_of_others_stay, NULL, tear_down)
 {
 	json_auto_t *taints = yaml("[{key: other, effect: NoExecute, value: x}]");
 
@@ -181,7 +181,7 @@ static void taints_of_others_stay(void **state)
 	assert_true(json_same(json_at(world, KIND_NODE, "w0", "spec", "taints"), taints));
 }
 
-static void a_pool_that_asks_for_none_or_fewer_gets_them_back(void **state)
+TEST_WITH(a_pool_that_asks_for_none_or_fewer_gets_them_back, NULL, tear_down)
 {
 	json_t *annotations;
 
@@ -200,7 +200,7 @@ static void a_pool_that_asks_for_none_or_fewer_gets_them_back(void **state)
 	assert_taints("");
 }
 
-static void what_many_nodes_have_is_said_once_and_taints_none(void **state)
+TEST_WITH(what_many_nodes_have_is_said_once_and_taints_none, NULL, tear_down)
 {
 	begin(NODES, "2");
 	for (int i = 0; i < 4; i++)
@@ -226,7 +226,7 @@ static void what_many_nodes_have_is_said_once_and_taints_none(void **state)
 	assert_string_equal(finding, " ");
 }
 
-static void a_pool_without_nodes_has_no_rail(void **state)
+TEST_WITH(a_pool_without_nodes_has_no_rail, NULL, tear_down)
 {
 	begin(NODES, "2");
 	for (int i = 0; i < NODES; i++)
@@ -239,7 +239,7 @@ static void a_pool_without_nodes_has_no_rail(void **state)
 }
 
 /* Agents report one after the other. */
-static void who_was_tainted_before_the_rail_was_known_gets_it_back(void **state)
+TEST_WITH(who_was_tainted_before_the_rail_was_known_gets_it_back, NULL, tear_down)
 {
 	begin(NODES, "2");
 	for (int i = 0; i < NODES; i++)
@@ -255,7 +255,7 @@ static void who_was_tainted_before_the_rail_was_known_gets_it_back(void **state)
 }
 
 /* 100 of 1000 nodes lose rail 3. */
-static void a_switch_of_a_tenth_of_all_nodes_is_a_common_cause(void **state)
+TEST_WITH(a_switch_of_a_tenth_of_all_nodes_is_a_common_cause, NULL, tear_down)
 {
 	begin(1000, "10");
 	for (int i = 0; i < 1000; i++)
@@ -268,7 +268,7 @@ static void a_switch_of_a_tenth_of_all_nodes_is_a_common_cause(void **state)
 
 #define OUR_CORDON "cordon by " DRAIN_CORDONED_FOR_LINKS " "
 
-static void a_pool_asks_for_cordons_instead_or_besides(void **state)
+TEST_WITH(a_pool_asks_for_cordons_instead_or_besides, NULL, tear_down)
 {
 	begin(3, NULL);
 	json_put_str(pool_annotations(), POOL_CORDON_DEGRADED, "1");
@@ -290,7 +290,7 @@ static void a_pool_asks_for_cordons_instead_or_besides(void **state)
 }
 
 /* Another client removes one of both again and again. */
-static void a_node_that_loses_its_taint_blocks_no_other(void **state)
+TEST_WITH(a_node_that_loses_its_taint_blocks_no_other, NULL, tear_down)
 {
 	begin(3, "2");
 	json_put_str(pool_annotations(), POOL_CORDON_DEGRADED, "2");
@@ -303,7 +303,7 @@ static void a_node_that_loses_its_taint_blocks_no_other(void **state)
 	assert_node(1, "taint " OUR_CORDON);
 }
 
-static void a_cordon_of_others_stays_and_so_does_an_uncordon(void **state)
+TEST_WITH(a_cordon_of_others_stays_and_so_does_an_uncordon, NULL, tear_down)
 {
 	begin(3, NULL);
 	json_put_str(pool_annotations(), POOL_CORDON_DEGRADED, "2");
@@ -325,7 +325,7 @@ static void a_cordon_of_others_stays_and_so_does_an_uncordon(void **state)
 }
 
 /* An admission policy refuses one Node for good. */
-static void a_write_that_fails_holds_up_no_other_node(void **state)
+TEST_WITH(a_write_that_fails_holds_up_no_other_node, NULL, tear_down)
 {
 	auto_plan struct plan plan = {0};
 	struct err err = {0};
@@ -392,7 +392,7 @@ static void change_at_random(size_t *limit, char *theirs)
 		set_links(rand() % NODES, statuses[rand() % 5], since, rand() % 3 ? rails : NULL);
 }
 
-static void never_too_many_and_never_stuck(void **state)
+TEST_WITH(never_too_many_and_never_stuck, NULL, tear_down)
 {
 	int steps = getenv("LONG") ? 1000000 : 5000;
 	char theirs[NODES + 1] = "000000000000";
@@ -431,27 +431,4 @@ static void never_too_many_and_never_stuck(void **state)
 		assert_node(i, theirs[i] == '0'   ? ""
 			       : theirs[i] == '1' ? "cordon "
 						  : "cordon by " DRAIN_CORDONED_BY " ");
-}
-
-#define CASE(name) cmocka_unit_test_teardown(name, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(who_failed_first_is_tainted_until_it_is_well),
-		CASE(taints_of_others_stay),
-		CASE(a_pool_that_asks_for_none_or_fewer_gets_them_back),
-		CASE(what_many_nodes_have_is_said_once_and_taints_none),
-		CASE(a_pool_without_nodes_has_no_rail),
-		CASE(who_was_tainted_before_the_rail_was_known_gets_it_back),
-		CASE(a_switch_of_a_tenth_of_all_nodes_is_a_common_cause),
-		CASE(a_pool_asks_for_cordons_instead_or_besides),
-		CASE(a_node_that_loses_its_taint_blocks_no_other),
-		CASE(a_cordon_of_others_stays_and_so_does_an_uncordon),
-		CASE(a_write_that_fails_holds_up_no_other_node),
-		CASE(never_too_many_and_never_stuck),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,7 +130,7 @@ static void empty_node(json_t *world, const char *node)
 /* ---- one situation after the other ----------------------------------------------------------- */
 
 /* Complaint: there is no way to forbid reboots. */
-static void without_opt_in_no_node_is_touched(void **state)
+TEST(without_opt_in_no_node_is_touched)
 {
 	static const char *const changes[] = {"no maxUnavailable",
 					      "no rdmaMode in the pool",
@@ -179,7 +179,7 @@ static void without_opt_in_no_node_is_touched(void **state)
 }
 
 /* From the first write to the last. */
-static void one_node_after_the_other_is_emptied_rebooted_and_given_back(void **state)
+TEST(one_node_after_the_other_is_emptied_rebooted_and_given_back)
 {
 	json_auto_t *world = world_of_boots("1", 2), *ops = NULL;
 
@@ -261,7 +261,7 @@ static void make_static(json_t *world, json_t *pod)
 	json_put_str(owner, "uid", "u-w0");
 }
 
-static void daemonsets_static_pods_and_the_operator_stay(void **state)
+TEST(daemonsets_static_pods_and_the_operator_stay)
 {
 	json_auto_t *world = world_of_boots("1", 1), *ops = NULL;
 	json_t *pods = one_pod("each", "w0", "DaemonSet"), *operator_pod;
@@ -283,7 +283,7 @@ static void daemonsets_static_pods_and_the_operator_stay(void **state)
 }
 
 /* Any user can write it, and a reference to something like a Node; not its UID. */
-static void a_pod_that_poses_as_a_static_one_keeps_no_node(void **state)
+TEST(a_pod_that_poses_as_a_static_one_keeps_no_node)
 {
 	static const char *const members[] = {"apiVersion", "kind", "name", "uid"};
 
@@ -302,7 +302,7 @@ static void a_pod_that_poses_as_a_static_one_keeps_no_node(void **state)
 	}
 }
 
-static void a_pod_that_nobody_makes_anew_keeps_the_node_from_being_begun(void **state)
+TEST(a_pod_that_nobody_makes_anew_keeps_the_node_from_being_begun)
 {
 	json_auto_t *world = world_of_boots("1", 2);
 
@@ -315,7 +315,7 @@ static void a_pod_that_nobody_makes_anew_keeps_the_node_from_being_begun(void **
 }
 
 /* Complaint: the node stays SchedulingDisabled, and the pod's name is in a log alone. */
-static void who_keeps_a_cordoned_node_is_named_with_the_numbers(void **state)
+TEST(who_keeps_a_cordoned_node_is_named_with_the_numbers)
 {
 	json_auto_t *world = world_of_boots("1", 1), *ops = NULL;
 
@@ -334,7 +334,7 @@ static void who_keeps_a_cordoned_node_is_named_with_the_numbers(void **state)
 }
 
 /* Complaint: a budget that can never be met. Nothing is forced; a deadline gives the node back. */
-static void a_deadline_gives_the_node_back_and_never_forces(void **state)
+TEST(a_deadline_gives_the_node_back_and_never_forces)
 {
 	json_auto_t *world = world_of_boots("1", 1), *ops = NULL;
 
@@ -364,7 +364,7 @@ static void a_deadline_gives_the_node_back_and_never_forces(void **state)
 }
 
 /* Complaint: a partial drain was taken for a whole one, so a node rebooted with pods on it. */
-static void a_node_that_was_drained_for_less_is_emptied_before_it_reboots(void **state)
+TEST(a_node_that_was_drained_for_less_is_emptied_before_it_reboots)
 {
 	json_auto_t *world = world_of_boots("1", 1), *ops = NULL;
 
@@ -382,7 +382,7 @@ static void a_node_that_was_drained_for_less_is_emptied_before_it_reboots(void *
 }
 
 /* Complaint: reboot loops. The permission is worth nothing in another boot. */
-static void what_was_allowed_counts_in_one_boot_only(void **state)
+TEST(what_was_allowed_counts_in_one_boot_only)
 {
 	json_auto_t *world = world_of_boots("1", 1);
 
@@ -399,7 +399,7 @@ static void what_was_allowed_counts_in_one_boot_only(void **state)
 }
 
 /* Complaint: reboot loops. The agent says that it was in vain; no other node suffers the same. */
-static void a_reboot_in_vain_frees_the_node_and_keeps_the_slot(void **state)
+TEST(a_reboot_in_vain_frees_the_node_and_keeps_the_slot)
 {
 	json_auto_t *world = world_of_boots("1", 2), *ops = NULL;
 	json_t *status = NULL;
@@ -431,7 +431,7 @@ static void a_reboot_in_vain_frees_the_node_and_keeps_the_slot(void **state)
 }
 
 /* Complaint: what an administrator had cordoned was uncordoned. */
-static void what_somebody_else_cordoned_stays_so(void **state)
+TEST(what_somebody_else_cordoned_stays_so)
 {
 	json_auto_t *world = world_of_boots("1", 1);
 
@@ -448,7 +448,7 @@ static void what_somebody_else_cordoned_stays_so(void **state)
 }
 
 /* Complaint: a request that is not needed any more goes on to its end. */
-static void a_reboot_that_became_unnecessary_is_withdrawn_at_any_time(void **state)
+TEST(a_reboot_that_became_unnecessary_is_withdrawn_at_any_time)
 {
 	static const char *const when[] = {"waiting", "cordoned", "allowed"};
 	static const char *const how[] = {"wish", "pool", "stop", "forbidden"};
@@ -479,7 +479,7 @@ static void a_reboot_that_became_unnecessary_is_withdrawn_at_any_time(void **sta
 }
 
 /* Complaint: all nodes at once. And 10 % of 5 is one, not none. */
-static void budgets_hold_for_reboots_with_nodes_that_are_down(void **state)
+TEST(budgets_hold_for_reboots_with_nodes_that_are_down)
 {
 	static const struct {
 		const char *max;
@@ -499,7 +499,7 @@ static void budgets_hold_for_reboots_with_nodes_that_are_down(void **state)
 }
 
 /* What costs less comes first. */
-static void a_node_that_needs_no_reboot_goes_before_those_that_do(void **state)
+TEST(a_node_that_needs_no_reboot_goes_before_those_that_do)
 {
 	json_auto_t *world = world_of_boots("1", 2);
 
@@ -513,7 +513,7 @@ static void a_node_that_needs_no_reboot_goes_before_those_that_do(void **state)
 	assert_string_equal(current(world, "w0"), "Idle");
 }
 
-static void a_node_that_does_not_come_back_is_told_and_keeps_its_slot(void **state)
+TEST(a_node_that_does_not_come_back_is_told_and_keeps_its_slot)
 {
 	json_auto_t *world = world_of_boots("1", 2), *ops = NULL;
 
@@ -528,7 +528,7 @@ static void a_node_that_does_not_come_back_is_told_and_keeps_its_slot(void **sta
 	assert_string_equal(current(world, "w1"), "Idle");
 }
 
-static void an_agent_that_cannot_reboot_stops_it(void **state)
+TEST(an_agent_that_cannot_reboot_stops_it)
 {
 	json_auto_t *world = world_of_boots("1", 1);
 	json_t *status = NULL;
@@ -547,7 +547,7 @@ static void an_agent_that_cannot_reboot_stops_it(void **state)
 }
 
 /* It was asked for in vain in this boot, given up, and is allowed again: its agent tries again. */
-static void what_did_not_start_once_may_be_tried_again_in_the_same_boot(void **state)
+TEST(what_did_not_start_once_may_be_tried_again_in_the_same_boot)
 {
 	json_auto_t *world = world_of_boots("1", 1);
 
@@ -563,7 +563,7 @@ static void what_did_not_start_once_may_be_tried_again_in_the_same_boot(void **s
 }
 
 /* Its status is merged into what it had: what was said of pods and of the boot goes with them. */
-static void who_has_ended_is_not_named_any_more(void **state)
+TEST(who_has_ended_is_not_named_any_more)
 {
 	json_auto_t *world = world_of_boots("1", 1);
 	const json_t *said = NULL;
@@ -587,7 +587,7 @@ static void who_has_ended_is_not_named_any_more(void **state)
 	assert_null(json_at(said, "cause"));
 }
 
-static void a_node_whose_node_state_is_deleted_half_way_is_uncordoned(void **state)
+TEST(a_node_whose_node_state_is_deleted_half_way_is_uncordoned)
 {
 	json_auto_t *world = world_of_boots("1", 1), *ops = NULL;
 
@@ -599,7 +599,7 @@ static void a_node_whose_node_state_is_deleted_half_way_is_uncordoned(void **sta
 	assert_int_equal(json_array_size(ops), 0);
 }
 
-static void a_node_that_is_deleted_half_way_frees_its_slot_for_a_reboot(void **state)
+TEST(a_node_that_is_deleted_half_way_frees_its_slot_for_a_reboot)
 {
 	json_auto_t *world = world_of_boots("1", 2);
 
@@ -610,7 +610,7 @@ static void a_node_that_is_deleted_half_way_frees_its_slot_for_a_reboot(void **s
 	assert_string_equal(current(world, "w1"), "Draining");
 }
 
-static void the_boot_that_the_kubelet_knows_is_the_agents(void **state)
+TEST(the_boot_that_the_kubelet_knows_is_the_agents)
 {
 	json_auto_t *world = world_of_boots("1", 1);
 
@@ -628,7 +628,7 @@ static void the_boot_that_the_kubelet_knows_is_the_agents(void **state)
 }
 
 /* It empties the node; whether and how often the node then reboots is still ours to say. */
-static void another_drainer_empties_the_node_and_the_agent_reboots_it(void **state)
+TEST(another_drainer_empties_the_node_and_the_agent_reboots_it)
 {
 	json_auto_t *world = world_of_boots("1", 1), *ops = NULL;
 
@@ -653,7 +653,7 @@ static void another_drainer_empties_the_node_and_the_agent_reboots_it(void **sta
 	assert_string_equal(permission(world, "w0"), "");
 }
 
-static void nothing_is_written_twice_about_a_reboot(void **state)
+TEST(nothing_is_written_twice_about_a_reboot)
 {
 	json_auto_t *world = world_of_boots("1", 3), *ops = NULL;
 
@@ -663,35 +663,4 @@ static void nothing_is_written_twice_about_a_reboot(void **state)
 	assert_int_equal(count_ops(ops, "meta") + count_ops(ops, "cordon") +
 				 count_ops(ops, "status-part") + count_ops(ops, "event"),
 			 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_opt_in_no_node_is_touched),
-		cmocka_unit_test(one_node_after_the_other_is_emptied_rebooted_and_given_back),
-		cmocka_unit_test(daemonsets_static_pods_and_the_operator_stay),
-		cmocka_unit_test(a_pod_that_poses_as_a_static_one_keeps_no_node),
-		cmocka_unit_test(a_pod_that_nobody_makes_anew_keeps_the_node_from_being_begun),
-		cmocka_unit_test(who_keeps_a_cordoned_node_is_named_with_the_numbers),
-		cmocka_unit_test(a_deadline_gives_the_node_back_and_never_forces),
-		cmocka_unit_test(a_node_that_was_drained_for_less_is_emptied_before_it_reboots),
-		cmocka_unit_test(what_was_allowed_counts_in_one_boot_only),
-		cmocka_unit_test(a_reboot_in_vain_frees_the_node_and_keeps_the_slot),
-		cmocka_unit_test(what_somebody_else_cordoned_stays_so),
-		cmocka_unit_test(a_reboot_that_became_unnecessary_is_withdrawn_at_any_time),
-		cmocka_unit_test(budgets_hold_for_reboots_with_nodes_that_are_down),
-		cmocka_unit_test(a_node_that_needs_no_reboot_goes_before_those_that_do),
-		cmocka_unit_test(a_node_that_does_not_come_back_is_told_and_keeps_its_slot),
-		cmocka_unit_test(an_agent_that_cannot_reboot_stops_it),
-		cmocka_unit_test(what_did_not_start_once_may_be_tried_again_in_the_same_boot),
-		cmocka_unit_test(who_has_ended_is_not_named_any_more),
-		cmocka_unit_test(a_node_whose_node_state_is_deleted_half_way_is_uncordoned),
-		cmocka_unit_test(a_node_that_is_deleted_half_way_frees_its_slot_for_a_reboot),
-		cmocka_unit_test(the_boot_that_the_kubelet_knows_is_the_agents),
-		cmocka_unit_test(another_drainer_empties_the_node_and_the_agent_reboots_it),
-		cmocka_unit_test(nothing_is_written_twice_about_a_reboot),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ static void assert_ready(json_t *world, const char *status, const char *reason, 
 	assert_string_not_equal(condition_status_of(conditions, "Degraded"), status);
 }
 
-static void a_good_pool_is_in_effect(void **state)
+TEST(a_good_pool_is_in_effect)
 {
 	json_auto_t *world =
 		world_with("{sys/a: {spec: {maxUnavailable: '33%', rdmaMode: shared,"
@@ -57,7 +57,7 @@ static void a_good_pool_is_in_effect(void **state)
 	assert_ready(world, "True", "InEffect", "2 of 2 nodes follow");
 }
 
-static void nodes_that_follow_wait_and_need_a_boot_are_counted(void **state)
+TEST(nodes_that_follow_wait_and_need_a_boot_are_counted)
 {
 	static const struct {
 		const char *reports, *status, *reason, *message;
@@ -96,7 +96,7 @@ static void nodes_that_follow_wait_and_need_a_boot_are_counted(void **state)
 	}
 }
 
-static void a_pool_that_sets_nothing_says_so(void **state)
+TEST(a_pool_that_sets_nothing_says_so)
 {
 	json_auto_t *world = world_with("{sys/a: {spec: {}}}");
 
@@ -106,7 +106,7 @@ static void a_pool_that_sets_nothing_says_so(void **state)
 		     "one, or delete it");
 }
 
-static void a_node_in_two_pools_is_named_on_both(void **state)
+TEST(a_node_in_two_pools_is_named_on_both)
 {
 	json_auto_t *world =
 		world_with("{sys/a: {spec: {nodeSelector: {matchLabels: {gpu: h100}}}},"
@@ -118,7 +118,7 @@ static void a_node_in_two_pools_is_named_on_both(void **state)
 		     "select each node, until then these nodes keep their rdmaMode and GUIDs");
 }
 
-static void many_conflicts_are_counted(void **state)
+TEST(many_conflicts_are_counted)
 {
 	json_auto_t *world = world_with("{sys/a: {}, sys/b: {spec: {}}}");
 
@@ -134,7 +134,7 @@ static void many_conflicts_are_counted(void **state)
 		     "their rdmaMode and GUIDs");
 }
 
-static void what_is_wrong_is_named_with_the_remedy(void **state)
+TEST(what_is_wrong_is_named_with_the_remedy)
 {
 	static const struct {
 		const char *spec, *reason, *message;
@@ -177,7 +177,7 @@ static void what_is_wrong_is_named_with_the_remedy(void **state)
 	}
 }
 
-static void a_drain_timeout_is_a_number_with_a_unit(void **state)
+TEST(a_drain_timeout_is_a_number_with_a_unit)
 {
 	static const struct {
 		const char *text;
@@ -209,7 +209,7 @@ static void a_drain_timeout_is_a_number_with_a_unit(void **state)
 	}
 }
 
-static void so_many_nodes_may_be_tainted(void **state)
+TEST(so_many_nodes_may_be_tainted)
 {
 	static const struct {
 		const char *text;
@@ -242,7 +242,7 @@ static void so_many_nodes_may_be_tainted(void **state)
 	}
 }
 
-static void selectors_follow_the_api_reference(void **state)
+TEST(selectors_follow_the_api_reference)
 {
 	static const struct {
 		const char *selector;
@@ -286,7 +286,7 @@ static json_t *world_of(const char *pools)
 	return world;
 }
 
-static void the_mode_changes_only_when_there_is_one_answer(void **state)
+TEST(the_mode_changes_only_when_there_is_one_answer)
 {
 	static const struct {
 		const char *pools, *current, *mode;
@@ -318,7 +318,7 @@ static void the_mode_changes_only_when_there_is_one_answer(void **state)
 	}
 }
 
-static void the_block_of_guids_changes_only_when_there_is_one_answer(void **state)
+TEST(the_block_of_guids_changes_only_when_there_is_one_answer)
 {
 #define GUIDS                                                                                      \
 	"guidPool: {rangeStart: '06:00:00:00:00:00:00:00', rangeEnd: '06:ff:ff:ff:ff:ff:ff:ff'}"
@@ -345,7 +345,7 @@ static void the_block_of_guids_changes_only_when_there_is_one_answer(void **stat
 	}
 }
 
-static void a_deleted_pool_is_let_go(void **state)
+TEST(a_deleted_pool_is_let_go)
 {
 	json_auto_t *world = world_with(
 		"{sys/a: {metadata: {deletionTimestamp: '2026-01-31T09:00:00Z', finalizers:"
@@ -364,25 +364,4 @@ static void a_deleted_pool_is_let_go(void **state)
 	json_object_set(json_at(world, KIND_POOL_CONFIG, "sys/a", "metadata"), "finalizers", rest);
 	assert_int_equal(pool_config_reconcile(world, "sys/a", &second, &err), 0);
 	assert_true(plan_is_empty(&second));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_good_pool_is_in_effect),
-		cmocka_unit_test(nodes_that_follow_wait_and_need_a_boot_are_counted),
-		cmocka_unit_test(a_pool_that_sets_nothing_says_so),
-		cmocka_unit_test(a_node_in_two_pools_is_named_on_both),
-		cmocka_unit_test(many_conflicts_are_counted),
-		cmocka_unit_test(what_is_wrong_is_named_with_the_remedy),
-		cmocka_unit_test(a_drain_timeout_is_a_number_with_a_unit),
-		cmocka_unit_test(so_many_nodes_may_be_tainted),
-		cmocka_unit_test(selectors_follow_the_api_reference),
-		cmocka_unit_test(the_mode_changes_only_when_there_is_one_answer),
-		cmocka_unit_test(the_block_of_guids_changes_only_when_there_is_one_answer),
-		cmocka_unit_test(a_deleted_pool_is_let_go),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static void assert_yaml(const json_t *got, const char *want_text)
 		fail_msg("%s, not %s", text, want_text);
 }
 
-static void looks_for_addresses_that_reach_beyond_the_link(void **state)
+TEST(looks_for_addresses_that_reach_beyond_the_link)
 {
 	json_auto_t *look = yaml(LOOK), *wanted = rdma_rows_wanted(look), *gids = yaml(GIDS);
 
@@ -56,7 +56,7 @@ static void looks_for_addresses_that_reach_beyond_the_link(void **state)
 	assert_false(rdma_rows_are_complete(wanted, gids));
 }
 
-static void shared_devices_are_known_by_their_gids(void **state)
+TEST(shared_devices_are_known_by_their_gids)
 {
 	json_auto_t *look = yaml(LOOK), *gids = yaml(GIDS), *none = json_array();
 	json_auto_t *rows = rdma_rows(look, none, gids, false);
@@ -70,7 +70,7 @@ static void shared_devices_are_known_by_their_gids(void **state)
 		    "1, index: 3, version: 2, address: 10.6.0.1}]}\n");
 }
 
-static void devices_of_the_pod_alone_are_known_by_its_namespace(void **state)
+TEST(devices_of_the_pod_alone_are_known_by_its_namespace)
 {
 	json_auto_t *look = yaml(LOOK), *none = json_object();
 	json_auto_t *ports = yaml("[{device: mlx5_2, interface: net2}, {device: mlx5_4, interface: "
@@ -87,7 +87,7 @@ static void devices_of_the_pod_alone_are_known_by_its_namespace(void **state)
 	assert_int_equal(json_array_size(shared), 2);
 }
 
-static void rows_are_in_the_order_of_rails(void **state)
+TEST(rows_are_in_the_order_of_rails)
 {
 	static const char unsorted[] = "[{interface: net10, pf: p1}, {interface: net2, pf: p0}, "
 				       "{interface: net1, pf: p2}]";
@@ -112,7 +112,7 @@ static void rows_are_in_the_order_of_rails(void **state)
 	"[ -z \"${NCCL_IB_TC-}\" ] || export "                                                     \
 	"UCX_IB_TRAFFIC_CLASS=\"${UCX_IB_TRAFFIC_CLASS-$NCCL_IB_TC}\"\n"
 
-static void the_script_has_one_index_or_lets_nccl_choose(void **state)
+TEST(the_script_has_one_index_or_lets_nccl_choose)
 {
 	json_auto_t *same = yaml("[{rdmaDevice: mlx5_2, addresses: [10.6.0.1], gids: [{port: 1, "
 				 "index: 3, version: 2, address: 10.6.0.1}]}]");
@@ -136,18 +136,4 @@ static void the_script_has_one_index_or_lets_nccl_choose(void **state)
 	assert_string_equal(owner, "c1");
 	assert_null(job_env_text(none, "c1"));
 	assert_null(job_env_owner("# other"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(looks_for_addresses_that_reach_beyond_the_link),
-		cmocka_unit_test(shared_devices_are_known_by_their_gids),
-		cmocka_unit_test(devices_of_the_pod_alone_are_known_by_its_namespace),
-		cmocka_unit_test(rows_are_in_the_order_of_rails),
-		cmocka_unit_test(the_script_has_one_index_or_lets_nccl_choose),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

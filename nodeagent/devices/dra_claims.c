@@ -12,6 +12,7 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "lib/json/keys.h"
 #include "nodeagent/devices/allocate.h"
 #include "nodeagent/devices/dra_names.h"
 #include "nodeagent/devices/dra_slices.h"
@@ -205,6 +206,50 @@ static json_t *devices_of(const json_t *state, const json_t *claim, const json_t
 			json_array_append_new(devices, device);
 	}
 	return take_ptr(devices);
+}
+
+/* ---- health ---------------------------------------------------------------------------------- */
+
+static json_t *health_of(const json_t *device, const json_t *pools)
+{
+	const char *name = json_str_or(json_at(device, "device"), "");
+	json_t *health = json_object();
+	const json_t *resource, *found;
+
+	json_put_str(health, "pool", json_str_at(device, "pool"));
+	json_put_str(health, "device", name);
+	if (!find_device(pools, name, &resource, &found)) {
+		json_put_str(health, "health", "unknown");
+		json_put_str(health, "message", "it is not on this node now");
+	} else if (json_is_true(json_at(found, "healthy"))) {
+		json_put_str(health, "health", "healthy");
+	} else {
+		json_put_str(health, "health", "unhealthy");
+		json_put_str(health, "message", json_str_at(found, "cause"));
+	}
+	return health;
+}
+
+json_t *dra_claims_health(const json_t *state, const json_t *pools)
+{
+	json_auto_t *by_name = json_object();
+	auto_free const char **names = NULL;
+	json_t *list = json_array();
+	const json_t *entry, *device;
+	const char *uid;
+	size_t i, n;
+
+	json_each (json_at(state, "claims"), uid, entry)
+		json_array_foreach (json_at(entry, "devices"), i, device) {
+			const char *name = json_str_or(json_at(device, "device"), "");
+
+			if (!json_object_get(by_name, name))
+				json_put(by_name, name, health_of(device, pools));
+		}
+	names = json_sorted_keys(by_name, &n);
+	for (i = 0; i < n; i++)
+		json_array_append(list, json_object_get(by_name, names[i]));
+	return list;
 }
 
 /* ---- edits ----------------------------------------------------------------------------------- */

@@ -35,3 +35,10 @@ json_t *dra_claim_prepare(const json_t *state, const json_t *claim, const json_t
  */
 json_t *dra_claim_renew(const json_t *entry, const char *uid, const json_t *pools,
 			const char *boot);
+
+/*
+ * How devices of claims are, for their pods' status, new: [{"pool", "device": as in the slice,
+ * "health": "healthy", "unhealthy" or "unknown": it is not among the pools now, "message": why not
+ * healthy}], sorted, each device once. `state` as kept on disk, `pools` of dra_choice_claims().
+ */
+json_t *dra_claims_health(const json_t *state, const json_t *pools);

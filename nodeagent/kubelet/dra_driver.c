@@ -18,6 +18,7 @@
 #include "nodeagent/devices/dra_claims.h"
 #include "nodeagent/devices/dra_names.h"
 #include "nodeagent/kubelet/dra_files.h"
+#include "nodeagent/kubelet/dra_health.h"
 #include "nodeagent/kubelet/dra_messages.h"
 #include "nodeagent/kubelet/endpoint.h"
 #include "nodeagent/model/dra_state.h"
@@ -55,6 +56,8 @@ struct dra_driver {
 	struct grpc_server *server; /* NULL: not yet */
 	struct timer *look;
 	struct prepare *prepares;
+	struct dra_health *health;
+	bool is_agent_away; /* devices may be otherwise by now */
 	json_t *state;    /* NULL: it cannot be read */
 	json_t *prepared; /* of it */
 	json_t *pools;    /* NULL: not set yet */
@@ -81,6 +84,15 @@ static const json_t *entry_of(const struct dra_driver *driver, const char *uid)
 	return json_object_get(json_at(driver->state, "claims"), uid);
 }
 
+/* Of devices, or of claims, something may be another. */
+static void tell_health(struct dra_driver *driver)
+{
+	bool is_known = driver->state && driver->pools && !driver->is_agent_away;
+
+	dra_health_set(driver->health,
+		       is_known ? dra_claims_health(driver->state, driver->pools) : NULL);
+}
+
 /* ---- the state ------------------------------------------------------------------------------- */
 
 /*
@@ -100,6 +112,7 @@ static int store(struct dra_driver *driver, const char *uid, json_t *entry, stru
 	if (dra_files_save(driver->config.state_dir, next, err) < 0)
 		return -1;
 	json_replace(&driver->state, json_incref(next));
+	tell_health(driver);
 	prepared = dra_prepared(next);
 	if (json_same(prepared, driver->prepared))
 		return 0;
@@ -310,6 +323,8 @@ void dra_driver_forget(struct dra_driver *driver)
 {
 	struct err err = {0};
 
+	driver->is_agent_away = true;
+	tell_health(driver);
 	(void)err_set(&err, ERR_TRANSIENT, "AgentAway",
 		      "the agent, which reads claims, is away for a moment: ask again");
 	for (struct prepare *call = driver->prepares, *next; call; call = next) {
@@ -366,11 +381,20 @@ static void handle_unprepare(struct grpc_call *call, const struct ProtobufCMessa
 	dra_message_free(response);
 }
 
+static void handle_watch(struct grpc_call *call, const struct ProtobufCMessage *request, void *arg)
+{
+	const struct dra_driver *driver = arg;
+
+	dra_health_watch(driver->health, call);
+}
+
 /* ---- registration ---------------------------------------------------------------------------- */
 
 static void handle_info(struct grpc_call *call, const struct ProtobufCMessage *request, void *arg)
 {
-	static char *versions[] = {(char *)"v1.DRAPlugin", (char *)"v1beta1.DRAPlugin"};
+	static char *versions[] = {(char *)"v1.DRAPlugin", (char *)"v1beta1.DRAPlugin",
+				   (char *)"v1.DRAResourceHealth",
+				   (char *)"v1alpha1.DRAResourceHealth"};
 	PluginRegistration__PluginInfo info = PLUGIN_REGISTRATION__PLUGIN_INFO__INIT;
 
 	info.type = (char *)"DRAPlugin";
@@ -414,6 +438,10 @@ static const struct grpc_method methods[] = {
 	 &plugin_registration__registration_status__descriptor, handle_status},
 	DRA_METHODS("v1"),
 	DRA_METHODS("v1beta1"),
+	{"/v1.DRAResourceHealth/NodeWatchResources", &dra__node_watch_resources_request__descriptor,
+	 handle_watch},
+	{"/v1alpha1.DRAResourceHealth/NodeWatchResources",
+	 &dra__node_watch_resources_request__descriptor, handle_watch},
 };
 
 /* ---- the socket ------------------------------------------------------------------------------ */
@@ -463,12 +491,16 @@ static void look(void *arg)
 
 void dra_driver_set(struct dra_driver *driver, const json_t *pools, const char *boot)
 {
-	bool is_first = !driver->pools;
+	bool is_first = !driver->pools, was_away = driver->is_agent_away;
 
+	driver->is_agent_away = false;
+	if (was_away)
+		tell_health(driver);
 	if (json_same(pools, driver->pools) && str_eq(boot, driver->boot))
 		return;
 	json_replace(&driver->pools, json_incref((json_t *)pools));
 	str_replace(&driver->boot, str_dup(boot));
+	tell_health(driver);
 	if (driver->state) {
 		json_auto_t *claims = json_incref(json_at(driver->state, "claims"));
 		const char *uid;
@@ -508,6 +540,7 @@ struct dra_driver *dra_driver_new(struct loop *loop, const struct dra_driver_con
 	name = endpoint_name(DRA_DRIVER, driver->instance);
 	driver->path = str_below(config->registry_dir, name);
 	driver->look = timer_new(loop, look, driver);
+	driver->health = dra_health_new(loop);
 	driver->claims = metric_counter(config->metrics, "orbweaver_kubelet_claims_total",
 					"Claims that the kubelet had prepared or unprepared; "
 					"result is ok or what was wrong.",
@@ -527,6 +560,7 @@ static void on_closed(void *arg)
 	void *done_arg = driver->done_arg;
 
 	deferred_free(driver->gone);
+	dra_health_free(driver->health);
 	json_decref(driver->state);
 	json_decref(driver->prepared);
 	json_decref(driver->pools);

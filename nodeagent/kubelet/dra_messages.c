@@ -124,6 +124,41 @@ struct ProtobufCMessage *dra_message_unprepared(const json_t *answers)
 	return &message->base;
 }
 
+static Dra__HealthStatus status_of(const json_t *device)
+{
+	const char *health = json_str_at(device, "health");
+
+	if (str_eq(health, "healthy"))
+		return DRA__HEALTH_STATUS__HEALTHY;
+	return str_eq(health, "unhealthy") ? DRA__HEALTH_STATUS__UNHEALTHY
+					   : DRA__HEALTH_STATUS__UNKNOWN;
+}
+
+struct ProtobufCMessage *dra_message_health(const json_t *health, int64_t time_s)
+{
+	Dra__NodeWatchResourcesResponse *message = MESSAGE_NEW(
+		Dra__NodeWatchResourcesResponse, dra__node_watch_resources_response__init);
+	const json_t *device;
+	size_t i;
+
+	if (json_array_size(health) == 0)
+		return &message->base;
+	message->devices = mem_calloc(json_array_size(health), sizeof(void *));
+	json_array_foreach (health, i, device) {
+		Dra__DeviceHealth *entry =
+			MESSAGE_NEW(Dra__DeviceHealth, dra__device_health__init);
+
+		entry->device = MESSAGE_NEW(Dra__DeviceIdentifier, dra__device_identifier__init);
+		entry->device->pool_name = text_of(json_at(device, "pool"));
+		entry->device->device_name = text_of(json_at(device, "device"));
+		entry->health = status_of(device);
+		entry->last_updated_time = time_s;
+		entry->message = text_of(json_at(device, "message"));
+		message->devices[message->n_devices++] = entry;
+	}
+	return &message->base;
+}
+
 void dra_message_free(struct ProtobufCMessage *message)
 {
 	grpc_message_free(message);

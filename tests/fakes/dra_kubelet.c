@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "lib/base/mem.h"
@@ -23,6 +24,8 @@ struct dra_kubelet {
 	char *endpoint; /* of the driver that was registered last; NULL: none */
 	json_t *info;
 	struct grpc_client *client; /* to it */
+	json_t *health;             /* NULL: no list has come */
+	size_t lists;
 };
 
 /* A call under way. */
@@ -255,6 +258,58 @@ json_t *dra_kubelet_unprepare(struct dra_kubelet *kubelet, const char *version,
 		   &dra__node_unprepare_resources_response__descriptor, read_unprepared);
 }
 
+/* ---- health ---------------------------------------------------------------------------------- */
+
+static void on_list(void *arg, const struct ProtobufCMessage *message)
+{
+	const Dra__NodeWatchResourcesResponse *list = (const void *)message;
+	struct dra_kubelet *kubelet = arg;
+
+	json_replace(&kubelet->health, json_array());
+	kubelet->lists++;
+	for (size_t i = 0; i < list->n_devices; i++) {
+		const Dra__DeviceHealth *device = list->devices[i];
+
+		json_array_append_new(kubelet->health,
+				      json_pack("{s:s, s:s, s:i, s:s}", "pool",
+						device->device->pool_name, "device",
+						device->device->device_name, "health",
+						(int)device->health, "message", device->message));
+	}
+}
+
+static void on_watch_end(void *arg, const struct grpc_status *status)
+{
+}
+
+void dra_kubelet_watch(struct dra_kubelet *kubelet, const char *version)
+{
+	Dra__NodeWatchResourcesRequest request = DRA__NODE_WATCH_RESOURCES_REQUEST__INIT;
+	auto_free char *path = str_printf("/%s.DRAResourceHealth/NodeWatchResources", version);
+	struct err err = {0};
+
+	json_replace(&kubelet->health, NULL);
+	kubelet->lists = 0;
+	if (!grpc_client_call(kubelet->client,
+			      &(struct grpc_request){
+				      .path = path,
+				      .message = &request.base,
+				      .response = &dra__node_watch_resources_response__descriptor,
+				      .is_streaming = true,
+				      .message_fn = on_list,
+				      .done = on_watch_end,
+				      .arg = kubelet,
+			      },
+			      &err))
+		abort();
+}
+
+const json_t *dra_kubelet_health(const struct dra_kubelet *kubelet, size_t *ret_lists)
+{
+	*ret_lists = kubelet->lists;
+	return kubelet->health;
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 struct dra_kubelet *dra_kubelet_new(struct loop *loop, const char *dir)
@@ -272,6 +327,7 @@ void dra_kubelet_free(struct dra_kubelet *kubelet)
 		return;
 	grpc_client_free(kubelet->client);
 	json_decref(kubelet->info);
+	json_decref(kubelet->health);
 	mem_free(kubelet->endpoint);
 	mem_free(kubelet->dir);
 	mem_free(kubelet);

@@ -41,3 +41,14 @@ const json_t *dra_kubelet_info(const struct dra_kubelet *kubelet);
 json_t *dra_kubelet_prepare(struct dra_kubelet *kubelet, const char *version, const json_t *claims);
 json_t *dra_kubelet_unprepare(struct dra_kubelet *kubelet, const char *version,
 			      const json_t *claims);
+
+/*
+ * Watch the health of the driver's devices by that version of pkg/apis/dra-health ("v1",
+ * "v1alpha1"), in place of what was watched before.
+ */
+void dra_kubelet_watch(struct dra_kubelet *kubelet, const char *version);
+/*
+ * The list that came last, borrowed: [{"pool", "device", "health": 0 (unknown), 1 (healthy) or 2,
+ * "message"}]; NULL: none yet. *ret_lists: how many have come.
+ */
+const json_t *dra_kubelet_health(const struct dra_kubelet *kubelet, size_t *ret_lists);

@@ -153,8 +153,9 @@ static void offer(struct stand *s, const char *boot, int first, int second)
 			   "'0000:3b:00.2', healthy: "
 			   "true, nodes: [/dev/infiniband/uverbs%d]}, {id: '0000:3b:00.3', "
 			   "healthy: %s, nodes: "
-			   "[/dev/infiniband/uverbs%d]}]}]",
-			   first, second < 0 ? "false" : "true", second < 0 ? 0 : second);
+			   "[/dev/infiniband/uverbs%d]%s}]}]",
+			   first, second < 0 ? "false" : "true", second < 0 ? 0 : second,
+			   second < 0 ? ", cause: it has gone" : "");
 	json_auto_t *pools = yaml(text), *none = yaml("resources: []");
 	json_auto_t *claims = json_pack("{s:O, s:s}", "pools", pools, "boot", boot);
 
@@ -328,7 +329,8 @@ TEST_WITH(a_kubelet_finds_the_driver_once_devices_are_known, set_up, tear_down)
 	text = json_text(dra_kubelet_info(s->kubelet));
 	assert_string_equal(text, "{\"endpoint\":\"\",\"name\":\"dra.orbweaver.io\",\"type\":"
 				  "\"DRAPlugin\",\"versions\":[\"v1.DRAPlugin\",\"v1beta1."
-				  "DRAPlugin\"]}");
+				  "DRAPlugin\",\"v1.DRAResourceHealth\",\"v1alpha1."
+				  "DRAResourceHealth\"]}");
 	dra_kubelet_refuse(s->kubelet, "too old");
 	until(s->loop, s->told.len > 0);
 	assert_non_null(strstr(strbuf_str(&s->told), "RegisterRefused: the kubelet refuses the "
@@ -613,4 +615,52 @@ TEST_WITH(a_folder_that_was_removed_is_told, set_up, tear_down)
 	assert_int_equal(rmdir(s->cdi), 0);
 	until(s->loop, s->removed == 1);
 	assert_error(ask(s, true, "v1", UID, "c"), UID, "dra.orbweaver.io-claim");
+}
+
+/* The list that came last says so of the only device; "": there is no device. */
+static bool is_said(struct stand *s, int health, const char *message)
+{
+	size_t lists;
+	const json_t *device = json_array_get(dra_kubelet_health(s->kubelet, &lists), 0);
+
+	return json_integer_value(json_at(device, "health")) == health &&
+	       str_eq(json_str_at(device, "message"), message) &&
+	       str_eq(json_str_at(device, "pool"), "n1") &&
+	       str_eq(json_str_at(device, "device"), "0000-3b-00-3");
+}
+
+TEST_WITH(pods_are_told_of_their_devices_health, set_up, tear_down)
+{
+	struct stand *s = *state;
+	size_t lists, before;
+
+	allocate(s, UID, "c", "0000-3b-00-3");
+	offer(s, BOOT, 1, 2);
+	assert_int_equal(dra_kubelet_look(s->kubelet), 1);
+	dra_kubelet_watch(s->kubelet, "v1");
+	until(s->loop, dra_kubelet_health(s->kubelet, &lists));
+	assert_int_equal(json_array_size(dra_kubelet_health(s->kubelet, &lists)), 0);
+	json_decref(ask(s, true, "v1", UID, "c"));
+	until(s->loop, is_said(s, 1, ""));
+	offer(s, BOOT, 1, -1);
+	until(s->loop, is_said(s, 2, "it has gone"));
+	offer(s, BOOT, 1, 2);
+	until(s->loop, is_said(s, 1, ""));
+	/* A kubelet doubts what it has not heard for 30 s. */
+	(void)dra_kubelet_health(s->kubelet, &before);
+	until(s->loop, (dra_kubelet_health(s->kubelet, &lists), lists >= before + 2));
+	/* Without the agent nothing is known: the kubelet shall doubt. */
+	end_agent(s);
+	(void)dra_kubelet_health(s->kubelet, &before);
+	pass(s->loop, 40000);
+	(void)dra_kubelet_health(s->kubelet, &lists);
+	assert_int_equal(lists, before);
+	start_agent(s);
+	offer(s, BOOT, 1, 2);
+	until(s->loop, (dra_kubelet_health(s->kubelet, &lists), lists > before));
+	assert_true(is_said(s, 1, ""));
+	assert_answer(ask(s, false, "v1", UID, "c"), "{\"" UID "\":{}}");
+	dra_kubelet_watch(s->kubelet, "v1alpha1");
+	until(s->loop, dra_kubelet_health(s->kubelet, &lists));
+	assert_int_equal(json_array_size(dra_kubelet_health(s->kubelet, &lists)), 0);
 }

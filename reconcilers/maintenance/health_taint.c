@@ -36,6 +36,7 @@ static const struct {
 /* A Node as it is decided here. */
 struct member {
 	const char *name, *since; /* RFC 3339 of the condition */
+	const char *mark;         /* DRAIN_CORDONED_ANNOTATION */
 	const json_t *node, *pool;
 	enum links links;
 	bool is_cordoned;          /* by anyone */
@@ -52,19 +53,27 @@ struct group {
 	uint64_t common;       /* rails that are bad for all */
 };
 
-static unsigned int measures_on(const json_t *node)
+static const char *mark_of(const json_t *node)
 {
-	bool is_cordoned_by_us =
-		str_eq(json_str_at(node, "metadata", "annotations", DRAIN_CORDONED_ANNOTATION),
-		       DRAIN_CORDONED_FOR_LINKS);
+	return json_str_at(node, "metadata", "annotations", DRAIN_CORDONED_ANNOTATION);
+}
 
-	return (json_find(json_at(node, "spec", "taints"), "key", HEALTH_TAINT) ? TAINT : 0) |
-	       (is_cordoned_by_us ? CORDON : 0);
+static bool is_tainted(const json_t *node)
+{
+	return json_find(json_at(node, "spec", "taints"), "key", HEALTH_TAINT) != NULL;
 }
 
 bool health_taint_is_on(const json_t *node)
 {
-	return measures_on(node) != 0;
+	return is_tainted(node) || str_eq(mark_of(node), DRAIN_CORDONED_FOR_LINKS) ||
+	       str_eq(mark_of(node), DRAIN_CORDON_UNDONE);
+}
+
+/* Our cordon was taken back: whether the node is cordoned is for others to decide. */
+static bool is_undone(const struct member *member)
+{
+	return str_eq(member->mark, DRAIN_CORDON_UNDONE) ||
+	       (str_eq(member->mark, DRAIN_CORDONED_FOR_LINKS) && !member->is_cordoned);
 }
 
 /* "0=LinkHealthy,3=LinkDown" */
@@ -92,12 +101,15 @@ static struct member read_member(const json_t *world, const char *name, const js
 	struct member ret = {
 		.name = name,
 		.since = json_str_or(json_at(condition, "lastTransitionTime"), ""),
+		.mark = mark_of(node),
 		.node = node,
 		.pool = pool_config_of(world, json_at(node, "metadata", "labels")),
 		.is_cordoned = json_is_true(json_at(node, "spec", "unschedulable")),
-		.out = measures_on(node),
+		.out = is_tainted(node) ? TAINT : 0,
 	};
 
+	if (ret.is_cordoned && str_eq(ret.mark, DRAIN_CORDONED_FOR_LINKS))
+		ret.out |= CORDON;
 	if (str_eq(status, "False"))
 		ret.links = LINKS_BAD;
 	else if (str_eq(status, "Unknown"))
@@ -170,11 +182,26 @@ static bool is_common_alone(const struct group *group, const struct member *memb
 	return member->bad_rails && !(member->bad_rails & ~group->common);
 }
 
-/* The cordon of an administrator, or of a drain, is not ours to take back. */
+/* The cordon of an administrator, or of a drain, is not ours to take back; nor is an uncordon. */
 static unsigned int wanted_of(const struct group *group, const struct member *member)
 {
-	return group->measures &
-	       ~(member->is_cordoned && !(member->out & CORDON) ? (unsigned int)CORDON : 0U);
+	bool is_theirs = (member->is_cordoned && !(member->out & CORDON)) || is_undone(member);
+
+	return group->measures & ~(is_theirs ? (unsigned int)CORDON : 0U);
+}
+
+/* So that a cordon that comes after the uncordon is told from ours. */
+static void note_undone(const struct group *group, const struct member *member, struct plan *plan)
+{
+	bool is_over = member->links == LINKS_GOOD || !(group->measures & CORDON);
+	const char *mark = is_over ? NULL : DRAIN_CORDON_UNDONE;
+	size_t first = json_array_size(plan->ops);
+
+	if (!is_undone(member) || str_eq(member->mark, mark))
+		return;
+	plan_meta(plan, KIND_NODE, member->name,
+		  json_pack("{s:{s:s?}}", "annotations", DRAIN_CORDONED_ANNOTATION, mark));
+	plan_group(plan, first, member->name, NULL);
 }
 
 /* True when a Node has none any more: also of those that were the first when a rail failed. */
@@ -187,6 +214,7 @@ static bool take_back(struct group *group, struct member **bad, size_t n_bad, st
 		bool is_freed = member->links == LINKS_GOOD || is_common_alone(group, member);
 		unsigned int wanted = is_freed ? 0 : wanted_of(group, member);
 
+		note_undone(group, member, plan);
 		if (member->out && member->out != wanted && member->links != LINKS_UNKNOWN) {
 			plan_measures(plan, member, wanted);
 			any |= !wanted;

@@ -6,8 +6,9 @@
  *
  * The state is in the Nodes: the taint itself, the mark of the cordon (DRAIN_CORDONED_FOR_LINKS of
  * drain.h), and the condition of node_health.h. Recovery takes them back, and so does a pool that
- * asks for none any more. A Node that is cordoned without the mark is not cordoned again, and one
- * with the mark that was uncordoned stays so.
+ * asks for none any more. A Node that is cordoned without the mark is not cordoned again; one with
+ * the mark that was uncordoned gets another mark (DRAIN_CORDON_UNDONE), and until its links are
+ * well neither its uncordon nor a cordon that follows is changed.
  */
 #pragma once
 
@@ -36,5 +37,5 @@ enum {
 int health_taint_reconcile(const json_t *world, const char *key, struct plan *plan,
 			   struct err *err);
 
-/* Has the Node the taint, or the mark of the cordon? */
+/* Has the Node the taint, or a mark of the cordon? */
 bool health_taint_is_on(const json_t *node);

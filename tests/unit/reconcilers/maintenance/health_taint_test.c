@@ -64,11 +64,31 @@ static void set_links(int i, const char *status, const char *since, const char *
 	json_put_str(json_at(node, "metadata", "annotations"), NODE_HEALTH_ANNOTATION, rails);
 }
 
-static bool is_tainted(int i)
+static json_t *node_at(int i)
 {
 	auto_free char *name = str_printf("w%d", i);
 
-	return health_taint_is_on(json_at(world, KIND_NODE, name));
+	return json_at(world, KIND_NODE, name);
+}
+
+static const char *mark_of(int i)
+{
+	return json_str_at(node_at(i), "metadata", "annotations", DRAIN_CORDONED_ANNOTATION);
+}
+
+static bool is_cordoned(int i)
+{
+	return json_is_true(json_at(node_at(i), "spec", "unschedulable"));
+}
+
+/* Has it the taint, or our cordon? */
+static bool is_tainted(int i)
+{
+	bool ret = json_find(json_at(node_at(i), "spec", "taints"), "key", HEALTH_TAINT) ||
+		   (is_cordoned(i) && str_eq(mark_of(i), DRAIN_CORDONED_FOR_LINKS));
+
+	assert_true(health_taint_is_on(node_at(i)) || !ret);
+	return ret;
 }
 
 static json_t *pool_annotations(void)
@@ -79,25 +99,23 @@ static json_t *pool_annotations(void)
 /* mark: of DRAIN_CORDONED_ANNOTATION; NULL: an administrator's. */
 static void set_cordon(int i, bool is_cordoned, const char *mark)
 {
-	auto_free char *name = str_printf("w%d", i);
-	json_t *node = json_at(world, KIND_NODE, name);
+	auto_free char *kept = mark ? str_dup(mark) : NULL; /* may be the node's own */
+	json_t *node = node_at(i);
 
 	(void)json_object_del(json_at(node, "metadata", "annotations"), DRAIN_CORDONED_ANNOTATION);
-	json_put_str(json_at(node, "metadata", "annotations"), DRAIN_CORDONED_ANNOTATION, mark);
+	json_put_str(json_at(node, "metadata", "annotations"), DRAIN_CORDONED_ANNOTATION, kept);
 	json_put_bool(json_need_object(node, "spec"), "unschedulable", is_cordoned);
 }
 
 /* "taint", "cordon by MARK", "cordon", joined by blanks. */
 static void assert_node(int i, const char *want)
 {
-	auto_free char *name = str_printf("w%d", i);
-	const json_t *node = json_at(world, KIND_NODE, name);
-	const char *mark = json_str_at(node, "metadata", "annotations", DRAIN_CORDONED_ANNOTATION);
+	const char *mark = mark_of(i);
 	auto_strbuf struct strbuf got = {0};
 
-	if (json_find(json_at(node, "spec", "taints"), "key", HEALTH_TAINT))
+	if (json_find(json_at(node_at(i), "spec", "taints"), "key", HEALTH_TAINT))
 		strbuf_adds(&got, "taint ");
-	if (json_is_true(json_at(node, "spec", "unschedulable")))
+	if (is_cordoned(i))
 		strbuf_adds(&got, "cordon ");
 	if (mark)
 		strbuf_addf(&got, "by %s ", mark);
@@ -313,8 +331,8 @@ TEST_WITH(a_cordon_of_others_stays_and_so_does_an_uncordon, NULL, tear_down)
 	assert_taints("w1 ");
 	assert_node(0, "cordon ");
 	set_cordon(1, false, DRAIN_CORDONED_FOR_LINKS);
-	assert_taints("w1 ");
-	assert_node(1, "by " DRAIN_CORDONED_FOR_LINKS " ");
+	assert_taints("");
+	assert_node(1, "by " DRAIN_CORDON_UNDONE " ");
 	/* A drain has taken it over. */
 	set_cordon(1, true, DRAIN_CORDONED_BY);
 	for (int i = 0; i < 2; i++)
@@ -322,6 +340,34 @@ TEST_WITH(a_cordon_of_others_stays_and_so_does_an_uncordon, NULL, tear_down)
 	assert_taints("");
 	assert_node(0, "cordon ");
 	assert_node(1, "cordon by " DRAIN_CORDONED_BY " ");
+}
+
+TEST_WITH(a_cordon_after_an_uncordon_is_not_ours, NULL, tear_down)
+{
+	static const char *const ends[] = {"True", NULL, "no annotation"};
+
+	for (size_t k = 0; k < ARRAY_LEN(ends); k++) {
+		begin(2, NULL);
+		json_put_str(pool_annotations(), POOL_CORDON_DEGRADED, "1");
+		for (int i = 0; i < 2; i++)
+			set_links(i, "False", "2026-01-31T09:01:00Z", "0=LinkDown");
+		assert_taints("w0 ");
+		set_cordon(0, false, DRAIN_CORDONED_FOR_LINKS);
+		/* While no agent reports, too. The place is free for another node. */
+		set_links(0, "Unknown", "2026-01-31T09:02:00Z", "0=LinkDown");
+		assert_taints("w1 ");
+		set_cordon(0, true, mark_of(0));
+		set_links(0, "False", "2026-01-31T09:01:00Z", "0=LinkDown");
+		assert_taints("w1 ");
+		assert_node(0, "cordon by " DRAIN_CORDON_UNDONE " ");
+		if (k < 2)
+			set_links(0, ends[k], "2026-01-31T09:03:00Z", "0=LinkHealthy");
+		else
+			(void)json_object_del(pool_annotations(), POOL_CORDON_DEGRADED);
+		assert_taints(k < 2 ? "w1 " : "");
+		assert_node(0, "cordon ");
+		json_decref(take_ptr(world));
+	}
 }
 
 /* An admission policy refuses one Node for good. */
@@ -367,13 +413,21 @@ static void limit_at_random(size_t *limit)
 	(void)decide(*limit, false);
 }
 
-/* Cordons of an administrator ("1"), or of a drain ("2"), come and go. */
+/*
+ * Cordons of an administrator ("1") and of a drain ("2") come and go, as kubectl and drain_write.c
+ * write them: the former knows no marks. An uncordon and a cordon between two looks of the operator
+ * are nothing to it; a node that is cordoned is not cordoned again.
+ */
 static void cordon_at_random(char *theirs)
 {
-	int i = rand() % NODES;
+	int i = rand() % NODES, what = rand() % 3;
+	bool is_ours = str_eq(mark_of(i), DRAIN_CORDONED_FOR_LINKS);
+	bool is_drains = theirs[i] == '2';
 
-	theirs[i] = (char)('0' + rand() % 3);
-	set_cordon(i, theirs[i] != '0', theirs[i] == '2' ? DRAIN_CORDONED_BY : NULL);
+	if (what == 1 && (is_ours || is_drains))
+		return;
+	theirs[i] = (char)('0' + what);
+	set_cordon(i, what != 0, what == 2 ? DRAIN_CORDONED_BY : is_drains ? NULL : mark_of(i));
 }
 
 static void change_at_random(size_t *limit, char *theirs)
@@ -410,17 +464,13 @@ TEST_WITH(never_too_many_and_never_stuck, NULL, tear_down)
 		while (decide(limit, true) > 0)
 			assert_true(++turns < 4);
 		for (int i = 0; i < NODES; i++) {
-			auto_free char *name = str_printf("w%d", i);
-			const json_t *condition = json_at(
-				json_array_get(
-					json_at(world, KIND_NODE, name, "status", "conditions"), 0),
+			const char *status = json_str_at(
+				json_array_get(json_at(node_at(i), "status", "conditions"), 0),
 				"status");
-			const char *status = json_string_value(condition);
 
 			assert_false(is_tainted(i) && (!status || str_eq(status, "True")));
 			if (theirs[i] != '0')
-				assert_true(json_is_true(
-					json_at(world, KIND_NODE, name, "spec", "unschedulable")));
+				assert_true(is_cordoned(i));
 		}
 	}
 	/* All is well: nothing is left. */

@@ -63,6 +63,7 @@ static bool note_link(json_t *port, const struct link_event *seen, bool is_own, 
 			    ? seen->carrier_changes - json_integer_value(last)
 			    : 0;
 	int64_t ifindex = number_of(port, "ifindex"), losses;
+	bool is_counted = json_object_get(port, "lossCounted") != NULL;
 
 	/* A look and a message overtake each other. */
 	if (n < 0 && ifindex && ifindex == seen->ifindex)
@@ -82,10 +83,13 @@ static bool note_link(json_t *port, const struct link_event *seen, bool is_own, 
 	if (seen->ifindex)
 		json_put_int(port, "ifindex", seen->ifindex);
 	json_put_bool(port, "up", is_up);
+	(void)json_object_del(port, "lossCounted");
 	if (!up || (losses == 0 && was_up == is_up))
 		return false;
-	if (losses > 0)
+	if (losses > 0 && !is_counted) {
 		add_change(port, false, losses, is_own, now_ms);
+		json_put_int(port, "lossSeen", losses);
+	}
 	if (is_up)
 		add_change(port, true, 1, is_own, now_ms);
 	return true;
@@ -124,7 +128,8 @@ static void look_at_port(json_t *port, const json_t *entry, const json_t *observ
 	int64_t mbps = speed ? strtoll(speed, NULL, 10) : 0;
 	const struct link_event seen = {
 		.is_up = is_ib ? str_eq(state, "ACTIVE") : !is_down && !json_is_false(carrier),
-		.carrier_changes = json_is_integer(changes) ? json_integer_value(changes) : -1,
+		.carrier_changes =
+			!is_ib && json_is_integer(changes) ? json_integer_value(changes) : -1,
 		.ifindex = json_integer_value(json_at(entry, "host", "ifindex")),
 	};
 
@@ -135,10 +140,14 @@ static void look_at_port(json_t *port, const json_t *entry, const json_t *observ
 	json_put_bool(port, "adminDown", is_down);
 	/*
 	 * InfiniBand: a cable is not enough, the subnet manager has to set the port up; the
-	 * interface, which is of IPoIB, need not be.
+	 * interface, which is of IPoIB, need not be, and its carrier tells nothing.
 	 */
+	if (is_ib)
+		(void)json_object_del(port, "carrierChanges");
 	if (json_is_boolean(carrier) || is_down || is_ib)
 		(void)note_link(port, &seen, is_own, now_ms);
+	if (is_own || now_ms < number_of(port, "quietMs"))
+		json_put_int(port, "ownMs", now_ms);
 	if (mbps > 0) {
 		json_put_int(port, "speed", mbps);
 		if (is_own || mbps > number_of(port, "fastest"))
@@ -276,7 +285,7 @@ void link_history_counted(json_t *links, const json_t *devices, const json_t *ow
 			      !json_object_get(port, "goneMs") &&
 			      now_ms >= number_of(port, "quietMs");
 		const json_t *downs, *changes = json_at(port, "changes");
-		int64_t more, changed_ms, before_ms;
+		int64_t more, changed_ms, before_ms, seen = number_of(port, "lossSeen");
 
 		counted = json_at(device, "counted");
 		if (!port || !counted)
@@ -286,6 +295,7 @@ void link_history_counted(json_t *links, const json_t *devices, const json_t *ow
 		changed_ms = number_of(json_array_get(changes, json_array_size(changes) - 1), "ms");
 		before_ms = number_of(errors, "countedMs");
 		json_put_int(errors, "countedMs", now_ms);
+		counts &= number_of(port, "ownMs") <= before_ms;
 		/* A link that goes or comes has errors of its own. */
 		if (more > 0 && counts && !json_is_false(json_at(port, "up")) &&
 		    (json_array_size(changes) == 0 || changed_ms < before_ms))
@@ -296,10 +306,13 @@ void link_history_counted(json_t *links, const json_t *devices, const json_t *ow
 		if (!json_is_integer(downs))
 			continue;
 		more = json_integer_value(downs) - number_of(port, "downs");
-		/* An InfiniBand port without an interface counts its losses here alone. */
+		/* Losses of InfiniBand; the look that finds the port down may be before or after. */
 		if (!json_object_get(port, "carrierChanges") && counts &&
-		    json_object_get(port, "downs") && more > 0)
-			add_change(port, false, more, false, now_ms);
+		    json_object_get(port, "downs") && more > seen) {
+			add_change(port, false, more - seen, false, now_ms);
+			json_put_bool(port, "lossCounted", true);
+		}
+		(void)json_object_del(port, "lossSeen");
 		json_put_int(port, "downs", json_integer_value(downs));
 	}
 }
@@ -376,6 +389,9 @@ static json_t *status_of(const char *address, const json_t *port, int64_t boot_m
 	json_put_int(ret, "flaps", number_of(port, "flaps"));
 	if (json_object_get(port, "carrierChanges"))
 		json_put_int(ret, "carrierChanges", number_of(port, "carrierChanges"));
+	else
+		json_put(ret, "linkDowned", json_incref(json_object_get(port, "downs")));
+	json_put(ret, "fastestMbps", json_incref(json_object_get(port, "fastest")));
 	json_array_foreach (json_object_get(port, "changes"), i, change) {
 		json_t *copy = json_copy((json_t *)change);
 
@@ -438,7 +454,8 @@ static bool read_time(const json_t *entry, const char *key, int64_t boot_ms, int
 static json_t *restore_port(const json_t *entry, bool same_boot, int64_t boot_ms, int64_t now_ms)
 {
 	const json_t *carrier = json_at(entry, "carrierChanges"), *change;
-	const json_t *flaps = json_at(entry, "flaps");
+	const json_t *flaps = json_at(entry, "flaps"), *downs = json_at(entry, "linkDowned"),
+		     *fastest = json_at(entry, "fastestMbps");
 	json_t *port = json_object(), *verdict;
 	/* One that was down when it was first seen has no change. */
 	bool is_up = !str_eq(json_str_at(entry, "reason"), "LinkDown");
@@ -464,6 +481,10 @@ static json_t *restore_port(const json_t *entry, bool same_boot, int64_t boot_ms
 		return port;
 	if (json_is_integer(carrier) && json_integer_value(carrier) >= 0)
 		json_put_int(port, "carrierChanges", json_integer_value(carrier));
+	if (json_is_integer(downs) && json_integer_value(downs) >= 0)
+		json_put_int(port, "downs", json_integer_value(downs));
+	if (json_is_integer(fastest))
+		json_put_int(port, "fastest", json_integer_value(fastest));
 	json_put_bool(port, "up", is_up);
 	if (json_str_at(entry, "verdict") && json_str_at(entry, "reason") &&
 	    json_str_at(entry, "message") && read_time(entry, "since", boot_ms, now_ms, &ms)) {

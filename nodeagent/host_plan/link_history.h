@@ -6,7 +6,7 @@
  * The history is an object, {PCI address: port}; of a port:
  *
  *	name, type ("ETH", "IB"), adminDown, speed, fastest (Mbit/s), up (absent: not known)
- *	carrierChanges  as the kernel counts them; absent: not known
+ *	carrierChanges  as the kernel counts them; absent: not known, or InfiniBand
  *	ifindex         of its interface; absent: not known
  *	goneMs, noDriver  it is not there since then; as far as is seen, its driver is not, either
  *	changes[]       {"ms", "up", "times" (absent: 1), "own"}, oldest first, LINK_CHANGES_MAX
@@ -15,6 +15,8 @@
  *	errors          {"last": {counter: value}, "countedMs": when, "total", "samples": [{"ms",
  *			"total"}]}
  *	downs           link_downed of an InfiniBand port, as read last
+ *	lossSeen        losses that looks saw since; lossCounted: `downs` has one that none saw yet
+ *	ownMs           when a look last found it ours, or quiet: counters until then do not count
  *	details         of port_details_read(), as read last; read again at detailsMs of clock_ms(),
  *			waitMs later (agent/link_health.c)
  *	verdict         of link_verdict(); absent: not judged

@@ -481,6 +481,67 @@ TEST_WITH(lost_lanes_are_degraded_and_a_bad_link_names_its_module, set_up, tear_
 	assert_null(json_at(again, A, "details", "transceiver", "temperature"));
 }
 
+/* Of InfiniBand, whose interface of IPoIB is set down or up. */
+static void look_at_ib(const char *state, const char *interface, int64_t now_ms)
+{
+	auto_free char *text =
+		str_printf("{interfaces: [{pciAddress: '" A "', name: ib0, linkType: IB, %s}], "
+			   "rdma: {devices: [{pciAddress: '" A "', ports: [{state: %s}]}]}}",
+			   interface, state);
+	json_auto_t *observed = yaml(text);
+
+	link_history_look(links, observed, own, now_ms);
+}
+
+TEST_WITH(losses_of_infiniband_are_those_of_link_downed, set_up, tear_down)
+{
+	static const char *const interfaces[] = {
+		"linkAdminState: down, host: {carrier: false, carrierChanges: 1}",
+		"linkAdminState: up, host: {carrier: true, carrierChanges: 1}",
+		"linkAdminState: up, host: {carrier: true, carrierChanges: 41}",
+	};
+	json_auto_t *status = NULL;
+
+	/* Whoever sets the interface down and up does not lose the link. */
+	for (size_t i = 0; i < ARRAY_LEN(interfaces); i++)
+		look_at_ib("ACTIVE", interfaces[i], T0);
+	counted("{port: {link_downed: 4}}", LATE);
+	assert_int_equal(flaps(), 0);
+	/* It went and came between two looks. */
+	counted("{port: {link_downed: 6}}", LATE + 1);
+	look_at_ib("ACTIVE", interfaces[0], LATE + 2);
+	assert_int_equal(flaps(), 2);
+	/* One loss is one, whether the counter or a look was first. */
+	counted("{port: {link_downed: 7}}", LATE + 3);
+	look_at_ib("DOWN", interfaces[0], LATE + 4);
+	look_at_ib("ACTIVE", interfaces[0], LATE + 5);
+	assert_int_equal(flaps(), 3);
+	look_at_ib("DOWN", interfaces[0], LATE + 6);
+	counted("{port: {link_downed: 8}}", LATE + 7);
+	look_at_ib("ACTIVE", interfaces[0], LATE + 8);
+	assert_int_equal(flaps(), 4);
+	/* The subnet manager is gone: no counter knows. */
+	look_at_ib("INIT", interfaces[0], LATE + 9);
+	counted("{port: {link_downed: 8}}", LATE + 10);
+	look_at_ib("ACTIVE", interfaces[0], LATE + 11);
+	counted("{port: {link_downed: 9}}", LATE + 12);
+	assert_int_equal(flaps(), 6);
+	/* What we do ourselves, and counters have when it is over. */
+	json_put_bool(own, A, true);
+	look_at_ib("ACTIVE", interfaces[0], LATE + 13);
+	(void)json_object_clear(own);
+	counted("{port: {link_downed: 12}}", LATE + 14);
+	assert_int_equal(flaps(), 6);
+	/* While no agent runs. */
+	assert_verdict(LATE + 14, "degraded", "LinkFlapping");
+	status = link_history_status(links, "boot-1", 0);
+	json_decref(links);
+	links = link_history_restore(status, "boot-1", 0, LATE + 15);
+	look_at_ib("ACTIVE", interfaces[0], LATE + 16);
+	counted("{port: {link_downed: 14}}", LATE + 17);
+	assert_int_equal(flaps(), 8);
+}
+
 TEST_WITH(link_downed_counts_where_no_interface_does, set_up, tear_down)
 {
 	look("linkType: IB, host: {carrier: true}", T0);
@@ -495,12 +556,26 @@ TEST_WITH(link_downed_counts_where_no_interface_does, set_up, tear_down)
 
 TEST_WITH(a_link_that_is_slower_than_it_was_is_degraded, set_up, tear_down)
 {
+	json_t *status;
+
 	begin(0);
 	look("linkSpeed: 25000 Mb/s, host: {carrier: true}", LATE);
 	assert_verdict(LATE, "degraded", "LinkSlow");
 	assert_string_equal(json_str_at(port(), "verdict", "message"),
 			    "ens1 runs at 25000 Mb/s and could at 100000 Mb/s; check cable, module "
 			    "and lanes");
+	/* Another agent knows it, until the driver starts anew. */
+	for (int i = 0; i < 2; i++) {
+		const char *boot = i ? "boot-2" : "boot-1";
+		int64_t now_ms = LATE + i * LINK_QUIET_MS;
+
+		status = link_history_status(links, "boot-1", 0);
+		json_decref(links);
+		links = link_history_restore(status, boot, 0, LATE);
+		json_decref(status);
+		look("linkSpeed: 25000 Mb/s, host: {carrier: true}", now_ms);
+		assert_verdict(now_ms, i ? "healthy" : "degraded", i ? "LinkHealthy" : "LinkSlow");
+	}
 	look("linkSpeed: 100000 Mb/s, host: {carrier: true}", LATE + 1);
 	assert_verdict(LATE + 1, "healthy", "LinkHealthy");
 	/* We set it so. */
@@ -610,7 +685,7 @@ TEST_WITH(a_status_of_strangers_is_read_with_care, set_up, tear_down)
 		"{bootID: b, ports: [5, {}, {pciAddress: x}, {pciAddress: '" A
 		"', changes: [{}, 7, "
 		"{up: true, time: never}, {up: 1, time: '2026-01-01T00:00:00Z'}], flaps: -4, "
-		"carrierChanges: -1, verdict: 5, reason: [], since: 0}]}",
+		"carrierChanges: -1, linkDowned: x, fastestMbps: -9, verdict: 5, reason: [], since: 0}]}",
 		"{bootID: b, ports: [{pciAddress: '" A "', changes: [{up: false, times: -9, time: "
 		"'2026-01-01T00:00:00Z'}, {up: false, times: 9223372036854775807, time: "
 		"'2026-01-01T00:00:00Z'}]}]}",

@@ -77,13 +77,14 @@ struct link_limits {
 	int64_t errors_ib;  /* errors an hour for each 100 Gbit/s, InfiniBand */
 	int64_t errors_eth; /* Ethernet */
 	int64_t recover_ms; /* a link that was bad is well after so long without a cause */
+	int64_t lanes;      /* so many lost lanes of PCI Express are PcieLanesLost; 0: none are */
 };
 
 extern const struct link_limits link_limits_default;
 
 /*
- * "flaps=3,window=600,errors-ib=120,errors-eth=36,recover=600", times in seconds, each of them
- * optional. ERR_INVALID "BadFlag"; *ret stays as it is then.
+ * "flaps=3,window=600,errors-ib=120,errors-eth=36,recover=600,lanes=1", times in seconds, each of
+ * them optional. ERR_INVALID "BadFlag"; *ret stays as it is then.
  */
 int link_limits_read(const char *text, struct link_limits *ret, struct err *err);
 

@@ -22,6 +22,7 @@ const struct link_limits link_limits_default = {
 	.errors_ib = 120,
 	.errors_eth = 36,
 	.recover_ms = 600000,
+	.lanes = 1,
 };
 
 int link_limits_read(const char *text, struct link_limits *ret, struct err *err)
@@ -36,6 +37,7 @@ int link_limits_read(const char *text, struct link_limits *ret, struct err *err)
 		{"errors-ib", &limits.errors_ib, 1, INT32_MAX, 1},
 		{"errors-eth", &limits.errors_eth, 1, INT32_MAX, 1},
 		{"recover", &limits.recover_ms, 0, 86400, 1000},
+		{"lanes", &limits.lanes, 0, 16, 1},
 	};
 
 	while (*text) {
@@ -51,7 +53,7 @@ int link_limits_read(const char *text, struct link_limits *ret, struct err *err)
 		if (!value || i == ARRAY_LEN(keys))
 			return err_set(err, ERR_INVALID, "BadFlag",
 				       "--link-limits: \"%.40s\" is not one of flaps=, window=, "
-				       "errors-ib=, errors-eth=, recover=",
+				       "errors-ib=, errors-eth=, recover=, lanes=",
 				       part);
 		if (!str_to_int(value, keys[i].min, keys[i].max, &n))
 			return err_set(
@@ -198,9 +200,9 @@ json_t *link_verdict(const json_t *port, const json_t *before, const struct link
 				"and lanes",
 				name, (long long)speed, (long long)fastest),
 			now_ms};
-	else if (!pcie && str_eq(was, "PcieLanesLost")) /* not read yet, after a restart */
+	else if (!pcie && limits->lanes > 0 && str_eq(was, "PcieLanesLost")) /* not read yet */
 		return json_incref((json_t *)before);
-	else if (width > 0 && width < width_max)
+	else if (width > 0 && limits->lanes > 0 && width_max - width >= (double)limits->lanes)
 		made = (struct verdict){
 			"degraded", "PcieLanesLost",
 			str_printf("%s has %.0f of %.0f lanes of PCI Express; reseat the card, "

@@ -19,9 +19,11 @@
 /* One node, which wants A. */
 static json_t *links, *own, *wanted;
 static int64_t again_ms;
+static struct link_limits limits;
 
 static int set_up(void **state)
 {
+	limits = link_limits_default;
 	links = json_object();
 	own = json_object();
 	wanted = yaml("{'" A "': true}");
@@ -77,7 +79,7 @@ static void counted(const char *counters, int64_t now_ms)
 
 static void assert_verdict(int64_t now_ms, const char *verdict, const char *reason)
 {
-	again_ms = link_history_judge(links, wanted, &link_limits_default, own, now_ms);
+	again_ms = link_history_judge(links, wanted, &limits, own, now_ms);
 	assert_string_equal(json_str_or(json_at(port(), "verdict", "verdict"), "-"), verdict);
 	assert_string_equal(json_str_or(json_at(port(), "verdict", "reason"), "-"), reason);
 }
@@ -470,7 +472,14 @@ TEST_WITH(lost_lanes_are_degraded_and_a_bad_link_names_its_module, set_up, tear_
 	/* A new agent has not read them yet. */
 	(void)json_object_del((json_t *)port(), "details");
 	assert_verdict(LATE, "degraded", "PcieLanesLost");
+	/* 0: the verdict is off. 9, 8: as many as are lost count. */
 	json_put((json_t *)port(), "details", json_incref(details));
+	for (int i = 0; i < 4; i++) {
+		limits.lanes = i % 2 ? 8 : 9 * (i / 2);
+		assert_verdict(LATE, i % 2 ? "degraded" : "healthy",
+			       i % 2 ? "PcieLanesLost" : "LinkHealthy");
+	}
+	limits = link_limits_default;
 	json_put(json_object_get(details, "pcie"), "width", json_real(16));
 	assert_verdict(LATE + 1, "healthy", "LinkHealthy");
 	assert_string_equal(json_str_at(port(), "verdict", "message"), "ens1 has a link");
@@ -612,11 +621,13 @@ TEST_WITH(limits_are_read_as_the_flag_has_them, set_up, tear_down)
 {
 	static const char *const bad[] = {
 		"flaps", "flaps=0",       "flaps=9",  "window=", "flap=3",   "window=x",
-		"=3",    "recover=86401", "flaps=3 ", ",",       "flaps=3,,"};
-	struct link_limits limits = link_limits_default, kept;
+		"=3",    "recover=86401", "flaps=3 ", ",",       "flaps=3,,", "lanes=-1"};
+	struct link_limits kept;
 	struct err err = {0};
 
-	assert_int_equal(link_limits_read("flaps=5,window=60,errors-eth=7", &limits, &err), 0);
+	assert_int_equal(link_limits_read("flaps=5,window=60,errors-eth=7,lanes=0", &limits, &err),
+			 0);
+	assert_int_equal(limits.lanes, 0);
 	assert_int_equal(limits.flaps, 5);
 	assert_int_equal(limits.window_ms, 60000);
 	assert_int_equal(limits.errors_eth, 7);

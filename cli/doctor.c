@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "cli/doctor/doctor.h"
-#include "cli/doctor/findings.h"
 #include "cli/doctor/links.h"
 #include "cli/doctor/verbs_findings.h"
 #include "cli/leader.h"
@@ -24,6 +23,8 @@
 #include "nodeagent/host/observe.h"
 #include "nodeagent/host/rdma.h"
 #include "nodeagent/host/sysfs.h"
+#include "nodeagent/model/findings.h"
+#include "nodeagent/model/host_checks.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
 
@@ -137,7 +138,7 @@ static json_t *check_this_host(const struct cli *cli, struct err *err)
 	if (!observed)
 		return NULL;
 	facts = host_inspect(host, observed);
-	return doctor_check_host(observed, facts, mode);
+	return host_checks_run(observed, facts, mode);
 }
 
 static void check_leader(const struct cli *cli, json_t *findings)
@@ -158,11 +159,12 @@ static json_t *check_nodes(const struct cli *cli, struct err *err)
 	json_auto_t *findings = json_array(), *world = source_world(cli), *differences = NULL;
 	json_auto_t *networks = links_networks(world_kind(world, KIND_NAD));
 	const char *key;
-	json_t *state;
+	json_t *state, *finding;
+	size_t i;
 
 	if (!cli->compare)
 		check_leader(cli, findings);
-	for (size_t i = 0; i < cli->args_len; i++) {
+	for (i = 0; i < cli->args_len; i++) {
 		auto_free char *named =
 			str_printf("%s/%s", world_env(world, "namespace"), cli->args[i]);
 		json_auto_t *of_node = NULL;
@@ -186,7 +188,10 @@ static json_t *check_nodes(const struct cli *cli, struct err *err)
 			json_auto_t *of_node = doctor_check_node(
 				world_get(world, KIND_NODE, json_name(state)), state, networks);
 
-			json_array_extend(findings, of_node);
+			/* Of many nodes alike: those that are named say it. */
+			json_array_foreach (of_node, i, finding)
+				if (!str_eq(json_str_at(finding, "level"), "info"))
+					json_array_append(findings, finding);
 		}
 	differences = doctor_compare(world);
 	json_array_extend(findings, differences);

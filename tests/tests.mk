@@ -11,7 +11,7 @@ $(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(OUT)/tests/support/test_main.o $(AR
 
 # Tests in which time passes only where they wait.
 VIRTUAL_TIME := loop/loop grpc/server $(addprefix kube/,client informer queue) \
-	$(addprefix nodeagent/,pod_networks/addresses pod_networks/leaderless agent/agent agent/gid_reader agent/gpu_finder agent/link_health pod_networks/settings_reader process/channel kubelet/kubelet_versions kubelet/device_plugins kubelet/claims kubelet/pod_resources)
+	$(addprefix nodeagent/,pod_networks/addresses pod_networks/leaderless agent/agent agent/gid_reader agent/gpu_finder agent/host_checker agent/link_health pod_networks/settings_reader process/channel kubelet/kubelet_versions kubelet/device_plugins kubelet/claims kubelet/pod_resources)
 $(VIRTUAL_TIME:%=$(OUT)/tests/unit/%_test): $(OUT)/tests/fakes/virtual_time.o
 
 # Steps are counted where files change.

@@ -4,9 +4,9 @@
 
 #include "cli/doctor/away.h"
 #include "cli/doctor/doctor.h"
-#include "cli/doctor/findings.h"
 #include "cli/doctor/links.h"
 #include "lib/json/json.h"
+#include "nodeagent/model/findings.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/sriov/node_names.h"
@@ -171,6 +171,9 @@ json_t *doctor_check_node(const json_t *node, const json_t *state, const json_t 
 		check_pf(state, pf, findings);
 	check_masters(state, networks, findings);
 	check_resources(node, state, findings);
+	/* As the agent judges its host. */
+	json_array_foreach (json_at(state, "status", "hostFindings"), i, finding)
+		json_array_append_new(findings, json_copy(finding));
 	findings_sort(findings);
 	json_array_foreach (findings, i, finding)
 		json_put_str(finding, "node", json_name(state));

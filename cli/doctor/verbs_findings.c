@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli/doctor/findings.h"
 #include "lib/json/json.h"
+#include "nodeagent/model/findings.h"
 
 static const char *const call_names[VERBS_CALLS] = {
 	[VERBS_LIST] = "ibv_get_device_list",

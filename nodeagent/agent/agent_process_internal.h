@@ -14,6 +14,7 @@
 #include "nodeagent/agent/container.h"
 #include "nodeagent/agent/counter_collector.h"
 #include "nodeagent/agent/gid_reader.h"
+#include "nodeagent/agent/host_checker.h"
 #include "nodeagent/agent/host_events.h"
 #include "nodeagent/agent/link_health.h"
 #include "nodeagent/agent/node_state.h"
@@ -93,6 +94,7 @@ struct agent_process {
 	struct agent_counters counters;
 	struct timer *tidying;
 	struct {
+		struct host_checker *checker; /* settings of the host */
 		json_t *bad_profile; /* profile_refused(); NULL: the label is good, or none */
 		json_t *unfit;       /* container_findings() for the profile */
 	} found;

@@ -90,6 +90,7 @@ static json_t *compose_status(void *arg, const json_t *before, const char *now)
 		.gids = gid_reader_found(p->gids),
 		.networks = networks,
 		.links = link_health_status(p->counters.links),
+		.host_findings = host_checker_findings(p->found.checker),
 		.container = p->found.unfit,
 		.before = before,
 		.now = now,
@@ -142,11 +143,9 @@ static void offer_pools(void *arg)
 /* Pods' addresses, or what is observed, may be others. */
 static void ask_for_gids(struct agent_process *p)
 {
-	struct agent_view view = agent_view(p->agent);
-
 	if (p->attachments)
 		gid_reader_set(p->gids, attachments_list(p->attachments),
-			       json_at(view.observed, "rdma"));
+			       json_at(agent_view(p->agent).observed, "rdma"));
 }
 
 static void on_attached(void *arg)
@@ -163,7 +162,7 @@ static void tell_slices(const struct agent_process *p)
 }
 
 /* Before the NodeState is known an agent before us may know more of them. */
-static void judge_links(struct agent_process *p)
+static void judge_host(struct agent_process *p)
 {
 	struct agent_view view = agent_view(p->agent);
 	json_auto_t *wanted = NULL;
@@ -175,6 +174,7 @@ static void judge_links(struct agent_process *p)
 	link_health_looked(p->counters.links, &(struct link_health_look){.observed = view.observed,
 									 .wanted = wanted,
 									 .acted = view.acted});
+	host_checker_looked(p->found.checker, view.observed);
 	tell_slices(p); /* also of what an agent before us said, which is no change */
 }
 
@@ -190,7 +190,7 @@ static void on_looked(void *arg)
 	struct agent_view view = agent_view(p->agent);
 
 	offer_pools(p);
-	judge_links(p);
+	judge_host(p);
 	check_resources(p);
 	ask_for_gids(p);
 	readiness_set(p->readiness, "host", view.observed != NULL, "not looked at yet");
@@ -289,10 +289,9 @@ static void on_profile(void *arg, const char *label)
 static void on_publish(void *arg, const json_t *pools)
 {
 	struct agent_process *p = arg;
-	struct agent_view view = agent_view(p->agent);
 
 	assert(p->slices);
-	resource_slices_set(p->slices, pools, view.observed);
+	resource_slices_set(p->slices, pools, agent_view(p->agent).observed);
 }
 
 static void on_asked(void *arg, const json_t *claim)
@@ -349,9 +348,10 @@ static void on_node_state(void *arg, const json_t *object)
 	p->api.pods_hear = link_health_is_asked_for(object, LINK_HEALTH_POD_EVENTS);
 	p->api.taints_devices = link_health_is_asked_for(object, LINK_HEALTH_DEVICE_TAINTS);
 	link_health_heard(p->counters.links, json_at(object, "status", "linkHealth"));
+	host_checker_heard(p->found.checker, json_at(object, "status", "hostFindings"));
 	agent_set_node_state(p->agent, object);
 	offer_pools(p);
-	judge_links(p);
+	judge_host(p);
 	check_resources(p);
 	readiness_set(p->readiness, "nodestate", true, NULL);
 }
@@ -453,7 +453,6 @@ static void on_gathered(void *arg, size_t size_bytes, const json_t *devices)
 	struct agent_process *p = arg;
 
 	link_health_counted(p->counters.links, devices);
-
 	scrapes_fresh(p->counters.scrapes, size_bytes);
 	timer_start(p->tidying, TIDY_MS);
 }
@@ -539,6 +538,7 @@ static void start_host(struct agent_process *p)
 	});
 	p->gids = gid_reader_new(&(struct gid_reader_config){
 		.loop = p->loop, .hostd = p->hostd, .changed = report_status, .arg = p});
+	p->found.checker = host_checker_new(p->hostd, report_status, p);
 	p->agent = agent_new(&(struct agent_config){
 		.loop = p->loop,
 		.hostd = p->hostd,
@@ -689,6 +689,7 @@ void agent_wiring_done(struct agent_process *p)
 	host_events_free(p->events);
 	hostd_free(p->hostd);
 	gid_reader_free(p->gids);
+	host_checker_free(p->found.checker);
 	link_health_free(p->counters.links);
 	pod_events_free(p->api.pod_events);
 	recorder_free(p->api.recorder);

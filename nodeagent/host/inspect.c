@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Facts for `orbweaver doctor --local`, each read by itself from a few small files: a fact that
- * cannot be read costs no other. Whether a fact is good or bad is judged by the doctor's own rules
- * (cli), not here.
+ * Facts for nodeagent/model/host_checks.h, each read by itself from a few small files: a fact that
+ * cannot be read costs no other. Whether a fact is good or bad is judged there.
  */
 #include "nodeagent/host/inspect.h"
 

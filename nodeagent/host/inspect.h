@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What a person looks at by hand before RDMA is to work on a host, beyond the observed document:
- * kernel, modules, PCI Express links, congestion control, GPUs, limits of programs, files. Slow
- * enough to be left out of the agent's rounds; for `orbweaver doctor --local`.
+ * kernel, modules, PCI Express links, congestion control, GPUs, limits of programs, files. For
+ * `orbweaver doctor --local`; slow enough for the agent to ask seldom.
  */
 #pragma once
 

@@ -566,6 +566,10 @@ json_t *status_compose(const struct status_input *input)
 	if (input->observed)
 		(void)json_object_del(ret, "linkHealth");
 	json_put(ret, "linkHealth", json_incref((json_t *)input->links));
+	if (input->host_findings)
+		(void)json_object_del(ret, "hostFindings");
+	if (json_array_size(input->host_findings) > 0)
+		json_put(ret, "hostFindings", json_deep_copy(input->host_findings));
 	put_vfs(ret, input->plan);
 	/* It is of this plan or of none: what an earlier one cost is nothing to act upon. */
 	(void)json_object_del(ret, "impact");

@@ -45,6 +45,8 @@ struct status_input {
 	const json_t *networks;
 	/* link_history_status(); NULL: no port is judged. */
 	const json_t *links;
+	/* Of host_checks_settle(); NULL: not read, so that those of `before` stay. */
+	const json_t *host_findings;
 	/* What is missing in the agent's container: [{"reason", "message"}]; or NULL. */
 	const json_t *container;
 	/* The status on the server; conditions keep their lastTransitionTime. */

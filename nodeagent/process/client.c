@@ -258,6 +258,11 @@ void hostd_port(struct hostd *hostd, const json_t *port, hostd_done_fn done, voi
 	enqueue(hostd, PROTOCOL_PORT, 0, port, done, arg)->deadline_ms = HOSTD_PORT_MS;
 }
 
+void hostd_inspect(struct hostd *hostd, hostd_done_fn done, void *arg)
+{
+	enqueue(hostd, PROTOCOL_INSPECT, 0, NULL, done, arg)->deadline_ms = HOSTD_INSPECT_MS;
+}
+
 /* Each request carries them, so a new worker needs no telling. */
 void hostd_set_node_addresses(struct hostd *hostd, const json_t *addresses)
 {

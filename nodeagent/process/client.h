@@ -84,6 +84,8 @@ void hostd_counters(struct hostd *hostd, const json_t *device, hostd_done_fn don
 void hostd_gids(struct hostd *hostd, const json_t *wanted, hostd_done_fn done, void *arg);
 /* port_details_read(), of nodeagent/host/port_details.h; deadline HOSTD_PORT_MS. Likewise. */
 void hostd_port(struct hostd *hostd, const json_t *port, hostd_done_fn done, void *arg);
+/* host_inspect() of what a look sees; deadline HOSTD_INSPECT_MS. Likewise. */
+void hostd_inspect(struct hostd *hostd, hostd_done_fn done, void *arg);
 /* For host_set_node_addresses(); remembered for workers to come. */
 void hostd_set_node_addresses(struct hostd *hostd, const json_t *addresses);
 /*
@@ -104,6 +106,8 @@ enum {
 	HOSTD_GIDS_MS = 5000,
 	/* Five readings of a transceiver: 10 to 100 ms each. */
 	HOSTD_PORT_MS = 3000,
+	/* A look, some files of each function and GPU, one of each process. */
+	HOSTD_INSPECT_MS = 10000,
 };
 
 /*

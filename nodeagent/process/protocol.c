@@ -27,6 +27,7 @@ static const struct shape {
 	[PROTOCOL_COUNTERS] = {.name = "counters", .body = "device"},
 	[PROTOCOL_GIDS] = {.name = "gids", .body = "of"},
 	[PROTOCOL_PORT] = {.name = "port", .body = "of"},
+	[PROTOCOL_INSPECT] = {.name = "inspect"},
 };
 
 const char *protocol_kind_name(enum protocol_kind kind)

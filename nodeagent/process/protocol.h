@@ -29,10 +29,11 @@ enum protocol_kind {
 	PROTOCOL_COUNTERS, /* body: a device of that list */
 	PROTOCOL_GIDS,     /* body: what gids_find() wants */
 	PROTOCOL_PORT,     /* body: a port, of port_details_read() */
+	PROTOCOL_INSPECT,
 	PROTOCOL_KINDS,
 };
 
-/* "observe", "step", "load", "save", "devices", "counters", "gids", "port". */
+/* "observe", "step", "load", "save", "devices", "counters", "gids", "port", "inspect". */
 const char *protocol_kind_name(enum protocol_kind kind);
 
 struct protocol_request {

@@ -11,6 +11,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/host/counters.h"
 #include "nodeagent/host/gids.h"
+#include "nodeagent/host/inspect.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/host/port_details.h"
 #include "nodeagent/process/protocol.h"
@@ -54,6 +55,13 @@ static json_t *read_counters(struct host *host, const struct protocol_request *r
 	return counters_list(host, vfs, err);
 }
 
+static json_t *inspect(struct host *host, struct err *err)
+{
+	json_auto_t *observed = host_observe(host, 0, err);
+
+	return observed ? host_inspect(host, observed) : NULL;
+}
+
 static json_t *carry_out(struct host *host, const struct protocol_request *request, struct err *err)
 {
 	json_t *result = NULL;
@@ -77,6 +85,8 @@ static json_t *carry_out(struct host *host, const struct protocol_request *reque
 		return gids_find(host, request->body, err);
 	case PROTOCOL_PORT:
 		return port_details_read(host, request->body, err);
+	case PROTOCOL_INSPECT:
+		return inspect(host, err);
 	case PROTOCOL_KINDS:
 		break;
 	}

@@ -45,6 +45,18 @@ jq '.items |= map(if .kind == "SriovNetworkNodeState" then .status.linkHealth.po
 t_eq "the history of a link" '{"reason":"LinkFlapping","since":"t","flaps":4,"changes":[["a",false,3,false],["b",true,1,true]]}' \
 	"$("$cli" report -f "$tmp/link.json" -o json | jq -c '.nodes[0].nics[0].link | {reason, since, flaps, changes}')"
 
+jq '.items |= map(if .kind == "SriovNetworkNodeState" then .status.hostFindings = [
+	{level: "warning", reason: "AcsRedirects", subject: "0000:17:00.0", seen: "s", expected: "e", remedy: "setpci"},
+	{level: "info", reason: "IrqBalance", subject: "irqbalance", seen: "s", remedy: "ban"}] else . end)' "$tmp/small.json" >"$tmp/host.json"
+t_eq "what the agent found on its host, with the remedy" 'warning w1: 0000:17:00.0 s; setpci, info w1: irqbalance s; ban' \
+	"$("$cli" report -f "$tmp/host.json" -o json |
+		jq -r '[.findings[] | select(.reason | test("AcsRedirects|IrqBalance")) | "\(.level) \(.object) \(.text)"] | join(", ")')"
+doctors() {
+	{ "$cli" doctor "$@" -f "$tmp/host.json" -o json || true; } | jq -r '[.items[].reason | select(test("AcsR|IrqB"))] | join(" ")'
+}
+t_eq "doctor of a node that is named" "AcsRedirects IrqBalance" "$(doctors w1)"
+t_eq "of all nodes without what is only good to know" "AcsRedirects" "$(doctors)"
+
 t_eq "top has its verdict beside the port, without rates" LinkFlapping \
 	"$("$cli" top -f "$tmp/link.json" -o json | jq -r '.ports[0] | select(has("received") | not).link')"
 t_fails "a node that is not there" "$cli" top -f "$tmp/link.json" nobody

@@ -169,6 +169,22 @@ TEST(says_how_the_links_are)
 	assert_null(condition_find(json_at(third, "conditions"), "LinksHealthy"));
 }
 
+TEST(host_findings_stay_until_the_host_was_read)
+{
+	json_auto_t *before = yaml("{hostFindings: [{level: info, reason: IrqBalance}]}");
+	json_auto_t *none = json_array(), *one = yaml("[{level: warning, reason: MemlockLow}]");
+	const struct {
+		const json_t *found, *want;
+	} rows[] = {{NULL, json_at(before, "hostFindings")}, {none, NULL}, {one, one}};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *status = compose_kept(&(struct status_input){
+			.before = before, .host_findings = rows[i].found, .now = NOW});
+
+		assert_true(json_same(json_at(status, "hostFindings"), rows[i].want));
+	}
+}
+
 TEST(lists_each_problem_with_the_nic_that_it_is_about)
 {
 	json_auto_t *plan = yaml(

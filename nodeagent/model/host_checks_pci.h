@@ -10,7 +10,7 @@
 #define VENDOR_MELLANOX "15b3"
 #define VENDOR_NVIDIA   "10de"
 
-/* Of doctor_check_host(): what is known, and what was found so far. */
+/* Of host_checks_run(): what is known, and what was found so far. */
 struct host_facts {
 	const json_t *observed, *facts;
 	const char *rdma_mode;

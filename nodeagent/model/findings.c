@@ -4,7 +4,7 @@
  * theirs in any order; findings_sort() then puts errors first, and leaves those of one level in the
  * order of the checks.
  */
-#include "cli/doctor/findings.h"
+#include "nodeagent/model/findings.h"
 
 #include <assert.h>
 

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Checks of one host, by what it was seen like. See doctor.h. */
+/*
+ * Each check reads the two documents and adds what it finds. The agent's are chosen by their
+ * reasons, from the same list.
+ */
+#include "nodeagent/model/host_checks.h"
+
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/doctor/doctor.h"
-#include "cli/doctor/findings.h"
-#include "cli/doctor/host_pci.h"
 #include "lib/json/json.h"
+#include "nodeagent/model/findings.h"
+#include "nodeagent/model/host_checks_pci.h"
 
 /* Below this, queues and buffers of one job do not fit: registering memory fails with ENOMEM. */
 #define MEMLOCK_LEAST (1LL << 30)
@@ -380,7 +385,7 @@ static void check_processors(struct host_facts *h)
 			    "none");
 }
 
-json_t *doctor_check_host(const json_t *observed, const json_t *facts, const char *rdma_mode)
+json_t *host_checks_run(const json_t *observed, const json_t *facts, const char *rdma_mode)
 {
 	static void (*const checks[])(struct host_facts *) = {
 		check_kernel,    check_modules,        check_device_files, check_rdma_mode,
@@ -399,4 +404,68 @@ json_t *doctor_check_host(const json_t *observed, const json_t *facts, const cha
 		checks[i](&h);
 	findings_sort(h.findings);
 	return h.findings;
+}
+
+/* ---- for NodeStates -------------------------------------------------------------------------- */
+
+/*
+ * Left out: links, GUIDs, MTU, RDMA mode, SR-IOV and lanes, which linkHealth, interfaces, problems
+ * and RebootRequired are about; interrupts, which irqbalance moves; files of devices, which come
+ * and go; what the agent itself could not run without.
+ */
+static bool is_of_settings(const json_t *finding)
+{
+	static const char *const reasons[] = {
+		"KernelTooOld",    "ModuleMissing", "IommuTranslates", "PcieSettings",
+		"AcsRedirects",    "AtsOn",         "PeerMemMissing",  "GdrCopyMissing",
+		"NumaMisfit",      "EcnOff",        "EcnDiffers",      "TrafficClassDiffers",
+		"FirmwareDiffers", "MemlockLow",    "CpuGovernor",     "CpuIdleStates",
+		"IrqBalance",      "NoHugePages",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+		if (str_eq(json_str_at(finding, "reason"), reasons[i]))
+			return true;
+	return false;
+}
+
+json_t *host_checks_of_settings(const json_t *observed, const json_t *facts)
+{
+	json_auto_t *all = host_checks_run(observed, facts, NULL);
+	json_t *ret = json_array(), *item;
+	bool has_rdma = false;
+	size_t i;
+
+	json_array_foreach (json_at(observed, "interfaces"), i, item)
+		has_rdma = has_rdma || host_is_rdma_nic(item);
+	json_array_foreach (all, i, item)
+		if (has_rdma && is_of_settings(item))
+			json_array_append(ret, item);
+	return ret;
+}
+
+/* One of the same reason about the same subject. */
+static bool has_same(const json_t *list, const json_t *finding)
+{
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (list, i, item)
+		if (json_same(json_at(item, "reason"), json_at(finding, "reason")) &&
+		    json_same(json_at(item, "subject"), json_at(finding, "subject")))
+			return true;
+	return false;
+}
+
+json_t *host_checks_settle(const json_t *found, const json_t *before, const json_t *shown)
+{
+	json_t *ret = json_array(), *item;
+	size_t i;
+
+	assert(json_is_array(found));
+	json_array_foreach (found, i, item)
+		if (json_array_size(ret) < HOST_CHECKS_MAX && !has_same(ret, item) &&
+		    (has_same(before, item) || has_same(shown, item)))
+			json_array_append(ret, item);
+	return ret;
 }

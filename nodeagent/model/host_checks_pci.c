@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Rows of what can be wrong with a function, then what two functions are to each other. */
-#include "cli/doctor/host_pci.h"
+#include "nodeagent/model/host_checks_pci.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/doctor/findings.h"
+#include "nodeagent/model/findings.h"
 
 /* Bytes; below, a NIC with such a link (GT/s times lanes) has too few requests under way. */
 #define MAX_READ_LEAST 4096
@@ -111,9 +111,7 @@ static void check_redirects(struct host_facts *h, const char *rest, const char *
 	while ((bridge = strsep(&next, "/")))
 		if (json_list_has(json_at(h->facts, "redirects"), bridge) &&
 		    !json_find(h->findings, "subject", bridge))
-			finding_add(h->findings,
-
-				    FINDING_WARNING, "AcsRedirects", bridge,
+			finding_add(h->findings, FINDING_WARNING, "AcsRedirects", bridge,
 				    "ACS without P2P redirects",
 				    "ACS off in the machine's firmware; Linux 6.11: "
 				    "pci=config_acs=00xx@BRIDGE; until the next boot: setpci "
@@ -222,10 +220,8 @@ void host_check_gpus(struct host_facts *h)
 						   json_str_or(json_at(pf, "pciAddress"), ""),
 						   "numaNode")));
 		if (!near)
-			finding_add(h->findings,
-
-				    FINDING_INFO, "NumaMisfit", json_str_at(gpu, "pciAddress"),
-				    "a NIC on the same NUMA node",
+			finding_add(h->findings, FINDING_INFO, "NumaMisfit",
+				    json_str_at(gpu, "pciAddress"), "a NIC on the same NUMA node",
 				    "its traffic crosses sockets; put a NIC into a slot "
 				    "of that socket",
 				    "GPU on NUMA node %lld, no RDMA NIC is there",

@@ -15,17 +15,19 @@
 #define RINGS_MAX  65535
 
 static const struct nic_setting settings[] = {
-	{.name = "pauseFrames", .right = "true or false"},
+	{.name = "pauseFrames", .right = "true or false", .disturbs = DISTURBS_BUT_MLX5},
 	{.name = "dscpToPriority",
-	 .right = "an object with DSCPs from 0 to 63 as keys, each a priority from 0 to 7"},
-	{.name = "trust", .right = "pcp or dscp"},
+	 .right = "an object with DSCPs from 0 to 63 as keys, each a priority from 0 to 7",
+	 .disturbs = DISTURBS_BUT_MLX5},
+	{.name = "trust", .right = "pcp or dscp", .disturbs = DISTURBS_BUT_MLX5},
 	{.name = "trafficClasses",
+	 .disturbs = DISTURBS_BUT_MLX5,
 	 .right = "an array of 1 to 8 objects with priorities (ascending, each of 0 to 7 in one of "
 		  "them), and either bandwidth (percent; 100 in all), or strict or vendor (true)"},
-	{.name = "pfc", .right = PRIORITIES},
+	{.name = "pfc", .right = PRIORITIES, .disturbs = DISTURBS},
 	{.name = "buffers",
 	 .right = "an object with sizes (8 of bytes), and priorities (8 of buffers from 0 to 7)",
-	 .disturbs = true},
+	 .disturbs = DISTURBS},
 	{.name = "ecn", .right = PRIORITIES},
 	{.name = "cnp",
 	 .right = "an object with dscp (0 to 63), priority (0 to 7), or both",
@@ -35,11 +37,11 @@ static const struct nic_setting settings[] = {
 	{.name = "trafficClass", .right = "an integer from 0 to 255, or -1: none"},
 	{.name = "rings",
 	 .right = "an object with rx, tx (1 to 65535), or both",
-	 .disturbs = true,
+	 .disturbs = DISTURBS,
 	 .in_part = true},
 	{.name = "channels",
 	 .right = "an object with combined (1 to 4096)",
-	 .disturbs = true,
+	 .disturbs = DISTURBS,
 	 .in_part = true},
 	{.name = "maxReadRequest", .right = "one of 128, 256, 512, 1024, 2048, 4096"},
 	{.name = "relaxedOrdering", .right = "true or false"},
@@ -218,6 +220,15 @@ int nic_settings_check(const json_t *all, struct err *err)
 			       "where it has none: drivers switch by these entries",
 			       json_str_at(all, "trust"));
 	return 0;
+}
+
+bool nic_setting_disturbs(const char *name, const char *driver)
+{
+	const struct nic_setting *setting = nic_setting_find(name);
+
+	assert(setting);
+	return setting->disturbs == DISTURBS ||
+	       (setting->disturbs == DISTURBS_BUT_MLX5 && !str_eq(driver, "mlx5_core"));
 }
 
 bool nic_setting_is_met(const char *name, const json_t *wanted, const json_t *is)

@@ -38,8 +38,9 @@ enum {
 struct nic_setting {
 	const char *name;
 	const char *right; /* what a value must be, for messages */
-	bool disturbs;     /* the driver may take the link down while it changes */
-	bool in_part;      /* of an object; members that are not named stay as they are */
+	/* Which drivers take the link down for a change: nic_setting_disturbs(). */
+	enum { DISTURBS_NONE, DISTURBS, DISTURBS_BUT_MLX5 } disturbs;
+	bool in_part; /* of an object; members that are not named stay as they are */
 };
 
 /*
@@ -49,6 +50,12 @@ struct nic_setting {
 const struct nic_setting *nic_settings(size_t *ret_n);
 /* NULL: there is none, also for a name of NULL. */
 const struct nic_setting *nic_setting_find(const char *name);
+
+/*
+ * Does this driver (NULL: unknown) take the link down for a moment when it changes the setting,
+ * and with it that of all VFs? Sources: docs/fabric.md. The name is one of the table.
+ */
+bool nic_setting_disturbs(const char *name, const char *driver);
 
 /*
  * Is it a value of this setting, in the form above? ERR_INVALID "BadSetting" `pfc: [9], must be …`;

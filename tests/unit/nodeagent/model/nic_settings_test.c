@@ -145,3 +145,14 @@ TEST(a_wish_is_met_by_what_it_names)
 	assert_false(nic_setting_is_met("rings", NULL, json_at(is, "rings")));
 	assert_false(nic_setting_is_met("rings", json_at(want, "rings"), NULL));
 }
+
+TEST(which_changes_take_the_link_down_depends_on_the_driver)
+{
+	assert_true(nic_setting_disturbs("pfc", "mlx5_core"));
+	assert_true(nic_setting_disturbs("rings", "mlx5_core"));
+	assert_false(nic_setting_disturbs("trust", "mlx5_core"));
+	assert_true(nic_setting_disturbs("trust", "ice"));
+	/* Unknown takes the safe side. */
+	assert_true(nic_setting_disturbs("trafficClasses", NULL));
+	assert_false(nic_setting_disturbs("rdmaCmTos", NULL));
+}

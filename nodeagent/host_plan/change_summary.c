@@ -28,7 +28,8 @@ enum rank {
 	RANK_LINK,
 	RANK_AUTOPROBE,
 	RANK_EACH, /* from here on */
-	RANK_RULE = RANK_EACH,
+	RANK_SETTING = RANK_EACH,
+	RANK_RULE,
 	RANK_MODULE,
 };
 
@@ -56,6 +57,7 @@ static const struct words {
 	{"set-vf-guid", true, RANK_ADDRESS, "given GUIDs", NULL, ""},
 	{"set-vf-link-state", true, RANK_LINK, "with another link state", NULL, ""},
 	{"link-up", false, RANK_LINK, "link up", NULL, ""},
+	{"set-nic-setting", false, RANK_SETTING, "", "setting", " set"},
 	{"write-udev-rule", false, RANK_RULE, "udev rule ", "rule", " written"},
 	{"remove-udev-rule", false, RANK_RULE, "udev rule ", "rule", " removed"},
 	{"load-module", false, RANK_MODULE, "module ", "module", " loaded"},

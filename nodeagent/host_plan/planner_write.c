@@ -23,7 +23,7 @@ json_t *planner_add(struct planning *p, const struct pf *pf, const struct vf *vf
 	struct err err = {0};
 	const struct step_kind *kind = step_check(step, &err);
 	json_auto_t *owned = step;
-	enum step_impact impact = kind ? kind->impact : STEP_IMPACT_NONE;
+	enum step_impact impact = kind ? step_impact(step) : STEP_IMPACT_NONE;
 	auto_free char *why = NULL;
 	json_t *entry;
 	va_list ap;

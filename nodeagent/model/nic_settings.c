@@ -15,7 +15,9 @@
 #define RINGS_MAX  65535
 
 static const struct nic_setting settings[] = {
-	{.name = "pauseFrames", .right = "true or false", .disturbs = DISTURBS_BUT_MLX5},
+	{.name = "pauseFrames",
+	 .right = "true or false, or an object with rx and tx that differ",
+	 .disturbs = DISTURBS_BUT_MLX5},
 	{.name = "dscpToPriority",
 	 .right = "an object with DSCPs from 0 to 63 as keys, each a priority from 0 to 7",
 	 .disturbs = DISTURBS_BUT_MLX5},
@@ -157,6 +159,10 @@ static bool are_classes(const json_t *value)
 
 static bool value_is_right(const char *name, const json_t *value)
 {
+	if (str_eq(name, "pauseFrames") && json_object_size(value) == 2)
+		return json_is_boolean(json_at(value, "rx")) &&
+		       json_is_boolean(json_at(value, "tx")) &&
+		       !json_same(json_at(value, "rx"), json_at(value, "tx"));
 	if (str_eq(name, "pauseFrames") || str_eq(name, "relaxedOrdering"))
 		return json_is_boolean(value);
 	if (str_eq(name, "dscpToPriority"))

@@ -3,7 +3,8 @@
  * Settings of a NIC that RoCE depends on: names, values in one form each, and how values compare.
  * What each means, and which interface of the kernel has it, is in docs/node-agent.md. Pure.
  *
- *   pauseFrames       bool: IEEE 802.3x pause frames, received and sent
+ *   pauseFrames       bool: IEEE 802.3x pause frames, received and sent; where one of both is on,
+ *                     {"rx": true, "tx": false}
  *   dscpToPriority    {"26": 3}: all DSCPs with a priority of their own; {}: none
  *   trust             "pcp", "dscp": what gives a received packet its priority
  *   trafficClasses    [{"priorities": [0, 1], "bandwidth": 50}, …], by number of the class. Each of

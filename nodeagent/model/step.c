@@ -4,6 +4,7 @@
  */
 #include "nodeagent/model/step.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include "lib/base/pci_address.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/model/nic_settings.h"
 #include "nodeagent/model/text.h"
 
 static const char *const netns_modes[] = {"shared", "exclusive", NULL};
@@ -138,6 +140,16 @@ static const struct step_kind kinds[] = {
 		.fields = {ADDRESS("device")},
 	},
 	{
+		/* In as much time as a driver needs that starts all queues anew. */
+		.name = "set-nic-setting",
+		.impact = STEP_IMPACT_PF,
+		.deadline_ms = 60000,
+		.fields = {ADDRESS("pf"),
+			   {.name = "setting", .type = STEP_FIELD_NAME},
+			   {.name = "value", .type = STEP_FIELD_SETTING},
+			   {.name = "force", .type = STEP_FIELD_BOOL, .optional = true}},
+	},
+	{
 		.name = "set-vf-mac",
 		.impact = STEP_IMPACT_VF,
 		.deadline_ms = 15000,
@@ -235,6 +247,15 @@ static const struct step_kind *step_kind_find(const char *name)
 	return NULL;
 }
 
+enum step_impact step_impact(const json_t *step)
+{
+	const struct step_kind *kind = step_kind_find(json_str_at(step, "step"));
+	const struct nic_setting *setting = nic_setting_find(json_str_at(step, "setting"));
+
+	assert(kind);
+	return setting && !setting->disturbs ? STEP_IMPACT_NONE : kind->impact;
+}
+
 const char *step_impact_name(enum step_impact impact)
 {
 	switch (impact) {
@@ -314,6 +335,9 @@ static bool value_is_right(const struct step_field *field, const json_t *value)
 		return is_name(text);
 	case STEP_FIELD_OF_VFS:
 		return are_of_vfs(field, value);
+	case STEP_FIELD_SETTING:
+		/* step_check() looks, which knows the setting. */
+		return true;
 	}
 	return false;
 }
@@ -347,6 +371,8 @@ static char *what_is_right(const struct step_field *field)
 	case STEP_FIELD_OF_VFS:
 		one = what_is_right(&each);
 		return str_printf("an object with numbers of VFs as keys, each %s", one);
+	case STEP_FIELD_SETTING:
+		break;
 	}
 	return str_dup("absent");
 }
@@ -373,6 +399,7 @@ const struct step_kind *step_check(const json_t *step, struct err *err)
 	const char *name = json_str_at(step, "step");
 	const struct step_kind *kind = step_kind_find(name);
 	const struct step_field *name_field;
+	struct err wrong = {0};
 	const char *key;
 	json_t *member;
 
@@ -392,7 +419,12 @@ const struct step_kind *step_check(const json_t *step, struct err *err)
 			return NULL;
 		}
 	}
-	/* The one field that depends on another. */
+	/* Fields that depend on another. */
+	if (field_of(kind, "setting") &&
+	    nic_setting_check(json_str_at(step, "setting"), json_at(step, "value"), &wrong) < 0) {
+		(void)err_set(err, ERR_BUG, "BadStep", "step %s: %s", kind->name, wrong.text);
+		return NULL;
+	}
 	name_field = field_of(kind, "name");
 	if (name_field && str_eq(json_str_at(step, "rule"), "pf-name") && !json_at(step, "name")) {
 		(void)bad_field(step, name_field, NULL, err);

@@ -57,6 +57,7 @@ enum step_field_type {
 	STEP_FIELD_CHOICE,  /* one of choices */
 	STEP_FIELD_NAME,    /* of an interface: 1 to 63 of A-Z a-z 0-9 . _ - */
 	STEP_FIELD_OF_VFS,  /* {"0": …}: of VFs of a PF, by number, one at least, `each` */
+	STEP_FIELD_SETTING, /* a value of the step's "setting" (nic_settings.h) */
 };
 
 struct step_field {
@@ -78,6 +79,8 @@ struct step_kind {
 
 const struct step_kind *step_kinds(size_t *ret_n);
 
+/* That of its kind, or, of a step for a setting, of its setting. The step is a checked one. */
+enum step_impact step_impact(const json_t *step);
 /* "none", "vf", "pf", "reboot". */
 const char *step_impact_name(enum step_impact impact);
 

@@ -76,6 +76,10 @@ static const struct {
 	{PF_MTU(A, "2000") PF_MTU(A, "1500"), "enp10s0: MTU 1500"},
 	{VF_MTU(A, A_0, "2000"), "enp10s0: 1 VF with MTU 2000"},
 	{PF(A, "link-up, device: '" A "'"), "enp10s0: link up"},
+	{RULE(A, "write", "nm-unmanaged")
+		 PF(A, "set-nic-setting, pf: '" A "', setting: pfc, value: [3]")
+			 PF(A, "set-nic-setting, pf: '" A "', setting: trust, value: dscp"),
+	 "enp10s0: pfc set, trust set, udev rule nm-unmanaged written"},
 	{PF(A, "set-firmware, pf: '" A "', count: 16"), "enp10s0: firmware set for 16 VFs"},
 	{VFS(A, A_0 "', '" A_1, "set-vf-link-state, pf: '" A "', vfs: {'0': auto, '1': auto}"),
 	 "enp10s0: 2 VFs with another link state"},

@@ -15,6 +15,8 @@ static const struct {
 	const char *error; /* begins so; NULL: it is right */
 } values[] = {
 	{"pauseFrames", "true", NULL},
+	{"pauseFrames", "{rx: true, tx: false}", NULL},
+	{"pauseFrames", "{rx: true, tx: true}", "pauseFrames: "},
 	{"pauseFrames", "1", "pauseFrames: 1, must be true or false"},
 	{"pauseFrames", NULL, "pauseFrames: is missing, must be true or false"},
 	{"trust", "dscp", NULL},

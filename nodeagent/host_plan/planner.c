@@ -15,19 +15,23 @@
 static int read_spec(const json_t *spec, const json_t **ret_interfaces, const char **ret_mode,
 		     struct err *err)
 {
-	const json_t *system, *bridges, *ovs;
+	const json_t *system, *bridges, *ovs, *nics;
 
 	if (!json_is_object(spec))
 		return err_set(err, ERR_INVALID, "BadSpec", "spec is %s, must be an object",
 			       json_type_words(spec));
 	if (json_get_array(spec, "spec", "interfaces", ret_interfaces, err) < 0 ||
+	    json_get_array(spec, "spec", "nicSettings", &nics, err) < 0 ||
 	    json_get_object(spec, "spec", "system", &system, err) < 0 ||
 	    json_get_object(spec, "spec", "bridges", &bridges, err) < 0 ||
 	    json_get_array(bridges, "spec.bridges", "ovs", &ovs, err) < 0 ||
 	    json_get_str(system, "spec.system", "rdmaMode", "", ret_mode, err) < 0)
 		return -1;
-	if (json_array_size(*ret_interfaces) > INTERFACES_MAX)
-		return err_set(err, ERR_INVALID, "BadSpec", "spec.interfaces: more than %d",
+	if (json_array_size(*ret_interfaces) > INTERFACES_MAX ||
+	    json_array_size(nics) > INTERFACES_MAX)
+		return err_set(err, ERR_INVALID, "BadSpec", "spec.%s: more than %d",
+			       json_array_size(nics) > INTERFACES_MAX ? "nicSettings"
+								      : "interfaces",
 			       INTERFACES_MAX);
 	if (!**ret_mode)
 		*ret_mode = NULL;
@@ -230,9 +234,10 @@ static void plan_host(struct planning *p, const json_t *interfaces, const char *
 	for (size_t i = 0; i < p->n_pfs; i++) {
 		struct pf *pf = &p->pfs[i];
 
+		plan_settings(p, pf);
 		if (pf->is_wanted)
 			plan_wanted(p, pf);
-		else
+		else if (!pf->has_settings_only)
 			plan_unwanted(p, pf);
 	}
 	check_writable(p);

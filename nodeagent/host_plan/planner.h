@@ -27,8 +27,9 @@ struct planner_input {
 	 * How the host was before we touched it: "found" of an earlier plan, kept in a file on the
 	 * host. NULL or {} when there is none. {"pfs": {"0000:3b:00.0": {"numVfs", "mtu",
 	 * "eSwitchMode", "linkAdminState", "driversAutoprobe", "udevRules", "vendor", "deviceID",
-	 * "permanentMac", "overrides": {VF: driver}}}, "rdma": {"netnsMode"}}, members absent that
-	 * could not be known.
+	 * "permanentMac", "overrides": {VF: driver}}}, "rdma": {"netnsMode"}, "settings":
+	 * {"0000:3b:00.0": {"vendor", "deviceID", "permanentMac", "values": {"pfc": []}}}}, members
+	 * absent that could not be known.
 	 */
 	const json_t *found;
 	/*

@@ -9,6 +9,7 @@
  *	planner_read.c       spec, observed document and found, to PFs
  *	planner_node.c       the node: mode of the RDMA subsystem, modules
  *	planner.c            PF after PF, by address
+ *	  planner_settings.c   RoCE settings, wanted or put back
  *	  planner_check.c      can what is wanted be done at all; firmware
  *	  planner_pf.c         rules, MTU, link, eSwitch and number of VFs
  *	  planner_vf.c         addresses, drivers and MTU of the VFs
@@ -28,6 +29,7 @@
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "nodeagent/host_plan/planner.h"
+#include "nodeagent/model/nic_settings.h"
 #include "nodeagent/model/observed.h"
 #include "nodeagent/model/step.h"
 #include "nodeagent/model/text.h"
@@ -131,6 +133,11 @@ struct pf {
 	/* How it was before we touched it; NULL when nothing was kept, or it was another card. */
 	const json_t *found;
 	bool may_have_vfs; /* although it is protected: a policy says so in so many words */
+	const json_t *nic; /* its entry of spec.nicSettings; NULL: none */
+	const json_t
+		*nic_found;     /* settings as they were before ours; NULL: none, or another card */
+	bool is_nic_bad;        /* that entry cannot be read: settings stay as they are */
+	bool has_settings_only; /* neither spec.interfaces nor found has a word about its VFs */
 	struct vf *vfs;
 	size_t n_vfs;
 };
@@ -168,7 +175,7 @@ static inline const json_t *rdma_hardware(const struct planning *p, const char *
 
 /*
  * Build p->pfs. What cannot be read of an entry of spec.interfaces is a problem, and that PF is
- * neither changed nor put back.
+ * neither changed nor put back; the same holds for spec.nicSettings, apart.
  */
 void planner_read(struct planning *p, const json_t *interfaces);
 
@@ -178,6 +185,11 @@ void planner_read(struct planning *p, const json_t *interfaces);
 void plan_node(struct planning *p, const char *rdma_mode);
 /* After all else: close records of reboots, and go on with the one that p->reboot asks for. */
 void plan_boots(struct planning *p);
+
+/* ---- planner_settings.c ---------------------------------------------------------------------- */
+
+/* RoCE settings of the PF, whether spec names it otherwise or not. */
+void plan_settings(struct planning *p, const struct pf *pf);
 
 /* ---- planner_check.c ------------------------------------------------------------------------- */
 
@@ -190,6 +202,12 @@ bool check_pf(struct planning *p, struct pf *pf);
 /* ---- planner_pf.c ---------------------------------------------------------------------------- */
 
 void plan_pf(struct planning *p, struct pf *pf);
+
+/*
+ * Name the holder of each VF that is held; true when there is one, or VFs that cannot be seen.
+ * takes_all: all VFs would go; false: their link would, which a VF without driver does not notice.
+ */
+bool plan_is_blocked(struct planning *p, const struct pf *pf, bool takes_all, const char *why);
 
 /*
  * Take the PF through no VFs to so many, in that eSwitch mode (NULL: as it is; a mode that is not

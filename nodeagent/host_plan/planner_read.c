@@ -243,6 +243,9 @@ static void read_pf(const struct planning *p, struct pf *pf)
 	found = json_at(p->in->found, "pfs", pf->address);
 	if (found && is_same_card(found, entry))
 		pf->found = found;
+	found = json_at(p->in->found, "settings", pf->address);
+	if (found && is_same_card(found, entry))
+		pf->nic_found = found;
 	if (!pf->is_wanted)
 		pf->may_have_vfs = json_is_true(json_at(pf->found, "allowPrimaryNic"));
 	pf->n_vfs = json_array_size(json_at(entry, "Vfs"));
@@ -279,15 +282,56 @@ static int compare_pfs(const void *a, const void *b)
 	return order != 0 ? order : x->index < y->index ? -1 : 1;
 }
 
+/* p->pfs has room for it. */
+static struct pf *need_pf(struct planning *p, const char *address)
+{
+	for (size_t i = 0; i < p->n_pfs; i++)
+		if (str_eq(p->pfs[i].address, address))
+			return &p->pfs[i];
+	p->pfs[p->n_pfs] = (struct pf){.address = address, .has_settings_only = true};
+	return &p->pfs[p->n_pfs++];
+}
+
+/* An entry of spec.nicSettings. */
+static void read_nic(struct planning *p, const json_t *entry)
+{
+	const char *address = json_str_at(entry, "pciAddress");
+	const json_t *settings = json_at(entry, "settings");
+	struct err err = {0};
+	struct pf *pf;
+
+	if (!address) {
+		planner_problem(p, NULL, "BadSpec",
+				"an entry of spec.nicSettings has no pciAddress: correct the pool");
+		return;
+	}
+	pf = need_pf(p, address);
+	if (pf->nic)
+		(void)err_set(&err, ERR_INVALID, "BadSpec", "spec.nicSettings has it twice");
+	else if (!json_is_object(settings))
+		(void)err_set(&err, ERR_INVALID, "BadSpec", "settings: must be an object");
+	else
+		(void)nic_settings_check(settings, &err);
+	pf->nic = entry;
+	if (!err.text[0])
+		return;
+	pf->is_nic_bad = true;
+	planner_problem(p, pf, "BadSpec", QUOTE ": its settings stay as they are; correct the pool",
+			err.text);
+}
+
 void planner_read(struct planning *p, const json_t *interfaces)
 {
 	const json_t *found = json_at(p->in->found, "pfs");
+	const json_t *nics = json_at(p->in->spec, "nicSettings");
+	const json_t *nics_found = json_at(p->in->found, "settings");
 	size_t i, n = 0, most = json_array_size(interfaces) + json_object_size(found);
 	const char *address;
 	json_t *entry;
 
 	assert(!p->pfs);
-	p->pfs = mem_calloc(most + 1, sizeof(*p->pfs));
+	p->pfs = mem_calloc(most + json_array_size(nics) + json_object_size(nics_found) + 1,
+			    sizeof(*p->pfs));
 	json_array_foreach ((json_t *)interfaces, i, entry) {
 		p->pfs[n] = (struct pf){.index = i};
 		if (read_wanted(p, entry, &p->pfs[n]))
@@ -312,6 +356,10 @@ void planner_read(struct planning *p, const json_t *interfaces)
 		*pf = p->pfs[i];
 		p->n_pfs++;
 	}
+	json_array_foreach ((json_t *)nics, i, entry)
+		read_nic(p, entry);
+	json_each (nics_found, address, entry)
+		(void)need_pf(p, address);
 	for (i = 0; i < p->n_pfs; i++)
 		read_pf(p, &p->pfs[i]);
 }

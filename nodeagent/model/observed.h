@@ -7,8 +7,8 @@
 
 /*
  * The list "interfaces" as it goes into NodeState.status.interfaces, with those that are "missing"
- * for a moment (history.h): the same without what only the agent needs ("host" members). Returns
- * new; NULL when there is no such list.
+ * for a moment (history.h): the same without what only the agent needs ("host" members, and
+ * "settingsUnsupported"). Returns new; NULL when there is no such list.
  */
 json_t *observed_status_interfaces(const json_t *observed);
 

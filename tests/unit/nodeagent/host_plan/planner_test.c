@@ -25,7 +25,7 @@
 #define P1        "0000:3b:00.0"
 
 static const char *const files[] = {"order",     "impossible", "external", "holders",
-				    "addresses", "refused",    "back"};
+				    "addresses", "refused",    "back",     "settings"};
 
 static char *read_file(const char *name)
 {

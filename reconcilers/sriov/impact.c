@@ -13,6 +13,8 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/model/nic_settings.h"
+#include "reconcilers/sriov/roce_settings.h"
 
 struct impact {
 	enum node_impact worst;
@@ -219,6 +221,56 @@ static void compare_mtu(struct impact *impact, const json_t *now, const json_t *
 	add_change(impact, NODE_IMPACT_NONE, now, vfs, message);
 }
 
+/* ---- RoCE settings --------------------------------------------------------------------------- */
+
+/* Pods that hold VFs of the PF lose their link for a moment, so they have to end first. */
+static void take_link(struct impact *impact, const json_t *now, const char *what)
+{
+	auto_free char *why = str_printf("settings that take the link down change: %s", what);
+	json_int_t vfs = json_integer_value(json_at(now, "numVfs"));
+	bool may_hold = vfs > 0 && impact->unknown > 0;
+	json_t *vf;
+	size_t i;
+
+	json_array_foreach (json_at(now, "Vfs"), i, vf)
+		may_hold |= add_pod(impact, now, vf, why);
+	add_change(impact, may_hold ? NODE_IMPACT_EVICT : NODE_IMPACT_NONE, now, vfs, why);
+}
+
+/* was, wish: entries of spec.nicSettings; NULL: none. */
+static void compare_settings(struct impact *impact, const json_t *now, const json_t *was,
+			     const json_t *wish)
+{
+	json_auto_t *unmet = roce_settings_unmet(wish, now);
+	auto_strbuf struct strbuf quiet = {0}, loud = {0};
+	size_t n;
+	const struct nic_setting *all = nic_settings(&n);
+
+	for (size_t i = 0; i < n; i++) {
+		const char *name = all[i].name;
+		const json_t *before = json_at(was, "settings", name);
+		const json_t *to = json_at(wish, "settings", name);
+		const json_t *is = json_at(now, "settings", name);
+		auto_free char *text = to ? json_text(to) : NULL;
+		struct strbuf *what =
+			nic_setting_disturbs(name, json_str_at(now, "driver")) ? &loud : &quiet;
+
+		/* One that the NIC does not have makes no difference any more. */
+		if (to ? !json_list_has(unmet, name) || (!is && json_same(before, to)) : !before)
+			continue;
+		strbuf_addf(what, "%s%s %s", what->len ? ", " : "", name,
+			    text ? text : "as it was found");
+	}
+	if (loud.len)
+		take_link(impact, now, strbuf_str(&loud));
+	if (quiet.len) {
+		auto_free char *message = str_printf("settings change: %s", strbuf_str(&quiet));
+
+		add_change(impact, NODE_IMPACT_NONE, now,
+			   json_integer_value(json_at(now, "numVfs")), message);
+	}
+}
+
 /* ---- PFs ------------------------------------------------------------------------------------- */
 
 /* Why the agent does nothing at all to this PF, a new string; NULL: it does. */
@@ -336,6 +388,9 @@ json_t *node_impact(const json_t *before, const json_t *spec, const json_t *stat
 		const json_t *was = json_find(json_at(before, "interfaces"), "pciAddress", address);
 		const json_t *wish = json_find(json_at(spec, "interfaces"), "pciAddress", address);
 
+		compare_settings(&impact, now,
+				 json_find(json_at(before, "nicSettings"), "pciAddress", address),
+				 json_find(json_at(spec, "nicSettings"), "pciAddress", address));
 		if (wish) {
 			compare_wanted(&impact, now, was, wish);
 		} else {

@@ -7,7 +7,8 @@
  * changes the number of VFs by removing all of them, the same goes for another eSwitch mode; a VF
  * changes its driver only while no pod holds it; the RDMA namespace mode changes at run time only
  * while there is no namespace but the host's, so it counts as a boot. An MTU never costs a pod: VFs
- * that are held keep theirs.
+ * that are held keep theirs. RoCE settings cost pods where their driver takes the link down
+ * (nodeagent/model/nic_settings.h).
  *
  * What the status does not say, this cannot know: macvlan and ipvlan interfaces on a PF, and
  * programs of the host that hold a VF. The agent looks at those again before each write, and waits.

@@ -19,6 +19,7 @@
 #include "reconcilers/sriov/node_rails.h"
 #include "reconcilers/sriov/node_report.h"
 #include "reconcilers/sriov/pool_config.h"
+#include "reconcilers/sriov/roce_settings.h"
 #include "reconcilers/sriov/sriov_guid.h"
 
 /* Reason of conditions while the Node is gone. */
@@ -426,10 +427,23 @@ static void tell_of_edit(struct plan *plan, const char *key, const json_t *state
 	if (n > POLICIES_TOLD)
 		strbuf_adds(&instead, ", …");
 	if (n == 0)
-		strbuf_adds(&instead, json_same(json_at(was, "system"), json_at(wanted, "system"))
-					      ? "the SriovNetworkNodePolicies of the node"
-					      : "the SriovNetworkPoolConfig of the node");
+		strbuf_adds(&instead,
+			    json_same(json_at(was, "system"), json_at(wanted, "system")) &&
+					    json_same(json_at(was, "nicSettings"),
+						      json_at(wanted, "nicSettings"))
+				    ? "the SriovNetworkNodePolicies of the node"
+				    : "the SriovNetworkPoolConfig of the node");
 	edit_tell(plan, KIND_NODE_STATE, key, state, was, wanted, strbuf_str(&instead));
+}
+
+/* RoCE settings; those that are there while no single good answer exists. New, or NULL. */
+static json_t *decide_nics(const struct decision *d, const json_t *world, const json_t *labels)
+{
+	const json_t *current = json_at(d->spec, "nicSettings"), *roce;
+
+	if (!pool_config_roce(world, labels, &roce) || (roce && d->pfs_len == 0))
+		return json_incref((json_t *)current);
+	return roce ? roce_settings_nics(d, roce) : NULL;
 }
 
 /*
@@ -443,15 +457,19 @@ static json_t *decide_spec(struct decision *d, const json_t *world, const char *
 	const char *current = json_str_at(d->spec, "system", "rdmaMode");
 	json_t *spec = spec_json(d, pool_config_rdma_mode(world, labels, current));
 	json_t *there = json_is_object(d->spec) ? json_copy((json_t *)d->spec) : json_object();
-	json_t *rails = node_rails(d, world, labels);
+	json_t *rails = node_rails(d, world, labels), *nics = decide_nics(d, world, labels);
+	bool are_nics_same = json_same(json_at(there, "nicSettings"), nics);
 
 	(void)json_object_del(there, "rails");
+	(void)json_object_del(there, "nicSettings");
 	*ret_is_written = json_object_size(d->spec) > 0 && means_same(spec, there);
 	if (*ret_is_written) {
 		json_replace(&spec, json_incref(there));
 	}
+	*ret_is_written &= are_nics_same;
 	json_decref(there);
 	json_put(spec, "rails", rails);
+	json_put(spec, "nicSettings", nics);
 	return spec;
 }
 

@@ -16,6 +16,7 @@
 #include "reconcilers/core/problems.h"
 #include "reconcilers/core/trust.h"
 #include "reconcilers/sriov/node_labels.h"
+#include "reconcilers/sriov/roce_settings.h"
 #include "reconcilers/sriov/sriov_guid.h"
 
 /* Conflicts that a message names, and bytes of a value that it quotes. */
@@ -276,6 +277,17 @@ bool pool_config_rails(const json_t *world, const json_t *labels, const json_t *
 	return true;
 }
 
+bool pool_config_roce(const json_t *world, const json_t *labels, const json_t **ret)
+{
+	const json_t *pool;
+
+	if (!find_pool(world, labels, &pool) ||
+	    !roce_settings_check(json_at(pool, "spec", "roce"), NULL))
+		return false;
+	*ret = json_at(pool, "spec", "roce");
+	return true;
+}
+
 /* ---- the status of a pool -------------------------------------------------------------------- */
 
 /* Nodes that are in this pool and in another. */
@@ -427,6 +439,7 @@ void pool_config_check(const json_t *pool, struct problems *problems)
 			(int)str_clip(mode_text, strlen(mode_text), QUOTE_MAX), mode_text);
 	guid_pool_block(json_at(spec, "guidPool"), &block, problems);
 	(void)rails_are_good(json_at(spec, "rails"), problems);
+	(void)roce_settings_check(json_at(spec, "roce"), problems);
 }
 
 /* The nodes of the pool. */
@@ -453,6 +466,8 @@ void pool_config_put_report(const json_t *world, const json_t *labels, const jso
 		     json_str_or(json_at(state, "status", "system", "rdmaMode"), ""));
 	json_put_bool(report, "reboot",
 		      str_eq(condition_status_of(conditions, "RebootRequired"), "True"));
+	if (!roce_settings_are_met(state))
+		json_put_bool(report, "unmet", true);
 	json_put(reports, name, report);
 }
 
@@ -467,7 +482,8 @@ static struct crew count_crew(const json_t *pool, const json_t *reports)
 		bool boots = json_is_true(json_at(report, "reboot"));
 
 		crew.booting += boots;
-		if (!boots && (!*wanted || str_eq(json_str_at(report, "mode"), wanted))) {
+		if (!boots && !json_at(report, "unmet") &&
+		    (!*wanted || str_eq(json_str_at(report, "mode"), wanted))) {
 			crew.following++;
 			continue;
 		}
@@ -497,7 +513,7 @@ static bool allows_reboots(const json_t *pool)
 static struct pool_verdict judge_crew(const json_t *pool, const struct crew *crew)
 {
 	bool sets_nothing = str_empty(json_str_at(pool, "spec", "rdmaMode")) &&
-			    !json_at(pool, "spec", "guidPool") &&
+			    !json_at(pool, "spec", "guidPool") && !json_at(pool, "spec", "roce") &&
 			    !json_at(pool, "spec", "maxUnavailable") &&
 			    !json_at(pool, "metadata", "annotations", POOL_TAINT_DEGRADED) &&
 			    json_array_size(json_at(pool, "spec", "rails")) == 0;
@@ -525,8 +541,8 @@ static struct pool_verdict judge_crew(const json_t *pool, const struct crew *cre
 	if (sets_nothing)
 		return (struct pool_verdict){
 			true, "NothingSet",
-			str_dup("sets none of rdmaMode, guidPool, rails and maxUnavailable, and "
-				"changes nothing: set one, or delete it")};
+			str_dup("sets none of rdmaMode, guidPool, rails, roce and maxUnavailable, "
+				"and changes nothing: set one, or delete it")};
 	return (struct pool_verdict){
 		true, "InEffect",
 		str_printf("%zu of %zu nodes follow", crew->following, crew->nodes)};
@@ -602,8 +618,7 @@ int pool_config_reconcile(const json_t *world, const char *key, struct plan *pla
 				    conflicts.total - conflicts.named);
 		problem_add(&problems, "NodeInTwoPools", "spec.nodeSelector",
 			    "%s; let one pool select each node, until then these nodes keep their "
-			    "rdmaMode "
-			    "and GUIDs",
+			    "rdmaMode, GUIDs and RoCE settings",
 			    strbuf_str(&text));
 	}
 	plan_pool_status(plan, world, key, pool, &problems);

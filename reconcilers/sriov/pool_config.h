@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * SriovNetworkPoolConfig: which nodes belong together, their RDMA network namespace mode, the GUIDs
- * of their InfiniBand VFs.
+ * of their InfiniBand VFs, RoCE settings of their NICs (roce_settings.h).
  *
  * Source: github.com/k8snetworkplumbingwg/sriov-network-operator,
  * controllers/sriovnetworkpoolconfig_controller.go.
@@ -29,7 +29,8 @@ int pool_config_reconcile(const json_t *world, const char *key, struct plan *pla
 
 /*
  * What a node with these labels says to the pool that it is in: put POOL_REPORT_PREFIX + key:
- * {"mode": its rdmaMode, "reboot": it waits for one} into reports. `state` is its NodeState.
+ * {"mode": its rdmaMode, "reboot": it waits for one, "unmet": true: RoCE settings of a NIC are not
+ * as wanted} into reports. `state` is its NodeState.
  * Nothing when there is no single pool.
  */
 void pool_config_put_report(const json_t *world, const json_t *labels, const json_t *state,
@@ -68,6 +69,9 @@ enum {
  */
 bool pool_config_rails(const json_t *world, const json_t *labels, const json_t **ret_pool,
 		       const json_t **ret_list);
+
+/* Likewise spec.roce of the node's pool, which can be used; NULL: it has none. */
+bool pool_config_roce(const json_t *world, const json_t *labels, const json_t **ret);
 
 /* The one pool of a node with these labels; NULL: it is in none, in several, or it is unknown. */
 const json_t *pool_config_of(const json_t *world, const json_t *labels);

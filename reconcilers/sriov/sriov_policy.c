@@ -101,14 +101,15 @@ static int read_values(const json_t *spec, struct sriov_policy *p, struct err *e
 	return 0;
 }
 
-static int read_nic_selector(const json_t *spec, struct sriov_policy *p, struct err *err)
+int sriov_policy_nic_selector(const json_t *parent, const char *path, struct sriov_policy *p,
+			      struct err *err)
 {
-	static const char where[] = "spec.nicSelector";
+	auto_free char *where = str_printf("%s.nicSelector", path);
 	const json_t *nic, *text;
 	struct pf_name name;
 	size_t i;
 
-	if (json_get_object(spec, "spec", "nicSelector", &nic, err) < 0)
+	if (json_get_object(parent, path, "nicSelector", &nic, err) < 0)
 		return -1;
 	if (json_get_str(nic, where, "vendor", "", &p->vendor, err) < 0 ||
 	    json_get_str(nic, where, "deviceID", "", &p->device_id, err) < 0 ||
@@ -148,7 +149,7 @@ static int read_spec(const json_t *object, struct sriov_policy *p, struct err *e
 				       "follows from rails; select the nodes by another label",
 				       quote_len(key), key);
 	}
-	if (read_values(spec, p, err) < 0 || read_nic_selector(spec, p, err) < 0)
+	if (read_values(spec, p, err) < 0 || sriov_policy_nic_selector(spec, "spec", p, err) < 0)
 		return -1;
 	/* Upstream's webhook does the same; an InfiniBand VF without RDMA has no use. */
 	if (is_infiniband(p->link_type) && !is_vfio(p))

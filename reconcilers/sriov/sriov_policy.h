@@ -75,6 +75,13 @@ int sriov_policy_parse(const char *key, const json_t *object, struct sriov_polic
 		       struct err *err);
 
 /*
+ * Fill what picks PFs from parent.nicSelector, of an object of any kind; path: of the parent, for
+ * errors. Errors: as above.
+ */
+int sriov_policy_nic_selector(const json_t *parent, const char *path, struct sriov_policy *ret,
+			      struct err *err);
+
+/*
  * Everything that is wrong with the policy by itself. Of a policy that sriov_policy_parse refuses,
  * or whose name is reserved, it is the reason why it is applied nowhere; else the policy is applied
  * as written and will not do what its author meant.

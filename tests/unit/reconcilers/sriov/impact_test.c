@@ -177,3 +177,49 @@ TEST(without_a_status_nothing_can_be_said)
 	assert_string_equal(json_str_at(impact, "class"), "none");
 	assert_int_equal(json_array_size(json_at(impact, "changes")), 0);
 }
+
+/* Of the NIC above, with a driver and settings. */
+static json_t *cost_of_settings(const char *before, const char *spec, const char *driver)
+{
+	json_auto_t *status = yaml(status_yaml), *was = yaml(before), *wanted = yaml(spec);
+	json_t *pf = json_array_get(json_at(status, "interfaces"), 0);
+
+	json_put_str(pf, "driver", driver);
+	json_put(pf, "settings", yaml("{pfc: [], trust: pcp, rings: {rx: 512, tx: 512}}"));
+	return node_impact(was, wanted, status);
+}
+
+TEST(settings_cost_pods_where_they_take_the_link_down)
+{
+#define NIC(settings) "nicSettings: [{" PF ", settings: {" settings "}, ifSupported: [ecn]}]"
+	static const struct {
+		const char *before, *spec, *driver, *class, *message;
+	} rows[] = {
+		{"{}", NIC("pfc: []"), "mlx5_core", "none", NULL},
+		{"{}", NIC("rings: {rx: 512}"), "mlx5_core", "none", NULL},
+		{"{}", NIC("trust: dscp"), "mlx5_core", "none", "settings change: trust \"dscp\""},
+		{"{}", NIC("trust: dscp"), "ice", "evict",
+		 "settings that take the link down change: trust \"dscp\""},
+		{"{}", NIC("pfc: [3], rings: {rx: 8192}"), "mlx5_core", "evict",
+		 "settings that take the link down change: pfc [3], rings {\"rx\":8192}"},
+		{NIC("pfc: []"), "{}", "mlx5_core", "evict",
+		 "settings that take the link down change: pfc as it was found"},
+		/* The driver does not offer it, as before. */
+		{NIC("rdmaCmTos: 106"), NIC("rdmaCmTos: 106"), "mlx5_core", "none", NULL},
+		{"{}", NIC("rdmaCmTos: 106"), "mlx5_core", "none",
+		 "settings change: rdmaCmTos 106"},
+		{"{}", NIC("ecn: [3]"), "mlx5_core", "none", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *impact =
+			cost_of_settings(rows[i].before, rows[i].spec, rows[i].driver);
+		const json_t *change = json_array_get(json_at(impact, "changes"), 0);
+
+		if (!str_eq(json_str_at(impact, "class"), rows[i].class) ||
+		    !str_eq(json_str_at(change, "message"), rows[i].message))
+			fail_msg("%zu: %s", i, json_text(impact));
+		assert_int_equal(json_array_size(json_at(impact, "pods")),
+				 str_eq(rows[i].class, "evict"));
+	}
+}

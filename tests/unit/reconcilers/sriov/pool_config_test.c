@@ -101,7 +101,7 @@ TEST(a_pool_that_sets_nothing_says_so)
 	json_auto_t *world = world_with("{sys/a: {spec: {}}}");
 
 	assert_ready(world, "True", "NothingSet",
-		     "sets none of rdmaMode, guidPool, rails and maxUnavailable, and changes "
+		     "sets none of rdmaMode, guidPool, rails, roce and maxUnavailable, and changes "
 		     "nothing: set "
 		     "one, or delete it");
 }
@@ -115,7 +115,8 @@ TEST(a_node_in_two_pools_is_named_on_both)
 
 	assert_ready(world, "False", "NodeInTwoPools",
 		     "pool sys/a: spec.nodeSelector: node w2 is in pool sys/b too; let one pool "
-		     "select each node, until then these nodes keep their rdmaMode and GUIDs");
+		     "select each node, until then these nodes keep their rdmaMode, GUIDs and RoCE "
+		     "settings");
 }
 
 TEST(many_conflicts_are_counted)
@@ -131,7 +132,7 @@ TEST(many_conflicts_are_counted)
 		     "pool sys/a: spec.nodeSelector: node n10 is in pool sys/b too, node n11 is in "
 		     "pool sys/b too, node n12 is in pool sys/b too, node n13 is in pool sys/b too "
 		     "and 9 nodes more; let one pool select each node, until then these nodes keep "
-		     "their rdmaMode and GUIDs");
+		     "their rdmaMode, GUIDs and RoCE settings");
 }
 
 TEST(what_is_wrong_is_named_with_the_remedy)

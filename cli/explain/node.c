@@ -11,6 +11,7 @@
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/sriov/node_decision.h"
 #include "reconcilers/sriov/node_state.h"
+#include "reconcilers/sriov/roce_settings.h"
 
 static void add_node(json_t *chain, const json_t *node)
 {
@@ -154,6 +155,33 @@ static void add_links(json_t *chain, const json_t *state)
 			  json_array_size(ports));
 }
 
+/* Why one is not as wanted, Degraded and Blocked say. */
+static void add_settings(json_t *chain, const json_t *state)
+{
+	json_t *nic;
+	size_t i;
+
+	json_array_foreach (json_at(state, "spec", "nicSettings"), i, nic) {
+		const char *address = json_str_or(json_at(nic, "pciAddress"), "?"), *setting;
+		const json_t *pf =
+			json_find(json_at(state, "status", "interfaces"), "pciAddress", address);
+		json_auto_t *unmet = roce_settings_unmet(nic, pf);
+		auto_strbuf struct strbuf text = {0};
+		json_t *wanted;
+
+		json_each (json_at(nic, "settings"), setting, wanted) {
+			const json_t *is = json_at(pf, "settings", setting);
+			auto_free char *value = is ? json_text(is) : NULL;
+
+			strbuf_addf(&text, "; %s %.80s%s", setting, value ? value : "not offered",
+				    json_list_has(unmet, setting) ? " (not as wanted)" : "");
+		}
+		chain_add(chain, "settings", json_array_size(unmet) ? LINK_WAITS : LINK_HOLDS, NULL,
+			  "%s (%s)%s", json_str_or(json_at(nic, "name"), "?"), address,
+			  strbuf_str(&text));
+	}
+}
+
 static void add_resources(json_t *chain, const json_t *world, const char *name, const json_t *state)
 {
 	json_t *offer;
@@ -218,6 +246,7 @@ json_t *explain_node_chain(const json_t *world, const char *name, struct err *er
 			  "no SriovNetworkNodePolicy selects it");
 	add_conditions(chain, state);
 	add_networks(chain, state);
+	add_settings(chain, state);
 	add_links(chain, state);
 	add_resources(chain, world, name, state);
 	return chain;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Plans for any spec and any observed document: pure, each step one that hostd takes, none that was
- * refused, nothing for a protected PF or a VF that somebody holds. And on a document with the shape
+ * refused, nothing for a protected PF or a VF that somebody holds, no step on a protected PF
+ * whatever nicSettings asks, and no setting that takes the link from a VF that somebody holds. And on a document with the shape
  * of a real one, carrying plans out comes to rest, first as wanted, then as it was.
  *
  * Input: {"spec", "observed", "found", "held", "refused"}, members of struct planner_input.
@@ -12,6 +13,7 @@
 
 #include "lib/json/json.h"
 #include "nodeagent/host_plan/planner.h"
+#include "nodeagent/model/nic_settings.h"
 #include "nodeagent/model/step.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -55,6 +57,13 @@ static bool is_held(const json_t *vf, const json_t *held)
 	       (address && json_str_at(held, address));
 }
 
+/* One without driver that is in nobody's hands notices no link. */
+static bool has_user(const json_t *vf, const json_t *held)
+{
+	return is_held(vf, held) &&
+	       (json_at(vf, "driver") || !json_is_false(json_at(vf, "host", "inUse")));
+}
+
 /* ---- one plan -------------------------------------------------------------------------------- */
 
 static void check_harmless(json_t *observed, const json_t *held, const json_t *step)
@@ -84,7 +93,11 @@ static void check_harmless(json_t *observed, const json_t *held, const json_t *s
 		return;
 	}
 	fuzz_check(!pf || !json_str_at(pf, "host", "protected") || str_eq(name, "set-autoprobe"),
-		   "no step for a protected PF");
+		   "no step on a protected PF, whatever nicSettings asks");
+	if (str_eq(name, "set-nic-setting") &&
+	    nic_setting_disturbs(json_str_at(step, "setting"), json_str_at(pf, "driver")))
+		json_array_foreach (json_at(pf, "Vfs"), i, vf)
+			fuzz_check(!has_user(vf, held), "no link is taken from a held VF");
 	if (!str_eq(name, "set-num-vfs") && !str_eq(name, "set-eswitch"))
 		return;
 	json_array_foreach (json_at(pf, "Vfs"), i, vf)
@@ -220,6 +233,18 @@ static json_t *shape_vf(const json_t *from, const char *pf, int number)
 	return fresh;
 }
 
+/* As hosts read them. */
+static json_t *shape_settings(const json_t *from)
+{
+	json_t *settings = json_is_object(from) ? json_object() : NULL, *value;
+	const char *name;
+
+	json_each (settings ? from : NULL, name, value)
+		if (nic_setting_check(name, value, NULL) == 0)
+			json_put(settings, name, json_deep_copy(value));
+	return settings;
+}
+
 static json_t *shape_pf(const json_t *from, int index)
 {
 	json_t *pf = pick(from, false), *host = json_object(), *vfs = json_array(), *vf;
@@ -229,6 +254,8 @@ static json_t *shape_pf(const json_t *from, int index)
 
 	json_put_str(pf, "pciAddress", address);
 	json_put_str(pf, "name", "eth");
+	json_put_str(pf, "driver", json_str_at(from, "driver"));
+	json_put(pf, "settings", shape_settings(json_at(from, "settings")));
 	if (!str_eq(json_str_at(pf, "eSwitchMode"), "switchdev"))
 		json_put_str(pf, "eSwitchMode", "legacy");
 	json_array_foreach (json_at(from, "Vfs"), i, vf) {
@@ -300,6 +327,15 @@ static void give_vfs(json_t *pf, const json_t *step, const char *member)
 	}
 }
 
+static void set_setting(json_t *settings, const char *name, json_t *value)
+{
+	fuzz_check(json_object_get(settings, name), "only a setting that was read is set");
+	if (nic_setting_find(name)->in_part)
+		json_object_update(json_object_get(settings, name), value);
+	else
+		json_put(settings, name, json_deep_copy(value));
+}
+
 static void do_pf(json_t *observed, json_t *pf, const char *name, const json_t *step)
 {
 	json_t *host = json_object_get(pf, "host"), *rules = json_object_get(host, "udevRules");
@@ -313,6 +349,9 @@ static void do_pf(json_t *observed, json_t *pf, const char *name, const json_t *
 		json_put_int(pf, "totalvfs", json_integer_value(json_at(step, "count")));
 	else if (str_eq(name, "set-autoprobe"))
 		json_put_bool(host, "driversAutoprobe", json_is_true(json_at(step, "on")));
+	else if (str_eq(name, "set-nic-setting"))
+		set_setting(json_at(pf, "settings"), json_str_at(step, "setting"),
+			    json_at(step, "value"));
 	else if (str_eq(name, "write-udev-rule"))
 		(void)json_array_append(rules, json_at(step, "rule"));
 	else if (str_eq(name, "set-vf-mac"))
@@ -446,7 +485,9 @@ static void live(const json_t *spec, const json_t *from, const json_t *held)
 	back = settle(&in, observed, &found);
 	fuzz_check(back, "an empty spec can be planned");
 	if (is_free(observed, held))
-		fuzz_check(json_object_size(json_at(found, "pfs")) == 0 && !json_at(found, "rdma"),
+		fuzz_check(json_object_size(json_at(found, "pfs")) == 0 &&
+				   json_object_size(json_at(found, "settings")) == 0 &&
+				   !json_at(found, "rdma"),
 			   "all is put back");
 }
 

@@ -14,6 +14,7 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/core/pod.h"
+#include "reconcilers/ipam/endpoint.h"
 
 #define VMI "VirtualMachineInstance"
 
@@ -101,6 +102,12 @@ enum pod_sandbox pod_sandbox(const json_t *pod)
 	if (str_eq(phase, "Running") || !str_empty(json_str_at(pod, "status", "podIP")))
 		return POD_SANDBOX_MADE;
 	return str_eq(phase, "Pending") ? POD_SANDBOX_NONE : POD_SANDBOX_UNKNOWN;
+}
+
+bool pod_is_down(const json_t *pod, const json_t *endpoint, const char *uid)
+{
+	return endpoint_is_down(endpoint, uid) &&
+	       !(pod_is_alive(pod) && pod_sandbox(pod) == POD_SANDBOX_MADE);
 }
 
 int pod_need_alive(const json_t *pod, struct err *err)

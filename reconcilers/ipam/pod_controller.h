@@ -70,5 +70,11 @@ enum pod_sandbox {
 /* What the kubelet has said of the sandbox of a pod that lives. */
 enum pod_sandbox pod_sandbox(const json_t *pod);
 
+/*
+ * Is nothing of the pod with this UID left on its node? The endpoint says so, which users may
+ * write: not of a pod that lives and has a sandbox by the kubelet's word. pod: NULL is not known.
+ */
+bool pod_is_down(const json_t *pod, const json_t *endpoint, const char *uid);
+
 /* 0, or -1 with err set: ERR_INVALID "PodEnded", for a pod that may get none. */
 int pod_need_alive(const json_t *pod, struct err *err);

@@ -408,7 +408,7 @@ void ipam_record(struct books *books, const json_t *pod, const json_t *endpoint,
 
 	assert(pod && asks);
 	pass_init(&call);
-	if (!str_eq(endpoint_uid(endpoint), call.uid) || endpoint_is_down(endpoint, call.uid) ||
+	if (!str_eq(endpoint_uid(endpoint), call.uid) || pod_is_down(pod, endpoint, call.uid) ||
 	    check_numbers(endpoint, asks, NULL) < 0)
 		return;
 	json_array_extend(call.items, json_at(endpoint, "status", "current", "ips"));

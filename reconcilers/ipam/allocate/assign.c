@@ -545,18 +545,46 @@ static const json_t *waiting_pod(const json_t *world, const char *key, const jso
 	return json_is_object(value) ? value : world_get(world, KIND_POD, key);
 }
 
+/* Does the pod's network-status (assign_project()) have every address of its endpoint? */
+static bool is_confirmed(const json_t *pod, const json_t *endpoint)
+{
+	const json_t *item, *list;
+	json_auto_t *known = json_object();
+	const char *nic;
+	size_t i;
+
+	json_each (json_at(pod, "addresses"), nic, list)
+		json_array_foreach (list, i, item)
+			json_put_bool(known, json_string_value(item), true);
+	json_array_foreach (json_at(endpoint, "status", "current", "ips"), i, item) {
+		for (size_t f = 0; f < ARRAY_LEN(allocation_families); f++) {
+			char address[IP_TEXT_SIZE];
+
+			if (allocation_address(item, &allocation_families[f], address) &&
+			    !json_object_get(known, address))
+				return false;
+		}
+	}
+	return true;
+}
+
+enum { TURNS = 4 };
+
 /*
  * When the pod's turn comes. Those that have addresses are recorded before others take them; first
- * those of which the kubelet says so, as users may write endpoints.
+ * those of which the kubelet says so, and of these the ones whose network-status says the same, as
+ * users may write endpoints.
  */
 static int turn_of(const struct pass *pass, const json_t *pod)
 {
 	const json_t *endpoint = endpoint_of(pass, pod);
+	bool is_own = endpoint && str_eq(endpoint_uid(endpoint), json_uid(pod));
 
-	if (!json_at(pod, "addresses") &&
-	    (!endpoint || !str_eq(endpoint_uid(endpoint), json_uid(pod))))
+	if (!json_at(pod, "addresses") && !is_own)
+		return 3;
+	if (pod_sandbox(pod) != POD_SANDBOX_MADE)
 		return 2;
-	return pod_sandbox(pod) == POD_SANDBOX_MADE ? 0 : 1;
+	return is_own && !is_confirmed(pod, endpoint);
 }
 
 static bool has_unended_addresses(const struct pass *pass, const json_t *pod)
@@ -564,7 +592,7 @@ static bool has_unended_addresses(const struct pass *pass, const json_t *pod)
 	const json_t *endpoint = endpoint_of(pass, pod);
 
 	return str_eq(endpoint_uid(endpoint), json_uid(pod)) &&
-	       !endpoint_is_down(endpoint, json_uid(pod));
+	       !pod_is_down(pod, endpoint, json_uid(pod));
 }
 
 static void serve_one(struct pass *pass, const char *key, const json_t *value)
@@ -644,7 +672,7 @@ int assign_reconcile(const json_t *world, const char *key, struct plan *plan, st
 	pass.followers = json_object();
 	json_each (world_kind(world, BOX_ENDING), of, value)
 		end_pod(&pass, of, value);
-	for (int turn = 0; turn < 3; turn++)
+	for (int turn = 0; turn < TURNS; turn++)
 		json_each (world_kind(world, BOX_WAITING), of, value)
 			if (turn_of(&pass, waiting_pod(world, of, value)) == turn)
 				serve_one(&pass, of, value);

@@ -112,7 +112,7 @@ static bool is_unseen(const struct search *search, const char *claim)
 
 /*
  * A pod waits for its record, also when it has ended and its node has not said that nothing is
- * left; one that is not mirrored may be there, and is looked at first.
+ * left; one that is not mirrored may be there, whatever its endpoint says, and is looked at first.
  */
 static void look_at_claim(struct search *search, const char *key, const json_t *endpoint,
 			  const json_t *pod, const char *address)
@@ -122,7 +122,7 @@ static void look_at_claim(struct search *search, const char *key, const json_t *
 	auto_free char *waiting = pod ? json_key(pod) : NULL, *text = NULL;
 	bool unseen = is_unseen(search, claim), is_new = unseen && !search->is_begun;
 
-	if (endpoint_is_down(endpoint, uid))
+	if (pod && pod_is_down(pod, endpoint, uid))
 		return;
 	search->is_open |= unseen;
 	if (!pod && is_new)

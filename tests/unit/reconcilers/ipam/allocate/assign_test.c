@@ -2031,6 +2031,46 @@ TEST(who_waits_is_recorded_once_a_pool_was_learned)
 	assert_non_null(strstr(then, "ml/a"));
 }
 
+/* A tenant has written "down" for a pod that runs, and the ledger is lost. */
+TEST(a_pod_that_runs_has_its_address_whatever_its_endpoint_says)
+{
+	static const char world[] = "waiting: {ml/a: true}\n%s" ENDPOINT(
+		"u-a", "orbweaver.io/down: u-a") "spiderippools:\n" POOL("p", "10.0.0.1", "");
+	auto_free char *runs = str_printf(world, "pods:\n" RUNNING("a", "u-a") NETWORK);
+	auto_free char *waits = str_printf(world, "pods:\n" POD("a", "u-a", "") NETWORK);
+	auto_free char *unknown = str_printf(world, "");
+	auto_free char *after = ledger_after(runs, "p");
+
+	expect(strays_reconcile, runs, "p",
+	       "event p EndpointWithoutRecord; post claimants ml/a in; post claimed p ml/a in; "
+	       "post waiting ml/a in; post learningpools p in; requeue -; ");
+	assert_non_null(strstr(after, "u-a"));
+	/* One that is not mirrored is read before anybody gets it. */
+	expect(strays_reconcile, unknown, "p",
+	       "post claimed p ml/a in; post strays ml/a in; post learningpools p in; requeue -; ");
+	expect(strays_reconcile, waits, "p", "post learnedpools p in; ");
+}
+
+/* A tenant has written the address of another pod into the endpoint of its own. */
+TEST(what_network_status_says_too_is_recorded_first)
+{
+	static const char world[] =
+		"waiting: {ml/a: true, ml/b: true}\npods:\n"
+		"  ml/a: {metadata: {name: a, namespace: ml, uid: u-a}, spec: {nodeName: w1}, "
+		"status: {phase: Running}, addresses: {net1: [%s]}}\n"
+		"  ml/b: {metadata: {name: b, namespace: ml, uid: u-b}, spec: {nodeName: w1}, "
+		"status: {phase: Running}, addresses: {net1: [10.0.0.1]}}\n" ENDPOINT("u-a", "")
+		"  ml/b:\n    metadata: {name: b, namespace: ml, uid: e-2}\n"
+		"    status: {current: {uid: u-b, node: w1, ips: [{interface: net1, ipv4: "
+		"10.0.0.1/24, ipv4Pool: p, vlan: 0}]}}\n"
+		"spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", "");
+	auto_free char *forged = str_printf(world, "10.0.0.2");
+	auto_free char *after = ledger_after(forged, "p");
+
+	assert_non_null(strstr(after, "u-b"));
+	assert_null(strstr(after, "u-a"));
+}
+
 /* A pool of the nodes' own subnet: the network would have the address twice. */
 TEST(no_pod_gets_the_address_of_a_node)
 {

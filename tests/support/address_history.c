@@ -298,6 +298,31 @@ static bool has_for_sure(struct history *history, const char *address, const cha
 	return !is_sandbox(source) || !is_forged(pod) || api_says(history, address, uid);
 }
 
+/* What tells a pair of pods with one address apart. Returns new. */
+static char *pair_text(const char *address, const char *a, const char *b)
+{
+	bool is_sorted = strcmp(a, b) < 0;
+
+	return str_printf("twice %s %s %s", address, is_sorted ? a : b, is_sorted ? b : a);
+}
+
+/*
+ * What users have made the API forget of a pod may be given to another, and stays twice when a pool
+ * records it again later.
+ */
+static void excuse_pairs(struct history *history, const json_t *holders, const char *address,
+			 const char *forgotten)
+{
+	const char *source;
+	json_t *holder;
+
+	json_each (holders, source, holder) {
+		auto_free char *once = pair_text(address, forgotten, json_string_value(holder));
+
+		(void)note_once(history, once);
+	}
+}
+
 static void check_twice(struct history *history, const char *address)
 {
 	const json_t *holders = json_object_get(history->holders, address);
@@ -307,11 +332,14 @@ static void check_twice(struct history *history, const char *address)
 	json_each (holders, source, holder) {
 		const char *uid = json_string_value(holder);
 
-		if (!has_for_sure(history, address, source, uid))
+		if (!has_for_sure(history, address, source, uid)) {
+			if (json_at(pod_of(history, uid), "forgotten", address))
+				excuse_pairs(history, holders, address, uid);
 			continue;
+		}
 		if (first && !str_eq(first, uid)) {
 			auto_free char *a = pod_text(history, first), *b = pod_text(history, uid);
-			auto_free char *once = str_printf("twice %s %s %s", address, first, uid);
+			auto_free char *once = pair_text(address, first, uid);
 			auto_free char *text =
 				str_printf("twice: %s is of %s by %s and of %s by %s", address, a,
 					   first_source, b, source);

@@ -181,6 +181,12 @@ TEST_WITH(what_users_have_taken_out_of_the_pool_is_counted_alone, set_up, tear_d
 										   "u-b") "'}\n");
 	assert_found("");
 	assert_int_equal(json_integer_value(json_at(history_counts(history), "abandoned")), 1);
+	/* It stays of both when a pool has the address again. */
+	see("spiderippools", "ADDED",
+	    "metadata: {name: c, uid: r}\n" SPEC
+	    "status: {freeIPCount: 9, allocatedIPCount: 1, allocatedIPs: '" RECORD("10.0.0.1",
+										   "u-a") "'}\n");
+	assert_found("");
 }
 
 TEST_WITH(network_status_is_not_forgotten, set_up, tear_down)

@@ -366,8 +366,10 @@ static void a_host_that_cannot_be_read_has_no_series(void **state)
 static void the_end_of_the_supervisor_is_told_and_who_waits_is_answered(void **state)
 {
 	struct fixture *f = *state;
+	siginfo_t ended;
 
 	assert_int_equal(kill(f->stand->pid, SIGKILL), 0);
+	assert_int_equal(waitid(P_PID, (id_t)f->stand->pid, &ended, WEXITED | WNOWAIT), 0);
 	gather(f);
 	assert_true(gatherings(f, "HostdDied") == 1);
 	assert_int_equal(f->lost, 1);

@@ -70,6 +70,9 @@ static const struct cause {
 	 "nvidia_peermem on the host"},
 	{VERBS_REG_SMALL, VERBS_REG_LARGE, ENOMEM, ALWAYS, FINDING_ERROR, "VerbsFailed", "memory",
 	 "raise limits.memory of the container; see dmesg for what the NIC lacks"},
+	{VERBS_REG_HUGE, VERBS_REG_HUGE, EFAULT, ALWAYS, FINDING_INFO, "NoHugePages",
+	 "huge pages, if the program uses them",
+	 "the container's cgroup has none: request hugepages-2Mi in its limits"},
 	{VERBS_REG_HUGE, VERBS_REG_HUGE, ANY, ALWAYS, FINDING_WARNING, "VerbsFailed", "a huge page",
 	 "request hugepages-2Mi in the container's limits"},
 	{VERBS_QP, VERBS_QP, EOPNOTSUPP, ALWAYS, FINDING_WARNING, "VerbsFailed",
@@ -150,7 +153,9 @@ void verbs_findings_add(json_t *findings, const struct verbs_place *place, const
 	finding_add(findings, FINDING_INFO, "VerbsWork", device, NULL, "nothing to do",
 		    "port %d; registered 4 KiB, 64 MiB%s%s; a message to itself by %s came back",
 		    report->port,
-		    calls[VERBS_REG_HUGE].outcome == VERBS_DONE ? ", a huge page" : "",
+		    calls[VERBS_REG_HUGE].outcome == VERBS_DONE        ? ", a huge page"
+		    : calls[VERBS_REG_HUGE].outcome == VERBS_NOT_TRIED ? ", no huge page is free"
+								       : "",
 		    calls[VERBS_REG_DMABUF].outcome == VERBS_DONE ? ", GPU memory" : "", by);
 }
 

@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -82,8 +81,14 @@ static bool open_device(struct attempt *a, const char *name)
 		if (strcmp(a->lib->get_device_name(list[i]), name) == 0)
 			found = list[i];
 	errno = list ? ENODEV : errno;
-	return end(a, VERBS_LIST, found) &&
-	       TRY(a, VERBS_OPEN, a->context = a->lib->open_device(found));
+	if (!end(a, VERBS_LIST, found))
+		return false;
+	begin(a, VERBS_OPEN);
+	a->context = a->lib->open_device(found);
+	/* After a file that may not be opened the library looks for it in /dev/char, and says so. */
+	if (!a->context && errno == ENOENT)
+		errno = a->lib->why_not_file(found->dev_name);
+	return end(a, VERBS_OPEN, a->context);
 }
 
 /* The first that is active, else the first. */
@@ -280,7 +285,8 @@ static void loop_back(struct attempt *a)
 	struct ifaddrs *addresses = NULL;
 	int gids = 0;
 
-	if (a->port.link_layer == IBV_LINK_LAYER_INFINIBAND) {
+	if (a->port.link_layer == IBV_LINK_LAYER_INFINIBAND &&
+	    !(a->port.flags & IBV_QPF_GRH_REQUIRED)) {
 		if (connect_to_itself(a, NULL, 0))
 			(void)send_to_itself(a);
 		return;
@@ -317,17 +323,6 @@ static void try_all(struct attempt *a, const char *device)
 
 /* ---- the child ------------------------------------------------------------------------------- */
 
-/* In a container near its limit of memory, before the job that runs there. */
-static void be_first_to_go(void)
-{
-	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-	if (fd >= 0) {
-		(void)dprintf(fd, "1000");
-		(void)close(fd);
-	}
-}
-
 void verbs_try(const struct verbs_library *library, const char *device, int deadline_ms,
 	       struct verbs_report *ret)
 {
@@ -346,13 +341,14 @@ void verbs_try(const struct verbs_library *library, const char *device, int dead
 	};
 	if (shared != MAP_FAILED) {
 		*shared = *ret;
+		/* Near a limit of memory it goes before the job that runs there. */
 		pid = child_fork(&(struct child_config){.name = "verbs",
 							.dies_by = SIGKILL,
+							.oom_more = 1000,
 							.resets_handlers = true,
 							.keep = keep_none});
 	}
 	if (pid == 0) {
-		be_first_to_go();
 		try_all(&(struct attempt){.lib = library, .report = shared}, device);
 		_exit(0);
 	}

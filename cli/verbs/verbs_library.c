@@ -3,8 +3,12 @@
 #include "cli/verbs/verbs_library.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 
 #include "lib/base/own.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/str.h"
 
 /* Of CUDA's driver API, "Memory Management": CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD. */
 #define RANGE_IS_DMABUF 1
@@ -39,10 +43,18 @@ static int gpu_memory(size_t size)
 	return fd;
 }
 
+static int why_not_file(const char *name)
+{
+	auto_free char *path = str_printf("/dev/infiniband/%s", name);
+	auto_close int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	return fd < 0 ? errno : ENOENT;
+}
+
 int verbs_library_load(const char *file, struct verbs_library *ret, struct err *err)
 {
 	void *library = dlopen(file, RTLD_NOW);
-	struct verbs_library found = {.gpu_memory = gpu_memory};
+	struct verbs_library found = {.gpu_memory = gpu_memory, .why_not_file = why_not_file};
 
 	if (!library)
 		return err_set(err, ERR_HOST, "VerbsLibraryMissing",

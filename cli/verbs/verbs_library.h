@@ -29,6 +29,8 @@ struct verbs_library {
 #define VERBS_MEMBER(name) typeof(ibv_##name) *name;
 	VERBS_FUNCTIONS(VERBS_MEMBER)
 #undef VERBS_MEMBER
+	/* errno of opening this file of /dev/infiniband; ENOENT also where it can be opened. */
+	int (*why_not_file)(const char *name);
 	/* A DMA-BUF of so many bytes of the first GPU's memory; -1: no CUDA, or it has none. */
 	int (*gpu_memory)(size_t size);
 };

@@ -11,11 +11,16 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "lib/base/fs.h"
+#include "lib/base/str.h"
+
+/* Of oom_score_adj, proc(5). */
+#define OOM_MAX 1000
 
 /* -1 with errno set. */
 static int close_but(const int *keep, size_t n)
@@ -41,6 +46,25 @@ static int close_but(const int *keep, size_t n)
 	}
 }
 
+/* Where that cannot be it stays: who may run may also run as before. */
+static void raise_oom_score(int more)
+{
+	auto_strbuf struct strbuf text = {0};
+	int64_t now;
+	int fd;
+
+	if (fs_read(AT_FDCWD, "/proc/self/oom_score_adj", 16, &text, NULL) < 0 || text.len < 2)
+		return;
+	strbuf_cut(&text, text.len - 1);
+	if (!str_to_int(text.data, -OOM_MAX, OOM_MAX, &now))
+		return;
+	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	(void)dprintf(fd, "%d", now + more < OOM_MAX ? (int)now + more : OOM_MAX);
+	(void)close(fd);
+}
+
 static void settle(const struct child_config *config, pid_t parent)
 {
 	sigset_t none;
@@ -51,6 +75,8 @@ static void settle(const struct child_config *config, pid_t parent)
 	(void)sigemptyset(&none);
 	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
 		_exit(EXIT_FAILURE);
+	if (config->oom_more)
+		raise_oom_score(config->oom_more);
 	if (config->leads_session)
 		(void)setsid();
 	if (config->name)

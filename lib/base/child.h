@@ -13,6 +13,7 @@
 struct child_config {
 	const char *name;     /* in ps(1), at most 15 bytes; NULL: its parent's */
 	int dies_by;          /* signal that it gets when its parent ends, however; 0: none */
+	int oom_more;         /* added to its oom_score_adj, 1000 at most in all */
 	bool leads_session;   /* setsid(2): Ctrl-C at a terminal is for its parent */
 	bool resets_handlers; /* of all signals, and none is ignored any more */
 	/*

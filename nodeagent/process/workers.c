@@ -8,16 +8,13 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "lib/base/child.h"
-#include "lib/base/fs.h"
 #include "lib/base/log.h"
 #include "lib/base/packet.h"
-#include "lib/base/str.h"
 #include "nodeagent/process/privileges.h"
 
 /*
@@ -26,7 +23,6 @@
  * all processes of a node it hardly moves.
  */
 #define OOM_MORE 100
-#define OOM_MAX  1000
 
 /* ---- packets --------------------------------------------------------------------------------- */
 
@@ -57,24 +53,6 @@ static int report(const struct workers *workers, enum workers_event_kind kind, p
 
 /* ---- a worker -------------------------------------------------------------------------------- */
 
-static void raise_oom_score(void)
-{
-	auto_strbuf struct strbuf text = {0};
-	int64_t now;
-	int fd;
-
-	if (fs_read(AT_FDCWD, "/proc/self/oom_score_adj", 16, &text, NULL) < 0 || text.len < 2)
-		return;
-	strbuf_cut(&text, text.len - 1);
-	if (!str_to_int(text.data, -OOM_MAX, OOM_MAX - OOM_MORE, &now))
-		return;
-	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	(void)dprintf(fd, "%d", (int)now + OOM_MORE);
-	(void)close(fd);
-}
-
 static const struct {
 	const char *name;
 	size_t max;
@@ -89,7 +67,6 @@ static _Noreturn void be_worker(const struct workers *workers, int fd)
 {
 	struct err err = {0};
 
-	raise_oom_score();
 	if (kinds[workers->kind].limit(&err) < 0) {
 		log_error("a worker cannot limit its rights", F_ERR(&err));
 		_exit(1);
@@ -110,6 +87,7 @@ static int fork_worker(const struct workers *workers, pid_t *ret_pid, int *ret_f
 	pid = child_fork(&(struct child_config){
 		.name = kinds[workers->kind].name,
 		.dies_by = SIGKILL,
+		.oom_more = OOM_MORE,
 		.leads_session = true,
 		.resets_handlers = true,
 		.keep = &pair[1],

@@ -67,8 +67,9 @@ t_ok "the same without a name: the device has a file" finds VerbsWork - - '"$@"'
 t_ok "too little memory may be locked" finds MemlockLow "ibv_reg_mr of 64 MiB" ENOMEM \
 	'prlimit --memlock=1048576 setpriv --bounding-set=-ipc_lock "$@" rxe0'
 node 'mkdir /tmp/cgroup && mount -t cgroup -o devices cgroup /tmp/cgroup && mkdir /tmp/cgroup/pod && echo "c 231:* rwm" >/tmp/cgroup/pod/devices.deny'
-t_ok "the cgroup does not have the device" finds VerbsNotAllowed ibv_open_device EPERM \
-	'echo $$ >/tmp/cgroup/pod/cgroup.procs; "$@" rxe0; echo $$ >/tmp/cgroup/cgroup.procs'
+t_ok "the cgroup does not have the device, in a container without /dev/char" finds VerbsNotAllowed ibv_open_device EPERM \
+	'echo $$ >/tmp/cgroup/pod/cgroup.procs; unshare --mount sh -c "mount -t tmpfs none /dev/char; exec $* rxe0"
+	echo $$ >/tmp/cgroup/cgroup.procs'
 node 'rmdir /tmp/cgroup/pod && umount /tmp/cgroup'
 t_ok "the file is missing" finds RdmaFilesMissing ibv_get_device_list ENODEV \
 	'unshare --mount sh -c "mount -t tmpfs none /dev/infiniband; exec $* rxe0"'

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "lib/base/child.h"
+#include "lib/base/str.h"
 
 static int status_of(pid_t pid)
 {
@@ -58,6 +60,30 @@ TEST(a_child_has_what_its_parent_has_but_handlers_that_are_skipped)
 		assert_int_equal(status_of(pid), 0);
 	}
 	(void)close(fd);
+}
+
+static int oom_score(void)
+{
+	char text[16] = "";
+	int fd = open("/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC);
+
+	assert_true(read(fd, text, sizeof(text) - 1) > 0);
+	(void)close(fd);
+	return (int)strtol(text, NULL, 10);
+}
+
+TEST(memory_that_is_short_ends_it_earlier)
+{
+	const int own = oom_score(), more[] = {0, 1, 2000};
+
+	for (size_t i = 0; i < ARRAY_LEN(more); i++) {
+		int want = own + more[i] < 1000 ? own + more[i] : 1000;
+		pid_t pid = child_fork(&(struct child_config){.oom_more = more[i]});
+
+		if (pid == 0)
+			_exit(oom_score() != want);
+		assert_int_equal(status_of(pid), 0);
+	}
 }
 
 TEST(descriptors_that_it_may_keep_have_their_numbers_and_no_other_is_open)

@@ -20,7 +20,8 @@ static struct {
 	int sys;    /* errno of it */
 	int signal; /* or: the process gets this */
 	bool hangs;
-	bool is_down, is_ib, lacks_gids, has_gpu;
+	int file; /* errno of opening its file */
+	bool is_down, is_ib, needs_grh, lacks_gids, has_gpu;
 } plan;
 
 static bool fails(enum verbs_call call)
@@ -35,7 +36,7 @@ static bool fails(enum verbs_call call)
 	return plan.sys;
 }
 
-static struct ibv_device device, *devices[] = {&device, NULL};
+static struct ibv_device device = {.dev_name = "uverbs0"}, *devices[] = {&device, NULL};
 static struct ibv_context context;
 static struct ibv_pd pd;
 static struct ibv_mr mr = {.pd = &pd};
@@ -73,6 +74,7 @@ static int query_port(struct ibv_context *of, uint8_t port, struct _compat_ibv_p
 	attr->state = port == 2 && !plan.is_down ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	attr->link_layer = plan.is_ib ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
 	attr->gid_tbl_len = 4;
+	attr->flags = plan.needs_grh ? IBV_QPF_GRH_REQUIRED : 0;
 	return 0;
 }
 
@@ -100,6 +102,12 @@ static struct ibv_mr *reg_dmabuf_mr(struct ibv_pd *of, uint64_t offset, size_t s
 				    int fd, int access)
 {
 	return fails(VERBS_REG_DMABUF) ? NULL : &mr;
+}
+
+static int why_not_file(const char *name)
+{
+	assert_string_equal(name, "uverbs0");
+	return plan.file;
 }
 
 static int gpu_memory(size_t size)
@@ -162,6 +170,7 @@ static struct ibv_context context = {
 static const struct verbs_library library = {
 #define FAKE(name) .name = name,
 	VERBS_FUNCTIONS(FAKE).gpu_memory = gpu_memory,
+	.why_not_file = why_not_file,
 };
 
 static const struct verbs_place pod = {
@@ -199,6 +208,41 @@ TEST(a_message_comes_back_by_the_second_gid)
 	assert_int_equal(report.gid_index, 2);
 	assert_int_equal(report.calls[VERBS_REG_DMABUF].outcome, VERBS_DONE);
 	finds(&pod, true, "info VerbsWork -");
+	/* InfiniBand needs none, unless the port requires a global route. */
+	plan = (typeof(plan)){.call = VERBS_CALLS, .is_ib = true};
+	verbs_try(&library, "mlx5_0", 60000, &report);
+	assert_int_equal(report.gid_index, -1);
+	plan.needs_grh = true;
+	verbs_try(&library, "mlx5_0", 60000, &report);
+	assert_int_equal(report.gid_index, 2);
+	plan.lacks_gids = true;
+	finds(&pod, true, "error GidTableEmpty ENODATA");
+}
+
+TEST(huge_pages_of_the_container)
+{
+	static const struct {
+		struct verbs_result result;
+		const char *want, *seen;
+	} rows[] = {
+		{{.outcome = VERBS_NOT_TRIED}, "VerbsWork", "64 MiB, no huge page is free;"},
+		{{.outcome = VERBS_DONE}, "VerbsWork", "64 MiB, a huge page;"},
+		{{VERBS_FAILED, EFAULT}, "NoHugePages", "a huge page fails: Bad address"},
+		{{VERBS_FAILED, EIO}, "VerbsFailed", "a huge page fails: Input/output error"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *findings = json_array();
+		struct verbs_report report = {.calls = {[VERBS_REG_LARGE] = {.outcome = VERBS_DONE},
+							[VERBS_REG_HUGE] = rows[i].result,
+							[VERBS_POLL] = {.outcome = VERBS_DONE}}};
+		const json_t *first = NULL;
+
+		verbs_findings_add(findings, &pod, "mlx5_0", true, &report);
+		first = json_array_get(findings, 0);
+		assert_string_equal(json_str_at(first, "reason"), rows[i].want);
+		assert_non_null(strstr(json_str_at(first, "seen"), rows[i].seen));
+	}
 }
 
 TEST(each_failure_has_its_cause)
@@ -217,6 +261,11 @@ TEST(each_failure_has_its_cause)
 		 false,
 		 "error VerbsProviderMissing ENODEV"},
 		{{.call = VERBS_OPEN, .sys = EPERM}, &pod, false, "error VerbsNotAllowed EPERM"},
+		/* In a container, which has no /dev/char. */
+		{{.call = VERBS_OPEN, .sys = ENOENT, .file = EPERM},
+		 &pod,
+		 false,
+		 "error VerbsNotAllowed EPERM"},
 		{{.call = VERBS_OPEN, .sys = EACCES}, &pod, false, "error VerbsNotAllowed EACCES"},
 		{{.call = VERBS_OPEN, .sys = EAGAIN}, &pod, false, "error VerbsFailed EAGAIN"},
 		{{.call = VERBS_PORT, .sys = EIO}, &pod, false, "error VerbsFailed EIO"},

@@ -51,7 +51,7 @@ const struct cli_field test_fields[] = {
 	{"items[].fromRdma", "string", "RDMA device of the client"},
 	{"items[].toRdma", "string", "RDMA device of the server"},
 	{"items[].checks[].check", "string",
-	 "link, mtu, ping, rping, ib_read_lat, ib_write_bw, tcp latency, tcp bandwidth"},
+	 "link, verbs, mtu, ping, rping, ib_read_lat, ib_write_bw, tcp latency, tcp bandwidth"},
 	{"items[].checks[].state", "string", "ok; failed; skipped, what stands before it failed"},
 	{"items[].checks[].seen", "string", "what was seen"},
 	{"items[].latency.rdma", "number",
@@ -363,6 +363,47 @@ static int ask_ends(struct test *t, struct err *err)
 	return result;
 }
 
+/* Opens the RDMA devices of each pod there; what cannot be tried is unknown. -1: interrupted. */
+static int try_verbs(struct test *t, struct err *err)
+{
+	size_t networks = json_array_size(t->networks);
+	auto_free struct test_command *commands = mem_calloc(t->pods.n, sizeof(*commands));
+	auto_free const char **words = mem_calloc(networks + 7, sizeof(*words));
+	auto_free char *seconds = str_printf("%lld", (long long)t->check_s);
+	int result = 0;
+
+	for (size_t i = 0; i < t->pods.n; i++) {
+		const struct path_end *ends = &t->ends[i * networks];
+		size_t n = 0;
+
+		for (const char *const *word = (const char *const[]){seconds, "orbweaver", "doctor",
+								     "--verbs", "-o", "json", NULL};
+		     *word; word++)
+			words[n++] = *word;
+		for (size_t k = 0; k < networks; k++)
+			if (*ends[k].facts.rdma && !is_missing(&ends[k].facts, "orbweaver"))
+				words[n++] = ends[k].facts.rdma;
+		words[n] = NULL;
+		if (n > 6)
+			test_command_add(&commands[i], &t->pods, &t->pods.pods[i], path_once_script,
+					 words, t->check_s * 1000 + ARRIVES_MS);
+	}
+	test_commands_start(&t->pods);
+	for (size_t i = 0; i < t->pods.n && result == 0; i++) {
+		if (!commands[i].pods)
+			continue;
+		if (test_command_wait(&commands[i], err) < 0)
+			result = t->pods.interrupted ? -1 : 0;
+		else
+			for (size_t k = 0; k < networks; k++)
+				facts_read_verbs(commands[i].output,
+						 &t->ends[i * networks + k].facts);
+	}
+	for (size_t i = 0; i < t->pods.n; i++)
+		test_command_done(&commands[i]);
+	return result;
+}
+
 /* What the world knows of an end's NIC, or NULL. */
 static const json_t *pf_of(const struct test *t, size_t pod, size_t network)
 {
@@ -379,7 +420,8 @@ static void begin_run(struct test *t, const struct round_path *at, struct run *r
 	const struct path_end *client = &t->ends[at->from * networks + at->from_network];
 	const struct path_end *server = &t->ends[at->to * networks + at->to_network];
 	json_t *item = json_object();
-	char seen[160];
+	char seen[PATHTEST_SEEN_MAX + 32];
+	enum facts_verbs verbs;
 	bool is_up;
 
 	*run = (struct run){
@@ -411,6 +453,9 @@ static void begin_run(struct test *t, const struct round_path *at, struct run *r
 		json_put_str(item, "toRdma", server->facts.rdma);
 	is_up = path_link_is_up(&run->path, seen, sizeof(seen));
 	add_check(item, "link", is_up ? "ok" : "failed", seen);
+	verbs = path_verbs(&run->path, seen, sizeof(seen));
+	if (verbs != FACTS_VERBS_UNKNOWN)
+		add_check(item, "verbs", verbs == FACTS_VERBS_WORK ? "ok" : "failed", seen);
 }
 
 /* Does the path take the step? If not, why is in its item. */
@@ -422,6 +467,8 @@ static bool can_take(const struct step *step, struct run *run)
 		add_check(run->item, step->name, "skipped", "there is no interface");
 	else if (why)
 		add_check(run->item, step->name, "failed", why);
+	else if (step->needs_rdma && path_verbs(&run->path, NULL, 0) == FACTS_VERBS_BROKEN)
+		add_check(run->item, step->name, "skipped", "an RDMA device cannot be used");
 	else if (step->needs_cm && is_out_of_reach(&run->path))
 		add_check(run->item, step->name, "skipped",
 			  "Soft-RoCE below the pod's interface answers rdma_cm in the node's "
@@ -487,6 +534,8 @@ static int run_all(struct test *t, struct err *err)
 	t->interfaces = mem_calloc(n, sizeof(json_t *));
 	t->ends = mem_calloc(n, sizeof(*t->ends));
 	result = ask_ends(t, err);
+	if (result == 0)
+		result = try_verbs(t, err);
 	if (result == 0) {
 		nics = nics_of(t);
 		paths = rounds_plan(t->pattern, t->pods.n, networks, nics, &paths_n);

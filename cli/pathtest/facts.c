@@ -35,7 +35,7 @@ const char pathtest_facts_script[] =
 	"    echo \"gid ${device##*/} ${port##*/} $layer ${soft:--} $n $gid ${netdev:--} $type\"\n"
 	"  done\n"
 	"done\n"
-	"for tool in timeout ping rping ib_read_lat ib_write_bw rstream; do\n"
+	"for tool in timeout ping rping ib_read_lat ib_write_bw rstream orbweaver; do\n"
 	"  command -v $tool >/dev/null || echo \"missing $tool\"\n"
 	"done\n"
 	"case $(ping -h 2>&1) in\n"
@@ -195,5 +195,31 @@ void facts_read(const char *text, const json_t *interface, const char *master, s
 			take_line(line, &reading, ret);
 		}
 		text += len + (text[len] == '\n');
+	}
+}
+
+/* "ibv_open_device fails: …; remedy"; the call is behind what was seen of it. */
+void facts_read_verbs(const char *text, struct facts *ret)
+{
+	const char *begin = strchr(text, '{');
+	json_auto_t *document = begin ? json_parse(begin, strlen(begin), NULL) : NULL;
+	json_t *finding;
+	size_t i;
+
+	/* The worst come first. */
+	json_array_foreach (json_at(document, "items"), i, finding) {
+		const char *reason = json_str_at(finding, "reason");
+		bool is_error = str_eq(json_str_at(finding, "level"), "error");
+
+		if (!str_eq(json_str_at(finding, "subject"), ret->rdma) ||
+		    (!is_error && !str_eq(reason, "VerbsWork")))
+			continue;
+		ret->verbs = is_error && !str_eq(reason, "GidNotUsable") ? FACTS_VERBS_BROKEN
+									 : FACTS_VERBS_WORK;
+		(void)snprintf(ret->verbs_seen, sizeof(ret->verbs_seen), "%s%s%s",
+			       json_str_or(json_at(finding, "seen"), "?"), is_error ? "; " : "",
+			       is_error ? json_str_or(json_at(finding, "remedy"), "") : "");
+		str_cover_controls(ret->verbs_seen, "", '?');
+		return;
 	}
 }

@@ -16,6 +16,7 @@ extern const char pathtest_facts_script[];
 
 enum {
 	PATHTEST_NAME_MAX = 64,
+	PATHTEST_SEEN_MAX = 256,
 	/* Of GIDs, in lines of the script; one RDMA device has up to 256 for each port. */
 	PATHTEST_GIDS_MAX = 65536,
 };
@@ -31,6 +32,9 @@ struct facts {
 	int port;
 	int rate_gbps; /* of that port; 0: not known, or no whole number */
 	int gid; /* index of the GID to use; -1: of link layer InfiniBand, where it needs none */
+	/* What its pod can do with the device: facts_read_verbs(). */
+	enum facts_verbs { FACTS_VERBS_UNKNOWN, FACTS_VERBS_WORK, FACTS_VERBS_BROKEN } verbs;
+	char verbs_seen[PATHTEST_SEEN_MAX]; /* "": nothing is said */
 	/* Soft-RoCE on another interface than the pod's: rdma_cm does not find it from the pod. */
 	bool is_soft_elsewhere;
 };
@@ -43,3 +47,10 @@ struct facts {
  * left out.
  */
 void facts_read(const char *text, const json_t *interface, const char *master, struct facts *ret);
+
+/*
+ * Read what `orbweaver doctor --verbs -o json` printed in the pod of its RDMA device. Broken is one
+ * with which no program could work: that it reaches itself is not needed. What cannot be read is
+ * unknown.
+ */
+void facts_read_verbs(const char *text, struct facts *ret);

@@ -380,6 +380,16 @@ bool path_link_is_up(const struct path *path, char *text, size_t size)
 	return false;
 }
 
+enum facts_verbs path_verbs(const struct path *path, char *text, size_t size)
+{
+	const struct facts *client = &path->client.facts, *server = &path->server.facts;
+	bool is_server = client->verbs != FACTS_VERBS_BROKEN && server->verbs > client->verbs;
+	const struct facts *worse = is_server ? server : client;
+
+	snprintf(text, size, "%s%s", is_server ? "the other end: " : "", worse->verbs_seen);
+	return worse->verbs;
+}
+
 /* The line that ends before `end`, without blanks and rules. Sets *ret_start. */
 static size_t line_before(const char *output, size_t end, size_t *ret_start)
 {

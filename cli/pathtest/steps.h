@@ -122,6 +122,11 @@ bool path_is_late(int exit_code);
 
 /* Do the ends look as they should? The text says what is seen, also of those that do. */
 bool path_link_is_up(const struct path *path, char *text, size_t size);
+/*
+ * Can the ends' programs use their RDMA devices (facts.verbs)? Broken if one of them is; the text
+ * says of it, or of the client's, what was seen.
+ */
+enum facts_verbs path_verbs(const struct path *path, char *text, size_t size);
 /* Largest packet that both let through. */
 int path_mtu(const struct path *path);
 

@@ -59,10 +59,12 @@ static void check_facts(const char *text)
 	char said[160];
 
 	facts_read(text, interface, "ens1", facts);
+	facts_read_verbs(text, facts);
 	path.server.facts = *facts;
 	fuzz_check(is_plain(facts->rdma) && is_plain(facts->operstate) && is_plain(facts->missing),
 		   "no control characters");
 	fuzz_check(facts->mtu >= 0 && facts->port >= 0 && facts->gid >= -1, "numbers are bounded");
+	fuzz_check(is_plain(facts->verbs_seen), "what verbs say is plain");
 	(void)path_link_is_up(&path, said, sizeof(said));
 	fuzz_check(is_plain(said), "what is said is plain");
 	for (const struct step *step = path_steps; step->name; step++) {

@@ -62,6 +62,8 @@ t_wait 60 "exclusive-roce: VFs are allocatable" allocatable exclusive roce_vf 8
 apply exclusive-roce/pod.yaml
 t_wait 60 "exclusive-roce: the pod runs" running roce-exclusive
 t_wait 60 "exclusive-roce: it has an address" nics roce-exclusive 1
+apply exclusive-roce/pod-checked.yaml
+t_wait 60 "exclusive-roce: so does the one that tries its device first" running roce-checked
 
 apply infiniband/objects.yaml "s/ibs1/$(interfaces ib)/"
 t_wait 60 "infiniband: the policy is Ready" ready sriovnetworknodepolicies

@@ -614,6 +614,48 @@ TEST(a_pod_runs_what_it_is_given)
 	end_pod(&pod);
 }
 
+TEST(what_verbs_do_in_the_pods)
+{
+	static const char works[] = "{'items': [{'level': 'info', 'reason': 'VerbsWork', 'subject':"
+				    " 'a', 'seen': 'port 1'}]}";
+	static const struct {
+		const char *client, *server;
+		enum facts_verbs want;
+		const char *seen;
+	} rows[] = {
+		{works, works, FACTS_VERBS_WORK, "port 1"},
+		{"", "sh: orbweaver: not found\n", FACTS_VERBS_UNKNOWN, ""},
+		{"{", "{'items': {}}", FACTS_VERBS_UNKNOWN, ""},
+		/* Of another device; of the transport that it has not. */
+		{"{'items': [{'level': 'error', 'reason': 'VerbsFailed', 'subject': 'b'}]}",
+		 "{'items': [{'level': 'warning', 'reason': 'VerbsFailed', 'subject': 'a'}]}",
+		 FACTS_VERBS_UNKNOWN, ""},
+		{works,
+		 "{'items': [{'level': 'error', 'reason': 'MemlockLow', 'subject': 'a', "
+		 "'seen': 'ibv_reg_mr fails\\u001b', 'remedy': 'add IPC_LOCK'}]}",
+		 FACTS_VERBS_BROKEN, "the other end: ibv_reg_mr fails?; add IPC_LOCK"},
+		/* Others may be reached all the same. */
+		{"{'items': [{'level': 'error', 'reason': 'GidNotUsable', 'subject': 'a', "
+		 "'seen': 's', 'remedy': 'r'}]}",
+		 works, FACTS_VERBS_WORK, "s; r"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct path path = {.client.facts.rdma = "a", .server.facts.rdma = "a"};
+		auto_free char *client = str_dup(rows[i].client), *server = str_dup(rows[i].server);
+		char seen[PATHTEST_SEEN_MAX];
+
+		for (char *c = client; *c; c++)
+			*c = *c == '\'' ? '"' : *c;
+		for (char *c = server; *c; c++)
+			*c = *c == '\'' ? '"' : *c;
+		facts_read_verbs(client, &path.client.facts);
+		facts_read_verbs(server, &path.server.facts);
+		assert_int_equal(path_verbs(&path, seen, sizeof(seen)), rows[i].want);
+		assert_string_equal(seen, rows[i].seen);
+	}
+}
+
 /* As the tools print it: perftest 4.5, rdmacm-utils 44, iputils, busybox. */
 TEST(figures_of_the_tools_are_read)
 {

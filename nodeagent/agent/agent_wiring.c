@@ -430,12 +430,13 @@ static void on_port(void *arg, const json_t *result, const struct err *err)
 	link_health_details(((const struct agent_process *)arg)->counters.links, result);
 }
 
-/* Not while a worker hangs: this one may be the next. */
+/* No module while a worker hangs: it may be the next. A card needs fewer locks of the kernel. */
 static bool on_details(void *arg, const json_t *port)
 {
 	struct agent_process *p = arg;
+	size_t n_stuck = hostd_stuck(p->hostd, NULL);
 
-	if (hostd_stuck(p->hostd, NULL) > 0)
+	if (n_stuck > 1 || (n_stuck > 0 && json_at(port, "netdev")))
 		return false;
 	hostd_port(p->hostd, port, on_port, p);
 	return true;

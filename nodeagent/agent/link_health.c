@@ -18,6 +18,9 @@ enum { CLOCK_IS_SET_MS = 2000 };
 
 #define PORT_LABELS "node_name,net_dev_name,pci_address"
 
+/* What port_details_read() is asked by: of the card, and of the module. */
+static const char *const readings[] = {"pciAddress", "netdev"};
+
 /* Numbers of port_details_read(). */
 static const struct {
 	const char *name, *help, *part, *key;
@@ -62,6 +65,7 @@ struct link_health {
 	json_t *acted;  /* the agent's own, as it changes */
 	json_t *status; /* reported last */
 	char *asked;    /* port whose details are being read; NULL: none */
+	const char *reading;
 	struct metric *state, *flaps, *speed, *info, *power;
 	struct metric *numbers[ARRAY_LEN(numbers)], *counts[ARRAY_LEN(counts)];
 };
@@ -120,7 +124,7 @@ static void show_details(struct link_health *health, const char *name, const cha
 			metric_set(health->power, json_number_value(value), health->config.node,
 				   name, address, directions[i], number);
 		}
-	if (module)
+	if (json_object_size(module) > 0)
 		metric_set(health->info, 1, health->config.node, name, address,
 			   json_str_or(json_at(module, "vendor"), ""),
 			   json_str_or(json_at(module, "part"), ""),
@@ -216,24 +220,29 @@ static void ask_details(struct link_health *health)
 	json_each (health->acted, address, port)
 		if (history_is_ours(health->acted, address, clock_ms()))
 			return;
-	json_each (health->links, address, port) {
-		json_auto_t *what = json_object();
+	json_each (health->links, address, port)
+		for (size_t i = 0; i < ARRAY_LEN(readings); i++) {
+			json_auto_t *what = json_object();
+			const char *by = i == 0 ? address : json_str_at(port, "name");
 
-		if (health->asked || !json_object_get(port, "verdict") ||
-		    json_object_get(port, "goneMs") ||
-		    json_integer_value(json_at(port, "detailsMs")) > clock_ms())
-			continue;
-		json_put_str(what, "pciAddress", address);
-		json_put_str(what, "netdev", json_str_at(port, "name"));
-		if (health->config.details(health->config.arg, what))
+			if (health->asked || !by || !json_object_get(port, "verdict") ||
+			    json_object_get(port, "goneMs") ||
+			    json_integer_value(json_at(port, "readings", readings[i], "nextMs")) >
+				    clock_ms())
+				continue;
+			json_put_str(what, readings[i], by);
+			if (!health->config.details(health->config.arg, what))
+				continue;
 			health->asked = str_dup(address);
-	}
+			health->reading = readings[i];
+		}
 }
 
 void link_health_details(struct link_health *health, const json_t *details)
 {
 	json_t *port = json_object_get(health->links, health->asked);
-	int64_t wait_ms = 2 * json_integer_value(json_at(port, "waitMs"));
+	json_t *reading = json_at(port, "readings", health->reading);
+	int64_t wait_ms = 2 * json_integer_value(json_at(reading, "waitMs"));
 
 	assert(health->asked);
 	mem_free(take_ptr(health->asked));
@@ -242,10 +251,10 @@ void link_health_details(struct link_health *health, const json_t *details)
 	if (wait_ms > LINK_HEALTH_DETAILS_MAX_MS)
 		wait_ms = LINK_HEALTH_DETAILS_MAX_MS;
 	if (port) {
-		json_put_int(port, "waitMs", wait_ms);
-		json_put_int(port, "detailsMs", clock_ms() + wait_ms);
-		if (details)
-			json_put(port, "details", json_deep_copy(details));
+		reading = json_pack("{s:I, s:I}", "waitMs", (json_int_t)wait_ms, "nextMs",
+				    (json_int_t)(clock_ms() + wait_ms));
+		json_put(json_need_object(port, "readings"), health->reading, reading);
+		json_object_update(json_need_object(port, "details"), (json_t *)details);
 	}
 	judge(health);
 	ask_details(health);

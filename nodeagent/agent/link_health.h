@@ -25,8 +25,8 @@ enum {
 	/* Counters are read that often without a scrape. */
 	LINK_HEALTH_COUNT_MS = 60000,
 	/*
-	 * Details of each port, under the kernel's lock for interfaces; after a failure twice as
-	 * long each time, up to a day.
+	 * Details of each port: of its card and, under the kernel's lock for interfaces, of its
+	 * module; after a failure of one of them that one twice as long each time, up to a day.
 	 */
 	LINK_HEALTH_DETAILS_MS = 300000,
 	LINK_HEALTH_DETAILS_MAX_MS = 86400000,

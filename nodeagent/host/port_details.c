@@ -200,12 +200,16 @@ json_t *port_details_read(struct host *host, const json_t *port, struct err *err
 	};
 	const char *address = json_str_at(port, "pciAddress"),
 		   *netdev = json_str_at(port, "netdev");
-	json_auto_t *errors = NULL, *reporters = json_object();
+	json_auto_t *errors = NULL, *reporters = json_object(), *module = NULL;
 	json_t *ret, *pcie_errors;
 	struct err none = {0};
 	int64_t n;
 
 	assert(host);
+	if (netdev && !address) {
+		module = transceiver_read(host, netdev);
+		return json_pack("{s:o}", "transceiver", module ? json_incref(module) : json_object());
+	}
 	if (!address || !pci_address_is_valid(address)) {
 		(void)err_set(err, ERR_BUG, "BadRequest", "a port has a PCI address");
 		return NULL;
@@ -218,7 +222,8 @@ json_t *port_details_read(struct host *host, const json_t *port, struct err *err
 	json_put(ret, "pcieErrors", pcie_errors);
 	json_put(ret, "pcie", read_pcie(host, address));
 	(void)devlink_list_errors(host, reporters, &errors, &none);
+	if (!json_object_get(reporters, address))
+		json_put(reporters, address, json_object());
 	json_put(ret, "reporters", json_incref(json_object_get(reporters, address)));
-	json_put(ret, "transceiver", netdev ? transceiver_read(host, netdev) : NULL);
 	return ret;
 }

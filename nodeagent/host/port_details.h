@@ -8,16 +8,19 @@
 #include "nodeagent/host/ethtool.h"
 
 /*
- * Of port {"pciAddress", "netdev"}; new:
+ * Of port {"pciAddress"}, its card; new:
  *
- *	transceiver  of transceiver_decode()
  *	pcie         {"width", "speed" (GT/s), and what both ends can: "widthMax", "speedMax"}
  *	pcieErrors   {"correctable", "nonfatal", "fatal"}, of AER
  *	reporters    {NAME: errors}, of devlink
  *
- * What is not there or cannot be read is absent. Up to five readings of the transceiver's memory
- * (ethtool_read_eeprom()): not for the paths that others wait for. NULL with err ERR_BUG
- * "BadRequest" for what is not a port.
+ * Of port {"netdev"}, its module, which may hang by itself:
+ *
+ *	transceiver  of transceiver_decode()
+ *
+ * Members of these that are not there or cannot be read are absent. Up to five readings of the
+ * transceiver's memory (ethtool_read_eeprom()): not for the paths that others wait for. NULL with
+ * err ERR_BUG "BadRequest" for what is not a port.
  */
 json_t *port_details_read(struct host *host, const json_t *port, struct err *err);
 

@@ -17,8 +17,8 @@
  *	downs           link_downed of an InfiniBand port, as read last
  *	lossSeen        losses that looks saw since; lossCounted: `downs` has one that none saw yet
  *	ownMs           when a look last found it ours, or quiet: counters until then do not count
- *	details         of port_details_read(), as read last; read again at detailsMs of clock_ms(),
- *			waitMs later (agent/link_health.c)
+ *	details         of port_details_read(), as read last
+ *	readings        {what it is read by: {"nextMs", "waitMs"}}: when again (agent/link_health.c)
  *	verdict         of link_verdict(); absent: not judged
  *
  * Times are milliseconds since boot, which no clock that is set changes (clock_ms()); the

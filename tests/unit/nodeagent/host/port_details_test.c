@@ -116,8 +116,10 @@ TEST(reads_a_module_of_cmis)
 TEST(reads_what_is_behind_a_link)
 {
 	struct host_tree *tree = host_tree_new();
-	json_auto_t *port = json_pack("{s:s, s:s}", "pciAddress", TREE_MLX, "netdev", "ens1f0np0");
-	json_auto_t *got = NULL, *plain = NULL;
+	json_auto_t *port = json_pack("{s:s}", "pciAddress", TREE_MLX);
+	json_auto_t *module = json_pack("{s:s}", "netdev", "ens1f0np0");
+	json_auto_t *card = NULL, *plain = NULL, *of_module = NULL, *none = NULL;
+	const json_t *got;
 	struct err err = {0};
 
 	host_tree_add_pf(tree, &tree_mlx);
@@ -129,12 +131,16 @@ TEST(reads_what_is_behind_a_link)
 	FILE_OF_PCI("current_link_speed", "16.0 GT/s PCIe");
 	FILE_OF_PCI("max_link_speed", "32.0 GT/s PCIe");
 	FILE_OF_PCI("aer_dev_correctable", "RxErr 2\nBadTLP 1\nTOTAL_ERR_COR 3");
-	got = port_details_read(host_tree_host(tree), port, &err);
-	assert_string_equal(json_str_at(got, "transceiver", "serial"), "MT0000VS00001");
-	assert_true(fabs(json_number_value(json_at(got, "transceiver", "temperature")) - 41.5) <
-		    0.01);
-	assert_int_equal(json_number_value(json_at(got, "transceiver", "temperatureMax")), 70);
-	assert_int_equal(json_array_size(json_at(got, "transceiver", "txPower")), 4);
+	of_module = port_details_read(host_tree_host(tree), module, &err);
+	got = json_at(of_module, "transceiver");
+	assert_string_equal(json_str_at(got, "serial"), "MT0000VS00001");
+	assert_true(fabs(json_number_value(json_at(got, "temperature")) - 41.5) < 0.01);
+	assert_int_equal(json_number_value(json_at(got, "temperatureMax")), 70);
+	assert_int_equal(json_array_size(json_at(got, "txPower")), 4);
+	/* One hangs without the other. */
+	assert_int_equal(json_object_size(of_module), 1);
+	got = card = port_details_read(host_tree_host(tree), port, &err);
+	assert_null(json_at(got, "transceiver"));
 	assert_int_equal(json_number_value(json_at(got, "pcie", "width")), 8);
 	assert_int_equal(json_number_value(json_at(got, "pcie", "widthMax")), 16);
 	assert_int_equal(json_number_value(json_at(got, "pcie", "speedMax")), 32);
@@ -143,10 +149,13 @@ TEST(reads_what_is_behind_a_link)
 	assert_int_equal(json_integer_value(json_at(got, "reporters", "fw_fatal")), 1);
 	/* The slot has no more. */
 	host_tree_file(tree, "sys/bus/pci/devices/max_link_width", "8\n");
-	json_put_str(port, "netdev", "no-such-interface");
 	plain = port_details_read(host_tree_host(tree), port, &err);
 	assert_int_equal(json_number_value(json_at(plain, "pcie", "widthMax")), 8);
-	assert_null(json_at(plain, "transceiver"));
+	/* Nothing is known any more. */
+	json_put_str(module, "netdev", "no-such-interface");
+	none = port_details_read(host_tree_host(tree), module, &err);
+	assert_int_equal(json_object_size(json_at(none, "transceiver")), 0);
+	assert_int_equal(json_object_size(none), 1);
 	json_put_str(port, "pciAddress", "../..");
 	assert_null(port_details_read(host_tree_host(tree), port, &err));
 	assert_string_equal(err.reason, "BadRequest");

@@ -64,7 +64,8 @@ static json_t *missing_of(const struct history_input *in)
 		if (address && pci_address_is_valid(address) &&
 		    !json_find(there, "pciAddress", address) &&
 		    !json_find(list, "pciAddress", address) &&
-		    json_find(json_at(in->spec, "interfaces"), "pciAddress", address))
+		    (json_find(json_at(in->spec, "interfaces"), "pciAddress", address) ||
+		     json_find(json_at(in->spec, "nicSettings"), "pciAddress", address)))
 			json_array_append_new(list, lost_entry(entry, in->now_ms));
 	}
 	return list;

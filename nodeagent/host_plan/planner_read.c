@@ -292,8 +292,8 @@ static struct pf *need_pf(struct planning *p, const char *address)
 	return &p->pfs[p->n_pfs++];
 }
 
-/* An entry of spec.nicSettings. */
-static void read_nic(struct planning *p, const json_t *entry)
+/* An entry of spec.nicSettings. False: which PF it means is not known. */
+static bool read_nic(struct planning *p, const json_t *entry)
 {
 	const char *address = json_str_at(entry, "pciAddress");
 	const json_t *settings = json_at(entry, "settings");
@@ -303,7 +303,7 @@ static void read_nic(struct planning *p, const json_t *entry)
 	if (!address) {
 		planner_problem(p, NULL, "BadSpec",
 				"an entry of spec.nicSettings has no pciAddress: correct the pool");
-		return;
+		return false;
 	}
 	pf = need_pf(p, address);
 	if (pf->nic)
@@ -313,11 +313,12 @@ static void read_nic(struct planning *p, const json_t *entry)
 	else
 		(void)nic_settings_check(settings, &err);
 	pf->nic = entry;
-	if (!err.text[0])
-		return;
-	pf->is_nic_bad = true;
-	planner_problem(p, pf, "BadSpec", QUOTE ": its settings stay as they are; correct the pool",
-			err.text);
+	pf->is_nic_bad = err.text[0];
+	if (pf->is_nic_bad)
+		planner_problem(p, pf, "BadSpec",
+				QUOTE ": its settings stay as they are; correct the pool",
+				err.text);
+	return true;
 }
 
 void planner_read(struct planning *p, const json_t *interfaces)
@@ -325,6 +326,7 @@ void planner_read(struct planning *p, const json_t *interfaces)
 	const json_t *found = json_at(p->in->found, "pfs");
 	const json_t *nics = json_at(p->in->spec, "nicSettings");
 	const json_t *nics_found = json_at(p->in->found, "settings");
+	bool are_all_known = true;
 	size_t i, n = 0, most = json_array_size(interfaces) + json_object_size(found);
 	const char *address;
 	json_t *entry;
@@ -357,9 +359,12 @@ void planner_read(struct planning *p, const json_t *interfaces)
 		p->n_pfs++;
 	}
 	json_array_foreach ((json_t *)nics, i, entry)
-		read_nic(p, entry);
+		are_all_known &= read_nic(p, entry);
 	json_each (nics_found, address, entry)
 		(void)need_pf(p, address);
-	for (i = 0; i < p->n_pfs; i++)
+	for (i = 0; i < p->n_pfs; i++) {
 		read_pf(p, &p->pfs[i]);
+		/* It may be meant. */
+		p->pfs[i].is_nic_bad |= !p->pfs[i].nic && !are_all_known;
+	}
 }

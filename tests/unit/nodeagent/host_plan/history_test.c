@@ -119,6 +119,13 @@ TEST_WITH(one_that_nobody_wants_goes_at_once, forget, forget)
 	shows("");
 }
 
+TEST_WITH(one_of_which_settings_are_wanted_is_shown_for_a_while, forget, forget)
+{
+	look(SEEN(PF_A "," PF_B, ""), "{}", 0);
+	look(SEEN(PF_B, ""), "{nicSettings: [{pciAddress: '" A "'}]}", 1000);
+	shows("A*B");
+}
+
 TEST_WITH(one_without_driver_is_missing_too, forget, forget)
 {
 	look(SEEN(PF_A, ""), SPEC_A, 0);

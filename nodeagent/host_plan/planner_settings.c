@@ -70,6 +70,7 @@ static void plan_setting(struct settings *s, const char *name, const json_t *is,
 		json_put(s->values, name, json_deep_copy(is));
 }
 
+/* One that is neither read nor refused is not known now; why, the look itself says. */
 static void look_at(struct settings *s, const char *name)
 {
 	const json_t *is = json_at(s->pf->now.entry, "settings", name);
@@ -94,10 +95,10 @@ static void look_at(struct settings *s, const char *name)
 			plan_setting(s, name, is, wanted ? wanted : was, wanted);
 		else if (wanted)
 			add_name(&s->protected, name);
-	} else if (wanted && !is && !json_list_has(json_at(s->pf->nic, "ifSupported"), name)) {
-		add_name(&s->unsupported, name);
-		if (words)
-			strbuf_addf(&s->unsupported, " (%.80s)", words);
+	} else if (wanted && !is && words &&
+		   !json_list_has(json_at(s->pf->nic, "ifSupported"), name)) {
+		strbuf_addf(&s->unsupported, "%s%s (%.80s)", s->unsupported.len ? ", " : "", name,
+			    words);
 	}
 }
 

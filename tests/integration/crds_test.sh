@@ -339,6 +339,10 @@ t_eq "Orbweaver's fields of a NodeState are kept" '{"excludeTopology":true,"need
 	"$(stored SriovNetworkNodeState $SN \
 		<<<'{"interfaces":[{"pciAddress":"a","vfGroups":[{"needVhostNet":true,"excludeTopology":true}]}]}' |
 	jq -cS '.interfaces[0].vfGroups[0]')"
+t_eq "so are settings of a NIC" '{"cnp":{"dscp":48},"dscpToPriority":{"26":3},"pfc":[]}' \
+	"$(stored SriovNetworkNodeState $SN \
+		<<<'{"nicSettings":[{"pciAddress":"a","settings":{"pfc":[],"cnp":{"dscp":48},"dscpToPriority":{"26":3}}}]}' |
+	jq -cS '.nicSettings[0].settings')"
 
 policy='"nicSelector":{},"nodeSelector":{},"resourceName":"r"'
 while IFS='|' read -r kind version spec word; do
@@ -376,6 +380,13 @@ SriovNetworkPoolConfig|$SN|{"rdmaMode":"both"}|spec.rdmaMode
 SriovNetworkPoolConfig|$SN|{"maxUnavailable":true}|spec.maxUnavailable
 SriovNetworkPoolConfig|$SN|{"rails":[""]}|spec.rails
 SriovNetworkPoolConfig|$SN|{"rails":"ens1f0np0"}|spec.rails
+SriovNetworkPoolConfig|$SN|{"roce":{"profile":"fast"}}|spec.roce.profile
+SriovNetworkPoolConfig|$SN|{"roce":{"pfc":[8]}}|spec.roce.pfc
+SriovNetworkPoolConfig|$SN|{"roce":{"dscpToPriority":{"26":9}}}|spec.roce.dscpToPriority
+SriovNetworkPoolConfig|$SN|{"roce":{"trafficClasses":[{"bandwidth":50}]}}|spec.roce.trafficClasses
+SriovNetworkPoolConfig|$SN|{"roce":{"buffers":{"sizes":[1],"priorities":[0]}}}|spec.roce.buffers
+SriovNetworkPoolConfig|$SN|{"roce":{"maxReadRequest":100}}|spec.roce.maxReadRequest
+SriovNetworkNodeState|$SN|{"nicSettings":[{"pciAddress":"a"}]}|spec.nicSettings.settings
 SriovNetwork|$SN|{"resourceName":"r","vlan":4095}|spec.vlan
 SriovNetwork|$SN|{"resourceName":"r","trust":"yes"}|spec.trust
 SriovIBNetwork|$SN|{"resourceName":"r","linkState":"up"}|spec.linkState

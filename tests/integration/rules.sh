@@ -50,6 +50,9 @@ SriovNetworkNodePolicy|{$policy,$nic,"resourceName":"a","vdpaType":"virtio"}|spe
 SriovNetworkPoolConfig|{"maxUnavailable":-1}|spec.maxUnavailable|must be a number of nodes|{"maxUnavailable":0}|{"rdmaMode":"shared"}
 SriovNetworkPoolConfig|{"rails":["ens1","ens1"]}|spec.rails|must name each NIC once|{"rails":["ens1","0000:1b:00.0"]}|{"rdmaMode":"shared"}
 SriovNetworkPoolConfig|{"maxUnavailable":"101%"}|spec.maxUnavailable|must be a number of nodes|{"maxUnavailable":"100%"}|{"rdmaMode":"shared"}
+SriovNetworkPoolConfig|{"roce":{"pauseFrames":true,"pfc":[3]}}|spec.roce.pauseFrames|must be false or absent|{"roce":{"pauseFrames":true,"pfc":[]}}|{"rdmaMode":"shared"}
+SriovNetworkPoolConfig|{"roce":{"trafficClasses":[{"priorities":[0,3],"strict":true}]}}|spec.roce.trafficClasses|must have each priority|{"roce":{"trafficClasses":[{"priorities":[0,1,2,4,5,6,7],"bandwidth":50},{"priorities":[3],"bandwidth":50}]}}|{"rdmaMode":"shared"}
+SriovNetworkPoolConfig|{"roce":{"trafficClasses":[{"priorities":[0,1,2,4,5,6,7],"bandwidth":40},{"priorities":[3],"bandwidth":50}]}}|spec.roce.trafficClasses|must have bandwidths|{"roce":{"trafficClasses":[{"priorities":[0,1,2,3,4,5,6,7],"strict":true}]}}|{"rdmaMode":"shared"}
 SriovNetwork|{"resourceName":""}|spec.resourceName|is missing|{"resourceName":"a"}|{"vlan":7}
 SriovIBNetwork|{"resourceName":""}|spec.resourceName|is missing|{"resourceName":"a"}|{"linkState":"auto"}
 OVSNetwork|{"resourceName":""}|spec.resourceName|is missing|{"resourceName":"a"}|{"mtu":1500}

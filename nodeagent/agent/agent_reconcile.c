@@ -17,13 +17,26 @@
 
 static void on_looked(void *arg, const json_t *result, const struct err *err);
 
+/* Settings of NICs cost questions: they are read where they are wanted, or have to be put back. */
+static bool wants_settings(const struct agent *agent)
+{
+	const char *address;
+	json_t *pf;
+
+	json_each (json_at(agent->state, "found", "pfs"), address, pf)
+		if (json_object_size(json_at(pf, "settings")) > 0)
+			return true;
+	return json_array_size(json_at(agent->desired.spec, "nicSettings")) > 0;
+}
+
 void agent_start_look(struct agent *agent, bool closely)
 {
 	int64_t scan_ms = agent->config.scan_ms ? agent->config.scan_ms : AGENT_SCAN_MS;
 
 	assert(agent->doing != LOADING && agent->doing != WITHDRAWING);
 	agent->doing = LOOKING;
-	agent->seen.how = closely ? HOST_OBSERVE_HOLDERS : 0;
+	agent->seen.how = (closely ? HOST_OBSERVE_HOLDERS : 0) |
+			  (wants_settings(agent) ? HOST_OBSERVE_SETTINGS : 0);
 	agent->planned.must_replan = false;
 	agent->seen.look_ms = INT64_MAX;
 	agent->seen.scan_ms = clock_ms() + scan_ms + scan_ms * agent_chance() / 4000;
@@ -415,6 +428,10 @@ static void on_looked(void *arg, const json_t *result, const struct err *err)
 	}
 	agent_forget_failure(agent, KEY_LOOK);
 	agent_decide_desired(agent);
+	if (wants_settings(agent) && !(agent->seen.how & HOST_OBSERVE_SETTINGS)) {
+		agent_start_look(agent, agent->seen.how & HOST_OBSERVE_HOLDERS);
+		return;
+	}
 	agent_take_observed(agent, json_incref((json_t *)result));
 	make_plan(agent);
 	agent->config.looked(agent->config.arg);

@@ -12,6 +12,7 @@
 #include <linux/ethtool.h>
 #include <linux/ethtool_netlink.h>
 #include <linux/genetlink.h>
+#include <linux/if.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -156,18 +157,23 @@ static const struct {
 	{GROUP_PAUSE, ETHTOOL_A_PAUSE_STAT_RX_FRAMES, "pause_frames_received"},
 };
 
-/* A request about an interface, new; NULL: the kernel does not have the family. */
+/* A request about an interface, new; NULL with err: the kernel does not have the family. */
 static struct nl_msg *new_request(struct host *host, uint8_t command, int header,
-				  const char *interface, uint32_t flags)
+				  const char *interface, uint32_t flags, struct err *err)
 {
 	struct nl_msg *ret = NULL;
 	struct nlattr *nest;
-	struct err err = {0};
 
-	/* ALTIFNAMSIZ */
-	if (strlen(interface) >= 128 ||
-	    netlink_generic(host->netlink, ETHTOOL_GENL_NAME, command, 0, &ret, &err) < 0)
+	errno = ENODEV;
+	if (strlen(interface) >= ALTIFNAMSIZ) {
+		(void)err_sys(err, "NetlinkRefused", "%.32s…", interface);
 		return NULL;
+	}
+	if (netlink_generic(host->netlink, ETHTOOL_GENL_NAME, command, 0, &ret, err) < 0) {
+		if (err->sys == ENOENT)
+			err->sys = EOPNOTSUPP;
+		return NULL;
+	}
 	nest = nla_nest_start(ret, header | NLA_F_NESTED);
 	netlink_put_str(ret, ETHTOOL_A_HEADER_DEV_NAME, interface);
 	netlink_put_u32(ret, ETHTOOL_A_HEADER_FLAGS, flags);
@@ -251,11 +257,11 @@ void ethtool_wire(struct host *host, const char *interface, json_t *counters)
 	assert(json_is_object(counters));
 	for (size_t i = 0; i < ARRAY_LEN(questions); i++) {
 		bool is_groups = questions[i].command == ETHTOOL_MSG_STATS_GET;
+		struct err err = {0};
 		auto_nl_msg struct nl_msg *msg =
 			new_request(host, questions[i].command, questions[i].header, interface,
-				    is_groups ? 0 : ETHTOOL_FLAG_STATS);
+				    is_groups ? 0 : ETHTOOL_FLAG_STATS, &err);
 		auto_strbuf struct strbuf answer = {0};
-		struct err err = {0};
 
 		if (msg && is_groups) {
 			struct nlattr *nest =
@@ -269,6 +275,116 @@ void ethtool_wire(struct host *host, const char *interface, json_t *counters)
 		if (msg && netlink_ask(host->netlink, NETLINK_GENERIC, msg, &answer, &err) == 0)
 			ethtool_decode_wire(answer.data, answer.len, counters);
 	}
+}
+
+/* Attributes of the values and their limits, first of what is received; 0: there is none. */
+static const struct pair_kind {
+	const char *setting;
+	uint8_t get, set, reply;
+	int header, rx, tx, rx_max, tx_max;
+} pair_kinds[] = {
+	{"pauseFrames", ETHTOOL_MSG_PAUSE_GET, ETHTOOL_MSG_PAUSE_SET, ETHTOOL_MSG_PAUSE_GET_REPLY,
+	 ETHTOOL_A_PAUSE_HEADER, ETHTOOL_A_PAUSE_RX, ETHTOOL_A_PAUSE_TX, 0, 0},
+	{"rings", ETHTOOL_MSG_RINGS_GET, ETHTOOL_MSG_RINGS_SET, ETHTOOL_MSG_RINGS_GET_REPLY,
+	 ETHTOOL_A_RINGS_HEADER, ETHTOOL_A_RINGS_RX, ETHTOOL_A_RINGS_TX, ETHTOOL_A_RINGS_RX_MAX,
+	 ETHTOOL_A_RINGS_TX_MAX},
+	{"channels", ETHTOOL_MSG_CHANNELS_GET, ETHTOOL_MSG_CHANNELS_SET,
+	 ETHTOOL_MSG_CHANNELS_GET_REPLY, ETHTOOL_A_CHANNELS_HEADER,
+	 ETHTOOL_A_CHANNELS_COMBINED_COUNT, 0, ETHTOOL_A_CHANNELS_COMBINED_MAX, 0},
+};
+
+static const struct pair_kind *pair_kind_of(const char *setting)
+{
+	size_t i = 0;
+
+	while (i < ARRAY_LEN(pair_kinds) && !str_eq(pair_kinds[i].setting, setting))
+		i++;
+	assert(i < ARRAY_LEN(pair_kinds));
+	return &pair_kinds[i];
+}
+
+/* Pauses are octets. */
+static bool pair_value(struct nlattr *const *attrs, int type, uint32_t *ret)
+{
+	uint8_t octet;
+
+	if (!type || !netlink_u8(attrs[type], &octet))
+		return type && netlink_u32(attrs[type], ret);
+	*ret = octet;
+	return true;
+}
+
+bool ethtool_decode_pair(const void *bytes, size_t len, const char *setting,
+			 struct ethtool_pair *ret)
+{
+	const struct pair_kind *kind = pair_kind_of(setting);
+	struct nlattr *attrs[ETHTOOL_A_RINGS_MAX + 1];
+	const struct nlmsghdr *message;
+	uint8_t autoneg = 0;
+	size_t at = 0;
+
+	*ret = (struct ethtool_pair){0};
+	while ((message = netlink_next(bytes, len, &at))) {
+		const struct genlmsghdr *header = nlmsg_data(message);
+
+		if (!netlink_parse(message, GENL_HDRLEN, attrs, ETHTOOL_A_RINGS_MAX) ||
+		    header->cmd != kind->reply)
+			continue;
+		ret->rx.is_there = pair_value(attrs, kind->rx, &ret->rx.is);
+		ret->tx.is_there = pair_value(attrs, kind->tx, &ret->tx.is);
+		(void)pair_value(attrs, kind->rx_max, &ret->rx.max);
+		(void)pair_value(attrs, kind->tx_max, &ret->tx.max);
+		if (kind->reply == ETHTOOL_MSG_PAUSE_GET_REPLY)
+			(void)netlink_u8(attrs[ETHTOOL_A_PAUSE_AUTONEG], &autoneg);
+		ret->is_negotiated = autoneg;
+		return true;
+	}
+	return false;
+}
+
+int ethtool_get_pair(struct host *host, const char *interface, const char *setting,
+		     struct ethtool_pair *ret, struct err *err)
+{
+	const struct pair_kind *kind = pair_kind_of(setting);
+	auto_nl_msg struct nl_msg *msg =
+		new_request(host, kind->get, kind->header, interface, 0, err);
+	auto_strbuf struct strbuf answer = {0};
+
+	if (!msg || netlink_ask(host->netlink, NETLINK_GENERIC, msg, &answer, err) < 0)
+		return -1;
+	if (ethtool_decode_pair(answer.data, answer.len, setting, ret) &&
+	    (ret->rx.is_there || ret->tx.is_there))
+		return 0;
+	errno = EOPNOTSUPP;
+	return err_sys(err, "NetlinkRefused", "the driver does not say");
+}
+
+static void put_value(struct nl_msg *msg, int type, bool is_octet, uint32_t value)
+{
+	if (is_octet)
+		netlink_put_u8(msg, type, (uint8_t)value);
+	else
+		netlink_put_u32(msg, type, value);
+}
+
+int ethtool_set_pair(struct host *host, const char *interface, const char *setting,
+		     const struct ethtool_pair *pair, struct err *err)
+{
+	const struct pair_kind *kind = pair_kind_of(setting);
+	bool is_octet = kind->set == ETHTOOL_MSG_PAUSE_SET;
+	auto_nl_msg struct nl_msg *msg =
+		new_request(host, kind->set, kind->header, interface, 0, err);
+	auto_strbuf struct strbuf answer = {0};
+
+	if (!msg)
+		return -1;
+	if (is_octet)
+		netlink_put_u8(msg, ETHTOOL_A_PAUSE_AUTONEG, pair->is_negotiated);
+	if (pair->rx.is_there)
+		put_value(msg, kind->rx, is_octet, pair->rx.is);
+	if (pair->tx.is_there)
+		put_value(msg, kind->tx, is_octet, pair->tx.is);
+	return netlink_ask(host->netlink, NETLINK_GENERIC, msg, &answer, err);
 }
 
 bool ethtool_decode_eeprom(const void *bytes, size_t len, unsigned char ret[ETHTOOL_EEPROM_SIZE])
@@ -292,10 +408,11 @@ bool ethtool_decode_eeprom(const void *bytes, size_t len, unsigned char ret[ETHT
 bool ethtool_read_eeprom(struct host *host, const char *interface, struct ethtool_half what,
 			 unsigned char ret[ETHTOOL_EEPROM_SIZE])
 {
-	auto_nl_msg struct nl_msg *msg = new_request(host, ETHTOOL_MSG_MODULE_EEPROM_GET,
-						     ETHTOOL_A_MODULE_EEPROM_HEADER, interface, 0);
-	auto_strbuf struct strbuf answer = {0};
 	struct err err = {0};
+	auto_nl_msg struct nl_msg *msg =
+		new_request(host, ETHTOOL_MSG_MODULE_EEPROM_GET, ETHTOOL_A_MODULE_EEPROM_HEADER,
+			    interface, 0, &err);
+	auto_strbuf struct strbuf answer = {0};
 
 	assert(what.offset == 0 || what.offset == ETHTOOL_EEPROM_SIZE);
 	if (!msg)

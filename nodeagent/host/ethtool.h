@@ -38,6 +38,30 @@ bool ethtool_bus(struct host *host, const char *interface, char ret[ETHTOOL_BUS_
 void ethtool_wire(struct host *host, const char *interface, json_t *counters);
 void ethtool_decode_wire(const void *bytes, size_t len, json_t *counters);
 
+/*
+ * What is received, and what is sent: "pauseFrames" (1: on) and "rings"; of "channels" `combined` is
+ * the first. `max` is 0 where the driver does not say.
+ */
+struct ethtool_pair {
+	struct {
+		bool is_there;
+		uint32_t is, max;
+	} rx, tx;
+	bool is_negotiated; /* pauses, with the other end */
+};
+
+/*
+ * Read, and set what is_there. `setting` is one of the three. ERR_HOST "NetlinkRefused" with errno;
+ * EOPNOTSUPP: the driver, or the kernel, does not have it.
+ */
+int ethtool_get_pair(struct host *host, const char *interface, const char *setting,
+		     struct ethtool_pair *ret, struct err *err);
+int ethtool_set_pair(struct host *host, const char *interface, const char *setting,
+		     const struct ethtool_pair *pair, struct err *err);
+/* False, and ret empty: there is no such answer in it. */
+bool ethtool_decode_pair(const void *bytes, size_t len, const char *setting,
+			 struct ethtool_pair *ret);
+
 enum {
 	/* Half a page of a transceiver's memory: what is read at once. */
 	ETHTOOL_EEPROM_SIZE = 128,

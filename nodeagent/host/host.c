@@ -33,20 +33,33 @@
  * No O_CREAT, no buffering: the driver's answer is that of write
  * (Documentation/filesystems/sysfs.rst).
  */
-static int kernel_write(void *ctx, int root_fd, const char *path, const char *data, size_t len,
-			struct err *err)
+static int kernel_write_at(void *ctx, int root_fd, const char *path, size_t at, const void *data,
+			   size_t len, struct err *err)
 {
 	auto_close int fd = root_open(root_fd, path, O_WRONLY, 0);
 	ssize_t n;
 
 	if (fd < 0)
 		return err_sys(err, "WriteRefused", "open %s", path);
-	n = write(fd, data, len);
+	n = pwrite(fd, data, len, (off_t)at);
 	if (n < 0)
 		return err_sys(err, "WriteRefused", "write to %s", path);
 	if ((size_t)n != len)
 		return err_set(err, ERR_HOST, "WriteRefused", "%s took %zd of %zu bytes", path, n,
 			       len);
+	return 0;
+}
+
+static int kernel_write(void *ctx, int root_fd, const char *path, const char *data, size_t len,
+			struct err *err)
+{
+	return kernel_write_at(ctx, root_fd, path, 0, data, len, err);
+}
+
+static int kernel_mkdir(void *ctx, int root_fd, const char *path, struct err *err)
+{
+	if (root_make_dirs(root_fd, path, 0755) < 0)
+		return err_sys(err, "WriteRefused", "make %s", path);
 	return 0;
 }
 
@@ -90,6 +103,8 @@ static int kernel_reboot(void *ctx, enum init_system init, struct err *err)
 
 static const struct host_doors kernel_doors = {
 	.write = kernel_write,
+	.write_at = kernel_write_at,
+	.mkdir = kernel_mkdir,
 	.exchange = NULL, /* sockets */
 	.sleep_ms = kernel_sleep_ms,
 	.ethtool = kernel_ethtool,

@@ -15,6 +15,7 @@
 #include "nodeagent/host/boots.h"
 #include "nodeagent/host/devlink.h"
 #include "nodeagent/host/holders.h"
+#include "nodeagent/host/pf_settings.h"
 #include "nodeagent/host/udev.h"
 #include "nodeagent/host/view.h"
 
@@ -193,6 +194,26 @@ static json_t *lag_entry(const struct view *view, const struct rtnl_interface *i
 	return ret;
 }
 
+/* What is not known is a problem, and in neither of the two. */
+static void put_settings(struct view *view, const char *address, json_t *ret)
+{
+	json_auto_t *failed = json_object();
+	const struct pf_settings all = {json_object(), json_object(), failed};
+	const char *name;
+	json_t *why;
+
+	pf_settings_read(view->host, address, NULL, &all);
+	json_put(ret, "settings", all.values);
+	json_put(ret, "settingsUnsupported", all.unsupported);
+	json_each (failed, name, why) {
+		struct err err = {0};
+
+		(void)err_set(&err, ERR_HOST, "SettingUnreadable", "%s: %s", name,
+			      json_string_value(why));
+		view_problem(view, address, &err);
+	}
+}
+
 static json_t *pf_entry(struct view *view, const char *address)
 {
 	const struct rtnl_interface *interface = view_interface(view, address);
@@ -219,6 +240,8 @@ static json_t *pf_entry(struct view *view, const char *address)
 	/* Also without SR-IOV: it may be what turns that on. */
 	json_put_bool(host, "devlink", json_list_has(view->devlink, address));
 	put_sriov(view, address, interface, ret, host);
+	if (interface && (view->flags & HOST_OBSERVE_SETTINGS))
+		put_settings(view, address, ret);
 	json_put(host, "rdma", view_rdma_names(view, address));
 	json_put_str(host, "protected", view_protected(view, address));
 	json_put_str(host, "carries", view_carried(view, address));

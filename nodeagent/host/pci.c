@@ -258,6 +258,8 @@ static void decode_express(struct bytes bytes, size_t at, struct pci_config *ret
 {
 	uint32_t control = number(bytes, at + PCI_EXP_DEVCTL, 2);
 
+	ret->control = (uint16_t)control;
+	ret->control_at = at + PCI_EXP_DEVCTL;
 	ret->max_payload_supported =
 		128 << (number(bytes, at + PCI_EXP_DEVCAP, 4) & PCI_EXP_DEVCAP_PAYLOAD);
 	ret->max_payload = 128 << ((control & PCI_EXP_DEVCTL_PAYLOAD) >> 5);
@@ -306,4 +308,15 @@ bool pci_config_read(const struct host *host, const char *address, struct pci_co
 		return false;
 	pci_config_decode(bytes.data, bytes.len, ret);
 	return true;
+}
+
+int pci_config_control(struct host *host, const char *address, const struct pci_config *config,
+		       uint16_t mask, uint16_t value, struct err *err)
+{
+	uint16_t control = (uint16_t)((config->control & ~mask) | (value & mask));
+	const uint8_t bytes[] = {control & 0xff, control >> 8};
+
+	assert(config->control_at >= PCI_STD_HEADER_SIZEOF);
+	return host->doors->write_at(host->doors_ctx, host->root, pci_path(address, "config").text,
+				     config->control_at, bytes, sizeof(bytes), err);
 }

@@ -76,6 +76,9 @@ bool pci_errors(const struct host *host, const char *address, const char *file, 
 struct pci_config {
 	/* Bytes; 0: not known. */
 	int max_payload, max_payload_supported, max_read_request;
+	/* Device Control, and where it is; 0: not a PCI Express function. */
+	uint16_t control;
+	size_t control_at;
 	bool redirects;     /* ACS sends requests or completions of peers to the root complex */
 	bool has_ats;       /* address translation services are on */
 	bool lacks_vf_bars; /* the first BAR of VFs is there, and has no address */
@@ -83,5 +86,11 @@ struct pci_config {
 
 /* False: it cannot be read; without root the kernel shows 64 bytes, of which nothing is known. */
 bool pci_config_read(const struct host *host, const char *address, struct pci_config *ret);
+/*
+ * Set those bits of Device Control, of `config` as it was read. Errors as of the host's door
+ * write_at; EPERM: the kernel is locked down (kernel_lockdown(7)).
+ */
+int pci_config_control(struct host *host, const char *address, const struct pci_config *config,
+		       uint16_t mask, uint16_t value, struct err *err);
 /* Of any bytes. */
 void pci_config_decode(const void *bytes, size_t len, struct pci_config *ret);

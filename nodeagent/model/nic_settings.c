@@ -134,7 +134,7 @@ static bool are_classes(const json_t *value)
 {
 	size_t i, j, given = 0;
 	json_int_t percent = 0;
-	bool is_shared = false;
+	bool is_shared = false, is_last_used = false;
 	unsigned int seen = 0;
 	json_t *class, *priority;
 
@@ -152,8 +152,9 @@ static bool are_classes(const json_t *value)
 		given += json_array_size(priorities);
 		percent += json_integer_value(bandwidth);
 		is_shared |= bandwidth != NULL;
+		is_last_used = json_array_size(priorities) > 0 || json_integer_value(bandwidth) > 0;
 	}
-	return json_array_size(value) <= NIC_SETTING_PRIORITIES && seen == 0xff &&
+	return is_last_used && json_array_size(value) <= NIC_SETTING_PRIORITIES && seen == 0xff &&
 	       given == NIC_SETTING_PRIORITIES && (!is_shared || percent == 100);
 }
 

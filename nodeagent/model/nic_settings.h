@@ -10,7 +10,8 @@
  *   trafficClasses    [{"priorities": [0, 1], "bandwidth": 50}, …], by number of the class. Each of
  *                     8 priorities is in one of them; besides the priorities a class has either
  *                     "bandwidth" in percent, which add up to 100, or "strict": true, or "vendor":
- *                     true (a transmission selection of the driver's own, IEEE 802.1Q 8.6.8)
+ *                     true (a transmission selection of the driver's own, IEEE 802.1Q 8.6.8). The
+ *                     last has priorities or bandwidth
  *   pfc               [3]: priorities with priority flow control, ascending
  *   buffers           {"sizes": [8 of bytes], "priorities": [8 of buffers, by priority]}
  *   ecn               [3]: priorities with RoCE congestion control, both points, ascending

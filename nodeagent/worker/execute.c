@@ -20,6 +20,7 @@ static const struct {
 	{"set-firmware", run_set_firmware},
 	{"set-mtu", run_set_mtu},
 	{"link-up", run_link_up},
+	{"set-nic-setting", run_set_nic_setting},
 	{"set-vf-mac", run_set_vf_mac},
 	{"set-vf-guid", run_set_vf_guid},
 	{"set-vf-link-state", run_set_vf_link_state},

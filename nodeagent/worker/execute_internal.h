@@ -78,6 +78,9 @@ int run_set_vf_mac(struct run *run, struct err *err);
 int run_set_vf_guid(struct run *run, struct err *err);
 int run_set_vf_link_state(struct run *run, struct err *err);
 
+/* execute_setting.c */
+int run_set_nic_setting(struct run *run, struct err *err);
+
 /* execute_driver.c */
 int run_set_driver_override(struct run *run, struct err *err);
 int run_unbind_driver(struct run *run, struct err *err);

@@ -31,6 +31,7 @@ struct shared_pf {
 	int count;
 	uint16_t eswitch;
 	struct tree_firmware firmware;
+	struct tree_settings settings;
 };
 
 /* Read or write so many bytes, and move on. */
@@ -84,7 +85,8 @@ static void pass_pf(struct shared_file *file, struct pf *pf)
 	struct shared_pf one = {.autoprobe = pf->autoprobe,
 				.count = pf->count,
 				.eswitch = pf->eswitch,
-				.firmware = pf->firmware};
+				.firmware = pf->firmware,
+				.settings = pf->settings};
 
 	memcpy(one.faults, pf->faults, sizeof(one.faults));
 	pass(file, &one, sizeof(one));
@@ -92,6 +94,7 @@ static void pass_pf(struct shared_file *file, struct pf *pf)
 	pf->count = one.count;
 	pf->eswitch = one.eswitch;
 	pf->firmware = one.firmware;
+	pf->settings = one.settings;
 	memcpy(pf->faults, one.faults, sizeof(one.faults));
 	pf->vfs = pass_list(file, pf->vfs, (size_t)one.count, sizeof(pf->vfs[0]));
 }

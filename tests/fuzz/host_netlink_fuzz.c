@@ -90,6 +90,8 @@ static void devlink(const void *bytes, size_t len)
 /* Answers, and what stands in the memory of a transceiver: text that a terminal can show. */
 static void ethtool(const void *bytes, size_t len)
 {
+	static const char *const settings[] = {"pauseFrames", "rings", "channels"};
+	struct ethtool_pair pair;
 	json_auto_t *counters = json_object(), *module = NULL;
 	unsigned char half[ETHTOOL_EEPROM_SIZE];
 	const char *key, *text;
@@ -97,6 +99,9 @@ static void ethtool(const void *bytes, size_t len)
 
 	ethtool_decode_wire(bytes, len, counters);
 	check_counted(counters);
+	for (size_t i = 0; i < ARRAY_LEN(settings); i++)
+		if (!ethtool_decode_pair(bytes, len, settings[i], &pair))
+			check(!pair.rx.is_there && !pair.tx.is_there && pair.rx.max == 0);
 	(void)ethtool_decode_eeprom(bytes, len, half);
 	module = transceiver_decode(bytes,
 				    len < TRANSCEIVER_IMAGE_MAX ? len : TRANSCEIVER_IMAGE_MAX);
@@ -118,6 +123,7 @@ static void pci_config(const void *bytes, size_t len)
 	struct pci_config config;
 
 	pci_config_decode(bytes, len, &config);
+	check(config.control_at == 0 || config.control_at + 2 <= len);
 	check(config.max_payload <= 128 << 7 && config.max_read_request <= 128 << 7);
 	check((config.max_payload == 0) == (config.max_payload_supported == 0));
 }

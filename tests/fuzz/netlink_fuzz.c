@@ -7,6 +7,7 @@
 
 #include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/cni/plan/frame.h"
+#include "nodeagent/netlink/dcb.h"
 #include "nodeagent/netlink/rtnl_route.h"
 #include "nodeagent/netlink/rtnl_vf.h"
 #include "tests/fuzz/fuzz.h"
@@ -53,6 +54,19 @@ static void indices(const void *bytes, size_t len)
 	fuzz_check(list.n <= len / 4, "an index is in the bytes");
 }
 
+static void dcb(const void *bytes, size_t len)
+{
+	int refusal = dcb_decode_refusal(bytes, len);
+	struct dcb once, again;
+	bool is_there = dcb_decode(bytes, len, &once);
+
+	fuzz_check(refusal >= 0 && refusal < 256, "a refusal is a number of errno");
+	fuzz_check(is_there == dcb_decode(bytes, len, &again), "DCB is there or not");
+	fuzz_check(memcmp(once.dscps, again.dscps, sizeof(once.dscps)) == 0, "DSCPs are the same");
+	fuzz_check(is_there || (!once.has_ets && !once.has_pfc && !once.has_buffers),
+		   "no answer has no parts");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	json_auto_t *look = netns_look_new();
@@ -63,6 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	links(data, size);
 	vfs(data, size);
 	indices(data, size);
+	dcb(data, size);
 	if (frame_read(data, size, &claim))
 		fuzz_check(addr_len(&claim.address) > 0, "a claim is for an address");
 	return 0;

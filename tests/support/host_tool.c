@@ -3,7 +3,7 @@
  * The host library from a shell, for tests on virtual nodes and for a developer who wants to see
  * what the agent sees.
  *
- *	host-tool [--host-root DIR] [--address IP]... observe [holders] [gids]
+ *	host-tool [--host-root DIR] [--address IP]... observe [holders] [gids] [settings]
  *	host-tool [--host-root DIR] [--address IP]... step '{"step": "set-num-vfs", ...}'
  *	host-tool [--host-root DIR] counters
  *	host-tool watch SECONDS
@@ -25,7 +25,7 @@
 static int usage(void)
 {
 	(void)fputs("usage: host-tool [--host-root DIR] [--address IP]... "
-		    "observe [holders] [gids] | step JSON | counters | watch SECONDS\n",
+		    "observe [holders] [gids] [settings] | step JSON | counters | watch SECONDS\n",
 		    stderr);
 	return 2;
 }
@@ -53,6 +53,8 @@ static int observe(struct host *host, char **words)
 			flags |= HOST_OBSERVE_HOLDERS;
 		else if (str_eq(*words, "gids"))
 			flags |= HOST_OBSERVE_GIDS;
+		else if (str_eq(*words, "settings"))
+			flags |= HOST_OBSERVE_SETTINGS;
 		else
 			return usage();
 	}

@@ -97,8 +97,25 @@ static int door_write(void *ctx, int root_fd, const char *path, const char *data
 		code = write_probe(tree, text);
 	else if (str_starts(path, "sys/bus/pci/devices/"))
 		code = write_device(tree, path, text);
+	else if (str_starts(path, "sys/kernel/config/") || str_starts(path, "sys/class/"))
+		code = tree_write_setting(tree, path, text);
 	else
 		code = -ENOENT;
+	return code < 0 ? refuse(code, err) : 0;
+}
+
+static int door_write_at(void *ctx, int root_fd, const char *path, size_t at, const void *data,
+			 size_t len, struct err *err)
+{
+	int code = tree_fails_now(ctx) ? -EIO : tree_write_config(ctx, path, at, data, len);
+
+	return code < 0 ? refuse(code, err) : 0;
+}
+
+static int door_mkdir(void *ctx, int root_fd, const char *path, struct err *err)
+{
+	int code = tree_make_cm_folder(ctx, path);
+
 	return code < 0 ? refuse(code, err) : 0;
 }
 
@@ -272,6 +289,8 @@ static int door_reboot(void *ctx, enum init_system init, struct err *err)
 
 static const struct host_doors doors = {
 	.write = door_write,
+	.write_at = door_write_at,
+	.mkdir = door_mkdir,
 	.exchange = door_exchange,
 	.sleep_ms = door_sleep,
 	.ethtool = door_ethtool,
@@ -328,6 +347,7 @@ struct host_tree *host_tree_new_in(const char *parent, struct tree_texts *texts)
 	host_tree_file(tree, "proc/cmdline", "BOOT_IMAGE=/vmlinuz ro quiet\n");
 	host_tree_file(tree, "proc/1/comm", "systemd\n");
 	host_tree_file(tree, "etc/hostname", "node\n");
+	host_tree_file(tree, "sys/kernel/config/rdma_cm/x", "");
 	host_tree_file(tree, "sys/bus/pci/drivers/vfio-pci/x", "");
 	host_tree_file(tree, "sys/bus/pci/drivers/mlx5_core/x", "");
 	host_tree_file(tree, "sys/bus/pci/drivers/igbvf/x", "");

@@ -57,7 +57,9 @@ struct tree_pf {
 	bool vfs_lack_rdma; /* it has an RDMA device, its VFs have none */
 	enum tree_eswitch eswitch;
 	enum tree_down down;
-	const char *master; /* interface that its own is a port of */
+	const char *master;    /* interface that its own is a port of */
+	int classes;           /* traffic classes of its driver; 0: 8 */
+	bool has_vendor_files; /* its driver is NVIDIA's own: ECN, traffic class */
 };
 
 /*

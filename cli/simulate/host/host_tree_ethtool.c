@@ -81,6 +81,8 @@ int tree_ethtool_request(struct host_tree *tree, const struct nlmsghdr *request,
 	struct nlattr *attrs[ETHTOOL_A_MODULE_EEPROM_MAX + 1], *of[ETHTOOL_A_HEADER_MAX + 1], *nest;
 	const struct interface *interface;
 	char name[16] = "";
+	struct pf *pf;
+	int code;
 
 	(void)netlink_parse(request, GENL_HDRLEN, attrs, ETHTOOL_A_MODULE_EEPROM_MAX);
 	/* ETHTOOL_A_FEC_HEADER and others are one number, that of statistics is another. */
@@ -93,8 +95,12 @@ int tree_ethtool_request(struct host_tree *tree, const struct nlmsghdr *request,
 	interface = tree_interface_by(tree, name);
 	if (!interface || !tree_is_here(tree, interface))
 		return -ENODEV;
+	pf = tree_pf_by(tree, interface->parent);
+	code = pf ? tree_settings_request(tree, pf, request, answer) : 0;
+	if (code < 0)
+		return code;
 	if (!tree_counts(tree_driver_of(tree, interface->parent)))
-		return -EOPNOTSUPP;
+		return code ? 0 : -EOPNOTSUPP;
 	if (command == ETHTOOL_MSG_MODULE_EEPROM_GET)
 		answer_module(attrs, answer);
 	for (size_t i = 0; i < ARRAY_LEN(counters); i++)

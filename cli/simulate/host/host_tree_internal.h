@@ -9,6 +9,9 @@
 #include "cli/simulate/host/host_tree.h"
 #include "lib/base/map.h"
 #include "lib/base/str.h"
+#include "nodeagent/host/ethtool.h"
+#include "nodeagent/host/sysfs.h"
+#include "nodeagent/netlink/dcb.h"
 
 struct nl_msg;
 struct nlmsghdr;
@@ -32,8 +35,15 @@ struct vf {
 	uint32_t link_state;
 };
 
+struct tree_settings {
+	bool has_dcb;
+	struct dcb dcb;
+	struct ethtool_pair pauses, rings, channels;
+};
+
 struct pf {
 	struct tree_pf is;
+	struct tree_settings settings;
 	bool autoprobe;
 	int count;
 	uint16_t eswitch;
@@ -171,6 +181,23 @@ int tree_rdma_request(struct host_tree *tree, const struct nlmsghdr *request,
 #define TREE_ETHTOOL_FAMILY 0x1d
 int tree_ethtool_request(struct host_tree *tree, const struct nlmsghdr *request,
 			 struct strbuf *answer);
+
+/* ---- host_tree_settings.c -------------------------------------------------------------------- */
+
+/* What a driver has when the host starts; with the configuration space. */
+void tree_start_settings(struct host_tree *tree, struct pf *pf);
+/* The files of NVIDIA's own driver. */
+void tree_show_vendor_settings(struct host_tree *tree, const struct pf *pf);
+/* A file of configfs, or one of those. */
+int tree_write_setting(struct host_tree *tree, const char *path, const char *text);
+/* sys/kernel/config/rdma_cm/<RDMA device> */
+int tree_make_cm_folder(struct host_tree *tree, const char *path);
+int tree_write_config(struct host_tree *tree, const char *path, size_t at, const void *data,
+		      size_t len);
+/* Pauses, rings and channels of ethtool: 1; 0: it is another request. */
+int tree_settings_request(struct host_tree *tree, struct pf *pf, const struct nlmsghdr *request,
+			  struct strbuf *answer);
+int tree_dcb_request(struct host_tree *tree, const struct nlmsghdr *request, struct strbuf *answer);
 
 /* ---- host_tree_devlink.c --------------------------------------------------------------------- */
 

@@ -363,6 +363,8 @@ static void bind_pf(struct host_tree *tree, struct pf *pf)
 	}
 	if (is->rdma)
 		add_rdma(tree, is->address, is->rdma);
+	if (is->has_vendor_files)
+		tree_show_vendor_settings(tree, pf);
 }
 
 static void show_pf(struct host_tree *tree, struct pf *pf)
@@ -395,6 +397,7 @@ void host_tree_add_pf(struct host_tree *tree, const struct tree_pf *is)
 	tree->pfs[tree->n_pfs++] = pf;
 	show_pf(tree, pf);
 	bind_pf(tree, pf);
+	tree_start_settings(tree, pf);
 }
 
 /* A VF's driver starts: its interface and RDMA device appear, with what the PF has given it. */

@@ -23,6 +23,7 @@
 #include "nodeagent/host/observe.h"
 #include "nodeagent/host_plan/history.h"
 #include "nodeagent/host_plan/planner.h"
+#include "tests/support/yaml.h"
 
 #define A "0000:0a:00.0"
 #define B "0000:0b:00.0"
@@ -57,7 +58,7 @@ struct world {
 	int mtu;     /* of the VF of "a"; 0: it has none, and no driver */
 	/* What the planner was told last. */
 	bool awaited;
-	int looks;
+	int looks, settings; /* of which some see settings of NICs */
 	json_t *told_held; /* what hostd was told last */
 	/* What goes wrong. */
 	const char *fail_pf; /* its steps */
@@ -118,6 +119,7 @@ void hostd_save(struct hostd *hostd, const json_t *state, hostd_done_fn done, vo
 void hostd_observe(struct hostd *hostd, unsigned int flags, hostd_done_fn done, void *arg)
 {
 	w->looks++;
+	w->settings += (flags & HOST_OBSERVE_SETTINGS) != 0;
 	ask(flags & HOST_OBSERVE_HOLDERS ? "O" : "o", NULL, done, arg);
 }
 
@@ -507,6 +509,25 @@ TEST_WITH(keeps_how_it_was_found_before_the_first_step_and_looks_after_the_last,
 	assert_int_equal(json_integer_value(json_at(w->disk, "nodeState", "generation")), 1);
 	assert_true(plan_is_empty());
 	assert_int_equal(agent_view(w->agent).generation, 1);
+}
+
+/* Wanted, or to be put back: also by the look that is under way when that becomes known. */
+TEST_WITH(settings_of_nics_are_looked_at_where_they_matter, setup, teardown)
+{
+	json_auto_t *object = yaml("{metadata: {uid: u, generation: 2}, spec: {interfaces: [], "
+				   "nicSettings: [{pciAddress: '" A "', settings: {pfc: [3]}}]}}");
+
+	agent_set_may_execute(start(), true);
+	want(1, 4, 2);
+	until(was_told("Configured") && plan_is_empty());
+	assert_int_equal(w->settings, 0);
+	agent_set_node_state(w->agent, object);
+	until(w->settings > 0 && plan_is_empty() && !w->done);
+	agent_free(w->agent);
+	w->settings = 0;
+	json_replace(&w->disk, yaml("{found: {pfs: {'" A "': {settings: {pfc: []}}}}}"));
+	start();
+	until(w->settings > 0 && !w->done);
 }
 
 TEST_WITH(executes_only_while_it_may, setup, teardown)

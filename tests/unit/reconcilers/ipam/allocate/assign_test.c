@@ -2059,11 +2059,12 @@ TEST(what_network_status_says_too_is_recorded_first)
 		"  ml/a: {metadata: {name: a, namespace: ml, uid: u-a}, spec: {nodeName: w1}, "
 		"status: {phase: Running}, addresses: {net1: [%s]}}\n"
 		"  ml/b: {metadata: {name: b, namespace: ml, uid: u-b}, spec: {nodeName: w1}, "
-		"status: {phase: Running}, addresses: {net1: [10.0.0.1]}}\n" ENDPOINT("u-a", "")
-		"  ml/b:\n    metadata: {name: b, namespace: ml, uid: e-2}\n"
-		"    status: {current: {uid: u-b, node: w1, ips: [{interface: net1, ipv4: "
-		"10.0.0.1/24, ipv4Pool: p, vlan: 0}]}}\n"
-		"spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", "");
+		"status: {phase: Running}, addresses: {net1: [10.0.0.1]}}\n" ENDPOINT(
+			"u-a", "") "  ml/b:\n    metadata: {name: b, namespace: ml, uid: e-2}\n"
+				   "    status: {current: {uid: u-b, node: w1, ips: [{interface: "
+				   "net1, ipv4: "
+				   "10.0.0.1/24, ipv4Pool: p, vlan: 0}]}}\n"
+				   "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", "");
 	auto_free char *forged = str_printf(world, "10.0.0.2");
 	auto_free char *after = ledger_after(forged, "p");
 

@@ -3,8 +3,9 @@
  * Finds the GPUs and the rails of the pod to which the kubelet gives devices right now. The kubelet
  * does not name the pod; it waits for our answer, and admits no other pod meanwhile. So the pod is
  * the one that has GPUs and lacks devices that it asks for: PodResources have the first, its spec
- * the second. Pods with the label of rails need no GPUs: while all that lack devices want the same
- * rails, these are right, whichever pod it is.
+ * the second. It is one of the node's pending pods; how many others hold GPUs does not matter. Pods
+ * with the label of rails need no GPUs: while all that lack devices want the same rails, these are
+ * right, whichever pod it is.
  *
  * This is the one moment at which a List of PodResources cannot make the kubelet forget devices
  * (pod_resources.h): no Allocate is under way.
@@ -22,12 +23,16 @@ enum {
 	/* What has not answered by then is not waited for. */
 	GPU_FINDER_MS = 300,
 	/*
-	 * After an API server has not listed the pods with the label by then, it is not asked for
-	 * them: many pods that start do not wait for it one after the other.
+	 * After an API server has not listed pods by then, it is not asked for them: many pods that
+	 * start do not wait for it one after the other.
 	 */
 	GPU_FINDER_PAUSE_MS = 10000,
-	/* More pods with GPUs and without our devices are not read. */
-	GPU_FINDER_PODS_MAX = 16,
+	/*
+	 * Bytes of such a list. The namespace whose pods are most of one that has more, or is late,
+	 * is left out for GPU_FINDER_PAUSE_MS; so many at once, or the pause is for all.
+	 */
+	GPU_FINDER_LIST_MAX = 4 * 1024 * 1024,
+	GPU_FINDER_LARGE_MAX = 8,
 	/* Pods whose rails are remembered. */
 	GPU_FINDER_NOTED_MAX = 64,
 };

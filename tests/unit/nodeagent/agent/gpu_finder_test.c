@@ -6,9 +6,11 @@
  */
 #include "tests/support/test.h"
 
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "nodeagent/agent/gpu_finder.h"
 #include "nodeagent/kubelet/kubeletd_client.h"
@@ -41,7 +43,7 @@ static struct stand {
 	struct kubeletd_server *server;
 	struct kubeletd *agent;
 	struct gpu_finder *finder; /* NULL: the agent does not answer */
-	json_t *observed;
+	json_t *observed, *pending;
 	int questions, closed;
 } s;
 
@@ -105,7 +107,8 @@ static int set_up(void **state)
 	auto_free char *plugins = NULL, *pods = NULL, *socket = NULL;
 	int pair[2];
 
-	s = (struct stand){.dir = scratch_new(), .observed = yaml(HOST)};
+	s = (struct stand){
+		.dir = scratch_new(), .observed = yaml(HOST), .pending = json_array()};
 	plugins = str_printf("%s/device-plugins", s.dir);
 	pods = str_printf("%s/pod-resources", s.dir);
 	socket = str_printf("%s/kubelet.sock", pods);
@@ -151,30 +154,68 @@ static int tear_down(void **state)
 	scripted_close(&s.api);
 	scratch_free(s.dir);
 	json_decref(s.observed);
+	json_decref(s.pending);
 	return 0;
 }
 
-/* What the API server has: the pod asks for so many devices; NULL: none. */
-static void in_api(const char *pod, const char *n)
+/*
+ * The API server lists it among the pending pods of the node: it asks for so many devices (NULL:
+ * none), has the label of rails (NULL: not) and as many bytes of something else.
+ */
+static void pending_of(const char *ns, const char *pod, const char *n, const char *rails,
+		       size_t bytes)
 {
-	auto_free char *start = str_printf("GET /api/v1/namespaces/ml/pods/%s", pod);
-	auto_free char *body =
-		str_printf("{\"metadata\": {\"namespace\": \"ml\", \"name\": \"%s\"}, \"spec\": "
-			   "{\"containers\": [{\"name\": \"c\"%s%s%s}]}}",
-			   pod, n ? ", \"resources\": {\"limits\": {\"" X "\": \"" : "", n ? n : "",
-			   n ? "\"}}" : "");
+	auto_free char *more = mem_calloc(bytes + 1, 1);
+	json_t *container = json_pack("{s:s}", "name", "c"), *object;
+
+	memset(more, 'x', bytes);
+	if (n)
+		json_put(container, "resources", json_pack("{s:{s:s}}", "limits", X, n));
+	object = json_pack("{s:{s:s, s:s, s:{s:s*}, s:{s:s}}, s:{s:[o]}}", "metadata", "name", pod,
+			   "namespace", ns, "labels", "orbweaver.io/rails", rails, "annotations",
+			   "more", more, "spec", "containers", container);
+	json_array_append_new(s.pending, object);
+}
+
+static void pending(const char *pod, const char *n)
+{
+	pending_of("ml", pod, n, NULL, 0);
+}
+
+#define LIST                                                                                       \
+	"GET /api/v1/pods?fieldSelector=status.phase%3DPending%2Cspec.nodeName%3Dn1"
+/* Answer a list, of namespaces other than those of `less`, with the pods that are pending. */
+static void answer_list(const char *less)
+{
+	auto_free char *text = json_dumps(s.pending, JSON_COMPACT);
+	auto_free char *body = str_printf("{\"kind\":\"PodList\",\"items\":%s}", text);
+	auto_free char *start = str_printf("%s%s&resourceVersion=0", LIST, less);
 
 	http_script_add(s.api.http, start, &(struct http_reply){.body = body});
+	json_array_clear(s.pending);
+}
+
+static void number_rails(void)
+{
+	json_t *port;
+	size_t i;
+
+	json_array_foreach (json_at(s.observed, "interfaces"), i, port)
+		json_put_int(port, "rail", (int64_t)i);
+	json_put(s.observed, "rails", yaml("{list: [{rail: 0}, {rail: 1}, {rail: 2}, {rail: 3}]}"));
 }
 
 /* It gets `n` devices: these, joined by blanks. */
 static void assert_gets(const char *pod, size_t n, const char *want)
 {
-	auto_free char *why = kubelet_node_admit(s.node, pod, X, n);
+	auto_free char *why = NULL;
 	auto_strbuf struct strbuf got = {0};
 	const json_t *id;
 	size_t i;
 
+	if (json_array_size(s.pending) > 0)
+		answer_list("");
+	why = kubelet_node_admit(s.node, pod, X, n);
 	assert_null(why);
 	json_array_foreach (json_at(kubelet_node_given(s.node, pod), "ids"), i, id)
 		strbuf_addf(&got, "%s%s", i ? " " : "", json_string_value(id));
@@ -186,12 +227,12 @@ static void assert_gets(const char *pod, size_t n, const char *want)
 TEST_WITH(the_gpus_came_first, set_up, tear_down)
 {
 	kubelet_node_give_gpu(s.node, "ml/a", "GPU-2");
-	in_api("a", "1");
+	pending("a", "1");
 	assert_gets("ml/a", 1, "0000:8b:00.1");
 	/* One NIC for each GPU, on both sockets. The first pod has what it asked for. */
 	kubelet_node_give_gpu(s.node, "ml/b", "GPU-1");
 	kubelet_node_give_gpu(s.node, "ml/b", "GPU-3");
-	in_api("b", "2");
+	pending("b", "2");
 	assert_gets("ml/b", 2, "0000:1b:00.1 0000:9b:00.1");
 	assert_int_equal(s.questions, 2);
 }
@@ -212,11 +253,11 @@ TEST_WITH(pods_without_our_devices_are_told_from_it, set_up, tear_down)
 {
 	kubelet_node_give_gpu(s.node, "ml/other", "GPU-0");
 	kubelet_node_give_gpu(s.node, "ml/a", "GPU-3");
-	in_api("other", NULL);
-	in_api("a", "1");
+	pending("other", NULL);
+	pending("a", "1");
 	assert_gets("ml/a", 1, "0000:9b:00.1");
 	/* It comes first, and has no GPUs yet: not near those of the other. */
-	in_api("other", NULL);
+	pending("other", NULL);
 	assert_gets("ml/b", 1, "0000:1b:00.1");
 }
 
@@ -224,8 +265,8 @@ TEST_WITH(two_pods_that_it_could_be_are_none, set_up, tear_down)
 {
 	kubelet_node_give_gpu(s.node, "ml/turned-away", "GPU-0");
 	kubelet_node_give_gpu(s.node, "ml/a", "GPU-3");
-	in_api("turned-away", "1");
-	in_api("a", "1");
+	pending("turned-away", "1");
+	pending("a", "1");
 	/* As on a node without GPUs. */
 	assert_gets("ml/a", 1, "0000:0b:00.1");
 }
@@ -233,23 +274,54 @@ TEST_WITH(two_pods_that_it_could_be_are_none, set_up, tear_down)
 TEST_WITH(an_api_server_that_refuses_or_hangs_costs_the_nearness, set_up, tear_down)
 {
 	kubelet_node_give_gpu(s.node, "ml/a", "GPU-0");
-	http_script_add(s.api.http, "GET /api/v1/namespaces/ml/pods/a",
+	http_script_add(s.api.http, LIST,
 			&(struct http_reply){.status = 403, .body = "{\"reason\": \"Forbidden\"}"});
 	assert_gets("ml/a", 1, "0000:0b:00.1");
 	kubelet_node_give_gpu(s.node, "ml/b", "GPU-1");
-	http_script_add(s.api.http, "GET /api/v1/namespaces/ml/pods/b",
-			&(struct http_reply){.status = -1});
+	http_script_add(s.api.http, LIST, &(struct http_reply){.status = -1});
 	assert_gets("ml/b", 1, "0000:1b:00.1");
+	/* It is not asked for a while. */
+	kubelet_node_give_gpu(s.node, "ml/c", "GPU-0");
+	assert_gets("ml/c", 1, "0000:8b:00.1");
 }
 
-TEST_WITH(more_pods_than_are_read_are_none, set_up, tear_down)
+/* As many as there are replicas of GPUs, some of them with pods that do not start. */
+TEST_WITH(pods_with_gpus_and_no_nic_take_nothing_from_others, set_up, tear_down)
 {
-	for (int i = 0; i <= GPU_FINDER_PODS_MAX; i++) {
-		auto_free char *pod = str_printf("ml/p%d", i), *id = str_printf("GPU-0::%d", i);
+	for (int i = 0; i < 40; i++) {
+		auto_free char *pod = str_printf("p%d", i), *id = str_printf("GPU-0::%d", i);
+		auto_free char *name = str_printf("ml/%s", pod);
 
-		kubelet_node_give_gpu(s.node, pod, id);
+		kubelet_node_give_gpu(s.node, name, id);
+		if (i % 2)
+			pending(pod, NULL);
 	}
-	assert_gets("ml/p0", 1, "0000:0b:00.1");
+	kubelet_node_give_gpu(s.node, "ml/a", "GPU-2");
+	pending("a", "1");
+	assert_gets("ml/a", 1, "0000:8b:00.1");
+}
+
+/* A list of them would take longer than the kubelet waits. */
+TEST_WITH(large_pods_cost_their_own_namespace_the_nearness, set_up, tear_down)
+{
+	static const size_t mib = 1024 * 1024;
+
+	number_rails();
+	kubelet_node_give_gpu(s.node, "ml/a", "GPU-2");
+	for (int i = 0; i < 4; i++)
+		pending_of("evil", i % 2 ? "p1" : "p2", "1", "0", mib + mib / 2);
+	pending("a", "1");
+	answer_list("");
+	/* One that is left in its middle. */
+	pending_of("ill", "p", "1", "0", 5 * mib);
+	answer_list("%2Cmetadata.namespace%21%3Devil");
+	pending("a", "1");
+	answer_list("%2Cmetadata.namespace%21%3Devil%2Cmetadata.namespace%21%3Dill");
+	assert_gets("ml/a", 1, "0000:8b:00.1");
+	/* For a while they are not asked for at all. */
+	pending_of("ml", "b", "2", "1.3", 0);
+	answer_list("%2Cmetadata.namespace%21%3Devil%2Cmetadata.namespace%21%3Dill");
+	assert_gets("ml/b", 2, "0000:1b:00.1 0000:9b:00.1");
 }
 
 TEST_WITH(an_agent_that_is_silent_or_away_keeps_no_pod_waiting, set_up, tear_down)
@@ -263,37 +335,15 @@ TEST_WITH(an_agent_that_is_silent_or_away_keeps_no_pod_waiting, set_up, tear_dow
 	assert_gets("ml/b", 1, "0000:1b:00.1");
 }
 
-/* The API server lists these pods with the label, {name: label}, and others, as JSON. */
-static void with_labels(const char *pods_text, const char *others)
+/* Pending pods with the label, {name: label}, that ask for two devices. */
+static void with_labels(const char *text)
 {
-	json_auto_t *pods = yaml(pods_text);
-	auto_strbuf struct strbuf items = {0};
-	auto_free char *body = NULL;
+	json_auto_t *pods = yaml(text);
 	const char *name;
 	json_t *label;
 
 	json_each (pods, name, label)
-		strbuf_addf(
-			&items,
-			"%s{\"metadata\": {\"namespace\": \"ml\", \"name\": \"%s\", "
-			"\"labels\": {\"orbweaver.io/rails\": \"%s\"}}, \"spec\": {\"containers\": "
-			"[{\"name\": \"c\", \"resources\": {\"limits\": {\"" X "\": \"2\"}}}]}}",
-			items.len ? ", " : "", name, json_string_value(label));
-	body = str_printf("{\"items\": [%s%s]}", others, strbuf_str(&items));
-	http_script_add(s.api.http,
-			"GET /api/v1/pods?fieldSelector=status.phase%3DPending%2Cspec.nodeName%3Dn1"
-			"&labelSelector=orbweaver.io%2Frails&resourceVersion=0",
-			&(struct http_reply){.body = body});
-}
-
-static void number_rails(void)
-{
-	json_t *port;
-	size_t i;
-
-	json_array_foreach (json_at(s.observed, "interfaces"), i, port)
-		json_put_int(port, "rail", (int64_t)i);
-	json_put(s.observed, "rails", yaml("{list: [{rail: 0}, {rail: 1}, {rail: 2}, {rail: 3}]}"));
+		pending_of("ml", name, "2", json_string_value(label), 0);
 }
 
 static void assert_noted(const char *want_text)
@@ -306,11 +356,11 @@ static void assert_noted(const char *want_text)
 TEST_WITH(pods_of_a_job_get_their_rails_without_gpus, set_up, tear_down)
 {
 	number_rails();
-	with_labels("{a: '1.3'}", "");
+	with_labels("{a: '1.3'}");
 	assert_gets("ml/a", 2, "0000:1b:00.1 0000:9b:00.1");
 	assert_noted("{ml/a: 10}");
 	/* Whichever of the two it is. The first has its devices. */
-	with_labels("{a: '0', b: '1.3', c: '1.3'}", "");
+	with_labels("{a: '0', b: '1.3', c: '1.3'}");
 	assert_gets("ml/b", 2, "0000:1b:00.2 0000:9b:00.2");
 	assert_noted("{ml/a: 10, ml/b: 10, ml/c: 10}");
 }
@@ -318,7 +368,7 @@ TEST_WITH(pods_of_a_job_get_their_rails_without_gpus, set_up, tear_down)
 TEST_WITH(pods_that_want_different_rails_get_any, set_up, tear_down)
 {
 	number_rails();
-	with_labels("{a: '1.3', b: '2-3'}", "");
+	with_labels("{a: '1.3', b: '2-3'}");
 	assert_gets("ml/a", 2, "0000:0b:00.1 0000:1b:00.1");
 	assert_noted("{ml/a: 10, ml/b: 12}");
 }
@@ -326,7 +376,7 @@ TEST_WITH(pods_that_want_different_rails_get_any, set_up, tear_down)
 TEST_WITH(an_api_server_that_hangs_keeps_one_pod_waiting, set_up, tear_down)
 {
 	number_rails();
-	http_script_add(s.api.http, "GET /api/v1/pods?", &(struct http_reply){.status = -1});
+	http_script_add(s.api.http, LIST, &(struct http_reply){.status = -1});
 	assert_gets("ml/a", 1, "0000:0b:00.1");
 	/* It is not asked again: that would be unexpected. */
 	assert_gets("ml/b", 1, "0000:1b:00.1");
@@ -336,20 +386,16 @@ TEST_WITH(an_api_server_that_hangs_keeps_one_pod_waiting, set_up, tear_down)
 /* As many as somebody makes, and a deleted one that a finalizer keeps. */
 TEST_WITH(pods_that_it_cannot_be_take_no_rails_from_it, set_up, tear_down)
 {
-	auto_strbuf struct strbuf others = {0};
-
 	number_rails();
-	for (int i = 0; i <= GPU_FINDER_PODS_MAX; i++)
-		strbuf_addf(&others,
-			    "{\"metadata\": {\"namespace\": \"evil\", \"name\": \"p%d\", "
-			    "\"labels\": {\"orbweaver.io/rails\": \"0\"}}}, ",
-			    i);
-	strbuf_adds(&others,
-		    "{\"metadata\": {\"namespace\": \"evil\", \"name\": \"gone\", "
-		    "\"deletionTimestamp\": \"2026-01-31T10:00:00Z\", \"labels\": "
-		    "{\"orbweaver.io/rails\": \"0\"}}, \"spec\": {\"containers\": "
-		    "[{\"name\": \"c\", \"resources\": {\"limits\": {\"" X "\": \"2\"}}}]}}, ");
-	with_labels("{a: '2-3'}", strbuf_str(&others));
+	for (int i = 0; i <= 16; i++) {
+		auto_free char *pod = str_printf("p%d", i);
+
+		pending_of("evil", pod, NULL, "0", 0);
+	}
+	pending_of("evil", "gone", "2", "0", 0);
+	json_put_str(json_at(json_array_get(s.pending, 17), "metadata"), "deletionTimestamp",
+		     "2026-01-31T10:00:00Z");
+	with_labels("{a: '2-3'}");
 	assert_gets("ml/a", 2, "0000:8b:00.1 0000:9b:00.1");
 	assert_noted("{ml/a: 12}");
 }
@@ -358,10 +404,10 @@ TEST_WITH(pods_that_it_cannot_be_take_no_rails_from_it, set_up, tear_down)
 TEST_WITH(the_next_pod_of_a_name_has_its_own_rails, set_up, tear_down)
 {
 	number_rails();
-	with_labels("{a: '1.3'}", "");
+	with_labels("{a: '1.3'}");
 	assert_gets("ml/other", 2, "0000:1b:00.1 0000:9b:00.1");
 	assert_noted("{ml/a: 10}");
-	with_labels("{a: '0-40'}", "");
+	with_labels("{a: '0-40'}");
 	assert_gets("ml/a", 2, "0000:0b:00.1 0000:1b:00.2");
 	assert_noted("{}");
 }
@@ -371,18 +417,12 @@ TEST_WITH(a_pod_with_gpus_is_known_by_them, set_up, tear_down)
 {
 	number_rails();
 	kubelet_node_give_gpu(s.node, "ml/a", "GPU-3");
-	in_api("a", "1");
-	with_labels("{b: '1.3'}", "");
+	pending("a", "1");
+	with_labels("{b: '1.3'}");
 	assert_gets("ml/a", 1, "0000:9b:00.1");
 	kubelet_node_give_gpu(s.node, "ml/b", "GPU-0");
-	http_script_add(
-		s.api.http, "GET /api/v1/namespaces/ml/pods/b",
-		&(struct http_reply){
-			.body = "{\"metadata\": {\"namespace\": \"ml\", \"name\": \"b\", "
-				"\"labels\": {\"orbweaver.io/rails\": \"1\"}}, \"spec\": "
-				"{\"containers\": [{\"name\": \"c\", \"resources\": {\"limits\": "
-				"{\"" X "\": \"1\"}}}]}}"});
-	with_labels("{c: '2'}", "");
+	pending_of("ml", "b", "1", "1", 0);
+	with_labels("{c: '2'}");
 	assert_gets("ml/b", 1, "0000:1b:00.1");
 }
 

@@ -39,7 +39,11 @@ static void warn_of_coordinator(const json_t *world, const json_t *object,
 
 static void warn_of_config(const json_t *world, const json_t *object, struct problems *warnings)
 {
-	multus_config_warn(object, warnings);
+	auto_multus_rendering struct multus_rendering rendering = {0};
+	auto_problems struct problems none = {0};
+
+	multus_config_render(world, object, &rendering, &none);
+	multus_config_warn(object, &rendering, warnings);
 	multus_config_warn_missing(world, object, warnings);
 }
 

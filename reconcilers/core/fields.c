@@ -64,12 +64,14 @@ bool fields_check(const json_t *block, const char *where, const struct field *fi
 
 	assert(where && fields && problems);
 	for (const struct field *f = fields; f->name; f++) {
-		auto_free char *path = str_printf("%s.%s", where, f->name);
+		auto_free char *path = NULL;
 		struct err err = {0};
 
 		assert(f->type != FIELD_TYPE_INT || f->min <= f->max);
-		if (check_field(block, where, f, &err))
-			problem_add_err(problems, path, &err);
+		if (!check_field(block, where, f, &err))
+			continue;
+		path = str_printf("%s.%s", where, f->name);
+		problem_add_err(problems, path, &err);
 	}
 	return problems->total == before;
 }

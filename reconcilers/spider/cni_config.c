@@ -362,7 +362,7 @@ static json_t *coordinator_new(const json_t *coordinator)
 	return plugin;
 }
 
-static json_t *config_new(const json_t *smc, const struct cni_type *type, const char *nad_name)
+static json_t *config_new(const json_t *smc, const struct cni_type *type)
 {
 	const json_t *spec = json_at(smc, "spec");
 	const char *version = cni_annotation(smc, CNI_ANNOTATION_VERSION);
@@ -387,41 +387,43 @@ static json_t *config_new(const json_t *smc, const struct cni_type *type, const 
 		json_array_append_new(plugins, tuning);
 	}
 	json_put_str(config, "cniVersion", version ? version : DEFAULT_CNI_VERSION);
-	json_put_str(config, "name", str_empty(name) ? nad_name : name);
+	json_put_str(config, "name", str_empty(name) ? cni_nad_name(smc) : name);
 	json_put(config, "plugins", plugins);
 	return config;
 }
 
-/* Callers have checked the config. */
-static const struct cni_type *checked_type_of(const json_t *smc)
+/* NULL: of another type. */
+static const char *custom_text(const json_t *smc, const struct cni_type *type)
 {
-	const struct cni_type *type = cni_type_of(smc);
-
-	assert(type);
-	return type;
+	return str_eq(type->name, "custom") ? str_of(json_at(smc, "spec"), "customCNI", "") : NULL;
 }
 
-char *cni_config_text(const json_t *smc, const char *nad_name, const char *present)
+json_t *cni_config_new(const json_t *smc)
 {
-	const struct cni_type *type = checked_type_of(smc);
-	const char *custom = str_of(json_at(smc, "spec"), "customCNI", "");
-	bool is_custom = str_eq(type->name, "custom");
-	json_auto_t *config = NULL, *found = NULL;
+	const struct cni_type *type = cni_type_of(smc);
+	const char *custom;
 
-	assert(nad_name);
-	if (is_custom && !*custom)
+	assert(type);
+	custom = custom_text(smc, type);
+	return custom ? json_parse(custom, strlen(custom), NULL) : config_new(smc, type);
+}
+
+char *cni_config_text(const json_t *smc, const json_t *config, const char *present)
+{
+	const char *custom = custom_text(smc, cni_type_of(smc));
+	json_auto_t *found = NULL;
+
+	if (!config)
 		return NULL;
-	config = is_custom ? json_parse(custom, strlen(custom), NULL)
-			   : config_new(smc, type, nad_name);
 	found = present ? limits_parse(present, strlen(present), LIMIT_CONFIG_BYTES, NULL) : NULL;
 	if (found && json_same(found, config))
 		return str_dup(present);
-	return is_custom ? str_dup(custom) : json_text(config);
+	return custom ? str_dup(custom) : json_text(config);
 }
 
 json_t *cni_config_resource(const json_t *smc)
 {
-	const char *type = checked_type_of(smc)->name;
+	const char *type = cni_type_of(smc)->name;
 	const json_t *spec = json_at(smc, "spec");
 
 	if (str_eq(type, "sriov"))

@@ -83,12 +83,17 @@ bool cni_block_has_pools(const json_t *block);
 char *cni_parent_device(const json_t *block);
 
 /*
- * The text for spec.config, or NULL when there is none (custom with an empty customCNI). The config
- * must have passed multus_config_check. `present` (may be NULL) is the text found in the
+ * What the SpiderMultusConfig is rendered to, or NULL when that is nothing (custom with an empty
+ * customCNI). Its spec must have passed multus_config_check. Returns new.
+ */
+json_t *cni_config_new(const json_t *smc);
+
+/*
+ * The text of it for spec.config; NULL for NULL. `present` (may be NULL) is the text found in the
  * NetworkAttachmentDefinition: when it says the same as ours in other words (order of keys, blanks)
  * it is returned as it is, so that nothing is rewritten for looks. Returns new; free().
  */
-char *cni_config_text(const json_t *smc, const char *nad_name, const char *present);
+char *cni_config_text(const json_t *smc, const json_t *config, const char *present);
 
 /* The value for CNI_ANNOTATION_RESOURCE; NULL: none. Returns new. */
 json_t *cni_config_resource(const json_t *smc);

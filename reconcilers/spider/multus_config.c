@@ -86,17 +86,17 @@ static json_t *owners_new(const json_t *smc, const json_t *nad)
 	return owners;
 }
 
-static json_t *nad_new(const json_t *smc, const json_t *present)
+static json_t *nad_new(const json_t *smc, const json_t *rendered, const json_t *present)
 {
-	const char *name = cni_nad_name(smc);
-	auto_free char *config = cni_config_text(smc, name, json_str_at(present, "spec", "config"));
+	auto_free char *config =
+		cni_config_text(smc, rendered, json_str_at(present, "spec", "config"));
 	json_t *nad = json_object();
 	json_t *metadata = json_need_object(nad, "metadata");
 	json_t *annotations;
 	const char *note;
 	json_t *value;
 
-	json_put_str(metadata, "name", name);
+	json_put_str(metadata, "name", cni_nad_name(smc));
 	json_put_str(metadata, "namespace", json_namespace(smc));
 
 	annotations = json_object();
@@ -234,7 +234,7 @@ static void find_missing(const json_t *world, const json_t *smc, struct problems
 }
 
 static void plan_ready(const json_t *world, const json_t *smc, const char *key, const char *nad_key,
-		       struct plan *plan)
+		       const struct multus_rendering *rendering, struct plan *plan)
 {
 	auto_problems struct problems warnings = {0};
 	auto_free char *message =
@@ -248,7 +248,7 @@ static void plan_ready(const json_t *world, const json_t *smc, const char *key, 
 		.warnings = &warnings,
 	};
 
-	multus_config_warn(smc, &warnings);
+	multus_config_warn(smc, rendering, &warnings);
 	find_missing(world, smc, &warnings, plan);
 	plan_smc_status(world, smc, key, &judgement, nad_key, plan);
 }
@@ -276,6 +276,7 @@ int multus_config_reconcile(const json_t *world, const char *key, struct plan *p
 			    struct err *err)
 {
 	const json_t *smc = world_get(world, KIND_MULTUS_CONFIG, key);
+	auto_multus_rendering struct multus_rendering rendering = {0};
 	auto_problems struct problems problems = {0};
 	auto_free char *own_key = NULL, *nad_key = NULL;
 	const json_t *nad;
@@ -293,7 +294,7 @@ int multus_config_reconcile(const json_t *world, const char *key, struct plan *p
 			       own_key);
 	nad_key = str_printf("%s/%s", json_namespace(smc), cni_nad_name(smc));
 	nad = world_get(world, KIND_NAD, nad_key);
-	multus_config_check(world, smc, &problems);
+	multus_config_render(world, smc, &rendering, &problems);
 	if (!problems.total && object_is_terminating(nad))
 		problem_add(&problems, "NadTerminating", "metadata.name",
 			    "NetworkAttachmentDefinition %s is being deleted and waits for its "
@@ -305,7 +306,7 @@ int multus_config_reconcile(const json_t *world, const char *key, struct plan *p
 	}
 	plan_labels(smc, key, nad, plan);
 	tell_of_adoption(key, nad_key, nad, plan);
-	wanted = nad_new(smc, nad);
+	wanted = nad_new(smc, rendering.config, nad);
 	if (is_ours(nad, key)) {
 		auto_free char *instead = str_printf(KIND " %s", key);
 
@@ -315,6 +316,6 @@ int multus_config_reconcile(const json_t *world, const char *key, struct plan *p
 	plan_apply(plan, KIND_NAD, wanted);
 	plan_cleanup(world, key, cni_nad_name(smc), plan);
 	if (is_done)
-		plan_ready(world, smc, key, nad_key, plan);
+		plan_ready(world, smc, key, nad_key, &rendering, plan);
 	return 0;
 }

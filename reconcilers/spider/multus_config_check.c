@@ -453,13 +453,14 @@ static void check_spec(const json_t *smc, struct problems *problems)
 	check_type_block(smc, type, problems);
 
 	for (const struct cni_type *other = cni_types; other->name; other++) {
-		auto_free char *where = str_printf("spec.%s", other->block);
+		auto_free char *where = NULL;
 
-		if (other != type && json_at(spec, other->block))
-			problem_add(problems, "OtherSettings", where,
-				    "does not belong to cniType %s: remove it, or set spec.cniType "
-				    "to %s",
-				    type->name, other->name);
+		if (other == type || !json_at(spec, other->block))
+			continue;
+		where = str_printf("spec.%s", other->block);
+		problem_add(problems, "OtherSettings", where,
+			    "does not belong to cniType %s: remove it, or set spec.cniType to %s",
+			    type->name, other->name);
 	}
 	check_chain(spec, problems);
 	if (!str_eq(type->name, "custom"))
@@ -470,10 +471,11 @@ static void check_inject_annotation(const json_t *smc, const char *name, struct 
 {
 	const char *value = cni_annotation(smc, name);
 	const struct cni_type *type = cni_type_of(smc);
-	auto_free char *field = str_printf("metadata.annotations[%s]", name);
+	auto_free char *field = NULL;
 
 	if (!value)
 		return;
+	field = str_printf("metadata.annotations[%s]", name);
 	if (type && !type->resource)
 		problem_add(
 			problems, "NotSupported", field,
@@ -550,10 +552,10 @@ static bool has_config_as_owner(const json_t *nad)
 }
 
 /* What the config would write is there already: nothing of another owner is lost. */
-static bool says_the_same(const json_t *smc, const json_t *nad)
+static bool says_the_same(const json_t *smc, const json_t *config, const json_t *nad)
 {
 	const char *present = json_str_or(json_at(nad, "spec", "config"), "");
-	auto_free char *wanted = cni_config_text(smc, cni_nad_name(smc), present);
+	auto_free char *wanted = cni_config_text(smc, config, present);
 	json_auto_t *resource = cni_config_resource(smc);
 	const char *ask = resource ? json_string_value(resource)
 				   : cni_annotation(smc, CNI_ANNOTATION_RESOURCE);
@@ -566,8 +568,8 @@ static bool says_the_same(const json_t *smc, const json_t *nad)
  * Controlled by another kind's object, or without the mark that Spiderpool and we leave, a config
  * as owner: another client wrote it.
  */
-static void check_owner(const json_t *smc, const json_t *nad, const char *key,
-			struct problems *problems)
+static void check_owner(const json_t *smc, const json_t *config, const json_t *nad,
+			const char *key, struct problems *problems)
 {
 	const json_t *owner = owner_controller(nad);
 	const char *custom = str_eq(cni_type_of(smc)->name, "custom")
@@ -580,7 +582,7 @@ static void check_owner(const json_t *smc, const json_t *nad, const char *key,
 			    "with the annotation %s, or delete that owner",
 			    key, json_str_or(json_at(owner, "kind"), "?"),
 			    json_str_or(json_at(owner, "name"), "?"), CNI_ANNOTATION_NAD_NAME);
-	else if (!has_config_as_owner(nad) && !says_the_same(smc, nad))
+	else if (!has_config_as_owner(nad) && !says_the_same(smc, config, nad))
 		problem_add(problems, "OwnedByOther", "metadata.name",
 			    "NetworkAttachmentDefinition %s was made by somebody else, with "
 			    "another content, and stays as it is: choose another name with the "
@@ -604,31 +606,31 @@ static char *field_of_plugin(const json_t *object, const json_t *plugin, const c
 	return str_dup(main);
 }
 
-/* What our own plugins would refuse of the configuration that the object is rendered to. */
-static void check_rules(const json_t *object, struct problems *problems)
+/*
+ * What our own plugins would refuse of the configuration that the object is rendered to. Returns
+ * what ours cannot do, and another of the same name can: a warning.
+ */
+static struct err check_rules(const json_t *object, const json_t *config, struct problems *problems)
 {
-	const struct cni_type *type = cni_type_of(object);
-	auto_free char *text = cni_config_text(object, cni_nad_name(object), NULL);
+	auto_free char *field = str_printf("spec.%s", cni_type_of(object)->block);
+	auto_strbuf struct strbuf text = {0};
 	struct err err = {0};
-	json_auto_t *config =
-		text ? limits_parse(text, strlen(text), LIMIT_CONFIG_BYTES, &err) : NULL;
-	auto_free char *field =
-		str_printf("spec.%s", type && type->block ? type->block : "customCNI");
 	size_t position = 0;
 
-	if (str_eq(err.reason, "TooLarge")) {
+	if (config)
+		json_write(config, &text);
+	if (limits_check_text(text.data, text.len, LIMIT_CONFIG_BYTES, &err) < 0) {
 		problem_add(problems, "TooLarge", "spec", "makes a CNI configuration of %s",
 			    err.text);
-		return;
+		return (struct err){0};
 	}
 	if ((json_at(config, "type") || json_at(config, "plugins")) &&
 	    cni_rules_network(config, &err) < 0) {
 		problem_add(problems, "BadField",
 			    str_eq(field, "spec.customCNI") ? field : "spec.chainCNIJsonData",
 			    "would be refused for each pod: %s", err.text);
-		return;
+		return (struct err){0};
 	}
-	/* What ours cannot do is done by another of the same name: a warning says so. */
 	if (config && plugin_rules_check(config, &position, &err) &&
 	    !str_eq(err.reason, "NotSupported")) {
 		auto_free char *from = field_of_plugin(
@@ -637,17 +639,35 @@ static void check_rules(const json_t *object, struct problems *problems)
 		problem_add(problems, "BadField", from, "would be refused for each pod: %s",
 			    err.text);
 	}
+	return err;
+}
+
+void multus_rendering_done(struct multus_rendering *r)
+{
+	json_decref(r->config);
 }
 
 void multus_config_check(const json_t *world, const json_t *object, struct problems *problems)
 {
-	size_t before = problems->total;
+	auto_multus_rendering struct multus_rendering rendering = {0};
 
-	assert(object && problems);
+	multus_config_render(world, object, &rendering, problems);
+}
+
+void multus_config_render(const json_t *world, const json_t *object, struct multus_rendering *ret,
+			  struct problems *problems)
+{
+	size_t before = problems->total;
+	json_auto_t *config = NULL;
+	struct err unsupported = {0};
+
+	assert(object && !ret->config);
 	check_annotations(object, problems);
 	check_spec(object, problems);
-	if (problems->total == before)
-		check_rules(object, problems);
+	if (problems->total == before) {
+		config = cni_config_new(object);
+		unsupported = check_rules(object, config, problems);
+	}
 	if (problems->total == before) {
 		const char *name = cni_nad_name(object);
 		auto_free char *key = str_printf("%s/%s", json_namespace(object), name);
@@ -662,6 +682,8 @@ void multus_config_check(const json_t *world, const json_t *object, struct probl
 				    "%s",
 				    key, json_name(older), CNI_ANNOTATION_NAD_NAME);
 		else if (nad && !object_is_terminating(nad))
-			check_owner(object, nad, key, problems);
+			check_owner(object, config, nad, key, problems);
 	}
+	if (problems->total == before)
+		*ret = (struct multus_rendering){take_ptr(config), unsupported};
 }

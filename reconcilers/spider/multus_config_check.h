@@ -8,7 +8,18 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "lib/base/err.h"
+#include "lib/base/own.h"
 #include "reconcilers/core/problems.h"
+
+/* What a config without problems is rendered to. */
+struct multus_rendering {
+	json_t *config;         /* NULL: spec.customCNI is empty */
+	struct err unsupported; /* what our own plugins cannot do of it; no reason: nothing */
+};
+
+void multus_rendering_done(struct multus_rendering *r);
+#define auto_multus_rendering auto_call(multus_rendering_done)
 
 /*
  * All that keeps a config from being rendered and written: its annotations and spec, and conflicts
@@ -16,6 +27,10 @@
  * than all.
  */
 void multus_config_check(const json_t *world, const json_t *object, struct problems *problems);
+
+/* The same, and what the config is rendered to; ret is zeroed, and stays so if it has problems. */
+void multus_config_render(const json_t *world, const json_t *object, struct multus_rendering *ret,
+			  struct problems *problems);
 
 /*
  * What keeps the config from being given to pods by annotation: its type, and what its block has to

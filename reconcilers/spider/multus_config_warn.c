@@ -14,7 +14,6 @@
 #include "lib/json/json.h"
 #include "nodeagent/cni/plan/plugin_rules.h"
 #include "reconcilers/core/kinds.h"
-#include "reconcilers/core/limits.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/spider/cni_config.h"
 #include "reconcilers/spider/multus_config_names.h"
@@ -82,25 +81,21 @@ static void warn_of_misplaced(const json_t *spec, const struct cni_type *type,
 }
 
 /* Of the configuration that the object is rendered to: what our plugins cannot do, or pass over. */
-static void warn_of_plugins(const json_t *object, const struct cni_type *type,
+static void warn_of_plugins(const struct multus_rendering *rendering, const struct cni_type *type,
 			    struct problems *warnings)
 {
-	auto_free char *text = cni_config_text(object, cni_nad_name(object), NULL);
-	json_auto_t *config =
-		text ? limits_parse(text, strlen(text), LIMIT_CONFIG_BYTES, NULL) : NULL;
-	json_auto_t *ignored = plugin_rules_ignored(config);
+	json_auto_t *ignored = plugin_rules_ignored(rendering->config);
 	auto_free char *bond = str_printf("spec.%s.bond.options", type->block);
-	struct err err = {0};
 	json_t *option;
 	size_t i;
 
-	if (config && plugin_rules_check(config, NULL, &err))
+	if (*rendering->unsupported.reason)
 		problem_add(warnings, "NotSupported",
 			    str_eq(type->name, "custom") ? "spec.customCNI"
 							 : "spec.chainCNIJsonData",
 			    "would be refused for each pod where the node agent serves the plugin: "
 			    "%s",
-			    err.text);
+			    rendering->unsupported.text);
 	json_array_foreach (ignored, i, option)
 		problem_add(warnings, "NoEffect",
 			    str_eq(type->name, "custom") ? "spec.customCNI" : bond,
@@ -108,16 +103,15 @@ static void warn_of_plugins(const json_t *object, const struct cni_type *type,
 			    json_string_value(option));
 }
 
-void multus_config_warn(const json_t *object, struct problems *warnings)
+void multus_config_warn(const json_t *object, const struct multus_rendering *rendering,
+			struct problems *warnings)
 {
 	const json_t *spec = json_at(object, "spec");
 	const struct cni_type *type = cni_type_of(object);
 
 	assert(type);
 	if (str_eq(type->name, "custom")) {
-		const char *text = json_str_or(json_at(spec, "customCNI"), "");
-		json_auto_t *config =
-			*text ? limits_parse(text, strlen(text), LIMIT_CONFIG_BYTES, NULL) : NULL;
+		const json_t *config = rendering->config;
 
 		if (config && str_empty(json_str_at(config, "type")) &&
 		    json_array_size(json_at(config, "plugins")) == 0)
@@ -135,7 +129,7 @@ void multus_config_warn(const json_t *object, struct problems *warnings)
 			    type->name);
 	}
 	warn_of_misplaced(spec, type, warnings);
-	warn_of_plugins(object, type, warnings);
+	warn_of_plugins(rendering, type, warnings);
 	if (!str_eq(type->name, "custom"))
 		warn_of_coordinator(json_at(spec, "coordinator"), warnings);
 }

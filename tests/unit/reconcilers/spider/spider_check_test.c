@@ -471,7 +471,7 @@ TEST(fields_of_another_type_are_no_masters)
 		object_new("{cniType: sriov, sriov: {resourceName: a/b, master: [5, null, e0]}}");
 	struct problems warnings = {0};
 
-	multus_config_warn(object, &warnings);
+	multus_config_warn(object, &(struct multus_rendering){0}, &warnings);
 	assert_int_equal(warnings.total, 0);
 	problems_done(&warnings);
 }

@@ -61,10 +61,14 @@ static int64_t pause_after(unsigned int times)
 	return pause < REVERT_BACKOFF_PAUSE_MAX_MS ? pause : REVERT_BACKOFF_PAUSE_MAX_MS;
 }
 
-/* A patch with the time of its decision, as conditions have it, is never the same as text. */
-static char *text_without_times(const json_t *patch)
+/*
+ * A patch with the time of its decision, as conditions have it, is never the same as text. The same
+ * decision has the same order of members.
+ */
+static uint64_t hash_without_times(const json_t *patch)
 {
 	json_auto_t *copy = json_deep_copy(patch);
+	auto_strbuf struct strbuf text = {0};
 	json_t *condition;
 	size_t i;
 
@@ -73,7 +77,8 @@ static char *text_without_times(const json_t *patch)
 		json_object_del(condition, "lastHeartbeatTime");
 		json_object_del(condition, "lastTransitionTime");
 	}
-	return json_text(copy);
+	json_write(copy, &text);
+	return str_hash(text.data, text.len);
 }
 
 int64_t revert_backoff_pause_ms(struct revert_backoff *rewrites, const char *kind, const char *key,
@@ -81,13 +86,11 @@ int64_t revert_backoff_pause_ms(struct revert_backoff *rewrites, const char *kin
 {
 	auto_free char *name = str_printf("%s %s", kind, key);
 	struct rewrite *rewrite = map_get(&rewrites->objects, name);
-	auto_free char *text = NULL;
 	int64_t due_ms = 0;
 	uint64_t hash;
 
 	assert(json_is_object(patch));
-	text = text_without_times(patch);
-	hash = str_hash(text, strlen(text));
+	hash = hash_without_times(patch);
 	if (!rewrite) {
 		if (rewrites->objects.len >= REVERT_BACKOFF_MAX)
 			map_done(&rewrites->objects);

@@ -41,7 +41,8 @@ static int kernel_write_at(void *ctx, int root_fd, const char *path, size_t at, 
 
 	if (fd < 0)
 		return err_sys(err, "WriteRefused", "open %s", path);
-	n = pwrite(fd, data, len, (off_t)at);
+	/* Attributes that cannot be sought take writes at their begin. */
+	n = at ? pwrite(fd, data, len, (off_t)at) : write(fd, data, len);
 	if (n < 0)
 		return err_sys(err, "WriteRefused", "write to %s", path);
 	if ((size_t)n != len)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The order of things, and what is printed: pods are made on the nodes, paths between them are
+ * The order of things: pods are made on the nodes, paths between them are
  * looked at round by round and step by step, pods are removed. Which paths and steps, with which
  * commands, and what their output means is in pathtest/; pods and commands in them are in
- * test_pods.c.
+ * test_pods.c, tables in test_output.c.
  *
  * All paths of a round do the same step at the same time.
  */
@@ -12,11 +12,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/pathtest/fabric.h"
 #include "cli/pathtest/pods.h"
 #include "cli/pathtest/results.h"
 #include "cli/pathtest/rounds.h"
 #include "cli/pathtest/steps.h"
 #include "cli/print.h"
+#include "cli/test_output.h"
 #include "cli/test_pods.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
@@ -51,9 +53,14 @@ const struct cli_field test_fields[] = {
 	{"items[].fromRdma", "string", "RDMA device of the client"},
 	{"items[].toRdma", "string", "RDMA device of the server"},
 	{"items[].checks[].check", "string",
-	 "link, verbs, mtu, ping, rping, ib_read_lat, ib_write_bw, tcp latency, tcp bandwidth"},
+	 "link, verbs, settings, mtu, ping, rping, ib_read_lat, ib_write_bw, fabric, tcp latency, "
+	 "tcp bandwidth"},
 	{"items[].checks[].state", "string", "ok; failed; skipped, what stands before it failed"},
 	{"items[].checks[].seen", "string", "what was seen"},
+	{"items[].counted.from", "object",
+	 "what the client's RDMA device counted beside ib_write_bw: ecnMarked, cnpSent, "
+	 "cnpHandled, lost; absent: not known"},
+	{"items[].counted.to", "object", "the same of the server's"},
 	{"items[].latency.rdma", "number",
 	 "microseconds that an RDMA read of two bytes takes, typically"},
 	{"items[].latency.tcp", "number",
@@ -90,6 +97,7 @@ struct test {
 struct run {
 	struct path path;
 	struct test_pod *from, *to;
+	const json_t *from_nic, *to_nic;    /* of pathtest_pf() */
 	json_t *item;                       /* borrowed */
 	bool takes_part;                    /* in the step */
 	struct test_command client, server; /* of the step */
@@ -139,12 +147,6 @@ static void add_failure(json_t *item, const struct step *step, const char *how,
 	add_check(item, step->name, "failed", seen);
 }
 
-/* Emulated NICs have thousandths of the rate that real ones have. */
-static int digits_of(double value)
-{
-	return value < 0.1 ? 4 : 2;
-}
-
 /* What the client printed. */
 static void take_output(const struct test *t, const struct step *step, const struct run *run)
 {
@@ -170,7 +172,7 @@ static void take_output(const struct test *t, const struct step *step, const str
 	is_within = path_is_within(&t->limits, &run->path, step->measures, value, beyond,
 				   sizeof(beyond));
 	if (step->measures == STEP_RDMA_BANDWIDTH || step->measures == STEP_TCP_BANDWIDTH)
-		seen = str_printf("%.*f Gb/s%s%s", digits_of(value), value, *beyond ? ", " : "",
+		seen = str_printf("%.*f Gb/s%s%s", test_digits(value), value, *beyond ? ", " : "",
 				  beyond);
 	else if (step->measures != STEP_NOTHING)
 		seen = str_printf("%.1f us%s%s", value, *beyond ? ", " : "", beyond);
@@ -190,6 +192,36 @@ static void add_end(struct test *t, const struct step *step, struct run *run, bo
 			 words.words, t->check_s * 1000 + ARRIVES_MS);
 }
 
+static void add_verdict(json_t *item, const char *check, enum fabric_verdict verdict,
+			const char *seen)
+{
+	static const char *const states[] = {
+		[FABRIC_UNKNOWN] = "skipped", [FABRIC_OK] = "ok", [FABRIC_FAILED] = "failed"};
+
+	if (*seen)
+		add_check(item, check, states[verdict], seen);
+}
+
+/* What both ends have counted during a load that worked; -1: the user interrupts. */
+static int add_counted(const struct test *t, struct run *run, struct err *err)
+{
+	json_auto_t *sent = fabric_counted(run->client.output), *received = NULL;
+	json_t *counted = json_object();
+	char seen[PATHTEST_SEEN_MAX];
+	enum fabric_verdict verdict;
+
+	if (test_command_wait(&run->server, err) == 0)
+		received = fabric_counted(run->server.output);
+	else if (t->pods.interrupted)
+		return -1;
+	verdict = fabric_judge(run->from_nic, run->to_nic, sent, received, seen, sizeof(seen));
+	add_verdict(run->item, "fabric", verdict, seen);
+	json_put(counted, "from", json_incref(sent));
+	json_put(counted, "to", json_incref(received));
+	json_put(run->item, "counted", counted);
+	return 0;
+}
+
 /* Add the checks of the client, from its answer; -1: the user interrupts. */
 static int end_client(struct test *t, const struct step *step, struct run *run, struct err *err)
 {
@@ -203,7 +235,7 @@ static int end_client(struct test *t, const struct step *step, struct run *run, 
 	if (step->has_server && run->client.exit_code != 0)
 		(void)test_command_look(&run->server, NULL);
 	take_output(t, step, run);
-	return 0;
+	return step->counts && run->client.exit_code == 0 ? add_counted(t, run, err) : 0;
 }
 
 /* How long the servers' tasks are on their way says nothing about the paths. */
@@ -421,6 +453,7 @@ static void begin_run(struct test *t, const struct round_path *at, struct run *r
 	const struct path_end *server = &t->ends[at->to * networks + at->to_network];
 	json_t *item = json_object();
 	char seen[PATHTEST_SEEN_MAX + 32];
+	enum fabric_verdict verdict;
 	enum facts_verbs verbs;
 	bool is_up;
 
@@ -431,6 +464,8 @@ static void begin_run(struct test *t, const struct round_path *at, struct run *r
 								: PATHTEST_MARGIN_S},
 		.from = &t->pods.pods[at->from],
 		.to = &t->pods.pods[at->to],
+		.from_nic = pf_of(t, at->from, at->from_network),
+		.to_nic = pf_of(t, at->to, at->to_network),
 		.item = item,
 	};
 	json_array_append_new(t->items, item);
@@ -441,9 +476,8 @@ static void begin_run(struct test *t, const struct round_path *at, struct run *r
 	json_put_str(item, "toNetwork",
 		     json_str_at(json_array_get(t->networks, at->to_network), "key"));
 	json_put_int(item, "round", (int64_t)at->round);
-	json_put(item, "fromRail",
-		 json_incref(json_at(pf_of(t, at->from, at->from_network), "rail")));
-	json_put(item, "toRail", json_incref(json_at(pf_of(t, at->to, at->to_network), "rail")));
+	json_put(item, "fromRail", json_incref(json_at(run->from_nic, "rail")));
+	json_put(item, "toRail", json_incref(json_at(run->to_nic, "rail")));
 	json_put_str(item, "interface", client->interface);
 	json_put_str(item, "fromAddress", client->address);
 	json_put_str(item, "toAddress", server->address);
@@ -456,6 +490,8 @@ static void begin_run(struct test *t, const struct round_path *at, struct run *r
 	verbs = path_verbs(&run->path, seen, sizeof(seen));
 	if (verbs != FACTS_VERBS_UNKNOWN)
 		add_check(item, "verbs", verbs == FACTS_VERBS_WORK ? "ok" : "failed", seen);
+	verdict = fabric_compare(run->from_nic, run->to_nic, seen, sizeof(seen));
+	add_verdict(item, "settings", verdict, seen);
 }
 
 /* Does the path take the step? If not, why is in its item. */
@@ -549,129 +585,6 @@ static int run_all(struct test *t, struct err *err)
 	return result;
 }
 
-/* ---- output ---------------------------------------------------------------------------------- */
-
-static void put_ends(json_t *row, const json_t *item)
-{
-	const char *network = json_str_at(item, "network"), *other = json_str_at(item, "toNetwork");
-
-	json_put_str(row, "from", json_str_at(item, "from"));
-	json_put_str(row, "to", json_str_at(item, "to"));
-	json_put(row, "network",
-		 str_eq(network, other) ? json_string(network)
-					: json_fmt("%s -> %s", network, other));
-}
-
-static void add_comparison(json_t *rows, const json_t *item, const char *measure, const char *unit)
-{
-	double rdma = json_real_value(json_at(item, measure, "rdma"));
-	double tcp = json_real_value(json_at(item, measure, "tcp"));
-	json_t *row;
-
-	if (rdma <= 0 && tcp <= 0)
-		return;
-	row = json_object();
-	put_ends(row, item);
-	json_put_str(row, "measure", measure);
-	if (rdma > 0)
-		json_put(row, "rdma", json_fmt("%.*f %s", digits_of(rdma), rdma, unit));
-	if (tcp > 0)
-		json_put(row, "tcp", json_fmt("%.*f %s", digits_of(tcp), tcp, unit));
-	if (rdma > 0 && tcp > 0)
-		json_put(row, "ratio",
-			 rdma >= tcp ? json_fmt("%.1f : 1", rdma / tcp)
-				     : json_fmt("1 : %.1f", tcp / rdma));
-	json_array_append_new(rows, row);
-}
-
-/* Bandwidth by RDMA in Gb/s; "!": its check failed. */
-static void print_matrix(struct strbuf *out, const json_t *items)
-{
-	json_auto_t *matrix = results_matrix(items, "bandwidth"), *names = json_array();
-	const json_t *networks = json_at(matrix, "columns"), *rows = json_at(matrix, "rows");
-	bool is_cross = json_at(json_array_get(rows, 0), "network") != NULL;
-	struct column columns[3 + RESULTS_COLUMNS_MAX] = {{"FROM", "from"}, {"TO", "to"}};
-	size_t n = 2, i, k;
-	json_t *row, *cell;
-
-	if (is_cross)
-		columns[n++] = (struct column){"NETWORK", "network"};
-	json_array_foreach (networks, i, cell) {
-		json_array_append_new(names, json_fmt("cell%zu", i));
-		columns[n++] = (struct column){json_string_value(cell),
-					       json_string_value(json_array_get(names, i))};
-	}
-	json_array_foreach (rows, i, row)
-		json_array_foreach (json_at(row, "cells"), k, cell) {
-			double rate = json_real_value(json_at(cell, "value"));
-			const char *mark = json_at(cell, "failed") ? " !" : "";
-
-			if (rate > 0 || *mark)
-				json_put(row, json_string_value(json_array_get(names, k)),
-					 rate > 0 ? json_fmt("%.*f%s", digits_of(rate), rate, mark)
-						  : json_string("!"));
-		}
-	if (json_array_size(networks) > 1 || json_array_size(rows) > 1)
-		print_part(out, columns, n, rows);
-}
-
-static void print_ring(struct strbuf *out, const json_t *ring)
-{
-	static const struct column columns[] = {
-		{"RING", "network"}, {"GB/S", "rate"}, {"SLOWEST FROM", "from"}, {"TO", "to"}};
-	json_t *rows = json_at(ring, "rails"), *all = json_object(), *row;
-	double bus = json_real_value(json_at(ring, "busGbps"));
-	json_auto_t *list = json_deep_copy(rows);
-	size_t i;
-
-	json_put_str(all, "network", "bus bandwidth");
-	json_put(all, "gbps", json_real(bus));
-	json_array_append_new(list, all);
-	json_array_foreach (list, i, row) {
-		double rate = json_real_value(json_at(row, "gbps"));
-
-		json_put(row, "rate",
-			 rate > 0 ? json_fmt("%.*f", digits_of(rate), rate)
-				  : json_string("not known"));
-	}
-	print_part(out, columns, ARRAY_LEN(columns), list);
-}
-
-static void print_tables(struct strbuf *out, const json_t *members)
-{
-	static const struct column suspect_columns[] = {
-		{"FAILED AT", "at"}, {"FAILED", "failed"}, {"PATHS", "paths"}};
-	const json_t *items = json_at(members, "items");
-	static const struct column check_columns[] = {
-		{"FROM", "from"},   {"TO", "to"},       {"NETWORK", "network"},
-		{"CHECK", "check"}, {"STATE", "state"}, {"SEEN", "seen"},
-	};
-	static const struct column columns[] = {
-		{"FROM", "from"}, {"TO", "to"},   {"NETWORK", "network"},  {"MEASURE", "measure"},
-		{"RDMA", "rdma"}, {"TCP", "tcp"}, {"RDMA : TCP", "ratio"},
-	};
-	json_auto_t *checks = json_array(), *comparisons = json_array();
-	json_t *item, *check;
-	size_t i, k;
-
-	json_array_foreach (items, i, item) {
-		json_array_foreach (json_at(item, "checks"), k, check) {
-			json_t *row = json_copy(check);
-
-			put_ends(row, item);
-			json_array_append_new(checks, row);
-		}
-		add_comparison(comparisons, item, "latency", "us");
-		add_comparison(comparisons, item, "bandwidth", "Gb/s");
-	}
-	print_part(out, check_columns, ARRAY_LEN(check_columns), checks);
-	print_part(out, columns, ARRAY_LEN(columns), comparisons);
-	print_matrix(out, items);
-	if (json_at(members, "ring"))
-		print_ring(out, json_at(members, "ring"));
-	print_part(out, suspect_columns, ARRAY_LEN(suspect_columns), json_at(members, "suspects"));
-}
-
 /* ---- the command ----------------------------------------------------------------------------- */
 
 static int check_usage(const struct cli *cli, struct err *err)
@@ -737,7 +650,7 @@ int test_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_sta
 	if (cli->output != CLI_TABLE)
 		print_document(cli, out, members);
 	else
-		print_tables(out, members);
+		test_print(out, members);
 	*ret_status = json_array_size(json_at(members, "suspects")) == 0 ? CLI_OK : CLI_FOUND;
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/pathtest/fabric.h"
 #include "lib/base/str.h"
 
 #define BUFFER        "65536"
@@ -136,6 +137,10 @@ static void read_lat_words(const struct path *path, bool is_server, struct step_
 /* By time, so that it is as long on slow and on fast NICs. */
 static void write_bw_words(const struct path *path, bool is_server, struct step_words *ret)
 {
+	const struct facts *facts = is_server ? &path->server.facts : &path->client.facts;
+
+	add_all(ret, (const char *const[]){"sh", "-c", fabric_count_script, facts->rdma, NULL});
+	add_number(ret, facts->port);
 	add_all(ret, (const char *const[]){"ib_write_bw", "-D", NULL});
 	add_number(ret, 3 * path->margin_s);
 	add(ret, "-f");
@@ -313,6 +318,7 @@ const struct step path_steps[] = {
 		.tool = "ib_write_bw",
 		.has_server = true,
 		.needs_rdma = true,
+		.counts = true,
 		.binds = true,
 		.measures = STEP_RDMA_BANDWIDTH,
 		.words = write_bw_words,

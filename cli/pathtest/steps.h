@@ -93,6 +93,7 @@ struct step {
 	bool has_server;   /* something listens on the other end */
 	bool needs_rdma;
 	bool needs_cm;  /* connections by rdma_cm */
+	bool counts;    /* fabric_count_script runs it */
 	bool has_trial; /* path->transfers says how long it is */
 	bool binds;     /* the client leaves by the path's interface, whatever the routes */
 	enum step_measure measures;

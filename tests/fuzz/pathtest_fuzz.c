@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "cli/pathtest/fabric.h"
 #include "cli/pathtest/facts.h"
 #include "cli/pathtest/results.h"
 #include "cli/pathtest/steps.h"
@@ -80,11 +81,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	auto_free char *text = str_ndup((const char *)data, size);
 	auto_free char *line = path_last_lines(text);
+	json_auto_t *counted = NULL;
 	struct task_report report;
+	const char *member;
+	json_t *grown;
 
 	fuzz_check(is_plain(line) && strlen(line) <= 402 && !strchr(line, '\n'),
 		   "a line is short and plain");
 	check_facts(text);
+	counted = fabric_counted(text);
+	json_each (counted, member, grown)
+		fuzz_check(json_integer_value(grown) >= 0, "counters grow");
 	check_results(text, strlen(text));
 	task_read(text, 1, &report);
 	fuzz_check(report.exit_code >= 0 && report.exit_code <= 255, "a status is one");

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/pathtest/fabric.h"
 #include "cli/pathtest/facts.h"
 #include "cli/pathtest/pods.h"
 #include "cli/pathtest/results.h"
@@ -364,7 +365,8 @@ TEST(commands_lead_from_the_client_to_the_server)
 	} rows[] = {
 		{"mtu", false, "ping -c 2 -i 0.2 -W 2 -I 10.0.0.2 -M do -s 1472 10.0.0.1"},
 		{"ib_write_bw", true,
-		 "ib_write_bw -D 6 -f 2 -s 65536 --report_gbits -F -p 7 -d a -i 1 -x 3"},
+		 "sh -c COUNT a 1 ib_write_bw -D 6 -f 2 -s 65536 --report_gbits -F -p 7 -d a -i 1 "
+		 "-x 3"},
 		{"rping", true, "rping -s -a 10.0.0.1 -p 7 -C 5"},
 		{"rping", false, "rping -c -a 10.0.0.1 -p 7 -C 5"},
 		{"ib_read_lat", true, "ib_read_lat -n 1000 -s 2 -F -p 7 -d a -i 1 -x 3"},
@@ -392,7 +394,9 @@ TEST(commands_lead_from_the_client_to_the_server)
 
 		step_named(rows[i].step)->words(&path, rows[i].is_server, &words);
 		for (size_t n = 0; n < words.n; n++)
-			strbuf_addf(&text, "%s%s", n > 0 ? " " : "", words.words[n]);
+			strbuf_addf(&text, "%s%s", n > 0 ? " " : "",
+				    words.words[n] == fabric_count_script ? "COUNT"
+									  : words.words[n]);
 		assert_null(words.words[words.n]);
 		assert_string_equal(strbuf_str(&text), rows[i].want);
 	}
@@ -611,6 +615,10 @@ TEST(a_pod_runs_what_it_is_given)
 		  (const char *const[]){pod.folder, NULL});
 	await_task(&pod, 3, 0, "three\n");
 	await_task(&pod, 2, 0, "over\n");
+	/* What counts has the command's output and status. */
+	give_task(&pod, 4, fabric_count_script,
+		  (const char *const[]){"none", "1", "sh", "-c", "echo $0; exit 3", "four", NULL});
+	await_task(&pod, 4, 3, "four\n");
 	end_pod(&pod);
 }
 
@@ -654,6 +662,71 @@ TEST(what_verbs_do_in_the_pods)
 		assert_int_equal(path_verbs(&path, seen, sizeof(seen)), rows[i].want);
 		assert_string_equal(seen, rows[i].seen);
 	}
+}
+
+TEST(settings_of_both_ends_are_compared)
+{
+	static const struct {
+		const char *client, *server;
+		enum fabric_verdict want;
+		const char *text;
+	} rows[] = {
+		{"{}", "{}", FABRIC_UNKNOWN, ""},
+		{"{\"settings\":{\"pfc\":[3]}}", "{}", FABRIC_UNKNOWN, "not known of one end"},
+		{"{\"settings\":{\"pfc\":[3],\"rings\":{\"rx\":1}}}",
+		 "{\"settings\":{\"rings\":{\"rx\":2},\"trust\":\"dscp\"}}", FABRIC_UNKNOWN,
+		 "the drivers have none in common"},
+		{"{\"settings\":{\"pfc\":[3],\"trust\":\"dscp\",\"rings\":{\"rx\":1}}}",
+		 "{\"settings\":{\"pfc\":[3],\"trust\":\"dscp\",\"rings\":{\"rx\":2}}}", FABRIC_OK,
+		 "alike: pfc, trust"},
+		{"{\"settings\":{\"pfc\":[3],\"ecn\":[3],\"dscpToPriority\":{\"26\":3}}}",
+		 "{\"settings\":{\"pfc\":[],\"ecn\":[3],\"dscpToPriority\":{}}}", FABRIC_FAILED,
+		 "pfc is [3] here and [] there; dscpToPriority is {\"26\":3} here and {} there: "
+		 "make them alike, on switches, too"},
+	};
+	char text[PATHTEST_SEEN_MAX];
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *client = parsed(rows[i].client), *server = parsed(rows[i].server);
+
+		assert_int_equal(fabric_compare(client, server, text, sizeof(text)), rows[i].want);
+		assert_string_equal(text, rows[i].text);
+	}
+	assert_int_equal(fabric_compare(NULL, NULL, text, sizeof(text)), FABRIC_UNKNOWN);
+}
+
+TEST(what_grew_beside_the_load_is_judged)
+{
+	static const char sender[] = "count rp_cnp_handled 5\ncount packet_seq_err 7\n"
+				     "count local_ack_timeout_err 1\ncount lifespan 10\n"
+				     " #bytes\n 65536 1 0 97.25 1\n"
+				     "count rp_cnp_handled 9\ncount packet_seq_err 8\n"
+				     "count local_ack_timeout_err 3\ncount lifespan 10\n";
+	static const char receiver[] = "count np_cnp_sent 1\ncount np_ecn_marked_roce_packets 2\n"
+				       "count np_cnp_sent 5\ncount np_ecn_marked_roce_packets 22\n";
+	/* Set back meanwhile; no number; counted once, as where the command failed. */
+	static const char odd[] =
+		"count packet_seq_err 9\ncount packet_seq_err 8\n"
+		"count np_cnp_sent -1\ncount np_cnp_sent \ncount np_cnp_sent\n"
+		"count rcvd_seq_err 99999999999999999999999\ncount cnpSent 1\ncount ";
+	json_auto_t *sent = fabric_counted(sender), *received = fabric_counted(receiver);
+	json_auto_t *lossless = parsed("{\"settings\":{\"pfc\":[3]}}");
+	json_auto_t *lossy = parsed("{\"settings\":{\"pfc\":[]}}");
+	json_auto_t *want = parsed("{\"cnpHandled\":4,\"lost\":3}");
+	char text[PATHTEST_SEEN_MAX];
+
+	assert_true(json_same(sent, want));
+	assert_null(fabric_counted(odd));
+	assert_int_equal(fabric_judge(lossless, lossy, sent, received, text, sizeof(text)),
+			 FABRIC_OK);
+	assert_string_equal(text, "marked by ECN 20, CNPs sent 4, handled 4; lost or late 3");
+	assert_int_equal(fabric_judge(lossless, lossless, sent, received, text, sizeof(text)),
+			 FABRIC_FAILED);
+	assert_non_null(strstr(text, "a switch between them has not"));
+	assert_int_equal(fabric_judge(lossless, lossless, NULL, received, text, sizeof(text)),
+			 FABRIC_OK);
+	assert_int_equal(fabric_judge(lossless, lossless, NULL, NULL, text, sizeof(text)),
+			 FABRIC_UNKNOWN);
 }
 
 /* As the tools print it: perftest 4.5, rdmacm-utils 44, iputils, busybox. */

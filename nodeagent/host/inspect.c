@@ -267,7 +267,7 @@ static bool memlock_of(const struct host *host, const char *pid, int64_t *ret)
 /* Pods inherit the limits of what starts them; irqbalance moves the interrupts of NICs. */
 static void put_programs(const struct host *host, json_t *ret)
 {
-	static const char *const programs[] = {"containerd", "crio", "dockerd", "kubelet"};
+	static const char *const programs[] = {"containerd", "crio", "dockerd"};
 	json_auto_t *pids = sysfs_list(host, "proc");
 	json_t *memlock = json_array(), *pid;
 	size_t i, k;

@@ -310,8 +310,8 @@ static void check_limits(struct host_facts *h)
 		if (bytes >= 0 && bytes < MEMLOCK_LEAST)
 			finding_add(h->findings, FINDING_WARNING, "MemlockLow",
 				    json_str_at(entry, "program"), "unlimited",
-				    "LimitMEMLOCK=infinity in its systemd unit; pods "
-				    "inherit it, and cannot register memory else",
+				    "LimitMEMLOCK=infinity in its systemd unit, which pods "
+				    "inherit; or the capability IPC_LOCK in each pod",
 				    "may lock %lld KiB", (long long)bytes / 1024);
 	}
 }

@@ -321,7 +321,8 @@ static const splitter_path drop_agent_pod[] = {
 	{"spec", "containers"},
 	{"spec", "tolerations"},
 };
-static const splitter_path drop_node_state[] = {{"status", "interfaces", "Vfs"}};
+static const splitter_path drop_node_state[] = {{"status", "interfaces", "Vfs"},
+						{"status", "hostFindings"}};
 
 static const splitter_path drop_leftover[] = {
 	{"metadata", "managedFields"},

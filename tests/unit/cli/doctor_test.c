@@ -295,6 +295,8 @@ TEST_WITH(a_gpu_without_its_modules_and_far_from_a_nic, set_up, tear_down)
 TEST_WITH(a_runtime_that_may_not_lock_memory, set_up, tear_down)
 {
 	put_program(*state, "100", "containerd", "65536");
+	/* From which no pod inherits anything. */
+	put_program(*state, "101", "kubelet", "65536");
 	finds(*state, NULL, "MemlockLow containerd");
 }
 

@@ -24,7 +24,7 @@
 	"orbweaver-system, uid: u3, generation: 1}, spec: {}, status: {syncStatus: Succeeded, "    \
 	"observedGeneration: 1, interfaces: [{pciAddress: '0000:3b:00.0', name: ens1f0, vendor: "  \
 	"15b3, deviceID: '1017', driver: mlx5_core, linkType: ETH, totalvfs: 8, numVfs: 0, Vfs: "  \
-	"[{vfID: 0}]}]}}}\n"
+	"[{vfID: 0}]}], hostFindings: [{reason: AtsOn}]}}}\n"
 #define POOL                                                                                       \
 	"spiderippools: {p: {metadata: {name: p, uid: u4, generation: 1}, spec: {ipVersion: 4, "   \
 	"subnet: 10.6.0.0/24, ips: [10.6.0.10-10.6.0.20]}}}\n"                                     \
@@ -150,6 +150,7 @@ TEST(a_node_gets_its_state_and_the_policy_hears_of_it)
 	nic = json_array_get(json_at(r.last, "status", "interfaces"), 0);
 	assert_non_null(json_at(nic, "totalvfs"));
 	assert_null(json_at(nic, "Vfs"));
+	assert_null(json_at(r.last, "status", "hostFindings"));
 	rehearsed_done(&r);
 }
 

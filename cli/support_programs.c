@@ -175,10 +175,11 @@ char *program_page(const json_t *pod, const char *flag, const char *otherwise, c
 	else if (!colon)
 		*ret_why = str_dup("its address has no port");
 	else if (is_loopback(address))
-		*ret_why = str_printf("%s: %s is reached from the pod alone: kubectl port-forward "
-				      "-n %s pod/%s %s, then curl localhost:%s/%s",
-				      flag, address, json_namespace(pod), json_name(pod), colon + 1,
-				      colon + 1, page);
+		*ret_why = str_printf("%s: %s is reached from the pod alone: start it with "
+				      "%s=:%s (docs/metrics.md), or kubectl port-forward -n %s "
+				      "pod/%s %s, then curl localhost:%s/%s",
+				      flag, address, flag, colon + 1, json_namespace(pod),
+				      json_name(pod), colon + 1, colon + 1, page);
 	else if (!runs(pod))
 		*ret_why = str_dup("the pod does not run");
 	else {

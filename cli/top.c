@@ -58,7 +58,7 @@ struct top {
 	struct session session;
 	json_t *agents;       /* {node: pod} */
 	json_t *world;        /* NodeStates */
-	json_t *before, *now; /* {node: exposition_read() with "ms"} */
+	json_t *before, *now; /* {node: exposition_read(), always with "seconds"} */
 	char *why_not;        /* why rates are left out, of the first such node */
 	size_t n_left_out, n_silent;
 };
@@ -119,7 +119,9 @@ static void scrape_agent(struct top *top, const char *node)
 		return;
 	}
 	sums = exposition_read(strbuf_str(&body), body.len);
-	json_put_int(sums, "ms", clock_ms());
+	/* An agent shows what it read for another scrape up to 5 s before. */
+	if (!json_at(sums, "seconds"))
+		json_put(sums, "seconds", json_real((double)clock_wall_us() / 1e6));
 	json_put(top->now, node, sums);
 }
 
@@ -184,9 +186,8 @@ static void add_rows(const struct top *top, const json_t *state, json_t *ports, 
 {
 	const json_t *before = json_object_get(top->before, json_name(state)), *port, *of_pod;
 	const json_t *now = json_object_get(top->now, json_name(state));
-	double seconds = (double)(json_integer_value(json_at(now, "ms")) -
-				  json_integer_value(json_at(before, "ms"))) /
-			 1e3;
+	double seconds = json_number_value(json_at(now, "seconds")) -
+			 json_number_value(json_at(before, "seconds"));
 	const char *pod, *name;
 	json_t *row;
 	size_t i;

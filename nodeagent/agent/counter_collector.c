@@ -36,7 +36,7 @@ struct counter_collector {
 	size_t at;                /* of the entries, the one that is read */
 	char *asked;              /* name of the device that was asked last */
 	json_t *alone;            /* { name: {"until", "for"} }, of clock_ms() */
-	struct metric *seconds, *gatherings;
+	struct metric *seconds, *gatherings, *timestamp;
 };
 
 /* ---- devices that are left alone ------------------------------------------------------------- */
@@ -156,6 +156,7 @@ static void finish_gathering(struct counter_collector *counting, const char *out
 	counting->state = RESTING;
 	counting->has_gathered = true;
 	counting->gathered_ms = clock_ms();
+	metric_set(counting->timestamp, (double)clock_wall_us() / 1e6);
 	counting->config.gathered(counting->config.arg, size, devices);
 }
 
@@ -323,6 +324,9 @@ struct counter_collector *counter_collector_new(const struct counter_collector_c
 			       "or the reason why "
 			       "there was none.",
 			       "outcome");
+	counting->timestamp =
+		metric_gauge(config->metrics, "orbweaver_counters_timestamp_seconds",
+			     "When what is shown of devices was read, in Unix time.", "");
 	(void)write_text(counting);
 	return counting;
 }

@@ -107,23 +107,35 @@ static json_t *entry_of(json_t *object, const char *key)
 	return json_need_object(object, key);
 }
 
+/* Up to the end of the line; false: no number, or a negative one. */
+static bool read_number(const char *at, const char *end, double *ret)
+{
+	char number[64] = "";
+
+	if (end - at >= (ptrdiff_t)sizeof(number))
+		return false;
+	memcpy(number, at, (size_t)(end - at));
+	*ret = strtod(number, NULL);
+	return isfinite(*ret) && *ret >= 0;
+}
+
 static void read_line(json_t *ret, const char *at, const char *end)
 {
+	static const char timestamp[] = "orbweaver_counters_timestamp_seconds ";
 	const char *brace = memchr(at, '{', (size_t)(end - at)), *member = NULL, *rest;
 	struct sample sample = {0};
-	char number[64] = "";
 	double value;
 
+	if (!brace && end - at >= (ptrdiff_t)sizeof(timestamp) &&
+	    memcmp(at, timestamp, sizeof(timestamp) - 1) == 0 &&
+	    read_number(at + sizeof(timestamp) - 1, end, &value))
+		json_put(ret, "seconds", json_real(value));
 	for (size_t i = 0; brace && i < ARRAY_LEN(counters) && !member; i++)
 		if (strlen(counters[i].name) == (size_t)(brace - at) &&
 		    memcmp(counters[i].name, at, (size_t)(brace - at)) == 0)
 			member = counters[i].member;
 	rest = member ? read_labels(brace + 1, end, &sample) : NULL;
-	if (!rest || end - rest >= (ptrdiff_t)sizeof(number) || !*sample.port)
-		return;
-	memcpy(number, rest, (size_t)(end - rest));
-	value = strtod(number, NULL);
-	if (!isfinite(value) || value < 0)
+	if (!rest || !*sample.port || !read_number(rest, end, &value))
 		return;
 	if (str_eq(sample.root, "true")) {
 		json_t *port = entry_of(json_at(ret, "ports"), sample.port);

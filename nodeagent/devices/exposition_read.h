@@ -11,8 +11,10 @@
 /*
  * Sums of counters of one agent's metrics, by the interface of the port; foreign bytes:
  *
- *	{"ports": {"ens1f0np0": SUMS}, "pods": {"namespace/pod": {"ens1f0np0": SUMS}}}, new
+ *	{"seconds": 1767226600.5, "ports": {"ens1f0np0": SUMS}, "pods": {"namespace/pod":
+ *	{"ens1f0np0": SUMS}}}, new
  *
+ * seconds: when the agent has read them, in Unix time; absent: it does not say so.
  * SUMS: "received", "sent" (bytes), "errors", "retransmits", "pause", as reals; what no device
  * counts is absent. Lines that are none of these are passed over. A name that is not UTF-8 has no
  * entry.

@@ -111,18 +111,28 @@ if [[ -n $address ]]; then
 		echo "$words" >"$data.new" && mv "$data.new" "$data" && sleep 0.2
 	done 2>/dev/null &
 	counting=$!
-	o_curl POST "/api/v1/namespaces/$POD_NAMESPACE/pods" "{\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {\"name\": \"agent\",
-		\"labels\": {\"app.kubernetes.io/name\": \"orbweaver-agent\"}}, \"spec\": {\"nodeName\": \"n1\", \"containers\": [{\"name\": \"agent\",
-		\"image\": \"i\", \"args\": [\"--metrics-addr=:$(o_port agent metrics)\"]}]}}" >/dev/null
-	o_curl PATCH "/api/v1/namespaces/$POD_NAMESPACE/pods/agent/status" \
-		"{\"status\": {\"phase\": \"Running\", \"podIP\": \"$address\", \"podIPs\": [{\"ip\": \"$address\"}]}}" >/dev/null
-	o_curl POST "$states" '{"apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovNetworkNodeState", "metadata": {"name": "n1"}}' >/dev/null
+	# agent_pod NODE FLAG: an agent's pod that runs, and its NodeState.
+	agent_pod() {
+		o_curl POST "/api/v1/namespaces/$POD_NAMESPACE/pods" "{\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {\"name\": \"agent-$1\",
+			\"labels\": {\"app.kubernetes.io/name\": \"orbweaver-agent\"}}, \"spec\": {\"nodeName\": \"$1\", \"containers\": [{\"name\": \"agent\",
+			\"image\": \"i\", \"args\": [\"$2\"]}]}}" >/dev/null
+		o_curl PATCH "/api/v1/namespaces/$POD_NAMESPACE/pods/agent-$1/status" \
+			"{\"status\": {\"phase\": \"Running\", \"podIP\": \"$address\", \"podIPs\": [{\"ip\": \"$address\"}]}}" >/dev/null
+		o_curl POST "$states" "{\"apiVersion\": \"sriovnetwork.openshift.io/v1\", \"kind\": \"SriovNetworkNodeState\", \"metadata\": {\"name\": \"$1\"}}" >/dev/null
+	}
+	agent_pod n1 "--metrics-addr=:$(o_port agent metrics)"
+	agent_pod n2 --metrics-addr=:1
+	agent_pod n3 --metrics-addr=127.0.0.1:9810
 	t_wait 30 "its NodeState has the port" is_reported
 	t_wait 30 "and the agent its counter" has rdma_port_data_received_bytes_total 'ifname="mlx5_1",'
 	t_eq "rates of a port" "[true,0]" "$("$o_programs/orbweaver" top n1 --kubeconfig "$kubeconfig" -o json |
 		jq -c '.ports[] | select(.port == "ens1f0np0") | [.received > 0, .pause]')"
 	kill "$counting"
 	rm "$data"
+	while read -r node words; do
+		t_ok "an agent that is not reached has no rates: $words" eval '"$o_programs/orbweaver" top "$node" --once --kubeconfig "$kubeconfig" 2>&1 >/dev/null |
+			grep -F "left out: rates of 1 nodes: " | grep -qF -- "$words"'
+	done <<<$'n2 agent-n2: \nn3 start it with --metrics-addr=:9810'
 fi
 
 # --- a device that does not answer -----------------------------------------------------------------------------------------------

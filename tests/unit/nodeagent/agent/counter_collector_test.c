@@ -37,6 +37,11 @@ int64_t clock_us(void)
 	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 + leap_us;
 }
 
+int64_t clock_wall_us(void)
+{
+	return INT64_C(1767225600000000) + clock_us();
+}
+
 /* Forked before the first loop there is, one for each test. */
 static struct prepared {
 	struct host_tree *tree;
@@ -180,6 +185,14 @@ static double gatherings(struct fixture *f, const char *outcome)
 	return *line ? strtod(line + strlen(start), NULL) : 0;
 }
 
+static double timestamp(struct fixture *f)
+{
+	static const char start[] = "orbweaver_counters_timestamp_seconds ";
+	const char *line = line_of(f, start);
+
+	return *line ? strtod(line + sizeof(start) - 1, NULL) : 0;
+}
+
 /* ---- hosts ----------------------------------------------------------------------------------- */
 
 static void be_host(int fd, void *arg)
@@ -262,6 +275,7 @@ static struct host_tree *sick(void)
 static void what_is_there_is_shown_with_the_pod_that_has_it(void **state)
 {
 	struct fixture *f = *state;
+	double read_s;
 
 	assert_string_equal(line_of(f, "# TYPE rdma_out_of_sequence_total"),
 			    "# TYPE rdma_out_of_sequence_total counter");
@@ -290,11 +304,16 @@ static void what_is_there_is_shown_with_the_pod_that_has_it(void **state)
 		line_of(f, "orbweaver_rdma_device_info{node_name=\"n1\",ifname=\"mlx5_7"), "");
 	assert_true(gatherings(f, "complete") == 1);
 	assert_true(f->size > 1000);
-	/* Who comes now, has it; who comes later, has it read again. */
+	/* Who comes now, has it, and when it was read; who comes later, has it read again. */
+	read_s = timestamp(f);
+	assert_true(read_s > 1e9);
+	leap_us += (COUNTER_COLLECTOR_FRESH_MS - 1000) * INT64_C(1000);
 	assert_true(counter_collector_refresh(f->counting));
+	assert_true(timestamp(f) == read_s);
 	leap_us += COUNTER_COLLECTOR_FRESH_MS * INT64_C(1000);
 	json_object_clear(f->allocated);
 	gather(f);
+	assert_true(timestamp(f) - read_s >= 2 * COUNTER_COLLECTOR_FRESH_MS / 1e3 - 1);
 	assert_string_equal(
 		line_of(f, "rdma_out_of_sequence_total{node_name=\"n1\",ifname=\"mlx5_0v1\""), "");
 	assert_string_equal(line_of(f, "sriov_kubepoddevice{"), "");

@@ -208,7 +208,8 @@ TEST(sums_are_read_from_what_was_written)
 #define VF "{ifname=\"m\",rdma_parent_name=\"ens1\",pod_namespace=\"ns\",pod_name=\"a\\\"b\"} "
 #define PF "{ifname=\"m\",is_root=\"true\",rdma_parent_name=\"ens1\"} "
 	static const char text[] =
-		"# HELP rdma_tx_pause_total x\nrdma_tx_pause_total" PF
+		"# HELP rdma_tx_pause_total x\norbweaver_counters_timestamp_seconds 17e8\n"
+		"orbweaver_counters_timestamp_seconds -1\nrdma_tx_pause_total" PF
 		"3\nrdma_rx_pause_total{is_root=\"true\",rdma_parent_name=\"ens1\",priority=\"3\"} "
 		"4\n"
 		"rdma_port_data_received_bytes_total" PF
@@ -218,7 +219,7 @@ TEST(sums_are_read_from_what_was_written)
 		"9\nrdma_symbol_error_total{rdma_parent_name=\"\xff\",is_root=\"true\"} 1";
 	json_auto_t *sums = exposition_read(text, strlen(text));
 	json_auto_t *want =
-		parse("{\"ports\": {\"ens1\": {\"pause\": 7.0, \"received\": 1000.0}}, \"pods\": "
+		parse("{\"seconds\": 1.7e9, \"ports\": {\"ens1\": {\"pause\": 7.0, \"received\": 1000.0}}, \"pods\": "
 		      "{\"ns/a\\\"b\": {\"ens1\": {\"received\": 7.0}}}}");
 
 	assert_true(json_same(sums, want));

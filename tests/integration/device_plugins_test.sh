@@ -249,9 +249,9 @@ fi
 # --- loopback: the plugin's own, without an agent ---------------------------------------------------
 
 ln -s "$(realpath "${BUILD:-build}/${VARIANT:-asan}/orbweaver-cni")" "$tmp/bin/loopback"
-# loopback FOLDER COMMAND
+# loopback FOLDER COMMAND [JSON]
 loopback() {
-	CNI_COMMAND=$2 CNI_CONTAINERID=c1 CNI_NETNS=$netns CNI_IFNAME=lo CNI_PATH=$tmp/bin "$1/loopback" <<<"$(config loopback '{}')"
+	CNI_COMMAND=$2 CNI_CONTAINERID=c1 CNI_NETNS=$netns CNI_IFNAME=lo CNI_PATH=$tmp/bin "$1/loopback" <<<"${3:-$(config loopback '{}')}"
 }
 for v6 in 0 1; do
 	new_pod
@@ -262,6 +262,12 @@ for v6 in 0 1; do
 	t_ok "CHECK" loopback "$tmp/bin" CHECK
 	t_ok "their CHECK" loopback "$theirs" CHECK
 	t_eq "their result" "$(loopback "$theirs" ADD | jq -cS .)" "$(jq -cS . "$tmp/ours")"
+	for version in 0.2.0 0.3.1 0.4.0; do
+		json=$(config loopback "{\"cniVersion\": \"$version\"}")
+		t_eq "in $version" "$(loopback "$theirs" ADD "$json" | jq -cS .)" "$(loopback "$tmp/bin" ADD "$json" | jq -cS .)"
+	done
+	json=$(jq -c --argjson before "$before" '.prevResult = $before' <<<"$(config loopback '{}')")
+	t_eq "in a chain" "$(loopback "$theirs" ADD "$json" | jq -cS .)" "$(loopback "$tmp/bin" ADD "$json" | jq -cS .)"
 	t_ok "DEL" loopback "$tmp/bin" DEL
 done
 netns=/dev/null

@@ -65,9 +65,8 @@ static enum fate fate_of(const struct profile_input *in, const json_t *plugin)
 	bool is_saved = json_is_true(json_at(plugin, "saved"));
 	const char *owner = json_str_at(plugin, "owner");
 
-	/* Runtimes call it for each pod, whoever attaches that: one has to be there. */
-	if (str_eq(json_str_at(plugin, "name"), "loopback") && !is_saved &&
-	    !str_eq(owner, "nobody"))
+	/* Whoever attaches a pod: one has to be there. */
+	if (json_is_true(json_at(plugin, "forAll")) && !is_saved && !str_eq(owner, "nobody"))
 		return str_eq(owner, "ours") ? FATE_OURS : FATE_STAYS;
 	if (str_eq(owner, "other"))
 		return in->profile == PROFILE_DELEGATE ? FATE_OURS : FATE_STAYS;

@@ -45,9 +45,10 @@ enum profile_use {
 struct profile_input {
 	enum profile profile;
 	/*
-	 * [{"name": "sriov", "owner": "nobody" | "ours" | "other", "saved": true, "common": true}]
-	 * (install.h): each name of ours in the folder of plugins; saved: another program's is kept
-	 * aside; common: one of containernetworking-plugins, where another program's is usual.
+	 * [{"name": "sriov", "owner": "nobody" | "ours" | "other", "saved": true, "common": true,
+	 * "forAll": true}] (install.h): each name of ours in the folder of plugins; saved: another
+	 * program's is kept aside; common: one of containernetworking-plugins, where another
+	 * program's is usual; forAll: runtimes call it for each pod.
 	 */
 	const json_t *plugins;
 	bool has_conf;      /* META_CONF_FILE is in the runtime's folder */

@@ -16,10 +16,15 @@
  */
 int loopback_run(int netns, bool is_add);
 
+/* Is ::1 there? In the namespace of the caller. */
+bool loopback_has_v6(void);
+
 /*
- * Print the result of ADD: lo with its addresses, in the cniVersion of the configuration that
- * `call` has. netns_path: CNI_NETNS; a path that JSON would have to escape is left out.
+ * Append the result of ADD, as containernetworking-plugins print it, to ret: the prevResult of the
+ * configuration that `call` (WIRE_CALL) has, else lo with its addresses, in its cniVersion.
+ * netns_path: CNI_NETNS; a path that JSON would have to escape is left out. Pure.
  */
-void loopback_print(const struct wire_buffer *call, const char *netns_path);
+void loopback_result(const struct wire_buffer *call, const char *netns_path, bool has_v6,
+		     struct wire_buffer *ret);
 
 #endif

@@ -369,7 +369,7 @@ static int64_t wait_of(const struct plugin *p)
 	return wait ? strtol(wait, NULL, 10) : PLUGIN_WAIT_MS;
 }
 
-static int call_loopback(const struct plugin *p)
+static int call_loopback(struct plugin *p)
 {
 	bool is_add = p->command == COMMAND_ADD;
 
@@ -380,8 +380,10 @@ static int call_loopback(const struct plugin *p)
 	if (loopback_run(p->netns, is_add) < 0)
 		return fail(CODE_IO, "loopback: lo is down in CNI_NETNS, or that is no network "
 				     "namespace which can be entered");
-	if (is_add)
-		loopback_print(&p->call, environment("CNI_NETNS", ""));
+	if (is_add) {
+		loopback_result(&p->call, environment("CNI_NETNS", ""), loopback_has_v6(), &p->out);
+		print(p->out.data, p->out.len);
+	}
 	return 0;
 }
 

@@ -129,13 +129,14 @@ json_t *install_look(int root, const char *bin_dir)
 	for (size_t i = 0; i < install_n_names; i++) {
 		const char *name = install_names[i];
 		auto_free char *saved = str_printf("%s" INSTALL_SAVED, name);
-		bool is_same;
+		bool is_same, is_for_all = str_eq(name, "loopback");
 
 		json_array_append_new(
-			list, json_pack("{s:s, s:s, s:b, s:b}", "name", name, "owner",
+			list, json_pack("{s:s, s:s, s:b, s:b, s:b}", "name", name, "owner",
 					owners[look_at(dir, name, NULL, &is_same)], "saved",
 					name_exists(dir, saved), "common",
-					attach_is_common(name) || str_eq(name, "loopback")));
+					attach_is_common(name) || is_for_all, "forAll",
+					is_for_all));
 	}
 	return list;
 }

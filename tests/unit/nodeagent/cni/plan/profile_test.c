@@ -22,7 +22,8 @@
 #define COMMON                                                                                     \
 	"[{'name': 'orbweaver', 'owner': 'ours', 'saved': false}, "                                \
 	"{'name': 'sriov', 'owner': 'ours', 'saved': false}, "                                     \
-	"{'name': 'macvlan', 'owner': 'other', 'saved': false, 'common': true}]"
+	"{'name': 'macvlan', 'owner': 'other', 'saved': false, 'common': true}, "                  \
+	"{'name': 'loopback', 'owner': 'other', 'saved': false, 'common': true, 'forAll': true}]"
 #define REPLACED                                                                                   \
 	"[{'name': 'orbweaver', 'owner': 'ours', 'saved': false}, "                                \
 	"{'name': 'sriov', 'owner': 'ours', 'saved': true}]"

@@ -869,6 +869,8 @@ TEST_WITH(a_name_that_is_not_asked_for_is_not_touched, set_up, tear_down)
 	assert_string_equal(json_str_at(json_find(seen, "name", "ipoib"), "owner"), "nobody");
 	assert_true(json_is_true(json_at(json_find(seen, "name", "macvlan"), "common")));
 	assert_false(json_is_true(json_at(json_find(seen, "name", "sriov"), "common")));
+	assert_true(json_is_true(json_at(json_find(seen, "name", "loopback"), "forAll")));
+	assert_false(json_is_true(json_at(json_find(seen, "name", "macvlan"), "forAll")));
 	assert_int_equal(install_restore(s->state->dir, "/bin", names, NULL), 0);
 	assert_null(get(s, "bin/rdma"));
 }

@@ -233,10 +233,10 @@ static bool leave_out_largest(struct search *search)
 	json_t *large = search->finder->large, *size;
 	const char *ns, *largest = NULL;
 	int64_t most = 0;
+	size_t len = at ? strspn(at + sizeof(key) - 1, "abcdefghijklmnopqrstuvwxyz0123456789-") : 0;
 
-	if (at) {
-		auto_free char *last =
-			str_ndup(at + sizeof(key) - 1, strcspn(at + sizeof(key) - 1, "\""));
+	if (len > 0 && at[sizeof(key) - 1 + len] == '"') {
+		auto_free char *last = str_ndup(at + sizeof(key) - 1, len);
 
 		json_put_int(search->sizes, last,
 			     json_integer_value(json_object_get(search->sizes, last)) +

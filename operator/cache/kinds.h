@@ -142,7 +142,8 @@ struct operator_kind {
 	void (*found)(const struct change *c, const char *reason);
 	/*
 	 * A watch may bring our own write of a status before its answer comes: it is asked for
-	 * (applier_is_writing), since what other programs write is looked into.
+	 * (applier_is_writing), since what other programs write is looked into, or wakes a
+	 * controller that our own status does not concern.
 	 */
 	bool tells_own_writes;
 	/*

@@ -74,11 +74,27 @@ static void wake_rivals(const struct change *c, const char *nad)
 			LIMIT_CONFIGS, wake_rival, (void *)c);
 }
 
+/* An answer to a write of our own of the status: the decision looked at all the rest. */
+static bool is_own_status(const struct change *c)
+{
+	static const char *const others[] = {"uid", "generation", "labels", "annotations"};
+
+	if (!c->old || !c->now || !c->from->own_write || !*c->from->own_write)
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		if (!json_same(json_at(c->old, "metadata", others[i]),
+			       json_at(c->now, "metadata", others[i])))
+			return false;
+	return true;
+}
+
 /* The config, and its rivals for the name it has or had, where that is another one now. */
 void config_changed(const struct change *c)
 {
 	const json_t *versions[] = {c->old, c->now};
 
+	if (is_own_status(c))
+		return;
 	wake(c, CONTROLLER_MULTUS_CONFIG, c->key);
 	/* One of which nothing was known may have had the name that is its own. */
 	if (!c->old && !c->now)

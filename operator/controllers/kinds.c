@@ -493,6 +493,7 @@ const struct operator_kind operator_kinds[] = {
 			  .indexes = {index_config_nad, index_config_group, index_config_pools,
 				      index_config_resource, index_config_masters}},
 		.changed = {config_changed, inject_config_changed},
+		.tells_own_writes = true,
 		.gather = gather_claim_and_pools,
 		.writes = KIND_PATCHED | KIND_STATUS,
 	},

@@ -251,6 +251,34 @@ TEST_WITH(a_pool_that_lost_a_record_is_learned_again, mirrored_begin, mirrored_e
 	}
 }
 
+#define STATED(version, generation, label, status)                                                 \
+	"{metadata: {name: c, namespace: ml, uid: u, resourceVersion: '" version                   \
+	"', generation: " generation ", labels: {l: " label "}}, spec: {}, status: " status "}"
+
+TEST_WITH(a_config_is_not_looked_at_for_a_status_of_our_own, mirrored_begin, mirrored_end)
+{
+	static const struct {
+		const char *after;
+		bool own_write, is_woken;
+	} cases[] = {
+		{STATED("2", "1", "a", "{observedGeneration: 1}"), true, false},
+		{STATED("2", "1", "a", "{observedGeneration: 1}"), false, true},
+		{STATED("2", "2", "a", "{observedGeneration: 1}"), true, true},
+		{STATED("2", "1", "b", "{observedGeneration: 1}"), true, true},
+	};
+	struct mirrored_test *t = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		t->sources.own_write = &cases[i].own_write;
+		mirrored_put(t, KIND_MULTUS_CONFIG, STATED("1", "1", "a", "{}"));
+		free(mirrored_woken(t));
+		mirrored_put(t, KIND_MULTUS_CONFIG, cases[i].after);
+		if ((json_at(t->woken, "multus-config ml/c") != NULL) != cases[i].is_woken)
+			fail_msg("case %zu", i);
+		mirrored_remove(t, KIND_MULTUS_CONFIG, "ml/c");
+	}
+}
+
 #define SET_POD(name, phase)                                                                       \
 	"{metadata: {name: " name ", namespace: ml, annotations: {k8s.v1.cni.cncf.io/networks: "   \
 	"net}, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: web, uid: s, "     \

@@ -568,8 +568,8 @@ static bool says_the_same(const json_t *smc, const json_t *config, const json_t 
  * Controlled by another kind's object, or without the mark that Spiderpool and we leave, a config
  * as owner: another client wrote it.
  */
-static void check_owner(const json_t *smc, const json_t *config, const json_t *nad,
-			const char *key, struct problems *problems)
+static void check_owner(const json_t *smc, const json_t *config, const json_t *nad, const char *key,
+			struct problems *problems)
 {
 	const json_t *owner = owner_controller(nad);
 	const char *custom = str_eq(cni_type_of(smc)->name, "custom")

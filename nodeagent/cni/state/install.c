@@ -33,8 +33,11 @@ const size_t install_n_names = ARRAY_LEN(install_names);
 
 #define DRAFT ".orbweaver-cni.draft"
 
-/* Of a plugin of ours; larger ones are somebody else's. */
-enum { PROGRAM_MAX = 16 << 20 };
+/*
+ * Of a plugin of ours, which has 60 to 200 KB. Larger ones are another program's and are not read:
+ * a Go program has 2 MB and more, and a worker looks for each NIC whose it is.
+ */
+enum { PROGRAM_MAX = 1 << 20 };
 
 enum owner { OWNER_NOBODY, OWNER_OURS, OWNER_OTHER };
 
@@ -47,7 +50,8 @@ static enum owner look_at(int dir, const char *name, const struct strbuf *progra
 	*ret_same = false;
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return OWNER_NOBODY;
-	if (!S_ISREG(st.st_mode) || fs_read(dir, name, PROGRAM_MAX, &text, NULL) < 0)
+	if (!S_ISREG(st.st_mode) || st.st_size > PROGRAM_MAX ||
+	    fs_read(dir, name, PROGRAM_MAX, &text, NULL) < 0)
 		return OWNER_OTHER;
 	*ret_same = program && text.len == program->len && (st.st_mode & 0111) == 0111 &&
 		    memcmp(text.data, program->data, text.len) == 0;

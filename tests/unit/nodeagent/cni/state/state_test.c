@@ -894,6 +894,7 @@ TEST_WITH(of_two_folders_the_first_that_has_the_name_counts, set_up, tear_down)
 	const struct stand *s = *state;
 	auto_free char *program = program_of(s, "1");
 	const char *const path = "/opt:/bin:relative::/none";
+	auto_close int fd = -1;
 
 	assert_true(install_is_other(s->state->dir, path, "macvlan"));
 	assert_int_equal(mkdirat(s->state->dir, "bin", 0755), 0);
@@ -912,6 +913,10 @@ TEST_WITH(of_two_folders_the_first_that_has_the_name_counts, set_up, tear_down)
 	/* Ours in a version of its own. */
 	put(s, "opt/vlan", PLUGIN_MARK "0");
 	assert_false(install_is_other(s->state->dir, path, "vlan"));
+	/* No plugin of ours is as large as a Go program. */
+	fd = openat(s->state->dir, "opt/vlan", O_WRONLY | O_CLOEXEC);
+	assert_int_equal(ftruncate(fd, 1990272), 0);
+	assert_true(install_is_other(s->state->dir, path, "vlan"));
 }
 
 TEST_WITH(a_folder_that_cannot_be_had_is_an_error, set_up, tear_down)

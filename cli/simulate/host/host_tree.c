@@ -122,6 +122,9 @@ static int door_mkdir(void *ctx, int root_fd, const char *path, struct err *err)
 static int netlink_request_of(struct host_tree *tree, int protocol, const struct nlmsghdr *request,
 			      struct strbuf *data)
 {
+	if (protocol == NETLINK_ROUTE &&
+	    (request->nlmsg_type == RTM_GETDCB || request->nlmsg_type == RTM_SETDCB))
+		return tree_dcb_request(tree, request, data);
 	switch (protocol) {
 	case NETLINK_ROUTE:
 		return tree_route_request(tree, request, data);

@@ -130,6 +130,15 @@ void tree_place_function(struct host_tree *tree, const char *address, const char
 void tree_remove_function(struct host_tree *tree, const char *address, const char *path);
 void tree_put_numa(struct host_tree *tree, const char *address, int numa);
 
+/* ---- host_tree_drivers.c --------------------------------------------------------------------- */
+
+/* Where the capability PCI Express is in our configuration spaces. */
+enum { TREE_EXPRESS_AT = 0x60 };
+/* What a driver has when the host starts; with the configuration space. */
+void tree_start_settings(struct host_tree *tree, struct pf *pf);
+/* The files of NVIDIA's own driver. */
+void tree_show_vendor_settings(struct host_tree *tree, const struct pf *pf);
+
 /* ---- host_tree_nics.c ------------------------------------------------------------------------ */
 
 struct interface *tree_interface_by(struct host_tree *tree, const char *name);
@@ -184,10 +193,6 @@ int tree_ethtool_request(struct host_tree *tree, const struct nlmsghdr *request,
 
 /* ---- host_tree_settings.c -------------------------------------------------------------------- */
 
-/* What a driver has when the host starts; with the configuration space. */
-void tree_start_settings(struct host_tree *tree, struct pf *pf);
-/* The files of NVIDIA's own driver. */
-void tree_show_vendor_settings(struct host_tree *tree, const struct pf *pf);
 /* A file of configfs, or one of those. */
 int tree_write_setting(struct host_tree *tree, const char *path, const char *text);
 /* sys/kernel/config/rdma_cm/<RDMA device> */

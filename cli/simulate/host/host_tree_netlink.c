@@ -436,9 +436,6 @@ int tree_route_request(struct host_tree *tree, const struct nlmsghdr *request,
 	case RTM_GETADDR:
 		get_addresses(tree, answer);
 		return 0;
-	case RTM_GETDCB:
-	case RTM_SETDCB:
-		return tree_dcb_request(tree, request, answer);
 	default:
 		return -EOPNOTSUPP;
 	}

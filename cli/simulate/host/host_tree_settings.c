@@ -2,91 +2,27 @@
 /*
  * Settings of PFs in the tree: DCB, and of ethtool pauses, rings and channels, as drivers keep
  * them; configfs of rdma_cm, PCI Express, and what NVIDIA's own driver has in sysfs, as files. From
- * the doors and the netlink files.
+ * the doors and ethtool's netlink, on what host_tree_drivers.c has started.
  */
 #include <errno.h>
 #include <linux/ethtool_netlink.h>
 #include <linux/genetlink.h>
 #include <linux/pci_regs.h>
 #include <linux/rtnetlink.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cli/simulate/host/host_tree_internal.h"
 #include "nodeagent/netlink/message.h"
 
-/* mlx5: the unit of buffers (port_buffer.c), and all of them together. */
-enum { BUFFER_CELL = 128, BUFFERS_TOTAL = 262016 };
-/* Where the capability is in our configuration spaces. */
-enum { EXPRESS_AT = 0x60 };
-
-/* ---- at the start ---------------------------------------------------------------------------- */
+/* mlx5: the unit of buffers (port_buffer.c). */
+enum { BUFFER_CELL = 128 };
 
 static bool exists(const struct host_tree *tree, const char *path)
 {
 	struct stat st;
 
 	return fstatat(tree->root, path, &st, 0) == 0;
-}
-
-/* Each priority in the class of its number, strictly; one class with a driver that has one. */
-static void start_dcb(struct pf *pf)
-{
-	struct dcb *dcb = &pf->settings.dcb;
-	int classes = pf->is.classes ? pf->is.classes : IEEE_8021QAZ_MAX_TCS;
-
-	if (pf->is.is_ib || str_eq(pf->is.driver, "igb"))
-		return;
-	pf->settings.has_dcb = dcb->has_ets = dcb->has_pfc = true;
-	dcb->ets.ets_cap = dcb->pfc.pfc_cap = (uint8_t)classes;
-	for (int i = 0; i < IEEE_8021QAZ_MAX_TCS; i++)
-		dcb->ets.prio_tc[i] = (uint8_t)(i % classes);
-	dcb->has_buffers = str_eq(pf->is.driver, "mlx5_core");
-	dcb->buffers.buffer_size[0] = BUFFERS_TOTAL;
-	dcb->buffers.total_size = BUFFERS_TOTAL;
-}
-
-void tree_start_settings(struct host_tree *tree, struct pf *pf)
-{
-	unsigned char config[PCI_CFG_SPACE_SIZE] = {
-		[PCI_STATUS] = PCI_STATUS_CAP_LIST,
-		[PCI_CAPABILITY_LIST] = EXPRESS_AT,
-		[EXPRESS_AT] = PCI_CAP_ID_EXP,
-		[EXPRESS_AT + PCI_EXP_DEVCAP] = 2,
-		[EXPRESS_AT + PCI_EXP_DEVCTL] = PCI_EXP_DEVCTL_RELAX_EN | 1 << 5,
-		[EXPRESS_AT + PCI_EXP_DEVCTL + 1] = PCI_EXP_DEVCTL_READRQ_512B >> 8,
-	};
-	auto_free char *path = str_printf("sys/bus/pci/devices/%s/config", pf->is.address);
-
-	if (!pf->is.driver)
-		return;
-	start_dcb(pf);
-	pf->settings.pauses = (struct ethtool_pair){.rx = {true, 0, 0}, .tx = {true, 0, 0}};
-	pf->settings.rings =
-		(struct ethtool_pair){.rx = {true, 1024, 8192}, .tx = {true, 1024, 8192}};
-	pf->settings.channels = (struct ethtool_pair){.rx = {true, 63, 63}};
-	host_tree_bytes(tree, path, config, sizeof(config));
-}
-
-void tree_show_vendor_settings(struct host_tree *tree, const struct pf *pf)
-{
-	auto_free char *ecn = str_printf("sys/class/net/%s/ecn", pf->is.netdev);
-	auto_free char *dscp = str_printf("%s/roce_np/cnp_dscp", ecn);
-	auto_free char *priority = str_printf("%s/roce_np/cnp_802p_prio", ecn);
-	auto_free char *class =
-		str_printf("sys/class/infiniband/%s/tc/1/traffic_class", pf->is.rdma);
-
-	for (int i = 0; i < 2 * IEEE_8021QAZ_MAX_TCS; i++) {
-		auto_free char *path =
-			str_printf("%s/roce_%s/enable/%d", ecn, i % 2 ? "rp" : "np", i / 2);
-
-		host_tree_file(tree, path, "1\n");
-	}
-	host_tree_file(tree, dscp, "48\n");
-	host_tree_file(tree, priority, "6\n");
-	host_tree_file(tree, class, "");
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -130,7 +66,7 @@ int tree_write_config(struct host_tree *tree, const char *path, size_t at, const
 
 	if (!sysfs_read_file(tree->host, path, PCI_CFG_SPACE_SIZE, &bytes))
 		return -ENOENT;
-	if (at != EXPRESS_AT + PCI_EXP_DEVCTL || len != 2)
+	if (at != TREE_EXPRESS_AT + PCI_EXP_DEVCTL || len != 2)
 		return -EPERM;
 	memcpy(bytes.data + at, data, len);
 	host_tree_bytes(tree, path, bytes.data, bytes.len);

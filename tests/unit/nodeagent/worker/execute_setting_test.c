@@ -261,11 +261,11 @@ TEST_WITH(pods_and_the_node_s_own_nic_keep_theirs, set_up, tear_down)
 
 	assert_int_equal(host_execute(host_tree_host(*state), vfs, &result, &err), 0);
 	host_set_held(host_tree_host(*state), held);
-	/* Rings disturb the link; PFC does not. */
+	/* Rings disturb the link; what rdma_cm gives new connections does not. */
 	refuses(*state, TREE_MLX, "rings", "{rx: 8192}", "VfInUse", "ml/trainer");
-	assert_true(does(*state, "pfc", "[3]"));
+	assert_true(does(*state, "rdmaCmTos", "106"));
 	host_tree_add_default_route(*state, "ens1f0np0");
-	refuses(*state, TREE_MLX, "pfc", "[]", "ProtectedPf", "it is not touched");
-	assert_false(does(*state, "pfc", "[3]"));
+	refuses(*state, TREE_MLX, "rdmaCmTos", "0", "ProtectedPf", "it is not touched");
+	assert_false(does(*state, "rdmaCmTos", "106"));
 	refuses(*state, TREE_MLX, "pfc", "[9]", "BadStep", "pfc: [9], must be");
 }

@@ -20,13 +20,8 @@ static void on_looked(void *arg, const json_t *result, const struct err *err);
 /* Settings of NICs cost questions: they are read where they are wanted, or have to be put back. */
 static bool wants_settings(const struct agent *agent)
 {
-	const char *address;
-	json_t *pf;
-
-	json_each (json_at(agent->state, "found", "pfs"), address, pf)
-		if (json_object_size(json_at(pf, "settings")) > 0)
-			return true;
-	return json_array_size(json_at(agent->desired.spec, "nicSettings")) > 0;
+	return json_array_size(json_at(agent->desired.spec, "nicSettings")) > 0 ||
+	       json_object_size(json_at(agent->state, "found", "settings")) > 0;
 }
 
 void agent_start_look(struct agent *agent, bool closely)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The way through a plan: the shape of spec, then the node, PF after PF, and reboots. What holds
- * for a PF as a whole is here as well: it is not there, it is protected, how it was found is kept.
+ * for a PF as a whole is here as well: it is not there, it is protected, how it was found is kept,
+ * its RoCE settings.
  * planner_internal.h has the map of the other files.
  */
 #include "nodeagent/host_plan/planner.h"
@@ -185,6 +186,143 @@ static void plan_unwanted(struct planning *p, struct pf *pf)
 	if (!pf->found || plan_restore(p, pf))
 		(void)json_object_del(json_object_get(p->found, "pfs"), pf->address);
 	respect_protection(p, pf, steps, blocked);
+}
+
+/* ---- RoCE settings of a PF ------------------------------------------------------------------- */
+
+/* Whether the link may go; names the holders when not. */
+static bool may_take_link(struct planning *p, const struct pf *pf, const char *why)
+{
+	bool may = !pf->now.carries && pf->n_vfs >= (size_t)pf->now.num_vfs;
+
+	if (pf->now.carries)
+		planner_block(p, pf, NULL, false, why);
+	/* A VF without driver that is not in use has no link to lose. */
+	for (size_t i = 0; i < pf->n_vfs; i++) {
+		if (!pf->vfs[i].holder || pf->vfs[i].is_empty)
+			continue;
+		planner_block(p, pf, &pf->vfs[i], false, why);
+		may = false;
+	}
+	if (pf->n_vfs < (size_t)pf->now.num_vfs)
+		planner_problem(p, pf, "VfUnknown",
+				"%s, but not all of its VFs can be seen: look at the kernel log",
+				why);
+	return may;
+}
+
+static void plan_due(struct planning *p, const struct pf *pf, const json_t *due, json_t *values)
+{
+	enum { NOT_ASKED, FREE, TAKEN } link = NOT_ASKED;
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach ((json_t *)due, i, one) {
+		const char *name = json_str_at(one, "setting");
+		json_t *value = json_at(one, "value"), *is = json_at(one, "is"), *entry;
+		bool wanted = json_is_true(json_at(one, "wanted"));
+		bool takes_link = json_is_true(json_at(one, "takesLink"));
+		auto_free char *was = json_text(is), *will = json_text(value);
+		auto_free char *why =
+			str_printf(wanted ? "%s is %.80s, wanted %.80s"
+					  : "nobody wants %s any more; it is %.80s and was %.80s",
+				   name, was, will);
+
+		/* Where the PF has just arrived, spec may lack it for its absence only. */
+		if (!wanted && json_at(pf->now.entry, "host", "arrivedMs"))
+			continue;
+		if (takes_link && link == NOT_ASKED)
+			link = may_take_link(p, pf, why) ? FREE : TAKEN;
+		if (takes_link && link == TAKEN)
+			continue;
+		entry = planner_add(p, pf, NULL,
+				    json_pack("{s:s, s:s, s:s, s:O}", "step", "set-nic-setting",
+					      "pf", pf->address, "setting", name, "value", value),
+				    "%s", why);
+		if (!entry)
+			continue;
+		json_put_str(entry, "impact", takes_link ? "pf" : "none");
+		if (wanted && !json_object_get(values, name))
+			json_put(values, name, json_deep_copy(is));
+	}
+}
+
+/* Protection is said of what is wanted; what is to be put back waits in silence. */
+static void say_problems(struct planning *p, const struct pf *pf, const json_t *due)
+{
+	const json_t *offered = json_at(pf->now.entry, "settings"), *value;
+	auto_strbuf struct strbuf kept = {0}, lacking = {0}, list = {0};
+	const char *name;
+	size_t i;
+
+	json_array_foreach ((json_t *)due, i, value)
+		if (pf->now.protected && json_is_true(json_at(value, "wanted")))
+			strbuf_addf(&kept, "%s%s", kept.len ? ", " : "",
+				    json_str_at(value, "setting"));
+	json_each (offered, name, value)
+		strbuf_addf(&list, "%s%.40s", list.len ? ", " : "", name);
+	json_each (json_at(pf->nic, "settings"), name, value) {
+		const char *words = json_str_at(pf->now.entry, "settingsUnsupported", name);
+
+		if (words && !json_list_has(json_at(pf->nic, "ifSupported"), name))
+			strbuf_addf(&lacking, "%s%s (%.80s)", lacking.len ? ", " : "", name, words);
+	}
+	if (kept.len && !json_is_true(json_at(pf->nic, "unlessProtected")))
+		planner_problem(p, pf, "ProtectedPf",
+				QUOTE " " QUOTE ", so its settings stay as they are (%s): select "
+				      "other NICs with roce.nicSelector of the "
+				      "SriovNetworkPoolConfig",
+				pf->now.name ? pf->now.name : pf->address, pf->now.protected,
+				strbuf_str(&kept));
+	if (lacking.len)
+		planner_problem(p, pf, "RoceSettingUnsupported",
+				"%s: not offered by driver " QUOTE ", which has %.600s: take the "
+				"settings out of roce of the SriovNetworkPoolConfig, select other "
+				"NICs, or install the driver of the vendor",
+				strbuf_str(&lacking), pf->now.driver ? pf->now.driver : "none",
+				list.len ? strbuf_str(&list) : "no settings");
+}
+
+/*
+ * What nic_settings_due() finds becomes steps, before the VFs of the PF are made, so that pods find
+ * it set. What takes the link of the PF down, and with it that of every VF, waits until no VF is
+ * held and nothing of a pod lies on the PF. No setting of a protected PF is ever touched.
+ */
+static void plan_settings(struct planning *p, const struct pf *pf)
+{
+	const json_t *entry = pf->now.entry, *wanted = json_at(pf->nic, "settings");
+	json_auto_t *values = json_object(), *due = NULL;
+	struct err err = {0};
+	json_t *found;
+
+	/* Of another card that was in the slot. */
+	if (entry && !pf->nic_found)
+		(void)json_object_del(json_object_get(p->found, "settings"), pf->address);
+	if (pf->nic && !json_is_object(wanted))
+		(void)err_set(&err, ERR_INVALID, "BadSpec", "settings: must be an object");
+	if (json_is_object(json_at(pf->nic_found, "values")))
+		json_object_update(values, json_at(pf->nic_found, "values"));
+	due = err.text[0] ? NULL
+			  : nic_settings_due(wanted, values, json_at(entry, "settings"),
+					     pf->now.driver, &err);
+	if (!due)
+		planner_problem(p, pf, "BadSpec",
+				QUOTE ": its settings stay as they are; correct the pool",
+				err.text);
+	/* Not there or not looked at, as while a pod has it: nothing is known. */
+	if (!due || pf->is_nic_unclear || !json_is_object(json_at(entry, "settings")))
+		return;
+	if (!pf->now.protected)
+		plan_due(p, pf, due, values);
+	say_problems(p, pf, due);
+	(void)json_object_del(json_object_get(p->found, "settings"), pf->address);
+	if (json_object_size(values) == 0)
+		return;
+	found = json_pack("{s:O}", "values", values);
+	json_put(found, "vendor", json_incref(json_at(entry, "vendor")));
+	json_put(found, "deviceID", json_incref(json_at(entry, "deviceID")));
+	json_put(found, "permanentMac", json_incref(json_at(entry, "host", "permanentMac")));
+	json_put(json_need_object(p->found, "settings"), pf->address, found);
 }
 
 /* ---- the node -------------------------------------------------------------------------------- */

@@ -9,7 +9,6 @@
  *	planner_read.c       spec, observed document and found, to PFs
  *	planner_node.c       the node: mode of the RDMA subsystem, modules
  *	planner.c            PF after PF, by address
- *	  planner_settings.c   RoCE settings, wanted or put back
  *	  planner_check.c      can what is wanted be done at all; firmware
  *	  planner_pf.c         rules, MTU, link, eSwitch and number of VFs
  *	  planner_vf.c         addresses, drivers and MTU of the VFs
@@ -136,7 +135,7 @@ struct pf {
 	const json_t *nic; /* its entry of spec.nicSettings; NULL: none */
 	const json_t
 		*nic_found;     /* settings as they were before ours; NULL: none, or another card */
-	bool is_nic_bad;        /* that entry cannot be read: settings stay as they are */
+	bool is_nic_unclear;    /* which entry is meant is not known: settings stay as they are */
 	bool has_settings_only; /* neither spec.interfaces nor found has a word about its VFs */
 	struct vf *vfs;
 	size_t n_vfs;
@@ -186,11 +185,6 @@ void plan_node(struct planning *p, const char *rdma_mode);
 /* After all else: close records of reboots, and go on with the one that p->reboot asks for. */
 void plan_boots(struct planning *p);
 
-/* ---- planner_settings.c ---------------------------------------------------------------------- */
-
-/* RoCE settings of the PF, whether spec names it otherwise or not. */
-void plan_settings(struct planning *p, const struct pf *pf);
-
 /* ---- planner_check.c ------------------------------------------------------------------------- */
 
 /*
@@ -202,12 +196,6 @@ bool check_pf(struct planning *p, struct pf *pf);
 /* ---- planner_pf.c ---------------------------------------------------------------------------- */
 
 void plan_pf(struct planning *p, struct pf *pf);
-
-/*
- * Name the holder of each VF that is held; true when there is one, or VFs that cannot be seen.
- * takes_all: all VFs would go; false: their link would, which a VF without driver does not notice.
- */
-bool plan_is_blocked(struct planning *p, const struct pf *pf, bool takes_all, const char *why);
 
 /*
  * Take the PF through no VFs to so many, in that eSwitch mode (NULL: as it is; a mode that is not

@@ -59,7 +59,6 @@ struct modes {
 	const char *next;   /* at the next boot */
 	const char *own;    /* what our file says; NULL: there is none */
 	bool own_is_new;    /* since this boot */
-	bool is_refused;    /* the kernel did not change it while running */
 	const json_t *next_boot;
 };
 
@@ -146,10 +145,11 @@ static void plan_without_rdma(struct planning *p)
 
 static void plan_wanted_mode(struct planning *p, const struct modes *m)
 {
+	json_auto_t *set = mode_step("set-rdma-netns-mode", m->wanted);
 	bool is_right = str_eq(m->now, m->wanted), is_own = str_eq(m->own, m->wanted);
 	size_t before = json_array_size(p->steps);
 	const json_t *boot;
-	bool is_under_way;
+	bool is_under_way, is_refused;
 
 	if (!is_right)
 		p->boot_cause =
@@ -159,9 +159,11 @@ static void plan_wanted_mode(struct planning *p, const struct modes *m)
 	is_under_way = is_retried(p) || (boot && is_of_this_boot(p, boot));
 
 	if (m->now && !is_right)
-		(void)planner_add(p, NULL, NULL, mode_step("set-rdma-netns-mode", m->wanted),
+		(void)planner_add(p, NULL, NULL, json_incref(set),
 				  "rdmaMode is " QUOTE ", wanted %s", m->now, m->wanted);
-	if (!is_own && (!str_eq(m->next, m->wanted) || (!is_right && m->is_refused)))
+	/* The kernel did not change it while running. */
+	is_refused = planner_is_refused(p, set);
+	if (!is_own && (!str_eq(m->next, m->wanted) || (!is_right && is_refused)))
 		(void)planner_add(p, NULL, NULL, mode_step("write-rdma-next-boot", m->wanted),
 				  "rdmaMode at the next boot is " QUOTE ", wanted %s", m->next,
 				  m->wanted);
@@ -176,11 +178,11 @@ static void plan_wanted_mode(struct planning *p, const struct modes *m)
 		say_overruled(p, m);
 	else if (!m->now || is_right || !is_own)
 		return;
-	else if (boot && !is_under_way && (m->own_is_new || m->is_refused))
+	else if (boot && !is_under_way && (m->own_is_new || is_refused))
 		say_in_vain(p, m, boot);
 	else if (m->own_is_new || is_under_way)
 		say_reboot(p, m);
-	else if (m->is_refused)
+	else if (is_refused)
 		say_not_taken(p, m);
 }
 
@@ -261,14 +263,12 @@ void plan_node(struct planning *p, const char *rdma_mode)
 {
 	const json_t *rdma = json_at(p->in->observed, "rdma");
 	const json_t *next = json_at(rdma, "netnsModeNextBoot");
-	json_auto_t *step = rdma_mode ? mode_step("set-rdma-netns-mode", rdma_mode) : NULL;
 	const struct modes m = {
 		.wanted = rdma_mode,
 		.now = json_str_at(rdma, "netnsMode"),
 		.next = json_str_or(json_at(next, "mode"), "shared"),
 		.own = json_str_at(next, "own"),
 		.own_is_new = json_is_true(json_at(next, "ownSinceBoot")),
-		.is_refused = step && planner_is_refused(p, step),
 		.next_boot = next,
 	};
 

@@ -38,14 +38,15 @@ static void plan_rules(struct planning *p, const struct pf *pf)
 
 /* ---- number of VFs, embedded switch ---------------------------------------------------------- */
 
-bool plan_is_blocked(struct planning *p, const struct pf *pf, bool takes_all, const char *why)
+/* Name the holder of each VF that is held; true when there is one. */
+static bool is_blocked(struct planning *p, const struct pf *pf, const char *why)
 {
 	bool blocked = false;
 
 	for (size_t i = 0; i < pf->n_vfs; i++) {
-		if (!pf->vfs[i].holder || (!takes_all && pf->vfs[i].is_empty))
+		if (!pf->vfs[i].holder)
 			continue;
-		planner_block(p, pf, &pf->vfs[i], takes_all, why);
+		planner_block(p, pf, &pf->vfs[i], true, why);
 		blocked = true;
 	}
 	/* Numbered but not listed: we do not know whose they are. */
@@ -172,7 +173,7 @@ bool plan_vf_count(struct planning *p, const struct pf *pf, int count, const cha
 		planner_block(p, pf, NULL, false, why);
 		return true;
 	}
-	if (plan_is_blocked(p, pf, true, why))
+	if (is_blocked(p, pf, why))
 		return true;
 	/* Behind another switch than is wanted VFs are of no use: no drivers. */
 	if (eswitch && is_order_refused(p, pf, eswitch, ESWITCH_BEFORE_VFS)) {

@@ -296,8 +296,6 @@ static struct pf *need_pf(struct planning *p, const char *address)
 static bool read_nic(struct planning *p, const json_t *entry)
 {
 	const char *address = json_str_at(entry, "pciAddress");
-	const json_t *settings = json_at(entry, "settings");
-	struct err err = {0};
 	struct pf *pf;
 
 	if (!address) {
@@ -306,18 +304,12 @@ static bool read_nic(struct planning *p, const json_t *entry)
 		return false;
 	}
 	pf = need_pf(p, address);
-	if (pf->nic)
-		(void)err_set(&err, ERR_INVALID, "BadSpec", "spec.nicSettings has it twice");
-	else if (!json_is_object(settings))
-		(void)err_set(&err, ERR_INVALID, "BadSpec", "settings: must be an object");
-	else
-		(void)nic_settings_check(settings, &err);
+	pf->is_nic_unclear = pf->nic;
 	pf->nic = entry;
-	pf->is_nic_bad = err.text[0];
-	if (pf->is_nic_bad)
+	if (pf->is_nic_unclear)
 		planner_problem(p, pf, "BadSpec",
-				QUOTE ": its settings stay as they are; correct the pool",
-				err.text);
+				"spec.nicSettings has it more than once: its settings stay as they "
+				"are");
 	return true;
 }
 
@@ -365,6 +357,6 @@ void planner_read(struct planning *p, const json_t *interfaces)
 	for (i = 0; i < p->n_pfs; i++) {
 		read_pf(p, &p->pfs[i]);
 		/* It may be meant. */
-		p->pfs[i].is_nic_bad |= !p->pfs[i].nic && !are_all_known;
+		p->pfs[i].is_nic_unclear |= !p->pfs[i].nic && !are_all_known;
 	}
 }

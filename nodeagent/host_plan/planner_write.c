@@ -23,7 +23,7 @@ json_t *planner_add(struct planning *p, const struct pf *pf, const struct vf *vf
 	struct err err = {0};
 	const struct step_kind *kind = step_check(step, &err);
 	json_auto_t *owned = step;
-	enum step_impact impact = kind ? step_impact(step) : STEP_IMPACT_NONE;
+	enum step_impact impact = kind ? kind->impact : STEP_IMPACT_NONE;
 	auto_free char *why = NULL;
 	json_t *entry;
 	va_list ap;
@@ -49,7 +49,7 @@ json_t *planner_add(struct planning *p, const struct pf *pf, const struct vf *vf
 	entry = json_object();
 	json_object_set(entry, "step", owned);
 	json_put_str(entry, "pf", pf ? pf->address : NULL);
-	json_put_str(entry, "impact", step_impact_name(impact));
+	json_put_str(entry, "impact", step_impact_names[impact]);
 	json_put(entry, "why", json_fmt("%s", why));
 	json_put_str(entry, "vf", vf ? vf->address : NULL);
 	(void)json_array_append_new(p->steps, entry);

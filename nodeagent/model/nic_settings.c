@@ -254,3 +254,29 @@ bool nic_setting_is_met(const char *name, const json_t *wanted, const json_t *is
 			return false;
 	return json_is_object(is);
 }
+
+json_t *nic_settings_due(const json_t *wanted, json_t *found, const json_t *now, const char *driver,
+			 struct err *err)
+{
+	json_t *due;
+
+	assert(json_is_object(found));
+	if (nic_settings_check(wanted, err) < 0)
+		return NULL;
+	due = json_array();
+	for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
+		const char *name = settings[i].name;
+		json_t *is = json_at(now, name), *want = json_at(wanted, name);
+		json_t *was = json_object_get(found, name), *to = want ? want : was;
+
+		if (was && !want &&
+		    (nic_setting_check(name, was, NULL) < 0 || nic_setting_is_met(name, was, is)))
+			(void)json_object_del(found, name);
+		else if (to && is && !nic_setting_is_met(name, to, is))
+			json_array_append_new(due, json_pack("{s:s, s:O, s:O, s:b, s:b}", "setting",
+							     name, "value", to, "is", is, "wanted",
+							     want != NULL, "takesLink",
+							     nic_setting_disturbs(name, driver)));
+	}
+	return due;
+}

@@ -73,3 +73,16 @@ int nic_settings_check(const json_t *settings, struct err *err);
 
 /* Is what is wanted so? Of those in_part only members that are wanted count. NULL is never. */
 bool nic_setting_is_met(const char *name, const json_t *wanted, const json_t *is);
+
+/*
+ * What is to be done to the settings of a PF. wanted: by name, or NULL; found: those from before
+ * our first change, which are put back when they are not wanted any more; now: those that can be
+ * read. Takes out of found what is not to be put back: not wanted and so already, or not a value at
+ * all. Returns new, in the order of the table:
+ *
+ *	[{"setting": "pfc", "value": [3], "is": [], "wanted": true, "takesLink": true}]
+ *
+ * wanted: false where the value is of found. NULL with err as of nic_settings_check(wanted).
+ */
+json_t *nic_settings_due(const json_t *wanted, json_t *found, const json_t *now, const char *driver,
+			 struct err *err);

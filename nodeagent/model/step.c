@@ -4,7 +4,6 @@
  */
 #include "nodeagent/model/step.h"
 
-#include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -142,7 +141,7 @@ static const struct step_kind kinds[] = {
 	{
 		/* In as much time as a driver needs that starts all queues anew. */
 		.name = "set-nic-setting",
-		.impact = STEP_IMPACT_PF,
+		.impact = STEP_IMPACT_PF, /* the planner knows better: it depends on the driver */
 		.deadline_ms = 60000,
 		.fields = {ADDRESS("pf"),
 			   {.name = "setting", .type = STEP_FIELD_NAME},
@@ -247,29 +246,12 @@ static const struct step_kind *step_kind_find(const char *name)
 	return NULL;
 }
 
-enum step_impact step_impact(const json_t *step)
-{
-	const struct step_kind *kind = step_kind_find(json_str_at(step, "step"));
-	const struct nic_setting *setting = nic_setting_find(json_str_at(step, "setting"));
-
-	assert(kind);
-	return setting && !setting->disturbs ? STEP_IMPACT_NONE : kind->impact;
-}
-
-const char *step_impact_name(enum step_impact impact)
-{
-	switch (impact) {
-	case STEP_IMPACT_NONE:
-		return "none";
-	case STEP_IMPACT_VF:
-		return "vf";
-	case STEP_IMPACT_PF:
-		return "pf";
-	case STEP_IMPACT_REBOOT:
-		return "reboot";
-	}
-	return "none";
-}
+const char *const step_impact_names[] = {
+	[STEP_IMPACT_NONE] = "none",
+	[STEP_IMPACT_VF] = "vf",
+	[STEP_IMPACT_PF] = "pf",
+	[STEP_IMPACT_REBOOT] = "reboot",
+};
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 

@@ -79,10 +79,8 @@ struct step_kind {
 
 const struct step_kind *step_kinds(size_t *ret_n);
 
-/* That of its kind, or, of a step for a setting, of its setting. The step is a checked one. */
-enum step_impact step_impact(const json_t *step);
-/* "none", "vf", "pf", "reboot". */
-const char *step_impact_name(enum step_impact impact);
+/* "none", "vf", "pf", "reboot", by enum step_impact. */
+extern const char *const step_impact_names[];
 
 /*
  * Is this a step as the table wants it? Unknown members are refused too. Returns its kind, or NULL

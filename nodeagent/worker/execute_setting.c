@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The step for one setting of a PF (nodeagent/model/nic_settings.h): look, check, set, read back. */
+#include "nodeagent/host/pci.h"
 #include "nodeagent/host/pf_settings.h"
 #include "nodeagent/model/nic_settings.h"
 #include "nodeagent/worker/execute_internal.h"
@@ -50,6 +51,8 @@ int run_set_nic_setting(struct run *run, struct err *err)
 	const json_t *value = json_at(run->step, "value");
 	const char *name = run_str(run, "setting"), *pf;
 	json_auto_t *was = NULL, *now = NULL;
+	struct sysfs_text driver;
+	bool has_driver;
 
 	if (run_pf(run, "pf", &pf, err) < 0)
 		return -1;
@@ -62,8 +65,10 @@ int run_set_nic_setting(struct run *run, struct err *err)
 		return 0;
 	if (run_refuse_protected(run, pf, err) < 0)
 		return -1;
-	if (nic_setting_find(name)->disturbs && (evidence_check_vfs(run->host, pf, err) < 0 ||
-						 evidence_check_pf(run->host, pf, err) < 0))
+	has_driver = pci_driver(run->host, pf, &driver);
+	if (nic_setting_disturbs(name, has_driver ? driver.text : NULL) &&
+	    (evidence_check_vfs(run->host, pf, err) < 0 ||
+	     evidence_check_pf(run->host, pf, err) < 0))
 		return -1;
 	if (pf_settings_write(run->host, pf, name, value, err) < 0)
 		return err->class == ERR_INVALID ? err_in(err, "%s: %s", pf, name)

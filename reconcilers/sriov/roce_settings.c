@@ -2,7 +2,7 @@
 /*
  * Profiles are a table of JSON; a pool's own settings are laid over one of them. pool_config.c
  * checks, node_state.c writes the result into the NodeState, whose agent does the rest
- * (nodeagent/host_plan/planner_settings.c).
+ * (nodeagent/host_plan/planner.c).
  */
 #include "reconcilers/sriov/roce_settings.h"
 

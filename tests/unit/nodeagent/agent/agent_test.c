@@ -59,7 +59,7 @@ struct world {
 	/* What the planner was told last. */
 	bool awaited;
 	int looks, settings; /* of which some see settings of NICs */
-	json_t *told_held; /* what hostd was told last */
+	json_t *told_held;   /* what hostd was told last */
 	/* What goes wrong. */
 	const char *fail_pf; /* its steps */
 	struct err fail;     /* with that */
@@ -525,7 +525,7 @@ TEST_WITH(settings_of_nics_are_looked_at_where_they_matter, setup, teardown)
 	until(w->settings > 0 && plan_is_empty() && !w->done);
 	agent_free(w->agent);
 	w->settings = 0;
-	json_replace(&w->disk, yaml("{found: {pfs: {'" A "': {settings: {pfc: []}}}}}"));
+	json_replace(&w->disk, yaml("{found: {settings: {'" A "': {values: {pfc: []}}}}}"));
 	start();
 	until(w->settings > 0 && !w->done);
 }

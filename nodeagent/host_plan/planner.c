@@ -252,7 +252,7 @@ static void say_problems(struct planning *p, const struct pf *pf, const json_t *
 {
 	const json_t *offered = json_at(pf->now.entry, "settings"), *value;
 	auto_strbuf struct strbuf kept = {0}, lacking = {0}, list = {0};
-	const char *name;
+	const char *name, *first = NULL; /* words of the driver, of the first that it lacks */
 	size_t i;
 
 	json_array_foreach ((json_t *)due, i, value)
@@ -264,8 +264,10 @@ static void say_problems(struct planning *p, const struct pf *pf, const json_t *
 	json_each (json_at(pf->nic, "settings"), name, value) {
 		const char *words = json_str_at(pf->now.entry, "settingsUnsupported", name);
 
-		if (words && !json_list_has(json_at(pf->nic, "ifSupported"), name))
-			strbuf_addf(&lacking, "%s%s (%.80s)", lacking.len ? ", " : "", name, words);
+		if (!words || json_list_has(json_at(pf->nic, "ifSupported"), name))
+			continue;
+		first = lacking.len ? first : words;
+		strbuf_addf(&lacking, "%s%.40s", lacking.len ? ", " : "", name);
 	}
 	if (kept.len && !json_is_true(json_at(pf->nic, "unlessProtected")))
 		planner_problem(p, pf, "ProtectedPf",
@@ -276,11 +278,11 @@ static void say_problems(struct planning *p, const struct pf *pf, const json_t *
 				strbuf_str(&kept));
 	if (lacking.len)
 		planner_problem(p, pf, "RoceSettingUnsupported",
-				"%s: not offered by driver " QUOTE ", which has %.600s: take the "
-				"settings out of roce of the SriovNetworkPoolConfig, select other "
-				"NICs, or install the driver of the vendor",
-				strbuf_str(&lacking), pf->now.driver ? pf->now.driver : "none",
-				list.len ? strbuf_str(&list) : "no settings");
+				"driver %.40s does not offer %.400s (%.100s): take them out of "
+				"roce of the SriovNetworkPoolConfig, select other NICs, or install "
+				"the driver of the vendor; it offers %.400s",
+				pf->now.driver ? pf->now.driver : "none", strbuf_str(&lacking),
+				first, list.len ? strbuf_str(&list) : "none");
 }
 
 /*

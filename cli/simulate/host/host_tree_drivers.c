@@ -10,13 +10,18 @@
 /* mlx5: all buffers together (port_buffer.c). */
 enum { BUFFERS_TOTAL = 262016 };
 
-/* Each priority in the class of its number, strictly; one class with a driver that has one. */
+/*
+ * Each priority in the class of its number, strictly; one class with a driver that has one. igb has
+ * no DCB, bnx2x that of CEE alone (bnx2x_dcb.c), and mlx5 none where the function does not manage
+ * the port (en_dcbnl.c, vport_group_manager).
+ */
 static void start_dcb(struct pf *pf)
 {
 	struct dcb *dcb = &pf->settings.dcb;
 	int classes = pf->is.classes ? pf->is.classes : IEEE_8021QAZ_MAX_TCS;
 
-	if (pf->is.is_ib || str_eq(pf->is.driver, "igb"))
+	if (pf->is.is_ib || pf->is.eswitch == TREE_ESWITCH_ELSEWHERE ||
+	    str_eq(pf->is.driver, "igb") || str_eq(pf->is.driver, "bnx2x"))
 		return;
 	pf->settings.has_dcb = dcb->has_ets = dcb->has_pfc = true;
 	dcb->ets.ets_cap = dcb->pfc.pfc_cap = (uint8_t)classes;

@@ -39,8 +39,8 @@ void tree_start_settings(struct host_tree *tree, struct pf *pf)
 		[PCI_CAPABILITY_LIST] = TREE_EXPRESS_AT,
 		[TREE_EXPRESS_AT] = PCI_CAP_ID_EXP,
 		[TREE_EXPRESS_AT + PCI_EXP_DEVCAP] = 2,
-		[TREE_EXPRESS_AT + PCI_EXP_DEVCTL] = PCI_EXP_DEVCTL_RELAX_EN | 1 << 5,
-		[TREE_EXPRESS_AT + PCI_EXP_DEVCTL + 1] = PCI_EXP_DEVCTL_READRQ_512B >> 8,
+		[TREE_EXPRESS_AT + PCI_EXP_DEVCTL] = PCI_EXP_DEVCTL_RELAX_EN | 2 << 5,
+		[TREE_EXPRESS_AT + PCI_EXP_DEVCTL + 1] = PCI_EXP_DEVCTL_READRQ_4096B >> 8,
 	};
 	auto_free char *path = str_printf("sys/bus/pci/devices/%s/config", pf->is.address);
 

@@ -112,7 +112,7 @@ static const struct {
 	{"trafficClass", "-1", "106"},
 	{"rings", "{rx: 1024, tx: 1024}", "{rx: 8192, tx: 2048}"},
 	{"channels", "{combined: 63}", "{combined: 16}"},
-	{"maxReadRequest", "512", "4096"},
+	{"maxReadRequest", "4096", "512"},
 	{"relaxedOrdering", "true", "false"},
 };
 

@@ -3,7 +3,7 @@
  * One pair of functions for each interface of the kernel, and a table of which setting has which.
  * A worker reads all for the observed document, and one before and after it is set.
  *
- * Sources: net/dcb/dcbnl.c, dcb(8); Documentation/networking/ethtool-netlink.rst;
+ * Sources: Documentation/networking/ethtool-netlink.rst;
  * Documentation/ABI/testing/configfs-rdma_cm; include/uapi/linux/pci_regs.h; of NVIDIA's driver the
  * DOCA-OFED manual, "RoCE", "Explicit Congestion Notification", "Traffic Class".
  */
@@ -12,14 +12,15 @@
 #include <assert.h>
 #include <errno.h>
 #include <linux/pci_regs.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/json/json.h"
+#include "nodeagent/host/dcb_settings.h"
 #include "nodeagent/host/ethtool.h"
 #include "nodeagent/host/pci.h"
 #include "nodeagent/host/rdma.h"
 #include "nodeagent/model/nic_settings.h"
-#include "nodeagent/netlink/dcb.h"
 
 #define CONFIGFS "sys/kernel/config/rdma_cm"
 /* Of configfs and sysfs: PFs of drivers that are in use have one port each. */
@@ -53,27 +54,6 @@ static int out_of_range(struct err *err, const char *what, json_int_t wanted, js
 		return 0;
 	return err_set(err, ERR_INVALID, "SettingOutOfRange", "%lld %s wanted, the driver has %lld",
 		       (long long)wanted, what, (long long)has);
-}
-
-static json_t *priorities_of(unsigned int bits)
-{
-	json_t *ret = json_array();
-
-	for (int i = 0; i < PRIORITIES; i++)
-		if (bits & 1U << i)
-			json_array_append_new(ret, json_integer(i));
-	return ret;
-}
-
-static unsigned int bits_of(const json_t *priorities)
-{
-	unsigned int ret = 0;
-	json_t *priority;
-	size_t i;
-
-	json_array_foreach (priorities, i, priority)
-		ret |= 1U << json_integer_value(priority);
-	return ret;
 }
 
 /* ---- ethtool --------------------------------------------------------------------------------- */
@@ -138,228 +118,30 @@ static int write_pair(struct pf *pf, const char *name, const json_t *value, stru
 
 /* ---- DCB ------------------------------------------------------------------------------------- */
 
-/* Up to the last class that has priorities or bandwidth. */
-static json_t *read_classes(const struct ieee_ets *ets)
-{
-	static const char *const selections[] = {
-		[IEEE_8021QAZ_TSA_STRICT] = "strict",
-		[IEEE_8021QAZ_TSA_VENDOR] = "vendor",
-	};
-	json_t *ret = json_array();
-	int n = 0;
-
-	for (int i = 0; i < PRIORITIES; i++) {
-		int class = ets->prio_tc[i] % PRIORITIES;
-
-		n = class >= n ? class + 1 : n;
-		if (ets->tc_tsa[i] == IEEE_8021QAZ_TSA_ETS && ets->tc_tx_bw[i] && i >= n)
-			n = i + 1;
-	}
-	for (int class = 0; class < n; class ++) {
-		const char *selection = selections[ets->tc_tsa[class]];
-		json_t *entry = json_object();
-		unsigned int bits = 0;
-
-		for (int i = 0; i < PRIORITIES; i++)
-			bits |= ets->prio_tc[i] % PRIORITIES == class ? 1U << i : 0;
-		json_put(entry, "priorities", priorities_of(bits));
-		if (ets->tc_tsa[class] == IEEE_8021QAZ_TSA_ETS)
-			json_put_int(entry, "bandwidth", ets->tc_tx_bw[class]);
-		else if (selection)
-			json_put_bool(entry, selection, true);
-		json_array_append_new(ret, entry);
-	}
-	return ret;
-}
-
-static json_t *read_buffers(const struct dcbnl_buffer *buffers)
-{
-	json_t *ret = json_object(), *sizes = json_array(), *priorities = json_array();
-
-	for (int i = 0; i < PRIORITIES; i++) {
-		json_array_append_new(sizes, json_integer(buffers->buffer_size[i]));
-		json_array_append_new(priorities, json_integer(buffers->prio2buffer[i]));
-	}
-	json_put(ret, "sizes", sizes);
-	json_put(ret, "priorities", priorities);
-	return ret;
-}
-
-/* Of several priorities drivers take the highest (net/dcb/dcbnl.c, dcb_ieee_getapp_mask()). */
-static json_t *read_dscps(const uint8_t *dscps)
-{
-	json_t *ret = json_object();
-
-	for (int dscp = 0; dscp < DCB_DSCPS; dscp++) {
-		auto_free char *key = str_printf("%d", dscp);
-
-		for (int i = 0; i < PRIORITIES; i++)
-			if (dscps[dscp] & 1U << i)
-				json_put_int(ret, key, i);
-	}
-	return ret;
-}
-
-static bool has_dscps(const struct dcb *dcb)
-{
-	for (int i = 0; i < DCB_DSCPS; i++)
-		if (dcb->dscps[i])
-			return true;
-	return false;
-}
-
 static json_t *read_dcb(struct pf *pf, const char *name, struct err *err)
 {
-	const struct dcb *dcb = &pf->dcb;
+	json_t *ret = NULL;
 
 	if (!pf->is_dcb_asked)
 		(void)dcb_get(pf->host->netlink, pf->interface.text, &pf->dcb, &pf->dcb_refused);
 	pf->is_dcb_asked = true;
-	if (pf->dcb_refused.class) {
+	if (!pf->dcb_refused.class)
+		ret = dcb_setting_read(&pf->dcb, name);
+	else if (pf->dcb_refused.sys == EOPNOTSUPP)
+		return unsupported(err, "the driver has no DCB");
+	else
 		*err = pf->dcb_refused;
-		return err->sys == EOPNOTSUPP ? unsupported(err, "the driver has no DCB") : NULL;
-	}
-	if (str_eq(name, "trafficClasses"))
-		return dcb->has_ets ? read_classes(&dcb->ets)
-				    : unsupported(err, "the driver has no ETS");
-	if (str_eq(name, "pfc"))
-		return dcb->has_pfc ? priorities_of(dcb->pfc.pfc_en)
-				    : unsupported(err, "the driver has no PFC");
-	if (str_eq(name, "buffers"))
-		return dcb->has_buffers ? read_buffers(&dcb->buffers)
-					: unsupported(err, "the driver has no buffers to set");
-	return str_eq(name, "trust") ? json_string(has_dscps(dcb) ? "dscp" : "pcp")
-				     : read_dscps(dcb->dscps);
-}
-
-static int set_dcb(struct pf *pf, int attribute, const void *value, size_t size, struct err *err)
-{
-	return dcb_set(pf->host->netlink, pf->interface.text, attribute, value, size, err);
-}
-
-static int write_classes(struct pf *pf, const json_t *classes, struct err *err)
-{
-	struct ieee_ets *ets = &pf->dcb.ets;
-	size_t i, j, n = json_array_size(classes);
-	json_t *class, *priority;
-
-	/* How many: IEEE 802.1Q has 8 as 0. */
-	if (ets->ets_cap > 0 && n > ets->ets_cap)
-		return err_set(err, ERR_INVALID, "SettingOutOfRange",
-			       "ETS of %zu traffic classes wanted, the driver has %d", n,
-			       ets->ets_cap);
-	for (i = n; i < PRIORITIES; i++) {
-		ets->tc_tsa[i] = IEEE_8021QAZ_TSA_STRICT;
-		ets->tc_tx_bw[i] = 0;
-	}
-	json_array_foreach (classes, i, class) {
-		const json_t *bandwidth = json_at(class, "bandwidth");
-
-		ets->tc_tx_bw[i] = (uint8_t)json_integer_value(bandwidth);
-		ets->tc_tsa[i] = bandwidth                  ? IEEE_8021QAZ_TSA_ETS
-				 : json_at(class, "strict") ? IEEE_8021QAZ_TSA_STRICT
-							    : IEEE_8021QAZ_TSA_VENDOR;
-		json_array_foreach (json_at(class, "priorities"), j, priority)
-			ets->prio_tc[json_integer_value(priority)] = (uint8_t)i;
-	}
-	return set_dcb(pf, DCB_ATTR_IEEE_ETS, ets, sizeof(*ets), err);
-}
-
-static int write_pfc(struct pf *pf, const json_t *value, struct err *err)
-{
-	struct ieee_pfc *pfc = &pf->dcb.pfc;
-
-	if (out_of_range(err, "priorities with PFC", (json_int_t)json_array_size(value),
-			 pfc->pfc_cap) < 0)
-		return -1;
-	pfc->pfc_en = (uint8_t)bits_of(value);
-	return set_dcb(pf, DCB_ATTR_IEEE_PFC, pfc, sizeof(*pfc), err);
-}
-
-static int write_buffers(struct pf *pf, const json_t *value, struct err *err)
-{
-	struct dcbnl_buffer *buffers = &pf->dcb.buffers;
-	json_int_t sum = 0;
-
-	for (size_t i = 0; i < PRIORITIES; i++) {
-		json_int_t size = json_integer_value(json_array_get(json_at(value, "sizes"), i));
-
-		sum += size;
-		buffers->buffer_size[i] = (uint32_t)size;
-		buffers->prio2buffer[i] = (uint8_t)json_integer_value(
-			json_array_get(json_at(value, "priorities"), i));
-	}
-	if (out_of_range(err, "bytes of buffers", sum, buffers->total_size) < 0)
-		return -1;
-	return set_dcb(pf, DCB_ATTR_DCB_BUFFER, buffers, sizeof(*buffers), err);
-}
-
-/*
- * Entries are added before others go: drivers trust PCP as soon as there are none (mlx5,
- * en_dcbnl.c; ice, ice_dcb_nl.c). And a driver may have removed the old one itself.
- */
-static int write_dscps(struct pf *pf, const uint8_t wanted[DCB_DSCPS], struct err *err)
-{
-	struct netlink *netlink = pf->host->netlink;
-	const char *interface = pf->interface.text;
-	uint8_t differ[DCB_DSCPS];
-	struct dcb now;
-
-	for (int i = 0; i < DCB_DSCPS; i++)
-		differ[i] = wanted[i] & ~pf->dcb.dscps[i];
-	if (dcb_change_dscps(netlink, interface, true, differ, err) < 0 ||
-	    dcb_get(netlink, interface, &now, err) < 0)
-		return -1;
-	for (int i = 0; i < DCB_DSCPS; i++)
-		differ[i] = now.dscps[i] & ~wanted[i];
-	return dcb_change_dscps(netlink, interface, false, differ, err);
-}
-
-/* By the upper three bits, which older hosts and switches look at (RFC 2474, 4.2.2). */
-static int write_trust(struct pf *pf, const json_t *value, struct err *err)
-{
-	uint8_t wanted[DCB_DSCPS] = {0};
-
-	for (int i = 0; i < DCB_DSCPS && str_eq(json_string_value(value), "dscp"); i++)
-		wanted[i] = (uint8_t)(1U << (i >> 3));
-	return write_dscps(pf, wanted, err);
-}
-
-static int write_dscp_map(struct pf *pf, const json_t *value, struct err *err)
-{
-	uint8_t wanted[DCB_DSCPS] = {0};
-
-	for (int i = 0; i < DCB_DSCPS; i++) {
-		auto_free char *key = str_printf("%d", i);
-		const json_t *priority = json_at(value, key);
-
-		if (priority)
-			wanted[i] = (uint8_t)(1U << json_integer_value(priority));
-	}
-	return write_dscps(pf, wanted, err);
+	return ret || pf->dcb_refused.class ? ret
+					    : unsupported(err, "the DCB of the driver lacks it");
 }
 
 static int write_dcb(struct pf *pf, const char *name, const json_t *value, struct err *err)
 {
 	json_auto_t *now = read_dcb(pf, name, err);
-	int code;
 
-	if (!now)
-		return -1;
-	if (str_eq(name, "trafficClasses"))
-		code = write_classes(pf, value, err);
-	else if (str_eq(name, "pfc"))
-		code = write_pfc(pf, value, err);
-	else if (str_eq(name, "buffers"))
-		code = write_buffers(pf, value, err);
-	else if (str_eq(name, "trust"))
-		code = write_trust(pf, value, err);
-	else
-		code = write_dscp_map(pf, value, err);
-	if (code < 0 && err->sys && pf->dcb.is_by_firmware)
-		return err_in(err, "an agent for LLDP in the NIC's firmware manages DCB, switch it "
-				   "off");
-	return code;
+	return now ? dcb_setting_write(pf->host->netlink, pf->interface.text, &pf->dcb, name, value,
+				       err)
+		   : -1;
 }
 
 /* ---- NVIDIA's driver, in sysfs --------------------------------------------------------------- */
@@ -401,12 +183,12 @@ static json_t *read_ecn(struct pf *pf, const char *name, struct err *err)
 			return NULL;
 		bits &= is_on ? ~0U : ~(1U << i / 2);
 	}
-	return priorities_of(bits);
+	return dcb_priorities(bits);
 }
 
 static int write_ecn(struct pf *pf, const char *name, const json_t *value, struct err *err)
 {
-	unsigned int bits = bits_of(value);
+	unsigned int bits = dcb_priority_bits(value);
 
 	for (int i = 0; i < 2 * PRIORITIES; i++) {
 		auto_free char *path = ecn_path(pf, points[i % 2], i / 2);
@@ -460,111 +242,135 @@ static int write_cnp(struct pf *pf, const char *name, const json_t *value, struc
 	return 0;
 }
 
-/* ---- the RDMA device ------------------------------------------------------------------------- */
+/* ---- RDMA devices ---------------------------------------------------------------------------- */
 
-/* Its name, new; of hardware below the function, of software upon the interface. NULL with err. */
-static char *rdma_name(struct pf *pf, struct err *err)
+/* Adds those below a function. */
+static void add_rdma(struct pf *pf, const char *address, json_t *names)
 {
-	json_auto_t *names = sysfs_list(pf->host, pci_path(pf->address, "infiniband").text);
-	auto_rdma_devices struct rdma_devices list = {0};
+	json_auto_t *below = sysfs_list(pf->host, pci_path(address, "infiniband").text);
 
-	if (json_array_size(names) > 0)
-		return str_dup(json_string_value(json_array_get(names, 0)));
-	if (rdma_list(pf->host, &list, err) < 0 && err->sys != EPROTONOSUPPORT)
+	json_array_extend(names, below);
+}
+
+/*
+ * The PF's device and those of its VFs that we see, an array, new: each has such a setting of its
+ * own, and a VF that is made has the driver's. Of software it is the device upon the interface. NULL
+ * with err.
+ */
+static json_t *rdma_names(struct pf *pf, struct err *err)
+{
+	auto_rdma_devices struct rdma_devices list = {0};
+	json_auto_t *ret = json_array();
+	struct sysfs_text vf;
+
+	add_rdma(pf, pf->address, ret);
+	for (int i = 0; json_array_size(ret) > 0 && i < PCI_VFS_MAX &&
+			pci_virtfn(pf->host, pf->address, i, &vf);
+	     i++)
+		add_rdma(pf, vf.text, ret);
+	if (json_array_size(ret) == 0 && rdma_list(pf->host, &list, err) < 0 &&
+	    err->sys != EPROTONOSUPPORT)
 		return NULL;
 	for (size_t i = 0; i < list.n; i++)
 		if (list.items[i].n_ports > 0 && list.items[i].ports[0].ndev_index &&
 		    str_eq(list.items[i].ports[0].ndev_name, pf->interface.text))
-			return str_dup(list.items[i].name);
-	(void)unsupported(err, "it has no RDMA device");
-	return NULL;
+			json_array_append_new(ret, json_fmt("%s", list.items[i].name));
+	return json_array_size(ret) > 0 ? json_incref(ret)
+					: unsupported(err, "it has no RDMA device");
 }
 
-/* The file, new; its folder is there. NULL with err. */
-static char *cm_path(struct pf *pf, const char *name, struct err *err)
+/* The file of a setting of a device, new; its folder is there. NULL with err. */
+static char *device_path(struct pf *pf, const char *name, const char *device, struct err *err)
 {
-	bool is_tos = str_eq(name, "rdmaCmTos");
-	auto_free char *device = rdma_name(pf, err), *folder = NULL;
+	auto_free char *folder = str_printf(CONFIGFS "/%s", device);
+	auto_free char *class =
+		str_printf("sys/class/infiniband/%s/tc/" PORT "/traffic_class", device);
 
-	if (!device)
+	if (str_eq(name, "trafficClass")) {
+		if (sysfs_exists(pf->host, class))
+			return take_ptr(class);
+		(void)unsupported(err, "the driver has no file traffic_class: only NVIDIA's own "
+				       "driver (DOCA-OFED) has it");
 		return NULL;
+	}
 	if (!sysfs_exists(pf->host, CONFIGFS)) {
 		(void)unsupported(err, "there is no /" CONFIGFS ": load the module rdma_cm, and "
 				       "mount configfs");
 		return NULL;
 	}
-	folder = str_printf(CONFIGFS "/%s", device);
 	if (!sysfs_exists(pf->host, folder) &&
 	    pf->host->doors->mkdir(pf->host->doors_ctx, pf->host->root, folder, err) < 0)
 		return NULL;
-	return str_printf("%s/ports/" PORT "/default_roce_%s", folder, is_tos ? "tos" : "mode");
+	return str_printf("%s/ports/" PORT "/default_roce_%s", folder,
+			  str_eq(name, "rdmaCmTos") ? "tos" : "mode");
 }
 
-static json_t *read_cm(struct pf *pf, const char *name, struct err *err)
+/* Of traffic_class "Global tclass=106", and rules in lines of their own; nothing where none is. */
+static json_t *read_device(struct pf *pf, const char *name, const char *device, struct err *err)
 {
-	auto_free char *path = cm_path(pf, name, err);
-	struct sysfs_text mode;
-	json_int_t tos;
+	auto_free char *path = device_path(pf, name, device, err);
+	auto_strbuf struct strbuf file = {0};
+	const char *text, *class;
 
 	if (!path)
 		return NULL;
-	if (str_eq(name, "rdmaCmTos"))
-		return read_number(pf, path, &tos, err) ? json_integer(tos) : NULL;
-	if (sysfs_read(pf->host, path, &mode) && str_eq(mode.text, "RoCE v2"))
-		return json_string("v2");
-	if (sysfs_read(pf->host, path, &mode) && str_eq(mode.text, "IB/RoCE v1"))
-		return json_string("v1");
-	return unsupported(err, "the device does not speak RoCE");
-}
-
-static int write_cm(struct pf *pf, const char *name, const json_t *value, struct err *err)
-{
-	auto_free char *path = cm_path(pf, name, err);
-
-	if (!path)
-		return -1;
-	if (json_is_integer(value))
-		return write_number(pf, path, json_integer_value(value), err);
-	return sysfs_write(pf->host, path,
-			   str_eq(json_string_value(value), "v2") ? "RoCE v2" : "IB/RoCE v1", err);
-}
-
-static char *class_path(struct pf *pf, struct err *err)
-{
-	auto_free char *device = rdma_name(pf, err), *path = NULL;
-
-	if (!device)
-		return NULL;
-	path = str_printf("sys/class/infiniband/%s/tc/" PORT "/traffic_class", device);
-	if (sysfs_exists(pf->host, path))
-		return take_ptr(path);
-	(void)unsupported(err, "the driver has no file traffic_class: only NVIDIA's own driver "
-			       "(DOCA-OFED) has it");
-	return NULL;
-}
-
-/* "Global tclass=106", and rules for addresses in lines of their own; nothing where none is. */
-static json_t *read_class(struct pf *pf, const char *name, struct err *err)
-{
-	auto_free char *path = class_path(pf, err);
-	auto_strbuf struct strbuf text = {0};
-	const char *at;
-
-	if (!path)
-		return NULL;
-	if (!sysfs_read_file(pf->host, path, 4096, &text)) {
+	if (!sysfs_read_file(pf->host, path, 4096, &file)) {
 		(void)err_set(err, ERR_HOST, "HostUnreadable", "cannot read /%s", path);
 		return NULL;
 	}
-	at = strstr(strbuf_str(&text), "Global tclass=");
-	return json_integer(at ? strtol(at + strlen("Global tclass="), NULL, 10) : -1);
+	text = strbuf_str(&file);
+	class = strstr(text, "Global tclass=");
+	if (str_eq(name, "rdmaCmTos"))
+		return json_integer(strtol(text, NULL, 10));
+	if (str_eq(name, "trafficClass"))
+		return json_integer(class ? strtol(strchr(class, '=') + 1, NULL, 10) : -1);
+	if (str_starts(text, "RoCE v2"))
+		return json_string("v2");
+	return str_starts(text, "IB/RoCE v1") ? json_string("v1")
+					      : unsupported(err, "the device does not speak RoCE");
 }
 
-static int write_class(struct pf *pf, const char *name, const json_t *value, struct err *err)
+/*
+ * The PF's; where a VF has another one, that of the VF: one that was just made has the driver's. The
+ * PF is the first that is set, so that what was set in part differs, too.
+ */
+static json_t *read_devices(struct pf *pf, const char *name, struct err *err)
 {
-	auto_free char *path = class_path(pf, err);
+	json_auto_t *names = rdma_names(pf, err), *ret = NULL;
+	json_t *device;
+	size_t i;
 
-	return path ? write_number(pf, path, json_integer_value(value), err) : -1;
+	json_array_foreach (names, i, device) {
+		json_t *value = read_device(pf, name, json_string_value(device), err);
+		bool differs = ret && value && !json_same(ret, value);
+
+		if (!value)
+			return NULL;
+		json_replace(&ret, value);
+		if (differs)
+			break;
+	}
+	return json_incref(ret);
+}
+
+static int write_devices(struct pf *pf, const char *name, const json_t *value, struct err *err)
+{
+	json_auto_t *names = rdma_names(pf, err);
+	auto_free char *text = json_is_integer(value) ? json_text(value) : NULL;
+	const char *mode = str_eq(json_string_value(value), "v2") ? "RoCE v2" : "IB/RoCE v1";
+	json_t *device;
+	size_t i;
+
+	json_array_foreach (names, i, device) {
+		const char *which = json_string_value(device);
+		json_auto_t *now = read_device(pf, name, which, err);
+		auto_free char *path = now ? device_path(pf, name, which, err) : NULL;
+
+		if (!path || (!json_same(now, value) &&
+			      sysfs_write(pf->host, path, text ? text : mode, err) < 0))
+			return err_in(err, "%s", which);
+	}
+	return names ? 0 : -1;
 }
 
 /* ---- PCI Express ----------------------------------------------------------------------------- */
@@ -619,9 +425,9 @@ static const struct {
 	{"buffers", read_dcb, write_dcb},
 	{"ecn", read_ecn, write_ecn},
 	{"cnp", read_cnp, write_cnp},
-	{"rdmaCmRoceMode", read_cm, write_cm},
-	{"rdmaCmTos", read_cm, write_cm},
-	{"trafficClass", read_class, write_class},
+	{"rdmaCmRoceMode", read_devices, write_devices},
+	{"rdmaCmTos", read_devices, write_devices},
+	{"trafficClass", read_devices, write_devices},
 	{"rings", read_pair, write_pair},
 	{"channels", read_pair, write_pair},
 	{"maxReadRequest", read_pci, write_pci},

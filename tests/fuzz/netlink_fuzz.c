@@ -7,7 +7,8 @@
 
 #include "nodeagent/cni/execute/netns_observe.h"
 #include "nodeagent/cni/plan/frame.h"
-#include "nodeagent/netlink/dcb.h"
+#include "nodeagent/host/dcb_settings.h"
+#include "nodeagent/model/nic_settings.h"
 #include "nodeagent/netlink/rtnl_route.h"
 #include "nodeagent/netlink/rtnl_vf.h"
 #include "tests/fuzz/fuzz.h"
@@ -56,6 +57,8 @@ static void indices(const void *bytes, size_t len)
 
 static void dcb(const void *bytes, size_t len)
 {
+	static const char *const settings[] = {"trafficClasses", "pfc", "buffers", "trust",
+					       "dscpToPriority"};
 	int refusal = dcb_decode_refusal(bytes, len);
 	struct dcb once, again;
 	bool is_there = dcb_decode(bytes, len, &once);
@@ -63,6 +66,14 @@ static void dcb(const void *bytes, size_t len)
 	fuzz_check(refusal >= 0 && refusal < 256, "a refusal is a number of errno");
 	fuzz_check(is_there == dcb_decode(bytes, len, &again), "DCB is there or not");
 	fuzz_check(memcmp(once.dscps, again.dscps, sizeof(once.dscps)) == 0, "DSCPs are the same");
+	for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
+		json_auto_t *value = dcb_setting_read(&once, settings[i]);
+
+		fuzz_check(value || (i < 3 && !(once.has_ets && once.has_pfc && once.has_buffers)),
+			   "what is there has a value");
+		fuzz_check(i < 3 || nic_setting_check(settings[i], value, NULL) == 0,
+			   "priorities of DSCPs are right");
+	}
 	fuzz_check(is_there || (!once.has_ets && !once.has_pfc && !once.has_buffers),
 		   "no answer has no parts");
 }

@@ -54,13 +54,18 @@ void tree_start_settings(struct host_tree *tree, struct pf *pf)
 	host_tree_bytes(tree, path, config, sizeof(config));
 }
 
+void tree_show_traffic_class(struct host_tree *tree, const char *device)
+{
+	auto_free char *path = str_printf("sys/class/infiniband/%s/tc/1/traffic_class", device);
+
+	host_tree_file(tree, path, "");
+}
+
 void tree_show_vendor_settings(struct host_tree *tree, const struct pf *pf)
 {
 	auto_free char *ecn = str_printf("sys/class/net/%s/ecn", pf->is.netdev);
 	auto_free char *dscp = str_printf("%s/roce_np/cnp_dscp", ecn);
 	auto_free char *priority = str_printf("%s/roce_np/cnp_802p_prio", ecn);
-	auto_free char *class =
-		str_printf("sys/class/infiniband/%s/tc/1/traffic_class", pf->is.rdma);
 
 	for (int i = 0; i < 2 * IEEE_8021QAZ_MAX_TCS; i++) {
 		auto_free char *path =
@@ -70,5 +75,5 @@ void tree_show_vendor_settings(struct host_tree *tree, const struct pf *pf)
 	}
 	host_tree_file(tree, dscp, "48\n");
 	host_tree_file(tree, priority, "6\n");
-	host_tree_file(tree, class, "");
+	tree_show_traffic_class(tree, pf->is.rdma);
 }

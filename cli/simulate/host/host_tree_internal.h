@@ -136,7 +136,8 @@ void tree_put_numa(struct host_tree *tree, const char *address, int numa);
 enum { TREE_EXPRESS_AT = 0x60 };
 /* What a driver has when the host starts; with the configuration space. */
 void tree_start_settings(struct host_tree *tree, struct pf *pf);
-/* The files of NVIDIA's own driver. */
+/* The files of NVIDIA's own driver; of an RDMA device. */
+void tree_show_traffic_class(struct host_tree *tree, const char *device);
 void tree_show_vendor_settings(struct host_tree *tree, const struct pf *pf);
 
 /* ---- host_tree_nics.c ------------------------------------------------------------------------ */

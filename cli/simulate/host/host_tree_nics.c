@@ -424,6 +424,8 @@ int tree_bind_vf(struct host_tree *tree, struct pf *pf, int number, const char *
 	}
 	if (pf->is.rdma && !pf->is.vfs_lack_rdma)
 		add_rdma(tree, vf->address, rdma);
+	if (pf->is.has_vendor_files)
+		tree_show_traffic_class(tree, rdma);
 	return 0;
 }
 

@@ -160,6 +160,30 @@ TEST_WITH(trust_follows_from_priorities_of_dscps, set_up, tear_down)
 	assert_int_equal(json_integer_value(json_at(all, "dscpToPriority", "26")), 3);
 }
 
+/* Each RDMA device has such a setting of its own, and a VF that is made has the driver's. */
+TEST_WITH(vfs_get_what_rdma_devices_have, set_up, tear_down)
+{
+	json_auto_t *vfs = yaml("{step: set-num-vfs, pf: '" TREE_MLX "', count: 2}");
+	json_auto_t *result = NULL, *before = NULL, *after = NULL;
+	auto_free char *tos = NULL, *class = NULL;
+	struct err err = {0};
+
+	assert_true(does(*state, "rdmaCmTos", "106"));
+	assert_true(does(*state, "trafficClass", "106"));
+	assert_int_equal(host_execute(host_tree_host(*state), vfs, &result, &err), 0);
+	before = seen(*state, TREE_MLX, "settings");
+	assert_int_equal(json_integer_value(json_at(before, "rdmaCmTos")), 0);
+	assert_int_equal(json_integer_value(json_at(before, "trafficClass")), -1);
+	assert_true(does(*state, "rdmaCmTos", "106"));
+	assert_true(does(*state, "trafficClass", "106"));
+	after = seen(*state, TREE_MLX, "settings");
+	assert_int_equal(json_integer_value(json_at(after, "rdmaCmTos")), 106);
+	tos = host_tree_read(*state, "sys/kernel/config/rdma_cm/mlx5_0v1/ports/1/default_roce_tos");
+	class = host_tree_read(*state, "sys/class/infiniband/mlx5_0v1/tc/1/traffic_class");
+	assert_string_equal(tos, "106\n");
+	assert_string_equal(class, "Global tclass=106\n");
+}
+
 /* The driver and the kernel say no, in different ways; or say yes, and do something else. */
 TEST_WITH(a_refusal_says_what_the_driver_offers, set_up, tear_down)
 {
@@ -175,14 +199,14 @@ TEST_WITH(a_refusal_says_what_the_driver_offers, set_up, tear_down)
 		"[" FOUR "{priorities: [3], bandwidth: 70}]", "SettingOutOfRange",
 		"0000:05:00.0: trafficClasses: ETS of 2 traffic classes wanted, the driver has 1");
 	refuses(*state, one_class.address, "pfc", "[3, 4]", "SettingOutOfRange",
-		"2 priorities with PFC wanted, the driver has 1");
+		"PFC of 2 priorities wanted, the driver has 1");
 	refuses(*state, TREE_MLX, "rings", "{rx: 16384}", "SettingOutOfRange",
 		"rings: 16384 receive descriptors wanted, the driver has 8192");
 	refuses(*state, TREE_MLX, "channels", "{combined: 64}", "SettingOutOfRange",
 		"64 combined channels wanted, the driver has 63");
 	refuses(*state, TREE_MLX, "buffers",
 		"{sizes: [262016, 1, 0, 0, 0, 0, 0, 0], priorities: [0, 0, 0, 0, 0, 0, 0, 0]}",
-		"SettingOutOfRange", "262017 bytes of buffers wanted, the driver has 262016");
+		"SettingOutOfRange", "buffers of 262017 bytes wanted, the driver has 262016");
 	assert_int_equal(host_tree_changes(*state), 0);
 	/* Rounded. */
 	refuses(*state, TREE_MLX, "rings", "{rx: 1000, tx: 500}", "NotAsAsked",

@@ -14,10 +14,8 @@
 #include "nodeagent/host_plan/status.h"
 #include "nodeagent/model/topology.h"
 
-enum {
-	/* Memory is trimmed this long after a report, unless the next one follows. */
-	TIDY_MS = 2000,
-};
+/* Memory is trimmed this long after a report, unless the next one follows. */
+enum { TIDY_MS = 2000 };
 
 /* ---- events ---------------------------------------------------------------------------------- */
 

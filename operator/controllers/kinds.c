@@ -293,9 +293,6 @@ static const splitter_path drop_node[] = {
 	{"status", "daemonEndpoints"},
 	{"status", "nodeInfo"},
 	{"status", "conditions", "lastHeartbeatTime"},
-	{"status", "conditions", "lastTransitionTime"},
-	{"status", "conditions", "reason"},
-	{"status", "conditions", "message"},
 };
 static const splitter_path drop_pod[] = {{"metadata", "managedFields"}, {"status"}};
 /* The large ones: inject_check_project keeps little of the rest. */

@@ -57,7 +57,7 @@ node_says() {
 }
 
 bad_events() {
-	k get events -n "$POD_NAMESPACE" -o json | jq -r '.items[] | select(.reason | test("^Link(Down|Flapping|Errors|Slow)$")) |
+	k get events -A -o json | jq -r '.items[] | select(.reason | test("^(Link(Down|Flapping|Errors|Slow)|WriteUndone)$")) |
 		"\(.count) \(.reason): \(.message)"'
 }
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Kinds of others that move from one version of their group to another. */
+/* Kinds of others that move from one version of their group to another; what is kept of a Node. */
 #include "tests/support/test.h"
 
 #include <string.h>
 
 #include "lib/json/json.h"
 #include "operator/cache/mirror.h"
+#include "reconcilers/sriov/node_health.h"
 #include "tests/fakes/scripted.h"
 #include "tests/support/until.h"
+#include "tests/support/yaml.h"
 
 #define POOLS(VERSION) "GET /apis/cilium.io/" VERSION "/ciliumpodippools?limit="
 #define GROUP(VERSIONS)                                                                            \
@@ -49,9 +51,9 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void start(void)
+static void start_with(struct loop *loop, struct kube_client *client)
 {
-	f.mirror = mirror_new(f.s.loop, f.s.client,
+	f.mirror = mirror_new(loop, client,
 			      &(struct mirror_config){
 				      .ns = "orbweaver-system",
 				      .config_ns = "spiderpool",
@@ -59,6 +61,11 @@ static void start(void)
 				      .synced = on_synced,
 				      .trouble = on_trouble,
 			      });
+}
+
+static void start(void)
+{
+	start_with(f.s.loop, f.s.client);
 }
 
 static void reply(const char *begin, int status, const char *body)
@@ -105,4 +112,24 @@ TEST_WITH(a_version_that_cannot_be_one_is_not_asked_for, set_up, tear_down)
 	pass(f.s.loop, 100);
 	assert_string_equal(mirror_resource(f.mirror, MIRROR_CILIUM_POOL)->version, "v2alpha1");
 	assert_int_equal(http_script_count(f.s.http, "GET /apis/cilium.io/"), 1);
+}
+
+/* Else the operator writes at each look what the Node says already. */
+TEST_WITH(a_node_that_says_what_its_links_are_is_left_alone, set_up, tear_down)
+{
+	json_auto_t *has = yaml("{status: {linkHealth: {ports: [{verdict: healthy}]}}}");
+	json_auto_t *node = yaml("{metadata: {name: w1, uid: u1, resourceVersion: '1'}}");
+	json_auto_t *mirrored = NULL;
+	struct plan plan = {0};
+
+	node_health_plan(&plan, node, has, false, "2026-01-31T10:00:00Z");
+	assert_int_equal(json_array_size(plan.ops), 1);
+	plan_put_condition(node, json_array_get(plan.ops, 0));
+	plan_done(&plan);
+	start_with(NULL, NULL);
+	mirror_show(f.mirror, mirror_resource(f.mirror, "nodes"), node);
+	mirrored = cache_get(mirror_cache(f.mirror, "nodes"), "w1");
+	node_health_plan(&plan, mirrored, has, false, "2026-01-31T11:00:00Z");
+	assert_int_equal(json_array_size(plan.ops), 0);
+	plan_done(&plan);
 }

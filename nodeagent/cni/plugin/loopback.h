@@ -20,8 +20,9 @@ int loopback_run(int netns, bool is_add);
 bool loopback_has_v6(void);
 
 /*
- * Append the result of ADD, as containernetworking-plugins print it, to ret: the prevResult of the
- * configuration that `call` (WIRE_CALL) has, else lo with its addresses, in its cniVersion.
+ * Append the result of ADD to ret: as containernetworking-plugins have it the prevResult of the
+ * configuration that `call` (WIRE_CALL) has, else lo with its addresses, in the form of its
+ * cniVersion.
  * netns_path: CNI_NETNS; a path that JSON would have to escape is left out. Pure.
  */
 void loopback_result(const struct wire_buffer *call, const char *netns_path, bool has_v6,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Results of loopback, as containernetworking-plugins 1.x print them. */
+/* Results of loopback, as the specification of their cniVersion has them. */
 #include "tests/support/test.h"
 
 #include <stdlib.h>

@@ -148,12 +148,13 @@ CNI ?=
 .PHONY: bench profile
 bench: bench-build
 	@tests/bench/run --nodes $(NODES) --build $(BUILD) $(BENCH)
-	@+$(MAKE) --no-print-directory -s VARIANT=opt $(addprefix $(BUILD)/opt/tests/,bench-agent bench-allocate bench-cni counters-node) \
+	@+$(MAKE) --no-print-directory -s VARIANT=opt $(addprefix $(BUILD)/opt/tests/,bench-agent bench-allocate bench-cni bench-size counters-node) \
 		$(BUILD)/bin/orbweaver-agent $(BUILD)/bin/orbweaver-cni
 	@tests/bench/agent --build $(BUILD)
 	@tests/bench/cni --build $(BUILD) $(CNI)
 	@tests/bench/counters --build $(BUILD)
 	@$(BUILD)/opt/tests/bench-allocate
+	@$(BUILD)/opt/tests/bench-size --nodes 1250 --pfs 8 --pods 1250 --pools 10 --configs 10 --steps 0
 	@tests/bench/watch_storm --build $(BUILD)
 # Where the operator's CPU goes while it brings NodeStates and networks: build/profile.
 profile: bench-build

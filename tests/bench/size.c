@@ -3,15 +3,16 @@
  * bench-size: the operator's own work in clusters of growing size, in one process and without an
  * API server: CPU for each event, memory, and how long the loop is held at once.
  *
- *	bench-size [--nodes N] [--pods N] [--pools N] [--configs N] [--steps N]
+ *	bench-size [--nodes N] [--pfs N] [--pods N] [--pools N] [--configs N] [--steps N]
  *
  * What the server would send (pages of lists, watch events, answers to writes) is made here and fed
  * through the operator's own decoders and caches (lib/kube/feed), wake rules, worlds and
  * reconcilers; writes are carried out on texts kept outside of the heap, so that what the heap
  * holds is the operator's. HTTP and TLS are not in it.
  *
- * A cluster is brought to rest, left with events that lead to nothing, changed by one policy, and
- * listed by a new operator, which must find nothing to write. The largest size is halved --steps
+ * A cluster is brought to rest, left with events that lead to nothing, changed by one policy, has
+ * its links reported, loses one of each tenth node, and is listed by a new operator, which must
+ * find nothing to write. The largest size is halved --steps
  * times; each runs in a process of its own.
  */
 #include <getopt.h>
@@ -39,6 +40,7 @@
 #include "reconcilers/ipam/ip_pool.h"
 #include "reconcilers/maintenance/drain.h"
 #include "reconcilers/sriov/node_agent.h"
+#include "reconcilers/sriov/pool_config.h"
 #include "tests/bench/memory.h"
 #include "tests/fakes/node_inventory.h"
 
@@ -202,7 +204,7 @@ static void store(struct arena *arena, struct stored *stored, const char *text)
 /* ---- a cluster ------------------------------------------------------------------------------- */
 
 struct shape {
-	int64_t nodes, pods, pools, configs;
+	int64_t nodes, pods, pools, configs, pfs;
 };
 
 struct cluster {
@@ -210,7 +212,7 @@ struct cluster {
 	struct inventory_shape inventory;
 	struct meters meters;
 	struct arena arena;
-	struct shelf shelves[10];
+	struct shelf shelves[11];
 	size_t n_shelves;
 	int64_t version;
 	/* The operator. */
@@ -647,9 +649,11 @@ static json_t *body_of(const json_t *op, const json_t *present)
 			       ? json_pack("{s:O}", "status", status)
 			       : NULL;
 	if (str_eq(what, "meta"))
-		return json_merge_changes(json_at(present, "metadata"), metadata)
-			       ? json_pack("{s:O}", "metadata", metadata)
+		return status || json_merge_changes(json_at(present, "metadata"), metadata)
+			       ? json_pack("{s:O, s:O*}", "metadata", metadata, "status", status)
 			       : NULL;
+	if (str_eq(what, "cordon"))
+		return json_pack("{s:O, s:O}", "metadata", metadata, "spec", json_at(op, "spec"));
 	return NULL;
 }
 
@@ -665,10 +669,15 @@ static const char *serve(struct cluster *c, const char *kind, const char *key, c
 	json_t *metadata = json_need_object(object, "metadata");
 	bool is_spec = str_eq(json_str_at(op, "op"), "apply");
 
-	if (str_eq(json_str_at(op, "op"), "status"))
+	if (str_eq(json_str_at(op, "op"), "status")) {
 		json_put(object, "status", json_incref(json_at(patch, "status")));
-	else if (!is_new)
+	} else if (!is_new) {
+		if (str_eq(json_str_at(op, "op"), "meta")) {
+			plan_put_condition(object, op);
+			(void)json_object_del(patch, "status");
+		}
 		json_merge_patch(object, patch);
+	}
 	if (is_spec)
 		json_put_int(metadata, "generation", json_generation(object) + 1);
 	if (is_spec)
@@ -828,6 +837,9 @@ static void come_to_rest(struct cluster *c)
 static void fill(struct cluster *c)
 {
 	json_auto_t *policy = policy_object(c, "first");
+	json_auto_t *pool_config = json_pack(
+		"{s:{s:s, s:s, s:{s:s}}, s:{s:{}}}", "metadata", "name", "pool-0", "namespace",
+		NAMESPACE, "annotations", POOL_TAINT_DEGRADED, "10%", "spec", "nodeSelector");
 
 	for (int64_t i = 0; i < 2; i++) {
 		json_auto_t *ns = namespace_object(c, i);
@@ -836,6 +848,7 @@ static void fill(struct cluster *c)
 		put(c, KIND_NAMESPACE, key, ns);
 	}
 	put(c, KIND_POLICY, "0", policy);
+	put(c, KIND_POOL_CONFIG, "0", pool_config);
 	for (int64_t i = 0; i < c->shape.nodes; i++) {
 		json_auto_t *object = node_object(c, i, 0);
 
@@ -866,6 +879,7 @@ static void list_all(struct cluster *c)
 	} listed[] = {
 		{KIND_NAMESPACE, "listed: others"},
 		{KIND_POLICY, "listed: others"},
+		{KIND_POOL_CONFIG, "listed: others"},
 		{KIND_IP_POOL, "listed: SpiderIPPool"},
 		{KIND_NAD, "listed: NetworkAttachmentDefinition"},
 		{KIND_MULTUS_CONFIG, "listed: SpiderMultusConfig"},
@@ -892,6 +906,41 @@ static void quiet_events(struct cluster *c)
 	}
 }
 
+/* Each port is a rail. With `bad` agents report the rail 3 of each tenth node as lost, else all. */
+static void report_links(struct cluster *c, bool bad)
+{
+	for (int64_t i = 0; i < c->shape.nodes; i += bad ? 10 : 1) {
+		struct stored *stored = &shelf_of(c, KIND_NODE_STATE)->stored[i];
+		json_t *state = json_parse(stored->text, strlen(stored->text), NULL), *nic;
+		json_t *ports = json_array(), *rails = json_array();
+		auto_free char *key = json_key(state);
+		size_t k;
+
+		json_array_foreach (json_at(state, "status", "interfaces"), k, nic) {
+			const char *name = json_str_or(json_at(nic, "name"), "");
+			const char *address = json_str_or(json_at(nic, "pciAddress"), "");
+			bool is_bad = bad && k == 3;
+
+			json_array_append_new(rails, json_pack("{s:i, s:s}", "rail", (int)k,
+							       "pciAddress", address));
+			json_array_append_new(
+				ports,
+				json_pack("{s:s, s:s, s:s, s:s, s:o, s:s, s:i, s:i, s:[]}",
+					  "pciAddress", address, "name", name, "verdict",
+					  is_bad ? "failed" : "healthy", "reason",
+					  is_bad ? "LinkDown" : "LinkHealthy", "message",
+					  json_fmt("%s has %s link", name, is_bad ? "no" : "a"),
+					  "since", NOW, "flaps", 0, "carrierChanges", 2,
+					  "changes"));
+		}
+		json_put(json_at(state, "status"), "rails", json_pack("{s:o}", "list", rails));
+		json_put(json_at(state, "status"), "linkHealth",
+			 json_pack("{s:s, s:o}", "bootID", "b", "ports", ports));
+		changes(c, KIND_NODE_STATE, key,
+			bad ? "event: a link is lost" : "event: links are reported", state);
+	}
+}
+
 /* What is stored outside of the heap is shared memory, and does not count. */
 static double mb_in_use(void)
 {
@@ -902,9 +951,10 @@ static double mb_in_use(void)
 static void cluster_open(struct cluster *c, const struct shape *shape)
 {
 	*c = (struct cluster){.shape = *shape};
-	c->inventory = (struct inventory_shape){"node-", shape->nodes, 2, 8};
+	c->inventory = (struct inventory_shape){"node-", shape->nodes, shape->pfs, 8};
 	add_shelf(c, KIND_NAMESPACE, 2);
 	add_shelf(c, KIND_POLICY, 1);
+	add_shelf(c, KIND_POOL_CONFIG, 1);
 	add_shelf(c, KIND_NODE, shape->nodes);
 	add_shelf(c, KIND_NODE_STATE, shape->nodes);
 	add_shelf(c, KIND_IP_POOL, shape->pools);
@@ -965,6 +1015,12 @@ static int run(const struct shape *shape)
 	changes(&c, KIND_POLICY, "0", "event: a policy changes", policy);
 	come_to_rest(&c);
 	end_phase(&c, "policy", mb_before);
+	for (int i = 0; i < 2; i++) {
+		begin_phase(&c);
+		report_links(&c, i > 0);
+		come_to_rest(&c);
+		end_phase(&c, i > 0 ? "lost" : "links", mb_before);
+	}
 	operator_close(&c);
 	operator_open(&c);
 	begin_phase(&c);
@@ -979,7 +1035,8 @@ static int run(const struct shape *shape)
 static const char help[] =
 	"usage: bench-size [OPTION...]\n"
 	"\n"
-	"  --nodes N    nodes, each with a NodeState of 2 PFs with 8 VFs (65000)\n"
+	"  --nodes N    nodes, each with a NodeState (65000)\n"
+	"  --pfs N      PFs of each, with 8 VFs (2)\n"
 	"  --pods N     pods with one address each (100000)\n"
 	"  --pools N    SpiderIPPools, and a network for each (10000; 16384 at most)\n"
 	"  --configs N  SpiderMultusConfigs (5000)\n"
@@ -989,13 +1046,10 @@ static const char help[] =
 	"allocations for each\n";
 
 static const struct option long_options[] = {
-	{"nodes", required_argument, NULL, 'n'},
-	{"pods", required_argument, NULL, 'p'},
-	{"pools", required_argument, NULL, 'l'},
-	{"configs", required_argument, NULL, 'c'},
-	{"steps", required_argument, NULL, 's'},
-	{"help", no_argument, NULL, 'h'},
-	{0},
+	{"nodes", required_argument, NULL, 'n'},   {"pfs", required_argument, NULL, 'f'},
+	{"pods", required_argument, NULL, 'p'},    {"pools", required_argument, NULL, 'l'},
+	{"configs", required_argument, NULL, 'c'}, {"steps", required_argument, NULL, 's'},
+	{"help", no_argument, NULL, 'h'},          {0},
 };
 
 static int run_apart(const struct shape *shape)
@@ -1016,7 +1070,7 @@ static int run_apart(const struct shape *shape)
 
 int main(int argc, char **argv)
 {
-	struct shape shape = {65000, 100000, 10000, 5000};
+	struct shape shape = {65000, 100000, 10000, 5000, 2};
 	int64_t steps = 2;
 	bool good = true;
 	int option = 0, failed = 0;
@@ -1025,6 +1079,9 @@ int main(int argc, char **argv)
 		switch (option) {
 		case 'n':
 			good = good && str_to_int(optarg, 1, 100000, &shape.nodes);
+			break;
+		case 'f':
+			good = good && str_to_int(optarg, 1, INVENTORY_MAX_PFS, &shape.pfs);
 			break;
 		case 'p':
 			good = good && str_to_int(optarg, 1, 1000000, &shape.pods);
@@ -1057,6 +1114,7 @@ int main(int argc, char **argv)
 			(shape.pods >> i) + !(shape.pods >> i),
 			(shape.pools >> i) + !(shape.pools >> i),
 			(shape.configs >> i) + !(shape.configs >> i),
+			shape.pfs,
 		});
 	return failed;
 }

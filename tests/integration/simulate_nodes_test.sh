@@ -106,6 +106,13 @@ k delete pod vf >/dev/null
 t_wait 60 "the pod's address comes back" has '(.status.allocatedIPCount // 0) == 0' get spiderippool v4-81
 t_wait 60 "its device is free" has '.status.resources | all((.allocated // 0) == 0)' get sriovnetworknodestate gpu-1 -n orbweaver-system
 
+# A port of which nothing is offered before.
+port='.status.linkHealth.ports | any(.name == "enp11s0f0np0")'
+t_ok "a port that nobody wants is not judged" has "$port | not" get sriovnetworknodestate gpu-1 -n orbweaver-system
+k create configmap spiderpool-rdma-shared-device-plugin -n orbweaver-system --from-literal=config.json='{"configList": [
+	{"resourceName": "later", "rdmaHcaMax": 2, "selectors": {"ifNames": ["enp11s0f0np0"]}}]}' >/dev/null
+t_wait 60 "one that a ConfigMap offers is" has "$port" get sriovnetworknodestate gpu-1 -n orbweaver-system
+
 # Where its hosts are, by what its processes have open: another simulation of this user has a folder beside it.
 hosts=$(for child in $(pgrep -P "$pid"); do readlink "/proc/$child"/fd/* || true; done | sed -n 's|/hosts/host-tree-.*||p' | sort -u)
 t_ok "its hosts are in one folder" test -d "$hosts"

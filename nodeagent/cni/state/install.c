@@ -135,12 +135,12 @@ json_t *install_look(int root, const char *bin_dir)
 		auto_free char *saved = str_printf("%s" INSTALL_SAVED, name);
 		bool is_same, is_for_all = str_eq(name, "loopback");
 
-		json_array_append_new(
-			list, json_pack("{s:s, s:s, s:b, s:b, s:b}", "name", name, "owner",
-					owners[look_at(dir, name, NULL, &is_same)], "saved",
-					name_exists(dir, saved), "common",
-					attach_is_common(name) || is_for_all, "forAll",
-					is_for_all));
+		json_array_append_new(list,
+				      json_pack("{s:s, s:s, s:b, s:b, s:b}", "name", name, "owner",
+						owners[look_at(dir, name, NULL, &is_same)], "saved",
+						name_exists(dir, saved), "common",
+						attach_is_common(name) || is_for_all, "forAll",
+						is_for_all));
 	}
 	return list;
 }

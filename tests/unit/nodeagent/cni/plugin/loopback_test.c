@@ -8,8 +8,8 @@
 #include "nodeagent/cni/plugin/loopback.h"
 
 #define NEW(version, v4, v6)                                                                       \
-	"{\"cniVersion\":\"" version "\",\"interfaces\":[{\"name\":\"lo\",\"mac\":"                       \
-	"\"00:00:00:00:00:00\",\"sandbox\":\"/ns\"}],\"ips\":[{" v4                                   \
+	"{\"cniVersion\":\"" version "\",\"interfaces\":[{\"name\":\"lo\",\"mac\":"                \
+	"\"00:00:00:00:00:00\",\"sandbox\":\"/ns\"}],\"ips\":[{" v4                                \
 	"\"interface\":0,\"address\":\"127.0.0.1/8\"}" v6 "],\"dns\":{}}\n"
 #define OLD(version, v6)                                                                           \
 	"{\"cniVersion\":\"" version "\",\"ip4\":{\"ip\":\"127.0.0.1/8\"}" v6 ",\"dns\":{}}\n"
@@ -33,7 +33,8 @@ TEST(a_result_is_that_of_the_plugin_before_or_of_its_version)
 		{"{\"cniVersion\":\"%n\\\"\"}", false, OLD("0.1.0", "")},
 		{"", false, OLD("0.1.0", "")},
 		/* In a chain, whatever that has. */
-		{"{\"name\":\"}{\\\"\",\"prevResult\": {\"cniVersion\":\"1.0.0\", \"ips\":[{\"a\":\"}\"}]}"
+		{"{\"name\":\"}{\\\"\",\"prevResult\": {\"cniVersion\":\"1.0.0\", "
+		 "\"ips\":[{\"a\":\"}\"}]}"
 		 " ,\"cniVersion\":\"1.0.0\"}",
 		 true, "{\"cniVersion\":\"1.0.0\", \"ips\":[{\"a\":\"}\"}]}\n"},
 		{"{\"prevResult\":{}", false, OLD("0.1.0", "")},

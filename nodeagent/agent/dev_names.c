@@ -38,12 +38,14 @@ static void walk_dir(struct walk *walk, int fd, const char *prefix, int depth)
 	}
 	while (walk->n < DEV_NAMES_MAX && (entry = readdir(dir))) {
 		auto_free char *name = NULL;
-		struct stat st;
+		struct stat st = {0};
 		int below;
 
+		/* Most are devices: no other file system begins there. */
 		if (str_eq(entry->d_name, ".") || str_eq(entry->d_name, "..") ||
-		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    st.st_dev != walk->file_system)
+		    (entry->d_type != DT_CHR &&
+		     (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		      st.st_dev != walk->file_system)))
 			continue;
 		name = *prefix ? str_printf("%s/%s", prefix, entry->d_name)
 			       : str_dup(entry->d_name);

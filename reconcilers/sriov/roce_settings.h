@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * spec.roce of a SriovNetworkPoolConfig: a profile, settings, and the NICs that get them. docs/fabric.md.
+ * spec.roce of a SriovNetworkPoolConfig: a profile, settings, and the NICs that get them;
+ * docs/fabric.md.
  *
  * Names and values of settings are those of nodeagent/model/nic_settings.h.
  */
@@ -34,5 +35,5 @@ json_t *roce_settings_nics(const struct decision *d, const json_t *roce);
  */
 json_t *roce_settings_unmet(const json_t *nic, const json_t *pf);
 
-/* Is all that the NodeState's spec.nicSettings wants so, as far as its NICs are there to have it? */
+/* Is all that spec.nicSettings of a NodeState wants so, as far as its NICs are there to have it? */
 bool roce_settings_are_met(const json_t *state);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Plans for any spec and any observed document: pure, each step one that hostd takes, none that was
- * refused, nothing for a protected PF or a VF that somebody holds, no step on a protected PF
- * whatever nicSettings asks, and no setting that takes the link from a VF that somebody holds. And on a document with the shape
- * of a real one, carrying plans out comes to rest, first as wanted, then as it was.
+ * Plans for any spec and any observed document: pure, each step one that hostd takes, none that
+ * was refused, nothing for a protected PF or a VF that somebody holds, no step on a protected PF
+ * whatever nicSettings asks, and no setting that takes the link from a VF that somebody holds.
+ * And on a document with the shape of a real one, carrying plans out comes to rest, first as
+ * wanted, then as it was.
  *
  * Input: {"spec", "observed", "found", "held", "refused"}, members of struct planner_input.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What drivers of PFs have when a host starts: DCB, rings and channels, the configuration space, and
- * the files of NVIDIA's own driver. Above host_tree_files.c; for host_tree_nics.c.
+ * What drivers of PFs have when a host starts: DCB, rings and channels, the configuration space,
+ * and the files of NVIDIA's own driver. Above host_tree_files.c; for host_tree_nics.c.
  */
 #include <linux/pci_regs.h>
 

@@ -48,6 +48,18 @@ static json_t *unsupported(struct err *err, const char *why)
 	return NULL;
 }
 
+/* False with err: `why`, or that it cannot be looked at. */
+static bool is_there(const struct pf *pf, const char *path, const char *why, struct err *err)
+{
+	if (sysfs_exists(pf->host, path))
+		return true;
+	if (errno == ENOENT || errno == ENOTDIR)
+		(void)unsupported(err, why);
+	else
+		(void)err_sys(err, "HostUnreadable", "look at /%s", path);
+	return false;
+}
+
 static int out_of_range(struct err *err, const char *what, json_int_t wanted, json_int_t has)
 {
 	if (has == 0 || wanted <= has)
@@ -120,19 +132,19 @@ static int write_pair(struct pf *pf, const char *name, const json_t *value, stru
 
 static json_t *read_dcb(struct pf *pf, const char *name, struct err *err)
 {
-	json_t *ret = NULL;
+	json_t *ret;
 
 	if (!pf->is_dcb_asked)
 		(void)dcb_get(pf->host->netlink, pf->interface.text, &pf->dcb, &pf->dcb_refused);
 	pf->is_dcb_asked = true;
-	if (!pf->dcb_refused.class)
-		ret = dcb_setting_read(&pf->dcb, name);
-	else if (pf->dcb_refused.sys == EOPNOTSUPP)
+	if (pf->dcb_refused.sys == EOPNOTSUPP)
 		return unsupported(err, "the driver has no DCB");
-	else
+	if (pf->dcb_refused.class) {
 		*err = pf->dcb_refused;
-	return ret || pf->dcb_refused.class ? ret
-					    : unsupported(err, "the DCB of the driver lacks it");
+		return NULL;
+	}
+	ret = dcb_setting_read(&pf->dcb, name);
+	return ret ? ret : unsupported(err, "the DCB of the driver lacks it");
 }
 
 static int write_dcb(struct pf *pf, const char *name, const json_t *value, struct err *err)
@@ -172,9 +184,10 @@ static json_t *read_ecn(struct pf *pf, const char *name, struct err *err)
 	auto_free char *folder = ecn_path(pf, points[0], -1);
 	unsigned int bits = 0xff;
 
-	if (!sysfs_exists(pf->host, folder))
-		return unsupported(err, "the driver has no folder ecn: only NVIDIA's own driver "
-					"(DOCA-OFED) has it");
+	if (!is_there(pf, folder,
+		      "the driver has no folder ecn: only NVIDIA's own driver (DOCA-OFED) has it",
+		      err))
+		return NULL;
 	for (int i = 0; i < 2 * PRIORITIES; i++) {
 		auto_free char *path = ecn_path(pf, points[i % 2], i / 2);
 		json_int_t is_on;
@@ -211,23 +224,15 @@ static json_t *read_cnp(struct pf *pf, const char *name, struct err *err)
 		auto_free char *path = ecn_path(pf, cnp_files[i].file, -1);
 		json_int_t number;
 
-		if (!sysfs_exists(pf->host, path))
-			continue;
-		if (!read_number(pf, path, &number, err))
+		if (!is_there(pf, path,
+			      "the driver has no folder ecn/roce_np: only NVIDIA's own driver "
+			      "(DOCA-OFED) has it",
+			      err) ||
+		    !read_number(pf, path, &number, err))
 			return NULL;
 		json_put_int(ret, cnp_files[i].member, number);
 	}
-	if (json_object_size(ret) > 0)
-		return json_incref(ret);
-	return unsupported(err, "the driver has no file ecn/roce_np/cnp_dscp: only NVIDIA's own "
-				"driver (DOCA-OFED) has it");
-}
-
-static int write_number(struct pf *pf, const char *path, json_int_t number, struct err *err)
-{
-	auto_free char *text = str_printf("%lld", (long long)number);
-
-	return sysfs_write(pf->host, path, text, err);
+	return json_incref(ret);
 }
 
 static int write_cnp(struct pf *pf, const char *name, const json_t *value, struct err *err)
@@ -235,8 +240,9 @@ static int write_cnp(struct pf *pf, const char *name, const json_t *value, struc
 	for (size_t i = 0; i < ARRAY_LEN(cnp_files); i++) {
 		auto_free char *path = ecn_path(pf, cnp_files[i].file, -1);
 		const json_t *number = json_at(value, cnp_files[i].member);
+		auto_free char *text = number ? json_text(number) : NULL;
 
-		if (number && write_number(pf, path, json_integer_value(number), err) < 0)
+		if (text && sysfs_write(pf->host, path, text, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -286,18 +292,17 @@ static char *device_path(struct pf *pf, const char *name, const char *device, st
 	auto_free char *class =
 		str_printf("sys/class/infiniband/%s/tc/" PORT "/traffic_class", device);
 
-	if (str_eq(name, "trafficClass")) {
-		if (sysfs_exists(pf->host, class))
-			return take_ptr(class);
-		(void)unsupported(err, "the driver has no file traffic_class: only NVIDIA's own "
-				       "driver (DOCA-OFED) has it");
+	if (str_eq(name, "trafficClass"))
+		return is_there(pf, class,
+				"the driver has no file traffic_class: only NVIDIA's own driver "
+				"(DOCA-OFED) has it",
+				err)
+			       ? take_ptr(class)
+			       : NULL;
+	if (!is_there(pf, CONFIGFS,
+		      "there is no /" CONFIGFS ": load the module rdma_cm, and mount configfs",
+		      err))
 		return NULL;
-	}
-	if (!sysfs_exists(pf->host, CONFIGFS)) {
-		(void)unsupported(err, "there is no /" CONFIGFS ": load the module rdma_cm, and "
-				       "mount configfs");
-		return NULL;
-	}
 	if (!sysfs_exists(pf->host, folder) &&
 	    pf->host->doors->mkdir(pf->host->doors_ctx, pf->host->root, folder, err) < 0)
 		return NULL;

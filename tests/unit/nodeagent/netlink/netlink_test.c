@@ -10,6 +10,7 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/rtnetlink.h>
 
+#include "nodeagent/netlink/dcb.h"
 #include "nodeagent/netlink/message.h"
 #include "nodeagent/netlink/netlink.h"
 
@@ -65,6 +66,21 @@ TEST(a_kernel_without_the_protocol_says_so)
 }
 
 /* More than go into one system call; each has its own answer. */
+/* Loopback's driver has none, nor has a kernel that was built without it. */
+TEST(an_interface_without_dcb_says_so)
+{
+	auto_netlink struct netlink *netlink = netlink_new();
+	const struct ieee_pfc pfc = {.pfc_en = 1 << 3};
+	struct err asked = {0}, set = {0};
+	struct dcb dcb;
+
+	assert_int_equal(dcb_get(netlink, "lo", &dcb, &asked), -1);
+	assert_int_equal(asked.sys, EOPNOTSUPP);
+	/* Without CAP_NET_ADMIN it is not looked at. */
+	assert_int_equal(dcb_set(netlink, "lo", DCB_ATTR_IEEE_PFC, &pfc, sizeof(pfc), &set), -1);
+	assert_true(set.sys == EOPNOTSUPP || set.sys == EPERM);
+}
+
 TEST(each_message_has_its_answer_in_whatever_batch_it_was_sent)
 {
 	enum { N = 150 };

@@ -154,6 +154,20 @@ job MPIJob kubeflow.org/v2beta1 2
 job JobSet jobset.x-k8s.io/v1alpha2 1
 job PyTorchJob kubeflow.org/v1 1
 
+# Settings of a NIC, as they are read back; and back again.
+k label node shared example.com/fabric=roce >/dev/null
+apply roce-lossless/objects.yaml "$nic"
+t_wait 60 "roce-lossless: the NIC has PFC and trusts DSCPs" \
+	has '[.status.interfaces[].settings | .pfc == [3] and .trust == "dscp" and .rings.rx == 8192] | any' \
+	get sriovnetworknodestates -n orbweaver-system shared
+t_wait 60 "roce-lossless: the pool is in effect" has '.status.conditions[] | select(.type == "Ready").reason == "InEffect"' \
+	get sriovnetworkpoolconfigs -n orbweaver-system roce-lossless
+t_ok "roce-lossless: explain node shows them" grep -q '^settings *holds .*pfc \[3\]' \
+	<("$orbweaver" --kubeconfig "$state/kubeconfig" explain node shared)
+k delete sriovnetworkpoolconfigs -n orbweaver-system roce-lossless >/dev/null
+t_wait 60 "roce-lossless: without the pool they are as they were" has '[.status.interfaces[].settings.pfc? | select(. == [3])] == []' \
+	get sriovnetworknodestates -n orbweaver-system shared
+
 apply devices-only/objects.yaml
 t_wait 60 "devices-only: the resource is allocatable" allocatable shared hca_shared_devices 100
 apply devices-only/pod.yaml

@@ -196,12 +196,12 @@ static bool may_take_link(struct planning *p, const struct pf *pf, const char *w
 	bool may = !pf->now.carries && pf->n_vfs >= (size_t)pf->now.num_vfs;
 
 	if (pf->now.carries)
-		planner_block(p, pf, NULL, false, why);
+		planner_block(p, pf, NULL, NULL, why);
 	/* A VF without driver that is not in use has no link to lose. */
 	for (size_t i = 0; i < pf->n_vfs; i++) {
 		if (!pf->vfs[i].holder || pf->vfs[i].is_empty)
 			continue;
-		planner_block(p, pf, &pf->vfs[i], false, why);
+		planner_block(p, pf, &pf->vfs[i], "takes the link of all VFs of the PF", why);
 		may = false;
 	}
 	if (pf->n_vfs < (size_t)pf->now.num_vfs)

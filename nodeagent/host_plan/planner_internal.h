@@ -240,7 +240,7 @@ void planner_problem(struct planning *p, const struct pf *pf, const char *reason
 		     ...) __attribute__((format(printf, 4, 5)));
 /*
  * What is wanted waits for the holder of that VF; vf NULL: for what lies on the PF itself.
- * takes_all: it takes all VFs of the PF away, not this one alone.
+ * takes: what it does to all VFs of the PF, "removes …"; NULL: it is about this one alone.
  */
-void planner_block(struct planning *p, const struct pf *pf, const struct vf *vf, bool takes_all,
+void planner_block(struct planning *p, const struct pf *pf, const struct vf *vf, const char *takes,
 		   const char *why);

@@ -46,7 +46,7 @@ static bool is_blocked(struct planning *p, const struct pf *pf, const char *why)
 	for (size_t i = 0; i < pf->n_vfs; i++) {
 		if (!pf->vfs[i].holder)
 			continue;
-		planner_block(p, pf, &pf->vfs[i], true, why);
+		planner_block(p, pf, &pf->vfs[i], "removes all VFs of the PF", why);
 		blocked = true;
 	}
 	/* Numbered but not listed: we do not know whose they are. */
@@ -170,7 +170,7 @@ bool plan_vf_count(struct planning *p, const struct pf *pf, int count, const cha
 	 */
 	if (pf->now.carries && (eswitch || (observed_vfs_drop_link(pf->now.driver) &&
 					    !(pf->now.protected && pf->may_have_vfs)))) {
-		planner_block(p, pf, NULL, false, why);
+		planner_block(p, pf, NULL, NULL, why);
 		return true;
 	}
 	if (is_blocked(p, pf, why))

@@ -81,7 +81,7 @@ static void restore_drivers(struct restore *r)
 			continue;
 		r->is_done = false;
 		if (vf->holder)
-			planner_block(r->p, pf, vf, false, why);
+			planner_block(r->p, pf, vf, NULL, why);
 		else
 			(void)plan_rebind(r->p, pf, vf, override_before(r, vf), why);
 	}
@@ -109,10 +109,10 @@ static void restore_mtu(struct restore *r)
 	r->is_done = false;
 	/* The kernel takes the MTU of what lies on it along. */
 	if (pf->now.carries)
-		planner_block(r->p, pf, NULL, false, why);
+		planner_block(r->p, pf, NULL, NULL, why);
 	for (i = 0; i < pf->n_vfs; i++) {
 		if (pf->vfs[i].holder)
-			planner_block(r->p, pf, &pf->vfs[i], false, why);
+			planner_block(r->p, pf, &pf->vfs[i], NULL, why);
 		may &= !pf->vfs[i].holder;
 	}
 	for (i = 0; i < pf->n_vfs && may; i++) {

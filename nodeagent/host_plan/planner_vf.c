@@ -436,7 +436,7 @@ static void check_parts(struct vfs_run *run, const struct vf *vf)
 static void plan_driver(struct vfs_run *run, struct vf *vf)
 {
 	if (is_held(vf) && vf->rebind)
-		planner_block(run->p, run->pf, vf, false, vf->rebind);
+		planner_block(run->p, run->pf, vf, NULL, vf->rebind);
 	if (is_held(vf) || vf->is_stopped)
 		return;
 	switch (vf->wanted) {

@@ -76,7 +76,7 @@ void planner_problem(struct planning *p, const struct pf *pf, const char *reason
 /* How what says who is in the way ends, for every condition that has it. */
 #define OR_LEAVE_IT ", or leave it: nothing is taken from it"
 
-void planner_block(struct planning *p, const struct pf *pf, const struct vf *vf, bool takes_all,
+void planner_block(struct planning *p, const struct pf *pf, const struct vf *vf, const char *takes,
 		   const char *why)
 {
 	const char *holder = vf ? vf->holder : pf->now.carries;
@@ -90,14 +90,14 @@ void planner_block(struct planning *p, const struct pf *pf, const struct vf *vf,
 	json_put_str(blocked, "holder", holder);
 	if (is_pod)
 		json_put_str(blocked, "pod", holder);
-	if (takes_all)
+	if (takes)
 		json_put_bool(blocked, "all", true);
 	if (vf)
 		json_put(blocked, "message",
 			 json_fmt("VF " QUOTE " is held by " QUOTE
-				  ", and %s%s: it waits until the VF is free; %s" OR_LEAVE_IT,
-				  vf->address, holder, why,
-				  takes_all ? ", which removes all VFs of the PF" : "",
+				  ", and %s%s%s: it waits until the VF is free; %s" OR_LEAVE_IT,
+				  vf->address, holder, why, takes ? ", which " : "",
+				  takes ? takes : "",
 				  is_pod ? "delete that pod" : "end what holds it"));
 	else
 		json_put(blocked, "message",

@@ -190,7 +190,7 @@ echo "# crds/examples, on a cluster whose node has the NICs that they name"
 cat >"$tmp/example-node.yaml" <<END
 apiVersion: v1
 kind: Node
-metadata: {name: w1, labels: {example.com/rdma: exclusive, example.com/fabric: infiniband}}
+metadata: {name: w1, labels: {example.com/rdma: exclusive, example.com/fabric: infiniband, example.com/roce: lossless}}
 status:
   allocatable: {$(printf 'spidernet.io/%s: "8", ' hca_shared_devices roce_vf ib_vf rail{1..8})}
 ---
@@ -212,11 +212,11 @@ END
 dangling() {
 	local name
 
-	grep -h 'k8s.v1.cni.cncf.io/networks:' "$1"/pod*.yaml | grep -o 'orbweaver-system/[a-z0-9-]*' | cut -d / -f 2 |
+	grep -h 'k8s.v1.cni.cncf.io/networks:' "$1"/pod*.yaml 2>/dev/null | grep -o 'orbweaver-system/[a-z0-9-]*' | cut -d / -f 2 |
 		while read -r name; do
 			grep -q "^  name: $name\$" "$1/objects.yaml" || echo "network $name"
 		done
-	sed -n 's|^ *spidernet.io/\([a-z0-9_]*\): 1\$|\1|p' "$1"/pod*.yaml |
+	sed -n 's|^ *spidernet.io/\([a-z0-9_]*\): 1\$|\1|p' "$1"/pod*.yaml 2>/dev/null |
 		while read -r name; do
 			grep -Eq "resourceName\"?: \"?$name\b" "$1/objects.yaml" || echo "resource $name"
 		done
@@ -235,8 +235,9 @@ exclusive-roce 5 reboot
 multi-rail 0 none
 infiniband 5 reboot
 devices-only 0 none
+roce-lossless 0 none
 END
-t_eq "each example is in that list" 5 "$(find crds/examples -mindepth 1 -type d | wc -l)"
+t_eq "each example is in that list" 6 "$(find crds/examples -mindepth 1 -type d | wc -l)"
 
 echo "# plans: what the API server would make of objects"
 # faults YAML: "is path;path status" of the object, planned.

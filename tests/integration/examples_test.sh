@@ -155,7 +155,7 @@ job JobSet jobset.x-k8s.io/v1alpha2 1
 job PyTorchJob kubeflow.org/v1 1
 
 # Settings of a NIC, as they are read back; and back again.
-k label node shared example.com/fabric=roce >/dev/null
+k label node shared example.com/roce=lossless >/dev/null
 apply roce-lossless/objects.yaml "$nic"
 t_wait 60 "roce-lossless: the NIC has PFC and trusts DSCPs" \
 	has '[.status.interfaces[].settings | .pfc == [3] and .trust == "dscp" and .rings.rx == 8192] | any' \

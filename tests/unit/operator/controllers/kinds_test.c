@@ -253,6 +253,42 @@ TEST(what_a_server_selects_by_a_query_is_selected_here_alike)
 		assert_int_equal(row->selector != NULL, row->selects != NULL);
 }
 
+/* As it came in a list: what the operator compares its own condition with, and orders taints by. */
+static int on_listed(void *arg, const struct splitter_object *object, struct err *err)
+{
+	const struct operator_kind *row = operator_kind_find(KIND_NODE);
+	json_t **ret = arg;
+
+	if (!object->is_rest) {
+		*ret = json_parse(object->text, object->len, err);
+		row->cache.project(*ret);
+	}
+	return 0;
+}
+
+TEST(what_we_say_of_a_nodes_links_is_known_after_a_list)
+{
+	static const char list[] =
+		"{\"items\": [{\"metadata\": {\"name\": \"n1\"}, \"status\": {\"conditions\": "
+		"[{\"type\": \"RdmaNetworkReady\", \"status\": \"False\", \"reason\": "
+		"\"LinkDown\", "
+		"\"message\": \"no link\", \"lastTransitionTime\": \"2026-01-31T10:00:00Z\", "
+		"\"lastHeartbeatTime\": \"2026-01-31T10:00:00Z\"}]}}]}";
+	static const char *const kept[] = {"status", "reason", "message", "lastTransitionTime"};
+	const struct operator_kind *row = operator_kind_find(KIND_NODE);
+	json_t *node = NULL;
+	struct splitter splitter;
+	struct err err = {0};
+
+	splitter_init(&splitter, SPLITTER_LIST, row->drops, row->n_drops, false, on_listed, &node);
+	assert_int_equal(splitter_feed(&splitter, list, sizeof(list) - 1, &err), 0);
+	for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+		assert_non_null(json_str_at(
+			json_array_get(json_at(node, "status", "conditions"), 0), kept[i]));
+	splitter_done(&splitter);
+	json_decref(node);
+}
+
 TEST(every_change_wakes_somebody)
 {
 	for (const struct operator_kind *row = operator_kinds; row->kind; row++)

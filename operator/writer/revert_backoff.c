@@ -67,11 +67,13 @@ static int64_t pause_after(unsigned int times)
  */
 static uint64_t hash_without_times(const json_t *patch)
 {
-	json_auto_t *copy = json_deep_copy(patch);
+	json_auto_t *copy = json_copy((json_t *)patch);
 	auto_strbuf struct strbuf text = {0};
 	json_t *condition;
 	size_t i;
 
+	json_put(copy, "metadata", json_copy(json_at(patch, "metadata")));
+	json_put(copy, "status", json_deep_copy(json_at(patch, "status")));
 	json_object_del(json_at(copy, "metadata"), "resourceVersion");
 	json_array_foreach (json_at(copy, "status", "conditions"), i, condition) {
 		json_object_del(condition, "lastHeartbeatTime");

@@ -77,7 +77,8 @@ static void wake_rivals(const struct change *c, const char *nad)
 /* An answer to a write of our own of the status: the decision looked at all the rest. */
 static bool is_own_status(const struct change *c)
 {
-	static const char *const others[] = {"uid", "generation", "labels", "annotations"};
+	static const char *const others[] = {"uid", "generation", "deletionTimestamp", "labels",
+					     "annotations"};
 
 	if (!c->old || !c->now || !c->from->own_write || !*c->from->own_write)
 		return false;

@@ -347,6 +347,7 @@ static json_t *node_object(const struct cluster *c, int64_t n, int second)
 	return parsed(&text);
 }
 
+/* second: 0 while it waits for its network. */
 static json_t *pod_object(const struct cluster *c, int64_t n, int second)
 {
 	struct strbuf text = {0};
@@ -373,12 +374,13 @@ static json_t *pod_object(const struct cluster *c, int64_t n, int second)
 		"true,\"mountPath\":\"/var/run/secrets/kubernetes.io/serviceaccount\"}]}],"
 		"\"tolerations\":[{\"key\":\"a\",\"operator\":\"Exists\",\"effect\":\"NoExecute\"}]"
 		"},"
-		"\"status\":{\"phase\":\"Running\",\"podIP\":\"10.2.2.2\",\"conditions\":"
+		"\"status\":{\"phase\":\"%s\",\"podIP\":\"%s\",\"conditions\":"
 		"[" CONDITION("Initialized") "," CONDITION(
 			"Ready") "],\"containerStatuses\":[{"
 				 "\"name\":\"c\",\"ready\":true,\"restartCount\":0,\"image\":\"i\","
 				 "\"imageID\":\"i\"}]}}",
-		n % c->shape.nodes, second, second);
+		n % c->shape.nodes, second ? "Running" : "Pending", second ? "10.2.2.2" : "",
+		second, second);
 	return parsed(&text);
 }
 
@@ -778,7 +780,8 @@ static bool decide_some(struct cluster *c, bool summaries)
 {
 	bool any = false;
 
-	for (enum controller_id id = 0; id < CONTROLLER_COUNT; id++) {
+	/* Those of pools come before the pass that they wake, which waits for more (every_ms). */
+	for (enum controller_id id = CONTROLLER_COUNT; id-- > 0;) {
 		if ((controllers[id].every_ms > 0) != summaries)
 			continue;
 		while (decide_one(c, id)) {

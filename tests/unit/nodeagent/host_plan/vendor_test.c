@@ -33,7 +33,7 @@
 	"\"trafficClasses\": [{\"priorities\": [0, 1, 2, 4, 5, 7], \"bandwidth\": 50}, "           \
 	"{\"priorities\": [3], \"bandwidth\": 50}, {\"priorities\": [6], \"strict\": true}], "     \
 	"\"ecn\": [3], \"cnp\": {\"dscp\": 46}, \"rdmaCmTos\": 106, \"trafficClass\": 106, "       \
-	"\"rings\": {\"rx\": 8192}, \"maxReadRequest\": 4096}" more "}]}"
+	"\"rings\": {\"rx\": 8192}, \"maxReadRequest\": 2048}" more "}]}"
 
 static const struct policy {
 	const char *title, *spec, *master;

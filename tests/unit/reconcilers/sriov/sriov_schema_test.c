@@ -169,6 +169,9 @@ static size_t check_known(const json_t *schema, const json_t *value, const char 
 
 	if (!schema)
 		fail_msg("%s: the schema does not know it", path);
+	/* Settings of NICs: of several forms, which nic_settings.h checks. */
+	if (json_is_true(json_at(schema, "x-kubernetes-preserve-unknown-fields")))
+		return known;
 	json_each (value, key, field) {
 		const json_t *sub = json_at(schema, "properties", key);
 		auto_free char *below = str_printf("%s.%s", path, key);

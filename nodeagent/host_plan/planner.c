@@ -242,8 +242,8 @@ static void plan_due(struct planning *p, const struct pf *pf, const json_t *due,
 		if (!entry)
 			continue;
 		json_put_str(entry, "impact", takes_link ? "pf" : "none");
-		if (wanted && !json_object_get(values, name))
-			json_put(values, name, json_deep_copy(is));
+		if (wanted)
+			(void)json_object_update_missing(values, json_at(one, "found"));
 	}
 }
 

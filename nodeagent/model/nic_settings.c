@@ -266,17 +266,23 @@ json_t *nic_settings_due(const json_t *wanted, json_t *found, const json_t *now,
 	due = json_array();
 	for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
 		const char *name = settings[i].name;
+		/* Trust follows from the table, which is what is put back. */
+		const char *kept = str_eq(name, "trust") ? "dscpToPriority" : name;
 		json_t *is = json_at(now, name), *want = json_at(wanted, name);
 		json_t *was = json_object_get(found, name), *to = want ? want : was;
+		json_t *before = json_at(now, kept);
 
+		if (was && !want && str_eq(name, "dscpToPriority") && json_at(wanted, "trust"))
+			continue;
 		if (was && !want &&
 		    (nic_setting_check(name, was, NULL) < 0 || nic_setting_is_met(name, was, is)))
 			(void)json_object_del(found, name);
-		else if (to && is && !nic_setting_is_met(name, to, is))
-			json_array_append_new(due, json_pack("{s:s, s:O, s:O, s:b, s:b}", "setting",
-							     name, "value", to, "is", is, "wanted",
-							     want != NULL, "takesLink",
-							     nic_setting_disturbs(name, driver)));
+		else if (to && is && before && !nic_setting_is_met(name, to, is))
+			json_array_append_new(due, json_pack("{s:s, s:O, s:O, s:b, s:b, s:{s:O}}",
+							     "setting", name, "value", to, "is", is,
+							     "wanted", want != NULL, "takesLink",
+							     nic_setting_disturbs(name, driver),
+							     "found", kept, before));
 	}
 	return due;
 }

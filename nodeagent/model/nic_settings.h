@@ -80,9 +80,12 @@ bool nic_setting_is_met(const char *name, const json_t *wanted, const json_t *is
  * read. Takes out of found what is not to be put back: not wanted and so already, or not a value at
  * all. Returns new, in the order of the table:
  *
- *	[{"setting": "pfc", "value": [3], "is": [], "wanted": true, "takesLink": true}]
+ *	[{"setting": "pfc", "value": [3], "is": [], "wanted": true, "takesLink": true,
+ *	  "found": {"pfc": []}}]
  *
- * wanted: false where the value is of found. NULL with err as of nic_settings_check(wanted).
+ * wanted: false where the value is of found; else found gets the members that it lacks. Trust is
+ * put back by the entries of dscpToPriority, which stay while trust is wanted: drivers switch by
+ * them. NULL with err as of nic_settings_check(wanted).
  */
 json_t *nic_settings_due(const json_t *wanted, json_t *found, const json_t *now, const char *driver,
 			 struct err *err);

@@ -162,3 +162,56 @@ TEST(which_changes_take_the_link_down_depends_on_the_driver)
 	assert_true(nic_setting_disturbs("trafficClasses", NULL));
 	assert_false(nic_setting_disturbs("rdmaCmTos", NULL));
 }
+
+/* Sets what is due, as the planner and the kernel do; how often until nothing is. */
+static int settle_dscps(const json_t *wanted, json_t *found, json_t *now)
+{
+	for (int n = 0; n < 5; n++) {
+		json_auto_t *due = nic_settings_due(wanted, found, now, "mlx5_core", NULL);
+		json_t *one;
+		size_t i;
+
+		if (json_array_size(due) == 0)
+			return n;
+		json_array_foreach (due, i, one) {
+			json_auto_t *table = json_incref(json_at(now, "dscpToPriority"));
+			json_t *value = json_at(one, "value");
+
+			if (json_is_true(json_at(one, "wanted")))
+				json_object_update_missing(found, json_at(one, "found"));
+			if (json_is_object(value))
+				json_replace(&table, json_incref(value));
+			else if (str_eq(json_string_value(value), "pcp"))
+				json_replace(&table, json_object());
+			else if (json_object_size(table) == 0)
+				json_replace(&table, yaml("{'0': 0, '26': 3}"));
+			json_object_set(now, "dscpToPriority", table);
+			json_put_str(now, "trust", json_object_size(table) ? "dscp" : "pcp");
+		}
+	}
+	return -1;
+}
+
+TEST(trust_and_priorities_of_dscps_do_not_undo_each_other)
+{
+	static const char *const before[] = {"{trust: pcp, dscpToPriority: {}}",
+					     "{trust: dscp, dscpToPriority: {'10': 2}}"};
+	static const char *const wishes[] = {"{trust: dscp, dscpToPriority: {'26': 3}}",
+					     "{trust: dscp}", "{dscpToPriority: {'48': 6}}",
+					     "{trust: pcp}", "{dscpToPriority: {}}"};
+
+	for (size_t i = 0; i < ARRAY_LEN(before) * ARRAY_LEN(wishes) * ARRAY_LEN(wishes); i++) {
+		json_auto_t *first = yaml(before[i % 2]), *now = json_copy(first);
+		json_auto_t *found = json_object(), *none = json_object();
+		json_auto_t *one = yaml(wishes[i / 2 % 5]), *other = yaml(wishes[i / 10]);
+		const json_t *in_turn[] = {one, other, none};
+
+		for (size_t k = 0; k < ARRAY_LEN(in_turn); k++)
+			if (settle_dscps(in_turn[k], found, now) < 0)
+				fail_msg("%s, %s, %s: endless", before[i % 2], wishes[i / 2 % 5],
+					 wishes[i / 10]);
+		/* What was found is there again. */
+		assert_true(json_same(now, first));
+		assert_int_equal(json_object_size(found), 0);
+	}
+}

@@ -4,7 +4,8 @@
 # as cri-dockerd names it: nothing of them changes. Two more pods come before each update and go after it. Then the agent is
 # away for a minute, with all of its processes, while pods with VFs and pods on a macvlan rail are deleted and created again. Those
 # that are deleted go; the new ones wait, and an event says for what; all start once the agent is back; nothing of the others is
-# left: no VF, no RDMA device, no address, no rule, no file.
+# left: no VF, no RDMA device, no address, no rule, no file. Then jobs: each has two VFs and the files of `--job-files`, and
+# ib_write_bw runs in it by each device of the NCCL_IB_HCA that these give it.
 # AWAY=N: for so many seconds (60). PREVIOUS=FILE: an image of an earlier version, with which the 20 pods start; the agent is then
 # updated from it, taken back to it, and updated once more.
 # shellcheck disable=SC2016 # the node expands what is quoted
@@ -43,6 +44,7 @@ network() {
 networks() {
 	network rail 82 macvlan "master: [enp2s0]"
 	network vf 83 sriov "resourceName: spidernet.io/roce, enableRdma: true"
+	network second 84 sriov "resourceName: spidernet.io/roce, enableRdma: true"
 	cat <<-END
 		apiVersion: spiderpool.spidernet.io/v2beta1
 		kind: SpiderCoordinator
@@ -52,11 +54,11 @@ networks() {
 }
 
 networks_are_ready() {
-	k get spidermultusconfigs,spiderippools,spidercoordinators -A -o json | jq -e '.items | length == 5 and
-		all(any(.status.conditions[]?; .type == "Ready" and .status == "True"))' && k get net-attach-def rail vf
+	k get spidermultusconfigs,spiderippools,spidercoordinators -A -o json | jq -e '.items | length == 7 and
+		all(any(.status.conditions[]?; .type == "Ready" and .status == "True"))' && k get net-attach-def rail vf second
 }
 
-# app KIND NAME REPLICAS NETWORK [LIMITS]
+# app KIND NAME REPLICAS NETWORKS [LIMITS [IMAGE]]
 app() {
 	k apply -f - >/dev/null <<-END
 		apiVersion: apps/v1
@@ -67,11 +69,12 @@ app() {
 		  $([[ $1 != StatefulSet ]] || echo "serviceName: $2")
 		  selector: { matchLabels: { app: $2 } }
 		  template:
-		    metadata: { labels: { app: $2 }, annotations: { k8s.v1.cni.cncf.io/networks: $4 } }
+		    metadata: { labels: { app: $2 }, annotations: { k8s.v1.cni.cncf.io/networks: "$4" } }
 		    spec:
 		      terminationGracePeriodSeconds: 1
 		      containers:
-		      - { name: c, image: "localhost/busybox:1", imagePullPolicy: Never, command: [sleep, "100000"], resources: { limits: { ${5:-} } } }
+		      - { name: c, image: "localhost/${6:-busybox:1}", imagePullPolicy: Never, command: [sh, -c, sleep 100000],
+		          resources: { limits: { ${5:-} } }, securityContext: { capabilities: { add: [IPC_LOCK] } } }
 	END
 }
 
@@ -79,10 +82,8 @@ install() {
 	k apply -n "$POD_NAMESPACE" -f manifests/base/agent.yaml
 }
 
-# select_nodes VALUE: of a label that no node has; null: no such label is asked for.
-select_nodes() {
-	k patch daemonset orbweaver-agent -n "$POD_NAMESPACE" --type merge \
-		-p '{"spec": {"template": {"spec": {"nodeSelector": {"orbweaver.test/agent": '"$1"'}}}}}'
+change_agent() {
+	k patch daemonset orbweaver-agent -n "$POD_NAMESPACE" --type "$1" -p "$2"
 }
 
 # --- what is said ---------------------------------------------------------------------------------------------------
@@ -106,6 +107,14 @@ agent_uid() {
 agent_is_another() {
 	[[ $(agent_uid) != "$1" ]] && agent_is_back && a_state .status.agentPod &&
 		[[ $(a_state .status.agentPod) == $(k get pods -n "$POD_NAMESPACE" -l app.kubernetes.io/name=orbweaver-agent -o 'jsonpath={.items[*].metadata.name}') ]]
+}
+
+# Its container, after it was killed; the kubelet, which refused pods meanwhile, has devices for the next ones.
+agent_has_restarted() {
+	agent_is_back && [[ $(k get pods -n "$POD_NAMESPACE" -l app.kubernetes.io/name=orbweaver-agent \
+		-o 'jsonpath={.items[*].status.containerStatuses[0].restartCount}') == 1 ]] &&
+		node "jq -e '.Data.RegisteredDevices[\"spidernet.io/roce\"] | length == $vfs' \
+			/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
 }
 
 offered() {
@@ -149,6 +158,12 @@ waits() {
 addresses() {
 	k get pods -o json | jq -r '.items[] | .metadata.name as $pod | .metadata.annotations["k8s.v1.cni.cncf.io/network-status"] // "[]" |
 		fromjson | .[] | select(.interface == "net1") | "\($pod) \(.ips[0])"' | sort
+}
+
+# addresses_of POD INTERFACE
+addresses_of() {
+	k get pod "$1" -o json | jq -r --arg nic "$2" '.metadata.annotations["k8s.v1.cni.cncf.io/network-status"] | fromjson[] |
+		select(.interface == $nic).ips[0]'
 }
 
 records() {
@@ -196,6 +211,7 @@ seen() {
 		rdma -j dev show | jq -c "map(.ifname) | sort"
 		ip rule | grep -v " lookup 500"
 		ls /run/netns
+		find /run/orbweaver/jobs -mindepth 1
 		find /var/lib/cni/networks /var/lib/cni/results -type f ! -name "last_reserved_ip*" ! -name lock
 		find /var/lib/orbweaver/cni -type f ! -name "*.lock" ! -path "*/programs/*"
 	} 2>/dev/null' | sort
@@ -261,13 +277,20 @@ is_as_before() {
 	diff <(echo "$before") <(seen)
 }
 
+# in_container POD COMMAND...
+in_container() {
+	local container
+
+	container=$(k get pod "$1" -o 'jsonpath={.status.containerStatuses[0].containerID}')
+	node ctr -n k8s.io tasks exec --exec-id "x$RANDOM$RANDOM" "${container##*/}" "${@:2}"
+}
+
 # has_devices POD...: each has its VF, one RDMA device, and nobody else's.
 has_devices() {
-	local pod container got=''
+	local pod got=''
 
 	for pod; do
-		container=$(k get pod "$pod" -o 'jsonpath={.status.containerStatuses[0].containerID}')
-		got+=$(node "ctr -n k8s.io tasks exec --exec-id x$RANDOM$RANDOM ${container##*/} sh -c 'echo \$(ls /sys/class/net /sys/class/infiniband)'")$'\n'
+		got+=$(in_container "$pod" sh -c 'echo $(ls /sys/class/net /sys/class/infiniband)')$'\n'
 	done
 	echo "$got"
 	[[ $(grep -cE '^/sys/class/infiniband: rxe-enp1s0v[0-9] /sys/class/net: eth0 lo net1$' <<<"$got") == "$#" &&
@@ -278,6 +301,26 @@ vf_pods() {
 	k get pods -l 'app in (vf, named)' -o 'jsonpath={.items[*].metadata.name}'
 }
 
+# What the environment of the job's container says of devices, and what the kernel has there.
+job_environment() {
+	in_container "$1" sh -c '. /run/orbweaver/nccl.env; echo "$NCCL_IB_HCA $UCX_NET_DEVICES $NCCL_IB_ADDR_FAMILY $NCCL_IB_ROCE_VERSION_NUM"'
+}
+job_has() {
+	in_container "$1" sh -c 'for n in net1 net2; do for d in /sys/class/infiniband/*; do
+		! grep -qx $n $d/ports/1/gid_attrs/ndevs/1 || printf "%s:1," ${d##*/}; done; done' | sed 's/,$//'
+}
+
+# writes N: from job to job, by the device at this place of each one's own variables. The client tries again until the server listens.
+writes() {
+	local script='. /run/orbweaver/nccl.env; IFS=,; set -- ${NCCL_IB_HCA#=}; shift $0; unset IFS
+		ib_write_bw -d ${1%:*} -i ${1#*:} -F -n 50 -s 4096' server status=0
+
+	in_container job-0 timeout "$(slowly 90)" sh -c "$script" "$(($1 - 1))" &
+	server=$!
+	in_container job-1 sh -c "for n in 1 2 3 4 5 6 7 8 9; do sleep 3; timeout $(slowly 90) sh -c '$script $2' $(($1 - 1)) && exit; done; exit 1" || status=$?
+	wait "$server" && return "$status"
+}
+
 # --- the test -------------------------------------------------------------------------------------------------------
 
 a_begin away --pfs 2 --roce --exclusive --append ib_core.netns_mode=0 --memory 1280
@@ -286,6 +329,7 @@ k delete node "$a_node" >/dev/null
 t_ok "kubelet and containerd" hack/node kubelet "$a_node"
 image=${BUILD:-build}/images/orbweaver-agent.tar
 t_ok "the agent's image" hack/node image "$a_node" "${PREVIOUS:-$image}"
+t_ok "the jobs' image" hack/node image "$a_node" "${image/agent/tools}"
 t_need
 node 'ip link set enp2s0 up'
 t_ok "the agent, which sets up all networks" install
@@ -327,6 +371,7 @@ if [[ -n ${PREVIOUS:-} ]]; then
 fi
 update "the agent is updated" ${PREVIOUS:+"$image"}
 t_ok "it is killed" node 'pkill -KILL -x ow-supervisor'
+t_wait "$a_wait_s" "and starts again" agent_has_restarted
 update "it is updated once more"
 t_ok "the namespace of a process loses its interface" unnamed DEL
 t_eq "lo alone is left" 1 "$(node "nsenter --net=$(unnamed_netns) ip -o link | wc -l; kill \$(cat /root/unnamed.pid)")"
@@ -339,7 +384,8 @@ t_need
 
 # --- away -----------------------------------------------------------------------------------------------------------
 
-t_ok "the agent's pod is taken off the node" select_nodes '"none"'
+t_ok "the agent's pod is taken off the node" change_agent merge \
+	'{"spec": {"template": {"spec": {"nodeSelector": {"orbweaver.test/agent": "none"}}}}}'
 t_wait 60 "none of its processes is left" agent_is_away
 gone_since=$SECONDS
 t_wait 60 "the kubelet has seen it: no VF is offered" offered 0
@@ -367,7 +413,9 @@ echo "# away for $((SECONDS - gone_since)) s; notes: $(notes | wc -l), of $(note
 
 # --- back -----------------------------------------------------------------------------------------------------------
 
-t_ok "the agent may come back" select_nodes null
+t_ok "the agent may come back, with a flag more" change_agent json \
+	'[{"op": "remove", "path": "/spec/template/spec/nodeSelector/orbweaver.test~1agent"},
+		{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--job-files=spidernet.io/*"}]'
 came_at=$SECONDS
 t_wait "$a_wait_s" "it is there" agent_is_back
 t_wait "$a_wait_s" "every pod runs, and none is on its way out" all_run
@@ -380,6 +428,23 @@ t_ok "each pod has its own VF and RDMA device" has_devices $(vf_pods)
 t_wait 60 "the pools have the addresses of pods that run, and no others" records_are_addresses
 t_eq "the pods of StatefulSets have kept theirs" "$kept" "$(addresses | grep -E '^(named|kept)-0 ')"
 t_ok "the agent knows of these pods' sandboxes alone" sandboxes_known
+
+# --- jobs -----------------------------------------------------------------------------------------------------------
+
+k delete deployment/vf statefulset/named >/dev/null
+app StatefulSet job 2 vf,second "spidernet.io/roce: 2" orbweaver-tools:latest
+pods=$((few - 1))
+t_wait "$a_wait_s" "two jobs with two VFs each" all_run
+t_need
+for job in job-0 job-1; do
+	has=$(job_has "$job")
+	t_ok "$job has two RDMA devices ($has)" test "${has//[^,]/}" = ,
+	t_eq "its variables name both, in the order of interfaces" "=$has $has AF_INET 2" "$(job_environment "$job")"
+	t_fails "it cannot write its files" in_container "$job" sh -c ': >/run/orbweaver/nccl.env'
+done
+for n in 1 2; do
+	t_ok "ib_write_bw from job to job by device $n" writes "$n" "$(addresses_of job-0 "net$n")"
+done
 
 k delete deployments,statefulsets --all >/dev/null
 t_wait 120 "without pods there is no address of any" nothing_is_recorded

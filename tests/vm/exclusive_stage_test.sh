@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # hack/node --exclusive: RDMA devices that move with their VFs into a pod's network namespace and come back, and RDMA traffic
-# between pods of two nodes: what the tests of exclusive mode stand on. Then a job in a pod with two VFs: the variables that the
-# guide's script gives it, and ib_write_bw by each device that they name.
+# between pods of two nodes: what the tests of exclusive mode stand on.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -57,35 +56,6 @@ traffic() {
 	wait "$server" && return "$status"
 }
 
-# second_vf NODE ADDRESS: VF 1 for the same pod, as net2.
-second_vf() {
-	hack/node exec "$1" "set -e
-		ip link set enp1s0v1 netns pod; rdma dev set rxe-enp1s0v1 netns pod
-		ip netns exec pod sh -c 'ip link set enp1s0v1 name net2; ip addr add $2/24 dev net2; ip link set net2 up'
-		for i in \$(seq $(slowly 150)); do [ \$(ip netns exec pod rdma link | grep -c ACTIVE) = 2 ] && exit; sleep 0.2; done; exit 1"
-}
-
-# job NODE: a process of the pod that reads the script of the guide.
-job() {
-	sed -n '/rdma-env.sh: |/,/^---/s/^    //p' crds/examples/multi-rail/job.yaml | hack/node exec "$1" 'cat >/root/rdma-env.sh' &&
-		hack/node exec "$1" "setsid ip netns exec pod sh -c '. /root/rdma-env.sh; exec sleep 36000' </dev/null >/root/job.log 2>&1 &
-			echo \$! >/root/job; for i in \$(seq 100); do [ \$(cat /proc/\$!/comm) = sleep ] && exit; sleep 0.2; done; exit 1"
-}
-
-# variable NODE NAME: of the job's own environment.
-variable() {
-	# shellcheck disable=SC2016 # the node's shell expands it
-	hack/node exec "$1" 'tr "\0" "\n" </proc/$(cat /root/job)/environ' | sed -n "s/^$2=//p"
-}
-
-# writes NODE PLACE: ib_write_bw by the device at this place (from 1) of the node's NCCL_IB_HCA, at the GID index of its variables.
-writes() {
-	local device
-
-	device=$(variable "$1" NCCL_IB_HCA | tr -d = | cut -d, -f "$2")
-	echo "ib_write_bw -d ${device%:*} -i ${device#*:} -x $(variable "$1" NCCL_IB_GID_INDEX) -F -n 50 -s 4096"
-}
-
 slowness_measure
 t_ok "two nodes start" hack/node up one two --exclusive --segment stage --roce --append ib_core.netns_mode=0
 t_ok "the RDMA subsystem is in exclusive mode" output "netns exclusive" one "rdma system | grep -o 'netns [a-z]*'"
@@ -105,20 +75,6 @@ t_ok "ib_read_lat from pod to pod" traffic "ib_read_lat -d rxe-enp1s0v0 -n 100" 
 counted=$(one "$tool counters" | jq -r '.devices[] | select(.pciAddress == "0000:01:10.0") |
 	"\(.namespace.path) \(.netdev) \(.rdma) \(.counted.rdma.rcvd_pkts > 0) \(.counted.problem)"')
 t_eq "its counters are found in its namespace" "run/netns/pod net1 rxe-enp1s0v0 true null" "$counted"
-t_ok "a second VF for the pod" second_vf one 10.3.1.1
-t_ok "on the other node, too" second_vf two 10.3.1.2
-for node in one two; do
-	t_ok "a job in the pod of node $node reads the guide's script" job "$node"
-	t_eq "its environment names both devices, in the order of the interfaces" "=rxe-enp1s0v0:1,rxe-enp1s0v1:1" "$(variable "$node" NCCL_IB_HCA)"
-	t_eq "for UCX, too" "rxe-enp1s0v0:1,rxe-enp1s0v1:1" "$(variable "$node" UCX_NET_DEVICES)"
-done
-for n in 1 2; do
-	t_ok "$(writes one "$n") from pod to pod" traffic "$(writes one "$n")" "$(writes two "$n") 10.3.$((n - 1)).1"
-done
-# shellcheck disable=SC2016 # the node's shell expands it
-for node in one two; do
-	hack/node exec "$node" 'kill $(cat /root/job)'
-done
 t_ok "the namespace ends" one "ip netns del pod"
 t_ok "VF and RDMA device are on the host again" one \
 	"for i in \$(seq $(slowly 50)); do rdma link | grep -q 'rxe-enp1s0v0/1 .* netdev net1' && exit; sleep 0.2; done; exit 1"

@@ -145,8 +145,7 @@ static const struct step_kind kinds[] = {
 		.deadline_ms = 60000,
 		.fields = {ADDRESS("pf"),
 			   {.name = "setting", .type = STEP_FIELD_NAME},
-			   {.name = "value", .type = STEP_FIELD_SETTING},
-			   {.name = "force", .type = STEP_FIELD_BOOL, .optional = true}},
+			   {.name = "value", .type = STEP_FIELD_SETTING}},
 	},
 	{
 		.name = "set-vf-mac",

@@ -290,6 +290,7 @@ TEST_WITH(pods_and_the_node_s_own_nic_keep_theirs, set_up, tear_down)
 	assert_true(does(*state, "rdmaCmTos", "106"));
 	host_tree_add_default_route(*state, "ens1f0np0");
 	refuses(*state, TREE_MLX, "rdmaCmTos", "0", "ProtectedPf", "it is not touched");
+	refuses(*state, TREE_MLX, "rdmaCmTos", "0, force: true", "BadStep", "force");
 	assert_false(does(*state, "rdmaCmTos", "106"));
 	refuses(*state, TREE_MLX, "pfc", "[9]", "BadStep", "pfc: [9], must be");
 }

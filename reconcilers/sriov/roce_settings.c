@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "lib/json/condition.h"
 #include "lib/json/json.h"
 #include "nodeagent/model/nic_settings.h"
 
@@ -227,6 +228,11 @@ json_t *roce_settings_unmet(const json_t *nic, const json_t *pf)
 
 bool roce_settings_are_met(const json_t *state)
 {
+	/* Whether a NIC is passed over, its agent alone knows, which is content then. */
+	bool is_well = str_eq(condition_status_of(json_at(state, "status", "conditions"), "Ready"),
+			      "True") &&
+		       json_integer_value(json_at(state, "status", "observedGeneration")) ==
+			       json_generation(state);
 	json_t *nic;
 	size_t i;
 
@@ -235,9 +241,8 @@ bool roce_settings_are_met(const json_t *state)
 					     json_str_or(json_at(nic, "pciAddress"), ""));
 		json_auto_t *unmet = roce_settings_unmet(nic, pf);
 
-		/* Whether such a NIC is passed over, its agent alone knows. */
 		if (pf && json_array_size(unmet) > 0 &&
-		    !json_is_true(json_at(nic, "unlessProtected")))
+		    !(is_well && json_is_true(json_at(nic, "unlessProtected"))))
 			return false;
 	}
 	return true;

@@ -366,3 +366,34 @@ TEST(a_deleted_pool_is_let_go)
 	assert_int_equal(pool_config_reconcile(world, "sys/a", &second, &err), 0);
 	assert_true(plan_is_empty(&second));
 }
+
+TEST(a_node_follows_when_its_nics_have_the_settings)
+{
+	static const struct {
+		const char *nic, *settings, *ready;
+		bool unmet;
+	} rows[] = {
+		{"settings: {pfc: [3]}", "{pfc: [3]}", "False", false},
+		{"settings: {pfc: [3]}", "{pfc: []}", "True", true},
+		{"settings: {ecn: [3]}", "{pfc: []}", "True", true},
+		{"settings: {ecn: [3]}, ifSupported: [ecn]", "{pfc: []}", "False", false},
+		{"settings: {pfc: [3]}, unlessProtected: true", "{pfc: []}", "False", true},
+		{"settings: {pfc: [3]}, unlessProtected: true", "{pfc: []}", "True", false},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_free char *text = str_printf(
+			"{metadata: {generation: 2}, spec: {nicSettings: [{pciAddress: a, %s}]}, "
+			"status: {observedGeneration: 2, conditions: [{type: Ready, status: "
+			"'%s'}], "
+			"interfaces: [{pciAddress: a, settings: %s}]}}",
+			rows[i].nic, rows[i].ready, rows[i].settings);
+		json_auto_t *world = world_with("{sys/a: {spec: {}}}"), *node_state = yaml(text);
+		json_auto_t *reports = json_object(), *labels = json_object();
+
+		pool_config_put_report(world, labels, node_state, reports);
+		if ((json_at(json_object_iter_value(json_object_iter(reports)), "unmet") != NULL) !=
+		    rows[i].unmet)
+			fail_msg("%zu: %s", i, json_text(reports));
+	}
+}

@@ -96,8 +96,8 @@ TEST(a_value_is_right_or_told_what_is)
 		int code = nic_setting_check(values[i].name, json_at(doc, "v"), &err);
 
 		if ((code == 0) != !values[i].error ||
-		    (code < 0 && (!str_starts(err.text, values[i].error) ||
-				  !str_eq(err.reason, "BadSetting"))))
+		    (code < 0 &&
+		     (!str_starts(err.text, values[i].error) || !str_eq(err.reason, "BadSetting"))))
 			fail_msg("%s: %s: %s", values[i].name, values[i].value, err.text);
 	}
 	/* Each has a row that is right. */

@@ -194,24 +194,14 @@ static json_t *lag_entry(const struct view *view, const struct rtnl_interface *i
 	return ret;
 }
 
-/* What is not known is a problem, and in neither of the two. */
 static void put_settings(struct view *view, const char *address, json_t *ret)
 {
-	json_auto_t *failed = json_object();
-	const struct pf_settings all = {json_object(), json_object(), failed};
-	const char *name;
-	json_t *why;
+	const struct pf_settings all = {json_object(), json_object(), json_object()};
 
 	pf_settings_read(view->host, address, NULL, &all);
 	json_put(ret, "settings", all.values);
 	json_put(ret, "settingsUnsupported", all.unsupported);
-	json_each (failed, name, why) {
-		struct err err = {0};
-
-		(void)err_set(&err, ERR_HOST, "SettingUnreadable", "%s: %s", name,
-			      json_string_value(why));
-		view_problem(view, address, &err);
-	}
+	json_put(ret, "settingsUnreadable", all.failed);
 }
 
 static json_t *pf_entry(struct view *view, const char *address)

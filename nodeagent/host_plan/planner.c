@@ -247,8 +247,11 @@ static void plan_due(struct planning *p, const struct pf *pf, const json_t *due,
 	}
 }
 
-/* Protection is said of what is wanted; what is to be put back waits in silence. */
-static void say_problems(struct planning *p, const struct pf *pf, const json_t *due)
+/*
+ * Protection is said of what is wanted; what is to be put back waits in silence. values: of found.
+ */
+static void say_problems(struct planning *p, const struct pf *pf, const json_t *due,
+			 const json_t *values)
 {
 	const json_t *offered = json_at(pf->now.entry, "settings"), *value;
 	auto_strbuf struct strbuf kept = {0}, lacking = {0}, list = {0};
@@ -269,6 +272,11 @@ static void say_problems(struct planning *p, const struct pf *pf, const json_t *
 		first = lacking.len ? first : words;
 		strbuf_addf(&lacking, "%s%.40s", lacking.len ? ", " : "", name);
 	}
+	json_each (json_at(pf->now.entry, "settingsUnreadable"), name, value)
+		if (json_at(pf->nic, "settings", name) || json_at(values, name))
+			planner_problem(p, pf, "SettingUnreadable",
+					"%.40s: " QUOTE ": it stays as it is; see the kernel log",
+					name, json_str_or(value, "?"));
 	if (kept.len && !json_is_true(json_at(pf->nic, "unlessProtected")))
 		planner_problem(p, pf, "ProtectedPf",
 				QUOTE " " QUOTE ", so its settings stay as they are (%s): select "
@@ -316,7 +324,7 @@ static void plan_settings(struct planning *p, const struct pf *pf)
 		return;
 	if (!pf->now.protected)
 		plan_due(p, pf, due, values);
-	say_problems(p, pf, due);
+	say_problems(p, pf, due, values);
 	(void)json_object_del(json_object_get(p->found, "settings"), pf->address);
 	if (json_object_size(values) == 0)
 		return;

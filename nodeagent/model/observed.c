@@ -29,6 +29,7 @@ json_t *observed_status_interfaces(const json_t *observed)
 	json_array_foreach (ret, i, pf) {
 		(void)json_object_del(pf, "host");
 		(void)json_object_del(pf, "settingsUnsupported");
+		(void)json_object_del(pf, "settingsUnreadable");
 		json_array_foreach (json_object_get(pf, "Vfs"), j, vf) {
 			(void)json_object_del(vf, "host");
 		}

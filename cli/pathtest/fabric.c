@@ -34,6 +34,30 @@ const char fabric_count_script[] =
 static const char *const shared_settings[] = {"pfc", "pauseFrames", "trust", "dscpToPriority",
 					      "ecn", "cnp"};
 
+/*
+ * Where a NIC gives all RoCE packets one traffic class, whose upper six bits are their DSCP: has
+ * that one's priority PFC, if any has?
+ */
+static void add_unprotected(const json_t *nic, const char *where, struct strbuf *differ)
+{
+	const json_t *settings = json_at(nic, "settings"), *pfc = json_at(settings, "pfc");
+	long long class = json_integer_value(json_at(settings, "trafficClass"));
+	long long dscp = class >> 2, priority;
+	auto_free char *key = str_printf("%lld", dscp);
+	json_t *one;
+	size_t i;
+
+	if (!json_at(settings, "trafficClass") || class < 0 || json_array_size(pfc) == 0 ||
+	    !json_at(settings, "dscpToPriority") || !str_eq(json_str_at(settings, "trust"), "dscp"))
+		return;
+	priority = json_integer_value(json_at(settings, "dscpToPriority", key));
+	json_array_foreach (pfc, i, one)
+		if (json_integer_value(one) == priority)
+			return;
+	strbuf_addf(differ, "%sRoCE has DSCP %lld %s, of priority %lld, which has no PFC",
+		    differ->len > 0 ? "; " : "", dscp, where, priority);
+}
+
 enum fabric_verdict fabric_compare(const json_t *client, const json_t *server, char *text,
 				   size_t size)
 {
@@ -58,8 +82,10 @@ enum fabric_verdict fabric_compare(const json_t *client, const json_t *server, c
 			strbuf_addf(&differ, "%s%s is %.80s here and %.80s there",
 				    differ.len > 0 ? "; " : "", name, one, other);
 	}
+	add_unprotected(client, "here", &differ);
+	add_unprotected(server, "there", &differ);
 	if (differ.len > 0)
-		snprintf(text, size, "%s: make them alike, on switches, too", strbuf_str(&differ));
+		snprintf(text, size, "%s: set both NICs, and switches, alike", strbuf_str(&differ));
 	else if (same.len > 0)
 		snprintf(text, size, "alike: %s", strbuf_str(&same));
 	else

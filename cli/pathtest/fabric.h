@@ -12,8 +12,8 @@ enum fabric_verdict { FABRIC_UNKNOWN, FABRIC_OK, FABRIC_FAILED };
 
 /*
  * Do the two NICs (pathtest_pf(); NULL: not known) agree on what both ends and the switches between
- * them have to agree on? Unknown where a NodeState shows no settings. The text says what is seen;
- * empty: of both nothing is known.
+ * them have to agree on, and has the priority of RoCE packets PFC? Unknown where a NodeState shows
+ * no settings. The text says what is seen; empty: of both nothing is known.
  */
 enum fabric_verdict fabric_compare(const json_t *client, const json_t *server, char *text,
 				   size_t size);

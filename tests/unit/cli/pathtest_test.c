@@ -682,7 +682,21 @@ TEST(settings_of_both_ends_are_compared)
 		{"{\"settings\":{\"pfc\":[3],\"ecn\":[3],\"dscpToPriority\":{\"26\":3}}}",
 		 "{\"settings\":{\"pfc\":[],\"ecn\":[3],\"dscpToPriority\":{}}}", FABRIC_FAILED,
 		 "pfc is [3] here and [] there; dscpToPriority is {\"26\":3} here and {} there: "
-		 "make them alike, on switches, too"},
+		 "set both NICs, and switches, alike"},
+		{"{\"settings\":{\"pfc\":[3],\"trust\":\"dscp\",\"dscpToPriority\":{\"26\":3},"
+		 "\"trafficClass\":106}}",
+		 "{\"settings\":{\"pfc\":[3],\"trust\":\"dscp\",\"dscpToPriority\":{\"26\":3},"
+		 "\"trafficClass\":0}}",
+		 FABRIC_FAILED,
+		 "RoCE has DSCP 0 there, of priority 0, which has no PFC: set both NICs, and "
+		 "switches, alike"},
+		/* Each program says which. */
+		{"{\"settings\":{\"pfc\":[3],\"trust\":\"dscp\",\"dscpToPriority\":{},"
+		 "\"trafficClass\":-1}}",
+		 "{\"settings\":{\"pfc\":[3],\"trust\":\"pcp\",\"dscpToPriority\":{},"
+		 "\"trafficClass\":0}}",
+		 FABRIC_FAILED,
+		 "trust is \"dscp\" here and \"pcp\" there: set both NICs, and switches, alike"},
 	};
 	char text[PATHTEST_SEEN_MAX];
 

@@ -620,7 +620,7 @@ TEST_WITH(ports_are_wanted_by_policies_and_resources, set_up, tear_down)
 TEST_WITH(limits_are_read_as_the_flag_has_them, set_up, tear_down)
 {
 	static const char *const bad[] = {
-		"flaps", "flaps=0",       "flaps=9",  "window=", "flap=3",   "window=x",
+		"flaps", "flaps=0",       "flaps=9",  "window=", "flap=3",    "window=x",
 		"=3",    "recover=86401", "flaps=3 ", ",",       "flaps=3,,", "lanes=-1"};
 	struct link_limits kept;
 	struct err err = {0};
@@ -696,7 +696,8 @@ TEST_WITH(a_status_of_strangers_is_read_with_care, set_up, tear_down)
 		"{bootID: b, ports: [5, {}, {pciAddress: x}, {pciAddress: '" A
 		"', changes: [{}, 7, "
 		"{up: true, time: never}, {up: 1, time: '2026-01-01T00:00:00Z'}], flaps: -4, "
-		"carrierChanges: -1, linkDowned: x, fastestMbps: -9, verdict: 5, reason: [], since: 0}]}",
+		"carrierChanges: -1, linkDowned: x, fastestMbps: -9, verdict: 5, reason: [], "
+		"since: 0}]}",
 		"{bootID: b, ports: [{pciAddress: '" A "', changes: [{up: false, times: -9, time: "
 		"'2026-01-01T00:00:00Z'}, {up: false, times: 9223372036854775807, time: "
 		"'2026-01-01T00:00:00Z'}]}]}",

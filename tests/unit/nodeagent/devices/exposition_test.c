@@ -218,9 +218,9 @@ TEST(sums_are_read_from_what_was_written)
 		"-1\nrdma_unicast_packets_received_total" PF
 		"9\nrdma_symbol_error_total{rdma_parent_name=\"\xff\",is_root=\"true\"} 1";
 	json_auto_t *sums = exposition_read(text, strlen(text));
-	json_auto_t *want =
-		parse("{\"seconds\": 1.7e9, \"ports\": {\"ens1\": {\"pause\": 7.0, \"received\": 1000.0}}, \"pods\": "
-		      "{\"ns/a\\\"b\": {\"ens1\": {\"received\": 7.0}}}}");
+	json_auto_t *want = parse("{\"seconds\": 1.7e9, \"ports\": {\"ens1\": {\"pause\": 7.0, "
+				  "\"received\": 1000.0}}, \"pods\": "
+				  "{\"ns/a\\\"b\": {\"ens1\": {\"received\": 7.0}}}}");
 
 	assert_true(json_same(sums, want));
 }

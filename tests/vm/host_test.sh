@@ -35,7 +35,7 @@ step() {
 	local json="{\"step\": \"$1\"" field
 
 	for field in "${@:2}"; do
-		[[ ${field#*=} =~ ^([0-9]+|true|false|\{.*\})$ ]] && json+=", \"${field%%=*}\": ${field#*=}" ||
+		[[ ${field#*=} =~ ^([0-9]+|true|false|[[{].*)$ ]] && json+=", \"${field%%=*}\": ${field#*=}" ||
 			json+=", \"${field%%=*}\": \"${field#*=}\""
 	done
 	node "$tool step '$json}'" | jq -r 'if .changed then "changed" else "same" end'
@@ -76,6 +76,38 @@ t_ok "a PF without SR-IOV has no VFs" refused NoSriov step set-num-vfs pf="$mgmt
 t_ok "a PF's driver is not touched" refused NotAVf step unbind-driver vf=$pf
 t_ok "igb has no eSwitch" refused ESwitchRefused step set-eswitch pf=$pf mode=switchdev
 t_ok "a device that is not there" refused DeviceGone step set-num-vfs pf=0000:77:00.0 count=1
+
+# --- settings -----------------------------------------------------------------------------------
+# setting FILTER: what jq makes of those of the PF.
+setting() {
+	node "$tool observe settings" | jq -c ".interfaces[] | select(.pciAddress == \"$pf\") | $1"
+}
+
+# sets NAME VALUE, and puts back what was there.
+sets() {
+	local was
+
+	was=$(setting ".settings.$1")
+	changes set-nic-setting pf=$pf setting="$1" value="$2" && changes set-nic-setting pf=$pf setting="$1" value="$was"
+}
+
+t_ok "rings" sets rings '{"rx":512,"tx":1024}'
+t_ok "channels" sets channels '{"combined":3}'
+t_ok "pause frames" sets pauseFrames "$(setting '.settings.pauseFrames != true')"
+t_ok "no more descriptors than igb has" refused SettingOutOfRange step set-nic-setting pf=$pf setting=rings 'value={"rx":8192}'
+t_ok "a ring that igb rounds" refused NotAsAsked step set-nic-setting pf=$pf setting=rings 'value={"rx":500}'
+t_eq "rings, put back" changed "$(step set-nic-setting pf=$pf setting=rings 'value={"rx":256}')"
+t_ok "igb has no DCB" refused SettingUnsupported step set-nic-setting pf=$pf setting=pfc 'value=[3]'
+t_ok "QEMU's igb takes no other size of reads" refused NotAsAsked step set-nic-setting pf=$pf setting=maxReadRequest value=4096
+t_ok "no RDMA device, no rdma_cm" refused SettingUnsupported step set-nic-setting pf=$pf setting=rdmaCmTos value=106
+node "modprobe rdma_cm && { grep -q configfs /proc/mounts || mount -t configfs none /sys/kernel/config; } &&
+	rdma link add rxe0 type rxe netdev $(setting .name)"
+t_ok "type of service of rdma_cm" changes set-nic-setting pf=$pf setting=rdmaCmTos value=106
+t_eq "the kernel has it" 106 "$(node cat /sys/kernel/config/rdma_cm/rxe0/ports/1/default_roce_tos)"
+t_ok "and the one before" changes set-nic-setting pf=$pf setting=rdmaCmTos value=0
+t_eq "Soft-RoCE has version 2" '"v2"' "$(setting .settings.rdmaCmRoceMode)"
+t_ok "and no other" refused SettingRefused step set-nic-setting pf=$pf setting=rdmaCmRoceMode value=v1
+node rdma link del rxe0
 
 # --- VFs, in the order of the planner ----------------------------------------------------------
 node "echo \$\$ >/root/watching; exec timeout 900 $tool watch 900 >/root/events" &

@@ -123,8 +123,8 @@ static json_t *find_gpus(const struct search *search, const json_t **ret_pod, si
 
 	*ret_n = 0;
 	json_array_foreach (search->lack, i, pod) {
-		json_t *gpus = affinity_wanted(pod, search->holders, search->allocated,
-					       search->resource);
+		json_t *gpus =
+			affinity_wanted(pod, search->holders, search->allocated, search->resource);
 
 		if (!gpus)
 			continue;

@@ -208,7 +208,8 @@ json_t *port_details_read(struct host *host, const json_t *port, struct err *err
 	assert(host);
 	if (netdev && !address) {
 		module = transceiver_read(host, netdev);
-		return json_pack("{s:o}", "transceiver", module ? json_incref(module) : json_object());
+		return json_pack("{s:o}", "transceiver",
+				 module ? json_incref(module) : json_object());
 	}
 	if (!address || !pci_address_is_valid(address)) {
 		(void)err_set(err, ERR_BUG, "BadRequest", "a port has a PCI address");

@@ -58,9 +58,9 @@ struct dra_driver {
 	struct prepare *prepares;
 	struct dra_health *health;
 	bool is_agent_away; /* devices may be otherwise by now */
-	json_t *state;    /* NULL: it cannot be read */
-	json_t *prepared; /* of it */
-	json_t *pools;    /* NULL: not set yet */
+	json_t *state;      /* NULL: it cannot be read */
+	json_t *prepared;   /* of it */
+	json_t *pools;      /* NULL: not set yet */
 	char *boot;
 	bool is_removed;     /* a folder was, and that was reported */
 	char complained[32]; /* reason of the last warning */

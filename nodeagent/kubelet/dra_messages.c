@@ -145,8 +145,7 @@ struct ProtobufCMessage *dra_message_health(const json_t *health, int64_t time_s
 		return &message->base;
 	message->devices = mem_calloc(json_array_size(health), sizeof(void *));
 	json_array_foreach (health, i, device) {
-		Dra__DeviceHealth *entry =
-			MESSAGE_NEW(Dra__DeviceHealth, dra__device_health__init);
+		Dra__DeviceHealth *entry = MESSAGE_NEW(Dra__DeviceHealth, dra__device_health__init);
 
 		entry->device = MESSAGE_NEW(Dra__DeviceIdentifier, dra__device_identifier__init);
 		entry->device->pool_name = text_of(json_at(device, "pool"));

@@ -107,8 +107,7 @@ static int set_up(void **state)
 	auto_free char *plugins = NULL, *pods = NULL, *socket = NULL;
 	int pair[2];
 
-	s = (struct stand){
-		.dir = scratch_new(), .observed = yaml(HOST), .pending = json_array()};
+	s = (struct stand){.dir = scratch_new(), .observed = yaml(HOST), .pending = json_array()};
 	plugins = str_printf("%s/device-plugins", s.dir);
 	pods = str_printf("%s/pod-resources", s.dir);
 	socket = str_printf("%s/kubelet.sock", pods);
@@ -182,8 +181,7 @@ static void pending(const char *pod, const char *n)
 	pending_of("ml", pod, n, NULL, 0);
 }
 
-#define LIST                                                                                       \
-	"GET /api/v1/pods?fieldSelector=status.phase%3DPending%2Cspec.nodeName%3Dn1"
+#define LIST "GET /api/v1/pods?fieldSelector=status.phase%3DPending%2Cspec.nodeName%3Dn1"
 /* Answer a list, of namespaces other than those of `less`, with the pods that are pending. */
 static void answer_list(const char *less)
 {

@@ -444,15 +444,17 @@ json_t *host_checks_of_settings(const json_t *observed, const json_t *facts)
 	return ret;
 }
 
-/* One of the same reason about the same subject. */
-static bool has_same(const json_t *list, const json_t *finding)
+/* One of the same reason about the same subject; closely: and with the same expectation. */
+static bool has_same(const json_t *list, const json_t *finding, bool closely)
 {
 	json_t *item;
 	size_t i;
 
 	json_array_foreach (list, i, item)
 		if (json_same(json_at(item, "reason"), json_at(finding, "reason")) &&
-		    json_same(json_at(item, "subject"), json_at(finding, "subject")))
+		    json_same(json_at(item, "subject"), json_at(finding, "subject")) &&
+		    (!closely ||
+		     json_same(json_at(item, "expected"), json_at(finding, "expected"))))
 			return true;
 	return false;
 }
@@ -464,8 +466,8 @@ json_t *host_checks_settle(const json_t *found, const json_t *before, const json
 
 	assert(json_is_array(found));
 	json_array_foreach (found, i, item)
-		if (json_array_size(ret) < HOST_CHECKS_MAX && !has_same(ret, item) &&
-		    (has_same(before, item) || has_same(shown, item)))
+		if (json_array_size(ret) < HOST_CHECKS_MAX && !has_same(ret, item, true) &&
+		    (has_same(before, item, false) || has_same(shown, item, false)))
 			json_array_append(ret, item);
 	return ret;
 }

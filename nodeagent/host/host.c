@@ -64,6 +64,15 @@ static int kernel_mkdir(void *ctx, int root_fd, const char *path, struct err *er
 	return 0;
 }
 
+static void kernel_rmdir(void *ctx, int root_fd, const char *path)
+{
+	auto_free char *above = str_ndup(path, (size_t)(strrchr(path, '/') - path));
+	auto_close int fd = root_open(root_fd, above, O_RDONLY | O_DIRECTORY, 0);
+
+	if (fd >= 0)
+		(void)unlinkat(fd, strrchr(path, '/') + 1, AT_REMOVEDIR);
+}
+
 static void kernel_sleep_ms(void *ctx, int ms)
 {
 	struct timespec left = {ms / 1000, (long)(ms % 1000) * 1000000};
@@ -106,6 +115,7 @@ static const struct host_doors kernel_doors = {
 	.write = kernel_write,
 	.write_at = kernel_write_at,
 	.mkdir = kernel_mkdir,
+	.rmdir = kernel_rmdir,
 	.exchange = NULL, /* sockets */
 	.sleep_ms = kernel_sleep_ms,
 	.ethtool = kernel_ethtool,

@@ -35,6 +35,7 @@ enum init_system {
  * write_at  the same at a place in a file of bytes: the configuration space of a PCI function.
  * mkdir     a folder of configfs, whose files the kernel makes
  *           (Documentation/filesystems/configfs.rst). ERR_HOST "WriteRefused" with errno.
+ * rmdir     remove it again; what cannot be removed stays.
  * exchange  that of netlink (netlink/netlink.h), with NETLINK_ROUTE, NETLINK_RDMA and
  *           NETLINK_GENERIC.
  * sleep_ms  between two looks at something that is to happen.
@@ -53,6 +54,7 @@ struct host_doors {
 	int (*write_at)(void *ctx, int root_fd, const char *path, size_t at, const void *data,
 			size_t len, struct err *err);
 	int (*mkdir)(void *ctx, int root_fd, const char *path, struct err *err);
+	void (*rmdir)(void *ctx, int root_fd, const char *path);
 	netlink_exchange_fn *exchange;
 	void (*sleep_ms)(void *ctx, int ms);
 	int (*ethtool)(void *ctx, const char *interface, void *command, struct err *err);

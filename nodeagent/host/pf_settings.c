@@ -35,6 +35,7 @@ struct pf {
 	struct dcb dcb;
 	struct err dcb_refused; /* class ERR_NONE: dcb holds, when it was asked for */
 	bool is_dcb_asked;
+	char *made; /* folder of configfs, NULL: none; see leave_device() */
 };
 
 /* The name of the setting; values are new, and of a form that nic_setting_check() takes. */
@@ -285,7 +286,19 @@ static json_t *rdma_names(struct pf *pf, struct err *err)
 					: unsupported(err, "it has no RDMA device");
 }
 
-/* The file of a setting of a device, new; its folder is there. NULL with err. */
+/*
+ * Values are the device's (drivers/infiniband/core/cma.c): they stay when the folder goes, which
+ * would keep rdma_cm from being unloaded. One that was there stays.
+ */
+static void leave_device(struct pf *pf)
+{
+	if (pf->made)
+		pf->host->doors->rmdir(pf->host->doors_ctx, pf->host->root, pf->made);
+	free(pf->made);
+	pf->made = NULL;
+}
+
+/* The file of a setting of a device, new; its folder is there until leave_device(). NULL with err. */
 static char *device_path(struct pf *pf, const char *name, const char *device, struct err *err)
 {
 	auto_free char *folder = str_printf(CONFIGFS "/%s", device);
@@ -303,9 +316,11 @@ static char *device_path(struct pf *pf, const char *name, const char *device, st
 		      "there is no /" CONFIGFS ": load the module rdma_cm, and mount configfs",
 		      err))
 		return NULL;
-	if (!sysfs_exists(pf->host, folder) &&
-	    pf->host->doors->mkdir(pf->host->doors_ctx, pf->host->root, folder, err) < 0)
-		return NULL;
+	if (!sysfs_exists(pf->host, folder)) {
+		if (pf->host->doors->mkdir(pf->host->doors_ctx, pf->host->root, folder, err) < 0)
+			return NULL;
+		pf->made = str_dup(folder);
+	}
 	return str_printf("%s/ports/" PORT "/default_roce_%s", folder,
 			  str_eq(name, "rdmaCmTos") ? "tos" : "mode");
 }
@@ -349,6 +364,7 @@ static json_t *read_devices(struct pf *pf, const char *name, struct err *err)
 		json_t *value = read_device(pf, name, json_string_value(device), err);
 		bool differs = ret && value && !json_same(ret, value);
 
+		leave_device(pf);
 		if (!value)
 			return NULL;
 		json_replace(&ret, value);
@@ -368,11 +384,11 @@ static int write_devices(struct pf *pf, const char *name, const json_t *value, s
 
 	json_array_foreach (names, i, device) {
 		const char *which = json_string_value(device);
-		json_auto_t *now = read_device(pf, name, which, err);
-		auto_free char *path = now ? device_path(pf, name, which, err) : NULL;
+		auto_free char *path = device_path(pf, name, which, err);
+		int code = path ? sysfs_write(pf->host, path, text ? text : mode, err) : -1;
 
-		if (!path || (!json_same(now, value) &&
-			      sysfs_write(pf->host, path, text ? text : mode, err) < 0))
+		leave_device(pf);
+		if (code < 0)
 			return err_in(err, "%s", which);
 	}
 	return names ? 0 : -1;

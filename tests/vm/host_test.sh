@@ -103,7 +103,7 @@ t_ok "no RDMA device, no rdma_cm" refused SettingUnsupported step set-nic-settin
 node "modprobe rdma_cm && { grep -q configfs /proc/mounts || mount -t configfs none /sys/kernel/config; } &&
 	rdma link add rxe0 type rxe netdev $(setting .name)"
 t_ok "type of service of rdma_cm" changes set-nic-setting pf=$pf setting=rdmaCmTos value=106
-t_eq "the kernel has it" 106 "$(node cat /sys/kernel/config/rdma_cm/rxe0/ports/1/default_roce_tos)"
+t_eq "the kernel has it" 106 "$(node "cd /sys/kernel/config/rdma_cm && mkdir rxe0 && cat rxe0/ports/1/default_roce_tos && rmdir rxe0")"
 t_ok "and the one before" changes set-nic-setting pf=$pf setting=rdmaCmTos value=0
 t_eq "Soft-RoCE has version 2" '"v2"' "$(setting .settings.rdmaCmRoceMode)"
 t_ok "and no other" refused SettingRefused step set-nic-setting pf=$pf setting=rdmaCmRoceMode value=v1

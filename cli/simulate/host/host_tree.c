@@ -119,6 +119,11 @@ static int door_mkdir(void *ctx, int root_fd, const char *path, struct err *err)
 	return code < 0 ? refuse(code, err) : 0;
 }
 
+static void door_rmdir(void *ctx, int root_fd, const char *path)
+{
+	tree_remove_cm_folder(ctx, path);
+}
+
 static int netlink_request_of(struct host_tree *tree, int protocol, const struct nlmsghdr *request,
 			      struct strbuf *data)
 {
@@ -294,6 +299,7 @@ static const struct host_doors doors = {
 	.write = door_write,
 	.write_at = door_write_at,
 	.mkdir = door_mkdir,
+	.rmdir = door_rmdir,
 	.exchange = door_exchange,
 	.sleep_ms = door_sleep,
 	.ethtool = door_ethtool,

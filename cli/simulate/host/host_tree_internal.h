@@ -198,6 +198,7 @@ int tree_ethtool_request(struct host_tree *tree, const struct nlmsghdr *request,
 int tree_write_setting(struct host_tree *tree, const char *path, const char *text);
 /* sys/kernel/config/rdma_cm/<RDMA device> */
 int tree_make_cm_folder(struct host_tree *tree, const char *path);
+void tree_remove_cm_folder(struct host_tree *tree, const char *path);
 int tree_write_config(struct host_tree *tree, const char *path, size_t at, const void *data,
 		      size_t len);
 /* Pauses, rings and channels of ethtool: 1; 0: it is another request. */

@@ -9,6 +9,7 @@
 #include <linux/genetlink.h>
 #include <linux/pci_regs.h>
 #include <linux/rtnetlink.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -17,6 +18,8 @@
 
 /* mlx5: the unit of buffers (port_buffer.c). */
 enum { BUFFER_CELL = 128 };
+/* What devices have while they have no folder. */
+#define KEPT "sys/kernel/rdma_cm-"
 
 static bool exists(const struct host_tree *tree, const char *path)
 {
@@ -48,15 +51,25 @@ int tree_write_setting(struct host_tree *tree, const char *path, const char *tex
 int tree_make_cm_folder(struct host_tree *tree, const char *path)
 {
 	const char *device = strrchr(path, '/') + 1;
+	auto_free char *kept = str_printf(KEPT "%s", device);
 	auto_free char *known = str_printf("sys/class/infiniband/%s", device);
 	auto_free char *tos = str_printf("%s/ports/1/default_roce_tos", path);
 	auto_free char *mode = str_printf("%s/ports/1/default_roce_mode", path);
 
 	if (!exists(tree, known))
 		return -ENODEV;
+	if (renameat(tree->root, kept, tree->root, path) == 0)
+		return 0;
 	host_tree_file(tree, tos, "0\n");
 	host_tree_file(tree, mode, "RoCE v2\n");
 	return 0;
+}
+
+void tree_remove_cm_folder(struct host_tree *tree, const char *path)
+{
+	auto_free char *kept = str_printf(KEPT "%s", strrchr(path, '/') + 1);
+
+	tree_need(renameat(tree->root, path, tree->root, kept) == 0, path);
 }
 
 int tree_write_config(struct host_tree *tree, const char *path, size_t at, const void *data,

@@ -8,6 +8,7 @@
 #include "cli/simulate/host/host_tree.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/observe.h"
+#include "nodeagent/host/sysfs.h"
 #include "nodeagent/model/nic_settings.h"
 #include "nodeagent/worker/execute.h"
 #include "tests/support/yaml.h"
@@ -166,6 +167,7 @@ TEST_WITH(vfs_get_what_rdma_devices_have, set_up, tear_down)
 	json_auto_t *vfs = yaml("{step: set-num-vfs, pf: '" TREE_MLX "', count: 2}");
 	json_auto_t *result = NULL, *before = NULL, *after = NULL;
 	auto_free char *tos = NULL, *class = NULL;
+	json_auto_t *folders = NULL;
 	struct err err = {0};
 
 	assert_true(does(*state, "rdmaCmTos", "106"));
@@ -178,10 +180,18 @@ TEST_WITH(vfs_get_what_rdma_devices_have, set_up, tear_down)
 	assert_true(does(*state, "trafficClass", "106"));
 	after = seen(*state, TREE_MLX, "settings");
 	assert_int_equal(json_integer_value(json_at(after, "rdmaCmTos")), 106);
-	tos = host_tree_read(*state, "sys/kernel/config/rdma_cm/mlx5_0v1/ports/1/default_roce_tos");
+	tos = host_tree_read(*state, "sys/kernel/rdma_cm-mlx5_0v1/ports/1/default_roce_tos");
 	class = host_tree_read(*state, "sys/class/infiniband/mlx5_0v1/tc/1/traffic_class");
 	assert_string_equal(tos, "106\n");
 	assert_string_equal(class, "Global tclass=106\n");
+	/* No folder of ours keeps the module; one of others stays. */
+	folders = sysfs_list(host_tree_host(*state), "sys/kernel/config/rdma_cm");
+	assert_int_equal(json_array_size(folders), 1);
+	host_tree_file(*state, "sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_tos", "7\n");
+	assert_true(does(*state, "rdmaCmTos", "0"));
+	json_decref(folders);
+	folders = sysfs_list(host_tree_host(*state), "sys/kernel/config/rdma_cm");
+	assert_int_equal(json_array_size(folders), 2);
 }
 
 /* The driver and the kernel say no, in different ways; or say yes, and do something else. */

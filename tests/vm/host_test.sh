@@ -88,7 +88,7 @@ sets() {
 	local was
 
 	was=$(setting ".settings.$1")
-	changes set-nic-setting pf=$pf setting="$1" value="$2" && changes set-nic-setting pf=$pf setting="$1" value="$was"
+	changes set-nic-setting pf="$pf" setting="$1" value="$2" && changes set-nic-setting pf="$pf" setting="$1" value="$was"
 }
 
 t_ok "rings" sets rings '{"rx":512,"tx":1024}'

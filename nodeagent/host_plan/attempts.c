@@ -99,6 +99,9 @@ static int64_t again_ms(const struct failure *failure, int64_t now_ms, int chanc
 
 	if (str_eq(failure->err.reason, "RdmaModeBusy"))
 		return INT64_MAX;
+	if (str_eq(failure->err.reason, "NotAsAsked") &&
+	    str_eq(json_str_at(failure->entry, "step", "step"), "set-nic-setting"))
+		pause = ATTEMPTS_ROUNDED_MS;
 	return now_ms + pause + pause * chance / 4000;
 }
 

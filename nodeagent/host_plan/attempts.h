@@ -25,6 +25,8 @@ enum {
 	/* How many of its pauses an order of set-eswitch waits after the other one failed, too. */
 	ATTEMPTS_OTHER_ORDER = 60,
 	ATTEMPTS_OTHER_ORDER_MAX_MS = 3600000,
+	/* A setting of which the driver makes another value: each try may take the link of all VFs. */
+	ATTEMPTS_ROUNDED_MS = 3600000,
 	/* A step may succeed so often within that time. */
 	ATTEMPTS_SAME_MAX = 5,
 	ATTEMPTS_SAME_MS = 60000,
@@ -42,6 +44,7 @@ void attempts_free(struct attempts *attempts);
  *   something is not there yet        some seconds
  *   refused by the host               doubled with each failure in a row, up to ATTEMPTS_MAX_MS
  *   wrong input, a bug of ours        ATTEMPTS_MAX_MS at once
+ *   NotAsAsked of set-nic-setting     ATTEMPTS_ROUNDED_MS at once
  *   RdmaModeBusy                      until attempts_forget_all(): a reboot is asked for instead
  *
  * set-eswitch has two orders, with "afterVfs" and without. After one failed, the other may be tried

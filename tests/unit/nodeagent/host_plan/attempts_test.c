@@ -57,6 +57,19 @@ TEST(pauses_grow_as_the_class_says)
 	}
 }
 
+/* A driver that rounds does so again, and each try may take the link of all VFs. */
+TEST(a_setting_that_a_driver_rounds_waits_for_long)
+{
+	auto_attempts struct attempts *a = attempts_new();
+	json_auto_t *rings = json_pack("{s:s, s:{s:s, s:s, s:s, s:{s:i}}}", "pf", "0000:01:00.0",
+				       "step", "step", "set-nic-setting", "pf", "0000:01:00.0",
+				       "setting", "rings", "value", "rx", 1000);
+	struct err err = failure(ERR_HOST, "NotAsAsked");
+
+	(void)attempts_step_failed(a, rings, &err, 1000, 0);
+	assert_int_equal(attempts_next_ms(a, 1000), 1000 + ATTEMPTS_ROUNDED_MS);
+}
+
 TEST(a_step_is_refused_while_it_waits)
 {
 	auto_attempts struct attempts *a = attempts_new();

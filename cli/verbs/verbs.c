@@ -85,7 +85,9 @@ static bool open_device(struct attempt *a, const char *name)
 		return false;
 	begin(a, VERBS_OPEN);
 	a->context = a->lib->open_device(found);
-	/* After a file that may not be opened the library looks for it in /dev/char, and says so. */
+	/*
+	 * After a file that may not be opened the library looks for it in /dev/char, and says so.
+	 */
 	if (!a->context && errno == ENOENT)
 		errno = a->lib->why_not_file(found->dev_name);
 	return end(a, VERBS_OPEN, a->context);

@@ -43,7 +43,7 @@ struct verbs_report {
 	bool is_late;  /* the deadline passed in the call that runs */
 	int signal;    /* that ended the process in the call that runs; 0: none */
 	int port;      /* the first that is active, else the first */
-	int gid_index; /* by which the message came back; -1: by its LID, as on most of InfiniBand */
+	int gid_index; /* by which the message came back; -1: by its LID, as on InfiniBand */
 	char text[64]; /* what the library says of a completion that failed; "" */
 };
 

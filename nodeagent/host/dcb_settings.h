@@ -17,8 +17,8 @@ json_t *dcb_setting_read(const struct dcb *dcb, const char *name);
 
 /*
  * Set one that was read of `now`, which is changed; what was not asked for stays. ERR_INVALID
- * "SettingOutOfRange": more than the driver offers; others as of dcb.h, EINVAL and others also where
- * the NIC's firmware manages DCB, which the text then says.
+ * "SettingOutOfRange": more than the driver offers; others as of dcb.h, EINVAL and others also
+ * where the NIC's firmware manages DCB, which the text then says.
  */
 int dcb_setting_write(struct netlink *netlink, const char *interface, struct dcb *now,
 		      const char *name, const json_t *value, struct err *err);

@@ -39,8 +39,8 @@ void ethtool_wire(struct host *host, const char *interface, json_t *counters);
 void ethtool_decode_wire(const void *bytes, size_t len, json_t *counters);
 
 /*
- * What is received, and what is sent: "pauseFrames" (1: on) and "rings"; of "channels" `combined` is
- * the first. `max` is 0 where the driver does not say.
+ * What is received, and what is sent: "pauseFrames" (1: on) and "rings"; of "channels" `combined`
+ * is the first. `max` is 0 where the driver does not say.
  */
 struct ethtool_pair {
 	struct {

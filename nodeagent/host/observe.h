@@ -21,8 +21,8 @@ enum {
 	/* Summarise GID tables: reads every slot (mlx5: 256 files per port); for the slow scan. */
 	HOST_OBSERVE_GIDS = 1 << 1,
 	/*
-	 * Read settings of PFs (pf_settings.h): some ten questions for each, of which drivers ask the
-	 * firmware a part.
+	 * Read settings of PFs (pf_settings.h): some ten questions for each, of which drivers ask
+	 * the firmware a part.
 	 */
 	HOST_OBSERVE_SETTINGS = 1 << 2,
 };

@@ -261,8 +261,8 @@ static void add_rdma(struct pf *pf, const char *address, json_t *names)
 
 /*
  * The PF's device and those of its VFs that we see, an array, new: each has such a setting of its
- * own, and a VF that is made has the driver's. Of software it is the device upon the interface. NULL
- * with err.
+ * own, and a VF that is made has the driver's. Of software it is the device upon the interface.
+ * NULL with err.
  */
 static json_t *rdma_names(struct pf *pf, struct err *err)
 {
@@ -298,7 +298,9 @@ static void leave_device(struct pf *pf)
 	pf->made = NULL;
 }
 
-/* The file of a setting of a device, new; its folder is there until leave_device(). NULL with err. */
+/*
+ * The file of a setting of a device, new; its folder is there until leave_device(). NULL with err.
+ */
 static char *device_path(struct pf *pf, const char *name, const char *device, struct err *err)
 {
 	auto_free char *folder = str_printf(CONFIGFS "/%s", device);
@@ -351,8 +353,8 @@ static json_t *read_device(struct pf *pf, const char *name, const char *device, 
 }
 
 /*
- * The PF's; where a VF has another one, that of the VF: one that was just made has the driver's. The
- * PF is the first that is set, so that what was set in part differs, too.
+ * The PF's; where a VF has another one, that of the VF: one that was just made has the driver's.
+ * The PF is the first that is set, so that what was set in part differs, too.
  */
 static json_t *read_devices(struct pf *pf, const char *name, struct err *err)
 {

@@ -19,7 +19,8 @@ struct pf_settings {
 /*
  * Read one setting, or with `only` NULL all, into the three, which are the caller's. Of a PF whose
  * interface is not in our network namespace: none. The folder of an RDMA device in configfs is made
- * for a moment where it is missing: without it the kernel shows nothing, and it changes nothing else.
+ * for a moment where it is missing: without it the kernel shows nothing, and it changes nothing
+ * else.
  */
 void pf_settings_read(struct host *host, const char *pf, const char *only,
 		      const struct pf_settings *ret);

@@ -25,7 +25,9 @@ enum {
 	/* How many of its pauses an order of set-eswitch waits after the other one failed, too. */
 	ATTEMPTS_OTHER_ORDER = 60,
 	ATTEMPTS_OTHER_ORDER_MAX_MS = 3600000,
-	/* A setting of which the driver makes another value: each try may take the link of all VFs. */
+	/*
+	 * A setting of which the driver makes another value: each try may take the link of all VFs.
+	 */
 	ATTEMPTS_ROUNDED_MS = 3600000,
 	/* A step may succeed so often within that time. */
 	ATTEMPTS_SAME_MAX = 5,

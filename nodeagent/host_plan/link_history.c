@@ -306,7 +306,9 @@ void link_history_counted(json_t *links, const json_t *devices, const json_t *ow
 		if (!json_is_integer(downs))
 			continue;
 		more = json_integer_value(downs) - number_of(port, "downs");
-		/* Losses of InfiniBand; the look that finds the port down may be before or after. */
+		/*
+		 * Losses of InfiniBand; the look that finds the port down may be before or after.
+		 */
 		if (!json_object_get(port, "carrierChanges") && counts &&
 		    json_object_get(port, "downs") && more > seen) {
 			add_change(port, false, more - seen, false, now_ms);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The step for one setting of a PF (nodeagent/model/nic_settings.h): look, check, set, read back. */
+/*
+ * The step for one setting of a PF (nodeagent/model/nic_settings.h): look, check, set, read back.
+ */
 #include "nodeagent/host/pci.h"
 #include "nodeagent/host/pf_settings.h"
 #include "nodeagent/model/nic_settings.h"

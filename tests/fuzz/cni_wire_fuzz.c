@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What plugin and server hear from each other: reading stays within the bytes; fields fill a
- * message; one that is written again from its fields is the same. Of any call loopback has a result.
+ * message; one that is written again from its fields is the same. Of any call loopback has a
+ * result.
  */
 #include <stdint.h>
 #include <stdlib.h>

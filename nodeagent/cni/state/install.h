@@ -28,8 +28,8 @@ bool install_is_other(int root, const char *path, const char *name);
 
 /*
  * What the folder has under our names, new, in the order of install_names: [{"name", "owner":
- * "nobody" | "ours" | "other", "saved", "common", "forAll"}] (nodeagent/cni/plan/profile.h). root: descriptor
- * of the host's root, bin_dir a path below it.
+ * "nobody" | "ours" | "other", "saved", "common", "forAll"}] (nodeagent/cni/plan/profile.h). root:
+ * descriptor of the host's root, bin_dir a path below it.
  */
 json_t *install_look(int root, const char *bin_dir);
 

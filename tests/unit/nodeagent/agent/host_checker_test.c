@@ -137,7 +137,9 @@ TEST_WITH(what_an_agent_before_has_listed_stays, set_up, tear_down)
 	assert_int_equal(f->changed, 1);
 }
 
-/* The schema in crds/ allows no more. Of a NIC two settings may be wrong: MaxPayload, MaxReadReq. */
+/*
+ * The schema in crds/ allows no more. Of a NIC two settings may be wrong: MaxPayload, MaxReadReq.
+ */
 TEST(the_list_is_bounded)
 {
 	json_auto_t *found = json_array(), *list = NULL, *one = NULL;

@@ -327,7 +327,10 @@ TEST_WITH(details_are_read_rarely_and_named_with_a_bad_link, set_up, tear_down)
 	event(A, false, 3);
 	assert_string_equal(strbuf_str(&events), "!LinkDown: ens1 has no link; check cable, module "
 						 "and switch port (module NVIDIA P, serial S)\n");
-	/* A module that fails is read less and less often, and keeps what is known; its card is not. */
+	/*
+	 * A module that fails is read less and less often, and keeps what is known; its card is
+	 * not.
+	 */
 	for (int64_t wait_ms = 1, cards = 0; wait_ms <= 4; wait_ms *= 2, cards = 0) {
 		int64_t before_ms = asked_ms[1];
 

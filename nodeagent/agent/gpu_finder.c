@@ -147,7 +147,7 @@ static void finish(struct search *search)
 	if (search->holders && !search->is_unsure) {
 		gpus = find_gpus(search, &pod, &n);
 		rails = find_rails(search, n == 1 ? pod : NULL);
-		/* Whoever asks may have GPUs already: free ones say nothing then. */
+		/* The pod that asks may have GPUs already: free ones say nothing then. */
 		if (rails)
 			near = same_rails_near(search->observed, rails);
 		else if (n < 2)

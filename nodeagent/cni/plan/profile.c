@@ -65,7 +65,7 @@ static enum fate fate_of(const struct profile_input *in, const json_t *plugin)
 	bool is_saved = json_is_true(json_at(plugin, "saved"));
 	const char *owner = json_str_at(plugin, "owner");
 
-	/* Whoever attaches a pod: one has to be there. */
+	/* One has to be there, whichever program attaches pods. */
 	if (json_is_true(json_at(plugin, "forAll")) && !is_saved && !str_eq(owner, "nobody"))
 		return str_eq(owner, "ours") ? FATE_OURS : FATE_STAYS;
 	if (str_eq(owner, "other"))

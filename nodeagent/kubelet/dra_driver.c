@@ -491,13 +491,13 @@ static void look(void *arg)
 
 void dra_driver_set(struct dra_driver *driver, const json_t *pools, const char *boot)
 {
-	bool is_first = !driver->pools, was_away = driver->is_agent_away;
+	bool is_first = !driver->pools;
 
 	driver->is_agent_away = false;
-	if (was_away)
+	if (json_same(pools, driver->pools) && str_eq(boot, driver->boot)) {
 		tell_health(driver);
-	if (json_same(pools, driver->pools) && str_eq(boot, driver->boot))
 		return;
+	}
 	json_replace(&driver->pools, json_incref((json_t *)pools));
 	str_replace(&driver->boot, str_dup(boot));
 	tell_health(driver);

@@ -79,7 +79,7 @@ void dra_health_set(struct dra_health *health, json_t *devices)
 	json_auto_t *before = health->devices;
 
 	health->devices = devices;
-	if (!devices || !json_same(before, devices))
+	if (!json_same(before, devices))
 		send_all(health);
 }
 

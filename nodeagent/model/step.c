@@ -139,7 +139,7 @@ static const struct step_kind kinds[] = {
 		.fields = {ADDRESS("device")},
 	},
 	{
-		/* In as much time as a driver needs that starts all queues anew. */
+		/* In as much time as a driver needs that starts all queues again. */
 		.name = "set-nic-setting",
 		.impact = STEP_IMPACT_PF, /* the planner knows better: it depends on the driver */
 		.deadline_ms = 60000,

@@ -45,7 +45,7 @@ int64_t revert_backoff_pause_ms(struct revert_backoff *rewrites, const char *kin
 void revert_backoff_answered(struct revert_backoff *rewrites, const char *kind, const char *key,
 			     const json_t *answer);
 
-/* It was refused, so nobody can have undone it: it does not count. */
+/* It was refused, so no other client has undone it: it does not count. */
 void revert_backoff_refused(struct revert_backoff *rewrites, const char *kind, const char *key);
 
 /*

@@ -54,7 +54,7 @@
 #define DRAIN_CORDONED_BY         "orbweaver-operator"
 /* Instead: for its links (health_taint.h). A drain that needs the cordon takes it over. */
 #define DRAIN_CORDONED_FOR_LINKS "orbweaver-links"
-/* That cordon was undone; if the Node is cordoned, somebody else did it. */
+/* That cordon was undone; if the Node is cordoned, another client did it. */
 #define DRAIN_CORDON_UNDONE "orbweaver-links-undone"
 /* On a pool: "true" allows to evict pods that no controller makes again. */
 #define DRAIN_UNMANAGED_ANNOTATION "orbweaver.io/evict-unmanaged"
